@@ -1,0 +1,127 @@
+package id
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+var now = time.Date(2026, 11, 5, 10, 20, 30, 123_000_000, time.UTC)
+
+func TestIDsOfOneMillisecondAscend(t *testing.T) {
+	var ids []string
+	for range 1000 {
+		ids = append(ids, New(Event, now))
+	}
+	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 1000 {
+		t.Fatal("ids of one millisecond are not strictly ascending")
+	}
+}
+
+func TestConcurrentIDsAreUnique(t *testing.T) {
+	var (
+		wg   sync.WaitGroup
+		seen sync.Map
+	)
+	for range 8 {
+		wg.Go(func() {
+			for range 500 {
+				if _, twice := seen.LoadOrStore(New(Request, now), true); twice {
+					t.Error("the same id twice")
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAnIDCarriesItsTime(t *testing.T) {
+	if got := Time(New(Session, now)); !got.Equal(now) {
+		t.Errorf("time is %s, want %s", got, now)
+	}
+	for _, broken := range []string{"", "gms", "gms_", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "gms_01ARZ3NDEKTSV4RRFFQ69G5FA!", "gms-01ARZ3NDEKTSV4RRFFQ69G5FAV"} {
+		if got := Time(broken); !got.IsZero() {
+			t.Errorf("time of %q is %s, want none", broken, got)
+		}
+	}
+}
+
+func TestABrokenClockStillMintsValidIDs(t *testing.T) {
+	for _, at := range []time.Time{time.Unix(-1, 0), {}, time.UnixMilli(int64(ulid.MaxTime()) + 1)} {
+		if got := New(Tenant, at); !Valid(Tenant, got) || !Time(got).Equal(time.UnixMilli(0)) {
+			t.Errorf("minted %q at %s", got, at)
+		}
+	}
+}
+
+func TestEntropyThatRunsOverStartsAfresh(t *testing.T) {
+	entropy.Lock()
+	saved := entropy.MonotonicEntropy
+	entropy.MonotonicEntropy = ulid.Monotonic(strings.NewReader(strings.Repeat("\xff", 64)), 0)
+	entropy.Unlock()
+	defer func() { entropy.MonotonicEntropy = saved }()
+	for range 3 {
+		if got := New(Tenant, now); !Valid(Tenant, got) {
+			t.Fatalf("minted %q", got)
+		}
+	}
+}
+
+func TestOnlyTheCanonicalFormParses(t *testing.T) {
+	const good = "ppt_01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	if !Valid(Property, good) || !Valid(Property, "ppt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ") {
+		t.Fatal("a canonical id is refused")
+	}
+	for _, bad := range []string{
+		"", "ppt_", good[4:], "tnt_" + good[4:], "PPT_" + good[4:], strings.ToLower(good), "ppt_01ARZ3NDEKTSV4RRFFQ69G5FaV",
+		good + "A", good[:29], good + " ", " " + good, "ppt_01ARZ3NDEKTSV4RRFFQ69G5FA!", "ppt_01ARZ3NDEKTSV4RRFFQ69G5FAU",
+		"ppt_01ARZ3NDEKTSV4RRFFQ69G5FAI", "ppt_01ARZ3NDEKTSV4RRFFQ69G5FAL", "ppt_01ARZ3NDEKTSV4RRFFQ69G5FAO",
+		"ppt_8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "ppt_01ARZ3NDEKTSV4RRFFQ69G5F\xff\xff", "ppt_01ARZ3NDEKTSV4RRFFQ69G5FA\x00",
+	} {
+		if _, err := Parse(Property, bad); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%q parses", bad)
+		}
+		if _, err := UUID(Property, bad); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%q has a UUID", bad)
+		}
+	}
+}
+
+func TestAnIDAndItsUUIDAreTheSameBits(t *testing.T) {
+	for range 100 {
+		s := New(Tenant, now)
+		u, err := UUID(Tenant, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back := FromUUID(Tenant, u); back != s {
+			t.Fatalf("%s came back as %s", s, back)
+		}
+	}
+	if all := FromUUID(Tenant, [16]byte(slices.Repeat([]byte{0xff}, 16))); all != "tnt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ" {
+		t.Errorf("all ones are %s", all)
+	}
+}
+
+func FuzzWhatParsesIsCanonical(f *testing.F) {
+	f.Add("gms_01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	f.Add("gms_01arz3ndektsv4rrffq69g5fav")
+	f.Fuzz(func(t *testing.T, s string) {
+		u, err := UUID(Session, s)
+		if err == nil && FromUUID(Session, u) != s {
+			t.Fatalf("%q parses but is not canonical", s)
+		}
+	})
+}
+
+func BenchmarkNew(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		New(Request, now)
+	}
+}

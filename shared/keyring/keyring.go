@@ -1,0 +1,98 @@
+// Package keyring owns secrets that rotate: a list of named keys, newest first. The first signs, all
+// verify. It never says what is signed; each purpose binds its own label into what it signs.
+package keyring
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Key is one secret with the name it is known by in logs and tokens.
+type Key struct {
+	ID     string
+	secret []byte
+}
+
+// Ring is a set of keys, newest first. The zero Ring signs nothing; make one with Parse.
+type Ring []Key
+
+// ErrEmpty says that a ring was given without a key.
+var ErrEmpty = errors.New("keyring: no key")
+
+const minSecret = 16 // bytes: below this a MAC of 56 bits would be the stronger part
+
+// Parse reads "id:base64,id:base64", newest first, as Secret Manager holds it. Ids are letters, digits
+// and hyphens; secrets are at least 16 bytes in standard base64. Errors name the position, never the secret.
+func Parse(s string) (Ring, error) {
+	var ring Ring
+	seen := map[string]bool{}
+	for i, part := range strings.Split(s, ",") {
+		id, encoded, ok := strings.Cut(strings.TrimSpace(part), ":")
+		if !ok || !wellNamed(id) {
+			if s == "" {
+				return nil, ErrEmpty
+			}
+			return nil, fmt.Errorf("keyring: key %d is not \"id:base64\"", i+1)
+		}
+		secret, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil || len(secret) < minSecret {
+			return nil, fmt.Errorf("keyring: key %q is not base64 of at least %d bytes", id, minSecret)
+		}
+		if seen[id] {
+			return nil, fmt.Errorf("keyring: key %q appears twice", id)
+		}
+		seen[id] = true
+		ring = append(ring, Key{id, secret})
+	}
+	return ring, nil
+}
+
+// UnmarshalText lets a configuration hold a Ring.
+func (r *Ring) UnmarshalText(text []byte) (err error) {
+	*r, err = Parse(string(text))
+	return err
+}
+
+// Active is the key that signs.
+func (r Ring) Active() Key { return r[0] }
+
+// Find returns the key of that name; false when the ring has none.
+func (r Ring) Find(id string) (Key, bool) {
+	for _, k := range r {
+		if k.ID == id {
+			return k, true
+		}
+	}
+	return Key{}, false
+}
+
+// Sum is HMAC-SHA-256 over the purpose and the parts, each behind its length so that no byte can move
+// from one to the next: 32 bytes.
+func (k Key) Sum(purpose string, parts ...[]byte) []byte {
+	mac := hmac.New(sha256.New, k.secret)
+	var length [4]byte
+	write := func(p []byte) {
+		binary.BigEndian.PutUint32(length[:], uint32(len(p)))
+		mac.Write(length[:])
+		mac.Write(p)
+	}
+	write([]byte(purpose))
+	for _, p := range parts {
+		write(p)
+	}
+	return mac.Sum(nil)
+}
+
+func wellNamed(id string) bool {
+	for _, c := range id {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= 32
+}

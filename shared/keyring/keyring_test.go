@@ -1,0 +1,62 @@
+package keyring
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+const (
+	secretA = "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"
+	secretB = "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJC"
+)
+
+func TestTheFirstKeySignsAndAllAreFound(t *testing.T) {
+	ring, err := Parse("hmac-2026-11:" + secretA + ", hmac-2026-05:" + secretB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := ring.Active().ID; got != "hmac-2026-11" {
+		t.Errorf("active key is %s", got)
+	}
+	if _, ok := ring.Find("hmac-2026-05"); !ok {
+		t.Error("the older key is not found")
+	}
+	if _, ok := ring.Find("hmac-2020-01"); ok {
+		t.Error("a key that is not in the ring is found")
+	}
+}
+
+func TestPurposesDoNotShareSums(t *testing.T) {
+	ring, _ := Parse("a:" + secretA)
+	k := ring.Active()
+	if bytes.Equal(k.Sum("session", []byte("x")), k.Sum("handoff", []byte("x"))) {
+		t.Error("two purposes give one sum")
+	}
+	if bytes.Equal(k.Sum("s", []byte("ab"), []byte("c")), k.Sum("s", []byte("a"), []byte("bc"))) {
+		t.Error("moving a byte between parts does not change the sum")
+	}
+}
+
+func TestABadRingIsRefusedWithoutShowingSecrets(t *testing.T) {
+	for name, text := range map[string]string{
+		"empty":        "",
+		"no colon":     secretA,
+		"no name":      ":" + secretA,
+		"odd name":     "a b:" + secretA,
+		"short secret": "a:QUFB",
+		"not base64":   "a:%%%" + secretA,
+		"twice":        "a:" + secretA + ",a:" + secretB,
+		"trailing":     "a:" + secretA + ",",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse(text)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			if strings.Contains(err.Error(), secretA) {
+				t.Errorf("the error shows the secret: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package money
+
+import (
+	"errors"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestOnlyTheSupportedCurrenciesParse(t *testing.T) {
+	for _, c := range Supported() {
+		if got, err := Parse(string(c)); err != nil || got != c {
+			t.Errorf("%s: %s, %v", c, got, err)
+		}
+	}
+	for _, bad := range []string{"", "usd", "Usd", "CHF", "AFA", "XXX", "US", "USDT", " USD", "USD\n"} {
+		if got, err := Parse(bad); !errors.Is(err, ErrNotSupported) {
+			t.Errorf("%q is %s", bad, got)
+		}
+	}
+}
+
+func TestTheCurrencyOfACountry(t *testing.T) {
+	for country, want := range map[string]Currency{
+		"AF": AFN, "IR": IRR, "PK": PKR, "AE": AED, "GB": GBP, "DE": EUR, "FR": EUR, "HR": EUR, "BG": EUR,
+		"CH": USD, "SE": USD, "TJ": USD, "US": USD, "MA": USD, "": USD, "ZZ": USD, "af": USD, "AFG": USD,
+	} {
+		if got := ForCountry(country); got != want {
+			t.Errorf("%q: %s, want %s", country, got, want)
+		}
+	}
+}
+
+func TestDigitsAreThoseOfISO4217(t *testing.T) {
+	for code, want := range map[string]int{
+		"AFN": 2, "IRR": 2, "PKR": 2, "USD": 2, "EUR": 2, "AED": 2, "GBP": 2, "JPY": 0, "KWD": 3, "CLF": 4, "SLE": 2, "XCG": 2, "VED": 2, "ZWG": 2,
+	} {
+		if got, ok := Digits(code); !ok || got != want {
+			t.Errorf("%s has %d, %v; want %d", code, got, ok, want)
+		}
+	}
+	for _, dead := range []string{"", "usd", "AFA", "TRL", "BYR", "HRK", "XXX", "XTS", "XAU", "ZWL", "ANG", "SLL"} {
+		if _, ok := Digits(dead); ok {
+			t.Errorf("%q is active", dead)
+		}
+	}
+	for _, c := range Supported() {
+		if _, ok := Digits(string(c)); !ok {
+			t.Errorf("%s is not in the table", c)
+		}
+	}
+}
+
+func TestNoCodeIsInTheTableTwice(t *testing.T) {
+	var all []string
+	for _, codes := range iso4217 {
+		all = append(all, strings.Fields(codes)...)
+	}
+	slices.Sort(all)
+	if len(slices.Compact(slices.Clone(all))) != len(all) {
+		t.Error("a code is there twice")
+	}
+	for _, code := range all {
+		if len(code) != 3 || strings.ToUpper(code) != code {
+			t.Errorf("%q is no code", code)
+		}
+	}
+}
+
+func TestAnAmountHasOneSpelling(t *testing.T) {
+	for _, good := range []string{"0", "1", "-1", "450000", "999999999999999999", "-999999999999999999"} {
+		if m, err := ParseMinor(good); err != nil || string(m) != good {
+			t.Errorf("%s: %s, %v", good, m, err)
+		}
+	}
+	for _, bad := range []string{"", "-", "-0", "00", "01", "-01", "+1", "1.0", "1e3", " 1", "1 ", "1_000", "١٢", "--1", "0x1", "1000000000000000000", "NaN"} {
+		if m, err := ParseMinor(bad); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%q is %s", bad, m)
+		}
+	}
+}
+
+func TestAmountsCompareAsNumbers(t *testing.T) {
+	list := []string{"-100", "-99", "-10", "-9", "-1", "0", "1", "9", "10", "99", "100", "999999999999999999"}
+	for _, a := range list {
+		for _, b := range list {
+			x, _ := new(big.Int).SetString(a, 10)
+			y, _ := new(big.Int).SetString(b, 10)
+			if got := Minor(a).Cmp(Minor(b)); got != x.Cmp(y) {
+				t.Errorf("%s against %s: %d", a, b, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package stay
+
+import (
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// Date is a day of the calendar without a time or a zone; "2006-01-02" in JSON. The zero Date means absent.
+type Date struct {
+	Year  int
+	Month time.Month
+	Day   int
+}
+
+var notADate = problem.Field{Code: "date", Detail: "Must be a day of the calendar, written like 2026-04-30."}
+
+// DateOf returns the day it is at that time in its own location.
+func DateOf(t time.Time) Date {
+	y, m, d := t.Date()
+	return Date{y, m, d}
+}
+
+// ParseDate reads exactly "2006-01-02", a day that exists. The error is a problem.Field without a name.
+func ParseDate(s string) (Date, error) { return parseDate(s) }
+
+func parseDate[T string | []byte](s T) (Date, error) {
+	if len(s) != len("2006-01-02") || s[4] != '-' || s[7] != '-' {
+		return Date{}, notADate
+	}
+	number := func(from, to int) int {
+		n := 0
+		for _, c := range []byte(s[from:to]) {
+			if c < '0' || c > '9' {
+				return -1 << 20 // stays negative whatever digit follows
+			}
+			n = n*10 + int(c-'0')
+		}
+		return n
+	}
+	d := Date{number(0, 4), time.Month(number(5, 7)), number(8, 10)}
+	if d.Year < 1 || DateOf(d.utc()) != d { // time.Date would turn 31 June into 1 July
+		return Date{}, notADate
+	}
+	return d, nil
+}
+
+// AddDays returns the day n days later.
+func (d Date) AddDays(n int) Date { return DateOf(d.utc().AddDate(0, 0, n)) }
+
+// DaysSince returns the number of days from e to d.
+func (d Date) DaysSince(e Date) int { return int(d.utc().Sub(e.utc()) / (24 * time.Hour)) }
+
+// Compare is -1, 0 or 1 as d is before, on or after e.
+func (d Date) Compare(e Date) int { return d.utc().Compare(e.utc()) }
+
+// IsZero reports whether the date is absent.
+func (d Date) IsZero() bool { return d == Date{} }
+
+// String is "2006-01-02", or "" for an absent date.
+func (d Date) String() string {
+	b, _ := d.AppendText(nil)
+	return string(b)
+}
+
+// AppendText appends what String returns.
+func (d Date) AppendText(b []byte) ([]byte, error) {
+	if d.IsZero() {
+		return b, nil
+	}
+	return d.utc().AppendFormat(b, time.DateOnly), nil
+}
+
+// MarshalText returns what String returns.
+func (d Date) MarshalText() ([]byte, error) { return d.AppendText(nil) }
+
+// UnmarshalText is ParseDate.
+func (d *Date) UnmarshalText(text []byte) error {
+	parsed, err := parseDate(text)
+	if err != nil {
+		return err
+	}
+	*d = parsed
+	return nil
+}
+
+func (d Date) utc() time.Time { return time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC) }

@@ -1,0 +1,96 @@
+// Package stay owns what a stay is: which nights, and who comes. It never knows about hotels or prices.
+package stay
+
+import (
+	"fmt"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// The limits of a stay that can be asked for.
+const (
+	MaxNights   = 30
+	MaxAhead    = 500 // days from today to check-in
+	MaxAdults   = 16
+	MaxChildren = 10
+	MaxRooms    = 8
+	MaxChildAge = 17
+)
+
+// Dates are the day of arrival and the day of departure.
+type Dates struct {
+	CheckIn  Date `json:"checkIn"`
+	CheckOut Date `json:"checkOut"`
+}
+
+// Nights is how many nights are spent; negative when the dates are reversed.
+func (d Dates) Nights() int { return d.CheckOut.DaysSince(d.CheckIn) }
+
+// Check returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the codes
+// "required", "past", "too-far", "reversed", "too-long". Today is the day it is in UTC: the hotels of this platform lie
+// east of Greenwich, where that day has begun already (docs/decisions/0002-days-in-utc.md).
+func (d Dates) Check(now time.Time) []problem.Field {
+	var wrong []problem.Field
+	add := func(field, code, detail string) {
+		wrong = append(wrong, problem.Field{Field: "dates." + field, Code: code, Detail: detail})
+	}
+	today := DateOf(now.UTC())
+	switch {
+	case d.CheckIn.IsZero():
+		add("checkIn", "required", "Say the day of arrival.")
+	case d.CheckIn.Compare(today) < 0:
+		add("checkIn", "past", "The day of arrival is past.")
+	case d.CheckIn.Compare(today.AddDays(MaxAhead)) > 0:
+		add("checkIn", "too-far", fmt.Sprintf("The day of arrival must be at most %d days ahead.", MaxAhead))
+	}
+	switch {
+	case d.CheckOut.IsZero():
+		add("checkOut", "required", "Say the day of departure.")
+	case d.CheckIn.IsZero():
+	case d.Nights() < 1:
+		add("checkOut", "reversed", "The day of departure must be after the day of arrival.")
+	case d.Nights() > MaxNights:
+		add("checkOut", "too-long", fmt.Sprintf("A stay has at most %d nights.", MaxNights))
+	}
+	return wrong
+}
+
+// Occupancy is who comes and how many rooms they want.
+type Occupancy struct {
+	Adults       int   `json:"adults"`
+	Children     int   `json:"children"`
+	Rooms        int   `json:"rooms"`
+	ChildrenAges []int `json:"childrenAges,omitempty"` // one per child when given, years
+}
+
+// Check returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its entries),
+// with one of the codes "out-of-range" and "count".
+func (o Occupancy) Check() []problem.Field {
+	var wrong []problem.Field
+	add := func(field, code, detail string) {
+		wrong = append(wrong, problem.Field{Field: "occupancy." + field, Code: code, Detail: detail})
+	}
+	within := func(field string, n, low, high int) bool {
+		if low <= n && n <= high {
+			return true
+		}
+		add(field, "out-of-range", fmt.Sprintf("Must be from %d to %d.", low, high))
+		return false
+	}
+	adults := within("adults", o.Adults, 1, MaxAdults)
+	children := within("children", o.Children, 0, MaxChildren)
+	if within("rooms", o.Rooms, 1, MaxRooms) && adults && o.Rooms > o.Adults {
+		add("rooms", "out-of-range", "Each room needs an adult.")
+	}
+	if o.ChildrenAges != nil && children {
+		if len(o.ChildrenAges) != o.Children {
+			add("childrenAges", "count", "Give one age for each child.")
+			return wrong
+		}
+		for i, age := range o.ChildrenAges {
+			within(fmt.Sprintf("childrenAges.%d", i), age, 0, MaxChildAge)
+		}
+	}
+	return wrong
+}
