@@ -1,0 +1,42 @@
+package geo
+
+// Box is a rectangle of latitudes and longitudes in degrees, edges included.
+// When SwLng > NeLng it reaches over the antimeridian: {-20, 170, -10, -170} is 20° wide.
+type Box struct {
+	SwLat float64 `json:"swLat"`
+	SwLng float64 `json:"swLng"`
+	NeLat float64 `json:"neLat"`
+	NeLng float64 `json:"neLng"`
+}
+
+// Valid reports whether all four sides are finite, in range, and enclose something.
+func (b Box) Valid() bool {
+	return validLat(b.SwLat) && validLat(b.NeLat) && validLng(b.SwLng) && validLng(b.NeLng) &&
+		b.SwLat < b.NeLat && b.widthDeg() > 0
+}
+
+// AreaDeg2 is the box's height times its width, in square degrees. It measures the size of a request, not of the land.
+func (b Box) AreaDeg2() float64 {
+	return (b.NeLat - b.SwLat) * b.widthDeg()
+}
+
+// Contains reports whether a valid box contains p.
+func (b Box) Contains(p Point) bool {
+	if p.Lat < b.SwLat || p.Lat > b.NeLat {
+		return false
+	}
+	if b.SwLng > b.NeLng {
+		return p.Lng >= b.SwLng || p.Lng <= b.NeLng
+	}
+	return p.Lng >= b.SwLng && p.Lng <= b.NeLng ||
+		b.SwLng == -180 && p.Lng == 180 || b.NeLng == 180 && p.Lng == -180 // one meridian, two names
+}
+
+// widthDeg is 0 for a box without a width: equal longitudes, or the antimeridian by its two names.
+func (b Box) widthDeg() float64 {
+	width := b.NeLng - b.SwLng
+	if width < 0 {
+		width += 360
+	}
+	return width
+}

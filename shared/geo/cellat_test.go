@@ -1,0 +1,63 @@
+package geo
+
+import (
+	"math"
+	"testing"
+)
+
+func TestCellsAreThoseOfTheReference(t *testing.T) {
+	for _, r := range reference(t) {
+		if got := CellAt(r.p, r.res); got != r.cell {
+			t.Errorf("%v at %d: %v, want %v", r.p, r.res, got, r.cell)
+		}
+	}
+}
+
+// Resolution r has 2 + 120·7^r cells: a home that were wrong would lose some, or make some that do not exist.
+func TestTheEarthHasAllItsCells(t *testing.T) {
+	everywhere := rectangle(Box{-90, -180, 90, 180}, 0)
+	for res, want := range []int{122, 842, 5882} {
+		found := map[Cell]bool{}
+		for v := range everywhere.probes(spacings[res] / 4) {
+			onFace, z := locate(v, res)
+			c := cellOf(onFace, z, res)
+			if !c.Valid() || c.Res() != res {
+				t.Fatalf("%v is no cell of resolution %d", uint64(c), res)
+			}
+			found[c] = true
+		}
+		if len(found) != want {
+			t.Errorf("resolution %d: %d cells, want %d", res, len(found), want)
+		}
+	}
+}
+
+func TestNowhereHasNoCell(t *testing.T) {
+	for _, p := range []Point{{91, 0}, {0, 181}, {math.NaN(), 0}, {0, math.Inf(1)}} {
+		if c := CellAt(p, 8); c != 0 || c.Valid() {
+			t.Errorf("%v: %v", p, c)
+		}
+	}
+	for _, res := range []int{-1, 16} {
+		if c := CellAt(Point{34, 69}, res); c != 0 {
+			t.Errorf("resolution %d: %v", res, c)
+		}
+	}
+}
+
+func TestTheAntimeridianHasOneSetOfCells(t *testing.T) {
+	for lat := -90.0; lat <= 90; lat += 7.3 {
+		if east, west := CellAt(Point{lat, 180}, 10), CellAt(Point{lat, -180}, 10); east != west {
+			t.Errorf("%v°: %v and %v", lat, east, west)
+		}
+	}
+	if a, b := CellAt(Point{90, 0}, 15), CellAt(Point{90, 123}, 15); a != b {
+		t.Errorf("the pole: %v and %v", a, b)
+	}
+}
+
+func BenchmarkCellAt(b *testing.B) {
+	for b.Loop() {
+		CellAt(Point{34.5553, 69.2075}, 10)
+	}
+}

@@ -1,0 +1,194 @@
+package geo
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func random() *rand.Rand { return rand.New(rand.NewPCG(3, 14)) }
+
+// somewhere prefers the places where grids go wrong: poles, the antimeridian, vertices and edges of the icosahedron.
+func somewhere(r *rand.Rand) Point {
+	near := math.Pow(10, -6*r.Float64())
+	anywhere := direction(math.Asin(2*r.Float64()-1), 2*math.Pi*r.Float64())
+	corner := corners[r.IntN(20)]
+	switch r.IntN(6) {
+	case 0:
+		return pointAt(vector{0, 0, 1 - 2*float64(r.IntN(2))}.plus(near, anywhere))
+	case 1:
+		return Point{180*r.Float64() - 90, (180 - near) * (1 - 2*float64(r.IntN(2)))}
+	case 2:
+		return pointAt(vertices[corner[0]].plus(near, anywhere))
+	case 3:
+		return pointAt(vertices[corner[0]].plus(r.Float64(), vertices[corner[1]]).plus(near, anywhere))
+	default:
+		return pointAt(anywhere)
+	}
+}
+
+func pointAt(v vector) Point {
+	v = v.unit()
+	return Point{math.Asin(v[2]) * 180 / math.Pi, math.Atan2(v[1], v[0]) * 180 / math.Pi}
+}
+
+// towards is the point a distance away from another, in a direction.
+func towards(p Point, km, bearing float64) Point {
+	v := p.vector()
+	east := direction(0, radians(p.Lng)+math.Pi/2)
+	sin, cos := math.Sincos(bearing)
+	ahead := vector{}.plus(sin, east).plus(cos, v.cross(east))
+	sin, cos = math.Sincos(km / earthRadiusKm)
+	return pointAt(vector{}.plus(cos, v).plus(sin, ahead))
+}
+
+// covers checks the promise for one point: its own cell, and the ancestor of a finer one.
+func covers(t *testing.T, cover []Cell, p Point, finer int) bool {
+	t.Helper()
+	res := cover[0].Res()
+	own, ancestor := CellAt(p, res), CellAt(p, max(res, finer)).Parent(res)
+	for _, c := range []Cell{own, ancestor} {
+		if _, found := slices.BinarySearch(cover, c); !found {
+			t.Errorf("%v is in %v, not covered by %v", p, c, cover)
+			return false
+		}
+	}
+	return true
+}
+
+func TestCirclesAreCovered(t *testing.T) {
+	r := random()
+	for range 500 {
+		centre, km, most := somewhere(r), 3000*math.Pow(10, -6*r.Float64()), 3+r.IntN(60)
+		cover := CoverCircle(centre, km, most)
+		if len(cover) == 0 && km < 500 && most >= 12 {
+			t.Fatalf("%v, %v km: no cover of %d cells", centre, km, most)
+		}
+		if len(cover) > most {
+			t.Fatalf("%v, %v km: %d cells, at most %d were asked for", centre, km, len(cover), most)
+		}
+		for i := 0; i < 200 && len(cover) > 0; i++ {
+			p := towards(centre, km*(1-math.Pow(r.Float64(), 3))*0.9999999, 2*math.Pi*r.Float64()) // most near the rim
+			if !covers(t, cover, p, r.IntN(MaxRes+1)) {
+				t.Fatalf("the circle: %v, %v km", centre, km)
+			}
+		}
+	}
+}
+
+func TestBoxesAreCovered(t *testing.T) {
+	r := random()
+	for range 500 {
+		sw := somewhere(r)
+		height, width := 40*math.Pow(10, -5*r.Float64()), 90*math.Pow(10, -5*r.Float64())
+		b := Box{sw.Lat, sw.Lng, math.Min(sw.Lat+height, 90), sw.Lng + width}
+		if b.NeLng > 180 {
+			b.NeLng -= 360
+		}
+		if !b.Valid() {
+			continue // at the very pole
+		}
+		most := 3 + r.IntN(60)
+		cover := CoverBox(b, most)
+		if len(cover) > most {
+			t.Fatalf("%v: %d cells, at most %d were asked for", b, len(cover), most)
+		}
+		for i := 0; i < 200 && len(cover) > 0; i++ {
+			p := Point{sw.Lat + (b.NeLat-sw.Lat)*edgewise(r), sw.Lng + width*edgewise(r)}
+			if p.Lng > 180 {
+				p.Lng -= 360
+			}
+			if b.Contains(p) && !covers(t, cover, p, r.IntN(MaxRes+1)) {
+				t.Fatalf("the box: %v", b)
+			}
+		}
+	}
+}
+
+// edgewise is from 0 to 1, and often one of them.
+func edgewise(r *rand.Rand) float64 {
+	return math.Max(0, math.Min(r.Float64()*1.5-0.25, 1))
+}
+
+func TestCoversAreOfOneResolutionSortedAndTheFinest(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		cover     []Cell
+		most, res int
+	}{
+		{"a corner of a town", CoverCircle(Point{34.5553, 69.2075}, 0.5, 32), 32, 8},
+		{"a town", CoverCircle(Point{34.5553, 69.2075}, 10, 32), 32, 6},
+		{"a province", CoverCircle(Point{34.5553, 69.2075}, 80, 32), 32, 4},
+		{"a country", CoverBox(Box{29.4, 60.5, 38.5, 74.9}, 32), 32, 2},
+		{"a point", CoverCircle(Point{34.5553, 69.2075}, 0, 4), 4, 8},
+		{"a thousand cells", CoverCircle(Point{34.5553, 69.2075}, 15, 1500), 1500, 8},
+		{"the pole", CoverCircle(Point{90, 0}, 100, 32), 32, 4},
+		{"Fiji", CoverBox(Box{-20, 176, -15, -178}, 32), 32, 2},
+		{"the world", CoverBox(Box{-90, -180, 90, 180}, 122), 122, 0},
+		{"the world, as a circle", CoverCircle(Point{34, 69}, 30000, 122), 122, 0},
+	} {
+		if len(c.cover) == 0 || len(c.cover) > c.most || c.cover[0].Res() != c.res {
+			t.Errorf("%s: %d cells: %v", c.name, len(c.cover), c.cover)
+			continue
+		}
+		for i, cell := range c.cover {
+			if !cell.Valid() || cell.Res() != c.res || i > 0 && cell <= c.cover[i-1] {
+				t.Errorf("%s: %v", c.name, c.cover)
+				break
+			}
+		}
+	}
+}
+
+// A cover may hold cells just beyond the rim, as their descendants may reach over it, but none further away.
+func TestCoversHoldNothingFarAway(t *testing.T) {
+	r := random()
+	for range 300 {
+		centre, km := somewhere(r), 200*math.Pow(10, -4*r.Float64())
+		cover := CoverCircle(centre, km, 40)
+		acrossKm := spacings[cover[0].Res()] * earthRadiusKm
+		for i := range 40000 {
+			if len(cover) == 0 {
+				break
+			}
+			p := towards(centre, (km+acrossKm)*math.Sqrt(r.Float64()), 2*math.Pi*r.Float64())
+			if i == 39999 {
+				t.Fatalf("%v, %v km: nowhere near: %v", centre, km, cover)
+			}
+			if at, found := slices.BinarySearch(cover, CellAt(p, cover[0].Res())); found {
+				cover = slices.Delete(cover, at, at+1)
+			}
+		}
+	}
+}
+
+func TestWhatCannotBeCoveredIsNotCovered(t *testing.T) {
+	kabul := Point{34.5553, 69.2075}
+	for name, cover := range map[string][]Cell{
+		"no place":            CoverCircle(Point{91, 0}, 1, 32),
+		"negative radius":     CoverCircle(kabul, -1, 32),
+		"radius not a number": CoverCircle(kabul, math.NaN(), 32),
+		"endless radius":      CoverCircle(kabul, math.Inf(1), 32),
+		"no cells":            CoverCircle(kabul, 1, 0),
+		"fewer than none":     CoverCircle(kabul, 1, -1),
+		"inverted box":        CoverBox(Box{12, 20, 10, 25}, 32),
+		"too large":           CoverBox(Box{-90, -180, 90, 180}, 121),
+	} {
+		if cover != nil {
+			t.Errorf("%s: %v", name, cover)
+		}
+	}
+}
+
+func BenchmarkCoverCircle(b *testing.B) {
+	for b.Loop() {
+		CoverCircle(Point{34.5553, 69.2075}, 10, 32)
+	}
+}
+
+func BenchmarkCoverBox(b *testing.B) {
+	for b.Loop() {
+		CoverBox(Box{34.4, 69.0, 34.7, 69.4}, 32)
+	}
+}
