@@ -1,0 +1,25 @@
+package event
+
+import (
+	"regexp"
+	"unicode/utf8"
+)
+
+// Both patterns are also those of the schemas; a test compares them.
+var (
+	campaignToken = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	placeName     = regexp.MustCompile("^\\p{Nd}{0,2}\\p{L}(\\p{Nd}{0,2}[\\p{L}\\p{M}\u200c\u200d .,'’‘()/&–-]){0,99}\\p{Nd}{0,2}$")
+)
+
+// CampaignToken says whether a utm value may be kept: a short token without spaces, signs or an address.
+func CampaignToken(s string) bool { return campaignToken.MatchString(s) }
+
+// PlaceName passes an upstream's name of a city or region, and drops what is no name ("" then), so that
+// an odd one costs the event a field and not its validity. A name has at most two digits in a row: no
+// telephone number, address or date is one.
+func PlaceName(s string) string {
+	if !placeName.MatchString(s) || utf8.RuneCountInString(s) > 100 {
+		return ""
+	}
+	return s
+}

@@ -1,0 +1,217 @@
+// Package event owns the telemetry this service publishes: the payload of every subject, the envelope
+// around it, the schemas both must satisfy, and the choice of what is sampled. It never stores or sends
+// anything, and it has no field in which a guest's own words, address or browser could travel.
+package event
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+)
+
+// Producer is the name of this service in every envelope.
+const Producer = "bff-consumer-service"
+
+// Retention says how long an event is kept by those who read it.
+type Retention string
+
+const (
+	Operational Retention = "operational" // 90 days
+	Audit       Retention = "audit"       // one year, immutable
+)
+
+// Meta is what an event inherits from the request or the job that causes it.
+type Meta struct {
+	SessionID    string    // gms_<ulid>; empty when there is no session yet
+	RequestID    string    // empty outside a request
+	Traceparent  string    // W3C header value; empty outside a trace
+	Instance     string    // which instance of the service speaks; empty: the service's own name
+	Now          time.Time // when it happened
+	SamplingRate float64   // share of sessions that report this subject, 0 < rate ≤ 1; 0 means 1
+}
+
+// Payload is one of the structs of this package: the part of a message that differs by subject.
+type Payload interface {
+	// Subject is the full subject, melmastoon.bff.consumer.<aggregate>.<verb>.v<n>.
+	Subject() string
+}
+
+// Event is one message before it is published. Its JSON is {"envelope": …, "payload": …}; in the
+// envelope tenantId is always null, because this surface is cross-tenant.
+type Event struct {
+	ID             string // evt_<ulid>, what consumers deduplicate by
+	Subject        string
+	Version        int
+	OccurredAt     time.Time // UTC, milliseconds
+	PublishedAt    time.Time // zero until the relay sets it, and absent from the JSON as long
+	Instance       string
+	SessionID      string
+	RequestID      string
+	Traceparent    string
+	SchemaURI      string
+	RetentionClass Retention
+	SamplingRate   float64
+	Payload        Payload
+}
+
+// New wraps p in its envelope and gives it an id. It reads no clock: m.Now is when it happened.
+func New(m Meta, p Payload) Event {
+	subject := p.Subject()
+	e := Event{
+		ID:             id.New(id.Event, m.Now),
+		Subject:        subject,
+		Version:        version(subject),
+		OccurredAt:     m.Now.UTC().Truncate(time.Millisecond),
+		Instance:       m.Instance,
+		SessionID:      m.SessionID,
+		RequestID:      m.RequestID,
+		Traceparent:    m.Traceparent,
+		SchemaURI:      SchemaURI(subject),
+		RetentionClass: catalogue[subject].retention,
+		SamplingRate:   m.SamplingRate,
+		Payload:        p,
+	}
+	if e.Instance == "" {
+		e.Instance = Producer
+	}
+	if e.SamplingRate == 0 {
+		e.SamplingRate = 1
+	}
+	return e
+}
+
+// OrderingKey keeps the events of one session in order; empty means that order does not matter.
+func (e Event) OrderingKey() string { return e.SessionID }
+
+// Attributes repeats in the message's attributes what a reader needs before it opens the body.
+// Empty values are left out.
+func (e Event) Attributes() map[string]string {
+	all := map[string]string{
+		"eventId":        e.ID,
+		"subject":        e.Subject,
+		"schemaUri":      e.SchemaURI,
+		"retentionClass": string(e.RetentionClass),
+		"traceparent":    e.Traceparent,
+		"orderingKey":    e.OrderingKey(),
+	}
+	for name, value := range all {
+		if value == "" {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// message is an event on the wire.
+type message struct {
+	Envelope envelope       `json:"envelope"`
+	Payload  jsontext.Value `json:"payload"`
+}
+
+type envelope struct {
+	EventID          string    `json:"eventId"`
+	Subject          string    `json:"subject"`
+	Version          int       `json:"version"`
+	OccurredAt       time.Time `json:"occurredAt"`
+	PublishedAt      time.Time `json:"publishedAt,omitzero"`
+	Producer         string    `json:"producer"`
+	ProducerInstance string    `json:"producerInstance"`
+	TenantID         *string   `json:"tenantId"`
+	UserID           *string   `json:"userId"`
+	SessionID        *string   `json:"sessionId"`
+	RequestID        *string   `json:"requestId"`
+	TraceID          *string   `json:"traceId"`
+	CausationID      *string   `json:"causationId"`
+	CorrelationID    *string   `json:"correlationId"`
+	SchemaURI        string    `json:"schemaUri"`
+	RetentionClass   Retention `json:"retentionClass"`
+	SamplingRate     float64   `json:"samplingRate"`
+}
+
+const wireTime = "2006-01-02T15:04:05.000Z"
+
+// wire is how everything in a message is encoded: instants in UTC with milliseconds, maps in one order.
+var wire = json.JoinOptions(
+	json.Deterministic(true),
+	json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) {
+		return t.UTC().AppendFormat(nil, `"`+wireTime+`"`), nil
+	})),
+)
+
+// MarshalJSON writes the message as it is stored and published.
+func (e Event) MarshalJSON() ([]byte, error) {
+	payload, err := json.Marshal(e.Payload, wire)
+	if err != nil {
+		return nil, fmt.Errorf("event: encode %s: %w", e.Subject, err)
+	}
+	return json.Marshal(message{
+		Envelope: envelope{
+			EventID:          e.ID,
+			Subject:          e.Subject,
+			Version:          e.Version,
+			OccurredAt:       e.OccurredAt,
+			PublishedAt:      e.PublishedAt,
+			Producer:         Producer,
+			ProducerInstance: e.Instance,
+			SessionID:        nullable(e.SessionID),
+			RequestID:        nullable(e.RequestID),
+			TraceID:          nullable(e.Traceparent),
+			CorrelationID:    nullable(e.RequestID),
+			SchemaURI:        e.SchemaURI,
+			RetentionClass:   e.RetentionClass,
+			SamplingRate:     e.SamplingRate,
+		},
+		Payload: payload,
+	}, wire)
+}
+
+// UnmarshalJSON reads a message of a known subject. Fields it does not know are ignored, so that a
+// message of a newer writer still reads; an unknown subject is an error.
+func (e *Event) UnmarshalJSON(data []byte) error {
+	var m message
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("event: decode: %w", err)
+	}
+	known, ok := catalogue[m.Envelope.Subject]
+	if !ok {
+		return fmt.Errorf("event: decode: unknown subject %q", m.Envelope.Subject)
+	}
+	payload, err := known.decode(m.Payload)
+	if err != nil {
+		return fmt.Errorf("event: decode %s: %w", m.Envelope.Subject, err)
+	}
+	*e = Event{
+		ID:             m.Envelope.EventID,
+		Subject:        m.Envelope.Subject,
+		Version:        m.Envelope.Version,
+		OccurredAt:     m.Envelope.OccurredAt,
+		PublishedAt:    m.Envelope.PublishedAt,
+		Instance:       m.Envelope.ProducerInstance,
+		SessionID:      text(m.Envelope.SessionID),
+		RequestID:      text(m.Envelope.RequestID),
+		Traceparent:    text(m.Envelope.TraceID),
+		SchemaURI:      m.Envelope.SchemaURI,
+		RetentionClass: m.Envelope.RetentionClass,
+		SamplingRate:   m.Envelope.SamplingRate,
+		Payload:        payload,
+	}
+	return nil
+}
+
+func nullable(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
