@@ -1,0 +1,207 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+)
+
+// door is a breaker before a Redis that answers whatever the test says.
+type door struct {
+	breaker
+	clock time.Time
+	reply error
+	sent  int
+}
+
+func newDoor() *door {
+	d := &door{clock: time.Unix(1_800_000_000, 0)}
+	d.now = func() time.Time { return d.clock }
+	return d
+}
+
+func (d *door) get(ctx context.Context) error {
+	cmd := redis.NewStringCmd(ctx, "get", "k")
+	return d.ProcessHook(func(context.Context, redis.Cmder) error {
+		d.sent++
+		return d.reply
+	})(ctx, cmd)
+}
+
+func (d *door) fail(t *testing.T, times int) {
+	t.Helper()
+	d.reply = io.ErrUnexpectedEOF
+	for range times {
+		d.get(t.Context())
+	}
+}
+
+func TestAfterFiveFailuresNothingIsSentForASecond(t *testing.T) {
+	d := newDoor()
+	d.fail(t, 5)
+	d.sent, d.reply = 0, nil
+	if err := d.get(t.Context()); !errors.Is(err, ErrAway) || d.sent != 0 {
+		t.Fatalf("sixth command: %v, sent %d", err, d.sent)
+	}
+	d.clock = d.clock.Add(pause)
+	if err := d.get(t.Context()); err != nil || d.sent != 1 {
+		t.Fatalf("after the pause: %v, sent %d", err, d.sent)
+	}
+	if err := d.get(t.Context()); err != nil {
+		t.Fatalf("once it answered: %v", err)
+	}
+}
+
+func TestOnlyOneCommandTries(t *testing.T) {
+	d := newDoor()
+	d.fail(t, 5)
+	d.clock, d.sent = d.clock.Add(pause), 0
+	ctx := t.Context()
+	inner := make([]error, 3)
+	cmd := redis.NewStringCmd(ctx, "get", "k")
+	err := d.ProcessHook(func(context.Context, redis.Cmder) error { // while this one is on its way, three others come
+		for i := range inner {
+			inner[i] = d.get(ctx)
+		}
+		return io.ErrUnexpectedEOF
+	})(ctx, cmd)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || d.sent != 0 {
+		t.Fatalf("the try: %v, others sent %d", err, d.sent)
+	}
+	for _, err := range inner {
+		if !errors.Is(err, ErrAway) {
+			t.Errorf("another command: %v", err)
+		}
+	}
+	if err := d.get(ctx); !errors.Is(err, ErrAway) {
+		t.Errorf("after a failed try: %v", err)
+	}
+}
+
+func TestOnlyFailuresInARowCount(t *testing.T) {
+	for name, reply := range map[string]error{"an answer": nil, "an absent key": redis.Nil, "an error reply": redis.ErrNoScript} {
+		t.Run(name+" starts the count again", func(t *testing.T) {
+			d := newDoor()
+			d.fail(t, tolerated-1)
+			d.reply = reply
+			d.get(t.Context())
+			d.fail(t, tolerated-1)
+			if err := d.get(t.Context()); errors.Is(err, ErrAway) {
+				t.Fatal("the door shut")
+			}
+		})
+	}
+}
+
+func TestOurOwnTroubleDoesNotCount(t *testing.T) {
+	for name, reply := range map[string]error{
+		"a caller who left": context.Canceled, "a busy pool": redis.ErrPoolTimeout, "a closed client": redis.ErrClosed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDoor()
+			d.fail(t, tolerated-1)
+			for d.reply = reply; d.sent < 20; {
+				if err := d.get(t.Context()); errors.Is(err, ErrAway) {
+					t.Fatal("the door shut")
+				}
+			}
+			d.fail(t, 1)
+			if err := d.get(t.Context()); !errors.Is(err, ErrAway) {
+				t.Fatal("the failures before it were forgotten")
+			}
+		})
+	}
+}
+
+func TestACallerInAHurrySaysNothingAboutRedis(t *testing.T) {
+	d := newDoor()
+	d.clock = time.Now()
+	ctx, cancel := context.WithDeadline(t.Context(), d.clock.Add(fairTry-time.Millisecond))
+	defer cancel()
+	d.reply = context.DeadlineExceeded
+	for range 10 {
+		if err := d.get(ctx); errors.Is(err, ErrAway) {
+			t.Fatal("the door shut")
+		}
+	}
+}
+
+func TestAPipelineFailsWhole(t *testing.T) {
+	d := newDoor()
+	ctx := t.Context()
+	d.fail(t, 5)
+	cmds := []redis.Cmder{redis.NewStringCmd(ctx, "get", "a"), redis.NewStringCmd(ctx, "get", "b")}
+	d.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { t.Error("sent"); return nil })(ctx, cmds)
+	for _, cmd := range cmds {
+		if !errors.Is(cmd.Err(), ErrAway) {
+			t.Errorf("%v: %v", cmd.Args(), cmd.Err())
+		}
+	}
+}
+
+func TestAPipelineThatBreaksOffCountsThoughItsFirstReplyCame(t *testing.T) {
+	d := newDoor()
+	ctx := t.Context()
+	broken := func(_ context.Context, cmds []redis.Cmder) error {
+		cmds[0].SetErr(redis.Nil)
+		cmds[1].SetErr(io.ErrUnexpectedEOF)
+		return redis.Nil
+	}
+	for range 5 {
+		cmds := []redis.Cmder{redis.NewStringCmd(ctx, "get", "a"), redis.NewStringCmd(ctx, "get", "b")}
+		d.ProcessPipelineHook(broken)(ctx, cmds)
+	}
+	if err := d.get(ctx); !errors.Is(err, ErrAway) {
+		t.Fatalf("after five broken pipelines: %v", err)
+	}
+}
+
+func TestARealServerThatGoesAndComes(t *testing.T) {
+	server := redistest.Server(t)
+	clock := time.Now()
+	c := open(Config{Addr: server.Addr}, func() time.Time { return clock })
+	defer c.Close()
+	get := func() error { return c.Get(t.Context(), "k").Err() }
+	if err := get(); !errors.Is(err, redis.Nil) {
+		t.Fatalf("a server that is there: %v", err)
+	}
+	server.Stop()
+	for range tolerated {
+		if err := get(); !IsAway(err) || errors.Is(err, ErrAway) {
+			t.Fatalf("a server that is gone: %v", err)
+		}
+	}
+	if err := get(); !errors.Is(err, ErrAway) {
+		t.Fatalf("a server known to be gone: %v", err)
+	}
+	server.Start()
+	clock = clock.Add(pause)
+	if err := get(); !errors.Is(err, redis.Nil) { // HELLO of the new connection passes the shut door with it
+		t.Fatalf("a server that is back: %v", err)
+	}
+	if err := get(); !errors.Is(err, redis.Nil) {
+		t.Fatalf("a server that stays: %v", err)
+	}
+}
+
+func TestAHungServerCostsItsBudgetAndNoMore(t *testing.T) {
+	server := redistest.Server(t)
+	c := Open(Config{Addr: server.Addr})
+	defer c.Close()
+	c.Get(t.Context(), "k")
+	server.Hang()
+	for range tolerated {
+		if err := c.Get(t.Context(), "k").Err(); !IsAway(err) {
+			t.Fatalf("hung: %v", err)
+		}
+	}
+	if err := c.Get(t.Context(), "k").Err(); !errors.Is(err, ErrAway) {
+		t.Fatalf("known to hang: %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+// Package keyspace owns the way to Redis: how it is opened, how it fails and what its keys are called; it never
+// reads or writes a value.
+package keyspace
+
+import "strings"
+
+// Keys names every key of one environment, "prod" or "local". The zero value is not usable.
+type Keys struct{ Env string }
+
+// Key joins its parts: Key("cache", "facets", "AF") is "prod:bff-consumer:cache:facets:AF". Braces in a part are kept
+// and make a hash tag, so a part that is not ours to choose goes through Part first.
+func (k Keys) Key(parts ...string) string {
+	return k.Env + ":bff-consumer:" + strings.Join(parts, ":")
+}
+
+// Session names the hash of a session. The braces are literal: all keys of one session share a cluster slot.
+func (k Keys) Session(id string) string { return k.Key("session", "{"+id+"}") }
+
+// SessionPart names a list beside that hash: "wishlist", "recent" or "history".
+func (k Keys) SessionPart(id, part string) string { return k.Key("session", "{"+id+"}", part) }
+
+// Lock names the single-flight lock of a cache entry. Its hash tag is the whole entry key, so both share a slot and one
+// script may touch both; the entry key itself must hold no brace.
+func (k Keys) Lock(cacheKey string) string { return k.Key("lock", "{"+cacheKey+"}") }
+
+// Tag names the set of entries that carry a tag, and Tag's Busted and Busting what its invalidation leaves there.
+func (k Keys) Tag(tag string) string { return k.Key("tag", "{"+Part(tag)+"}") }
+
+// Busted names the time of the last invalidation of a tag.
+func (k Keys) Busted(tag string) string { return k.Tag(tag) + ":busted" }
+
+// Busting names the entries of a tag whose removal has begun.
+func (k Keys) Busting(tag string) string { return k.Tag(tag) + ":busting" }
+
+const hexDigits = "0123456789ABCDEF"
+
+// Part makes any text fit to be one part of a key: the bytes that mean something there (colon, braces, percent, space
+// and control characters) become %XX. Text without them, letters of every script included, is returned as it is.
+func Part(s string) string {
+	if strings.IndexFunc(s, special) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; special(rune(c)) {
+			b.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+func special(r rune) bool {
+	return r <= ' ' || r == 0x7f || r == ':' || r == '{' || r == '}' || r == '%'
+}

@@ -1,0 +1,53 @@
+package keyspace
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// patience bounds each part of a command by itself: waiting for a free connection, dialling, writing, reading. A caller
+// that wants less says so by its context.
+const patience = 200 * time.Millisecond
+
+// Config says where Redis is.
+type Config struct {
+	Addr     string // host:port, or the path of a Unix socket
+	Password string // of Memorystore's AUTH; empty: none
+	PoolSize int    // connections at most; 0: 64
+}
+
+// Open makes a client and dials nothing. A command waits at most its context and 200 ms for each of connection, dial,
+// write and read, is never repeated, and fails at once with ErrAway while Redis is known to be out of reach.
+func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
+
+func open(cfg Config, now func() time.Time) redis.UniversalClient {
+	// The client would write plain lines to stderr about what every caller is told by an error anyway.
+	logging.Disable()
+	c := redis.NewClient(&redis.Options{
+		Addr:     cfg.Addr,
+		Password: cfg.Password,
+
+		ContextTimeoutEnabled: true, // by default a context's deadline is ignored
+		DialTimeout:           patience,
+		ReadTimeout:           patience,
+		WriteTimeout:          patience,
+		PoolTimeout:           patience,
+		MaxRetries:            -1, // a repeated script would count twice
+		DialerRetries:         1,
+
+		PoolSize:         cmp.Or(cfg.PoolSize, 64),
+		PipelinePoolSize: -1, // one pool: almost everything here is a pipeline
+		ConnMaxIdleTime:  5 * time.Minute,
+
+		// No handshake beyond HELLO on a new connection, no push messages to look for on each reply.
+		Protocol:                 2,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	c.AddHook(&breaker{now: now})
+	return c
+}

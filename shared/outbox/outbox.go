@@ -1,0 +1,80 @@
+// Package outbox owns the outbox table: events are added in the transaction that makes them true, or, when nothing but
+// they is written, recorded by themselves. It never publishes.
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+)
+
+// Row is one event as the table has it, and as JSON the form in which it waits in Redis while Postgres is away.
+type Row struct {
+	ID             string          `json:"id"`             // evt_<ulid>, what everybody deduplicates by
+	Topic          string          `json:"topic"`          // the subject
+	Payload        json.RawMessage `json:"payload"`        // the message: {"envelope": …, "payload": …}
+	Headers        json.RawMessage `json:"headers"`        // its attributes, orderingKey among them
+	RetentionClass string          `json:"retentionClass"` // "operational" or "audit"
+}
+
+// Add writes events in tx, all in one round trip; they are gone when tx rolls back. An event already there is left as
+// it is, so a transaction may run twice.
+func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
+	rows, err := encode(events)
+	if err != nil {
+		return err
+	}
+	if err := insert(ctx, tx, rows); err != nil {
+		return fmt.Errorf("outbox: add %d events: %w", len(rows), err)
+	}
+	return nil
+}
+
+func encode(events []event.Event) ([]Row, error) {
+	rows := make([]Row, len(events))
+	for i, e := range events {
+		payload, err := e.MarshalJSON()
+		if err != nil {
+			return nil, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
+		}
+		headers, err := json.Marshal(e.Attributes())
+		if err != nil {
+			return nil, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
+		}
+		rows[i] = Row{e.ID, e.Subject, payload, headers, string(e.RetentionClass)}
+	}
+	return rows, nil
+}
+
+// execer is a transaction or the pool.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func insert(ctx context.Context, db execer, rows []Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	var ids, topics, payloads, headers, classes []string
+	for _, r := range rows {
+		ids = append(ids, r.ID)
+		topics = append(topics, r.Topic)
+		payloads = append(payloads, string(r.Payload))
+		headers = append(headers, string(r.Headers))
+		classes = append(classes, r.RetentionClass)
+	}
+	// The types are written out, so the first use on a connection need not ask for them either: always one round trip.
+	_, err := db.Exec(ctx, `
+		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
+		SELECT id, topic, payload::jsonb, headers::jsonb, retention_class
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+		     AS e (id, topic, payload, headers, retention_class)
+		ON CONFLICT (id) DO NOTHING`,
+		pgx.QueryExecModeExec, ids, topics, payloads, headers, classes)
+	return err
+}

@@ -1,0 +1,120 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker/v2"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+)
+
+const (
+	recordWithin = 300 * time.Millisecond
+	spillWithin  = 100 * time.Millisecond
+	spillCap     = 100_000         // events; about 100 MB of Redis
+	tolerated    = 5               // failures in a row before Postgres is not asked any more
+	pause        = 4 * time.Second // then it is left alone for so long; after it, one call tries
+)
+
+// Recorder writes events that no mutation goes with. It is safe for concurrent use.
+type Recorder struct {
+	db      *pgxpool.Pool
+	rdb     redis.UniversalClient
+	spill   string
+	breaker *gobreaker.CircuitBreaker[struct{}]
+}
+
+// NewRecorder makes a recorder that writes to db, and to a list in rdb while db is away.
+func NewRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys) *Recorder {
+	return newRecorder(db, rdb, keys, pause)
+}
+
+func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys, pause time.Duration) *Recorder {
+	return &Recorder{
+		db: db, rdb: rdb, spill: SpillKey(keys),
+		breaker: gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+			Name:         "outbox",
+			Timeout:      pause,
+			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tolerated },
+			IsSuccessful: func(err error) bool { return err == nil || refused(err) },
+		}),
+	}
+}
+
+// SpillKey names the Redis list of rows that wait for Postgres: JSON of Row, newest first, so the oldest is popped from
+// the right. It never expires, because Redis evicts what expires first, and these rows are nowhere else.
+func SpillKey(keys keyspace.Keys) string { return keys.Key("outbox", "spill") }
+
+// Record writes events in a transaction of their own, in one round trip and within 300 ms; when Postgres does not take
+// them by then, or has not taken the last few, they wait in Redis, which is given 100 ms more, and the oldest beyond
+// 100,000 are dropped. Both are given that time even when the guest has hung up. An error means that events are lost; it
+// is for the log, never a reason to refuse the guest. Recording an event twice is recording it once.
+func (r *Recorder) Record(ctx context.Context, events ...event.Event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	rows, err := encode(events)
+	if err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	err = r.insert(ctx, rows)
+	if err != nil && !refused(err) {
+		// An insert that failed late may have been committed; then the row is there twice until the relay's insert,
+		// which skips ids it finds.
+		if spillErr := r.push(ctx, rows); spillErr != nil {
+			err = errors.Join(err, spillErr)
+		} else {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("outbox: record %d events: %w", len(rows), err)
+	}
+	return nil
+}
+
+func (r *Recorder) insert(ctx context.Context, rows []Row) error {
+	_, err := r.breaker.Execute(func() (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, recordWithin)
+		defer cancel()
+		return struct{}{}, insert(ctx, r.db, rows)
+	})
+	return err
+}
+
+// push appends and caps in one transaction, so that a crash between the two cannot leave the list to grow.
+func (r *Recorder) push(ctx context.Context, rows []Row) error {
+	ctx, cancel := context.WithTimeout(ctx, spillWithin)
+	defer cancel()
+	values := make([]any, len(rows))
+	for i, row := range rows {
+		value, err := json.Marshal(row)
+		if err != nil {
+			return err
+		}
+		values[i] = value
+	}
+	_, err := r.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.LPush(ctx, r.spill, values...)
+		tx.LTrim(ctx, r.spill, 0, spillCap-1)
+		return nil
+	})
+	return err
+}
+
+// refused says that Postgres was there and will never take these rows: a data exception or a broken constraint. In Redis
+// they would only stop the others.
+func refused(err error) bool {
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (strings.HasPrefix(answer.Code, "22") || strings.HasPrefix(answer.Code, "23"))
+}
