@@ -1,0 +1,181 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+)
+
+// Room reads and writes guest sessions. Safe for concurrent use.
+type Room struct {
+	keys    keyspace.Keys
+	ring    keyring.Ring // signs session ids
+	peppers keyring.Ring // hash what identifies a client
+	now     func() time.Time
+	agents  agents
+	hints   *lru.Cache[string, preferences]
+}
+
+const knownHints = 16_384 // guests per instance whose preferences differ from their headers
+
+// New makes a Room. ring signs session ids and must keep retired keys for 365 days; peppers hash
+// addresses and fingerprints.
+func New(keys keyspace.Keys, ring, peppers keyring.Ring, now func() time.Time) *Room {
+	hints, err := lru.New[string, preferences](knownHints)
+	if err != nil {
+		panic(err) // unreachable: the size is a positive constant
+	}
+	return &Room{keys, ring, peppers, now, newAgents(), hints}
+}
+
+// Peek puts the read of the visit's session on the caller's pipeline; nil when the visit has none.
+func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, v *Visit) *redis.MapStringStringCmd {
+	if v.ID == "" {
+		return nil
+	}
+	return pipe.HGetAll(ctx, r.keys.Session(v.ID))
+}
+
+// Settle decides whose session this request belongs to, once the pipeline of Peek has run:
+// the stored one; a new one when there is no genuine cookie, or when the cookie comes from another
+// browser or system than it was given to (the old session is left untouched); an empty one of the same
+// id when Redis lost it; a degraded one of the same id when Redis did not answer.
+func (r *Room) Settle(v *Visit, read *redis.MapStringStringCmd) *Session {
+	if read == nil {
+		return r.fresh(v, mintID(r.ring, r.now()), true)
+	}
+	fields, err := read.Result()
+	switch {
+	case err != nil:
+		s := r.fresh(v, v.ID, false)
+		s.Degraded = true
+		return s
+	case len(fields) == 0:
+		return r.fresh(v, v.ID, false)
+	case !slices.Contains(v.bindings, fields["bindingHash"]):
+		return r.fresh(v, mintID(r.ring, r.now()), true)
+	}
+	s := r.stored(v, fields)
+	r.learn(v, s)
+	return s
+}
+
+// fresh is a session that is not in Redis yet.
+func (r *Room) fresh(v *Visit, id string, isNew bool) *Session {
+	now := r.now()
+	s := &Session{
+		ID: id, CreatedAt: now, LastSeenAt: now, Fingerprint: v.Fingerprint, Campaign: v.campaign,
+		Consent: Consent{Telemetry: !v.refusesLogs}, New: isNew, binding: v.bindings[0],
+	}
+	s.Locale, s.LocaleSource = chooseLocale("", "", v)
+	s.Currency, s.CurrencySource = chooseCurrency("", "", v)
+	return s
+}
+
+// stored is the session of a Redis hash, with what this visit changes about it.
+func (r *Room) stored(v *Visit, f map[string]string) *Session {
+	s := &Session{
+		ID: v.ID, CreatedAt: parseMillis(f["createdAt"]), LastSeenAt: r.now(), Fingerprint: f["cookieFingerprintHash"],
+		Consent: Consent{Telemetry: f["consentTelemetry"] == "1", Marketing: f["consentMarketing"] == "1"},
+		stored:  true, binding: f["bindingHash"], searches: parseSearches(f["activeSearches"]),
+	}
+	s.set("lastSeenAt", formatMillis(s.LastSeenAt))
+	s.Locale, s.LocaleSource = chooseLocale(locale.Tag(f["localePreference"]), Source(f["localeSource"]), v)
+	s.Currency, s.CurrencySource = chooseCurrency(money.Currency(f["currencyPreference"]), Source(f["currencySource"]), v)
+	s.setIfChanged(f, "localePreference", string(s.Locale))
+	s.setIfChanged(f, "localeSource", string(s.LocaleSource))
+	s.setIfChanged(f, "currencyPreference", string(s.Currency))
+	s.setIfChanged(f, "currencySource", string(s.CurrencySource))
+	s.setIfChanged(f, "cookieFingerprintHash", v.Fingerprint)
+	s.setIfChanged(f, "bindingHash", v.bindings[0]) // moves to the newest pepper
+	s.Fingerprint = v.Fingerprint
+	if err := json.Unmarshal([]byte(f["campaignAttribution"]), &s.Campaign); err != nil {
+		s.Campaign = nil // absent, or unreadable: then as good as absent
+	}
+	if v.campaign != nil && !v.campaign.same(s.Campaign) { // the last campaign that brought the guest counts
+		s.Campaign = v.campaign
+		s.set("campaignAttribution", v.campaign.json())
+	}
+	return s
+}
+
+func (s *Session) setIfChanged(stored map[string]string, field, value string) {
+	if stored[field] != value {
+		s.set(field, value)
+	}
+}
+
+func (c *Campaign) same(other *Campaign) bool {
+	return other != nil && c.Source == other.Source && c.Medium == other.Medium && c.Campaign == other.Campaign
+}
+
+func (c *Campaign) json() string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // unreachable: strings and a time
+	}
+	return string(b)
+}
+
+// hash is the whole session as Redis keeps it.
+func (s *Session) hash() map[string]string {
+	f := map[string]string{
+		"createdAt": formatMillis(s.CreatedAt), "lastSeenAt": formatMillis(s.LastSeenAt),
+		"localePreference": string(s.Locale), "localeSource": string(s.LocaleSource),
+		"currencyPreference": string(s.Currency), "currencySource": string(s.CurrencySource),
+		"cookieFingerprintHash": s.Fingerprint, "bindingHash": s.binding,
+		"consentTelemetry": flag(s.Consent.Telemetry), "consentMarketing": flag(s.Consent.Marketing),
+	}
+	if s.Campaign != nil {
+		f["campaignAttribution"] = s.Campaign.json()
+	}
+	if len(s.searches) > 0 {
+		f["activeSearches"] = formatSearches(s.searches)
+	}
+	return f
+}
+
+// Save puts what this request changed on the caller's pipeline, which lua.Exec runs, and renews the 30 days. history, when not
+// nil, goes to the front of the search history. A session that was cleared meanwhile is not revived.
+// Losing the write loses a touch, never an answer.
+func (r *Room) Save(ctx context.Context, pipe redis.Pipeliner, s *Session, history *HistoryEntry) {
+	if s.Degraded {
+		return
+	}
+	fields := s.changed
+	if !s.stored {
+		fields = s.hash()
+	}
+	lua.Visit(ctx, pipe, lua.Visited{
+		Session: r.keys.Session(s.ID), History: r.keys.SessionPart(s.ID, "history"),
+		Create: !s.stored, Life: TTL, Fields: fields, Entry: history.json(), MaxEntries: maxHistory,
+	})
+}
+
+func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
+
+func parseMillis(s string) time.Time {
+	ms, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}

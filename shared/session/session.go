@@ -1,0 +1,133 @@
+// Package session owns the anonymous guest: the cookie that names the session, the Redis hash that
+// remembers it, preferences, campaign, search history and search sessions. It never decides what a
+// route answers, and it never fails a request because Redis is away.
+package session
+
+import (
+	"strings"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+)
+
+// TTL is how long a session lives without interaction: cookie and Redis alike.
+const TTL = 30 * 24 * time.Hour
+
+// Source says where a preference came from. Only Explicit binds: it is never overridden.
+type Source string
+
+// Sources of a preference.
+const (
+	Explicit Source = "user-explicit"   // POST /session/locale or /session/currency
+	Header   Source = "accept-language" // Accept-Language or X-Currency of the request
+	GeoIP    Source = "geo-ip"          // the country header of the load balancer
+	Default  Source = "default"
+)
+
+// Session is DOMAIN_MODEL §2.1 without its lists, which are Redis lists of their own.
+type Session struct {
+	ID             string // gms_<ulid>
+	CreatedAt      time.Time
+	LastSeenAt     time.Time
+	Locale         locale.Tag
+	LocaleSource   Source
+	Currency       money.Currency
+	CurrencySource Source
+	Fingerprint    string // sha256:<hex>, see Visit
+	Campaign       *Campaign
+	Consent        Consent
+
+	New      bool // minted by this request: the cookie is not known to the client yet
+	Degraded bool // Redis could not be asked: nothing is known beyond the id, and nothing is saved
+
+	stored   bool // the hash exists in Redis
+	binding  string
+	searches []activeSearch
+	changed  map[string]string // fields of the hash this request changed
+}
+
+// Consent is what the guest allows.
+type Consent struct {
+	Telemetry bool // starts false under DNT: 1 or Sec-GPC: 1, else true
+	Marketing bool // starts false
+}
+
+// Emits says whether events of this session may be written: consent given, and known to be given.
+func (s *Session) Emits() bool { return s.Consent.Telemetry && (s.New || !s.Degraded) }
+
+// Campaign is what brought the guest here, from the X-Campaign headers.
+type Campaign struct {
+	Source     string    `json:"source,omitempty"`
+	Medium     string    `json:"medium,omitempty"`
+	Campaign   string    `json:"campaign,omitempty"`
+	CapturedAt time.Time `json:"capturedAt"`
+}
+
+const (
+	searchTTL   = time.Hour // of a search session; after it the next interaction gets a fresh id
+	maxSearches = 5         // search sessions a guest keeps going at once, in tabs side by side
+	hashPrefix  = 16        // hex digits of the query hash that tell one guest's searches apart
+)
+
+// activeSearch is one search session that still runs. Its start is the time in its id.
+type activeSearch struct{ hash, id string }
+
+// Search returns the search session of that query: the running one, or a fresh srs_ id when there is
+// none or its hour is over. queryHash is "sha256:<hex>".
+func (s *Session) Search(queryHash string, now time.Time) (searchID string, fresh bool) {
+	hash := strings.TrimPrefix(queryHash, "sha256:")[:hashPrefix]
+	running := s.searches[:0:0]
+	for _, a := range s.searches {
+		if now.Sub(id.Time(a.id)) >= searchTTL {
+			continue
+		}
+		if a.hash == hash {
+			searchID = a.id
+			continue
+		}
+		running = append(running, a)
+	}
+	moved := len(s.searches) == 0 || s.searches[0].hash != hash || searchID == ""
+	if fresh = searchID == ""; fresh {
+		searchID = id.New(id.SearchSession, now)
+	}
+	s.searches = append([]activeSearch{{hash, searchID}}, running...)
+	s.searches = s.searches[:min(len(s.searches), maxSearches)]
+	if moved {
+		s.set("activeSearches", formatSearches(s.searches))
+	}
+	return searchID, fresh
+}
+
+func formatSearches(list []activeSearch) string {
+	var b strings.Builder
+	for i, a := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(a.hash)
+		b.WriteByte('=')
+		b.WriteString(a.id)
+	}
+	return b.String()
+}
+
+func parseSearches(s string) []activeSearch {
+	var list []activeSearch
+	for part := range strings.SplitSeq(s, ",") {
+		hash, searchID, ok := strings.Cut(part, "=")
+		if ok && len(hash) == hashPrefix && id.Valid(id.SearchSession, searchID) {
+			list = append(list, activeSearch{hash, searchID})
+		}
+	}
+	return list
+}
+
+func (s *Session) set(field, value string) {
+	if s.changed == nil {
+		s.changed = map[string]string{}
+	}
+	s.changed[field] = value
+}

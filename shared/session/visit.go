@@ -1,0 +1,120 @@
+package session
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// CookieName is the one cookie of this service.
+const CookieName = "gms_id"
+
+// Visit is what one request says of its guest, before anything is looked up.
+type Visit struct {
+	ID          string   // genuine id of the cookie; empty when there is none
+	Fingerprint string   // sha256:<hex> over browser, system, language, screen and time zone, each when sent
+	IPHash      string   // sha256:<hex> of the address, IPv6 by /64
+	AgentClass  string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
+	bindings    []string // sha256:<hex> over browser and system family alone, one for each pepper, newest first
+	campaign    *Campaign
+	refusesLogs bool // DNT: 1 or Sec-GPC: 1
+	language    wish[locale.Tag]
+	currency    wish[money.Currency]
+	country     string // of the load balancer; empty when unknown
+}
+
+// wish is what a header asks for; sent tells an absent header from one that matched nothing.
+type wish[T any] struct {
+	value T
+	sent  bool
+}
+
+// Read takes the visit from a request. The only error is a problem: X-Currency names no currency of
+// the platform.
+func (r *Room) Read(req *http.Request) (*Visit, error) {
+	h := req.Header
+	v := &Visit{
+		ID:          r.cookie(req),
+		refusesLogs: h.Get("DNT") == "1" || h.Get("Sec-GPC") == "1",
+		country:     country(h.Get("X-Client-Geo-Country")),
+		campaign:    campaign(h, r.now()),
+	}
+	if c := h.Get("X-Currency"); c != "" {
+		currency, err := money.Parse(c)
+		if err != nil {
+			return nil, web.NotSupported(problem.CurrencyNotSupported, "X-Currency", err)
+		}
+		v.currency = wish[money.Currency]{currency, true}
+	}
+	if l := h.Get("Accept-Language"); l != "" {
+		tag, ok := locale.Match(l)
+		if !ok {
+			tag = locale.Default
+		}
+		v.language = wish[locale.Tag]{tag, true}
+	}
+	a := r.agents.family(h.Get("User-Agent"))
+	v.AgentClass = a.class
+	for _, pepper := range r.peppers {
+		v.bindings = append(v.bindings, hash(pepper.Sum("binding.v1", []byte(a.browser), []byte(a.system))))
+	}
+	pepper := r.peppers.Active()
+	v.Fingerprint = hash(pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
+		[]byte(primary(h.Get("Accept-Language"))), []byte(h.Get("X-Client-Screen")), []byte(h.Get("X-Client-Timezone"))))
+	v.IPHash = hash(pepper.Sum("ip.v1", []byte(web.Group(web.From(req.Context()).ClientIP))))
+	return v, nil
+}
+
+// cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
+func (r *Room) cookie(req *http.Request) string {
+	sent := req.CookiesNamed(CookieName)
+	if len(sent) != 1 || !genuine(r.ring, sent[0].Value, r.now()) {
+		return ""
+	}
+	return sent[0].Value
+}
+
+// SetCookie names the session to the client, or refreshes its 30 days. Only personal answers carry it.
+func SetCookie(w http.ResponseWriter, id string) {
+	http.SetCookie(w, &http.Cookie{
+		Name: CookieName, Value: id, Path: "/", MaxAge: int(TTL / time.Second),
+		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// primary is the first language range of an Accept-Language header, without its weight.
+func primary(acceptLanguage string) string {
+	first, _, _ := strings.Cut(acceptLanguage, ",")
+	first, _, _ = strings.Cut(first, ";")
+	return strings.ToLower(strings.TrimSpace(first))
+}
+
+func country(header string) string {
+	if len(header) != 2 || header[0] < 'A' || header[0] > 'Z' || header[1] < 'A' || header[1] > 'Z' {
+		return ""
+	}
+	return header
+}
+
+// campaign reads the attribution headers. A value that is not a plain token is dropped: what is kept
+// goes out in events, and an address or a sentence must not.
+func campaign(h http.Header, now time.Time) *Campaign {
+	token := func(name string) string {
+		if s := h.Get(name); event.CampaignToken(s) {
+			return s
+		}
+		return ""
+	}
+	c := Campaign{Source: token("X-Campaign-Source"), Medium: token("X-Campaign-Medium"), Campaign: token("X-Campaign-Name")}
+	if c == (Campaign{}) {
+		return nil
+	}
+	c.CapturedAt = now
+	return &c
+}

@@ -1,0 +1,25 @@
+package web
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// Config is what the pipeline takes from the environment.
+type Config struct {
+	ProjectID   string // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
+	TrustedHops int    // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
+}
+
+func configFromEnv() (Config, error) {
+	c := Config{ProjectID: os.Getenv("GOOGLE_CLOUD_PROJECT")}
+	if hops := os.Getenv("TRUSTED_HOPS"); hops != "" {
+		n, err := strconv.Atoi(hops)
+		if err != nil || n < 0 || n > 8 {
+			return c, fmt.Errorf("TRUSTED_HOPS must be a number from 0 to 8, is %q", hops)
+		}
+		c.TrustedHops = n
+	}
+	return c, nil
+}

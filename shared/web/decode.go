@@ -1,0 +1,130 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"mime"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// MaxDepth is how deep the objects and arrays of a body may nest.
+const MaxDepth = 32
+
+var strict = json.RejectUnknownMembers(true)
+
+// Decode reads the body of a request into a pointer to a struct: JSON in UTF-8, names spelt exactly, nothing unknown, nothing twice, null
+// only where the Go type is a pointer. What cannot be read is MalformedRequest or PayloadTooLarge, what can be read but not be meant
+// is ValidationFailed; each names the field by its dotted path. Reading ends with the request's budget.
+func Decode(r *http.Request, into any) error {
+	if err := checkMedia(r.Header); err != nil {
+		return err
+	}
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer release(buffer)
+	buffer.Reset()
+	if err := readBody(r, buffer); err != nil {
+		return err
+	}
+	body := buffer.Bytes()
+	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
+		return malformed("body", "empty", "Send a JSON object.", nil)
+	}
+	shape := scan(body)
+	if shape.depth > MaxDepth {
+		return malformed(deepest(body, reflect.TypeOf(into)), "depth", "Objects and arrays may nest at most 32 deep.", nil)
+	}
+	if err := json.Unmarshal(body, into, strict); err != nil {
+		return explain(body, err)
+	}
+	if shape.null {
+		if path, found := forbiddenNull(body, reflect.TypeOf(into)); found {
+			return problem.Invalid(problem.Field{Field: path, Code: "null", Detail: "Must not be null. Leave it out instead."})
+		}
+	}
+	return nil
+}
+
+func malformed(field, code, detail string, cause error) error {
+	p := problem.New(problem.MalformedRequest, "See errors for what could not be read.", cause)
+	p.Fields = []problem.Field{{Field: field, Code: code, Detail: detail}}
+	return p
+}
+
+// checkMedia accepts application/json and application/*+json in UTF-8, as they are.
+func checkMedia(h http.Header) error {
+	if h.Get("Content-Encoding") != "" {
+		return malformed("Content-Encoding", "media-type", "Send the body without a content encoding.", nil)
+	}
+	switch value := h.Get("Content-Type"); value {
+	case "application/json", "application/json; charset=utf-8", "application/json;charset=UTF-8":
+		return nil
+	default:
+		media, params, err := mime.ParseMediaType(value)
+		name, ofApplication := strings.CutPrefix(media, "application/")
+		charset, said := params["charset"]
+		if err != nil || !ofApplication || name != "json" && !strings.HasSuffix(name, "+json") || said && !strings.EqualFold(charset, "utf-8") {
+			return malformed("Content-Type", "media-type", "Send application/json in UTF-8.", nil)
+		}
+		return nil
+	}
+}
+
+// readBody reads at most MaxBody bytes, and no longer than the request may take: a client that sends slowly must not hold us.
+func readBody(r *http.Request, into *bytes.Buffer) error {
+	tooLarge := problem.New(problem.PayloadTooLarge, "The body must be at most 64 KiB.", nil)
+	tooLarge.Fields = []problem.Field{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}}
+	if r.ContentLength > MaxBody {
+		return tooLarge
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil // Decode says that it is empty
+	}
+	if deadline, ok := r.Context().Deadline(); ok {
+		if c, ok := r.Context().Value(callKey{}).(*Call); ok {
+			connection := http.NewResponseController(c.out.ResponseWriter)
+			if connection.SetReadDeadline(deadline) == nil { // not every writer has a connection behind it
+				defer func() { _ = connection.SetReadDeadline(time.Time{}) }()
+			}
+		}
+	}
+	_, err := into.ReadFrom(http.MaxBytesReader(nil, r.Body, MaxBody))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return tooLarge
+	}
+	if err != nil {
+		return malformed("body", "incomplete", "The body ended early.", err)
+	}
+	return nil
+}
+
+// explain turns the decoder's error into a problem that names the field and says what would be right, without repeating what was sent.
+func explain(body []byte, err error) error {
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		return explainSyntax(body, e)
+	}
+	e, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return malformed("body", "syntax", "Must be JSON.", nil) // unreachable: the decoder has no other errors for bytes in memory
+	}
+	field := problem.Field{Field: dotted(e.JSONPointer)}
+	own, isField := errors.AsType[problem.Field](e.Err)
+	switch {
+	case errors.Is(e.Err, json.ErrUnknownName):
+		field.Code, field.Detail = problem.Unknown, "There is no such field."
+	case isField:
+		field.Code, field.Detail = own.Code, own.Detail
+	case outOfRange(e):
+		field.Code, field.Detail = "out-of-range", "The number is out of range."
+	default:
+		field.Code, field.Detail = "type", "Must be "+wanted(e.GoType)+"."
+	}
+	return problem.Invalid(field)
+}

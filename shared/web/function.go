@@ -1,0 +1,99 @@
+// Package web owns the way of every request: routing to the one function, deadline, recovery, identity, limits, the answer's
+// headers and its one log record. It never knows what a request is about.
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Base is the path all public routes begin with.
+const Base = "/bff/consumer/v1"
+
+// Budget is how long a request may take in all.
+const Budget = 2500 * time.Millisecond
+
+// Handler answers a request, or returns an error before it has written anything; problem.Write turns that into the answer.
+type Handler func(w http.ResponseWriter, r *http.Request) error
+
+// Function is one entry point: a name to deploy it by, a route, and the way to open it. Its methods are safe for concurrent use.
+type Function struct {
+	Name    string // "Search"
+	Pattern string // "POST /bff/consumer/v1/search", "GET /bff/consumer/v1/hotels/{propertyId}"
+
+	route route
+	open  func(context.Context) (Handler, error)
+	state atomic.Pointer[state]
+}
+
+// state is what opening leaves behind; a request sees one state from beginning to end.
+type state struct {
+	handler Handler
+	config  Config
+	log     slog.Handler
+	budget  time.Duration
+	now     func() time.Time
+}
+
+// registry holds every function of the binary. It is written by init functions and read after them.
+var registry = map[string]*Function{}
+
+// Open records a function and returns its door, for functions.HTTP(name, …). The pattern is a method and a path with {variables}.
+//
+// When FUNCTION_TARGET is the function's name it is opened at once: a mistake in the configuration ends the process with status 1,
+// so that it fails the rollout and not a guest. On SIGTERM such a process finishes what it began and exits 0.
+// In any other process the function is closed until Function.Open is called.
+func Open(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
+	f := &Function{Name: name, Pattern: pattern, route: parsePattern(pattern), open: open}
+	if registry[name] != nil {
+		panic("web: function " + name + " registered twice") // two init functions disagree; no request is ever at stake
+	}
+	registry[name] = f
+	if os.Getenv("FUNCTION_TARGET") == name {
+		if err := f.Open(context.Background()); err != nil {
+			slog.New(newLog(os.Stderr, Config{})).Error("cannot open "+name, "function", name, "err", err.Error())
+			os.Exit(1)
+		}
+		slog.SetDefault(slog.New(f.state.Load().log))
+		drainOnSignal()
+	}
+	return f.ServeHTTP
+}
+
+// Functions returns the functions of this binary by name.
+func Functions() []*Function {
+	list := make([]*Function, 0, len(registry))
+	for _, f := range registry {
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b *Function) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// Open builds the function from the environment and lets it serve; its log records go to stdout. It may be called again, when the
+// environment has changed. The error names every setting that is wrong.
+func (f *Function) Open(ctx context.Context) error { return f.OpenTo(ctx, os.Stdout) }
+
+// OpenTo is Open with another place for the log records; each is one Write.
+func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
+	config, err := configFromEnv()
+	handler, openErr := f.open(ctx)
+	switch {
+	case err != nil && openErr != nil:
+		return fmt.Errorf("web: open %s: %w; %w", f.Name, err, openErr)
+	case err != nil:
+		return fmt.Errorf("web: open %s: %w", f.Name, err)
+	case openErr != nil:
+		return fmt.Errorf("web: open %s: %w", f.Name, openErr)
+	}
+	f.state.Store(&state{handler: handler, config: config, log: newLog(log, config), budget: Budget, now: time.Now})
+	return nil
+}

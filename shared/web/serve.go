@@ -1,0 +1,102 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// The limits of what a client may send, in bytes.
+const (
+	MaxBody   = 64 << 10
+	MaxHeader = 16 << 10 // request line and header fields
+)
+
+// ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log record.
+func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	inFlight.Add(1)
+	defer leave(w)
+	s := f.state.Load()
+	if s == nil {
+		s = closed
+	}
+	c := newCall(s, w, r)
+	ctx, cancel := context.WithTimeout(r.Context(), s.budget)
+	defer cancel()
+	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+	}
+	err := f.answer(s, c, r)
+	begun := c.out.wrote()
+	switch {
+	case begun:
+	case err == nil:
+		c.out.WriteHeader(http.StatusOK)
+	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
+		c.out.WriteHeader(statusClientGone)
+	default:
+		problem.Write(&c.out, problem.Where{Instance: r.URL.EscapedPath(), RequestID: c.ID, TraceID: c.TraceID}, err)
+	}
+	f.record(s, c, r, err)
+	if _, panicked := errors.AsType[*panicError](err); panicked && begun {
+		panic(http.ErrAbortHandler) // half an answer is out: cut the connection rather than let it look whole
+	}
+}
+
+// answer finds out whether the request is for the handler, and calls it. A panic is an error that knows its stack.
+func (f *Function) answer(s *state, c *Call, r *http.Request) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{value: p, stack: debug.Stack()}
+		}
+	}()
+	switch {
+	case draining.Load():
+		c.out.Header().Set("Connection", "close")
+		return problem.New(problem.UpstreamUnavailable, "This instance is stopping. Please try again.", nil).After(time.Second)
+	case tooLarge(r):
+		return problem.New(problem.PayloadTooLarge, "The header fields must be at most 16 KiB together.", nil)
+	case !f.route.matches(r):
+		return problem.New(problem.ResourceNotFound, "There is nothing at this address.", nil)
+	case !f.route.allows(r.Method):
+		c.out.Header().Set("Allow", f.route.allow())
+		return problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil)
+	}
+	return s.handler(&c.out, r)
+}
+
+// statusClientGone is what the log says when the client hung up before the answer; nobody receives it.
+const statusClientGone = 499
+
+// closed answers for a function that nobody opened.
+var closed = &state{
+	handler: func(http.ResponseWriter, *http.Request) error { return errors.New("web: the function is not open") },
+	log:     newLog(stdout{}, Config{}),
+	budget:  Budget,
+	now:     time.Now,
+}
+
+// panicError is a recovered panic. Its stack goes to the log, nothing of it to the guest.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// tooLarge reports whether request line and header fields exceed MaxHeader.
+func tooLarge(r *http.Request) bool {
+	n := len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	return n > MaxHeader
+}

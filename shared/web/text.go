@@ -1,0 +1,25 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// Text checks what a guest wrote: valid UTF-8, no control characters, at most most characters. It returns nil when all is well, else
+// the field with one of the codes "too-long", "utf-8", "control-character". Joiners and direction marks, which Persian and
+// Arabic need, are no control characters.
+func Text(field, s string, most int) *problem.Field {
+	switch {
+	case utf8.RuneCountInString(s) > most:
+		return &problem.Field{Field: field, Code: "too-long", Detail: fmt.Sprintf("Must be at most %d characters.", most)}
+	case !utf8.ValidString(s):
+		return &problem.Field{Field: field, Code: "utf-8", Detail: "Must be valid UTF-8."}
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return &problem.Field{Field: field, Code: "control-character", Detail: "Must not contain control characters."}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// writer remembers what was answered, and sees to the headers that depend on when and what.
+type writer struct {
+	http.ResponseWriter
+	call   *Call
+	status int // 0: nothing written yet
+	size   int64
+}
+
+func (w *writer) wrote() bool { return w.status != 0 }
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *writer) WriteHeader(status int) {
+	if status >= 200 && w.status == 0 {
+		w.status = status
+		h := w.Header()
+		if h["Set-Cookie"] != nil && strings.HasPrefix(h.Get("Cache-Control"), "public") {
+			Private(w) // a cookie makes any answer personal, whatever the handler said
+		}
+		h["Server-Timing"] = []string{w.call.timing()}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *writer) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.WriteHeader(http.StatusOK)
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.size += int64(n)
+	return n, err
+}
+
+// timing is the value of Server-Timing so far: the phases and the total, in milliseconds.
+func (c *Call) timing() string {
+	var room [160]byte
+	b := room[:0]
+	c.mu.Lock()
+	for _, p := range c.phases {
+		b = append(b, p.name...)
+		b = append(b, ";dur="...)
+		b = appendMilliseconds(b, p.took)
+		b = append(b, ", "...)
+	}
+	c.mu.Unlock()
+	b = append(b, "total;dur="...)
+	return string(appendMilliseconds(b, c.now().Sub(c.Started)))
+}
+
+func appendMilliseconds(b []byte, d time.Duration) []byte {
+	tenths := max(int64(d+50*time.Microsecond)/int64(100*time.Microsecond), 0)
+	b = strconv.AppendInt(b, tenths/10, 10)
+	return append(b, '.', byte('0'+tenths%10))
+}
