@@ -1,0 +1,144 @@
+package flags
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const document = `{"campaignMode": false,
+ "sampling": {"search.executed": 0.1},
+ "limitsEnabled": true,
+ "limits": {"read": {"cookie": 120, "ip": 1200, "fingerprint": 600},
+            "handoff": {"cookie": 10, "ip": 120, "fingerprint": 60},
+            "telemetry": {"cookie": 240, "ip": 2400, "fingerprint": 1200}},
+ "botMode": "enforce"}`
+
+func TestTheDefaultsAreTheDocumentOfTheDecisions(t *testing.T) {
+	for _, doc := range []string{document, `{}`} {
+		v, err := Parse([]byte(doc), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(Defaults(), v); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestValuesAreWrittenAsADocumentThatReadsBack(t *testing.T) {
+	want := other()
+	data, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Parse(data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// other differs from the defaults in every field.
+func other() *Values {
+	return &Values{
+		CampaignMode: true,
+		Sampling:     map[string]float64{"search.executed": 0.25, "page.viewed": 0},
+		Limits:       Limits{Limit{1, 2, 3}, Limit{4, 5, 6}, Limit{7, 8, 9}},
+		BotMode:      BotObserve,
+	}
+}
+
+func TestWhatIsAbsentIsTheDefaultAndWhatIsPartIsFilledIn(t *testing.T) {
+	v, err := Parse([]byte(`{"sampling": {"page.viewed": 0.5}, "limits": {"read": {"ip": 7}}, "colour": "red"}`), other())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Defaults()
+	want.Sampling["page.viewed"] = 0.5
+	want.Limits.Read.IP = 7
+	if diff := cmp.Diff(want, v); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAFieldThatCannotBeReadKeepsItsLastValueAndIsNamed(t *testing.T) {
+	for name, c := range map[string]struct{ doc, want string }{
+		"word for a boolean":   {`{"campaignMode": "yes"}`, "read campaignMode"},
+		"null":                 {`{"campaignMode": null}`, "read campaignMode"},
+		"number for a boolean": {`{"limitsEnabled": 1}`, "read limitsEnabled"},
+		"rate over one":        {`{"sampling": {"search.executed": 10}}`, "read sampling"},
+		"rate below zero":      {`{"sampling": {"search.executed": -0.1}}`, "read sampling"},
+		"rate of a type":       {`{"sampling": {"search.executed": "0.1"}}`, "read sampling"},
+		"no limit":             {`{"limits": {"read": {"cookie": 0}}}`, "read limits"},
+		"half a limit":         {`{"limits": {"read": {"cookie": 1.5}}}`, "read limits"},
+		"limits of a type":     {`{"limits": [120]}`, "read limits"},
+		"unknown mode":         {`{"botMode": "panic"}`, "read botMode"},
+		"mode of a type":       {`{"botMode": true}`, "read botMode"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			last := other()
+			v, err := Parse([]byte(c.doc), last)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("%v, want %s", err, c.want)
+			}
+			want := Defaults()
+			switch c.want {
+			case "read campaignMode":
+				want.CampaignMode = last.CampaignMode
+			case "read limitsEnabled":
+				want.LimitsEnabled = last.LimitsEnabled
+			case "read sampling":
+				want.Sampling = last.Sampling
+			case "read limits":
+				want.Limits = last.Limits
+			case "read botMode":
+				want.BotMode = last.BotMode
+			}
+			if diff := cmp.Diff(want, v); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOneBadFieldDoesNotSpoilTheOthers(t *testing.T) {
+	v, err := Parse([]byte(`{"campaignMode": true, "botMode": 3, "limits": 4}`), nil)
+	if err == nil || !strings.Contains(err.Error(), "botMode") || !strings.Contains(err.Error(), "limits") {
+		t.Error(err)
+	}
+	if !v.CampaignMode || v.BotMode != BotEnforce {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestWhatIsNoDocumentKeepsEverything(t *testing.T) {
+	for _, doc := range []string{``, `{"campaignMode": tru`, `[]`, `{"botMode":"off","botMode":"off"}`} {
+		last := other()
+		v, err := Parse([]byte(doc), last)
+		if err == nil || v != last {
+			t.Errorf("%s: %+v, %v", doc, v, err)
+		}
+	}
+}
+
+func TestParsingNeverChangesWhatOthersRead(t *testing.T) {
+	last := other()
+	if _, err := Parse([]byte(`{"sampling": {"search.executed": 1, "x": 9}}`), last); err == nil {
+		t.Fatal("rate 9 was read")
+	}
+	if diff := cmp.Diff(other(), last); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestASubjectWithoutARateIsReportedByEverybody(t *testing.T) {
+	v := Defaults()
+	if v.Rate("search.executed") != 0.1 || v.Rate("session.started") != 1 {
+		t.Errorf("%v, %v", v.Rate("search.executed"), v.Rate("session.started"))
+	}
+}
