@@ -56,6 +56,9 @@ func newCall(s *state, w http.ResponseWriter, r *http.Request) *Call {
 	return c
 }
 
+// Took is how long the request has run.
+func (c *Call) Took() time.Duration { return c.now().Sub(c.Started) }
+
 // Note adds a field to the request's log record; noting the same key again replaces the value. Values must not identify a guest.
 func (c *Call) Note(key string, value any) {
 	c.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,6 +18,11 @@ import (
 const MaxDepth = 32
 
 var strict = json.RejectUnknownMembers(true)
+
+var bodyTooLarge = &problem.Problem{
+	Kind: problem.PayloadTooLarge, Detail: "The body must be at most 64 KiB.",
+	Fields: []problem.Field{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}},
+}
 
 // Decode reads the body of a request into a pointer to a struct: JSON in UTF-8, names spelt exactly, nothing unknown, nothing twice, null
 // only where the Go type is a pointer. What cannot be read is MalformedRequest or PayloadTooLarge, what can be read but not be meant
@@ -79,25 +83,21 @@ func checkMedia(h http.Header) error {
 
 // readBody reads at most MaxBody bytes, and no longer than the request may take: a client that sends slowly must not hold us.
 func readBody(r *http.Request, into *bytes.Buffer) error {
-	tooLarge := problem.New(problem.PayloadTooLarge, "The body must be at most 64 KiB.", nil)
-	tooLarge.Fields = []problem.Field{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}}
 	if r.ContentLength > MaxBody {
-		return tooLarge
+		return bodyTooLarge
 	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil // Decode says that it is empty
 	}
-	if deadline, ok := r.Context().Deadline(); ok {
-		if c, ok := r.Context().Value(callKey{}).(*Call); ok {
-			connection := http.NewResponseController(c.out.ResponseWriter)
-			if connection.SetReadDeadline(deadline) == nil { // not every writer has a connection behind it
-				defer func() { _ = connection.SetReadDeadline(time.Time{}) }()
-			}
-		}
+	if c, ok := r.Context().Value(callKey{}).(*Call); ok {
+		deadline, _ := r.Context().Deadline()
+		// Not every writer has a connection behind it. The server lifts the deadline itself once the body is read, and when that fails
+		// it must stay: the server would otherwise wait for the rest of the body before it sends the answer.
+		_ = http.NewResponseController(c.out.ResponseWriter).SetReadDeadline(deadline)
 	}
 	_, err := into.ReadFrom(http.MaxBytesReader(nil, r.Body, MaxBody))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return tooLarge
+		return bodyTooLarge
 	}
 	if err != nil {
 		return malformed("body", "incomplete", "The body ended early.", err)

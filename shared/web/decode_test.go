@@ -321,6 +321,16 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// The worst a body can do: every null is looked up in the type.
+func BenchmarkDecodeNulls(b *testing.B) {
+	text := `{"metadata":{"a":[null` + strings.Repeat(",null", 13000) + `]}}`
+	for b.Loop() {
+		if err := Decode(post(text), new(query)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkScan(b *testing.B) {
 	text := []byte(wellFormed)
 	b.SetBytes(int64(len(text)))

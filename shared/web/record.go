@@ -9,7 +9,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // stdout finds os.Stdout when it writes, not when it is made.
@@ -60,11 +59,23 @@ func cloudNames(groups []string, a slog.Attr) slog.Attr {
 		a.Key = "message"
 	case slog.LevelKey:
 		a.Key = "severity"
-		if level, ok := a.Value.Any().(slog.Level); ok && level == slog.LevelWarn {
-			a.Value = slog.StringValue("WARNING")
+		if level, ok := a.Value.Any().(slog.Level); ok {
+			a.Value = slog.StringValue(severity(level))
 		}
 	}
 	return a
+}
+
+func severity(level slog.Level) string {
+	switch {
+	case level >= slog.LevelError:
+		return "ERROR"
+	case level >= slog.LevelWarn:
+		return "WARNING"
+	case level >= slog.LevelInfo:
+		return "INFO"
+	}
+	return "DEBUG"
 }
 
 // record writes the one log record of a request: what was asked for by pattern, never by value, and how it went. It holds no address,
@@ -75,63 +86,38 @@ func (f *Function) record(s *state, c *Call, r *http.Request, err error) {
 	if status >= 500 || err != nil && status < 400 { // the latter failed half-way through its answer
 		level = slog.LevelError
 	}
-	var room [12]slog.Attr
-	attrs := append(room[:0],
-		slog.Any("httpRequest", exchange{
-			method: knownMethod(r.Method), path: f.route.path, status: status, size: c.out.size, latency: s.now().Sub(c.Started),
-		}),
+	latency := strconv.AppendFloat(make([]byte, 0, 16), s.now().Sub(c.Started).Seconds(), 'f', 3, 64)
+	record := slog.NewRecord(s.now(), level, f.Pattern, 0)
+	record.AddAttrs(
+		slog.GroupAttrs("httpRequest",
+			slog.String("requestMethod", knownMethod(r.Method)),
+			slog.String("requestUrl", f.route.path),
+			slog.Int("status", status),
+			slog.Int64("responseSize", c.out.size),
+			slog.String("latency", string(append(latency, 's'))),
+		),
 		slog.String("function", f.Name),
 	)
-	attrs = append(attrs, notes...)
+	record.AddAttrs(notes...)
 	if len(phases) > 0 {
-		attrs = append(attrs, slog.Any("phases", durations(phases)))
+		record.AddAttrs(slog.Attr{Key: "phases", Value: milliseconds(phases)})
 	}
 	if err != nil {
-		attrs = append(attrs, slog.String("err", shorten(err.Error())))
+		record.AddAttrs(slog.String("err", shorten(err.Error())))
 		if p, ok := errors.AsType[*panicError](err); ok {
-			attrs = append(attrs, slog.String("stack", string(p.stack)))
+			record.AddAttrs(slog.String("stack", string(p.stack)))
 		}
 	}
-	record := slog.NewRecord(s.now(), level, f.Pattern, 0)
-	record.AddAttrs(attrs...)
 	_ = s.log.Handle(r.Context(), record) // a log that cannot be written has nobody to be told about it
 }
 
-// exchange is the httpRequest of a record. It writes itself, as the fields are known and the record is on every request's way.
-type exchange struct {
-	method, path string
-	status       int
-	size         int64
-	latency      time.Duration
-}
-
-func (e exchange) MarshalJSON() ([]byte, error) {
-	b := make([]byte, 0, 192)
-	b = append(b, `{"requestMethod":"`...)
-	b = append(b, e.method...)
-	b = append(b, `","requestUrl":`...)
-	b = strconv.AppendQuote(b, e.path)
-	b = append(b, `,"status":`...)
-	b = strconv.AppendInt(b, int64(e.status), 10)
-	b = append(b, `,"responseSize":"`...)
-	b = strconv.AppendInt(b, e.size, 10)
-	b = append(b, `","latency":"`...)
-	b = strconv.AppendFloat(b, e.latency.Seconds(), 'f', 3, 64)
-	return append(b, `s"}`...), nil
-}
-
-// durations are phases as an object of milliseconds.
-type durations []phase
-
-func (d durations) MarshalJSON() ([]byte, error) {
-	b := make([]byte, 0, 128)
-	for i, p := range d {
-		b = append(b, "{,"[min(i, 1)])
-		b = strconv.AppendQuote(b, p.name)
-		b = append(b, ':')
-		b = appendMilliseconds(b, p.took)
+// milliseconds are phases as a group.
+func milliseconds(phases []phase) slog.Value {
+	attrs := make([]slog.Attr, len(phases))
+	for i, p := range phases {
+		attrs[i] = slog.Float64(p.name, float64(tenths(p.took))/10)
 	}
-	return append(b, '}'), nil
+	return slog.GroupValue(attrs...)
 }
 
 // knownMethod keeps a client's invention out of the log.

@@ -35,7 +35,7 @@ func TestTheRecordHasTheFieldsOfCloudLogging(t *testing.T) {
 	delete(record, "logging.googleapis.com/spanId")
 	want := map[string]any{
 		"time": "2026-11-05T10:20:30.135Z", "severity": "INFO", "message": "POST /bff/consumer/v1/search",
-		"httpRequest": map[string]any{"requestMethod": "POST", "requestUrl": "/bff/consumer/v1/search", "status": 200.0, "responseSize": "2", "latency": "0.012s"},
+		"httpRequest":                          map[string]any{"requestMethod": "POST", "requestUrl": "/bff/consumer/v1/search", "status": 200.0, "responseSize": 2.0, "latency": "0.012s"},
 		"logging.googleapis.com/trace":         "projects/melma/traces/4bf92f3577b34da6a3ce929d0e0e4736",
 		"logging.googleapis.com/trace_sampled": true,
 		"requestId":                            "01ARZ3NDEKTSV4RRFFQ69G5FAV", "function": "Test", "cache": "HIT",

@@ -48,85 +48,109 @@ func deepest(text []byte, t reflect.Type) string {
 			break // broken before it is deep
 		}
 	}
-	_, ours := typeAt(t, d.StackPointer())
+	var ours jsontext.Pointer
+	for token := range d.StackPointer().Tokens() {
+		if t = memberOf(t, token); t == nil {
+			break
+		}
+		ours = ours.AppendToken(token)
+		if t.Kind() == reflect.Map {
+			break // its names are the client's
+		}
+	}
 	return dotted(ours)
 }
 
-// forbiddenNull returns the path of the first null whose Go type has no way to hold it. The text has been decoded, so it is JSON.
+// forbiddenNull returns the path of the first null whose Go type has no way to hold it. The text was decoded into the type, so it is
+// JSON and all its names are known.
 func forbiddenNull(text []byte, t reflect.Type) (path string, found bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
-	for {
-		token, err := d.ReadToken()
-		if err != nil {
-			return "", false // the end
-		}
-		if token.Kind() != 'n' {
-			continue
-		}
-		at := d.StackPointer()
-		if goType, _ := typeAt(t, at); at == "" || goType != nil && !holdsNull(goType) {
-			return dotted(at), true
-		}
+	if findNull(d, t.Elem()) {
+		return dotted(d.StackPointer()), true
 	}
+	return "", false
 }
 
-// holdsNull reports whether null means something for a field of the type: a pointer, any, or a type that decodes itself.
+// findNull reads one value and stops behind the first forbidden null in it.
+func findNull(d *jsontext.Decoder, t reflect.Type) bool {
+	kind := d.PeekKind()
+	switch {
+	case kind == 'n':
+		_, _ = d.ReadToken()
+		return !holdsNull(t)
+	case kind != '{' && kind != '[' || t.Kind() == reflect.Interface || decodesItself(t):
+		_ = d.SkipValue()
+		return false
+	}
+	_, _ = d.ReadToken()
+	for next := d.PeekKind(); next != '}' && next != ']' && next != 0; next = d.PeekKind() {
+		name := ""
+		if kind == '{' {
+			token, err := d.ReadToken()
+			if err != nil {
+				return false // unreachable: the text is JSON
+			}
+			name = token.String()
+		}
+		if inner := memberOf(t, name); inner == nil {
+			_ = d.SkipValue()
+		} else if findNull(d, inner) {
+			return true
+		}
+	}
+	_, _ = d.ReadToken()
+	return false
+}
+
+// holdsNull reports whether null means something for a type: for a pointer, for any, and for a type that decodes itself.
 func holdsNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || decodesItself(t)
 }
 
 var (
-	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	unmarshaler     = reflect.TypeFor[json.Unmarshaler]()
 	unmarshalerFrom = reflect.TypeFor[json.UnmarshalerFrom]()
+	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	rawValue        = reflect.TypeFor[jsontext.Value]()
 )
 
 func decodesItself(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return t == rawValue || p.Implements(unmarshaler) || p.Implements(unmarshalerFrom)
-}
-
-// typeAt follows a JSON pointer through a Go type. It returns the type of the value there, nil when the type does not say,
-// and the part of the pointer whose names are ours: those of a map are the client's.
-func typeAt(t reflect.Type, p jsontext.Pointer) (at reflect.Type, ours jsontext.Pointer) {
-	at = t
-	made := false // a name was made up by the client
-	for token := range p.Tokens() {
-		for at.Kind() == reflect.Pointer {
-			at = at.Elem()
-		}
-		if decodesItself(at) {
-			return nil, ours
-		}
-		switch at.Kind() {
-		case reflect.Struct:
-			field, ok := fieldNamed(at, token)
-			if !ok {
-				return nil, ours
-			}
-			at = field
-		case reflect.Slice, reflect.Array:
-			at = at.Elem()
-		case reflect.Map:
-			at, made = at.Elem(), true
-		default:
-			return nil, ours
-		}
-		if !made {
-			ours = ours.AppendToken(token)
-		}
+	if t.Kind() != reflect.Pointer {
+		t = reflect.PointerTo(t)
 	}
-	return at, ours
+	return t.Elem() == rawValue || t.Implements(unmarshaler) || t.Implements(unmarshalerFrom)
 }
 
-// fieldNamed returns the type of the field with a JSON name, embedded structs included.
-func fieldNamed(t reflect.Type, name string) (reflect.Type, bool) {
-	for _, f := range reflect.VisibleFields(t) {
+// memberOf returns the type of a named member or an element of values of type t, nil when t has no such.
+func memberOf(t reflect.Type, name string) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if decodesItself(t) {
+		return nil
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		return fieldNamed(t, name)
+	case reflect.Slice, reflect.Array, reflect.Map:
+		return t.Elem()
+	}
+	return nil
+}
+
+// fieldNamed returns the type of the field with a JSON name, embedded structs included; nil when there is none.
+func fieldNamed(t reflect.Type, name string) reflect.Type {
+	for i := range t.NumField() {
+		f := t.Field(i)
 		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if tag == name || tag == "" && !f.Anonymous && f.Name == name {
-			return f.Type, true
+		switch {
+		case tag == name, tag == "" && !f.Anonymous && f.Name == name:
+			return f.Type
+		case f.Anonymous && tag == "" && f.Type.Kind() == reflect.Struct:
+			if inner := fieldNamed(f.Type, name); inner != nil {
+				return inner
+			}
 		}
 	}
-	return nil, false
+	return nil
 }

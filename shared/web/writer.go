@@ -58,7 +58,12 @@ func (c *Call) timing() string {
 }
 
 func appendMilliseconds(b []byte, d time.Duration) []byte {
-	tenths := max(int64(d+50*time.Microsecond)/int64(100*time.Microsecond), 0)
-	b = strconv.AppendInt(b, tenths/10, 10)
-	return append(b, '.', byte('0'+tenths%10))
+	n := tenths(d)
+	b = strconv.AppendInt(b, n/10, 10)
+	return append(b, '.', byte('0'+n%10))
+}
+
+// tenths is a duration in tenths of a millisecond, rounded; a clock that went back counts as none.
+func tenths(d time.Duration) int64 {
+	return max(int64(d+50*time.Microsecond)/int64(100*time.Microsecond), 0)
 }

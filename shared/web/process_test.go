@@ -1,0 +1,217 @@
+package web
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// TestMain makes the test binary stand in for a deployed function when the tests below start it as one.
+func TestMain(m *testing.M) {
+	switch os.Getenv("WEB_TEST_CHILD") {
+	case "serve":
+		serveAsTheFrameworkDoes()
+	case "broken":
+		Open("Broken", "GET /x", func(context.Context) (Handler, error) {
+			return nil, errors.Join(errors.New("REDIS_ADDR is missing"), errors.New("PEPPER is no base64"))
+		})
+		fmt.Println("was opened")
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// serveAsTheFrameworkDoes listens without any means to shut down. A request with ?wait answers "begun", and "done" once stdin ends.
+func serveAsTheFrameworkDoes() {
+	door := Open("Work", "GET /work", func(context.Context) (Handler, error) {
+		return func(w http.ResponseWriter, r *http.Request) error {
+			if r.URL.Query().Has("wait") {
+				fmt.Fprintln(w, "begun")
+				_ = http.NewResponseController(w).Flush()
+				_, _ = io.Copy(io.Discard, os.Stdin)
+			}
+			fmt.Fprintln(w, "done")
+			return nil
+		}, nil
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintln(os.Stderr, listener.Addr())
+	panic(http.Serve(listener, door))
+}
+
+// child starts this binary as a deployed function.
+func child(t *testing.T, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
+func TestSIGTERMLetsWhatIsInFlightFinish(t *testing.T) {
+	cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work")
+	hold, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records bytes.Buffer
+	cmd.Stdout = &records
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(stderr).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + strings.TrimSpace(address) + "/work"
+
+	response, err := http.Get(url + "?wait")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body := bufio.NewReader(response.Body)
+	if line, err := body.ReadString('\n'); line != "begun\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	// The signal has arrived when the next request is turned away.
+	for refused := false; !refused; {
+		next, err := http.Get(url)
+		if err != nil {
+			t.Fatalf("the process left a request in flight: %v", err)
+		}
+		_, _ = io.Copy(io.Discard, next.Body)
+		next.Body.Close()
+		refused = next.StatusCode == http.StatusServiceUnavailable && next.Close && next.Header.Get("Retry-After") == "1"
+		if !refused && next.StatusCode != http.StatusOK {
+			t.Fatalf("turned away with %d %v", next.StatusCode, next.Header)
+		}
+	}
+	hold.Close()
+	if rest, err := io.ReadAll(body); err != nil || string(rest) != "done\n" {
+		t.Errorf("%q, %v", rest, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+	if text := records.String(); !strings.Contains(text, `"message":"GET /work"`) || !strings.Contains(text, `"status":503`) {
+		t.Errorf("records %s", text)
+	}
+}
+
+func TestDrainingEndsWhenItsTimeIsOver(t *testing.T) {
+	inFlight.Add(1)
+	defer inFlight.Add(-1)
+	defer draining.Store(false)
+	drain(0)
+	w := httptest.NewRecorder()
+	opened(t, "GET /x", ok).ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+	if p := readProblem(t, w); w.Code != 503 || p.Code != problem.UpstreamUnavailable.PublicCode() || !w.Flushed {
+		t.Errorf("%d %s, flushed %v", w.Code, p.Code, w.Flushed)
+	}
+}
+
+func TestBadConfigurationEndsTheProcessAndSaysAllThatIsWrong(t *testing.T) {
+	cmd := child(t, "WEB_TEST_CHILD=broken", "FUNCTION_TARGET=Broken", "TRUSTED_HOPS=many")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit, isExit := errors.AsType[*exec.ExitError](err); !isExit || exit.ExitCode() != 1 || stdout.Len() > 0 {
+		t.Fatalf("%v, printed %q", err, &stdout)
+	}
+	var record map[string]any
+	if err := json.Unmarshal(stderr.Bytes(), &record); err != nil {
+		t.Fatalf("%v: %s", err, &stderr)
+	}
+	for _, part := range []string{"REDIS_ADDR is missing", "PEPPER is no base64", "TRUSTED_HOPS"} {
+		if text, _ := record["err"].(string); !strings.Contains(text, part) {
+			t.Errorf("%q is not in %q", part, text)
+		}
+	}
+	if record["severity"] != "ERROR" {
+		t.Errorf("record %v", record)
+	}
+}
+
+func TestAFunctionThatIsNotTheTargetIsNotOpened(t *testing.T) {
+	cmd := child(t, "WEB_TEST_CHILD=broken", "FUNCTION_TARGET=Other")
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "was opened\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestFunctionsAreListedByName(t *testing.T) {
+	saved := registry
+	registry = map[string]*Function{}
+	defer func() { registry = saved }()
+	build := func(context.Context) (Handler, error) { return ok, nil }
+	for _, name := range []string{"SearchMap", "Facets", "Search"} {
+		Open(name, "GET /"+name, build)
+	}
+	var names []string
+	for _, f := range Functions() {
+		names = append(names, f.Name+f.Path()+f.Method())
+	}
+	if got := strings.Join(names, " "); got != "Facets/FacetsGET Search/SearchGET SearchMap/SearchMapGET" {
+		t.Errorf("functions %s", got)
+	}
+	for rule, register := range map[string]func(){
+		"twice":      func() { Open("Search", "GET /x", build) },
+		"no method":  func() { Open("A", "/x", build) },
+		"no pattern": func() { Open("B", "", build) },
+		"no path":    func() { Open("C", "GET x", build) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: registered", rule)
+				}
+			}()
+			register()
+		}()
+	}
+}
+
+func TestOpeningSaysWhatIsWrong(t *testing.T) {
+	broken := errors.New("REDIS_ADDR is missing")
+	f := opened(t, "GET /x", ok)
+	f.open = func(context.Context) (Handler, error) { return nil, broken }
+	if err := f.Open(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	f.open = func(context.Context) (Handler, error) { return ok, nil }
+	for _, hops := range []string{"-1", "9", "x", "1.5"} {
+		t.Setenv("TRUSTED_HOPS", hops)
+		if err := f.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "TRUSTED_HOPS") {
+			t.Errorf("TRUSTED_HOPS=%s: %v", hops, err)
+		}
+	}
+	t.Setenv("TRUSTED_HOPS", "2")
+	if err := f.Open(t.Context()); err != nil || f.state.Load().config.TrustedHops != 2 {
+		t.Errorf("%v", err)
+	}
+}
