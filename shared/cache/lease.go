@@ -1,0 +1,113 @@
+package cache
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+)
+
+const (
+	// leaseTerm is how long a lock outlives its owner: short, so that a follower notices a dead leader within its own
+	// 2.5 s. Extended every extendEvery, a lock is held no longer than a flight lasts, under the 5 s it may.
+	leaseTerm   = time.Second
+	extendEvery = 250 * time.Millisecond
+	// pollEvery is how often the one flight that follows another process looks.
+	pollEvery = 25 * time.Millisecond
+)
+
+// lease is the right to store one entry, as long as nobody took it away. On a nil lease, of a flight without Redis,
+// everything does nothing.
+type lease struct {
+	c     *Cache
+	key   string
+	lock  string
+	token string
+	won   int64 // server's time, µs: what was invalidated later may be in what is being made
+}
+
+// acquire tries once to win the lease of key; nil when somebody has it. found is what is stored there now, or nil.
+func (c *Cache) acquire(ctx context.Context, key string) (l *lease, found *Entry, err error) {
+	ctx, cancel := inRedis(ctx)
+	defer cancel()
+	l = &lease{c: c, key: key, lock: c.keys.Lock(key), token: c.owner + "/" + rand.Text()}
+	got, err := lua.Acquire(ctx, c.rdb, l.lock, key, l.token, leaseTerm)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, _ = decode([]byte(got.Entry))
+	if !got.Won {
+		return nil, found, nil
+	}
+	l.won = got.At
+	return l, found, nil
+}
+
+// extend renews the lease. What becomes of it does not matter here: storing asks again.
+func (l *lease) extend(ctx context.Context) {
+	if l == nil {
+		return
+	}
+	ctx, cancel := inRedis(ctx)
+	defer cancel()
+	lua.Extend(ctx, l.c.rdb, l.lock, l.token, leaseTerm)
+}
+
+// release lets the next one try. If it fails, the lock lapses.
+func (l *lease) release(ctx context.Context) {
+	if l == nil {
+		return
+	}
+	ctx, cancel := inRedis(ctx)
+	defer cancel()
+	lua.Release(ctx, l.c.rdb, l.lock, l.token)
+}
+
+// store keeps what was made and ends the lease. Tags are registered first: an invalidation that comes after that finds
+// the entry there and takes lock or entry away; one that came before, but after the lease began, is seen now.
+func (l *lease) store(ctx context.Context, filled *Filled) {
+	if l == nil {
+		return
+	}
+	ctx, cancel := inRedis(ctx)
+	defer cancel()
+	life := filled.KeptUntil.Sub(l.c.now())
+	current, err := l.register(ctx, filled)
+	stored := false
+	if err == nil && current && life >= time.Millisecond {
+		stored, err = lua.Store(ctx, l.c.rdb, l.key, l.lock, l.token, filled.encode(), life)
+	}
+	if !stored && !keyspace.IsAway(err) {
+		l.release(ctx)
+	}
+}
+
+// register notes under each tag that the entry carries it; false: one of them was invalidated since the lease began.
+func (l *lease) register(ctx context.Context, filled *Filled) (current bool, err error) {
+	tags := slices.Compact(slices.Sorted(slices.Values(filled.Tags)))
+	if len(tags) == 0 {
+		return true, nil
+	}
+	pipe := l.c.rdb.Pipeline()
+	noted := make([]interface{ Int64() (int64, error) }, len(tags))
+	for i, tag := range tags {
+		noted[i] = lua.Register(ctx, pipe, l.c.tagKeys(tag), l.key, l.c.now(), filled.KeptUntil)
+	}
+	if err := lua.Exec(ctx, pipe); err != nil {
+		return false, err
+	}
+	for _, n := range noted {
+		if busted, _ := n.Int64(); busted >= l.won {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// inRedis is the context of one step in Redis: it does not end with the caller, or with what was left for the work.
+func inRedis(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), ioBudget)
+}

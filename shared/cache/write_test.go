@@ -1,0 +1,183 @@
+package cache
+
+import (
+	"bytes"
+	stdgzip "compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func respond(t testing.TB, e *Entry, method, accept string, tail []byte, prepare func(http.Header)) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, "/", nil)
+	if accept != "" {
+		r.Header.Set("Accept-Encoding", accept)
+	}
+	w := httptest.NewRecorder()
+	if prepare != nil {
+		prepare(w.Header())
+	}
+	if err := e.Write(w, r, tail); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestBothEncodingsAreTheBodyAndItsTail(t *testing.T) {
+	for _, bodySize := range []int{0, 1, 23_000, 300_000} {
+		for _, tailSize := range []int{0, 1, 80, 0xffff, 0x10000, 200_000} {
+			t.Run(fmt.Sprintf("%d+%d", bodySize, tailSize), func(t *testing.T) {
+				body, tail := listOf(bodySize), bytes.Repeat([]byte("}"), tailSize)
+				e, err := Pack(200, body, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				whole := string(body) + string(tail)
+				if got := respond(t, &e, "GET", "", tail, nil).Body.String(); got != whole {
+					t.Errorf("identity: %d bytes, want %d", len(got), len(whole))
+				}
+				w := respond(t, &e, "GET", "gzip", tail, nil)
+				z, err := stdgzip.NewReader(w.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := io.ReadAll(z) // to the end: the checksum and size there are verified
+				if err != nil || string(got) != whole {
+					t.Errorf("gzip: %d bytes, want %d: %v", len(got), len(whole), err)
+				}
+				if n := w.Result().ContentLength; n != int64(w.Body.Len()) && w.Body.Len() != 0 {
+					t.Errorf("Content-Length %d, body %d", n, w.Body.Len())
+				}
+			})
+		}
+	}
+}
+
+func TestAnEntryFromRedisIsServedByARealServer(t *testing.T) {
+	e := sample(t)
+	stored, err := decode(e.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := stored.Write(w, r, []byte(`,"n":1}`)); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	for _, zipped := range []bool{true, false} {
+		client := http.Client{Transport: &http.Transport{DisableCompression: !zipped}} // unzips by itself
+		for _, method := range []string{"GET", "HEAD"} {
+			r, _ := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
+			resp, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			want := map[string]string{"GET": `{"listings":[1,2,3],"n":1}`}[method]
+			if err != nil || string(b) != want || resp.Uncompressed != (zipped && method == "GET") {
+				t.Errorf("%s: %q, unzipped %v, %v", method, b, resp.Uncompressed, err)
+			}
+			if ct := resp.Header.Get("Content-Type"); ct != "application/json" {
+				t.Errorf("%s: Content-Type %q", method, ct)
+			}
+		}
+	}
+}
+
+func TestHeadHasTheHeadersOfGet(t *testing.T) {
+	e := sample(t)
+	for _, accept := range []string{"gzip", ""} {
+		get := respond(t, &e, "GET", accept, []byte("}"), nil)
+		head := respond(t, &e, "HEAD", accept, []byte("}"), nil)
+		if head.Body.Len() != 0 {
+			t.Errorf("%q: %d bytes", accept, head.Body.Len())
+		}
+		if fmt.Sprint(head.Header()) != fmt.Sprint(get.Header()) || head.Header().Get("Content-Length") != strconv.Itoa(get.Body.Len()) {
+			t.Errorf("%q: %v, want %v", accept, head.Header(), get.Header())
+		}
+	}
+}
+
+func TestWhoGetsGzip(t *testing.T) {
+	e := sample(t)
+	for accept, want := range map[string]bool{
+		"":                             false,
+		"gzip":                         true,
+		"GZip":                         true,
+		"x-gzip":                       true,
+		"gzip, deflate, br, zstd":      true,
+		"br;q=1.0, gzip;q=0.8, *;q=.1": true,
+		" deflate , gzip ; q=1 ":       true,
+		"gzip;q=0.001":                 true,
+		"gzip;q=0":                     false,
+		"gzip;Q=0.000":                 false,
+		"gzip; q=0, *":                 false,
+		"*":                            true,
+		"*;q=0":                        false,
+		"identity":                     false,
+		"br":                           false,
+		"gzipped":                      false,
+		";;,,=":                        false,
+	} {
+		w := respond(t, &e, "GET", accept, nil, nil)
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
+			t.Errorf("%q: gzip %v", accept, got)
+		}
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	r.Header["Accept-Encoding"] = []string{"br", "gzip"}
+	if !acceptsGzip(r.Header) {
+		t.Error("the second line of the header was not read")
+	}
+}
+
+func TestHeadersOfTheCallerAreKept(t *testing.T) {
+	e := sample(t)
+	for have, want := range map[string]string{
+		"":                                 "Accept-Encoding",
+		"Accept-Language, X-Currency":      "Accept-Language, X-Currency; Accept-Encoding",
+		"Accept-Language, accept-encoding": "Accept-Language, accept-encoding",
+	} {
+		w := respond(t, &e, "GET", "gzip", nil, func(h http.Header) {
+			if have != "" {
+				h.Set("Vary", have)
+			}
+			h.Set("Content-Type", "application/problem+json")
+		})
+		if got := strings.Join(w.Header()["Vary"], "; "); got != want {
+			t.Errorf("Vary %q became %q, want %q", have, got, want)
+		}
+		if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
+			t.Errorf("Content-Type %q", ct)
+		}
+	}
+}
+
+func TestAnAnswerThatCannotBeUnpackedIsNotBegun(t *testing.T) {
+	e := sample(t)
+	e.crc++
+	w := httptest.NewRecorder()
+	err := e.Write(w, httptest.NewRequest("GET", "/", nil), nil)
+	if !errors.Is(err, errUnreadable) || len(w.Header()) != 0 || w.Body.Len() != 0 {
+		t.Errorf("%v, headers %v, %d bytes", err, w.Header(), w.Body.Len())
+	}
+}
+
+// listOf is JSON of about n bytes, as repetitive as a list of hotels.
+func listOf(n int) []byte {
+	var b bytes.Buffer
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, `{"propertyId":"ppt_01J%023d","name":"Hotel %d","city":"Medina","rating":{"value":%d.%d,"count":%d},`,
+			i*7919, i, i%5, i%10, i*31%977)
+		fmt.Fprintf(&b, `"thumbnail":{"url":"https://img.example/%x/1.jpg","alt":"The house %d"},"amenities":["wifi","parking"]},`, i*104729, i)
+	}
+	return b.Bytes()[:n]
+}
