@@ -1,0 +1,182 @@
+package upstream
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var oneSecond = policy{timeout: time.Second}
+
+func TestTheBreakerOpensAfterFiveFailuresInARow(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		server http.HandlerFunc
+		asked  int // calls until it opens: a call whose tries both fail counts twice
+	}{
+		{"failures that are not tried again", status(500), 5},
+		{"failures that are", status(503), 3},
+		{"dropped connections", drop, 3},
+		{"silence", hang, 3},
+		{"bad answers", answer([]byte(`{"value":1}`)), 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, oneSecond, c.server, func(t *testing.T, client *client, calls *atomic.Int32) {
+				for range c.asked {
+					if _, err := get(t.Context(), client); ReasonOf(err) == "" || ReasonOf(err) == BreakerOpen {
+						t.Fatalf("%v after %d requests", err, calls.Load())
+					}
+				}
+				if _, err := get(t.Context(), client); ReasonOf(err) != BreakerOpen || calls.Load() != failuresToOpen {
+					t.Errorf("%v after %d requests", err, calls.Load())
+				}
+			})
+		})
+	}
+}
+
+func TestAnOpenBreakerLetsOneTryThroughAfterFourSeconds(t *testing.T) {
+	server := script(status(500), status(500), status(500), status(500), status(500), status(500), after(500*ms, good), good)
+	bubble(t, oneSecond, server, func(t *testing.T, c *client, calls *atomic.Int32) {
+		for range failuresToOpen {
+			get(t.Context(), c)
+		}
+		<-time.After(openFor - ms)
+		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
+			t.Fatalf("too early: %v", err)
+		}
+		<-time.After(2 * ms)
+		if _, err := get(t.Context(), c); ReasonOf(err) != Unavailable {
+			t.Fatalf("the probe: %v", err)
+		}
+		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
+			t.Fatalf("a failed probe closes nothing: %v", err)
+		}
+		<-time.After(openFor + ms)
+
+		probe := make(chan error, 1)
+		go func() {
+			_, err := get(t.Context(), c)
+			probe <- err
+		}()
+		synctest.Wait() // until the probe is at the server
+		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
+			t.Errorf("beside the probe: %v", err)
+		}
+		if err := <-probe; err != nil {
+			t.Errorf("the probe: %v", err)
+		}
+		if _, err := get(t.Context(), c); err != nil || calls.Load() != 8 {
+			t.Errorf("after a good probe: %v after %d requests", err, calls.Load())
+		}
+	})
+}
+
+func TestTheBreakerCountsOnlyWhatTheUpstreamIsToBlameFor(t *testing.T) {
+	soon := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(900*ms, cancel)
+		return ctx, cancel
+	}
+	within := func(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+		return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+	}
+	for _, c := range []struct {
+		name   string
+		server http.HandlerFunc
+		limit  func(context.Context) (context.Context, context.CancelFunc)
+		counts bool
+	}{
+		{"404", status(404), context.WithCancel, false},
+		{"400", status(400), context.WithCancel, false},
+		{"403", status(403), context.WithCancel, false},
+		{"429", status(429), context.WithCancel, false},
+		{"a caller that left", hang, soon, false},
+		{"a try that had little time", hang, within(499 * ms), false},
+		{"a try that had half of what is granted", hang, within(500 * ms), true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, oneSecond, c.server, func(t *testing.T, client *client, calls *atomic.Int32) {
+				for range 2 * failuresToOpen {
+					ctx, cancel := c.limit(t.Context())
+					get(ctx, client)
+					cancel()
+				}
+				want := int32(2 * failuresToOpen)
+				if c.counts {
+					want = failuresToOpen
+				}
+				if n := calls.Load(); n != want {
+					t.Errorf("%d requests, want %d", n, want)
+				}
+			})
+		})
+	}
+}
+
+func TestAGoodAnswerEndsARowOfFailures(t *testing.T) {
+	server := script(status(500), status(500), status(500), status(500), status(404), status(500), status(500), status(500), status(500), good)
+	bubble(t, oneSecond, server, func(t *testing.T, c *client, calls *atomic.Int32) {
+		for range 9 {
+			get(t.Context(), c)
+		}
+		if _, err := get(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestALosingTryIsNotCounted(t *testing.T) {
+	var n atomic.Int32
+	server := func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1)%2 == 1 {
+			hang(w, r) // every first try
+			return
+		}
+		good(w, r)
+	}
+	bubble(t, policy{timeout: 1500 * ms, hedge: 800 * ms}, server, func(t *testing.T, c *client, calls *atomic.Int32) {
+		for range 2 * failuresToOpen {
+			if _, err := get(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // for the loser to be gone
+		}
+		if n := c.breaker.Counts().TotalFailures; n != 0 {
+			t.Errorf("%d failures counted", n)
+		}
+	})
+}
+
+func TestASecondTryThatTheBreakerRefusesIsNotTheReason(t *testing.T) {
+	bubble(t, policy{timeout: 1500 * ms, hedge: 800 * ms}, script(hang, status(500)), func(t *testing.T, c *client, calls *atomic.Int32) {
+		silent := make(chan error, 1)
+		go func() {
+			_, err := get(t.Context(), c)
+			silent <- err
+		}()
+		synctest.Wait() // until it is at the server
+		for range failuresToOpen {
+			get(t.Context(), c)
+		}
+		if err := <-silent; ReasonOf(err) != Timeout || calls.Load() != 1+failuresToOpen {
+			t.Errorf("%v after %d requests", err, calls.Load())
+		}
+	})
+}
+
+func TestABreakerKnowsOnlyItsOwnUpstream(t *testing.T) {
+	u := all(t, "http://127.0.0.1:1", nil)
+	for range failuresToOpen {
+		u.Theme.BrandPeek(t.Context(), kabulTenant)
+	}
+	if _, err := u.Theme.BrandPeek(t.Context(), kabulTenant); ReasonOf(err) != BreakerOpen {
+		t.Errorf("theme: %v", err)
+	}
+	if _, err := u.Property.Get(t.Context(), kabulHotel, "en"); ReasonOf(err) != Unavailable {
+		t.Errorf("property: %v", err)
+	}
+}

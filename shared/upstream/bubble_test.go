@@ -1,0 +1,102 @@
+package upstream
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// bubble runs f in a bubble of simulated time with a client of a real net/http server inside the same bubble, which
+// they talk to through pipes: what takes 1,500 ms takes no time, and no less.
+func bubble(t *testing.T, p policy, server http.HandlerFunc, f func(t *testing.T, c *client, calls *atomic.Int32)) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		l := &pipes{make(chan net.Conn), make(chan struct{})}
+		srv := &http.Server{Handler: counted(&calls, server), ErrorLog: log.New(io.Discard, "", 0)}
+		go srv.Serve(l)
+
+		transport := NewTransport()
+		transport.DialContext = l.dial
+		t.Cleanup(func() {
+			transport.CloseIdleConnections()
+			srv.Close()
+		})
+		base, err := baseURL("http://upstream.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(t, newClient("upstream", base, p, transport, nil), &calls)
+	})
+}
+
+// pipes is a listener without a network.
+type pipes struct {
+	waiting chan net.Conn
+	closed  chan struct{}
+}
+
+func (l *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case l.waiting <- there:
+		return here, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.waiting:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error   { close(l.closed); return nil }
+func (l *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// script answers the first request with the first handler and so on; the last one answers all that follow.
+func script(steps ...http.HandlerFunc) http.HandlerFunc {
+	var n atomic.Int32
+	return func(w http.ResponseWriter, r *http.Request) {
+		steps[min(int(n.Add(1)), len(steps))-1](w, r)
+	}
+}
+
+func good(w http.ResponseWriter, r *http.Request) { answer([]byte(`{"value":"good"}`))(w, r) }
+
+func hang(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+func drop(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(code)
+		io.WriteString(w, `{"title":"no","status":0}`)
+	}
+}
+
+// value is what the scripted upstream answers.
+type value struct {
+	Value string `json:"value"`
+}
+
+func get(ctx context.Context, c *client) (string, error) {
+	v, err := ask(ctx, c, call{path: "/value"}, func(v *value) error {
+		if v.Value != "good" {
+			return errMissing
+		}
+		return nil
+	})
+	return v.Value, err
+}

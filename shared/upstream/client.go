@@ -1,0 +1,205 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/sony/gobreaker/v2"
+)
+
+const (
+	maxBody  = 2 << 20  // of an answer; more is a failure of the upstream
+	maxDrain = 64 << 10 // of a refusal, read so that its connection can be used again
+)
+
+// client speaks to one upstream.
+type client struct {
+	name      string
+	base      string // without a trailing slash
+	audience  string // scheme and host: what Cloud Run expects in an ID token
+	policy    policy
+	transport http.RoundTripper
+	tokens    TokenSource
+	breaker   *gobreaker.CircuitBreaker[struct{}]
+}
+
+func newClient(name string, base *url.URL, p policy, transport http.RoundTripper, tokens TokenSource) *client {
+	return &client{
+		name:      name,
+		base:      strings.TrimRight(base.String(), "/"),
+		audience:  base.Scheme + "://" + base.Host,
+		policy:    p,
+		transport: transport,
+		tokens:    tokens,
+		breaker:   newBreaker(name),
+	}
+}
+
+// NewTransport returns the connection pool the upstreams share: HTTP/2 where it is offered, no proxy from the
+// environment, no compression (the services are neighbours), and no redirects, because it is used without a http.Client.
+func NewTransport() *http.Transport {
+	dialer := &net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}
+	return &http.Transport{
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    time.Second,
+		MaxIdleConns:           256,
+		MaxIdleConnsPerHost:    64,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression:     true,
+		// All calls to a host share one HTTP/2 connection: when it dies silently, this is how we learn of it.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
+	}
+}
+
+// call is one question to an upstream. All of them only read, the POSTs too, so any may be asked twice.
+type call struct {
+	path  string // escaped
+	query url.Values
+	body  any // nil: GET, else POST as JSON
+}
+
+// ask puts the question within the policy and returns the answer once check has accepted it. check may tidy the
+// answer; an error of it means that the upstream broke the contract.
+func ask[T any](ctx context.Context, c *client, q call, check func(*T) error) (T, error) {
+	var body []byte
+	if q.body != nil {
+		var err error
+		if body, err = json.Marshal(q.body); err != nil {
+			var none T
+			return none, fmt.Errorf("upstream: encode query for %s: %w", c.name, err)
+		}
+	}
+	target := c.base + q.path
+	if len(q.query) > 0 {
+		target += "?" + q.query.Encode()
+	}
+	return try(ctx, c, func(ctx context.Context) (answer T, err error) {
+		err = c.exchange(ctx, target, body, func(data []byte) error {
+			if err := json.Unmarshal(data, &answer); err != nil {
+				return err
+			}
+			return check(&answer)
+		})
+		return answer, err
+	})
+}
+
+// exchange is one HTTP request and its answer, read to the end. read does not keep the bytes it is given.
+func (c *client) exchange(ctx context.Context, target string, body []byte, read func([]byte) error) error {
+	req, err := c.request(ctx, target, body)
+	if err != nil {
+		return err
+	}
+	resp, err := c.transport.RoundTrip(req)
+	if err != nil {
+		return &Error{Upstream: c.name, Reason: Unavailable, Err: err, again: true, fault: true}
+	}
+	defer resp.Body.Close()
+
+	if resp.StatusCode != http.StatusOK {
+		io.CopyN(io.Discard, resp.Body, maxDrain)
+		return c.refusal(resp)
+	}
+	buf := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if buf.Cap() <= 256<<10 { // one huge answer must not stay in memory for ever
+			buf.Reset()
+			buffers.Put(buf)
+		}
+	}()
+	if n, err := buf.ReadFrom(io.LimitReader(resp.Body, maxBody+1)); err != nil {
+		return &Error{Upstream: c.name, Reason: Unavailable, Err: err, again: true, fault: true}
+	} else if n > maxBody {
+		return &Error{Upstream: c.name, Reason: BadResponse, Err: errTooLarge, fault: true}
+	}
+	if err := read(buf.Bytes()); err != nil {
+		return &Error{Upstream: c.name, Reason: BadResponse, Err: err, fault: true}
+	}
+	return nil
+}
+
+var (
+	buffers     = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+	errTooLarge = errors.New("body over 2 MiB")
+)
+
+func (c *client) request(ctx context.Context, target string, body []byte) (*http.Request, error) {
+	method, payload := http.MethodGet, io.Reader(http.NoBody)
+	if body != nil {
+		method, payload = http.MethodPost, bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target, payload)
+	if err != nil {
+		return nil, fmt.Errorf("upstream: build request for %s: %w", c.name, err) // unreachable: the base was parsed, the path is escaped
+	}
+	h := req.Header
+	h.Set("Accept", "application/json")
+	h.Set("User-Agent", "melmastoon-bff-consumer")
+	if body != nil {
+		h.Set("Content-Type", "application/json")
+		// Not sent. It tells the transport that this POST only reads, so that a pooled connection
+		// which the other side has closed meanwhile is replaced silently, as it is for a GET.
+		h["Idempotency-Key"] = []string{}
+	}
+	caller, _ := ctx.Value(callerKey{}).(Caller)
+	for name, value := range map[string]string{
+		"X-Request-Id":  caller.RequestID,
+		"Traceparent":   caller.Traceparent,
+		"X-User-Bucket": caller.Bucket,
+	} {
+		if value != "" {
+			h.Set(name, value)
+		}
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		// Rounded down: the upstream had better give up a little before we do.
+		h.Set("X-Request-Deadline-Ms", strconv.FormatInt(max(1, time.Until(deadline).Milliseconds()), 10))
+	}
+	if c.tokens != nil {
+		token, err := c.tokens.Token(ctx, c.audience)
+		if err != nil { // not the upstream's fault, hence nothing for its breaker
+			return nil, &Error{Upstream: c.name, Reason: Unavailable, Err: fmt.Errorf("token: %w", err), again: true}
+		}
+		h.Set("Authorization", "Bearer "+token)
+	}
+	return req, nil
+}
+
+// refusal says what an answer other than 200 means.
+func (c *client) refusal(resp *http.Response) error {
+	e := &Error{Upstream: c.name, Reason: Unavailable, Status: resp.StatusCode}
+	switch status := resp.StatusCode; {
+	case status == http.StatusNotFound && isJSON(resp.Header.Get("Content-Type")):
+		return ErrNotFound
+	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
+		e.again, e.fault = true, true
+	case status >= 500:
+		e.fault = true
+	case status == http.StatusTooManyRequests:
+	case status >= 400:
+		// It is well, but refuses us: a wrong base URL (a front end's 404 is HTML), no permission, a query it does not know.
+		e.Reason = BadResponse
+	default: // another 2xx, or a redirect: nothing the contract knows
+		e.Reason, e.fault = BadResponse, true
+	}
+	return e
+}
+
+func isJSON(contentType string) bool {
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}

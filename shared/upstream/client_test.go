@@ -1,0 +1,287 @@
+package upstream
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// one is a client of a real server that is slow only when a test says so.
+func one(t *testing.T, base string, tokens TokenSource) *client {
+	t.Helper()
+	u, err := baseURL(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	return newClient("upstream", u, oneSecond, transport, tokens)
+}
+
+func TestABodyOverTheLimitIsRefused(t *testing.T) {
+	fits := `{"value":"good","rest":"` + strings.Repeat("x", maxBody-len(`{"value":"good","rest":""}`)) + `"}`
+	for _, c := range []struct {
+		name   string
+		body   string
+		length bool
+		reason Reason
+	}{
+		{"2 MiB", fits, true, ""},
+		{"2 MiB in chunks", fits, false, ""},
+		{"a byte more", fits + " ", true, BadResponse},
+		{"a byte more in chunks", fits + " ", false, BadResponse},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if c.length {
+					w.Header().Set("Content-Length", fmt.Sprint(len(c.body)))
+				} else {
+					w.(http.Flusher).Flush()
+				}
+				io.WriteString(w, c.body)
+			}))
+			defer server.Close()
+			if _, err := get(t.Context(), one(t, server.URL, nil)); ReasonOf(err) != c.reason || err != nil && c.reason == "" {
+				t.Errorf("%v, want %q", err, c.reason)
+			}
+		})
+	}
+}
+
+func TestABodyWithoutAnEndIsReadNoFurtherThanTheLimit(t *testing.T) {
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		for chunk := bytes.Repeat([]byte("x"), 64<<10); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	if _, err := get(t.Context(), one(t, server.URL, nil)); !errors.Is(err, errTooLarge) {
+		t.Error(err)
+	}
+	<-gone
+}
+
+func TestABodyCutShortIsABrokenConnection(t *testing.T) {
+	var calls atomic.Int32
+	server := httptest.NewServer(counted(&calls, script(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		io.WriteString(w, `{"value":"good"}`)
+	}, good)))
+	defer server.Close()
+	if _, err := get(t.Context(), one(t, server.URL, nil)); err != nil || calls.Load() != 2 {
+		t.Errorf("%v after %d requests", err, calls.Load())
+	}
+}
+
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var elsewhere atomic.Int32
+	trap := httptest.NewServer(counted(&elsewhere, good))
+	defer trap.Close()
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		server := httptest.NewServer(http.RedirectHandler(trap.URL, code))
+		_, err := get(t.Context(), one(t, server.URL, nil))
+		server.Close()
+		if e, ok := errors.AsType[*Error](err); !ok || e.Reason != BadResponse || e.Status != code {
+			t.Errorf("%d: %v", code, err)
+		}
+	}
+	if elsewhere.Load() != 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
+	if NewTransport().Proxy != nil {
+		t.Error("a proxy could read the ID tokens")
+	}
+}
+
+func TestHTTP2IsSpokenWhereItIsOffered(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.ProtoMajor != 2 || string(body) != `{"value":"asked"}` {
+			t.Errorf("%s %s", r.Proto, body)
+		}
+		good(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	c := one(t, server.URL, nil)
+	c.transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+	if _, err := ask(t.Context(), c, call{path: "/", body: value{"asked"}}, func(*value) error { return nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAnswerKeepsNothingOfTheBufferItCameIn(t *testing.T) {
+	type reply struct {
+		Value string
+		Rest  jsontext.Value
+	}
+	sent := [2]string{`{"Value":"first","Rest":{"a":1}}`, `{"Value":"other","Rest":{"b":2}}`}
+	server := httptest.NewServer(script(answer([]byte(sent[0])), answer([]byte(sent[1]))))
+	defer server.Close()
+	c := one(t, server.URL, nil)
+	first, err := ask(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
+	ask(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
+	if err != nil || first.Value != "first" || string(first.Rest) != `{"a":1}` {
+		t.Errorf("%+v %v", first, err)
+	}
+}
+
+func TestAConnectionIsUsedAgainWhateverItAnswered(t *testing.T) {
+	var connections atomic.Int32
+	long := strings.Repeat("x", maxDrain/2)
+	server := httptest.NewUnstartedServer(script(
+		good, status(404), status(400), answer([]byte(`{"value":1}`)), answer([]byte("{")),
+		func(w http.ResponseWriter, r *http.Request) { http.Error(w, long, 500) }, good,
+	))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	c := one(t, server.URL, nil)
+	for range 6 {
+		get(t.Context(), c)
+	}
+	if _, err := get(t.Context(), c); err != nil || connections.Load() != 1 {
+		t.Errorf("%v over %d connections", err, connections.Load())
+	}
+}
+
+// A frozen instance wakes up with connections that died in its sleep: that is no failure of the upstream.
+func TestAPooledConnectionThatDiedCostsNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	served := make(chan struct{})
+	serve := func(requests int) {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		for range requests {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			io.Copy(io.Discard, r.Body)
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"value\":\"good\"}")
+		}
+		http.ReadRequest(in) // the next one is read and never answered
+	}
+	go func() {
+		defer close(served)
+		serve(1)
+		serve(1)
+	}()
+	c := one(t, "http://"+listener.Addr().String(), nil)
+	for range 2 {
+		_, err := ask(t.Context(), c, call{path: "/", body: value{}}, func(*value) error { return nil })
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if n := c.breaker.Counts(); n.TotalFailures != 0 || n.Requests != 2 {
+		t.Errorf("the breaker saw %+v", n)
+	}
+	c.transport.(*http.Transport).CloseIdleConnections()
+	<-served
+}
+
+type tokenFunc func(ctx context.Context, audience string) (string, error)
+
+func (f tokenFunc) Token(ctx context.Context, audience string) (string, error) {
+	return f(ctx, audience)
+}
+
+func TestATokenForTheUpstreamIsSent(t *testing.T) {
+	var got string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		good(w, r)
+	}))
+	defer server.Close()
+	tokens := tokenFunc(func(_ context.Context, audience string) (string, error) { return "for " + audience, nil })
+	if _, err := get(t.Context(), one(t, server.URL+"/base/", tokens)); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Bearer for " + server.URL; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWithoutATokenNothingIsAskedAndNobodyBlamed(t *testing.T) {
+	var calls, asked atomic.Int32
+	server := httptest.NewServer(counted(&calls, good))
+	defer server.Close()
+	broken := errors.New("metadata server is away")
+	c := one(t, server.URL, tokenFunc(func(context.Context, string) (string, error) {
+		asked.Add(1)
+		return "", broken
+	}))
+	for range failuresToOpen {
+		if _, err := get(t.Context(), c); ReasonOf(err) != Unavailable || !errors.Is(err, broken) {
+			t.Error(err)
+		}
+	}
+	if calls.Load() != 0 || asked.Load() != 2*failuresToOpen || c.breaker.Counts().TotalFailures != 0 {
+		t.Errorf("%d requests, %d tokens asked for, %+v", calls.Load(), asked.Load(), c.breaker.Counts())
+	}
+}
+
+func TestAQueryThatCannotBeWrittenIsOurError(t *testing.T) {
+	c := one(t, "http://127.0.0.1:1", nil)
+	_, err := ask(t.Context(), c, call{path: "/", body: func() {}}, func(*value) error { return nil })
+	if err == nil || ReasonOf(err) != "" {
+		t.Error(err)
+	}
+}
+
+func TestBadURLsAreNamedAllAtOnce(t *testing.T) {
+	_, err := New(Config{SearchURL: "https://ok.test", PricingURL: "https://[", PropertyURL: "", ThemeURL: "https://u:p@host/"})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, name := range []string{"pricing", "property", "theme"} {
+		if !strings.Contains(err.Error(), "upstream: "+name+" url") {
+			t.Errorf("%s is not named in %v", name, err)
+		}
+	}
+	if strings.Contains(err.Error(), "search url") {
+		t.Error(err)
+	}
+}
+
+func TestAnErrorTellsWhereAndWhy(t *testing.T) {
+	err := fmt.Errorf("search: %w", &Error{Upstream: "pricing", Reason: Unavailable, Status: 503})
+	if err.Error() != "search: upstream: pricing: unavailable (status 503)" || ReasonOf(err) != Unavailable || ReasonOf(io.EOF) != "" {
+		t.Error(err, ReasonOf(err))
+	}
+	if text := (&Error{Upstream: "theme", Reason: BadResponse, Err: errTooLarge}).Error(); text != "upstream: theme: bad-response: body over 2 MiB" {
+		t.Error(text)
+	}
+}

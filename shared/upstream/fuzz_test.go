@@ -1,0 +1,86 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-json-experiment/json"
+)
+
+// Whatever bytes an upstream sends, nothing panics, and what a client accepts keeps the contract, so that nothing
+// else can reach a guest.
+func FuzzAcceptedAnswersKeepTheContract(f *testing.F) {
+	schemas := map[string]*openapi3.Schema{}
+	for _, x := range exchanges {
+		doc := contract(f, x.contract)
+		f.Add(example(f, doc, x.operation, x.example))
+		for _, item := range doc.Paths.Map() {
+			for _, op := range item.Operations() {
+				schemas[op.OperationID] = op.Responses.Value("200").Value.Content["application/json"].Schema.Value
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, x := range exchanges {
+			got, err := x.ask(t.Context(), answering(t, body))
+			if ReasonOf(err) == BadResponse {
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", x.name, err)
+			}
+			if err := schemas[x.operation].VisitJSON(plain(t, got)); err != nil {
+				t.Fatalf("%s: %v", x.name, err)
+			}
+		}
+	})
+}
+
+// page is a search answer of n hits, about 750 bytes each.
+func page(b *testing.B, n int) []byte {
+	hit := plain(b, kabul(b)).(map[string]any)["hits"].([]any)[0].(map[string]any)
+	hits := make([]any, n)
+	for i := range hits {
+		copied := map[string]any{}
+		for k, v := range hit {
+			copied[k] = v
+		}
+		copied["propertyId"] = fmt.Sprintf("ppt_01KA2X5T7QJ0V3M8N4R6B9C%03d", i)
+		hits[i] = copied
+	}
+	body, err := json.Marshal(map[string]any{"resultCount": n, "hits": hits})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return body
+}
+
+// BenchmarkParse20Hits is what an answer costs from its bytes to checked values.
+func BenchmarkParse20Hits(b *testing.B) {
+	body := page(b, 20)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		var r searchReply
+		if err := json.Unmarshal(body, &r); err != nil {
+			b.Fatal(err)
+		}
+		if err := r.check(Page{Limit: 20}); err != nil || len(r.Hits) != 20 {
+			b.Fatal(len(r.Hits), err)
+		}
+	}
+}
+
+// BenchmarkQuery20Hits is the whole call without a network: encoding the query, breaker, timers, reading, parsing.
+func BenchmarkQuery20Hits(b *testing.B) {
+	u := answering(b, page(b, 20))
+	q, ctx := cityQuery(), WithCaller(context.Background(), caller)
+	b.ReportAllocs()
+	for b.Loop() {
+		if r, err := u.Search.Query(ctx, q); err != nil || len(r.Hits) != 20 {
+			b.Fatal(len(r.Hits), err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+// Pricing is pricing-service's read-only preview: 800 ms in all, the retry included.
+type Pricing struct{ c *client }
+
+// QuoteRequest is the body of POST /v1/pricing/quotes/preview: one batch, at most 50 properties.
+type QuoteRequest struct {
+	Properties []PropertyRef  `json:"properties"`
+	Dates      stay.Dates     `json:"dates"`
+	Occupancy  stay.Occupancy `json:"occupancy"`
+	Currency   money.Currency `json:"currency"`
+	Locale     locale.Tag     `json:"locale"`
+	Calendar   *CalendarSpan  `json:"calendar,omitempty"` // set: each quote carries a price calendar too
+}
+
+// PropertyRef names a property and the tenant that sells it.
+type PropertyRef struct {
+	PropertyID string `json:"propertyId"`
+	TenantID   string `json:"tenantId"`
+}
+
+// CalendarSpan is Days nights (1..31) beginning with From.
+type CalendarSpan struct {
+	From stay.Date `json:"from"`
+	Days int       `json:"days"`
+}
+
+// Quote is the cheapest rate of one property. Amounts are minor units of Currency; they are passed on, never computed.
+type Quote struct {
+	PropertyID            string        `json:"propertyId"`
+	CheapestNightlyMinor  money.Minor   `json:"cheapestNightlyMinor"`
+	TotalForStayMinor     money.Minor   `json:"totalForStayMinor"`
+	Currency              string        `json:"currency"`              // ISO 4217
+	CurrencyDisplayPolicy string        `json:"currencyDisplayPolicy"` // tenant, user-preferred, fallback
+	FXSnapshotID          string        `json:"fxSnapshotId,omitempty"`
+	CapturedAt            time.Time     `json:"capturedAt"`
+	TTLExpiresAt          time.Time     `json:"ttlExpiresAt"`
+	Calendar              []CalendarDay `json:"calendar,omitempty"` // sorted, unique, inside what was asked
+}
+
+// CalendarDay is the cheapest night of one date.
+type CalendarDay struct {
+	Date          stay.Date   `json:"date"`
+	CheapestMinor money.Minor `json:"cheapestMinor"`
+	Currency      string      `json:"currency"`
+}
+
+// Preview quotes a batch, by property id. A property that is sold out, or whose quote was unusable, is not in the map.
+// An empty batch is answered without a call. Fails as *Error.
+func (p *Pricing) Preview(ctx context.Context, q QuoteRequest) (map[string]Quote, error) {
+	if len(q.Properties) == 0 {
+		return map[string]Quote{}, nil
+	}
+	type reply struct {
+		Quotes []Quote `json:"quotes"`
+	}
+	r, err := ask(ctx, p.c, call{path: "/v1/pricing/quotes/preview", body: q}, func(r *reply) error {
+		if r.Quotes == nil {
+			return errMissing
+		}
+		sent := len(r.Quotes)
+		r.Quotes = keep(r.Quotes, func(quote *Quote) bool { return quote.ok(q.Calendar) })
+		if len(r.Quotes) == 0 && sent > 0 {
+			return fmt.Errorf("none of %d quotes usable", sent)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	quotes := make(map[string]Quote, len(r.Quotes))
+	for _, quote := range r.Quotes {
+		if _, twice := quotes[quote.PropertyID]; !twice && q.asksFor(quote.PropertyID) {
+			quotes[quote.PropertyID] = quote
+		}
+	}
+	return quotes, nil
+}
+
+func (q *QuoteRequest) asksFor(propertyID string) bool {
+	return slices.ContainsFunc(q.Properties, func(p PropertyRef) bool { return p.PropertyID == propertyID })
+}
+
+func (q *Quote) ok(span *CalendarSpan) bool {
+	if !id.Valid(id.Property, q.PropertyID) || !goodPrice(q.CheapestNightlyMinor, q.Currency) || !goodPrice(q.TotalForStayMinor, q.Currency) {
+		return false
+	}
+	switch q.CurrencyDisplayPolicy {
+	case "tenant", "user-preferred", "fallback":
+	default:
+		return false
+	}
+	// A quote is good for a minute; one that says it is good for more than a day has a broken clock or unit.
+	if life := q.TTLExpiresAt.Sub(q.CapturedAt); q.CapturedAt.IsZero() || life <= 0 || life > 24*time.Hour {
+		return false
+	}
+	if q.FXSnapshotID != "" && !goodCode(q.FXSnapshotID) {
+		q.FXSnapshotID = ""
+	}
+	if span == nil {
+		q.Calendar = nil
+		return true
+	}
+	first, end := unique[stay.Date](len(q.Calendar)), span.From.AddDays(span.Days)
+	q.Calendar = keep(q.Calendar, func(d *CalendarDay) bool {
+		return goodPrice(d.CheapestMinor, d.Currency) && d.Date.Compare(span.From) >= 0 && d.Date.Compare(end) < 0 && first(d.Date)
+	})
+	slices.SortFunc(q.Calendar, func(a, b CalendarDay) int { return a.Date.Compare(b.Date) })
+	return true
+}

@@ -1,0 +1,197 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+const (
+	maxHits      = 250 // of a page
+	maxSimilar   = 4
+	maxCoverage  = 32
+	coarsest     = 8 // resolution of a coverage cell, or coarser
+	maxAmenities = 20
+	farthestKm   = 20_038 // half the equator
+	hotelsPath   = "/api/v1/search/hotels/"
+)
+
+// Query searches. Fails as *Error; there is no ErrNotFound.
+func (s *Search) Query(ctx context.Context, q SearchQuery) (SearchResult, error) {
+	reply, err := ask(ctx, s.c, call{path: "/api/v1/search/queries", body: q}, func(r *searchReply) error { return r.check(q.Page) })
+	if err != nil {
+		return SearchResult{}, err
+	}
+	return SearchResult{
+		ResultCount:      *reply.ResultCount,
+		Place:            reply.Place,
+		Coverage:         cells(reply.Coverage),
+		Hits:             reply.Hits,
+		QueryRewriteHint: anyJSON(reply.QueryRewriteHint),
+		AIProvenance:     anyJSON(reply.AIProvenance),
+	}, nil
+}
+
+// searchReply is the answer as it is written; pointers tell what is missing from what is zero.
+type searchReply struct {
+	ResultCount      *int           `json:"resultCount"`
+	Place            *Place         `json:"place"`
+	Coverage         []string       `json:"coverage"`
+	Hits             []Hit          `json:"hits"`
+	QueryRewriteHint jsontext.Value `json:"queryRewriteHint"`
+	AIProvenance     jsontext.Value `json:"aiProvenance"`
+}
+
+func (r *searchReply) check(page Page) error {
+	if r.ResultCount == nil || *r.ResultCount < 0 || r.Hits == nil {
+		return errMissing
+	}
+	sent := len(r.Hits)
+	if r.Hits = hits(r.Hits, limitOf(page)); len(r.Hits) == 0 && sent > 0 {
+		return fmt.Errorf("none of %d hits usable", sent)
+	}
+	if len(r.Hits) > 0 {
+		*r.ResultCount = max(*r.ResultCount, page.Offset+len(r.Hits))
+	}
+	if p := r.Place; p != nil {
+		orNone(&p.City, maxName)
+		orNone(&p.Region, maxName)
+		if !goodCountry(p.Country) {
+			p.Country = ""
+		}
+		if *p == (Place{}) {
+			r.Place = nil
+		}
+	}
+	return nil
+}
+
+// Hotel reads one property. ErrNotFound when search-aggregation does not know it.
+func (s *Search) Hotel(ctx context.Context, propertyID string, l locale.Tag, c money.Currency) (Hotel, error) {
+	q := call{path: hotelsPath + url.PathEscape(propertyID), query: url.Values{"locale": {string(l)}, "currency": {string(c)}}}
+	return ask(ctx, s.c, q, func(h *Hotel) error {
+		if !h.Hit.ok() || h.Hit.PropertyID != propertyID || h.Popularity.BookedLast24h < 0 || h.Popularity.ViewedLast1h < 0 || !h.ReviewSummary.ok() {
+			return errMissing
+		}
+		h.Similar = keep(hits(h.Similar, maxHits), func(o *Hit) bool { return o.PropertyID != propertyID })
+		h.Similar = h.Similar[:min(len(h.Similar), maxSimilar)]
+		return nil
+	})
+}
+
+// Availability reads the light availability of one property. ErrNotFound as Hotel.
+func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, error) {
+	type reply struct {
+		Days []Day `json:"days"`
+	}
+	r, err := ask(ctx, s.c, call{
+		path: hotelsPath + url.PathEscape(q.PropertyID) + "/availability",
+		query: url.Values{
+			"from": {q.From.String()}, "to": {q.To.String()},
+			"adults": {strconv.Itoa(q.Adults)}, "children": {strconv.Itoa(q.Children)}, "rooms": {strconv.Itoa(q.Rooms)},
+		},
+	}, func(r *reply) error {
+		if r.Days == nil {
+			return errMissing
+		}
+		first := unique[stay.Date](len(r.Days))
+		r.Days = keep(r.Days, func(d *Day) bool {
+			if d.RoomsLeft != nil && *d.RoomsLeft < 0 {
+				d.RoomsLeft = nil
+			}
+			if !goodPrice(d.CheapestMinor, d.Currency) {
+				d.CheapestMinor, d.Currency = "", ""
+			}
+			return d.Date.Compare(q.From) >= 0 && d.Date.Compare(q.To) <= 0 && first(d.Date)
+		})
+		slices.SortFunc(r.Days, func(a, b Day) int { return a.Date.Compare(b.Date) })
+		return nil
+	})
+	return r.Days, err
+}
+
+// Facets reads the filters of a country, or of a region of it when region is not "". ErrNotFound for a country or a
+// region where nobody lists.
+func (s *Search) Facets(ctx context.Context, country, region string, l locale.Tag) (Facets, error) {
+	q := call{path: "/api/v1/search/facets", query: url.Values{"country": {country}, "locale": {string(l)}}}
+	if region != "" {
+		q.query.Set("region", region)
+	}
+	return ask(ctx, s.c, q, func(f *Facets) error {
+		if f.Country != country || f.Facets == nil {
+			return errMissing
+		}
+		orNone(&f.Region, maxName)
+		f.Facets = keep(f.Facets, func(g *Facet) bool {
+			g.Values = keep(g.Values, func(v *FacetValue) bool {
+				return goodText(v.Value, maxName) && goodText(v.Label, maxName) && v.Count >= 0
+			})
+			return goodCode(g.Key)
+		})
+		return nil
+	})
+}
+
+// hits drops what may not be shown and what was shown already, and cuts what is beyond the limit.
+func hits(list []Hit, limit int) []Hit {
+	first := unique[string](len(list))
+	list = keep(list, func(h *Hit) bool { return h.ok() && first(h.PropertyID) })
+	return list[:min(len(list), limit)]
+}
+
+func (h *Hit) ok() bool {
+	if !id.Valid(id.Property, h.PropertyID) || !id.Valid(id.Tenant, h.TenantID) || !goodSlug(h.TenantSlug) ||
+		!h.Name.ok() || !goodText(h.City, maxName) || !goodCountry(h.Country) ||
+		!h.Geo.Valid() || !h.Thumbnail.ok() {
+		return false
+	}
+	if !goodStars(h.StarRating) {
+		h.StarRating = 0
+	}
+	if h.GuestRating != nil && !h.GuestRating.ok() {
+		h.GuestRating = nil
+	}
+	if d := h.DistanceKm; d != nil && !(*d >= 0 && *d <= farthestKm) {
+		h.DistanceKm = nil
+	}
+	if !goodCode(h.ServingRegion) {
+		h.ServingRegion = ""
+	}
+	h.AmenityHighlights = keep(h.AmenityHighlights, func(a *string) bool { return goodCode(*a) })
+	h.AmenityHighlights = h.AmenityHighlights[:min(len(h.AmenityHighlights), maxAmenities)]
+	h.Badges = keep(h.Badges, func(b *string) bool { return *b == "shariaCompliant" || *b == "newProperty" })
+	return true
+}
+
+// cells is all of the coverage or none of it: a part of it would pass for the whole when its cells are invalidated.
+func cells(texts []string) []geo.Cell {
+	if len(texts) > maxCoverage {
+		return nil
+	}
+	var list []geo.Cell
+	for _, text := range texts {
+		cell, err := geo.ParseCell(text)
+		if err != nil || cell.Res() > coarsest {
+			return nil
+		}
+		list = append(list, cell)
+	}
+	return list
+}
+
+func limitOf(p Page) int {
+	if p.Limit <= 0 {
+		return maxHits
+	}
+	return min(p.Limit, maxHits)
+}

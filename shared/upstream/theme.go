@@ -1,0 +1,29 @@
+package upstream
+
+import (
+	"context"
+	"net/url"
+)
+
+// Theme is theme-config: 600 ms a try, one retry.
+type Theme struct{ c *client }
+
+// Brand is a tenant's face on a card.
+type Brand struct {
+	TenantID     string    `json:"tenantId"`
+	TenantSlug   string    `json:"tenantSlug"`
+	PrimaryColor string    `json:"primaryColor"` // #rrggbb
+	LogoURL      string    `json:"logoUrl"`
+	BrandName    Localized `json:"brandName"`
+}
+
+// BrandPeek reads one tenant's brand. ErrNotFound when theme-config does not know the tenant; otherwise fails as *Error.
+func (t *Theme) BrandPeek(ctx context.Context, tenantID string) (Brand, error) {
+	q := call{path: "/theme-config/v1/tenants/" + url.PathEscape(tenantID) + "/brand-peek"}
+	return ask(ctx, t.c, q, func(b *Brand) error {
+		if b.TenantID != tenantID || !goodSlug(b.TenantSlug) || !goodColor(b.PrimaryColor) || !goodURL(b.LogoURL) || !b.BrandName.ok() {
+			return errMissing
+		}
+		return nil
+	})
+}

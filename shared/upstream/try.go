@@ -1,0 +1,157 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+)
+
+// policy is how long an upstream may take. Every upstream gets at most two tries a call: the second one starts when the
+// first has failed in a way that may pass, or when it has been silent for hedge; never both, so that an upstream in
+// trouble sees at most twice its load.
+type policy struct {
+	timeout time.Duration // of one try
+	wall    time.Duration // of both together; 0: what the tries take
+	hedge   time.Duration // silence after which the second try starts beside the first; 0: never
+}
+
+const (
+	failuresToOpen = 5               // tries in a row
+	openFor        = 4 * time.Second // then one try is let through
+	worthATry      = 20 * time.Millisecond
+)
+
+func newBreaker(name string) *gobreaker.CircuitBreaker[struct{}] {
+	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:        name,
+		MaxRequests: 1,
+		Timeout:     openFor,
+		ReadyToTrip: func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failuresToOpen },
+		IsExcluded: func(err error) bool { // says nothing about the upstream's health
+			return err != nil && !errors.Is(err, ErrNotFound) && !isFault(err)
+		},
+		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, ErrNotFound) },
+	})
+}
+
+func isFault(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.fault
+}
+
+type outcome[T any] struct {
+	answer T
+	err    error
+}
+
+// try runs attempt within the client's policy and returns the first good outcome; the other try is cancelled then.
+// When there is none it returns the first failure, because the second one is often only its echo.
+func try[T any](ctx context.Context, c *client, attempt func(context.Context) (T, error)) (T, error) {
+	request := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if c.policy.wall > 0 {
+		ctx, cancel = context.WithTimeout(ctx, c.policy.wall)
+		defer cancel()
+	}
+
+	outcomes := make(chan outcome[T], 2)
+	start := func() {
+		go func() {
+			answer, err := guarded(ctx, request, c, attempt)
+			outcomes <- outcome[T]{answer, err}
+		}()
+	}
+	var silence <-chan time.Time
+	if c.policy.hedge > 0 {
+		timer := time.NewTimer(c.policy.hedge)
+		defer timer.Stop()
+		silence = timer.C
+	}
+
+	var none T
+	if err := spent(ctx, c); err != nil {
+		return none, err
+	}
+	var failure error
+	start()
+	running, second := 1, true
+	for {
+		select {
+		case <-silence:
+			if second && spent(ctx, c) == nil {
+				second = false
+				running++
+				start()
+			}
+		case o := <-outcomes:
+			running--
+			if o.err == nil || errors.Is(o.err, ErrNotFound) {
+				return o.answer, o.err
+			}
+			if failure == nil || ReasonOf(failure) == BreakerOpen {
+				failure = o.err
+			}
+			if second && again(o.err) && spent(ctx, c) == nil {
+				second = false
+				running++
+				start()
+			}
+			if running == 0 {
+				return none, failure
+			}
+		}
+	}
+}
+
+// guarded is one try: let through by the breaker, limited in time, its failure named.
+func guarded[T any](ctx, request context.Context, c *client, attempt func(context.Context) (T, error)) (answer T, err error) {
+	_, err = c.breaker.Execute(func() (_ struct{}, err error) {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(ctx, c.policy.timeout)
+		defer cancel()
+		answer, err = attempt(ctx)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			err = late(ctx, request, c, err, time.Since(began))
+		}
+		return struct{}{}, err
+	})
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		err = &Error{Upstream: c.name, Reason: BreakerOpen}
+	}
+	return answer, err
+}
+
+// late names a failure by what ran out, when something did: the request's budget, the caller's patience or our own.
+func late(ctx, request context.Context, c *client, err error, took time.Duration) error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled): // also of the request: ctx is its child
+		return fmt.Errorf("upstream: ask %s: %w", c.name, context.Canceled)
+	case request.Err() != nil:
+		// A short try proves nothing; one that had half of what the upstream is granted does.
+		return &Error{Upstream: c.name, Reason: Budget, Err: context.DeadlineExceeded, fault: took >= c.policy.timeout/2}
+	case ctx.Err() != nil:
+		// Not wrapped: it would pass for the deadline of the whole request.
+		return &Error{Upstream: c.name, Reason: Timeout, again: true, fault: true}
+	}
+	return err
+}
+
+// spent says why another try is not worth its while: the time left could not bring an answer.
+func spent(ctx context.Context, c *client) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("upstream: ask %s: %w", c.name, context.Canceled)
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < worthATry {
+		return &Error{Upstream: c.name, Reason: Budget, Err: context.DeadlineExceeded}
+	}
+	return nil
+}
+
+func again(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.again
+}
