@@ -1,0 +1,136 @@
+// Package admission owns how a guest's request enters and leaves: one Redis round trip in, which reads
+// session, suspended tenants and the cache together, and one out, which writes what the request changed.
+// It never composes an answer.
+package admission
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// Door admits the guests of one function. Safe for concurrent use.
+type Door struct {
+	rdb      redis.UniversalClient
+	sessions *session.Room
+	tenants  *tenants.Tenants
+	cache    *cache.Cache
+	outbox   *outbox.Recorder
+	instance string
+}
+
+// New makes a Door. instance is the name under which this process speaks in events.
+func New(rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder, instance string) *Door {
+	return &Door{rdb, sessions, tenants, cache, outbox, instance}
+}
+
+// Guest is an admitted request: whose it is, and what was read for it.
+type Guest struct {
+	*session.Session
+	Visit     *session.Visit
+	Suspended *tenants.Suspended
+
+	seen   map[string]*cache.Peeked
+	events []event.Event
+	door   *Door
+}
+
+// Keys names the cache entries a request will want once its locale and currency are known.
+type Keys func(locale.Tag, money.Currency) []string
+
+// Admit reads everything the request needs from Redis in one round trip of at most 100 ms. Without Redis
+// the guest is admitted all the same, with a degraded session and nothing cached. The context it returns
+// tells upstreams on whose behalf they are called. The only errors are problems of the request.
+func (d *Door) Admit(r *http.Request, keys Keys) (context.Context, *Guest, error) {
+	ctx := r.Context()
+	call := web.From(ctx)
+	defer call.Phase("admit")()
+	visit, err := d.sessions.Read(r)
+	if err != nil {
+		return ctx, nil, err
+	}
+	g := &Guest{Visit: visit, seen: map[string]*cache.Peeked{}, door: d}
+	pipe := d.rdb.Pipeline()
+	read := d.sessions.Peek(ctx, pipe, visit)
+	suspended := d.tenants.Peek(ctx, pipe)
+	for _, key := range keys(d.sessions.Guess(visit)) {
+		g.seen[key] = d.cache.Peek(ctx, pipe, key)
+	}
+	lua.Exec(ctx, pipe) // each command carries its own error, and each room says what it does without an answer
+	g.Session = d.sessions.Settle(visit, read)
+	g.Suspended = d.tenants.Settle(ctx, suspended)
+	if g.Degraded {
+		call.Note("session", "degraded")
+	}
+	if g.New {
+		g.Record(ctx, started(g), 1)
+	}
+	return upstream.WithCaller(ctx, upstream.Caller{
+		RequestID: call.ID, Traceparent: call.Traceparent, Bucket: d.sessions.Bucket(g.ID),
+	}), g, nil
+}
+
+// Seen is what Admit read under that key; nil when the guess of locale or currency was wrong.
+func (g *Guest) Seen(key string) *cache.Peeked { return g.seen[key] }
+
+// Record adds an event of this session, written when the guest leaves; without consent it does nothing.
+// rate is the share of sessions that report the subject: the caller has asked event.Sampled.
+func (g *Guest) Record(ctx context.Context, p event.Payload, rate float64) {
+	if !g.Emits() {
+		return
+	}
+	call := web.From(ctx)
+	g.events = append(g.events, event.New(event.Meta{
+		SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent, Instance: g.door.instance,
+		Now: g.LastSeenAt, SamplingRate: rate,
+	}, p))
+}
+
+// Leave writes what the request changed, in one Redis round trip, and its events, before the answer is
+// written: after the response there is nothing. Losing either costs no guest an answer, so both are
+// only noted. It names the session to the client.
+func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) {
+	call := web.From(ctx)
+	defer call.Phase("leave")()
+	if len(g.events) > 0 {
+		if err := d.outbox.Record(ctx, g.events...); err != nil {
+			call.Note("telemetryLost", err.Error())
+		}
+	}
+	if !g.Degraded {
+		pipe := d.rdb.Pipeline()
+		d.sessions.Save(ctx, pipe, g.Session, history)
+		if more != nil {
+			more(pipe)
+		}
+		if err := lua.Exec(ctx, pipe); err != nil {
+			call.Note("sessionNotSaved", err.Error())
+		}
+	}
+	session.SetCookie(w, g.ID)
+	web.Private(w)
+}
+
+func started(g *Guest) event.SessionStarted {
+	e := event.SessionStarted{
+		GuestSessionID: g.ID, CreatedAt: g.CreatedAt,
+		LocalePreference: string(g.Locale), CurrencyPreference: string(g.Currency),
+		FingerprintHash: g.Fingerprint, IPHash: g.Visit.IPHash, UserAgentClass: g.Visit.AgentClass,
+	}
+	if c := g.Campaign; c != nil {
+		e.CampaignAttribution = &event.Campaign{Source: c.Source, Medium: c.Medium, Campaign: c.Campaign}
+	}
+	return e
+}

@@ -1,0 +1,156 @@
+// Package compose owns the optional parts of an answer, brands and rates: it gathers them from cache and
+// upstream inside what is left of the budget, and says what is missing and why. It never fails an answer.
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/view"
+)
+
+// Parts gathers. Safe for concurrent use.
+type Parts struct {
+	rdb   redis.UniversalClient
+	keys  keyspace.Keys
+	cache *cache.Cache
+	up    *upstream.Upstreams
+}
+
+// New makes Parts.
+func New(rdb redis.UniversalClient, keys keyspace.Keys, cache *cache.Cache, up *upstream.Upstreams) *Parts {
+	return &Parts{rdb, keys, cache, up}
+}
+
+const (
+	brandTTL    = 15 * time.Minute
+	negativeTTL = 30 * time.Second
+	brandWall   = 600 * time.Millisecond // for all brands of an answer together
+	brandsAside = 16                     // calls to theme-config at once
+)
+
+// Brands returns the brand of each tenant that has one, read from the cache in one round trip and from
+// theme-config for the rest. The second result names the part when any is missing for want of an answer.
+func (p *Parts) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []view.Degraded) {
+	ctx, cancel := context.WithTimeout(ctx, brandWall)
+	defer cancel()
+	pipe := p.rdb.Pipeline()
+	seen := make([]*cache.Peeked, len(tenants))
+	for i, tenant := range tenants {
+		seen[i] = p.cache.Peek(ctx, pipe, p.brandKey(tenant))
+	}
+	pipe.Exec(ctx) // a command that failed is a miss
+
+	var (
+		mu     sync.Mutex
+		brands = make(map[string]*upstream.Brand, len(tenants))
+		failed error
+		group  errgroup.Group
+	)
+	group.SetLimit(brandsAside)
+	for i, tenant := range tenants {
+		group.Go(func() error {
+			brand, err := p.brand(ctx, tenant, seen[i])
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = err
+			} else if brand != nil {
+				brands[tenant] = brand
+			}
+			return nil
+		})
+	}
+	group.Wait()
+	return brands, Missing("theme", failed)
+}
+
+// brand is one tenant's brand; nil when theme-config knows none.
+func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*upstream.Brand, error) {
+	entry, _, err := p.cache.Do(ctx, p.brandKey(tenant), seen, cache.Recipe{
+		TTL: brandTTL,
+		Fill: func(ctx context.Context) (cache.Filled, error) {
+			brand, err := p.up.Theme.BrandPeek(ctx, tenant)
+			if errors.Is(err, upstream.ErrNotFound) {
+				return pack(404, nil, negativeTTL, tenant)
+			}
+			if err != nil {
+				return cache.Filled{}, err
+			}
+			return pack(200, brand, 0, tenant)
+		},
+	})
+	if err != nil || entry.Status == 404 {
+		return nil, err
+	}
+	body, err := entry.Body()
+	if err != nil {
+		return nil, err
+	}
+	var brand upstream.Brand
+	if err := json.Unmarshal(body, &brand); err != nil {
+		return nil, fmt.Errorf("compose: cached brand: %w", err)
+	}
+	return &brand, nil
+}
+
+func (p *Parts) brandKey(tenant string) string { return p.keys.Key("cache", "brand-peek", tenant) }
+
+func pack(status int, v any, ttl time.Duration, tenant string) (cache.Filled, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return cache.Filled{}, fmt.Errorf("compose: encode: %w", err)
+	}
+	entry, err := cache.Pack(status, body, nil, nil)
+	return cache.Filled{Entry: entry, TTL: ttl, Tags: []string{cache.Tenant(tenant)}}, err
+}
+
+// Rates asks pricing for one batch of quotes, by property id. What is sold out is absent.
+func (p *Parts) Rates(ctx context.Context, q upstream.QuoteRequest) (map[string]upstream.Quote, []view.Degraded) {
+	quotes, err := p.up.Pricing.Preview(ctx, q)
+	return quotes, Missing("pricing", err)
+}
+
+// Missing names a part that failed and why; nil when it did not.
+func Missing(part string, err error) []view.Degraded {
+	if err == nil {
+		return nil
+	}
+	reason := upstream.ReasonOf(err)
+	switch {
+	case reason != "":
+	case errors.Is(err, context.DeadlineExceeded):
+		reason = upstream.Timeout
+	default:
+		reason = upstream.Unavailable
+	}
+	return []view.Degraded{{Part: part, Reason: string(reason)}}
+}
+
+const comeBack = 4 * time.Second // when a breaker that opened just now tries again
+
+// Problem is what a guest is told when a mandatory part is missing: not found, out of time, or not
+// available.
+func Problem(err error) error {
+	switch reason := upstream.ReasonOf(err); {
+	case errors.Is(err, upstream.ErrNotFound):
+		return problem.New(problem.ResourceNotFound, "There is nothing under this address.", err)
+	case reason == upstream.Timeout || reason == upstream.Budget || errors.Is(err, context.DeadlineExceeded):
+		return problem.New(problem.UpstreamBudgetExceeded, "The answer was not ready in time. Please try again.", err).After(comeBack)
+	case reason != "":
+		return problem.New(problem.UpstreamUnavailable, "Hotels cannot be searched at present. Please try again in a moment.", err).After(comeBack)
+	default:
+		return err
+	}
+}

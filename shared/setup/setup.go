@@ -1,0 +1,138 @@
+// Package setup owns what the functions read from their environment and how the rooms are put together
+// from it. It parses and constructs; it dials nothing.
+package setup
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/admission"
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+)
+
+// Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
+// named at once.
+type Environment struct {
+	Env         string `env:"ENVIRONMENT" envDefault:"local"`        // first part of every Redis key
+	Region      string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
+	RedisAddr   string `env:"REDIS_ADDR,required"`                   // host:port, or the path of a socket
+	DatabaseURL string `env:"DATABASE_URL"`                          // or the four below
+	Instance    string `env:"CLOUDSQL_INSTANCE"`                     // project:region:instance
+	DBUser      string `env:"CLOUDSQL_USER"`                         // IAM user
+	DBName      string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
+	DBMaxConns  int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
+
+	SearchURL    string `env:"SEARCH_URL,required"`
+	PricingURL   string `env:"PRICING_URL,required"`
+	PropertyURL  string `env:"PROPERTY_URL,required"`
+	ThemeURL     string `env:"THEME_URL,required"`
+	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"` // google: ID tokens; none: the local system
+
+	SessionKeys keyring.Ring `env:"SESSION_KEYS,required"` // signs session ids, newest first
+	Peppers     keyring.Ring `env:"PEPPERS,required"`      // hashes addresses and fingerprints, newest first
+
+	FlagsFile    string `env:"FLAGS_FILE"`            // local; else
+	FlagsProject string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
+	Revision     string `env:"K_REVISION"`            // set by the platform
+}
+
+// Parts are the rooms a guest-facing function is built from.
+type Parts struct {
+	Region    string
+	Keys      keyspace.Keys
+	Redis     redis.UniversalClient
+	DB        *pgxpool.Pool
+	Cache     *cache.Cache
+	Sessions  *session.Room
+	Door      *admission.Door
+	Upstreams *upstream.Upstreams
+	Compose   *compose.Parts
+	Flags     *flags.Source
+	Now       func() time.Time
+}
+
+// Guest reads the environment and constructs the rooms.
+func Guest(ctx context.Context) (*Parts, error) {
+	e, err := env.ParseAs[Environment]()
+	if err != nil {
+		return nil, fmt.Errorf("setup: %w", err)
+	}
+	return Build(ctx, e, time.Now)
+}
+
+// Build constructs the rooms of an environment. now is the clock of everything but the stores.
+func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, error) {
+	source, err := openFlags(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	up, err := openUpstreams(e)
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, postgres.Config{
+		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("setup: %w", err)
+	}
+	rdb := keyspace.Open(keyspace.Config{Addr: e.RedisAddr})
+	keys := keyspace.Keys{Env: e.Env}
+	p := &Parts{
+		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: source, Now: now,
+		Cache:    cache.New(rdb, keys, now, instance(e)),
+		Sessions: session.New(keys, e.SessionKeys, e.Peppers, now),
+	}
+	p.Compose = compose.New(rdb, keys, p.Cache, up)
+	p.Door = admission.New(rdb, p.Sessions, tenants.New(rdb, db, keys, now), p.Cache,
+		outbox.NewRecorder(db, rdb, keys), instance(e))
+	return p, nil
+}
+
+func openFlags(ctx context.Context, e Environment) (*flags.Source, error) {
+	switch {
+	case e.FlagsFile != "":
+		return flags.File(e.FlagsFile), nil
+	case e.FlagsProject != "":
+		return flags.RemoteConfig(e.FlagsProject), nil
+	default:
+		return flags.Static(*flags.Defaults()), nil
+	}
+}
+
+func openUpstreams(e Environment) (*upstream.Upstreams, error) {
+	cfg := upstream.Config{SearchURL: e.SearchURL, PricingURL: e.PricingURL, PropertyURL: e.PropertyURL, ThemeURL: e.ThemeURL}
+	switch e.UpstreamAuth {
+	case "google":
+		cfg.Tokens = &upstream.Google{}
+	case "none":
+	default:
+		return nil, fmt.Errorf("setup: UPSTREAM_AUTH must be google or none")
+	}
+	return upstream.New(cfg)
+}
+
+// instance names this process in events and locks: the platform's revision, and a part of its own.
+func instance(e Environment) string {
+	name := e.Revision
+	if name == "" {
+		name = "bff-consumer"
+	}
+	return fmt.Sprintf("%s-%d-%s", name, os.Getpid(), id.New(id.Request, time.Now())[26:])
+}
