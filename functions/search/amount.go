@@ -1,0 +1,29 @@
+package search
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// amount is minor units, from a decimal string or a whole number; never negative.
+type amount struct{ value money.Minor }
+
+// UnmarshalJSONFrom reads either form.
+func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	token, err := d.ReadToken()
+	if err != nil {
+		return err
+	}
+	wrong := problem.Field{Code: "malformed", Detail: "Must be whole minor units that are not negative, as a decimal string."}
+	if kind := token.Kind(); kind != '"' && kind != '0' {
+		return wrong
+	}
+	value, err := money.ParseMinor(token.String())
+	if err != nil || value[0] == '-' {
+		return wrong
+	}
+	a.value = value
+	return nil
+}

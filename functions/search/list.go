@@ -1,0 +1,86 @@
+package search
+
+import (
+	"net/http"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// List answers POST /search.
+type List struct {
+	finder *Finder
+	guests *Guests
+}
+
+// NewList makes the handler.
+func NewList(finder *Finder, guests *Guests) *List { return &List{finder, guests} }
+
+type listRequest struct {
+	query
+	Page *pageRequest `json:"page"`
+}
+
+type pageRequest struct {
+	Limit  *int `json:"limit"`
+	Offset int  `json:"offset"`
+}
+
+// page checks the page and fills in its defaults.
+func (p *pageRequest) page(f *faults) upstream.Page {
+	page := upstream.Page{Limit: defaultLimit}
+	if p == nil {
+		return page
+	}
+	if p.Limit != nil {
+		page.Limit = *p.Limit
+	}
+	page.Offset = p.Offset
+	if page.Limit < 1 || page.Limit > maxLimit {
+		f.add("page.limit", "out-of-range", "Must be from 1 to 50.")
+	}
+	if page.Offset < 0 || page.Offset > maxOffset {
+		f.add("page.offset", "out-of-range", "Must be from 0 to 1000.")
+	}
+	return page
+}
+
+// Serve answers one page of a list of hotels.
+func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
+	var in listRequest
+	if err := web.Decode(r, &in); err != nil {
+		return err
+	}
+	faults := in.check(l.finder.now())
+	page := in.Page.page(&faults)
+	if len(faults) > 0 {
+		return problem.Invalid(faults...)
+	}
+	q := in.normal(upstream.List, nil, page)
+	ctx, guest, err := l.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
+		return []string{l.finder.pageKey(hashOf(q, tag, c), page)}
+	})
+	if err != nil {
+		return err
+	}
+	q.Locale, q.Currency = guest.Locale, guest.Currency
+	hash := hashOf(q, q.Locale, q.Currency)
+	key := l.finder.pageKey(hash, page)
+
+	done := web.From(ctx).Phase("find")
+	entry, state, err := l.finder.cache.Do(ctx, key, guest.Seen(key), l.finder.list(q, hash))
+	done()
+	if err != nil {
+		return compose.Problem(err)
+	}
+	if entry, err = l.finder.shown(entry, guest.Suspended); err != nil {
+		return err
+	}
+	return l.guests.answer(ctx, w, r, guest, search{
+		query: q, hash: hash, filters: in.Filters.used(), page: &page, entry: entry, state: state,
+	})
+}

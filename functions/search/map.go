@@ -1,0 +1,147 @@
+package search
+
+import (
+	"context"
+	"net/http"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/admission"
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/view"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+const maxPins = 250
+
+// Map answers POST /search/map.
+type Map struct {
+	finder *Finder
+	guests *Guests
+}
+
+// NewMap makes the handler.
+func NewMap(finder *Finder, guests *Guests) *Map { return &Map{finder, guests} }
+
+type mapRequest struct {
+	query
+	SpotlightPropertyID string `json:"spotlightPropertyId"`
+	Zoom                *int   `json:"zoom"`
+}
+
+func (in *mapRequest) check(f *faults) {
+	if in.Geo.Mode != "bounding-box" {
+		f.add("geo.mode", "not-supported", "A map is searched by bounding-box.")
+	}
+	if in.Zoom != nil && (*in.Zoom < 0 || *in.Zoom > maxZoom) {
+		f.add("zoom", "out-of-range", "Must be from 0 to 22.")
+		in.Zoom = nil
+	}
+	if s := in.SpotlightPropertyID; s != "" && !id.Valid(id.Property, s) {
+		f.add("spotlightPropertyId", "malformed", "Must be a property id.")
+	}
+}
+
+// Serve answers the pins of a map. The pins are one cache entry and the spotlighted rate another, so that
+// moving from pin to pin asks pricing alone.
+func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
+	var in mapRequest
+	if err := web.Decode(r, &in); err != nil {
+		return err
+	}
+	faults := in.query.check(m.finder.now())
+	in.check(&faults)
+	if len(faults) > 0 {
+		return problem.Invalid(faults...)
+	}
+	q := in.normal(upstream.Map, in.Zoom, upstream.Page{Limit: maxPins})
+	spotlight := in.SpotlightPropertyID
+	ctx, guest, err := m.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
+		hash := hashOf(q, tag, c)
+		if spotlight == "" {
+			return []string{m.finder.mapKey(hash)}
+		}
+		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, spotlight)}
+	})
+	if err != nil {
+		return err
+	}
+	q.Locale, q.Currency = guest.Locale, guest.Currency
+	hash := hashOf(q, q.Locale, q.Currency)
+	key := m.finder.mapKey(hash)
+
+	done := web.From(ctx).Phase("find")
+	entry, state, err := m.finder.cache.Do(ctx, key, guest.Seen(key), m.finder.pins(q, hash))
+	done()
+	if err != nil {
+		return compose.Problem(err)
+	}
+	if entry, err = m.finder.shown(entry, guest.Suspended); err != nil {
+		return err
+	}
+	if spotlight != "" {
+		if entry, err = m.light(ctx, guest, q, hash, spotlight, entry); err != nil {
+			return err
+		}
+	}
+	return m.guests.answer(ctx, w, r, guest, search{
+		query: q, hash: hash, filters: in.Filters.used(), entry: entry, state: state,
+	})
+}
+
+// light puts the rate on the spotlighted pin, when that pin is on the map; a missing rate is named.
+func (m *Map) light(ctx context.Context, guest *admission.Guest, q upstream.SearchQuery, hash, property string, e *cache.Entry) (*cache.Entry, error) {
+	page, err := openPage(e)
+	if err != nil {
+		return nil, err
+	}
+	for n := range page.Items {
+		item := &page.Items[n]
+		if item.Property() != property {
+			continue
+		}
+		rate, missing := m.finder.spotlight(ctx, guest, q, hash, upstream.PropertyRef{PropertyID: property, TenantID: item.Tenant})
+		page.Degraded = append(page.Degraded, missing...)
+		if rate != nil {
+			item.Spotlight(*rate)
+		}
+		filled, err := pack(page, nil)
+		return &filled.Entry, err
+	}
+	return e, nil
+}
+
+// pins is the recipe of a map.
+func (f *Finder) pins(q upstream.SearchQuery, hash string) cache.Recipe {
+	return cache.Recipe{
+		TTL: pageTTL,
+		Fill: func(ctx context.Context) (cache.Filled, error) {
+			found, err := f.up.Search.Query(ctx, q)
+			if err != nil {
+				return cache.Filled{}, err
+			}
+			brands, brandless := f.parts.Brands(ctx, tenantsOf(found.Hits))
+			page := &view.Page{Member: "pins", ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
+			for i := range found.Hits {
+				hit := &found.Hits[i]
+				item, err := view.NewItem(hit.TenantID, view.Pin(hit, brands[hit.TenantID]))
+				if err != nil {
+					return cache.Filled{}, err
+				}
+				page.Items = append(page.Items, item)
+			}
+			if page.Rest, err = mapRest(q, hash, found); err != nil {
+				return cache.Filled{}, err
+			}
+			filled, err := pack(page, tags(page, q.Geo, found.Coverage))
+			if page.Lacks("theme") {
+				filled.TTL = brandlessTTL
+			}
+			return filled, err
+		},
+	}
+}

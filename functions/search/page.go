@@ -1,0 +1,173 @@
+package search
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/view"
+)
+
+// pack makes the cache entry of a page.
+func pack(page *view.Page, tags []string) (cache.Filled, error) {
+	body, index, err := page.Encode()
+	if err != nil {
+		return cache.Filled{}, err
+	}
+	entry, err := cache.Pack(http.StatusOK, body, page.Owners(), index)
+	if err != nil {
+		return cache.Filled{}, fmt.Errorf("search: pack page: %w", err)
+	}
+	return cache.Filled{Entry: entry, Tags: tags}, nil
+}
+
+// packList is pack for a list, which also says when its rates are due: when the first of them is over,
+// within the minute when none is shown, and soon when pricing did not answer.
+func (f *Finder) packList(page *view.Page, tags []string) (cache.Filled, error) {
+	filled, err := pack(page, tags)
+	if err != nil || len(page.Items) == 0 {
+		return filled, err
+	}
+	until := page.RatesUntil()
+	switch {
+	case page.Lacks("pricing"):
+		until = f.now().Add(mendAfter)
+	case until.IsZero():
+		until = f.now().Add(time.Minute)
+	}
+	filled.RatesUntil = until
+	return filled, nil
+}
+
+// openPage opens a kept page to change it.
+func openPage(e *cache.Entry) (*view.Page, error) {
+	body, err := e.Body()
+	if err != nil {
+		return nil, err
+	}
+	return view.Open(body, e.Index, slices.Collect(e.Owners()))
+}
+
+// shown is the entry as it may be shown now: without suspended tenants, and with rates marked stale
+// whose time is over. An entry that needs neither, which is nearly every one, comes back untouched.
+func (f *Finder) shown(e *cache.Entry, suspended *tenants.Suspended) (*cache.Entry, error) {
+	now := f.now()
+	stale := !e.RatesUntil.IsZero() && now.After(e.RatesUntil)
+	gone := false
+	for owner := range e.Owners() {
+		gone = gone || suspended.Has(owner)
+	}
+	if !stale && !gone {
+		return e, nil
+	}
+	page, err := openPage(e)
+	if err != nil {
+		return nil, err
+	}
+	if gone {
+		page.Without(suspended.Has)
+	}
+	page.MarkStale(now)
+	filled, err := pack(page, nil)
+	return &filled.Entry, err
+}
+
+// tags are what empties a page: a change of a tenant or property on it, or of anything in the area it
+// covers.
+func tags(page *view.Page, area upstream.Area, found []geo.Cell) []string {
+	var list []string
+	for _, owner := range page.Owners() {
+		list = append(list, cache.Tenant(owner))
+	}
+	for n := range page.Items {
+		list = append(list, cache.Property(page.Items[n].Property()))
+	}
+	cells := cover(area, found)
+	if len(cells) == 0 {
+		list = append(list, cache.Anywhere)
+	}
+	for _, cell := range cells {
+		list = append(list, cache.Cell(cell.String()))
+	}
+	return list
+}
+
+const maxCells = 16 // of a page's cover: more would be finer, and each is a command when the page is stored
+
+// cover is the area in cells: our own for what the guest drew, search-aggregation's for a place it knows by
+// name.
+func cover(area upstream.Area, found []geo.Cell) []geo.Cell {
+	switch {
+	case area.Point != nil:
+		return geo.CoverCircle(geo.Point{Lat: area.Point.Lat, Lng: area.Point.Lng}, area.Point.RadiusKm, maxCells)
+	case area.BoundingBox != nil:
+		return geo.CoverBox(*area.BoundingBox, maxCells)
+	default:
+		return found
+	}
+}
+
+// listRest are the members of a list behind its cards, for every guest the same.
+func listRest(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
+	members := []member{
+		{"queryHash", hash}, {"page", q.Page}, {"sortKey", q.SortKey}, {"locale", q.Locale}, {"currency", q.Currency},
+	}
+	return rest(members, found)
+}
+
+// mapRest is listRest for a map.
+func mapRest(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
+	return rest([]member{{"queryHash", hash}, {"locale", q.Locale}, {"currency", q.Currency}}, found)
+}
+
+type member struct {
+	name  string
+	value any
+}
+
+func rest(members []member, found upstream.SearchResult) (out []byte, err error) {
+	if found.QueryRewriteHint != nil {
+		members = append(members, member{"queryRewriteHint", found.QueryRewriteHint})
+	}
+	if found.AIProvenance != nil {
+		members = append(members, member{"aiProvenance", found.AIProvenance})
+	}
+	for _, m := range members {
+		if out, err = view.AppendMember(out, m.name, m.value); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func quoteRequest(q upstream.SearchQuery, properties []upstream.PropertyRef) upstream.QuoteRequest {
+	return upstream.QuoteRequest{
+		Properties: properties, Dates: q.Dates, Occupancy: q.Occupancy, Currency: q.Currency, Locale: q.Locale,
+	}
+}
+
+func refs(hits []upstream.Hit) []upstream.PropertyRef {
+	list := make([]upstream.PropertyRef, len(hits))
+	for i := range hits {
+		list[i] = upstream.PropertyRef{PropertyID: hits[i].PropertyID, TenantID: hits[i].TenantID}
+	}
+	return list
+}
+
+// tenantsOf lists the tenants of the hits, each once, best ranked first.
+func tenantsOf(hits []upstream.Hit) []string {
+	var list []string
+	seen := map[string]bool{}
+	for i := range hits {
+		if tenant := hits[i].TenantID; !seen[tenant] {
+			seen[tenant] = true
+			list = append(list, tenant)
+		}
+	}
+	return list
+}
