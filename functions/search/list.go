@@ -2,6 +2,7 @@ package search
 
 import (
 	"net/http"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
@@ -15,10 +16,13 @@ import (
 type List struct {
 	finder *Finder
 	guests *Guests
+	asks   *asks
 }
 
 // NewList makes the handler.
-func NewList(finder *Finder, guests *Guests) *List { return &List{finder, guests} }
+func NewList(finder *Finder, guests *Guests) *List {
+	return &List{finder, guests, newAsks(finder.now, readList)}
+}
 
 type listRequest struct {
 	query
@@ -49,27 +53,35 @@ func (p *pageRequest) page(f *faults) upstream.Page {
 	return page
 }
 
-// Serve answers one page of a list of hotels.
-func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
+func readList(body []byte, now time.Time) (*ask, error) {
 	var in listRequest
-	if err := web.Decode(r, &in); err != nil {
-		return err
+	if err := web.Parse(body, &in); err != nil {
+		return nil, err
 	}
-	faults := in.check(l.finder.now())
+	faults := in.check(now)
 	page := in.Page.page(&faults)
 	if len(faults) > 0 {
-		return problem.Invalid(faults...)
+		return nil, problem.Invalid(faults...)
 	}
-	q := in.normal(upstream.List, nil, page)
+	return &ask{query: in.normal(upstream.List, nil, page), filters: in.Filters.used(), page: page}, nil
+}
+
+// Serve answers one page of a list of hotels.
+func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
+	var a *ask
+	if err := web.Body(r, l.asks.keep(&a)); err != nil {
+		return err
+	}
 	ctx, guest, err := l.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
-		return []string{l.finder.pageKey(hashOf(q, tag, c), page)}
+		return []string{l.finder.pageKey(a.hash(tag, c), a.page)}
 	})
 	if err != nil {
 		return err
 	}
+	q := a.query
 	q.Locale, q.Currency = guest.Locale, guest.Currency
-	hash := hashOf(q, q.Locale, q.Currency)
-	key := l.finder.pageKey(hash, page)
+	hash := a.hash(q.Locale, q.Currency)
+	key := l.finder.pageKey(hash, a.page)
 
 	done := web.From(ctx).Phase("find")
 	entry, state, err := l.finder.cache.Do(ctx, key, guest.Seen(key), l.finder.list(q, hash))
@@ -81,6 +93,6 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return l.guests.answer(ctx, w, r, guest, search{
-		query: q, hash: hash, filters: in.Filters.used(), page: &page, entry: entry, state: state,
+		query: q, hash: hash, filters: a.filters, page: &a.page, entry: entry, state: state,
 	})
 }

@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
@@ -22,10 +23,13 @@ const maxPins = 250
 type Map struct {
 	finder *Finder
 	guests *Guests
+	asks   *asks
 }
 
 // NewMap makes the handler.
-func NewMap(finder *Finder, guests *Guests) *Map { return &Map{finder, guests} }
+func NewMap(finder *Finder, guests *Guests) *Map {
+	return &Map{finder, guests, newAsks(finder.now, readMap)}
+}
 
 type mapRequest struct {
 	query
@@ -46,32 +50,42 @@ func (in *mapRequest) check(f *faults) {
 	}
 }
 
+func readMap(body []byte, now time.Time) (*ask, error) {
+	var in mapRequest
+	if err := web.Parse(body, &in); err != nil {
+		return nil, err
+	}
+	faults := in.query.check(now)
+	in.check(&faults)
+	if len(faults) > 0 {
+		return nil, problem.Invalid(faults...)
+	}
+	return &ask{
+		query:   in.normal(upstream.Map, in.Zoom, upstream.Page{Limit: maxPins}),
+		filters: in.Filters.used(), spotlight: in.SpotlightPropertyID,
+	}, nil
+}
+
 // Serve answers the pins of a map. The pins are one cache entry and the spotlighted rate another, so that
 // moving from pin to pin asks pricing alone.
 func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
-	var in mapRequest
-	if err := web.Decode(r, &in); err != nil {
+	var a *ask
+	if err := web.Body(r, m.asks.keep(&a)); err != nil {
 		return err
 	}
-	faults := in.query.check(m.finder.now())
-	in.check(&faults)
-	if len(faults) > 0 {
-		return problem.Invalid(faults...)
-	}
-	q := in.normal(upstream.Map, in.Zoom, upstream.Page{Limit: maxPins})
-	spotlight := in.SpotlightPropertyID
 	ctx, guest, err := m.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
-		hash := hashOf(q, tag, c)
-		if spotlight == "" {
+		hash := a.hash(tag, c)
+		if a.spotlight == "" {
 			return []string{m.finder.mapKey(hash)}
 		}
-		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, spotlight)}
+		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, a.spotlight)}
 	})
 	if err != nil {
 		return err
 	}
+	q := a.query
 	q.Locale, q.Currency = guest.Locale, guest.Currency
-	hash := hashOf(q, q.Locale, q.Currency)
+	hash := a.hash(q.Locale, q.Currency)
 	key := m.finder.mapKey(hash)
 
 	done := web.From(ctx).Phase("find")
@@ -83,13 +97,13 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	if entry, err = m.finder.shown(entry, guest.Suspended); err != nil {
 		return err
 	}
-	if spotlight != "" {
-		if entry, err = m.light(ctx, guest, q, hash, spotlight, entry); err != nil {
+	if a.spotlight != "" {
+		if entry, err = m.light(ctx, guest, q, hash, a.spotlight, entry); err != nil {
 			return err
 		}
 	}
 	return m.guests.answer(ctx, w, r, guest, search{
-		query: q, hash: hash, filters: in.Filters.used(), entry: entry, state: state,
+		query: q, hash: hash, filters: a.filters, entry: entry, state: state,
 	})
 }
 

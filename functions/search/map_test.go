@@ -115,8 +115,10 @@ func TestFacetsAreShared(t *testing.T) {
 		t.Errorf("the second is %s", a.Header.Get("X-Cache"))
 	}
 	h.up.command(func(u *upstreams) { u.failing["search"] = true })
-	h.advance(67 * time.Minute)
-	a = h.do("GET", "/facets?country=AF&locale=fr&currency=EUR", "")
+	for minute := 0; minute < 70 && (minute == 0 || a.Header.Get("X-Cache") == "HIT"); minute++ { // an hour, give or take a tenth
+		h.advance(time.Minute)
+		a = h.do("GET", "/facets?country=AF&locale=fr&currency=EUR", "")
+	}
 	if got := a.Header.Get("Cache-Control"); a.Header.Get("X-Cache") != "STALE" || strings.Contains(got, "300") {
 		t.Errorf("a stale answer is %s, %s", a.Header.Get("X-Cache"), got)
 	}

@@ -96,7 +96,7 @@ func snap(b geo.Box, step float64) geo.Box {
 func hashOf(n upstream.SearchQuery, l locale.Tag, c money.Currency) string {
 	n.Locale, n.Currency, n.Page = l, c, upstream.Page{}
 	n.Geo.City, n.Geo.Region = strings.ToLower(n.Geo.City), strings.ToLower(n.Geo.Region)
-	b, err := json.Marshal(n, json.Deterministic(true))
+	b, err := json.Marshal(n)
 	if err != nil {
 		panic(err) // unreachable: every part was decoded from JSON
 	}

@@ -75,7 +75,7 @@ func (d *Door) Admit(r *http.Request, keys Keys) (context.Context, *Guest, error
 		call.Note("session", "degraded")
 	}
 	if g.New {
-		g.Record(ctx, started(g), 1)
+		g.Record(ctx, started(g, call), 1)
 	}
 	return upstream.WithCaller(ctx, upstream.Caller{
 		RequestID: call.ID, Traceparent: call.Traceparent, Bucket: d.sessions.Bucket(g.ID),
@@ -99,8 +99,9 @@ func (g *Guest) Record(ctx context.Context, p event.Payload, rate float64) {
 }
 
 // Leave writes what the request changed, in one Redis round trip, and its events, before the answer is
-// written: after the response there is nothing. Losing either costs no guest an answer, so both are
-// only noted. It names the session to the client.
+// written: after the response there is nothing. A request that changed nothing, a minute within the
+// last, costs no round trip. Losing either costs no guest an answer, so both are only noted. more adds
+// to the round trip, when there is one. It names the session to the client.
 func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) {
 	call := web.From(ctx)
 	defer call.Phase("leave")()
@@ -109,7 +110,7 @@ func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, histo
 			call.Note("telemetryLost", err.Error())
 		}
 	}
-	if !g.Degraded {
+	if g.Unsaved() {
 		pipe := d.rdb.Pipeline()
 		d.sessions.Save(ctx, pipe, g.Session, history)
 		if more != nil {
@@ -123,11 +124,11 @@ func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, histo
 	web.Private(w)
 }
 
-func started(g *Guest) event.SessionStarted {
+func started(g *Guest, call *web.Call) event.SessionStarted {
 	e := event.SessionStarted{
 		GuestSessionID: g.ID, CreatedAt: g.CreatedAt,
 		LocalePreference: string(g.Locale), CurrencyPreference: string(g.Currency),
-		FingerprintHash: g.Fingerprint, IPHash: g.Visit.IPHash, UserAgentClass: g.Visit.AgentClass,
+		FingerprintHash: g.Fingerprint, IPHash: g.door.sessions.IPHash(call.ClientIP), UserAgentClass: g.Visit.AgentClass,
 	}
 	if c := g.Campaign; c != nil {
 		e.CampaignAttribution = &event.Campaign{Source: c.Source, Medium: c.Medium, Campaign: c.Campaign}

@@ -5,25 +5,33 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/mileusna/useragent"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
 // agent is what a user agent string is reduced to. Versions are left out: browsers update themselves,
 // and an update must not cost a guest the session.
-type agent struct{ browser, system, class string }
+type agent struct {
+	browser, system, class string
+	bindings               []string // what a session given to it is bound to, one for each pepper, newest first
+}
 
 const (
 	maxAgent    = 512   // bytes of a user agent that are looked at
 	knownAgents = 4_096 // parsed families kept per instance; parsing costs tens of microseconds
 )
 
-type agents struct{ known *lru.Cache[string, agent] }
+type agents struct {
+	peppers keyring.Ring
+	known   *lru.Cache[string, agent]
+}
 
-func newAgents() agents {
+func newAgents(peppers keyring.Ring) agents {
 	known, err := lru.New[string, agent](knownAgents)
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
-	return agents{known}
+	return agents{peppers, known}
 }
 
 func (a agents) family(userAgent string) agent {
@@ -33,6 +41,9 @@ func (a agents) family(userAgent string) agent {
 	}
 	parsed := useragent.Parse(userAgent)
 	found := agent{browser: parsed.Name, system: parsed.OS, class: class(parsed)}
+	for _, pepper := range a.peppers {
+		found.bindings = append(found.bindings, hash(pepper.Sum("binding.v1", []byte(found.browser), []byte(found.system))))
+	}
 	a.known.Add(userAgent, found)
 	return found
 }

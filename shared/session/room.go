@@ -27,7 +27,10 @@ type Room struct {
 	hints   *lru.Cache[string, preferences]
 }
 
-const knownHints = 16_384 // guests per instance whose preferences differ from their headers
+const (
+	knownHints = 16_384      // guests per instance whose preferences differ from their headers
+	touchEvery = time.Minute // how exactly lastSeenAt is kept: a write with every request would double what a hit costs Redis
+)
 
 // New makes a Room. ring signs session ids and must keep retired keys for 365 days; peppers hash
 // addresses and fingerprints.
@@ -36,37 +39,55 @@ func New(keys keyspace.Keys, ring, peppers keyring.Ring, now func() time.Time) *
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
-	return &Room{keys, ring, peppers, now, newAgents(), hints}
+	return &Room{keys, ring, peppers, now, newAgents(peppers), hints}
 }
 
 // Peek puts the read of the visit's session on the caller's pipeline; nil when the visit has none.
-func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, v *Visit) *redis.MapStringStringCmd {
+func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, v *Visit) *redis.SliceCmd {
 	if v.ID == "" {
 		return nil
 	}
-	return pipe.HGetAll(ctx, r.keys.Session(v.ID))
+	return pipe.HMGet(ctx, r.keys.Session(v.ID), fields[:]...)
+}
+
+// fields are those of the session's hash, read by place: half of what HGETALL would send.
+var fields = [...]string{
+	"createdAt", "lastSeenAt", "localePreference", "localeSource", "currencyPreference", "currencySource",
+	"cookieFingerprintHash", "bindingHash", "consentTelemetry", "consentMarketing", "campaignAttribution", "activeSearches",
+}
+
+// byName are the fields that are there, by name.
+func byName(values []any) map[string]string {
+	found := make(map[string]string, len(fields))
+	for i, v := range values {
+		if s, ok := v.(string); ok && i < len(fields) {
+			found[fields[i]] = s
+		}
+	}
+	return found
 }
 
 // Settle decides whose session this request belongs to, once the pipeline of Peek has run:
 // the stored one; a new one when there is no genuine cookie, or when the cookie comes from another
 // browser or system than it was given to (the old session is left untouched); an empty one of the same
 // id when Redis lost it; a degraded one of the same id when Redis did not answer.
-func (r *Room) Settle(v *Visit, read *redis.MapStringStringCmd) *Session {
+func (r *Room) Settle(v *Visit, read *redis.SliceCmd) *Session {
 	if read == nil {
 		return r.fresh(v, mintID(r.ring, r.now()), true)
 	}
-	fields, err := read.Result()
+	values, err := read.Result()
+	f := byName(values)
 	switch {
 	case err != nil:
 		s := r.fresh(v, v.ID, false)
 		s.Degraded = true
 		return s
-	case len(fields) == 0:
+	case len(f) == 0:
 		return r.fresh(v, v.ID, false)
-	case !slices.Contains(v.bindings, fields["bindingHash"]):
+	case !slices.Contains(v.bindings, f["bindingHash"]):
 		return r.fresh(v, mintID(r.ring, r.now()), true)
 	}
-	s := r.stored(v, fields)
+	s := r.stored(v, f)
 	r.learn(v, s)
 	return s
 }
@@ -90,7 +111,9 @@ func (r *Room) stored(v *Visit, f map[string]string) *Session {
 		Consent: Consent{Telemetry: f["consentTelemetry"] == "1", Marketing: f["consentMarketing"] == "1"},
 		stored:  true, binding: f["bindingHash"], searches: parseSearches(f["activeSearches"]),
 	}
-	s.set("lastSeenAt", formatMillis(s.LastSeenAt))
+	if s.LastSeenAt.Sub(parseMillis(f["lastSeenAt"])) >= touchEvery {
+		s.set("lastSeenAt", formatMillis(s.LastSeenAt))
+	}
 	s.Locale, s.LocaleSource = chooseLocale(locale.Tag(f["localePreference"]), Source(f["localeSource"]), v)
 	s.Currency, s.CurrencySource = chooseCurrency(money.Currency(f["currencyPreference"]), Source(f["currencySource"]), v)
 	s.setIfChanged(f, "localePreference", string(s.Locale))
@@ -146,6 +169,9 @@ func (s *Session) hash() map[string]string {
 	return f
 }
 
+// Unsaved says whether Save has anything to write: something changed, or the last visit is a minute ago.
+func (s *Session) Unsaved() bool { return !s.Degraded && (!s.stored || len(s.changed) > 0) }
+
 // Save puts what this request changed on the caller's pipeline, which lua.Exec runs, and renews the 30 days. history, when not
 // nil, goes to the front of the search history. A session that was cleared meanwhile is not revived.
 // Losing the write loses a touch, never an answer.
@@ -153,13 +179,13 @@ func (r *Room) Save(ctx context.Context, pipe redis.Pipeliner, s *Session, histo
 	if s.Degraded {
 		return
 	}
-	fields := s.changed
+	write := s.changed
 	if !s.stored {
-		fields = s.hash()
+		write = s.hash()
 	}
 	lua.Visit(ctx, pipe, lua.Visited{
 		Session: r.keys.Session(s.ID), History: r.keys.SessionPart(s.ID, "history"),
-		Create: !s.stored, Life: TTL, Fields: fields, Entry: history.json(), MaxEntries: maxHistory,
+		Create: !s.stored, Life: TTL, Fields: write, Entry: history.json(), MaxEntries: maxHistory,
 	})
 }
 

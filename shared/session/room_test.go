@@ -189,10 +189,12 @@ func TestAClearedSessionIsNotRevivedByALateWrite(t *testing.T) {
 	d := newDesk(t)
 	first := d.visit(t, "")
 	ctx := context.Background()
-	fields := d.rdb.HGetAll(ctx, d.keys.Session(first.ID))
-	s := d.Settle(&Visit{ID: first.ID, bindings: []string{first.binding}}, fields)
-	d.rdb.Del(ctx, d.keys.Session(first.ID)) // POST /session/clear, between the read and the write
+	v := &Visit{ID: first.ID, bindings: []string{first.binding}}
 	pipe := d.rdb.Pipeline()
+	read := d.Peek(ctx, pipe, v)
+	pipe.Exec(ctx)
+	s := d.Settle(v, read)
+	d.rdb.Del(ctx, d.keys.Session(first.ID)) // POST /session/clear, between the read and the write
 	d.Save(ctx, pipe, s, &HistoryEntry{SearchSessionID: "srs_x"})
 	if err := lua.Exec(ctx, pipe); err != nil {
 		t.Fatal(err)

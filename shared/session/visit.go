@@ -2,6 +2,7 @@ package session
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -19,7 +20,6 @@ const CookieName = "gms_id"
 type Visit struct {
 	ID          string   // genuine id of the cookie; empty when there is none
 	Fingerprint string   // sha256:<hex> over browser, system, language, screen and time zone, each when sent
-	IPHash      string   // sha256:<hex> of the address, IPv6 by /64
 	AgentClass  string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
 	bindings    []string // sha256:<hex> over browser and system family alone, one for each pepper, newest first
 	campaign    *Campaign
@@ -60,15 +60,15 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 		v.language = wish[locale.Tag]{tag, true}
 	}
 	a := r.agents.family(h.Get("User-Agent"))
-	v.AgentClass = a.class
-	for _, pepper := range r.peppers {
-		v.bindings = append(v.bindings, hash(pepper.Sum("binding.v1", []byte(a.browser), []byte(a.system))))
-	}
-	pepper := r.peppers.Active()
-	v.Fingerprint = hash(pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
+	v.AgentClass, v.bindings = a.class, a.bindings
+	v.Fingerprint = hash(r.peppers.Active().Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
 		[]byte(primary(h.Get("Accept-Language"))), []byte(h.Get("X-Client-Screen")), []byte(h.Get("X-Client-Timezone"))))
-	v.IPHash = hash(pepper.Sum("ip.v1", []byte(web.Group(web.From(req.Context()).ClientIP))))
 	return v, nil
+}
+
+// IPHash is sha256:<hex> of a client's address, IPv6 by /64.
+func (r *Room) IPHash(client netip.Addr) string {
+	return hash(r.peppers.Active().Sum("ip.v1", []byte(web.Group(client))))
 }
 
 // cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
@@ -82,10 +82,7 @@ func (r *Room) cookie(req *http.Request) string {
 
 // SetCookie names the session to the client, or refreshes its 30 days. Only personal answers carry it.
 func SetCookie(w http.ResponseWriter, id string) {
-	http.SetCookie(w, &http.Cookie{
-		Name: CookieName, Value: id, Path: "/", MaxAge: int(TTL / time.Second),
-		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
-	})
+	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + "; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"}
 }
 
 // primary is the first language range of an Accept-Language header, without its weight.

@@ -28,6 +28,12 @@ var bodyTooLarge = &problem.Problem{
 // only where the Go type is a pointer. What cannot be read is MalformedRequest or PayloadTooLarge, what can be read but not be meant
 // is ValidationFailed; each names the field by its dotted path. Reading ends with the request's budget.
 func Decode(r *http.Request, into any) error {
+	return Body(r, func(body []byte) error { return Parse(body, into) })
+}
+
+// Body hands the whole body of a JSON request to read, which must not keep it. Its media type and size are checked before; what Decode
+// does is Body and Parse.
+func Body(r *http.Request, read func(body []byte) error) error {
 	if err := checkMedia(r.Header); err != nil {
 		return err
 	}
@@ -37,7 +43,11 @@ func Decode(r *http.Request, into any) error {
 	if err := readBody(r, buffer); err != nil {
 		return err
 	}
-	body := buffer.Bytes()
+	return read(buffer.Bytes())
+}
+
+// Parse decodes a body as Decode does.
+func Parse(body []byte, into any) error {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		return malformed("body", "empty", "Send a JSON object.", nil)
 	}

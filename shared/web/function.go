@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -61,6 +62,10 @@ func Open(name, pattern string, open func(context.Context) (Handler, error)) htt
 		if err := f.Open(context.Background()); err != nil {
 			slog.New(newLog(os.Stderr, Config{})).Error("cannot open "+name, "function", name, "err", err.Error())
 			os.Exit(1)
+		}
+		if os.Getenv("GOGC") == "" {
+			// A function keeps a few megabytes alive, so by default the collector would run a hundred times a second.
+			debug.SetGCPercent(400)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
 		drainOnSignal()

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// load is what clients saw: how long each answer took, and whether it was a 200.
+type load struct {
+	took   []time.Duration
+	failed int
+	lasted time.Duration
+}
+
+// quantile of the answers' times, 0 … 1.
+func (l *load) quantile(q float64) time.Duration {
+	if len(l.took) == 0 {
+		return 0
+	}
+	return l.took[min(int(q*float64(len(l.took))), len(l.took)-1)]
+}
+
+func (l *load) perSecond() float64 { return float64(len(l.took)) / l.lasted.Seconds() }
+
+// client is one connection that asks one thing after the other. It parses no more of an answer than its
+// status and length, so that on a small machine most of the time is the server's.
+type client struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(addr string) (*client, error) {
+	conn, err := net.DialTimeout("tcp", addr, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}, nil
+}
+
+// ask sends a whole request and reads the whole answer.
+func (c *client) ask(request []byte) (ok bool, err error) {
+	c.conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := c.conn.Write(request); err != nil {
+		return false, err
+	}
+	length := -1
+	for first := true; ; first = false {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return false, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if first {
+			ok = bytes.HasPrefix(line, []byte("HTTP/1.1 200"))
+		}
+		if value, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return false, err
+			}
+		}
+		if len(line) == 0 {
+			break
+		}
+	}
+	if length < 0 {
+		return false, fmt.Errorf("bench: an answer without a length")
+	}
+	_, err = c.in.Discard(length)
+	return ok, err
+}
+
+// hammer asks over n connections for as long as it is told; next makes each request.
+func hammer(addr string, n int, lasting time.Duration, next func() []byte) (*load, error) {
+	began := time.Now()
+	return together(n, func(int) string { return addr }, func(c *client, l *load) error {
+		for time.Since(began) < lasting {
+			if err := l.measure(c, next()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// stampede asks the same once over n connections at the same time, spread over the addresses.
+func stampede(addrs []string, n int, request []byte) (*load, error) {
+	var ready sync.WaitGroup
+	ready.Add(n)
+	return together(n, func(i int) string { return addrs[i%len(addrs)] }, func(c *client, l *load) error {
+		ready.Done()
+		ready.Wait()
+		return l.measure(c, request)
+	})
+}
+
+func (l *load) measure(c *client, request []byte) error {
+	began := time.Now()
+	ok, err := c.ask(request)
+	if err != nil {
+		return err
+	}
+	l.took = append(l.took, time.Since(began))
+	if !ok {
+		l.failed++
+	}
+	return nil
+}
+
+func together(n int, addr func(int) string, work func(*client, *load) error) (*load, error) {
+	clients := make([]*client, n)
+	for i := range clients {
+		c, err := dial(addr(i))
+		if err != nil {
+			return nil, err
+		}
+		defer c.conn.Close()
+		clients[i] = c
+	}
+	loads, errs := make([]load, n), make([]error, n)
+	var all sync.WaitGroup
+	began := time.Now()
+	for i := range clients {
+		all.Go(func() { errs[i] = work(clients[i], &loads[i]) })
+	}
+	all.Wait()
+	sum := &load{lasted: time.Since(began)}
+	for i := range loads {
+		if errs[i] != nil && errs[i] != io.EOF {
+			return nil, errs[i]
+		}
+		sum.took = append(sum.took, loads[i].took...)
+		sum.failed += loads[i].failed
+	}
+	slices.Sort(sum.took)
+	return sum, nil
+}

@@ -1,0 +1,206 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"text/tabwriter"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+)
+
+func newReader(r io.Reader) *bufio.Reader { return bufio.NewReader(r) }
+
+// Options are how long and how much.
+type Options struct {
+	Round       time.Duration // of one server at a time
+	Rounds      int
+	Connections int
+	Out         io.Writer
+}
+
+// row is one line of the report: medians over the rounds.
+type row struct {
+	name           string
+	perSecond      float64
+	p50, p99       time.Duration
+	cpu            time.Duration // per request
+	trips, calls   float64       // per request
+	failed, rounds int
+}
+
+// Run measures and prints.
+func Run(ctx context.Context, o Options) error {
+	h, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	m := &meter{h.rdb, h.sands}
+	function, err := h.startSearch()
+	if err != nil {
+		return err
+	}
+	cookie, key, body, err := h.warm(ctx, function)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(h.dir, "entry")
+	if err := os.WriteFile(path, body, 0o600); err != nil {
+		return err
+	}
+	plain, err := h.start(bare, "BENCH_ENTRY="+path)
+	if err != nil {
+		return err
+	}
+	one, err := h.start(redis, "BENCH_KEY="+key)
+	if err != nil {
+		return err
+	}
+	hit := request(cookie, "gzip", city)
+	unzipped := request(cookie, "", city)
+	var n atomic.Int64
+	miss := func() []byte {
+		i := n.Add(1) // a point of its own each time, within the city
+		return request(cookie, "gzip", fmt.Sprintf(`{"mode":"point","point":{"lat":%.3f,"lng":%.3f,"radiusKm":20}}`,
+			34.4+float64(i%200)/1000, 69.0+float64(i/200)/1000))
+	}
+	always := func(request []byte) func() []byte { return func() []byte { return request } }
+	contests := []struct {
+		name   string
+		server *server
+		next   func() []byte
+	}{
+		{"(a) net/http, the same bytes", plain, always(hit)},
+		{"(b) net/http + one Redis GET", one, always(hit)},
+		{"search, warm hit, gzip", function, always(hit)},
+		{"search, warm hit, identity", function, always(unzipped)},
+		{"search, miss", function, miss},
+	}
+	rounds := make([][]row, len(contests))
+	for range o.Rounds {
+		for i, c := range contests {
+			r, err := m.round(o, c.server, c.next)
+			if err != nil {
+				return fmt.Errorf("bench: %s: %w", c.name, err)
+			}
+			rounds[i] = append(rounds[i], r)
+		}
+	}
+	var rows []row
+	for i, c := range contests {
+		r := median(rounds[i])
+		r.name = c.name
+		rows = append(rows, r)
+	}
+	cold, err := h.stampede(m, function)
+	if err != nil {
+		return err
+	}
+	report(o, rows, cold)
+	return nil
+}
+
+// round loads one server and reads the meters around it.
+func (m *meter) round(o Options, s *server, next func() []byte) (row, error) {
+	before, err := m.read(s)
+	if err != nil {
+		return row{}, err
+	}
+	l, err := hammer(s.addr, o.Connections, o.Round, next)
+	if err != nil {
+		return row{}, err
+	}
+	after, err := m.read(s)
+	if err != nil {
+		return row{}, err
+	}
+	spent, requests := after.minus(before), float64(len(l.took))
+	return row{
+		perSecond: l.perSecond(), p50: l.quantile(0.5), p99: l.quantile(0.99), failed: l.failed,
+		cpu: time.Duration(float64(spent.cpu) / requests), trips: float64(spent.trips) / requests, calls: float64(spent.upstream) / requests,
+	}, nil
+}
+
+// cold is what a stampede cost.
+type cold struct {
+	callers, processes int
+	l                  *load
+	trips, searches    int64
+}
+
+const upstreamTakes = 200 * time.Millisecond
+
+// stampede lets 1,000 callers ask four processes for one key that nobody has.
+func (h *house) stampede(m *meter, first *server) (cold, error) {
+	c := cold{callers: 1000, processes: 4}
+	servers := []*server{first}
+	for len(servers) < c.processes {
+		s, err := h.startSearch()
+		if err != nil {
+			return c, err
+		}
+		servers = append(servers, s)
+	}
+	addrs := make([]string, len(servers))
+	for i, s := range servers {
+		addrs[i] = s.addr
+	}
+	h.sands.Upstreams["search"].Behave(sandbox.Behaviour{LatencyMs: int(upstreamTakes.Milliseconds())})
+	defer h.sands.Upstreams["search"].Reset()
+	before, err := m.read(servers...)
+	if err != nil {
+		return c, err
+	}
+	searches := h.sands.Upstreams["search"].Counters().Calls
+	if c.l, err = stampede(addrs, c.callers, request("", "gzip", `{"mode":"city","city":"Herat"}`)); err != nil {
+		return c, err
+	}
+	after, err := m.read(servers...)
+	c.trips, c.searches = after.minus(before).trips, h.sands.Upstreams["search"].Counters().Calls-searches
+	return c, err
+}
+
+func median(rounds []row) row {
+	pick := func(of func(row) float64) float64 {
+		values := make([]float64, len(rounds))
+		for i, r := range rounds {
+			values[i] = of(r)
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	m := row{
+		perSecond: pick(func(r row) float64 { return r.perSecond }),
+		p50:       time.Duration(pick(func(r row) float64 { return float64(r.p50) })),
+		p99:       time.Duration(pick(func(r row) float64 { return float64(r.p99) })),
+		cpu:       time.Duration(pick(func(r row) float64 { return float64(r.cpu) })),
+		trips:     pick(func(r row) float64 { return r.trips }),
+		calls:     pick(func(r row) float64 { return r.calls }),
+	}
+	for _, r := range rounds {
+		m.failed += r.failed
+	}
+	return m
+}
+
+func report(o Options, rows []row, c cold) {
+	fmt.Fprintf(o.Out, "medians of %d rounds of %s each, in turns, %d connections\n\n", o.Rounds, o.Round, o.Connections)
+	t := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\treq/s\tof (b)\tp50\tp99\tCPU/req\tRedis trips/req\tupstream calls/req\tnot 200\t")
+	for _, r := range rows {
+		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, r.perSecond/rows[1].perSecond,
+			r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu.Round(time.Microsecond), r.trips, r.calls, r.failed)
+	}
+	t.Flush()
+	fmt.Fprintf(o.Out, "\ncold stampede: %d callers at once, %d processes, one key, upstream takes %s\n", c.callers, c.processes, upstreamTakes)
+	fmt.Fprintf(o.Out, "calls to search-aggregation %d, answers not 200 %d, p50 %s, p99 %s, p99 over the upstream %s, Redis round trips %d\n",
+		c.searches, c.l.failed, c.l.quantile(0.5).Round(time.Millisecond), c.l.quantile(0.99).Round(time.Millisecond),
+		(c.l.quantile(0.99) - upstreamTakes).Round(time.Millisecond), c.trips)
+}

@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+
+	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+)
+
+// Kinds of server that are measured, each in a process of its own.
+const (
+	bare   = "bare"   // a net/http handler that writes the bytes of the entry
+	redis  = "redis"  // a net/http handler that reads the entry from Redis and writes it
+	search = "search" // the search function, as the platform runs it
+)
+
+// Serve is the process of one server: BENCH_KIND on 127.0.0.1:PORT. It runs until it is killed.
+func Serve() error {
+	addr, port := "127.0.0.1", os.Getenv("PORT")
+	switch kind := os.Getenv("BENCH_KIND"); kind {
+	case bare:
+		body, err := os.ReadFile(os.Getenv("BENCH_ENTRY"))
+		if err != nil {
+			return err
+		}
+		return http.ListenAndServe(addr+":"+port, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			write(w, body)
+		}))
+	case redis:
+		rdb, key := keyspace.Open(keyspace.Config{Addr: os.Getenv("REDIS_ADDR")}), os.Getenv("BENCH_KEY")
+		return http.ListenAndServe(addr+":"+port, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			body, err := rdb.Get(r.Context(), key).Bytes()
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			write(w, body)
+		}))
+	case search:
+		if os.Getenv("FUNCTION_TARGET") == "" {
+			return errors.New("bench: FUNCTION_TARGET is not set")
+		}
+		return funcframework.StartHostPort(addr, port)
+	default:
+		return fmt.Errorf("bench: there is no server %q", kind)
+	}
+}
+
+func write(w http.ResponseWriter, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.Write(body)
+}

@@ -1,0 +1,169 @@
+package lua
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+)
+
+// scripts runs each script once, twice where that tells more, and checks what it did. It is run on a server
+// that knows no script yet.
+var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
+	"acquire, extend, release": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		won, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
+		if err != nil || !won.Won || won.At == 0 || won.Entry != "" {
+			t.Fatalf("%+v, %v", won, err)
+		}
+		if lost, err := Acquire(ctx, c, "lock:{e}", "e", "you", time.Second); err != nil || lost.Won {
+			t.Errorf("taken twice: %+v, %v", lost, err)
+		}
+		if ok, err := Extend(ctx, c, "lock:{e}", "you", time.Second); err != nil || ok {
+			t.Errorf("a stranger extended it: %v", err)
+		}
+		if ok, err := Extend(ctx, c, "lock:{e}", "me", time.Second); err != nil || !ok {
+			t.Errorf("the owner could not extend it: %v", err)
+		}
+		if ok, err := Release(ctx, c, "lock:{e}", "you"); err != nil || ok {
+			t.Errorf("a stranger released it: %v", err)
+		}
+		if ok, err := Release(ctx, c, "lock:{e}", "me"); err != nil || !ok {
+			t.Errorf("the owner could not release it: %v", err)
+		}
+	},
+	"store": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || ok {
+			t.Errorf("stored without the lock: %v", err)
+		}
+		c.Set(ctx, "lock:{e}", "me", time.Second)
+		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x\x00y"), time.Minute); err != nil || !ok {
+			t.Errorf("not stored with the lock: %v", err)
+		}
+		if got := c.Get(ctx, "e").Val(); got != "x\x00y" || c.Exists(ctx, "lock:{e}").Val() != 0 {
+			t.Errorf("holds %q", got)
+		}
+	},
+	"register, detach": func(t *testing.T, c redis.UniversalClient) {
+		ctx, now := t.Context(), time.Now()
+		tag := TagKeys{"tag:{a}", "tag:{a}:busted", "tag:{a}:busting"}
+		pipe := c.Pipeline()
+		registered := Register(ctx, pipe, tag, "e1", now, now.Add(time.Minute))
+		if err := Exec(ctx, pipe); err != nil {
+			t.Fatal(err)
+		}
+		if at, err := registered.Int64(); err != nil || at != 0 {
+			t.Errorf("busted at %d, %v", at, err)
+		}
+		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour)
+		if err := Exec(ctx, pipe); err != nil {
+			t.Fatal(err)
+		}
+		at, entries, err := detached.Result()
+		if err != nil || at == 0 || !slices.Equal(entries, []string{"e1"}) {
+			t.Errorf("%d %v %v", at, entries, err)
+		}
+		again := Register(ctx, pipe, tag, "e2", now, now.Add(time.Minute))
+		Exec(ctx, pipe)
+		if busted, err := again.Int64(); err != nil || busted != at {
+			t.Errorf("busted at %d, not %d: %v", busted, at, err)
+		}
+	},
+	"visit": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		visit := func(v Visited) int64 {
+			pipe := c.Pipeline()
+			v.Session, v.History, v.Life, v.MaxEntries = "s:{1}", "s:{1}:history", time.Minute, 2
+			cmd := Visit(ctx, pipe, v)
+			if err := Exec(ctx, pipe); err != nil {
+				t.Fatal(err)
+			}
+			n, _ := cmd.Int64()
+			return n
+		}
+		if visit(Visited{Fields: map[string]string{"a": "1"}, Entry: "x"}) != 0 || len(c.Keys(ctx, "*").Val()) != 0 {
+			t.Error("a session that is gone was written")
+		}
+		for _, entry := range []string{"1", "2", "3"} {
+			if visit(Visited{Create: true, Fields: map[string]string{"a": entry}, Entry: entry}) != 1 {
+				t.Error("not written")
+			}
+		}
+		if got := c.LRange(ctx, "s:{1}:history", 0, -1).Val(); !slices.Equal(got, []string{"3", "2"}) {
+			t.Errorf("history %v", got)
+		}
+		if visit(Visited{}) != 1 || c.HGet(ctx, "s:{1}", "a").Val() != "3" {
+			t.Error("a touch without fields")
+		}
+		if ttl := c.PTTL(ctx, "s:{1}").Val(); ttl <= 0 || ttl > time.Minute {
+			t.Errorf("lives %s", ttl)
+		}
+	},
+	"suspended": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		keys := SuspendedKeys{"set", "{set}:version", "{set}:restorer"}
+		restore := func(token string, tenants ...string) string {
+			v, err := RestoreSuspended(ctx, c, keys, token, tenants)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		change := func(change func(context.Context, redis.Scripter, SuspendedKeys, string) (bool, error), tenant string) bool {
+			ok, err := change(ctx, c, keys, tenant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ok
+		}
+		if restore("me", "a") != "" {
+			t.Error("restored without the right to")
+		}
+		c.Set(ctx, keys.Restorer, "me", 0)
+		if change(Suspend, "a") || restore("me", "b") != "" {
+			t.Error("a set that was changed meanwhile was restored")
+		}
+		c.Set(ctx, keys.Restorer, "me", 0)
+		v := restore("me", "a", "b")
+		if len(v) < 16 || c.Get(ctx, keys.Version).Val() != v {
+			t.Fatalf("version %q", v)
+		}
+		c.Set(ctx, keys.Restorer, "you", 0)
+		if restore("you", "c") != "" {
+			t.Error("restored twice")
+		}
+		if !change(Suspend, "c") || !change(Reinstate, "a") {
+			t.Error("not changed")
+		}
+		got := c.SMembers(ctx, "set").Val()
+		slices.Sort(got)
+		if !slices.Equal(got, []string{"b", "c"}) || c.Get(ctx, keys.Version).Val() <= v {
+			t.Errorf("%v", got)
+		}
+	},
+}
+
+func TestScriptsOnARealServer(t *testing.T) {
+	for name, run := range scripts {
+		t.Run(name, func(t *testing.T) { run(t, redistest.New(t)) })
+	}
+}
+
+func TestScriptsAfterTheServerForgotThem(t *testing.T) {
+	for name, run := range scripts {
+		t.Run(name, func(t *testing.T) {
+			c := redistest.New(t)
+			run(t, c)
+			c.FlushAll(context.Background())
+			if err := c.ScriptFlush(context.Background()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			run(t, c)
+		})
+	}
+}
