@@ -68,6 +68,7 @@ func (f *Finder) list(q upstream.SearchQuery, hash string) cache.Recipe {
 
 			page := &view.Page{Member: "listings", ResultCount: found.ResultCount, Place: found.Place}
 			page.Degraded = append(missing, brandless...)
+			noteDegraded(ctx, page)
 			for i := range found.Hits {
 				hit := &found.Hits[i]
 				item, err := view.NewItem(hit.TenantID, view.Card(hit, brands[hit.TenantID], f.region))

@@ -140,6 +140,7 @@ func (f *Finder) pins(q upstream.SearchQuery, hash string) cache.Recipe {
 			}
 			brands, brandless := f.parts.Brands(ctx, tenantsOf(found.Hits))
 			page := &view.Page{Member: "pins", ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
+			noteDegraded(ctx, page)
 			for i := range found.Hits {
 				hit := &found.Hits[i]
 				item, err := view.NewItem(hit.TenantID, view.Pin(hit, brands[hit.TenantID]))

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // pack makes the cache entry of a page.
@@ -51,6 +53,13 @@ func openPage(e *cache.Entry) (*view.Page, error) {
 		return nil, err
 	}
 	return view.Open(body, e.Index, slices.Collect(e.Owners()))
+}
+
+// noteDegraded puts what is missing from a page in the log record of the request that composed it.
+func noteDegraded(ctx context.Context, page *view.Page) {
+	if len(page.Degraded) > 0 {
+		web.From(ctx).Note("degraded", page.Degraded)
+	}
 }
 
 // shown is the entry as it may be shown now: without suspended tenants, and with rates marked stale
