@@ -125,7 +125,7 @@ const (
 )
 
 func TestAThousandCallersOfFourProcessesAskTheUpstreamOnce(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	s := start(t, state)
 	processes := startProcesses(t, state, 4)
 	behave(t, s, "search", `{"latencyMs":200}`)
@@ -141,7 +141,7 @@ func TestAThousandCallersOfFourProcessesAskTheUpstreamOnce(t *testing.T) {
 }
 
 func TestWhenTheLeaderIsKilledOneOtherTakesOver(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	s := start(t, state)
 	processes := startProcesses(t, state, 4)
 	behave(t, s, "search", `{"latencyMs":600}`)

@@ -44,8 +44,8 @@ func (f *Finder) listTTL() time.Duration {
 	return pageTTL
 }
 
-// list is the recipe of one page of a list.
-func (f *Finder) list(q upstream.SearchQuery, hash string) cache.Recipe {
+// listOf is the recipe of one page of a list.
+func (f *Finder) listOf(q upstream.SearchQuery, hash string) cache.Recipe {
 	return cache.Recipe{
 		TTL: f.listTTL(),
 		Fill: func(ctx context.Context) (cache.Filled, error) {
@@ -66,7 +66,7 @@ func (f *Finder) list(q upstream.SearchQuery, hash string) cache.Recipe {
 			brands, brandless := f.parts.Brands(ctx, tenantsOf(found.Hits))
 			<-quoted
 
-			page := &view.Page{Member: "listings", ResultCount: found.ResultCount, Place: found.Place}
+			page := &view.Page{Member: listings, ResultCount: found.ResultCount, Place: found.Place}
 			page.Degraded = append(missing, brandless...)
 			noteDegraded(ctx, page)
 			for i := range found.Hits {

@@ -84,7 +84,7 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	key := l.finder.pageKey(hash, a.page)
 
 	done := web.From(ctx).Phase("find")
-	entry, state, err := l.finder.cache.Do(ctx, key, guest.Seen(key), l.finder.list(q, hash))
+	entry, state, err := l.finder.cache.Do(ctx, key, guest.Seen(key), l.finder.listOf(q, hash))
 	done()
 	if err != nil {
 		return compose.Problem(err)

@@ -89,7 +89,7 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	key := m.finder.mapKey(hash)
 
 	done := web.From(ctx).Phase("find")
-	entry, state, err := m.finder.cache.Do(ctx, key, guest.Seen(key), m.finder.pins(q, hash))
+	entry, state, err := m.finder.cache.Do(ctx, key, guest.Seen(key), m.finder.pinsOf(q, hash))
 	done()
 	if err != nil {
 		return compose.Problem(err)
@@ -129,8 +129,8 @@ func (m *Map) light(ctx context.Context, guest *admission.Guest, q upstream.Sear
 	return e, nil
 }
 
-// pins is the recipe of a map.
-func (f *Finder) pins(q upstream.SearchQuery, hash string) cache.Recipe {
+// pinsOf is the recipe of a map.
+func (f *Finder) pinsOf(q upstream.SearchQuery, hash string) cache.Recipe {
 	return cache.Recipe{
 		TTL: pageTTL,
 		Fill: func(ctx context.Context) (cache.Filled, error) {
@@ -139,7 +139,7 @@ func (f *Finder) pins(q upstream.SearchQuery, hash string) cache.Recipe {
 				return cache.Filled{}, err
 			}
 			brands, brandless := f.parts.Brands(ctx, tenantsOf(found.Hits))
-			page := &view.Page{Member: "pins", ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
+			page := &view.Page{Member: pins, ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
 			noteDegraded(ctx, page)
 			for i := range found.Hits {
 				hit := &found.Hits[i]

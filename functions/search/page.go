@@ -86,14 +86,14 @@ func (f *Finder) shown(e *cache.Entry, suspended *tenants.Suspended) (*cache.Ent
 	return &filled.Entry, err
 }
 
-// tags are what empties a page: a change of a tenant or property on it, or of anything in the area it
-// covers.
+// tags are what empties a page: a change of a tenant on it, or of anything in the area it covers; of a list
+// also a change of a hotel on it, which may have moved out of the area. A map has too many for that.
 func tags(page *view.Page, area upstream.Area, found []geo.Cell) []string {
 	var list []string
 	for _, owner := range page.Owners() {
 		list = append(list, cache.Tenant(owner))
 	}
-	for n := range page.Items {
+	for n := 0; n < len(page.Items) && page.Member == listings; n++ {
 		list = append(list, cache.Property(page.Items[n].Property()))
 	}
 	cells := cover(area, found)
@@ -105,6 +105,11 @@ func tags(page *view.Page, area upstream.Area, found []geo.Cell) []string {
 	}
 	return list
 }
+
+const (
+	listings = "listings"
+	pins     = "pins"
+)
 
 const maxCells = 16 // of a page's cover: more would be finer, and each is a command when the page is stored
 

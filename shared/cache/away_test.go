@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -10,38 +9,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 )
 
-// waiting is the context of callers who have read already: the first thing they ask of it is to wait, in a flight.
-type waiting struct {
-	context.Context
-	ask func()
-}
-
-func (w waiting) Done() <-chan struct{} {
-	w.ask()
-	return w.Context.Done()
-}
-
 func TestWithoutRedisEachProcessFetchesOnceAndNobodySeesAnError(t *testing.T) {
 	server := redistest.Server(t)
 	p := newProcess(t, server.Addr, newClock())
 	p.read(t.Context(), testKey)
 	server.Stop()
-	seen := p.read(t.Context(), testKey)
-	if _, away := seen.entry(); !away {
-		t.Fatal("redis is still there")
-	}
 	u := newUpstream(t)
-	var joined sync.WaitGroup
-	joined.Add(50)
-	answers := make(chan asked, 50)
-	for range 50 {
-		go func() {
-			ctx := waiting{t.Context(), sync.OnceFunc(joined.Done)}
-			e, state, err := p.Do(ctx, testKey, seen, Recipe{TTL: time.Minute, Fill: u.fill})
-			answers <- asked{text(t, e), state, err}
-		}()
-	}
-	joined.Wait()
+	answers := crowd(t, p.Cache, 50, u.fill)
 	close(u.finish)
 	for range 50 {
 		if a := <-answers; a.err != nil || a.body != "answer" || a.state != Miss {
@@ -70,7 +44,7 @@ func TestRedisMayGoAtAnyStep(t *testing.T) {
 			t.Run(kind+"/"+gone, func(t *testing.T) {
 				clock := newClock()
 				p := newProcess(t, addr, clock)
-				p.rdb.FlushDB(t.Context())
+				p.empty(t)
 				recipe := Recipe{TTL: 5 * time.Minute, Fill: rated(t, clock, "list"), Renew: rerate(t, clock)}
 				if age > 0 {
 					want(t, p.Cache, recipe, "list", Miss)
@@ -93,7 +67,7 @@ func TestRedisMayGoAtAnyStep(t *testing.T) {
 	}
 }
 
-// A hung Redis costs 200 ms before the fill and 200 ms after it, so a caller with not much more than that, and the
+// A hung Redis costs 400 ms before the fill and 400 ms after it, so a caller with not much more than that, and the
 // headroom a flight leaves, has its answer in time whatever the step at which Redis hangs.
 func TestAHungRedisCostsItsBudget(t *testing.T) {
 	for _, hangs := range []string{"get", "acquire", "register"} {

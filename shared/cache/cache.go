@@ -31,9 +31,8 @@ const NegativeTTL = 30 * time.Second
 // keepStale is how long past its freshness an answer is kept, in case no newer one can be had.
 const keepStale = 10 * time.Minute
 
-// ioBudget bounds every step Do takes in Redis. The first that fails is the last of that call: at worst Redis costs
-// it once while waiting and once while storing.
-const ioBudget = 200 * time.Millisecond
+// readBudget bounds a read that Do makes itself. When it fails, taking the lock reads again.
+const readBudget = 200 * time.Millisecond
 
 // Recipe says how long an answer is good for and how to make it.
 type Recipe struct {
@@ -82,14 +81,14 @@ func (c *Cache) Peek(ctx context.Context, pipe redis.Pipeliner, key string) *Pee
 	return &Peeked{pipe.Get(ctx, key)}
 }
 
-// entry is what was read, nil when that is nothing usable, and whether Redis was out of reach.
-func (p *Peeked) entry() (e *Entry, away bool) {
+// entry is what was read; nil when that is nothing usable.
+func (p *Peeked) entry() *Entry {
 	raw, err := p.cmd.Bytes()
 	if err != nil {
-		return nil, keyspace.IsAway(err)
+		return nil
 	}
-	e, _ = decode(raw) // what cannot be read is a miss
-	return e, false
+	e, _ := decode(raw) // what cannot be decoded is a miss
+	return e
 }
 
 // Do answers from the cache, or makes and stores the answer. key is the full key; seen what was read of it, nil to read
@@ -100,17 +99,17 @@ func (p *Peeked) entry() (e *Entry, away bool) {
 //   - nothing: one caller of all processes fetches, the others wait, each no longer than its own context.
 //
 // Redis out of reach never makes an error: then one caller of each process fetches, and nothing is stored. It costs at
-// most 200 ms until Fill begins, after a read that the caller made, and at most 200 ms after. Errors are those of Fill,
-// as they are, or of ctx.
+// most 400 ms before Fill and 400 ms after, until it is known to be away; then nothing. Errors are those of Fill, as they
+// are, or of ctx.
 func (c *Cache) Do(ctx context.Context, key string, seen *Peeked, r Recipe) (*Entry, State, error) {
 	if seen == nil {
 		seen = c.read(ctx, key)
 	}
-	old, away := seen.entry()
+	old := seen.entry()
 	now := c.now()
 	switch {
 	case old == nil || !now.Before(old.KeptUntil):
-		return c.await(ctx, key, r, away)
+		return c.await(ctx, key, r)
 	case !now.Before(old.FreshUntil):
 		return c.improve(ctx, key, old, Stale, c.refill(key, r))
 	case r.Renew != nil && old.ratesOld(now):
@@ -120,15 +119,18 @@ func (c *Cache) Do(ctx context.Context, key string, seen *Peeked, r Recipe) (*En
 }
 
 func (c *Cache) read(ctx context.Context, key string) *Peeked {
-	ctx, cancel := context.WithTimeout(ctx, ioBudget)
+	ctx, cancel := context.WithTimeout(ctx, readBudget)
 	defer cancel()
 	return &Peeked{c.rdb.Get(ctx, key)}
 }
 
 // await gets an answer for a caller that has none.
-func (c *Cache) await(ctx context.Context, key string, r Recipe, away bool) (*Entry, State, error) {
+func (c *Cache) await(ctx context.Context, key string, r Recipe) (*Entry, State, error) {
 	for {
-		f, started := c.join(ctx, key, c.fill(key, r, away))
+		if err := ctx.Err(); err != nil {
+			return nil, Miss, err // nothing is fetched for who is gone
+		}
+		f, started := c.join(ctx, key, c.fill(key, r))
 		select {
 		case <-f.done:
 		case <-ctx.Done():

@@ -140,8 +140,6 @@ func TestWhatWasPeekedIsNotReadAgain(t *testing.T) {
 
 func TestAMissTakesFourRoundTrips(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	want(t, p.Cache, Recipe{Fill: answer(t, "warm the scripts", "tag"), TTL: time.Millisecond}, "warm the scripts", Miss)
-	p.rdb.Del(t.Context(), testKey)
 	trips := redistest.Count(p.rdb)
 	want(t, p.Cache, Recipe{Fill: answer(t, "one", "tag", "another", "tag")}, "one", Miss)
 	if n := trips.Take(); n != 4 { // read, lock, tags, store
@@ -174,4 +172,31 @@ func TestRedisThrowsAwayWhatIsNoLongerKept(t *testing.T) {
 	if n := p.rdb.Exists(t.Context(), testKeys.Lock(testKey)).Val(); n != 0 {
 		t.Error("the lock is still there")
 	}
+}
+
+func TestACallerWhoseReadFailedStillGetsWhatIsKept(t *testing.T) {
+	clock := newClock()
+	p := newProcess(t, redisAddr(t), clock)
+	want(t, p.Cache, Recipe{Fill: answer(t, "one")}, "one", Miss)
+	p.tap.set(func(step string) error {
+		if step == "get" {
+			return errCut
+		}
+		return nil
+	}, nil)
+	want(t, p.Cache, Recipe{Fill: noFill(t)}, "one", Hit)
+	clock.pass(2 * time.Minute)
+	want(t, p.Cache, Recipe{Fill: func(context.Context) (Filled, error) { return Filled{}, errFill }}, "one", Stale)
+	p.rdb.Set(t.Context(), testKeys.Lock(testKey), "somebody else", 0)
+	want(t, p.Cache, Recipe{Fill: noFill(t)}, "one", Stale)
+}
+
+func TestNothingIsFetchedForACallerWhoIsGone(t *testing.T) {
+	p := newProcess(t, redisAddr(t), newClock())
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, _, err := p.Do(ctx, testKey, nil, Recipe{TTL: time.Minute, Fill: noFill(t)}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	settled(t)
 }

@@ -16,12 +16,9 @@ type job struct {
 }
 
 // fill is the work for callers who have nothing: they wait, also for another process.
-func (c *Cache) fill(key string, r Recipe, away bool) work {
+func (c *Cache) fill(key string, r Recipe) work {
 	j := c.refillJob(key, r)
 	return func(ctx context.Context) (*Entry, State, error) {
-		if away {
-			return lead(ctx, j, nil, nil)
-		}
 		poll := time.NewTicker(pollEvery)
 		defer poll.Stop()
 		for {
@@ -80,22 +77,22 @@ func (c *Cache) attempt(ctx context.Context, j job) (*Entry, State, error) {
 	l, found, err := c.acquire(ctx, j.key)
 	switch {
 	case err != nil: // without Redis, every process is its own leader
-		return lead(ctx, j, nil, j.known)
+		return c.lead(ctx, j, nil, j.known)
 	case found != nil && j.enough(found):
 		l.release(ctx)
 		return found, Hit, nil
 	case l == nil:
-		return nil, Miss, errBusy
+		return c.instead(found, errBusy)
 	}
-	return lead(ctx, j, l, found)
+	return c.lead(ctx, j, l, found)
 }
 
 // lead makes the entry, and stores it when there is a lease.
-func lead(ctx context.Context, j job, l *lease, found *Entry) (*Entry, State, error) {
+func (c *Cache) lead(ctx context.Context, j job, l *lease, found *Entry) (*Entry, State, error) {
 	filled, err := run(ctx, l, func(ctx context.Context) (Filled, error) { return j.do(ctx, found) })
 	if err != nil {
 		l.release(ctx)
-		return nil, Miss, err
+		return c.instead(found, err)
 	}
 	if filled.TTL < 0 {
 		l.release(ctx)
@@ -103,6 +100,17 @@ func lead(ctx context.Context, j job, l *lease, found *Entry) (*Entry, State, er
 		l.store(ctx, &filled)
 	}
 	return &filled.Entry, j.state, nil
+}
+
+// instead answers with what was found, if it is still kept: the callers may not have it, when their own read failed.
+func (c *Cache) instead(found *Entry, err error) (*Entry, State, error) {
+	switch now := c.now(); {
+	case found.fresh(now):
+		return found, Hit, nil
+	case found != nil && now.Before(found.KeptUntil):
+		return found, Stale, nil
+	}
+	return nil, Miss, err
 }
 
 // date says how long what was filled is fresh and kept. Times are whole milliseconds, as they are stored.

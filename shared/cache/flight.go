@@ -11,7 +11,7 @@ import (
 const (
 	// workLimit bounds what one flight may take, whoever started it: a request's 2,500 ms less headroom.
 	workLimit = 2400 * time.Millisecond
-	// headroom is what a flight leaves of its starter's time, to store and write the answer.
+	// headroom is what a flight leaves of its starter's time: half of it to store the answer, half to write it.
 	headroom = 100 * time.Millisecond
 	// grace is how much longer a Fill that forgets its context is waited for.
 	grace = 50 * time.Millisecond

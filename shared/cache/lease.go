@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"slices"
 	"time"
 
@@ -31,10 +32,12 @@ type lease struct {
 
 // acquire tries once to win the lease of key; nil when somebody has it. found is what is stored there now, or nil.
 func (c *Cache) acquire(ctx context.Context, key string) (l *lease, found *Entry, err error) {
-	ctx, cancel := inRedis(ctx)
-	defer cancel()
 	l = &lease{c: c, key: key, lock: c.keys.Lock(key), token: c.owner + "/" + rand.Text()}
-	got, err := lua.Acquire(ctx, c.rdb, l.lock, key, l.token, leaseTerm)
+	var got lua.Acquired
+	err = insist(ctx, func(ctx context.Context) error {
+		got, err = lua.Acquire(ctx, c.rdb, l.lock, key, l.token, leaseTerm)
+		return err
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,7 +54,7 @@ func (l *lease) extend(ctx context.Context) {
 	if l == nil {
 		return
 	}
-	ctx, cancel := inRedis(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryFor)
 	defer cancel()
 	lua.Extend(ctx, l.c.rdb, l.lock, l.token, leaseTerm)
 }
@@ -61,7 +64,7 @@ func (l *lease) release(ctx context.Context) {
 	if l == nil {
 		return
 	}
-	ctx, cancel := inRedis(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tryFor)
 	defer cancel()
 	lua.Release(ctx, l.c.rdb, l.lock, l.token)
 }
@@ -72,14 +75,15 @@ func (l *lease) store(ctx context.Context, filled *Filled) {
 	if l == nil {
 		return
 	}
-	ctx, cancel := inRedis(ctx)
-	defer cancel()
-	life := filled.KeptUntil.Sub(l.c.now())
-	current, err := l.register(ctx, filled)
 	stored := false
-	if err == nil && current && life >= time.Millisecond {
-		stored, err = lua.Store(ctx, l.c.rdb, l.key, l.lock, l.token, filled.encode(), life)
-	}
+	err := insist(ctx, func(ctx context.Context) error {
+		life := filled.KeptUntil.Sub(l.c.now())
+		current, err := l.register(ctx, filled)
+		if err == nil && current && life >= time.Millisecond {
+			stored, err = lua.Store(ctx, l.c.rdb, l.key, l.lock, l.token, filled.encode(), life)
+		}
+		return err
+	})
 	if !stored && !keyspace.IsAway(err) {
 		l.release(ctx)
 	}
@@ -107,7 +111,33 @@ func (l *lease) register(ctx context.Context, filled *Filled) (current bool, err
 	return true, nil
 }
 
-// inRedis is the context of one step in Redis: it does not end with the caller, or with what was left for the work.
-func inRedis(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), ioBudget)
+const (
+	insistFor = 400 * time.Millisecond // on a step in Redis that fails
+	tryFor    = 200 * time.Millisecond // one try of it
+	tryAgain  = 25 * time.Millisecond  // after so long
+)
+
+// insist takes a step in Redis, again if it fails: a moment's trouble would otherwise cost a call of the upstream in every
+// process. It gives up when Redis is known to be away, and in time for the answer, which is there without Redis, to be
+// written. It does not end with the context's own deadline, which is that of the work before it.
+func insist(ctx context.Context, step func(context.Context) error) error {
+	end := time.Now().Add(insistFor)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(headroom/2).Before(end) {
+		end = deadline.Add(headroom / 2)
+	}
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
+	defer cancel()
+	for {
+		try, cancel := context.WithTimeout(ctx, tryFor)
+		err := step(try)
+		cancel()
+		if err == nil || errors.Is(err, keyspace.ErrAway) {
+			return err
+		}
+		select {
+		case <-time.After(tryAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

@@ -65,10 +65,26 @@ func newProcess(t testing.TB, addr string, clock *clock) *process {
 	return p
 }
 
-// redisAddr is the address of the one Redis of this test process, emptied.
+// redisAddr is the address of the one Redis of this test process, emptied, and with the scripts known, so that each is
+// one step.
 func redisAddr(t testing.TB) string {
 	t.Helper()
-	return redistest.New(t).(*redis.Client).Options().Addr
+	rdb := redistest.New(t)
+	for src := range scripts() {
+		if len(src) > 40 { // not a digest
+			rdb.ScriptLoad(t.Context(), src)
+		}
+	}
+	return rdb.(*redis.Client).Options().Addr
+}
+
+// empty forgets everything but the scripts, between two cases of one test.
+func (p *process) empty(t testing.TB) {
+	t.Helper()
+	p.tap.set(nil, nil)
+	if err := insist(t.Context(), func(ctx context.Context) error { return p.rdb.FlushDB(ctx).Err() }); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // tap sees every step a process takes in Redis, by the name of its first script or command, and may hold it up or make

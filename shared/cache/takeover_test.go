@@ -59,7 +59,7 @@ func TestALivingLeaderKeepsItsLease(t *testing.T) {
 	clock, addr := newClock(), redisAddr(t)
 	leader, follower := newProcess(t, addr, clock), newProcess(t, addr, clock)
 	u := newUpstream(t)
-	beats := counted(leader, "extend", 6) // longer than a term: the first asks twice, for the script is not known yet
+	beats := counted(leader, "extend", 5) // longer than a term
 	first := ask(t, t.Context(), leader.Cache, u.fill)
 	<-u.began
 	second := ask(t, t.Context(), follower.Cache, noFill(t))

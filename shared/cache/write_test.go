@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	stdgzip "compress/gzip"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -30,8 +31,8 @@ func respond(t testing.TB, e *Entry, method, accept string, tail []byte, prepare
 }
 
 func TestBothEncodingsAreTheBodyAndItsTail(t *testing.T) {
-	for _, bodySize := range []int{0, 1, 23_000, 300_000} {
-		for _, tailSize := range []int{0, 1, 80, 0xffff, 0x10000, 200_000} {
+	for _, bodySize := range []int{0, 1, 23_000} {
+		for _, tailSize := range []int{0, 80, 0xffff, 0x10000, 150_000} {
 			t.Run(fmt.Sprintf("%d+%d", bodySize, tailSize), func(t *testing.T) {
 				body, tail := listOf(bodySize), bytes.Repeat([]byte("}"), tailSize)
 				e, err := Pack(200, body, nil, nil)
@@ -177,7 +178,8 @@ func listOf(n int) []byte {
 	for i := 0; b.Len() < n; i++ {
 		fmt.Fprintf(&b, `{"propertyId":"ppt_01J%023d","name":"Hotel %d","city":"Medina","rating":{"value":%d.%d,"count":%d},`,
 			i*7919, i, i%5, i%10, i*31%977)
-		fmt.Fprintf(&b, `"thumbnail":{"url":"https://img.example/%x/1.jpg","alt":"The house %d"},"amenities":["wifi","parking"]},`, i*104729, i)
+		fmt.Fprintf(&b, `"thumbnail":{"url":"https://img.example/%x.jpg","alt":"The house %d"},"amenities":["wifi","parking"]},`,
+			sha256.Sum256(b.Bytes()), i)
 	}
 	return b.Bytes()[:n]
 }

@@ -3,6 +3,7 @@ package keyspace
 import (
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -30,12 +31,13 @@ const (
 	fairTry   = 25 * time.Millisecond // a context that ends sooner says nothing about Redis
 )
 
-// breaker keeps a Redis that is gone from costing every command its timeout. It is a hook of the client: closed costs
-// one atomic read, so it may stand in the way of everything.
+// breaker keeps a Redis that is gone from costing every command its timeout. It is a hook of the client: closed it costs
+// a few atomic operations, so it may stand in the way of everything.
 type breaker struct {
 	now      func() time.Time
-	failures atomic.Int32
-	shut     atomic.Int64 // Unix ns until which nothing is sent; 0: closed
+	answers  atomic.Uint64
+	failures atomic.Int32 // since the last answer
+	shut     atomic.Int64 // Unix ns until which nothing is sent; 0: open to all
 }
 
 // allow reports whether a command may be sent. Of those that come after the pause one is let through to try; it extends
@@ -51,14 +53,17 @@ func (b *breaker) allow() bool {
 
 // answered is told of every reply, even one that was on its way when the door shut: Redis is back.
 func (b *breaker) answered() {
+	b.answers.Add(1)
 	if b.failures.Load() != 0 {
 		b.failures.Store(0)
 		b.shut.Store(0)
 	}
 }
 
-func (b *breaker) failed() {
-	if b.failures.Add(1) >= tolerated {
+// failed is told of what failed, and how many answers there had been when it began. If others were answered since, Redis
+// is there: it is this machine that has more to do than it can, and shutting the door would make that worse.
+func (b *breaker) failed(answersBefore uint64) {
+	if b.answers.Load() == answersBefore && b.failures.Add(1) >= tolerated {
 		b.shut.Store(b.now().Add(pause).UnixNano())
 	}
 }
@@ -97,8 +102,17 @@ func (b *breaker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// DialHook leaves dialling alone: its failure is the command's.
-func (b *breaker) DialHook(next redis.DialHook) redis.DialHook { return next }
+// DialHook counts a failed dial once, however many commands waited for it. A dial that succeeds is no answer yet.
+func (b *breaker) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		before := b.answers.Load()
+		conn, err := next(ctx, network, addr)
+		if IsAway(err) {
+			b.failed(before)
+		}
+		return conn, err
+	}
+}
 
 func (b *breaker) guard(ctx context.Context, send func() error) error {
 	if err := ctx.Err(); err != nil {
@@ -109,13 +123,21 @@ func (b *breaker) guard(ctx context.Context, send func() error) error {
 	}
 	deadline, limited := ctx.Deadline()
 	hasty := limited && deadline.Sub(b.now()) < fairTry
+	before := b.answers.Load()
 	err := send()
 	if isReply(err) {
 		b.answered()
-	} else if IsAway(err) && !hasty {
-		b.failed()
+	} else if IsAway(err) && !unsent(err) && !hasty {
+		b.failed(before)
 	}
 	return err
+}
+
+// unsent reports that a command never had a connection: dialling failed, which DialHook has counted, or its context ended
+// while it waited for one to be free. A context that ends later shows as a timeout of the connection.
+func unsent(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return err == context.DeadlineExceeded || ok && dial.Op == "dial"
 }
 
 func handshake(cmd redis.Cmder) bool {

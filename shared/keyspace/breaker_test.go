@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -101,7 +103,8 @@ func TestOnlyFailuresInARowCount(t *testing.T) {
 
 func TestOurOwnTroubleDoesNotCount(t *testing.T) {
 	for name, reply := range map[string]error{
-		"a caller who left": context.Canceled, "a busy pool": redis.ErrPoolTimeout, "a closed client": redis.ErrClosed,
+		"a caller who left": context.Canceled, "a caller out of time in our queue": context.DeadlineExceeded,
+		"a busy pool": redis.ErrPoolTimeout, "a closed client": redis.ErrClosed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor()
@@ -124,11 +127,45 @@ func TestACallerInAHurrySaysNothingAboutRedis(t *testing.T) {
 	d.clock = time.Now()
 	ctx, cancel := context.WithDeadline(t.Context(), d.clock.Add(fairTry-time.Millisecond))
 	defer cancel()
-	d.reply = context.DeadlineExceeded
+	d.reply = os.ErrDeadlineExceeded
 	for range 10 {
 		if err := d.get(ctx); errors.Is(err, ErrAway) {
 			t.Fatal("the door shut")
 		}
+	}
+}
+
+func TestAFailureWhileOthersAreAnsweredDoesNotCount(t *testing.T) {
+	d := newDoor()
+	ctx := t.Context()
+	slow := func(context.Context, redis.Cmder) error { // meanwhile another command is answered
+		d.reply = nil
+		d.get(ctx)
+		return io.ErrUnexpectedEOF
+	}
+	for range 2 * tolerated {
+		if err := d.ProcessHook(slow)(ctx, redis.NewStringCmd(ctx, "get", "k")); errors.Is(err, ErrAway) {
+			t.Fatal("the door shut")
+		}
+	}
+}
+
+func TestAFailedDialCountsOnceForAllWhoWaitedForIt(t *testing.T) {
+	d := newDoor()
+	ctx := t.Context()
+	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	dial := d.DialHook(func(context.Context, string, string) (net.Conn, error) { return nil, refused })
+	d.reply = refused
+	for range tolerated - 1 {
+		dial(ctx, "tcp", "nowhere")
+		d.get(ctx)
+	}
+	if err := d.get(ctx); errors.Is(err, ErrAway) {
+		t.Fatal("the door shut early")
+	}
+	dial(ctx, "tcp", "nowhere")
+	if err := d.get(ctx); !errors.Is(err, ErrAway) {
+		t.Fatalf("after five dials: %v", err)
 	}
 }
 

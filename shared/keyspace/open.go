@@ -9,19 +9,23 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// patience bounds each part of a command by itself: waiting for a free connection, dialling, writing, reading. A caller
-// that wants less says so by its context.
-const patience = 200 * time.Millisecond
+// patience bounds each part of a command by itself: waiting for a free connection, writing, reading. A caller that wants
+// less says so by its context. A dial goes on beside the command that wanted it, for the next one, and may take longer.
+const (
+	patience     = 150 * time.Millisecond
+	dialPatience = 400 * time.Millisecond
+)
 
 // Config says where Redis is.
 type Config struct {
 	Addr     string // host:port, or the path of a Unix socket
 	Password string // of Memorystore's AUTH; empty: none
-	PoolSize int    // connections at most; 0: 64
+	PoolSize int    // connections at most; 0: 32
 }
 
-// Open makes a client and dials nothing. A command waits at most its context and 200 ms for each of connection, dial,
-// write and read, is never repeated, and fails at once with ErrAway while Redis is known to be out of reach.
+// Open makes a client and dials nothing. A command waits at most its context, and 150 ms each for a free connection,
+// write and read, 400 ms for a new connection; it is never repeated, and fails at once with ErrAway while Redis is known to
+// be out of reach.
 func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
 
 func open(cfg Config, now func() time.Time) redis.UniversalClient {
@@ -32,14 +36,14 @@ func open(cfg Config, now func() time.Time) redis.UniversalClient {
 		Password: cfg.Password,
 
 		ContextTimeoutEnabled: true, // by default a context's deadline is ignored
-		DialTimeout:           patience,
+		DialTimeout:           dialPatience,
 		ReadTimeout:           patience,
 		WriteTimeout:          patience,
 		PoolTimeout:           patience,
 		MaxRetries:            -1, // a repeated script would count twice
 		DialerRetries:         1,
 
-		PoolSize:         cmp.Or(cfg.PoolSize, 64),
+		PoolSize:         cmp.Or(cfg.PoolSize, 32),
 		PipelinePoolSize: -1, // one pool: almost everything here is a pipeline
 		ConnMaxIdleTime:  5 * time.Minute,
 

@@ -1,180 +1,115 @@
-// Package tenants owns which tenants are suspended, as the request path sees it. It never decides what
-// a suspension means.
+// Package tenants owns which tenants are suspended, as a request sees it; it never decides what a suspension means, and
+// never writes the record in Postgres.
 package tenants
 
 import (
 	"context"
-	"sync"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/singleflight"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
 const (
-	copyLife = 5 * time.Minute // after which the copy in memory is read again, whatever the version says
-	pause    = time.Second     // between two looks at a store that did not answer
-	patience = 150 * time.Millisecond
+	copyLife = 5 * time.Minute        // after which the copy in memory is read again, whatever the version says
+	pause    = time.Second            // between two looks at a Postgres that did not answer
+	budget   = 300 * time.Millisecond // for reading the set anew, wherever it is read
 )
 
-// Querier is what is needed of Postgres.
+// Querier is what is needed of Postgres: a pool, or nil where there is none.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Tenants keeps a copy of the suspended set in memory. Redis is asked with every request whether the copy
-// is still right, by a version; Postgres has the record, for when Redis lost the set. Safe for
-// concurrent use.
+// Tenants keeps a copy of the suspended set in memory. With every request Redis is asked by a version whether the copy
+// is still right; Postgres has the record, for when Redis lost the set. Safe for concurrent use.
 type Tenants struct {
 	rdb  redis.UniversalClient
 	db   Querier
-	keys keyspace.Keys
+	keys lua.SuspendedKeys
 	now  func() time.Time
 
-	current atomic.Pointer[Suspended]
-	mu      sync.Mutex // one goroutine reads the set anew
-	tried   time.Time
+	copied atomic.Pointer[Suspended]
+	reads  singleflight.Group
+	failed atomic.Int64 // Unix ns when Postgres last did not answer
 }
 
-// Suspended is the set at one moment.
+// Suspended is the set at one moment. It is never changed.
 type Suspended struct {
-	members map[string]bool
-	version string
-	read    time.Time
-	known   bool
+	members map[string]struct{}
+	version string    // in Redis; empty: read from Postgres and not put back
+	read    time.Time // zero: never
 }
 
-// Has says whether a tenant is suspended, as far as is known.
-func (s *Suspended) Has(tenantID string) bool { return s.members[tenantID] }
+// Has reports whether a tenant is suspended, as far as is known.
+func (s *Suspended) Has(tenantID string) bool {
+	_, ok := s.members[tenantID]
+	return ok
+}
 
-// Known says whether the set was ever read. While it is not, nothing may be done that a suspension forbids.
-func (s *Suspended) Known() bool { return s.known }
+// Known reports whether the set was ever read. While it is not, nothing may be done that a suspension forbids.
+func (s *Suspended) Known() bool { return !s.read.IsZero() }
 
-// New makes Tenants.
+// New makes Tenants. db may be nil: then a set that Redis lost is lost.
 func New(rdb redis.UniversalClient, db Querier, keys keyspace.Keys, now func() time.Time) *Tenants {
-	t := &Tenants{rdb: rdb, db: db, keys: keys, now: now}
-	t.current.Store(&Suspended{})
+	set := keys.Key("tenant-suspended")
+	tagged := "{" + set + "}" // the set's own slot
+	t := &Tenants{rdb: rdb, db: db, now: now, keys: lua.SuspendedKeys{
+		Set: set, Version: keys.Key(tagged, "version"), Restorer: keys.Key(tagged, "restorer"),
+	}}
+	t.copied.Store(&Suspended{})
 	return t
 }
 
-func (t *Tenants) set() string { return t.keys.Key("tenant-suspended") }
-
-// version shares the set's slot: its hash tag is the set's whole key.
-func (t *Tenants) version() string { return t.keys.Key("{"+t.set()+"}", "version") }
-
 // Peek queues the question whether the copy is still right on the caller's pipeline.
 func (t *Tenants) Peek(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
-	return pipe.Get(ctx, t.version())
+	return pipe.Get(ctx, t.keys.Version)
 }
 
-// Settle returns the set of now, once the pipeline of Peek has run. A copy that is not right any more is
-// read anew, by one caller at a time, within 300 ms; the others, and that one when it fails, get the
-// copy. When Redis is away the copy stays.
+// Settle returns the set, once the pipeline of Peek has run: the copy, unless Redis says that it is not right any more
+// or has lost the set; then one caller reads it anew while the others wait, at most 300 ms and their own context. What
+// cannot be read leaves the copy as it is. With Redis away the copy stands; if there is none yet, Postgres is asked, at
+// most once a second while it does not answer. It never fails: what it does not know, Known says.
 func (t *Tenants) Settle(ctx context.Context, peeked *redis.StringCmd) *Suspended {
-	copied := t.current.Load()
 	version, err := peeked.Result()
-	lost := err == redis.Nil
-	away := err != nil && !lost
+	copied := t.copied.Load()
+	lost := errors.Is(err, redis.Nil)
 	switch {
-	case away && copied.known:
-		return copied
-	case !away && !lost && copied.known && copied.version == version && t.now().Sub(copied.read) < copyLife:
-		return copied
-	}
-	if !t.mu.TryLock() {
-		if copied.known {
-			return copied
-		}
-		t.mu.Lock() // nothing known yet: better to wait for who is reading than to show a suspended tenant
-	}
-	defer t.mu.Unlock()
-	if again := t.current.Load(); again != copied {
-		return again // somebody read it while this caller waited
-	}
-	if (away || lost) && t.now().Sub(t.tried) < pause {
+	case err == nil && version == copied.version && t.now().Sub(copied.read) < copyLife,
+		err != nil && !lost && copied.Known():
 		return copied
 	}
-	t.tried = t.now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*patience)
-	defer cancel()
-	fresh := t.read(ctx, away, lost)
-	if fresh == nil {
-		return copied
-	}
-	t.current.Store(fresh)
-	return fresh
-}
-
-// read is the set from Redis, or from Postgres when Redis lost it or is away; nil when neither answers.
-func (t *Tenants) read(ctx context.Context, away, lost bool) *Suspended {
-	if !away && !lost {
-		if members, version, ok := t.fromRedis(ctx); ok {
-			return t.made(members, version)
-		}
-	}
-	members, err := t.fromPostgres(ctx)
-	if err != nil {
-		return nil
-	}
-	if away {
-		return t.made(members, "")
-	}
-	version, err := lua.SuspendedRestore(ctx, t.rdb, t.set(), t.version(), members)
-	if err != nil {
-		return t.made(members, "")
-	}
-	// Between the read of Postgres and the restore an event may have written the set: what stands there counts.
-	if members, version, ok := t.fromRedis(ctx); ok {
-		return t.made(members, version)
-	}
-	return t.made(members, version)
-}
-
-func (t *Tenants) made(members []string, version string) *Suspended {
-	s := &Suspended{members: make(map[string]bool, len(members)), version: version, read: t.now(), known: true}
-	for _, m := range members {
-		s.members[m] = true
-	}
-	return s
-}
-
-// fromRedis reads version and set together; ok is false when the version is gone, because then the set
-// means nothing.
-func (t *Tenants) fromRedis(ctx context.Context) (members []string, version string, ok bool) {
-	pipe := t.rdb.TxPipeline()
-	v, m := pipe.Get(ctx, t.version()), pipe.SMembers(ctx, t.set())
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, "", false
-	}
-	return m.Val(), v.Val(), true
-}
-
-func (t *Tenants) fromPostgres(ctx context.Context) ([]string, error) {
-	rows, err := t.db.Query(ctx, `
-		SELECT tenant_id
-		FROM bff_consumer.tenant_suspended_cache`)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
-		var uuid [16]byte
-		err := row.Scan(&uuid)
-		return id.FromUUID(id.Tenant, uuid), err
+	// Readers of different versions do not share: the later one would get what the earlier saw.
+	read := t.reads.DoChan(version, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), budget)
+		defer cancel()
+		return t.read(ctx, err == nil, lost)
 	})
+	select {
+	case r := <-read:
+		if r.Err == nil {
+			return r.Val.(*Suspended)
+		}
+	case <-ctx.Done():
+	}
+	return t.copied.Load()
 }
 
-// Suspend and Reinstate change the set in Redis and its version, so that every instance reads it anew with
-// its next request. The record in Postgres is the caller's, and is written first.
+// Suspend tells Redis that a tenant is suspended, so that every instance reads the set anew with its next request. The
+// record in Postgres is the caller's, and is written first. With Redis away it fails, to be repeated.
 func (t *Tenants) Suspend(ctx context.Context, tenantID string) error {
-	return lua.SuspendedChange(ctx, t.rdb, t.set(), t.version(), "SADD", tenantID)
+	_, err := lua.Suspend(ctx, t.rdb, t.keys, tenantID)
+	return err
 }
 
 // Reinstate is the inverse of Suspend.
 func (t *Tenants) Reinstate(ctx context.Context, tenantID string) error {
-	return lua.SuspendedChange(ctx, t.rdb, t.set(), t.version(), "SREM", tenantID)
+	_, err := lua.Reinstate(ctx, t.rdb, t.keys, tenantID)
+	return err
 }

@@ -19,9 +19,9 @@ type policy struct {
 }
 
 const (
-	failuresToOpen = 5               // tries in a row
-	openFor        = 4 * time.Second // then one try is let through
-	worthATry      = 20 * time.Millisecond
+	failuresToOpen = 5                     // tries in a row
+	openFor        = 4 * time.Second       // then one try is let through
+	worthATry      = 20 * time.Millisecond // less left than this brings no answer
 )
 
 func newBreaker(name string) *gobreaker.CircuitBreaker[struct{}] {
@@ -58,8 +58,16 @@ func try[T any](ctx context.Context, c *client, attempt func(context.Context) (T
 		defer cancel()
 	}
 
-	outcomes := make(chan outcome[T], 2)
+	var none T
+	if err := spent(ctx, c); err != nil {
+		return none, err
+	}
+
+	outcomes := make(chan outcome[T], 2) // room for both: a loser must not wait for a reader
+	running, left := 0, 2
 	start := func() {
+		running++
+		left--
 		go func() {
 			answer, err := guarded(ctx, request, c, attempt)
 			outcomes <- outcome[T]{answer, err}
@@ -72,19 +80,11 @@ func try[T any](ctx context.Context, c *client, attempt func(context.Context) (T
 		silence = timer.C
 	}
 
-	var none T
-	if err := spent(ctx, c); err != nil {
-		return none, err
-	}
 	var failure error
-	start()
-	running, second := 1, true
-	for {
+	for start(); running > 0; {
 		select {
 		case <-silence:
-			if second && spent(ctx, c) == nil {
-				second = false
-				running++
+			if left > 0 && spent(ctx, c) == nil {
 				start()
 			}
 		case o := <-outcomes:
@@ -95,16 +95,12 @@ func try[T any](ctx context.Context, c *client, attempt func(context.Context) (T
 			if failure == nil || ReasonOf(failure) == BreakerOpen {
 				failure = o.err
 			}
-			if second && again(o.err) && spent(ctx, c) == nil {
-				second = false
-				running++
+			if left > 0 && again(o.err) && spent(ctx, c) == nil {
 				start()
-			}
-			if running == 0 {
-				return none, failure
 			}
 		}
 	}
+	return none, failure
 }
 
 // guarded is one try: let through by the breaker, limited in time, its failure named.

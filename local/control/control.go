@@ -1,0 +1,217 @@
+// Package control owns the routes under /_local/, which look into the local system and change how it behaves. They
+// exist in the local system only and are never deployed.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// Prefix is what all routes begin with.
+const Prefix = "/_local/"
+
+// Part is one part of the system and the question whether it answers.
+type Part struct {
+	Name string
+	Ping func(context.Context) error
+}
+
+// Control serves the routes. It is safe for concurrent use.
+type Control struct {
+	parts     []Part
+	sandbox   *sandbox.Sandbox
+	data      *dataset.Dataset
+	flags     *flagsFile
+	telemetry *telemetry
+	mux       *http.ServeMux
+}
+
+// New makes the routes over the parts of a system. The flags go to the file that the functions read them from.
+func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, db *pgxpool.Pool) *Control {
+	c := &Control{
+		parts: parts, sandbox: s, data: data,
+		flags:     &flagsFile{path: flagsPath},
+		telemetry: &telemetry{db: db},
+		mux:       http.NewServeMux(),
+	}
+	c.mux.HandleFunc(Prefix, c.nothing)
+	for pattern, handler := range map[string]web.Handler{
+		"GET /_local/healthz":             c.health,
+		"GET /_local/upstreams":           c.upstreams,
+		"GET /_local/upstreams/{name}":    c.upstream,
+		"PUT /_local/upstreams/{name}":    c.misbehave,
+		"DELETE /_local/upstreams/{name}": c.reset,
+		"GET /_local/flags":               c.getFlags,
+		"PUT /_local/flags":               c.putFlags,
+		"DELETE /_local/flags":            c.deleteFlags,
+		"GET /_local/telemetry":           c.messages,
+		"GET /_local/jobs":                c.jobs,
+		"GET /_local/dataset":             c.dataset,
+		"GET /_local/dataset/{id}":        c.origin,
+	} {
+		c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			if err := handler(w, r); err != nil {
+				gateway.Refuse(w, r, err)
+			}
+		})
+	}
+	return c
+}
+
+func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
+
+// nothing refuses what is no route: 405 when another method would be one.
+func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := c.mux.Handler(other); pattern != Prefix {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed == nil {
+		gateway.Refuse(w, r, problem.New(problem.ResourceNotFound, "The local system has no such route.", nil))
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	gateway.Refuse(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
+}
+
+const pingWithin = 2 * time.Second
+
+// Check asks all parts at once; the answer has "ok" or what is wrong, by part.
+func Check(ctx context.Context, parts []Part) (state map[string]string, healthy bool) {
+	ctx, cancel := context.WithTimeout(ctx, pingWithin)
+	defer cancel()
+	answers := make([]error, len(parts))
+	var wait sync.WaitGroup
+	for i, part := range parts {
+		wait.Go(func() { answers[i] = part.Ping(ctx) })
+	}
+	wait.Wait()
+	state, healthy = map[string]string{}, true
+	for i, part := range parts {
+		state[part.Name] = "ok"
+		if answers[i] != nil {
+			state[part.Name], healthy = answers[i].Error(), false
+		}
+	}
+	return state, healthy
+}
+
+type health struct {
+	Status string            `json:"status"` // ok, unavailable
+	Parts  map[string]string `json:"parts"`
+}
+
+func (c *Control) health(w http.ResponseWriter, r *http.Request) error {
+	state, healthy := Check(r.Context(), c.parts)
+	if !healthy {
+		return web.WriteJSON(w, http.StatusServiceUnavailable, health{"unavailable", state})
+	}
+	return web.WriteJSON(w, http.StatusOK, health{"ok", state})
+}
+
+func (c *Control) upstreams(w http.ResponseWriter, _ *http.Request) error {
+	all := map[string]sandbox.Counters{}
+	for name, u := range c.sandbox.Upstreams {
+		all[name] = u.Counters()
+	}
+	return web.WriteJSON(w, http.StatusOK, all)
+}
+
+func (c *Control) named(r *http.Request) (*sandbox.Upstream, error) {
+	u := c.sandbox.Upstreams[r.PathValue("name")]
+	if u == nil {
+		return nil, problem.New(problem.ResourceNotFound, "The upstreams are "+strings.Join(sandbox.Names, ", ")+".", nil)
+	}
+	return u, nil
+}
+
+func (c *Control) upstream(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.named(r)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, u.Counters())
+}
+
+// misbehave replaces the behaviour of an upstream: what the body leaves out is good again. Counters go on.
+func (c *Control) misbehave(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.named(r)
+	if err != nil {
+		return err
+	}
+	var b sandbox.Behaviour
+	if err := decode(r, &b); err != nil {
+		return err
+	}
+	if wrong := b.Check(); wrong != nil {
+		return problem.Invalid(wrong...)
+	}
+	u.Behave(b)
+	return web.WriteJSON(w, http.StatusOK, u.Counters())
+}
+
+func (c *Control) reset(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.named(r)
+	if err != nil {
+		return err
+	}
+	u.Reset()
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// jobs lists the scheduler's jobs.
+func (c *Control) jobs(w http.ResponseWriter, _ *http.Request) error {
+	return web.WriteJSON(w, http.StatusOK, struct {
+		Jobs []string `json:"jobs"`
+	}{[]string{}}) // no deployed function has one yet
+}
+
+// decode reads a body of at most 64 KiB, whatever its media type: these routes are called by hand.
+func decode(r *http.Request, into any) error {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, web.MaxBody))
+	if err != nil {
+		return problem.New(problem.MalformedRequest, "The body could not be read.", err)
+	}
+	err = json.Unmarshal(body, into, json.RejectUnknownMembers(true))
+	var wrong *json.SemanticError
+	switch {
+	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
+		return problem.Invalid(problem.Field{Field: field(wrong.JSONPointer), Code: "unknown", Detail: "There is no such setting."})
+	case errors.As(err, &wrong):
+		return problem.Invalid(problem.Field{Field: field(wrong.JSONPointer), Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)})
+	case err != nil:
+		return problem.New(problem.MalformedRequest, "The body must be a JSON object.", err)
+	}
+	return nil
+}
+
+// field is the dotted path of a JSON pointer.
+func field(p jsontext.Pointer) string {
+	path := strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
+	if path == "" {
+		return "body"
+	}
+	return path
+}

@@ -1,0 +1,261 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+)
+
+// bench is a Control with what it controls.
+type bench struct {
+	*Control
+	sandbox *sandbox.Sandbox
+	flags   string
+	ill     error // what the part "redis" says
+}
+
+func newBench(t *testing.T, db *pgxpool.Pool) *bench {
+	t.Helper()
+	data := dataset.Embedded()
+	b := &bench{sandbox: sandbox.New(data, time.Now), flags: filepath.Join(t.TempDir(), "flags.json")}
+	parts := []Part{
+		{"postgres", func(context.Context) error { return nil }},
+		{"redis", func(context.Context) error { return b.ill }},
+	}
+	b.Control = New(parts, b.sandbox, data, b.flags, db)
+	return b
+}
+
+// call asks a route and decodes the answer, if there is one, into a map.
+func (b *bench) call(t *testing.T, method, path, body string) (int, map[string]any) {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	b.ServeHTTP(rec, httptest.NewRequest(method, path, strings.NewReader(body)))
+	var answer map[string]any
+	if rec.Body.Len() > 0 {
+		if err := json.Unmarshal(rec.Body.Bytes(), &answer); err != nil {
+			t.Fatalf("%s %s: %v", method, path, err)
+		}
+	}
+	return rec.Code, answer
+}
+
+func TestHealthNamesThePartThatDoesNotAnswer(t *testing.T) {
+	b := newBench(t, nil)
+	if code, answer := b.call(t, "GET", "/_local/healthz", ""); code != 200 || answer["status"] != "ok" {
+		t.Errorf("%d %v", code, answer)
+	}
+	b.ill = errors.New("connection refused")
+	code, answer := b.call(t, "GET", "/_local/healthz", "")
+	if parts, _ := answer["parts"].(map[string]any); code != 503 || parts["redis"] != "connection refused" || parts["postgres"] != "ok" {
+		t.Errorf("%d %v", code, answer)
+	}
+}
+
+func TestUpstreamsAreToldHowToBehave(t *testing.T) {
+	b := newBench(t, nil)
+	path := "/_local/upstreams/pricing"
+	if code, answer := b.call(t, "PUT", path, `{"latencyMs":5,"errorRate":0.5}`); code != 200 || answer["behaviour"].(map[string]any)["status"] != 503.0 {
+		t.Errorf("%d %v", code, answer)
+	}
+	b.sandbox.Upstreams["pricing"].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/pricing/quotes/preview", nil))
+	code, answer := b.call(t, "GET", "/_local/upstreams", "")
+	for name, want := range map[string]float64{"search": 0, "pricing": 1, "property": 0, "theme": 0} {
+		if calls := answer[name].(map[string]any)["calls"]; code != 200 || calls != want {
+			t.Errorf("%s: %v calls", name, calls)
+		}
+	}
+	if code, _ := b.call(t, "DELETE", path, ""); code != 204 {
+		t.Errorf("reset: %d", code)
+	}
+	if _, answer := b.call(t, "GET", path, ""); answer["calls"] != 0.0 || answer["behaviour"].(map[string]any)["latencyMs"] != 0.0 {
+		t.Errorf("after the reset: %v", answer)
+	}
+	for body, want := range map[string]struct {
+		code  int
+		field string
+	}{
+		`{"latencyMs":-1}`:    {422, "latencyMs"},
+		`{"latencyMs":1.5}`:   {422, "latencyMs"},
+		`{"hang":"yes"}`:      {422, "hang"},
+		`{"latency":1}`:       {422, "latency"},
+		`[]`:                  {422, "body"},
+		`{"hang":true`:        {400, ""},
+		``:                    {400, ""},
+		`{"status":200}`:      {422, "status"},
+		`{"errorRate":1.001}`: {422, "errorRate"},
+	} {
+		code, answer := b.call(t, "PUT", path, body)
+		field := ""
+		if list, _ := answer["errors"].([]any); len(list) == 1 {
+			field = list[0].(map[string]any)["field"].(string)
+		}
+		if code != want.code || field != want.field {
+			t.Errorf("%s: %d %s, want %+v", body, code, field, want)
+		}
+	}
+}
+
+func TestWhatIsNoRouteIsAProblem(t *testing.T) {
+	b := newBench(t, nil)
+	for request, want := range map[string]int{
+		"GET /_local/":                   404,
+		"GET /_local/nothing":            404,
+		"PUT /_local/upstreams/booking":  404,
+		"GET /_local/dataset/ppt_x":      404,
+		"POST /_local/jobs/relay":        404,
+		"PUT /_local/healthz":            405,
+		"DELETE /_local/telemetry":       405,
+		"GET /_local/telemetry?since=-1": 422,
+		"GET /_local/telemetry?since=x":  422,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		if code, answer := b.call(t, method, path, "{}"); code != want || answer["code"] == nil {
+			t.Errorf("%s: %d %v", request, code, answer)
+		}
+	}
+	rec := httptest.NewRecorder()
+	b.ServeHTTP(rec, httptest.NewRequest(http.MethodPatch, "/_local/flags", nil))
+	if rec.Header().Get("Allow") != "GET, PUT, DELETE" {
+		t.Errorf("Allow: %s", rec.Header().Get("Allow"))
+	}
+	if code, answer := b.call(t, "GET", "/_local/jobs", ""); code != 200 || len(answer["jobs"].([]any)) != 0 {
+		t.Errorf("jobs: %v", answer)
+	}
+}
+
+func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
+	b := newBench(t, nil)
+	reader := flags.File(b.flags) // as another process has it
+	for _, step := range []struct {
+		body string
+		want func(v *flags.Values) bool
+	}{
+		{`{"campaignMode":true}`, func(v *flags.Values) bool { return v.CampaignMode }},
+		{`{"sampling":{"search.executed":1}}`, func(v *flags.Values) bool { return v.CampaignMode && v.Rate("search.executed") == 1 }},
+		{`{"botMode":"off","limitsEnabled":false}`, func(v *flags.Values) bool { return v.BotMode == flags.BotOff && !v.LimitsEnabled && v.CampaignMode }},
+		{`{"campaignMode":null,"later":{"any":1}}`, func(v *flags.Values) bool { return !v.CampaignMode && v.BotMode == flags.BotOff }},
+	} {
+		code, answer := b.call(t, "PUT", "/_local/flags", step.body)
+		if code != 200 || answer["botMode"] == nil {
+			t.Errorf("%s: %d %v", step.body, code, answer)
+		}
+		if v := reader.Current(); !step.want(v) {
+			t.Errorf("after %s the reader has %+v", step.body, v)
+		}
+	}
+	code, answer := b.call(t, "PUT", "/_local/flags", `{"campaignMode":true,"botMode":"loud","limits":{"read":{"ip":0}}}`)
+	if errs := answer["errors"].([]any); code != 422 || len(errs) != 2 || errs[0].(map[string]any)["field"] != "botMode" {
+		t.Errorf("%d %v", code, answer)
+	}
+	if reader.Current().CampaignMode {
+		t.Error("a refused document is half in force")
+	}
+	if code, _ := b.call(t, "DELETE", "/_local/flags", ""); code != 204 {
+		t.Errorf("delete: %d", code)
+	}
+	if v := reader.Current(); v.BotMode != flags.BotEnforce || !v.LimitsEnabled {
+		t.Errorf("after the delete: %+v", v)
+	}
+	if _, answer := b.call(t, "GET", "/_local/flags", ""); answer["botMode"] != "enforce" {
+		t.Errorf("flags %v", answer)
+	}
+}
+
+// record writes an event that happened at a time to the outbox.
+func record(t *testing.T, db *pgxpool.Pool, at time.Time, locale string) string {
+	t.Helper()
+	session := id.New(id.Session, at)
+	e := event.New(event.Meta{SessionID: session, Now: at}, event.LocaleChanged{
+		GuestSessionID: session, PreviousLocale: "en", NewLocale: locale, Trigger: "user-explicit", OccurredAt: at,
+	})
+	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return outbox.Add(t.Context(), tx, e) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.ID
+}
+
+func TestTelemetryShowsEveryMessageOnceHoweverLateItIsCommitted(t *testing.T) {
+	db := pgtest.New(t)
+	b := newBench(t, db)
+	noon := time.Now()
+	read := func(query string) (ids []string, cursor string) {
+		t.Helper()
+		code, answer := b.call(t, "GET", "/_local/telemetry?"+query, "")
+		if code != 200 {
+			t.Fatalf("%d %v", code, answer)
+		}
+		for _, m := range answer["messages"].([]any) {
+			ids = append(ids, m.(map[string]any)["id"].(string))
+		}
+		return ids, answer["cursor"].(string)
+	}
+	if ids, cursor := read(""); len(ids) != 0 || cursor != "0" {
+		t.Errorf("%v %s", ids, cursor)
+	}
+	first := record(t, db, noon, "fr")
+	second := record(t, db, noon.Add(time.Second), "ar")
+	ids, cursor := read("")
+	if fmt.Sprint(ids) != fmt.Sprint([]string{first, second}) {
+		t.Errorf("%v", ids)
+	}
+	late := record(t, db, noon.Add(-time.Second), "ru") // given its id first, committed last
+	ids, cursor = read("since=" + cursor)
+	if fmt.Sprint(ids) != fmt.Sprint([]string{late}) {
+		t.Errorf("%v, want the late one", ids)
+	}
+	if ids, again := read("since=" + cursor); len(ids) != 0 || again != cursor {
+		t.Errorf("%v %s", ids, again)
+	}
+	for _, subject := range []string{"melmastoon.bff.consumer.locale.changed.v1", "locale.changed.v1"} {
+		if ids, _ := read("subject=" + subject); len(ids) != 3 {
+			t.Errorf("%s: %v", subject, ids)
+		}
+	}
+	if ids, next := read("subject=session.started.v1"); len(ids) != 0 || next != cursor {
+		t.Errorf("%v %s", ids, next)
+	}
+	_, answer := b.call(t, "GET", "/_local/telemetry", "")
+	m := answer["messages"].([]any)[0].(map[string]any)
+	data := m["data"].(map[string]any)
+	if data["envelope"].(map[string]any)["eventId"] != first || data["payload"].(map[string]any)["newLocale"] != "fr" ||
+		m["attributes"].(map[string]any)["subject"] != m["subject"] || m["orderingKey"] == "" {
+		t.Errorf("message %v", m)
+	}
+	db.Close()
+	if code, _ := b.call(t, "GET", "/_local/telemetry", ""); code != 503 {
+		t.Errorf("without the database: %d", code)
+	}
+}
+
+func TestTheDataSetSaysWhatIsInvented(t *testing.T) {
+	b := newBench(t, nil)
+	code, answer := b.call(t, "GET", "/_local/dataset", "")
+	if code != 200 || answer["source"] != "embedded" || answer["attribution"] != nil || len(answer["synthetic"].([]any)) == 0 {
+		t.Errorf("%d %v", code, answer)
+	}
+	p := b.data.Properties[0]
+	code, answer = b.call(t, "GET", "/_local/dataset/"+p.ID, "")
+	if code != 200 || answer["sourceId"] != p.Row.ID || len(answer["given"].([]any)) != 0 {
+		t.Errorf("%d %v", code, answer)
+	}
+}

@@ -1,0 +1,144 @@
+package control
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// flagsFile is the flags document that every process of the local system reads.
+type flagsFile struct {
+	mu   sync.Mutex
+	path string
+}
+
+// settled is how long after a change every reader has seen it: they look at the file at most every 100 ms.
+const settled = 120 * time.Millisecond
+
+// document is the file's fields; none when there is no file.
+func (f *flagsFile) document() (map[string]jsontext.Value, error) {
+	fields := map[string]jsontext.Value{}
+	data, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fields, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return fields, json.Unmarshal(data, &fields)
+}
+
+// write replaces the file at once, so that no reader sees half of it, and returns when all have seen the whole.
+func (f *flagsFile) write(fields map[string]jsontext.Value) error {
+	data, err := json.Marshal(fields, json.Deterministic(true), jsontext.Multiline(true))
+	if err != nil {
+		return err
+	}
+	half := f.path + ".new"
+	if err := os.WriteFile(half, append(data, '\n'), 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(half, f.path); err != nil {
+		return err
+	}
+	time.Sleep(settled)
+	return nil
+}
+
+func (f *flagsFile) values() (*flags.Values, error) {
+	fields, err := f.document()
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	return flags.Parse(data, nil)
+}
+
+func (c *Control) getFlags(w http.ResponseWriter, _ *http.Request) error {
+	values, err := c.flags.values()
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, values)
+}
+
+// putFlags sets the fields that the body has; one that is null has its default again, and one that is left out
+// stays as it is. It answers all values when every process has them.
+func (c *Control) putFlags(w http.ResponseWriter, r *http.Request) error {
+	var given map[string]jsontext.Value
+	if err := decode(r, &given); err != nil {
+		return err
+	}
+	if wrong := unreadable(given); wrong != nil {
+		return problem.Invalid(wrong...)
+	}
+	c.flags.mu.Lock()
+	defer c.flags.mu.Unlock()
+	fields, err := c.flags.document()
+	if err != nil {
+		return err
+	}
+	for name, value := range given {
+		if value.Kind() == jsontext.KindNull {
+			delete(fields, name)
+			continue
+		}
+		fields[name] = value
+	}
+	if err := c.flags.write(fields); err != nil {
+		return err
+	}
+	return c.getFlags(w, r)
+}
+
+// deleteFlags puts every field back to its default.
+func (c *Control) deleteFlags(w http.ResponseWriter, _ *http.Request) error {
+	c.flags.mu.Lock()
+	defer c.flags.mu.Unlock()
+	if err := c.flags.write(map[string]jsontext.Value{}); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// unreadable names the fields whose value the functions would refuse. They ignore unknown ones, and so do we.
+func unreadable(given map[string]jsontext.Value) []problem.Field {
+	var wrong []problem.Field
+	for name, value := range given {
+		if value.Kind() == jsontext.KindNull {
+			continue
+		}
+		one, err := json.Marshal(map[string]jsontext.Value{name: value})
+		if err == nil {
+			_, err = flags.Parse(one, nil)
+		}
+		if err != nil {
+			wrong = append(wrong, problem.Field{Field: name, Code: "invalid", Detail: err.Error()})
+		}
+	}
+	slices.SortFunc(wrong, func(a, b problem.Field) int {
+		if a.Field < b.Field {
+			return -1
+		}
+		return 1
+	})
+	return wrong
+}
+
+// ResetFlags begins a run with the defaults, whatever the last one was told.
+func ResetFlags(path string) error { return os.WriteFile(path, []byte("{}\n"), 0o644) }

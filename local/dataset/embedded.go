@@ -1,0 +1,136 @@
+package dataset
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+)
+
+//go:embed nameparts.json
+var namePartsJSON []byte
+
+// nameParts are the words that invented houses are named with, in every language, and by country.
+type nameParts struct {
+	Words  []word
+	Styles []style
+}
+
+type word struct {
+	Countries []string
+	Names     map[string]string
+}
+
+// style is a kind of house and how it puts its name: "%s Hotel".
+type style struct {
+	Countries []string
+	Kind      string
+	Weight    int
+	Names     map[string]string
+}
+
+func loadNameParts() *nameParts {
+	var parts nameParts
+	mustDecode(namePartsJSON, &parts)
+	return &parts
+}
+
+// name is the word in a language; French writes most of them as English does.
+func (w word) name(lang string) (string, bool) {
+	if text, ok := w.Names[lang]; ok {
+		return text, true
+	}
+	if lang == "fr" {
+		return w.Names["en"], true
+	}
+	return "", false
+}
+
+// Embedded is the data set a fresh clone runs with: real cities of the region and invented places to stay.
+func Embedded() *Dataset {
+	known := loadGazetteer()
+	rows := invent(known, loadNameParts())
+	return build(known, rows, Report{Source: "embedded", Rows: len(rows), Kept: len(rows)})
+}
+
+// invent makes eight to twelve rows for each city marked so.
+func invent(known *gazetteer, parts *nameParts) []Row {
+	var rows []Row
+	for i := range known.Cities {
+		city := &known.Cities[i]
+		if !city.Invent {
+			continue
+		}
+		words := usable(parts.Words, city.Country, func(w word) []string { return w.Countries })
+		styles := usable(parts.Styles, city.Country, func(s style) []string { return s.Countries })
+		s := seedOf("city", city.Country+"/"+city.City)
+		count := s.between("properties", 8, 12)
+		first := s.pick("word", len(words))
+		for n := range count {
+			rows = append(rows, inventOne(city, n, words[(first+n)%len(words)], styles))
+		}
+	}
+	return rows
+}
+
+func usable[T any](all []T, country string, countries func(T) []string) []T {
+	var some []T
+	for _, one := range all {
+		if slices.Contains(countries(one), country) {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
+func inventOne(city *knownCity, n int, w word, styles []style) Row {
+	id := fmt.Sprintf("sandbox/%s/%d", latin(city.City), n+1)
+	s := seedOf("invented", id)
+	how := weighted(styles, s)
+	row := Row{
+		ID:       id,
+		Names:    map[string]string{},
+		Kind:     how.Kind,
+		Point:    somewhere(city.point(), s),
+		Country:  city.Country,
+		City:     city.City,
+		Region:   city.Region,
+		District: city.Districts[s.pick("district", len(city.Districts))],
+		Source:   "sandbox",
+	}
+	for _, lang := range Languages {
+		if text, ok := w.name(lang); ok {
+			row.Names[lang] = strings.Replace(how.Names[lang], "%s", text, 1)
+		}
+	}
+	row.Name = row.Names["en"]
+	return row // nothing is Given: all of it is invented
+}
+
+func weighted(styles []style, s seed) style {
+	total := 0
+	for _, one := range styles {
+		total += one.Weight
+	}
+	n := s.pick("style", total)
+	for _, one := range styles {
+		if n -= one.Weight; n < 0 {
+			return one
+		}
+	}
+	return styles[0] // unreachable: the weights add up to total
+}
+
+// somewhere is a point within six kilometres, more often near the centre.
+func somewhere(center geo.Point, s seed) geo.Point {
+	km := 0.2 + 5.8*math.Pow(float64(s.pick("distance", 1000))/1000, 1.6)
+	angle := float64(s.pick("direction", 3600)) * math.Pi / 1800
+	p := geo.Point{
+		Lat: center.Lat + km/kmPerDegree*math.Cos(angle),
+		Lng: center.Lng + km/kmPerDegree*math.Sin(angle)/math.Cos(center.Lat*math.Pi/180),
+	}
+	return geo.Point{Lat: math.Round(p.Lat*1e6) / 1e6, Lng: math.Round(p.Lng*1e6) / 1e6}
+}

@@ -1,0 +1,194 @@
+package dataset
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// features reads a FeatureCollection one feature at a time, because an export of a country is large.
+func (c *collector) features(data []byte) error {
+	lines := lineCounter{data: data, line: 1}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	fail := func(err error) error {
+		return fmt.Errorf("line %d: %w", lines.at(dec.InputOffset()), err)
+	}
+	if _, err := dec.Token(); err != nil { // the opening brace, seen before
+		return fail(err)
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return fail(err)
+		}
+		if key != "features" {
+			var other json.RawMessage
+			if err := dec.Decode(&other); err != nil {
+				return fail(err)
+			}
+			continue
+		}
+		if t, err := dec.Token(); err != nil || t != json.Delim('[') {
+			return fail(errors.New("features is not a list"))
+		}
+		for dec.More() {
+			var raw json.RawMessage
+			if err := dec.Decode(&raw); err != nil {
+				return fail(err)
+			}
+			line := lines.at(dec.InputOffset() - int64(len(raw)))
+			c.report.Rows++
+			var f fields
+			if err := json.Unmarshal(raw, &f); err != nil {
+				c.report.skip(line, fmt.Errorf("not a feature: %w", plain(err)))
+				continue
+			}
+			c.object(line, f)
+		}
+		if _, err := dec.Token(); err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}
+
+// lineCounter turns offsets that only grow into line numbers.
+type lineCounter struct {
+	data []byte
+	done int64
+	line int
+}
+
+func (l *lineCounter) at(offset int64) int {
+	offset = min(offset, int64(len(l.data)))
+	if offset > l.done {
+		l.line += bytes.Count(l.data[l.done:offset], []byte{'\n'})
+		l.done = offset
+	}
+	return l.line
+}
+
+// feature flattens a GeoJSON feature to the members of a row: its properties, its id and the middle of its geometry.
+func feature(f fields) (fields, error) {
+	row := fields{}
+	if properties, ok := f["properties"].(map[string]any); ok {
+		maps.Copy(row, properties)
+		if tags, ok := properties["tags"].(map[string]any); ok { // osmtogeojson keeps them apart
+			maps.Copy(row, tags)
+		}
+	}
+	if tags, ok := row["other_tags"].(string); ok { // ogr2ogr keeps the rare ones in one text
+		for key, value := range hstore(tags) {
+			if _, taken := row[key]; !taken {
+				row[key] = value
+			}
+		}
+	}
+	if given := f.text(maxText, "id"); given != "" {
+		row["id"] = given
+	}
+	geometry, _ := f["geometry"].(map[string]any)
+	lng, lat, ok := middle(geometry)
+	if !ok {
+		return nil, errNoPosition
+	}
+	row["lat"], row["lng"] = lat, lng
+	return row, nil
+}
+
+// middle is the centre of a geometry: a point itself, the centroid of a ring's corners, or the mean of a line's.
+// A hotel is small enough for the mean of its corners.
+func middle(geometry map[string]any) (lng, lat float64, ok bool) {
+	if geometry == nil {
+		return 0, 0, false
+	}
+	if list, isCollection := geometry["geometries"].([]any); isCollection && len(list) > 0 {
+		first, _ := list[0].(map[string]any)
+		return middle(first)
+	}
+	var corners [][2]float64
+	collect(geometry["coordinates"], &corners)
+	if n := len(corners); n > 1 && corners[0] == corners[n-1] {
+		corners = corners[:n-1] // a ring names its first corner twice
+	}
+	if len(corners) == 0 {
+		return 0, 0, false
+	}
+	for _, c := range corners {
+		lng += c[0]
+		lat += c[1]
+	}
+	n := float64(len(corners))
+	return lng / n, lat / n, true
+}
+
+// collect finds the positions of the first ring or line, however deep the type nests them.
+func collect(v any, into *[][2]float64) {
+	list, ok := v.([]any)
+	if !ok || len(list) == 0 {
+		return
+	}
+	if lng, ok := list[0].(float64); ok {
+		if len(list) >= 2 {
+			if lat, ok := list[1].(float64); ok {
+				*into = append(*into, [2]float64{lng, lat})
+			}
+		}
+		return
+	}
+	for i, inner := range list {
+		if deeper, ok := inner.([]any); ok && i > 0 && len(deeper) > 0 {
+			if _, nested := deeper[0].([]any); nested {
+				return // a second ring is a hole or another building
+			}
+		}
+		collect(inner, into)
+	}
+}
+
+// hstore reads `"addr:city"=>"Yazd","stars"=>"4"`.
+func hstore(s string) map[string]string {
+	all := map[string]string{}
+	for s != "" {
+		key, rest, ok := quoted(s)
+		if !ok {
+			break
+		}
+		rest, ok = strings.CutPrefix(strings.TrimSpace(rest), "=>")
+		if !ok {
+			break
+		}
+		value, rest, ok := quoted(strings.TrimSpace(rest))
+		if !ok {
+			break
+		}
+		all[key] = value
+		s = strings.TrimLeft(rest, ", ")
+	}
+	return all
+}
+
+// quoted takes a quoted text with backslash escapes off the front.
+func quoted(s string) (text, rest string, ok bool) {
+	if s == "" || s[0] != '"' {
+		return "", "", false
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+			if i < len(s) {
+				b.WriteByte(s[i])
+			}
+		case '"':
+			return b.String(), s[i+1:], true
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return "", "", false
+}

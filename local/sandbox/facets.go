@@ -1,0 +1,153 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+)
+
+// facetKey is a country, or a part of one: a region, or a city taken for one.
+type facetKey struct{ country, part string }
+
+// facetCounts are the values of each filter by how many properties have them, most first.
+type facetCounts map[string][]counted
+
+type counted struct {
+	value string
+	count int
+}
+
+// maxValues keeps a long list, such as the quarters of a country, to what a person can read.
+const maxValues = 30
+
+type facet struct {
+	Key    string       `json:"key"`
+	Values []facetValue `json:"values"`
+}
+
+type facetValue struct {
+	Value string `json:"value"`
+	Label string `json:"label"`
+	Count int    `json:"count"`
+}
+
+// facetKeys is the order they are shown in; the names are those of the search's filters.
+var facetKeys = []string{"propertyType", "starRating", "guestRatingMin", "amenities", "cancellationFlexibility", "neighbourhoods"}
+
+func (s *Sandbox) facetsOf(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	locale := q.Get("locale")
+	if locale == "" {
+		return nil, bad("locale is missing")
+	}
+	country := s.data.Country(q.Get("country"))
+	if country == nil {
+		return nil, notFound
+	}
+	key := facetKey{country: country.Code}
+	if region := q.Get("region"); region != "" {
+		name, _, ok := s.data.RegionOf(country.Code, region)
+		if !ok {
+			return nil, notFound
+		}
+		key.part = name
+	}
+	answer := struct {
+		Country string  `json:"country"`
+		Region  string  `json:"region,omitzero"`
+		Facets  []facet `json:"facets"`
+	}{Country: country.Code, Region: key.part, Facets: []facet{}}
+	counts := s.facets[key]
+	for _, name := range facetKeys {
+		f := facet{Key: name, Values: []facetValue{}}
+		for _, c := range counts[name] {
+			f.Values = append(f.Values, facetValue{c.value, facetLabel(name, c.value, locale), c.count})
+		}
+		answer.Facets = append(answer.Facets, f)
+	}
+	return answer, nil
+}
+
+func facetLabel(key, value, locale string) string {
+	switch key {
+	case "propertyType":
+		return labels.PropertyType[value].or(locale, value)
+	case "amenities":
+		return labels.Amenities[value].Label.or(locale, value)
+	case "cancellationFlexibility":
+		return labels.Cancellation[value].or(locale, value)
+	case "neighbourhoods":
+		return labels.Quarters[value].or(locale, value)
+	case "starRating":
+		n, _ := strconv.Atoi(value)
+		return fmt.Sprintf(labels.Stars.in(locale), n)
+	default:
+		return fmt.Sprintf(labels.RatingFrom.in(locale), value)
+	}
+}
+
+// countAll counts the facets of every country, region and city.
+func countAll(data *dataset.Dataset) map[facetKey]facetCounts {
+	all := map[facetKey]facetCounts{}
+	for _, c := range data.Cities { // before the regions, which win a name that both have
+		all[facetKey{c.Country, c.Name}] = count(c.Properties)
+	}
+	for _, r := range data.Regions {
+		all[facetKey{r.Country, r.Name}] = count(r.Properties)
+	}
+	for _, c := range data.Countries {
+		all[facetKey{c.Code, ""}] = count(c.Properties)
+	}
+	return all
+}
+
+func count(properties []*dataset.Property) facetCounts {
+	counts := map[string]map[string]int{}
+	for _, key := range facetKeys {
+		counts[key] = map[string]int{}
+	}
+	for _, p := range properties {
+		counts["propertyType"][p.Row.Kind]++
+		if p.Stars > 0 {
+			counts["starRating"][strconv.Itoa(p.Stars)]++
+		}
+		for floor := 6; floor <= 9; floor++ {
+			if p.Rating >= floor*10 {
+				counts["guestRatingMin"][strconv.Itoa(floor)]++
+			}
+		}
+		for _, code := range p.Amenities {
+			counts["amenities"][code]++
+		}
+		// The filter "partial" means partial or better, so its facet counts those, too.
+		switch p.Cancellation {
+		case "free":
+			counts["cancellationFlexibility"]["free"]++
+			counts["cancellationFlexibility"]["partial"]++
+		case "partial":
+			counts["cancellationFlexibility"]["partial"]++
+		}
+		if p.District != "" {
+			counts["neighbourhoods"][p.District]++
+		}
+	}
+	sorted := facetCounts{}
+	for key, values := range counts {
+		var list []counted
+		for value, n := range values {
+			list = append(list, counted{value, n})
+		}
+		slices.SortFunc(list, func(a, b counted) int {
+			if key == "starRating" || key == "guestRatingMin" {
+				return cmp.Compare(b.value, a.value)
+			}
+			return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.value, b.value))
+		})
+		sorted[key] = list[:min(len(list), maxValues)]
+	}
+	return sorted
+}

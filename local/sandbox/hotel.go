@@ -1,0 +1,106 @@
+package sandbox
+
+import (
+	"net/http"
+	"strconv"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+type hotel struct {
+	Hit        hit `json:"hit"`
+	Popularity struct {
+		BookedLast24h int `json:"bookedLast24h"`
+		ViewedLast1h  int `json:"viewedLast1h"`
+	} `json:"popularity"`
+	ReviewSummary rating `json:"reviewSummary"`
+	Similar       []hit  `json:"similar"`
+}
+
+const maxSimilar = 4
+
+// hotel is what search knows of one property.
+func (s *Sandbox) hotel(r *http.Request) (any, error) {
+	p := s.data.Property(r.PathValue("id"))
+	if p == nil {
+		return nil, notFound
+	}
+	locale := r.URL.Query().Get("locale")
+	if locale == "" {
+		return nil, bad("locale is missing")
+	}
+	h := hotel{Hit: newHit(p, locale), ReviewSummary: rating{float64(p.Rating) / 10, p.Reviews}, Similar: []hit{}}
+	h.Popularity.BookedLast24h, h.Popularity.ViewedLast1h = p.BookedLastDay, p.ViewedLastHr
+	for _, other := range s.similar(p) {
+		h.Similar = append(h.Similar, newHit(other, locale))
+	}
+	return h, nil
+}
+
+// similar are the nearest properties, those of the same kind first.
+func (s *Sandbox) similar(p *dataset.Property) []*dataset.Property {
+	var same, others []*dataset.Property
+	for _, near := range s.data.Near(p.Row.Point, 15) {
+		switch {
+		case near == p:
+		case near.Row.Kind == p.Row.Kind:
+			same = append(same, near)
+		default:
+			others = append(others, near)
+		}
+	}
+	all := append(same, others...)
+	return all[:min(len(all), maxSimilar)]
+}
+
+type day struct {
+	Date          stay.Date `json:"date"`
+	Available     bool      `json:"available"`
+	RoomsLeft     *int      `json:"roomsLeft,omitzero"`
+	CheapestMinor string    `json:"cheapestMinor,omitzero"`
+	Currency      string    `json:"currency,omitzero"`
+}
+
+const maxDays = 62
+
+// availability is the state of each night, in the property's own currency.
+func (s *Sandbox) availability(r *http.Request) (any, error) {
+	p := s.data.Property(r.PathValue("id"))
+	if p == nil {
+		return nil, notFound
+	}
+	q := r.URL.Query()
+	from, errFrom := stay.ParseDate(q.Get("from"))
+	to, errTo := stay.ParseDate(q.Get("to"))
+	if errFrom != nil || errTo != nil || to.Compare(from) < 0 || to.DaysSince(from) >= maxDays {
+		return nil, bad("from and to must be at most %d days", maxDays)
+	}
+	var o stay.Occupancy
+	for name, into := range map[string]*int{"adults": &o.Adults, "children": &o.Children, "rooms": &o.Rooms} {
+		n, err := strconv.Atoi(q.Get(name))
+		if err != nil {
+			return nil, bad("%s is no number", name)
+		}
+		*into = n
+	}
+	if len(o.Check()) > 0 {
+		return nil, bad("adults, children or rooms are out of range")
+	}
+	currency := ownCurrency(p.Country)
+	days := []day{}
+	for date := from; date.Compare(to) <= 0; date = date.AddDays(1) {
+		left := roomsLeft(p, dayNumber(date))
+		d := day{Date: date, Available: left >= o.Rooms}
+		if left <= 10 { // nobody counts what there is plenty of
+			d.RoomsLeft = &left
+		}
+		if d.Available {
+			d.CheapestMinor, d.Currency = minor(price(p, dayFactor(date), party(o), rates[currency])), currency
+		}
+		days = append(days, d)
+	}
+	return struct {
+		Days []day `json:"days"`
+	}{days}, nil
+}

@@ -1,0 +1,167 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+)
+
+func TestQuotesSayHowTheyWereConverted(t *testing.T) {
+	data := dataset.Embedded()
+	r := run(t, data)
+	p := data.City("Kabul").Properties[0]
+	for currency, policy := range map[money.Currency]string{money.AFN: "tenant", money.EUR: "user-preferred", "JPY": "fallback"} {
+		quotes, err := r.Pricing.Preview(t.Context(), upstream.QuoteRequest{
+			Properties: []upstream.PropertyRef{{PropertyID: p.ID, TenantID: p.Tenant.ID}},
+			Dates:      threeNights(), Occupancy: couple(), Currency: currency, Locale: "en",
+			Calendar: &upstream.CalendarSpan{From: date("2026-12-01"), Days: 7},
+		})
+		q := quotes[p.ID]
+		if err != nil || q.CurrencyDisplayPolicy != policy || (q.FXSnapshotID != "") != (policy == "user-preferred") {
+			t.Errorf("%s: %+v %v", currency, q, err)
+		}
+		if shown := map[string]string{"tenant": "AFN", "user-preferred": "EUR", "fallback": "USD"}[policy]; q.Currency != shown {
+			t.Errorf("%s is shown in %s", currency, q.Currency)
+		}
+		if !q.CapturedAt.Equal(captured) || !q.TTLExpiresAt.Equal(captured.Add(time.Minute)) {
+			t.Errorf("captured %v until %v", q.CapturedAt, q.TTLExpiresAt)
+		}
+		if len(q.Calendar) < 5 {
+			t.Errorf("calendar %+v", q.Calendar)
+		}
+	}
+}
+
+func TestOnlyTheOwnerSellsAndOnlyWhatIsFree(t *testing.T) {
+	data := dataset.Embedded()
+	r := run(t, data)
+	p, q := data.City("Kabul").Properties[0], data.City("Lahore").Properties[0]
+	request := upstream.QuoteRequest{
+		Properties: []upstream.PropertyRef{
+			{PropertyID: p.ID, TenantID: q.Tenant.ID},
+			{PropertyID: "ppt_01KA2X5T7QJ0V3M8N4R6B9CWDE", TenantID: q.Tenant.ID},
+			{PropertyID: q.ID, TenantID: q.Tenant.ID},
+		},
+		Dates: threeNights(), Occupancy: couple(), Currency: money.USD, Locale: "en",
+	}
+	quotes, err := r.Pricing.Preview(t.Context(), request)
+	if err != nil || len(quotes) != 1 || quotes[q.ID].PropertyID != q.ID {
+		t.Errorf("%+v %v", quotes, err)
+	}
+	for day := range 500 { // every property has a week that is sold out
+		request.Dates = stay.Dates{CheckIn: date("2026-12-01").AddDays(day), CheckOut: date("2026-12-02").AddDays(day)}
+		if !free(q, request.Dates, 1) {
+			quotes, err := r.Pricing.Preview(t.Context(), request)
+			if err != nil || len(quotes) != 0 {
+				t.Errorf("sold out, and yet %+v %v", quotes, err)
+			}
+			return
+		}
+	}
+}
+
+func TestPricesAreWholeAndAddUp(t *testing.T) {
+	data := dataset.Embedded()
+	p := data.Properties[0]
+	week := stay.Dates{CheckIn: date("2026-12-01"), CheckOut: date("2026-12-08")}
+	for currency, rate := range rates {
+		tariff := newTariff(week, couple(), rate)
+		var sum uint64
+		lowest := ^uint64(0)
+		for n := range 7 {
+			night := price(p, dayFactor(week.CheckIn.AddDays(n)), party(couple()), rate)
+			sum += night
+			lowest = min(lowest, night)
+			if night%rate.grain != 0 || night == 0 {
+				t.Errorf("%s: a night costs %d", currency, night)
+			}
+		}
+		if tariff.total(p) != sum || tariff.cheapest(p) != lowest {
+			t.Errorf("%s: total %d of %d, cheapest %d of %d", currency, tariff.total(p), sum, tariff.cheapest(p), lowest)
+		}
+	}
+	usd := rates["USD"]
+	if two, four := newTariff(week, couple(), usd).total(p), newTariff(week, stay.Occupancy{Adults: 4, Rooms: 2}, usd).total(p); four < 2*two-100 || four > 2*two+100 {
+		t.Errorf("two rooms cost %d, one %d", four, two)
+	}
+	babies := stay.Occupancy{Adults: 2, Children: 1, Rooms: 1, ChildrenAges: []int{1}}
+	if newTariff(week, babies, usd).total(p) != newTariff(week, couple(), usd).total(p) {
+		t.Error("a baby pays")
+	}
+	dearest := &dataset.Property{NightMicroUSD: 10_000_000_000}
+	if got := price(dearest, 2000, 20_000, rates["IRR"]); got != 44_000_000_000_000 {
+		t.Errorf("the dearest night there could be costs %d", got)
+	}
+}
+
+func TestAPropertyIsDescribedInEveryLanguage(t *testing.T) {
+	data := dataset.Embedded()
+	r := run(t, data)
+	p := data.City("Tehran").Properties[0]
+	seen := map[string]bool{}
+	for _, tag := range []string{"en", "fr", "ar", "fa-IR", "ps-AF", "ur-PK", "ru", "tg-TJ"} {
+		d, err := r.Property.Get(t.Context(), p.ID, locale.Tag(tag))
+		if err != nil || seen[d.Policies.Cancellation] || seen[d.Description] || strings.Contains(d.Description+d.Policies.CheckIn, "%!") {
+			t.Errorf("%s: %+v %v", tag, d, err)
+		}
+		seen[d.Policies.Cancellation], seen[d.Description] = true, true
+		if len(d.Rooms) == 0 || len(d.Amenities) != len(p.Amenities) || !d.Photos[0].IsHero || d.TenantID != p.Tenant.ID {
+			t.Errorf("%s: %+v", tag, d)
+		}
+	}
+	if _, err := r.Property.Get(t.Context(), "ppt_01KA2X5T7QJ0V3M8N4R6B9CWDE", "en"); err != upstream.ErrNotFound {
+		t.Error(err)
+	}
+}
+
+func TestEveryTenantHasABrand(t *testing.T) {
+	data := dataset.Embedded()
+	r := run(t, data)
+	for _, tenant := range data.Tenants[:40] {
+		b, err := r.Theme.BrandPeek(t.Context(), tenant.ID)
+		if err != nil || b.TenantSlug != tenant.Slug || b.PrimaryColor != tenant.Color {
+			t.Errorf("%+v %v", b, err)
+		}
+	}
+	if _, err := r.Theme.BrandPeek(t.Context(), "tnt_01KA2X5T7QJ0V3M8N4R6B9CWDE"); err != upstream.ErrNotFound {
+		t.Error(err)
+	}
+}
+
+func TestEveryLabelIsInEveryLanguage(t *testing.T) {
+	check := func(name string, l label) {
+		for _, lang := range dataset.Languages {
+			if l[lang] == "" {
+				t.Errorf("%s has no %s", name, lang)
+			}
+		}
+	}
+	for code, a := range labels.Amenities {
+		check(code, a.Label)
+		if a.Category == "" {
+			t.Errorf("%s has no category", code)
+		}
+	}
+	for _, group := range []map[string]label{labels.PropertyType, labels.Cancellation, labels.Quarters, labels.Rooms} {
+		for name, l := range group {
+			check(name, l)
+		}
+	}
+	for name, l := range map[string]label{"stars": labels.Stars, "rating": labels.RatingFrom, "description": labels.Description,
+		"photo": labels.Photo, "checkIn": labels.CheckIn, "checkOut": labels.CheckOut} {
+		check(name, l)
+	}
+	for _, p := range dataset.Embedded().Properties {
+		for _, code := range p.Amenities {
+			if labels.Amenities[code].Label == nil {
+				t.Errorf("amenity %s has no label", code)
+			}
+		}
+	}
+}

@@ -1,0 +1,271 @@
+package sandbox
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+// query is the body of POST /api/v1/search/queries.
+type query struct {
+	Kind      string         `json:"kind"`
+	Geo       area           `json:"geo"`
+	Dates     stay.Dates     `json:"dates"`
+	Occupancy stay.Occupancy `json:"occupancy"`
+	Filters   *filters       `json:"filters"`
+	SortKey   string         `json:"sortKey"`
+	Locale    string         `json:"locale"`
+	Currency  string         `json:"currency"`
+	Page      struct {
+		Limit  int `json:"limit"`
+		Offset int `json:"offset"`
+	} `json:"page"`
+}
+
+type area struct {
+	Mode  string `json:"mode"`
+	Point *struct {
+		Lat      float64 `json:"lat"`
+		Lng      float64 `json:"lng"`
+		RadiusKm float64 `json:"radiusKm"`
+	} `json:"point"`
+	Box    *geo.Box `json:"boundingBox"`
+	City   *string  `json:"city"`
+	Region *string  `json:"region"`
+}
+
+type filters struct {
+	PriceRange *struct {
+		MinMinor *string `json:"minMinor"`
+		MaxMinor *string `json:"maxMinor"`
+		Currency string  `json:"currency"`
+	} `json:"priceRange"`
+	Amenities      []string `json:"amenities"`
+	Stars          []int    `json:"starRating"`
+	RatingMin      float64  `json:"guestRatingMin"`
+	Kinds          []string `json:"propertyType"`
+	Cancellation   string   `json:"cancellationFlexibility"`
+	Neighbourhoods []string `json:"neighbourhoods"`
+}
+
+type result struct {
+	ResultCount      int         `json:"resultCount"`
+	Place            *place      `json:"place,omitzero"`
+	Coverage         []string    `json:"coverage,omitzero"`
+	Hits             []hit       `json:"hits"`
+	QueryRewriteHint *hint       `json:"queryRewriteHint,omitzero"`
+	AIProvenance     *provenance `json:"aiProvenance,omitzero"`
+}
+
+type place struct {
+	City    string `json:"city,omitzero"`
+	Region  string `json:"region,omitzero"`
+	Country string `json:"country,omitzero"`
+}
+
+// hint says that another spelling than the one sent was looked for.
+type hint struct {
+	Kind string `json:"kind"` // spelling
+	Used string `json:"used"`
+}
+
+// provenance says who had the idea of the hint. No model did; the field is there so that it can be passed on.
+type provenance struct {
+	Producer string `json:"producer"`
+	Model    string `json:"model"`
+	Purpose  string `json:"purpose"`
+}
+
+type hit struct {
+	PropertyID    string    `json:"propertyId"`
+	TenantID      string    `json:"tenantId"`
+	TenantSlug    string    `json:"tenantSlug"`
+	Name          localized `json:"name"`
+	City          string    `json:"city"`
+	Country       string    `json:"country"`
+	Geo           geo.Point `json:"geo"`
+	Thumbnail     image     `json:"thumbnail"`
+	Stars         int       `json:"starRating,omitzero"`
+	Rating        *rating   `json:"guestRating,omitzero"`
+	Amenities     []string  `json:"amenityHighlights"`
+	Badges        []string  `json:"badges,omitzero"`
+	ServingRegion string    `json:"servingRegion"`
+	DistanceKm    *float64  `json:"distanceKm,omitzero"`
+}
+
+type localized struct {
+	Default   string            `json:"default"`
+	Localized map[string]string `json:"localized,omitzero"`
+}
+
+type image struct {
+	URL string `json:"url"`
+	Alt string `json:"alt"`
+}
+
+type rating struct {
+	Value float64 `json:"value"`
+	Count int     `json:"count"`
+}
+
+const (
+	maxPage   = 250
+	maxOffset = 1000
+	maxRadius = 500 // km
+)
+
+func (s *Sandbox) searchRoutes() http.Handler {
+	mux := newMux()
+	route(mux, "POST /api/v1/search/queries", s.query)
+	route(mux, "GET /api/v1/search/hotels/{id}", s.hotel)
+	route(mux, "GET /api/v1/search/hotels/{id}/availability", s.availability)
+	route(mux, "GET /api/v1/search/facets", s.facetsOf)
+	return mux
+}
+
+func (s *Sandbox) query(r *http.Request) (any, error) {
+	var q query
+	if err := read(r, &q); err != nil {
+		return nil, err
+	}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	where := s.locate(q.Geo)
+	found := q.choose(where.properties)
+	if q.SortKey == "distance-asc" {
+		byDistance(found, where.center)
+	} else {
+		order(found, q.SortKey)
+	}
+	res := result{
+		ResultCount: len(found),
+		Place:       where.place,
+		Coverage:    where.coverage,
+		Hits:        []hit{},
+	}
+	if where.respelt != "" {
+		res.QueryRewriteHint = &hint{"spelling", where.respelt}
+		res.AIProvenance = &provenance{"search-sandbox", "none", "query-rewrite"}
+	}
+	from := min(q.Page.Offset, len(found))
+	for _, p := range found[from:min(from+q.Page.Limit, len(found))] {
+		h := newHit(p, q.Locale)
+		if q.Geo.Point != nil {
+			away := math.Round(geo.DistanceKm(where.center, p.Row.Point)*100) / 100
+			h.DistanceKm = &away
+		}
+		res.Hits = append(res.Hits, h)
+	}
+	return res, nil
+}
+
+// check holds a query against the contract.
+func (q *query) check() error {
+	switch {
+	case q.Kind != "list" && q.Kind != "map":
+		return bad("kind must be list or map")
+	case !oneStay(q.Dates):
+		return bad("dates must be one to %d nights", stay.MaxNights)
+	case len(q.Occupancy.Check()) > 0:
+		return bad("occupancy is out of range")
+	case q.Page.Limit < 1 || q.Page.Limit > maxPage || q.Page.Offset < 0 || q.Page.Offset > maxOffset:
+		return bad("page is out of range")
+	case q.Locale == "":
+		return bad("locale is missing")
+	case q.Currency == "":
+		return bad("currency is missing")
+	}
+	switch q.SortKey {
+	case "recommended", "price-asc", "price-desc", "rating-desc", "distance-asc":
+	default:
+		return bad("sortKey %q is unknown", q.SortKey)
+	}
+	if err := q.Geo.check(); err != nil {
+		return err
+	}
+	return q.Filters.check()
+}
+
+// oneStay reports whether the dates are one stay. Which days can be booked is the caller's to check: a sandbox that
+// knew what day it is would answer differently tomorrow.
+func oneStay(d stay.Dates) bool {
+	return !d.CheckIn.IsZero() && !d.CheckOut.IsZero() && d.Nights() >= 1 && d.Nights() <= stay.MaxNights
+}
+
+// check wants exactly the part that mode names.
+func (a *area) check() error {
+	given := map[string]bool{"point": a.Point != nil, "bounding-box": a.Box != nil, "city": a.City != nil, "region": a.Region != nil}
+	if !given[a.Mode] {
+		return bad("geo lacks what mode %q needs", a.Mode)
+	}
+	for mode, is := range given {
+		if is && mode != a.Mode {
+			return bad("geo has %s beside %s", mode, a.Mode)
+		}
+	}
+	switch {
+	case a.Point != nil && (!(geo.Point{Lat: a.Point.Lat, Lng: a.Point.Lng}).Valid() || !(a.Point.RadiusKm > 0 && a.Point.RadiusKm <= maxRadius)):
+		return bad("geo.point is out of range")
+	case a.Box != nil && !a.Box.Valid():
+		return bad("geo.boundingBox is out of range")
+	case a.City != nil && *a.City == "", a.Region != nil && *a.Region == "":
+		return bad("geo.%s is empty", a.Mode)
+	}
+	return nil
+}
+
+func (f *filters) check() error {
+	if f == nil {
+		return nil
+	}
+	if r := f.PriceRange; r != nil {
+		if _, ok := rates[r.Currency]; !ok {
+			return bad("filters.priceRange.currency %q has no rate here", r.Currency)
+		}
+		for _, amount := range []*string{r.MinMinor, r.MaxMinor} {
+			if amount == nil {
+				continue
+			}
+			if _, err := strconv.ParseUint(*amount, 10, 63); err != nil {
+				return bad("filters.priceRange must be in minor units")
+			}
+		}
+	}
+	switch f.Cancellation {
+	case "", "free", "partial", "any":
+	default:
+		return bad("filters.cancellationFlexibility %q is unknown", f.Cancellation)
+	}
+	if f.RatingMin < 0 || f.RatingMin > 10 {
+		return bad("filters.guestRatingMin is out of range")
+	}
+	return nil
+}
+
+// newHit is a property as a search shows it.
+func newHit(p *dataset.Property, locale string) hit {
+	name := called(p, locale)
+	h := hit{
+		PropertyID: p.ID, TenantID: p.Tenant.ID, TenantSlug: p.Tenant.Slug,
+		Name: named(p.Row.Name, p.Row.Names, locale),
+		City: p.CityName, Country: p.Country, Geo: p.Row.Point,
+		Thumbnail:     image{photoURL(p, "hero"), photoAlt(name, locale)},
+		Stars:         p.Stars,
+		Amenities:     p.Amenities[:min(len(p.Amenities), 5)],
+		Badges:        p.Badges,
+		ServingRegion: p.ServingRegion,
+	}
+	if p.Rating > 0 {
+		h.Rating = &rating{float64(p.Rating) / 10, p.Reviews}
+	}
+	return h
+}
+
+func photoURL(p *dataset.Property, name string) string {
+	return dataset.MediaHost + "/properties/" + p.ID + "/" + name + ".jpg"
+}

@@ -1,0 +1,97 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// Only serves the entry points of one folder under functions/ in this process, against the stores and upstreams of the
+// system that runs, or those the environment names, until ctx ends. Several can run side by side, as the platform runs
+// several instances.
+func Only(ctx context.Context, o Options, folder string) error {
+	s := &System{}
+	defer s.Stop()
+	state, err := filepath.Abs(o.state())
+	if err != nil {
+		return err
+	}
+	operations, err := gateway.Operations(o.apiDocument())
+	if err != nil {
+		return err
+	}
+	functions, operations, err := within(folder, operations)
+	if err != nil {
+		return err
+	}
+	front, err := gateway.New(operations, functions)
+	if err != nil {
+		return err
+	}
+	env, err := borrowed(state)
+	if err != nil {
+		return err
+	}
+	l, err := listen(o.Port)
+	if err != nil {
+		return err
+	}
+	log := filepath.Join(state, "log", fmt.Sprintf("%s-%s.jsonl", folder, l.Addr().String()[len("127.0.0.1:"):]))
+	if err := s.openFunctions(ctx, functions, env, log); err != nil {
+		l.Close()
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /_local/healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.Handle("/", gateway.AllowLocalPages(front))
+	s.later(serve(l, mux))
+	o.say("ready: http://%s (%s)", l.Addr(), folder)
+	<-ctx.Done()
+	return nil
+}
+
+// within keeps the operations of one folder and the functions that serve them.
+func within(folder string, all []gateway.Operation) ([]*web.Function, []gateway.Operation, error) {
+	var operations []gateway.Operation
+	var folders []string
+	for _, op := range all {
+		if op.Folder == folder {
+			operations = append(operations, op)
+		}
+		if !slices.Contains(folders, op.Folder) {
+			folders = append(folders, op.Folder)
+		}
+	}
+	if len(operations) == 0 {
+		return nil, nil, fmt.Errorf("there is no function folder %q; there is: %s", folder, strings.Join(folders, ", "))
+	}
+	var functions []*web.Function
+	for _, f := range web.Functions() {
+		if slices.ContainsFunc(operations, func(op gateway.Operation) bool { return op.Function == f.Name }) {
+			functions = append(functions, f)
+		}
+	}
+	return functions, operations, nil
+}
+
+// borrowed is the environment of the running system; what is set here already wins.
+func borrowed(state string) (map[string]string, error) {
+	running, ok := readRun(state)
+	if !ok && os.Getenv("SEARCH_URL") == "" {
+		return nil, fmt.Errorf("no local system runs with the state %s: start it with ./dev run, or set REDIS_ADDR, DATABASE_URL, SEARCH_URL, PRICING_URL, PROPERTY_URL, THEME_URL, UPSTREAM_AUTH, SESSION_KEYS, PEPPERS and FLAGS_FILE", state)
+	}
+	env := map[string]string{}
+	for name, value := range running.Env {
+		if os.Getenv(name) == "" {
+			env[name] = value
+		}
+	}
+	return env, nil
+}

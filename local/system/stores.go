@@ -1,0 +1,139 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
+	private "melmastoon.ghasi.io/bff-consumer/shared/stores"
+)
+
+// stores are the two places data are kept in, ours or those the environment names.
+type stores struct {
+	database string // URL
+	redis    string // address
+
+	stopPostgres, stopRedis func() error // nil for one that is not ours
+}
+
+func (s *stores) stop() {
+	for _, stop := range []func() error{s.stopRedis, s.stopPostgres} {
+		if stop == nil {
+			continue
+		}
+		if err := stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+}
+
+const storeWithin = 60 * time.Second // a cluster that has to recover takes its time
+
+// startPostgres returns the URL of a database with the newest schema.
+func startPostgres(ctx context.Context, s *stores, state string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, storeWithin)
+	defer cancel()
+	url := os.Getenv("DATABASE_URL")
+	if url == "" {
+		dir, err := postgresDir(state)
+		if err != nil {
+			return "", err
+		}
+		if url, s.stopPostgres, err = private.StartPostgres(ctx, dir); err != nil {
+			return "", err
+		}
+	}
+	return url, migrations.Apply(ctx, url)
+}
+
+// startRedis returns the address of a Redis without anything of ours in it. A run begins with an empty cache, because
+// it may have another data set than the last one.
+func startRedis(ctx context.Context, s *stores, state string) (addr string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeWithin)
+	defer cancel()
+	if addr = os.Getenv("REDIS_ADDR"); addr != "" {
+		return addr, empty(ctx, addr)
+	}
+	addr, s.stopRedis, err = private.StartRedis(ctx, filepath.Join(state, "redis"), private.RedisOptions{})
+	return addr, err
+}
+
+// empty removes the keys of a local system from a Redis that is not ours alone. Keys of any other environment stay.
+func empty(ctx context.Context, addr string) error {
+	if name := os.Getenv("ENVIRONMENT"); name != "" && name != localEnvironment {
+		return nil
+	}
+	rdb := keyspace.Open(keyspace.Config{Addr: addr})
+	defer rdb.Close()
+	keys := rdb.Scan(ctx, 0, keyspace.Keys{Env: localEnvironment}.Key("*"), 1000).Iterator()
+	pipe := rdb.Pipeline()
+	for keys.Next(ctx) {
+		pipe.Unlink(ctx, keys.Val())
+	}
+	if err := keys.Err(); err != nil {
+		return fmt.Errorf("system: empty redis at %s: %w", addr, err)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
+		return fmt.Errorf("system: empty redis at %s: %w", addr, err)
+	}
+	return nil
+}
+
+// postgresDir is where the private cluster lives: beside the rest of the state, unless we are root and the way there is
+// closed to others, as below /root. Postgres refuses to run as root, and another user could not reach it.
+func postgresDir(state string) (string, error) {
+	if os.Geteuid() != 0 || reachable(state) {
+		return filepath.Join(state, "postgres"), nil
+	}
+	h := fnv.New64a()
+	h.Write([]byte(state))
+	dir := filepath.Join("/var/tmp", fmt.Sprintf("bff-consumer-%x", h.Sum64()))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "postgres"), nil
+}
+
+// reachable reports whether everybody may walk to dir.
+func reachable(dir string) bool {
+	for {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o001 == 0 {
+			return false
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return true
+		}
+		dir = parent
+	}
+}
+
+// Migrate brings a database to the newest schema: that of DATABASE_URL, of the system that runs, or the private
+// cluster, which is started for it.
+func Migrate(ctx context.Context, o Options) error {
+	state, err := filepath.Abs(o.state())
+	if err != nil {
+		return err
+	}
+	running, ok := readRun(state)
+	if os.Getenv("DATABASE_URL") == "" && ok && answers(running.URL) {
+		err = migrations.Apply(ctx, running.Env["DATABASE_URL"])
+	} else if err = os.MkdirAll(state, 0o755); err == nil {
+		var kept stores
+		_, err = startPostgres(ctx, &kept, state)
+		kept.stop()
+	}
+	if err != nil {
+		return err
+	}
+	o.say("the schema is up to date")
+	return nil
+}

@@ -1,0 +1,101 @@
+package lua
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+)
+
+func TestAPipelineIsOneRoundTripAndOneMoreForScriptsTheServerForgot(t *testing.T) {
+	c := redistest.New(t)
+	ctx, now := t.Context(), time.Now()
+	c.Set(ctx, "plain", "value", 0)
+	c.Set(ctx, "{b}:busted", "7", 0)
+	trips := redistest.Count(c)
+	for _, want := range []int{2, 1} {
+		pipe := c.Pipeline()
+		first := Register(ctx, pipe, TagKeys{"{a}", "{a}:busted", ""}, "e", now, now.Add(time.Minute))
+		plain, absent := pipe.Get(ctx, "plain"), pipe.Get(ctx, "absent")
+		second := Register(ctx, pipe, TagKeys{"{b}", "{b}:busted", ""}, "e", now, now.Add(time.Minute))
+		if err := Exec(ctx, pipe); err != nil {
+			t.Fatal(err)
+		}
+		a, errA := first.Int64()
+		b, errB := second.Int64()
+		if errA != nil || errB != nil || a != 0 || b != 7 {
+			t.Errorf("scripts: %d %v, %d %v", a, errA, b, errB)
+		}
+		if plain.Val() != "value" || !errors.Is(absent.Err(), redis.Nil) {
+			t.Errorf("commands: %q, %v", plain.Val(), absent.Err())
+		}
+		if n := trips.Take(); n != want {
+			t.Errorf("%d round trips, want %d", n, want)
+		}
+	}
+}
+
+func TestAPipelineFailsWithItsFirstRealError(t *testing.T) {
+	c := redistest.New(t)
+	ctx, now := t.Context(), time.Now()
+	c.Set(ctx, "{a}", "no sorted set", 0)
+	pipe := c.Pipeline()
+	pipe.Get(ctx, "absent")
+	bad := Register(ctx, pipe, TagKeys{"{a}", "{a}:busted", ""}, "e", now, now.Add(time.Minute))
+	good := Register(ctx, pipe, TagKeys{"{b}", "{b}:busted", ""}, "e", now, now.Add(time.Minute))
+	err := Exec(ctx, pipe)
+	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || bad.Err() == nil || good.Err() != nil {
+		t.Errorf("%v; %v, %v", err, bad.Err(), good.Err())
+	}
+	if err := Exec(ctx, c.Pipeline()); err != nil {
+		t.Errorf("an empty pipeline: %v", err)
+	}
+}
+
+func TestATagKeepsItsEntriesAsLongAsTheLongestOfThem(t *testing.T) {
+	c := redistest.New(t)
+	ctx, now := t.Context(), time.Now()
+	tag := TagKeys{"{t}", "{t}:busted", "{t}:busting"}
+	register := func(entry string, at time.Time, life time.Duration) {
+		pipe := c.Pipeline()
+		Register(ctx, pipe, tag, entry, at, at.Add(life))
+		if err := Exec(ctx, pipe); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register("long", now, time.Hour)
+	register("short", now, time.Minute)
+	if ttl := c.PTTL(ctx, tag.Entries).Val(); ttl < 59*time.Minute {
+		t.Errorf("the short one cut the life to %v", ttl)
+	}
+	register("long", now, time.Minute) // a shorter successor, which may yet be refused
+	register("new", now.Add(2*time.Minute), time.Minute)
+	pipe := c.Pipeline()
+	detached := Detach(ctx, pipe, tag, time.Minute, time.Hour)
+	if err := Exec(ctx, pipe); err != nil {
+		t.Fatal(err)
+	}
+	_, entries, err := detached.Result()
+	if got := strings.Join(entries, " "); err != nil || got != "long new" { // "short" is over
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestTwoInvalidationsNeverHaveTheSameTime(t *testing.T) {
+	c := redistest.New(t)
+	ctx := t.Context()
+	tag := TagKeys{"{t}", "{t}:busted", "{t}:busting"}
+	c.Set(ctx, tag.Busted, "9000000000000000", 0) // a server whose clock was set back
+	for want := int64(9000000000000001); want < 9000000000000004; want++ {
+		pipe := c.Pipeline()
+		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour)
+		Exec(ctx, pipe)
+		if at, _, err := detached.Result(); err != nil || at != want {
+			t.Fatalf("%d, %v", at, err)
+		}
+	}
+}
