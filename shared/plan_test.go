@@ -65,7 +65,7 @@ var plan = map[string][]string{
 	},
 	"stay":     {"problem"},
 	"stores":   nil,
-	"tenants":  {"id", "keyspace", "lua", pgx, redis},
+	"tenants":  {"id", "keyspace", "lua", pgx, redis, xsync},
 	"upstream": {"geo", "id", "locale", "money", "stay", auth, jsonv2, breaker, xsync},
 	"view":     {"geo", "money", "upstream", jsonv2},
 	"web":      {"id", "locale", "money", "problem", jsonv2, ulid},
