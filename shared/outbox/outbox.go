@@ -35,6 +35,17 @@ func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	return nil
 }
 
+// Queue puts the writing of events on a batch, so that it shares the transaction and the round trip of what they tell
+// about. Like Add, it leaves an event already there as it is.
+func Queue(b *pgx.Batch, events ...event.Event) error {
+	rows, err := encode(events)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	b.Queue(insertRows, columns(rows)...)
+	return nil
+}
+
 func encode(events []event.Event) ([]Row, error) {
 	rows := make([]Row, len(events))
 	for i, e := range events {
@@ -56,10 +67,15 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-func insert(ctx context.Context, db execer, rows []Row) error {
-	if len(rows) == 0 {
-		return nil
-	}
+const insertRows = `
+	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
+	SELECT id, topic, payload::jsonb, headers::jsonb, retention_class
+	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+	     AS e (id, topic, payload, headers, retention_class)
+	ON CONFLICT (id) DO NOTHING`
+
+// columns are the arguments of insertRows.
+func columns(rows []Row) []any {
 	var ids, topics, payloads, headers, classes []string
 	for _, r := range rows {
 		ids = append(ids, r.ID)
@@ -68,13 +84,14 @@ func insert(ctx context.Context, db execer, rows []Row) error {
 		headers = append(headers, string(r.Headers))
 		classes = append(classes, r.RetentionClass)
 	}
+	return []any{ids, topics, payloads, headers, classes}
+}
+
+func insert(ctx context.Context, db execer, rows []Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	// The types are written out, so the first use on a connection need not ask for them either: always one round trip.
-	_, err := db.Exec(ctx, `
-		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
-		SELECT id, topic, payload::jsonb, headers::jsonb, retention_class
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-		     AS e (id, topic, payload, headers, retention_class)
-		ON CONFLICT (id) DO NOTHING`,
-		pgx.QueryExecModeExec, ids, topics, payloads, headers, classes)
+	_, err := db.Exec(ctx, insertRows, append([]any{pgx.QueryExecModeExec}, columns(rows)...)...)
 	return err
 }
