@@ -91,8 +91,12 @@ func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*
 			return pack(200, brand, 0, tenant)
 		},
 	})
-	if err != nil || entry.Status == 404 {
+	if err != nil {
 		return nil, err
+	}
+	cache.Used(ctx, entry, cache.Tenant(tenant))
+	if entry.Status == 404 {
+		return nil, nil
 	}
 	body, err := entry.Body()
 	if err != nil {
