@@ -58,6 +58,8 @@ CREATE TABLE bff_consumer.handoff_replay_log (
     consumed         boolean NOT NULL DEFAULT false,
     consumed_at      timestamptz,
     consumed_by      text,                           -- instance of the tenant's BFF
+    children_ages    smallint[],                     -- years; not in the token
+    consume_key      bytea,                          -- sha256 of the Idempotency-Key it was consumed with
     CONSTRAINT chk_dates CHECK (check_out > check_in),
     CONSTRAINT chk_ttl CHECK (expires_at > minted_at AND expires_at - minted_at <= interval '30 minutes')
 );
