@@ -38,7 +38,7 @@ var plan = map[string][]string{
 		"cache", "event", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
 	},
 	"cache":      {"keyspace", "lua", "github.com/klauspost/compress", redis},
-	"compose":    {"cache", "keyspace", "problem", "upstream", "view", redis, xsync},
+	"compose":    {"cache", "keyspace", "locale", "problem", "upstream", "view", redis, xsync},
 	"deptest":    nil,
 	"event":      {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":      {auth, jsonv2},
@@ -66,7 +66,7 @@ var plan = map[string][]string{
 	"stay":     {"problem"},
 	"stores":   nil,
 	"upstream": {"geo", "id", "locale", "money", "stay", auth, jsonv2, breaker, xsync},
-	"view":     {"geo", "money", "upstream", jsonv2},
+	"view":     {"geo", "locale", "money", "stay", "upstream", jsonv2},
 	"web":      {"id", "locale", "money", "problem", jsonv2, ulid},
 }
 
