@@ -62,6 +62,7 @@ func (p *Parts) Owner(ctx context.Context, propertyID string, seen *cache.Peeked
 	if err != nil {
 		return Owner{}, fmt.Errorf("compose: cached owner: %w", err)
 	}
+	cache.Used(ctx, entry, cache.Property(propertyID), cache.Tenant(owner.TenantID))
 	return owner, nil
 }
 
