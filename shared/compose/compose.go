@@ -153,7 +153,7 @@ func Problem(err error) error {
 	case reason == upstream.Timeout || reason == upstream.Budget || errors.Is(err, context.DeadlineExceeded):
 		return problem.New(problem.UpstreamBudgetExceeded, "The answer was not ready in time. Please try again.", err).After(comeBack)
 	case reason != "":
-		return problem.New(problem.UpstreamUnavailable, "Hotels cannot be searched at present. Please try again in a moment.", err).After(comeBack)
+		return problem.New(problem.UpstreamUnavailable, "This cannot be answered at present. Please try again in a moment.", err).After(comeBack)
 	default:
 		return err
 	}
