@@ -35,7 +35,7 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"cache", "event", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
+		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
 	},
 	"cache":      {"keyspace", "lua", "github.com/klauspost/compress", redis},
 	"compose":    {"cache", "keyspace", "locale", "problem", "upstream", "view", redis, xsync},
@@ -50,14 +50,14 @@ var plan = map[string][]string{
 	"lua":        {redis},
 	"migrations": {pgx, "github.com/pressly/goose/v3"},
 	"money":      nil,
-	"outbox":     {"event", "keyspace", pgx, redis, breaker},
+	"outbox":     {"event", "keyspace", "lua", pgx, redis, breaker},
 	"pgtest":     {"migrations", "stores", pgx},
 	"postgres":   {"cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":    {jsonv2},
 	"redistest":  {"stores", redis},
 	"session": {
 		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "problem", "stay", "web", jsonv2,
-		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, redis,
+		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
 		"admission", "cache", "compose", "flags", "id", "keyring", "keyspace", "outbox", "postgres", "session",

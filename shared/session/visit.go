@@ -20,6 +20,7 @@ type Visit struct {
 	ID          string   // genuine id of the cookie; empty when there is none
 	Fingerprint string   // sha256:<hex> over browser, system, language, screen and time zone, each when sent
 	IPHash      string   // sha256:<hex> of the address, IPv6 by /64
+	AgentHash   string   // sha256:<hex> of the user agent as it was sent
 	AgentClass  string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
 	bindings    []string // sha256:<hex> over browser and system family alone, one for each pepper, newest first
 	campaign    *Campaign
@@ -61,6 +62,7 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 	}
 	a := r.agents.family(h.Get("User-Agent"))
 	v.AgentClass = a.class
+	v.AgentHash = hash(r.peppers.Active().Sum("user-agent.v1", []byte(h.Get("User-Agent"))))
 	for _, pepper := range r.peppers {
 		v.bindings = append(v.bindings, hash(pepper.Sum("binding.v1", []byte(a.browser), []byte(a.system))))
 	}
@@ -85,6 +87,13 @@ func SetCookie(w http.ResponseWriter, id string) {
 	http.SetCookie(w, &http.Cookie{
 		Name: CookieName, Value: id, Path: "/", MaxAge: int(TTL / time.Second),
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+// ExpireCookie takes the session's name from the client.
+func ExpireCookie(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{
+		Name: CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
 	})
 }
 

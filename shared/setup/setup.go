@@ -98,7 +98,7 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	p := &Parts{
 		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: source, Now: now,
 		Cache:    cache.New(rdb, keys, now, instance(e)),
-		Sessions: session.New(keys, e.SessionKeys, e.Peppers, now),
+		Sessions: session.New(keys, e.SessionKeys, e.Peppers, db, now),
 		Tenants:  tenants.New(rdb, db, keys, now),
 	}
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
