@@ -35,10 +35,10 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"cache", "event", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
+		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
 	},
 	"cache":      {"keyspace", "lua", "github.com/klauspost/compress", redis},
-	"compose":    {"cache", "keyspace", "problem", "upstream", "view", redis, xsync},
+	"compose":    {"cache", "keyspace", "locale", "problem", "upstream", "view", redis, xsync},
 	"deptest":    nil,
 	"event":      {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":      {auth, jsonv2},
@@ -50,14 +50,14 @@ var plan = map[string][]string{
 	"lua":        {redis},
 	"migrations": {pgx, "github.com/pressly/goose/v3"},
 	"money":      nil,
-	"outbox":     {"event", "keyspace", pgx, redis, breaker},
+	"outbox":     {"event", "keyspace", "lua", pgx, redis, breaker},
 	"pgtest":     {"migrations", "stores", pgx},
 	"postgres":   {"cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":    {jsonv2},
 	"redistest":  {"stores", redis},
 	"session": {
 		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "problem", "stay", "web", jsonv2,
-		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, redis,
+		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
 		"admission", "cache", "compose", "flags", "id", "keyring", "keyspace", "outbox", "postgres", "session",
@@ -67,7 +67,7 @@ var plan = map[string][]string{
 	"stores":   nil,
 	"tenants":  {"id", "keyspace", "lua", pgx, redis, xsync},
 	"upstream": {"geo", "id", "locale", "money", "stay", auth, jsonv2, breaker, xsync},
-	"view":     {"geo", "money", "upstream", jsonv2},
+	"view":     {"geo", "locale", "money", "stay", "upstream", jsonv2},
 	"web":      {"id", "locale", "money", "problem", jsonv2, ulid},
 }
 

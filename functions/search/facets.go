@@ -84,5 +84,5 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.ResourceNotFound, "No hotels are listed there.", nil)
 	}
 	web.Shared(w, in.InURL, state == cache.Stale)
-	return entry.Write(w, r, nil)
+	return entry.WriteShared(w, r)
 }

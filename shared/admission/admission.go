@@ -5,12 +5,14 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
@@ -50,10 +52,15 @@ type Guest struct {
 // Keys names the cache entries a request will want once its locale and currency are known.
 type Keys func(locale.Tag, money.Currency) []string
 
-// Admit reads everything the request needs from Redis in one round trip of at most 100 ms. Without Redis
-// the guest is admitted all the same, with a degraded session and nothing cached. The context it returns
-// tells upstreams on whose behalf they are called. The only errors are problems of the request.
-func (d *Door) Admit(r *http.Request, keys Keys) (context.Context, *Guest, error) {
+// Also puts further reads for a session on the pipeline of Admit. The session may turn out to be another: of a cookie
+// that came from another browser. It is not called without a genuine cookie.
+type Also func(ctx context.Context, pipe redis.Pipeliner, id string)
+
+// Admit reads everything the request needs from Redis in one round trip of at most 100 ms; keys may be nil. Without Redis
+// the guest is admitted all the same, with a degraded session and nothing cached. For a session that Redis lost it asks
+// Postgres what the guest decided about it. The context it returns tells upstreams on whose behalf they are called. The
+// only errors are problems of the request.
+func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context, *Guest, error) {
 	ctx := r.Context()
 	call := web.From(ctx)
 	defer call.Phase("admit")()
@@ -65,17 +72,24 @@ func (d *Door) Admit(r *http.Request, keys Keys) (context.Context, *Guest, error
 	pipe := d.rdb.Pipeline()
 	read := d.sessions.Peek(ctx, pipe, visit)
 	suspended := d.tenants.Peek(ctx, pipe)
-	for _, key := range keys(d.sessions.Guess(visit)) {
-		g.seen[key] = d.cache.Peek(ctx, pipe, key)
+	if keys != nil {
+		for _, key := range keys(d.sessions.Guess(visit)) {
+			g.seen[key] = d.cache.Peek(ctx, pipe, key)
+		}
+	}
+	if visit.ID != "" {
+		for _, read := range also {
+			read(ctx, pipe, visit.ID)
+		}
 	}
 	lua.Exec(ctx, pipe) // each command carries its own error, and each room says what it does without an answer
-	g.Session = d.sessions.Settle(visit, read)
+	g.Session = d.sessions.Recall(ctx, visit, d.sessions.Settle(visit, read))
 	g.Suspended = d.tenants.Settle(ctx, suspended)
 	if g.Degraded {
 		call.Note("session", "degraded")
 	}
 	if g.New {
-		g.Record(ctx, started(g, call), 1)
+		g.Record(ctx, started(g), 1)
 	}
 	return upstream.WithCaller(ctx, upstream.Caller{
 		RequestID: call.ID, Traceparent: call.Traceparent, Bucket: d.sessions.Bucket(g.ID),
@@ -88,47 +102,94 @@ func (g *Guest) Seen(key string) *cache.Peeked { return g.seen[key] }
 // Record adds an event of this session, written when the guest leaves; without consent it does nothing.
 // rate is the share of sessions that report the subject: the caller has asked event.Sampled.
 func (g *Guest) Record(ctx context.Context, p event.Payload, rate float64) {
+	g.RecordOnce(ctx, "", p, rate)
+}
+
+// RecordOnce is Record for an event that the client may report twice: id is the same for the same, see id.Derive.
+func (g *Guest) RecordOnce(ctx context.Context, id string, p event.Payload, rate float64) {
 	if !g.Emits() {
 		return
 	}
 	call := web.From(ctx)
 	g.events = append(g.events, event.New(event.Meta{
 		SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent, Instance: g.door.instance,
-		Now: g.LastSeenAt, SamplingRate: rate,
+		Now: g.LastSeenAt, SamplingRate: rate, ID: id,
 	}, p))
+}
+
+// Left is what became of what a request left behind. Most routes need not ask.
+type Left struct {
+	Unsaved error // why Redis does not have what changed, session.ErrCleared among the reasons; nil: it has
+	Untold  error // why events were lost; nil: none was
 }
 
 // Leave writes what the request changed, in one Redis round trip, and its events, before the answer is
 // written: after the response there is nothing. A request that changed nothing, a minute within the
-// last, costs no round trip. Losing either costs no guest an answer, so both are only noted. more adds
-// to the round trip, when there is one. It names the session to the client.
-func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) {
+// last, costs no round trip. Losing either costs no guest an answer, so both are noted, and told to those who
+// ask. more adds to the round trip, when there is one. It names the session to the client, unless it was
+// cleared meanwhile.
+func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) Left {
 	call := web.From(ctx)
 	defer call.Phase("leave")()
+	left := Left{Unsaved: d.save(ctx, g, history, more)}
+	if left.Unsaved != nil && !g.Degraded {
+		call.Note("sessionNotSaved", left.Unsaved.Error())
+	}
 	if len(g.events) > 0 {
-		if err := d.outbox.Record(ctx, g.events...); err != nil {
-			call.Note("telemetryLost", err.Error())
+		if left.Untold = d.outbox.Record(ctx, g.events...); left.Untold != nil {
+			call.Note("telemetryLost", left.Untold.Error())
 		}
 	}
-	if g.Unsaved() {
-		pipe := d.rdb.Pipeline()
-		d.sessions.Save(ctx, pipe, g.Session, history)
-		if more != nil {
-			more(pipe)
-		}
-		if err := lua.Exec(ctx, pipe); err != nil {
-			call.Note("sessionNotSaved", err.Error())
-		}
+	if !errors.Is(left.Unsaved, session.ErrCleared) {
+		session.SetCookie(w, g.ID)
 	}
-	session.SetCookie(w, g.ID)
 	web.Private(w)
+	return left
 }
 
-func started(g *Guest, call *web.Call) event.SessionStarted {
+// save writes to Redis, and learns there whether the guest refused telemetry or cleared the session since Admit, and
+// which preferences this request was the one to change.
+func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) error {
+	if g.Degraded {
+		return keyspace.ErrAway
+	}
+	if !g.Unsaved() && history == nil && len(g.events) == 0 {
+		return nil
+	}
+	pipe := d.rdb.Pipeline()
+	visited := d.sessions.Save(ctx, pipe, g.Session, history)
+	if more != nil {
+		more(pipe)
+	}
+	failed := lua.Exec(ctx, pipe)
+	saved, err := d.sessions.Saved(g.Session, visited)
+	switch {
+	case err != nil:
+		return err
+	case saved.Gone:
+		g.events = nil
+		return session.ErrCleared
+	case saved.Silent:
+		g.events = nil
+	}
+	if c := saved.Locale; c != nil {
+		g.Record(ctx, event.LocaleChanged{
+			GuestSessionID: g.ID, PreviousLocale: c.From, NewLocale: c.To, Trigger: c.Trigger, OccurredAt: g.LastSeenAt,
+		}, 1)
+	}
+	if c := saved.Currency; c != nil {
+		g.Record(ctx, event.CurrencyChanged{
+			GuestSessionID: g.ID, PreviousCurrency: c.From, NewCurrency: c.To, Trigger: c.Trigger, OccurredAt: g.LastSeenAt,
+		}, 1)
+	}
+	return failed
+}
+
+func started(g *Guest) event.SessionStarted {
 	e := event.SessionStarted{
 		GuestSessionID: g.ID, CreatedAt: g.CreatedAt,
 		LocalePreference: string(g.Locale), CurrencyPreference: string(g.Currency),
-		FingerprintHash: g.Fingerprint, IPHash: g.door.sessions.IPHash(call.ClientIP), UserAgentClass: g.Visit.AgentClass,
+		FingerprintHash: g.Fingerprint, IPHash: g.Visit.IPHash(), UserAgentClass: g.Visit.AgentClass,
 	}
 	if c := g.Campaign; c != nil {
 		e.CampaignAttribution = &event.Campaign{Source: c.Source, Medium: c.Medium, Campaign: c.Campaign}

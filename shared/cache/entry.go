@@ -22,6 +22,8 @@ type Entry struct {
 	owners string // tenants whose goods are in it, comma-joined
 	size   uint32 // of the body, bytes
 	crc    uint32 // of the body, IEEE
+	digest digest // of packed
+	since  int64  // server's time when its making began, µs; 0: unknown
 	packed []byte // the body as a gzip stream that only lacks its end; see pack.go
 }
 
@@ -41,15 +43,17 @@ func (e *Entry) fresh(now time.Time) bool { return e != nil && now.Before(e.Fres
 
 // An entry in Redis is a header of fixed width, big-endian, then owners, index and packed body:
 //
-//	 0  1  version of this layout      28  4  crc of the body
-//	 2  2  status                      32  4  size of the body
-//	 4  8  fresh until, Unix ms        36  4  length of owners
-//	12  8  kept until, Unix ms         40  4  length of index
-//	20  8  rates until, Unix ms or 0   44  4  Castagnoli checksum of all the rest
+//	 0  1  version of this layout      32  4  size of the body
+//	 2  2  status                      36  4  length of owners
+//	 4  8  fresh until, Unix ms        40  4  length of index
+//	12  8  kept until, Unix ms         44  8  since, server's µs
+//	20  8  rates until, Unix ms or 0   52 16  digest
+//	28  4  crc of the body             68  4  Castagnoli checksum of all the rest
 const (
-	layout     = 1
-	headerSize = 48
-	checksumAt = 44
+	layout     = 2
+	headerSize = 72
+	digestAt   = 52
+	checksumAt = 68
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -68,6 +72,8 @@ func (e *Entry) encode() []byte {
 	binary.BigEndian.PutUint32(b[32:], e.size)
 	binary.BigEndian.PutUint32(b[36:], uint32(len(e.owners)))
 	binary.BigEndian.PutUint32(b[40:], uint32(len(e.Index)))
+	binary.BigEndian.PutUint64(b[44:], uint64(e.since))
+	copy(b[digestAt:], e.digest[:])
 	b = append(b, e.owners...)
 	b = append(b, e.Index...)
 	b = append(b, e.packed...)
@@ -94,6 +100,8 @@ func decode(b []byte) (*Entry, error) {
 		RatesUntil: instant(binary.BigEndian.Uint64(b[20:])),
 		crc:        binary.BigEndian.Uint32(b[28:]),
 		size:       binary.BigEndian.Uint32(b[32:]),
+		since:      int64(binary.BigEndian.Uint64(b[44:])),
+		digest:     digest(b[digestAt:checksumAt]),
 		owners:     string(rest[:owners]),
 		Index:      rest[owners : owners+index : owners+index],
 		packed:     rest[owners+index:],
@@ -134,6 +142,7 @@ func Pack(status int, body []byte, owners []string, index []byte) (Entry, error)
 		owners: strings.Join(owners, ","),
 		size:   uint32(len(body)),
 		crc:    crc32.ChecksumIEEE(body),
+		digest: digestOf(packed),
 		packed: packed,
 	}, nil
 }

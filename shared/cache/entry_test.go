@@ -19,6 +19,7 @@ func sample(t testing.TB) Entry {
 func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
 	rated := sample(t)
 	rated.RatesUntil = testStart.Add(1234 * time.Millisecond)
+	rated.since = testStart.UnixMicro()
 	negative, err := Pack(404, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +36,9 @@ func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
 			}
 			if !slices.Equal(slices.Collect(got.Owners()), slices.Collect(e.Owners())) {
 				t.Errorf("owners %q, want %q", got.owners, e.owners)
+			}
+			if got.digest != e.digest || got.since != e.since {
+				t.Errorf("digest %x since %d, want %x since %d", got.digest, got.since, e.digest, e.since)
 			}
 			if text(t, got) != text(t, &e) {
 				t.Errorf("body %q, want %q", text(t, got), text(t, &e))

@@ -65,7 +65,7 @@ func (c *Cache) renew(key string, old *Entry, r Recipe) work {
 				return Filled{}, errBusy // gone since it was read: renewing would put it back
 			}
 			filled, err := r.Renew(ctx, found)
-			filled.FreshUntil, filled.KeptUntil = found.FreshUntil, found.KeptUntil
+			filled.FreshUntil, filled.KeptUntil, filled.since = found.FreshUntil, found.KeptUntil, found.since
 			return filled, err
 		},
 	}
@@ -89,15 +89,19 @@ func (c *Cache) attempt(ctx context.Context, j job) (*Entry, State, error) {
 
 // lead makes the entry, and stores it when there is a lease.
 func (c *Cache) lead(ctx context.Context, j job, l *lease, found *Entry) (*Entry, State, error) {
-	filled, err := run(ctx, l, func(ctx context.Context) (Filled, error) { return j.do(ctx, found) })
+	parts := &uses{}
+	filled, err := run(context.WithValue(ctx, usesKey{}, parts), l, func(ctx context.Context) (Filled, error) { return j.do(ctx, found) })
 	if err != nil {
 		l.release(ctx)
 		return c.instead(found, err)
 	}
+	if l != nil && filled.since == 0 {
+		filled.since = l.won
+	}
 	if filled.TTL < 0 {
 		l.release(ctx)
 	} else {
-		l.store(ctx, &filled)
+		l.store(ctx, &filled, parts)
 	}
 	return &filled.Entry, j.state, nil
 }

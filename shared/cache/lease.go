@@ -71,14 +71,14 @@ func (l *lease) release(ctx context.Context) {
 
 // store keeps what was made and ends the lease. Tags are registered first: an invalidation that comes after that finds
 // the entry there and takes lock or entry away; one that came before, but after the lease began, is seen now.
-func (l *lease) store(ctx context.Context, filled *Filled) {
+func (l *lease) store(ctx context.Context, filled *Filled, parts *uses) {
 	if l == nil {
 		return
 	}
 	stored := false
 	err := insist(ctx, func(ctx context.Context) error {
 		life := filled.KeptUntil.Sub(l.c.now())
-		current, err := l.register(ctx, filled)
+		current, err := l.register(ctx, filled, parts)
 		if err == nil && current && life >= time.Millisecond {
 			stored, err = lua.Store(ctx, l.c.rdb, l.key, l.lock, l.token, filled.encode(), life)
 		}
@@ -89,8 +89,9 @@ func (l *lease) store(ctx context.Context, filled *Filled) {
 	}
 }
 
-// register notes under each tag that the entry carries it; false: one of them was invalidated since the lease began.
-func (l *lease) register(ctx context.Context, filled *Filled) (current bool, err error) {
+// register notes under each tag that the entry carries it; false: one of them was invalidated since the lease began, or
+// since a part of the entry that carries it was made.
+func (l *lease) register(ctx context.Context, filled *Filled, parts *uses) (current bool, err error) {
 	tags := slices.Compact(slices.Sorted(slices.Values(filled.Tags)))
 	if len(tags) == 0 {
 		return true, nil
@@ -103,8 +104,8 @@ func (l *lease) register(ctx context.Context, filled *Filled) (current bool, err
 	if err := lua.Exec(ctx, pipe); err != nil {
 		return false, err
 	}
-	for _, n := range noted {
-		if busted, _ := n.Int64(); busted >= l.won {
+	for i, n := range noted {
+		if busted, _ := n.Int64(); busted > 0 && busted >= parts.oldest(tags[i], l.won) {
 			return false, nil
 		}
 	}

@@ -32,9 +32,7 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error
 	if zipped {
 		h["Content-Encoding"] = []string{"gzip"}
 	}
-	if !listed(h["Vary"], "Accept-Encoding") {
-		h["Vary"] = append(h["Vary"], "Accept-Encoding")
-	}
+	vary(h)
 	if len(h["Content-Type"]) == 0 {
 		h["Content-Type"] = []string{"application/json"}
 	}
@@ -50,6 +48,13 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error
 	}
 	_, err = w.Write(second)
 	return err
+}
+
+// vary says that the answer depends on the encodings the client takes.
+func vary(h http.Header) {
+	if !listed(h["Vary"], "Accept-Encoding") {
+		h["Vary"] = append(h["Vary"], "Accept-Encoding")
+	}
 }
 
 // acceptsGzip reads Accept-Encoding: gzip, or anything, with a weight that is not 0. Without the header the answer is

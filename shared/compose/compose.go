@@ -91,8 +91,12 @@ func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*
 			return pack(200, brand, 0, tenant)
 		},
 	})
-	if err != nil || entry.Status == 404 {
+	if err != nil {
 		return nil, err
+	}
+	cache.Used(ctx, entry, cache.Tenant(tenant))
+	if entry.Status == 404 {
+		return nil, nil
 	}
 	body, err := entry.Body()
 	if err != nil {
@@ -149,7 +153,7 @@ func Problem(err error) error {
 	case reason == upstream.Timeout || reason == upstream.Budget || errors.Is(err, context.DeadlineExceeded):
 		return problem.New(problem.UpstreamBudgetExceeded, "The answer was not ready in time. Please try again.", err).After(comeBack)
 	case reason != "":
-		return problem.New(problem.UpstreamUnavailable, "Hotels cannot be searched at present. Please try again in a moment.", err).After(comeBack)
+		return problem.New(problem.UpstreamUnavailable, "This cannot be answered at present. Please try again in a moment.", err).After(comeBack)
 	default:
 		return err
 	}

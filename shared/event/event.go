@@ -32,6 +32,7 @@ type Meta struct {
 	Instance     string    // which instance of the service speaks; empty: the service's own name
 	Now          time.Time // when it happened
 	SamplingRate float64   // share of sessions that report this subject, 0 < rate ≤ 1; 0 means 1
+	ID           string    // evt_<ulid> of an event that may be told twice; empty: a new one
 }
 
 // Payload is one of the structs of this package: the part of a message that differs by subject.
@@ -58,7 +59,7 @@ type Event struct {
 	Payload        Payload
 }
 
-// New wraps p in its envelope and gives it an id. It reads no clock: m.Now is when it happened.
+// New wraps p in its envelope and gives it an id, unless m has one. It reads no clock: m.Now is when it happened.
 func New(m Meta, p Payload) Event {
 	subject := p.Subject()
 	e := Event{
@@ -74,6 +75,9 @@ func New(m Meta, p Payload) Event {
 		RetentionClass: catalogue[subject].retention,
 		SamplingRate:   m.SamplingRate,
 		Payload:        p,
+	}
+	if m.ID != "" {
+		e.ID = m.ID
 	}
 	if e.Instance == "" {
 		e.Instance = Producer

@@ -3,8 +3,11 @@
 package id
 
 import (
+	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -52,6 +55,21 @@ func New(p Prefix, now time.Time) string {
 	if err != nil {
 		// The 80 bits after the time ran over: start afresh. crypto/rand itself never fails.
 		u = ulid.MustNew(ms, rand.Reader)
+	}
+	return FromUUID(p, u)
+}
+
+// Derive makes the id that the same time and the same parts always make, so that telling something twice can be noticed.
+// Who does not choose all of the parts cannot aim at an id that others have.
+func Derive(p Prefix, at time.Time, parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	ms := uint64(min(max(at.UnixMilli(), 0), int64(ulid.MaxTime())))
+	u, err := ulid.New(ms, bytes.NewReader(sum.Sum(nil)))
+	if err != nil {
+		panic(err) // unreachable: the time fits, and a digest has more than the 10 bytes that are read
 	}
 	return FromUUID(p, u)
 }

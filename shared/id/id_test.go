@@ -125,3 +125,24 @@ func BenchmarkNew(b *testing.B) {
 		New(Request, now)
 	}
 }
+
+func TestDeriveIsTheSameForTheSameAndAnotherForAnother(t *testing.T) {
+	at := time.UnixMilli(1_790_000_000_123)
+	first := Derive(Event, at, "gms_1", "a")
+	if !Valid(Event, first) || !Time(first).Equal(at) || Derive(Event, at, "gms_1", "a") != first {
+		t.Fatalf("%s", first)
+	}
+	for _, other := range []string{
+		Derive(Event, at, "gms_1", "b"), Derive(Event, at, "gms_2", "a"), Derive(Event, at, "gms_1a"), Derive(Event, at, "gms_", "1a"),
+		Derive(Event, at.Add(time.Millisecond), "gms_1", "a"), Derive(Event, at, "gms_1", "a", ""),
+	} {
+		if other == first || !Valid(Event, other) {
+			t.Errorf("%s", other)
+		}
+	}
+	for _, odd := range []time.Time{{}, time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		if got := Derive(PageView, odd, "x"); !Valid(PageView, got) {
+			t.Errorf("%v: %s", odd, got)
+		}
+	}
+}

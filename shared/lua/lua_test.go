@@ -76,32 +76,40 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 	},
 	"visit": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
-		visit := func(v Visited) int64 {
+		visit := func(v Visited) Noted {
 			pipe := c.Pipeline()
-			v.Session, v.History, v.Life, v.MaxEntries = "s:{1}", "s:{1}:history", time.Minute, 2
+			v.Session, v.History, v.Cleared = "s:{1}", "s:{1}:history", "s:{1}:cleared"
+			v.Life, v.MaxEntries = time.Minute, 2
 			cmd := Visit(ctx, pipe, v)
 			if err := Exec(ctx, pipe); err != nil {
 				t.Fatal(err)
 			}
-			n, _ := cmd.Int64()
-			return n
+			noted, err := ReadNoted(cmd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return noted
 		}
-		if visit(Visited{Fields: map[string]string{"a": "1"}, Entry: "x"}) != 0 || len(c.Keys(ctx, "*").Val()) != 0 {
+		if !visit(Visited{Changes: map[string]string{"a": "1"}, Entry: "x"}).Gone || len(c.Keys(ctx, "*").Val()) != 0 {
 			t.Error("a session that is gone was written")
 		}
 		for _, entry := range []string{"1", "2", "3"} {
-			if visit(Visited{Create: true, Fields: map[string]string{"a": entry}, Entry: entry}) != 1 {
+			if visit(Visited{Create: true, Changes: map[string]string{"a": entry}, Entry: entry}).Gone {
 				t.Error("not written")
 			}
 		}
 		if got := c.LRange(ctx, "s:{1}:history", 0, -1).Val(); !slices.Equal(got, []string{"3", "2"}) {
 			t.Errorf("history %v", got)
 		}
-		if visit(Visited{}) != 1 || c.HGet(ctx, "s:{1}", "a").Val() != "3" {
-			t.Error("a touch without fields")
+		if visit(Visited{}).Gone || c.HGet(ctx, "s:{1}", "a").Val() != "3" {
+			t.Error("a touch without changes")
 		}
 		if ttl := c.PTTL(ctx, "s:{1}").Val(); ttl <= 0 || ttl > time.Minute {
 			t.Errorf("lives %s", ttl)
+		}
+		c.Set(ctx, "s:{1}:cleared", 1, time.Minute)
+		if !visit(Visited{Create: true, Changes: map[string]string{"a": "4"}}).Gone {
+			t.Error("a session that was cleared was written")
 		}
 	},
 	"suspended": func(t *testing.T, c redis.UniversalClient) {

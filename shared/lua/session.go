@@ -7,28 +7,67 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var visit = load("visit.lua")
+var (
+	visit  = load("visit.lua")
+	recent = load("recent.lua")
+)
 
-// Visited is one visit of a session to be noted. Both keys share a slot.
+// Visited is one visit of a session to be noted. All keys share a slot.
 type Visited struct {
-	Session, History string            // keys
-	Create           bool              // false: only if the session is still there
-	Life             time.Duration     // of both keys from now on
-	Fields           map[string]string // of the session's hash, at most a few dozen
-	Entry            string            // for the front of the history; empty: none
-	MaxEntries       int               // that the history keeps
+	Session, History, Cleared string            // keys
+	Lists                     []string          // keys of what else lives as long
+	Create                    bool              // false: only if the session is still there
+	Life                      time.Duration     // of all keys from now on
+	Defaults                  map[string]string // of the session's hash, for what has no value, or "?"
+	Changes                   map[string]string // of the session's hash
+	Entry                     string            // for the front of the history; empty: none
+	MaxEntries                int               // that the history keeps
 }
 
-// Visit queues the note of a visit, for a pipeline that Exec runs.
+// Noted is what became of a visit.
+type Noted struct {
+	Gone      bool   // the session was cleared meanwhile, and nothing was written
+	Telemetry string // the consent as it stands now
+	Locale    string // what it was until this visit changed it; else empty
+	Currency  string // likewise
+}
+
+// Visit queues the note of a visit, for a pipeline that Exec runs; then ReadNoted says what became of it.
 func Visit(ctx context.Context, pipe redis.Pipeliner, v Visited) *redis.Cmd {
 	create := 0
 	if v.Create {
 		create = 1
 	}
-	args := make([]any, 0, 4+2*len(v.Fields))
-	args = append(args, create, v.Life.Milliseconds(), v.Entry, v.MaxEntries)
-	for field, value := range v.Fields {
-		args = append(args, field, value)
+	args := make([]any, 0, 5+2*len(v.Defaults)+2*len(v.Changes))
+	args = append(args, create, v.Life.Milliseconds(), v.Entry, v.MaxEntries, 2*len(v.Defaults))
+	for _, fields := range []map[string]string{v.Defaults, v.Changes} {
+		for field, value := range fields {
+			args = append(args, field, value)
+		}
 	}
-	return visit.EvalSha(ctx, pipe, []string{v.Session, v.History}, args...)
+	return visit.EvalSha(ctx, pipe, append([]string{v.Session, v.History, v.Cleared}, v.Lists...), args...)
+}
+
+// ReadNoted reads the answer to Visit.
+func ReadNoted(cmd *redis.Cmd) (Noted, error) {
+	answer, err := cmd.Slice()
+	if err != nil {
+		return Noted{}, err
+	}
+	return Noted{answer[0].(int64) == 0, answer[1].(string), answer[2].(string), answer[3].(string)}, nil
+}
+
+// Viewed is one entry for the list of what was recently viewed. Entry holds ID, by which older entries of the same are
+// found.
+type Viewed struct{ ID, Entry string }
+
+// PushViewed queues entries, oldest first, for the front of the list, which keeps most of them; none is pushed for a
+// session that was cleared.
+func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string, life time.Duration, most int, entries ...Viewed) *redis.Cmd {
+	args := make([]any, 0, 2+2*len(entries))
+	args = append(args, life.Milliseconds(), most)
+	for _, e := range entries {
+		args = append(args, e.ID, e.Entry)
+	}
+	return recent.EvalSha(ctx, pipe, []string{list, cleared}, args...)
 }

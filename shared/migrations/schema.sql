@@ -24,6 +24,8 @@ CREATE TABLE bff_consumer.outbox (
 
 CREATE INDEX ix_outbox_unpublished ON bff_consumer.outbox (created_at)
     WHERE published_at IS NULL;
+CREATE INDEX ix_outbox_session ON bff_consumer.outbox ((headers ->> 'orderingKey'), id)
+    WHERE published_at IS NULL;                          -- what one session has not told yet
 
 -- What others told us, so that the second telling has no effect. Rows live 7 days.
 CREATE TABLE bff_consumer.inbox (
@@ -58,6 +60,8 @@ CREATE TABLE bff_consumer.handoff_replay_log (
     consumed         boolean NOT NULL DEFAULT false,
     consumed_at      timestamptz,
     consumed_by      text,                           -- instance of the tenant's BFF
+    children_ages    smallint[],                     -- years; not in the token
+    consume_key      bytea,                          -- sha256 of the Idempotency-Key it was consumed with
     CONSTRAINT chk_dates CHECK (check_out > check_in),
     CONSTRAINT chk_ttl CHECK (expires_at > minted_at AND expires_at - minted_at <= interval '30 minutes')
 );
@@ -99,6 +103,8 @@ CREATE TABLE bff_consumer.bot_score_log (
 
 CREATE INDEX ix_botscore_evaluated ON bff_consumer.bot_score_log (evaluated_at);
 CREATE INDEX ix_botscore_fingerprint ON bff_consumer.bot_score_log (fingerprint_hash, evaluated_at DESC);
+CREATE INDEX ix_botscore_session ON bff_consumer.bot_score_log (guest_session_id)
+    WHERE guest_session_id IS NOT NULL;
 
 -- Answers already given to a repeated request, should Redis forget them. Rows live 24 hours.
 CREATE TABLE bff_consumer.idempotency_keys (
@@ -113,6 +119,7 @@ CREATE TABLE bff_consumer.idempotency_keys (
 );
 
 CREATE INDEX ix_idempotency_expires ON bff_consumer.idempotency_keys (expires_at);
+CREATE INDEX ix_idempotency_session ON bff_consumer.idempotency_keys (guest_session_id);
 
 -- Tenants suspended now: what Redis is refilled from.
 CREATE TABLE bff_consumer.tenant_suspended_cache (
@@ -120,4 +127,15 @@ CREATE TABLE bff_consumer.tenant_suspended_cache (
     suspended_at timestamptz NOT NULL,
     reason       text NOT NULL,
     refreshed_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- What guests decided about their data, because a refusal must outlive Redis: no event of a session is written to the
+-- outbox while telemetry is false, nor ever again once the session was cleared. A guest who never decided has no row.
+-- An id is genuine for 365 days; after them its row means nothing.
+CREATE TABLE bff_consumer.session_choice (
+    guest_session_id text PRIMARY KEY,               -- gms_
+    telemetry        boolean NOT NULL,
+    marketing        boolean NOT NULL,
+    decided_at       timestamptz NOT NULL,
+    cleared_at       timestamptz                     -- set by /session/clear: the id is never used again
 );

@@ -23,7 +23,8 @@ type Row struct {
 }
 
 // Add writes events in tx, all in one round trip; they are gone when tx rolls back. An event already there is left as
-// it is, so a transaction may run twice.
+// it is, so a transaction may run twice. Events of a guest who refused them are left out, here and in every other way
+// into the table (see insertRows).
 func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	rows, err := encode(events)
 	if err != nil {
@@ -35,18 +36,37 @@ func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	return nil
 }
 
+// Queue puts the writing of events on a batch, so that it shares the transaction and the round trip of what they tell
+// about. Like Add, it leaves an event already there as it is.
+func Queue(b *pgx.Batch, events ...event.Event) error {
+	rows, err := encode(events)
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	b.Queue(insertRows, columns(rows)...)
+	return nil
+}
+
+// Encode makes the row of one event, for a statement that decides by itself whether to write it.
+func Encode(e event.Event) (Row, error) {
+	payload, err := e.MarshalJSON()
+	if err != nil {
+		return Row{}, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
+	}
+	headers, err := json.Marshal(e.Attributes())
+	if err != nil {
+		return Row{}, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
+	}
+	return Row{e.ID, e.Subject, payload, headers, string(e.RetentionClass)}, nil
+}
+
 func encode(events []event.Event) ([]Row, error) {
 	rows := make([]Row, len(events))
 	for i, e := range events {
-		payload, err := e.MarshalJSON()
-		if err != nil {
-			return nil, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
+		var err error
+		if rows[i], err = Encode(e); err != nil {
+			return nil, err
 		}
-		headers, err := json.Marshal(e.Attributes())
-		if err != nil {
-			return nil, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
-		}
-		rows[i] = Row{e.ID, e.Subject, payload, headers, string(e.RetentionClass)}
 	}
 	return rows, nil
 }
@@ -56,10 +76,32 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
+// insertRows is the only way into the table but for statements that decide in the same breath whether there is
+// something to tell. A guest who refused or cleared the session has the last word here, whoever writes and however
+// old what the writer knows: an event of theirs is not written. Written out types spare the first use on a connection
+// a round trip for them.
+const insertRows = `
+	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
+	SELECT id, topic, payload::jsonb, headers::jsonb, retention_class
+	FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+	     AS e (id, topic, payload, headers, retention_class)
+	WHERE NOT EXISTS (
+		SELECT
+		FROM bff_consumer.session_choice AS c
+		WHERE c.guest_session_id = e.headers::jsonb ->> 'orderingKey'
+		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL))
+	ON CONFLICT (id) DO NOTHING`
+
 func insert(ctx context.Context, db execer, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
+	_, err := db.Exec(ctx, insertRows, append([]any{pgx.QueryExecModeExec}, columns(rows)...)...)
+	return err
+}
+
+// columns are the arguments of insertRows.
+func columns(rows []Row) []any {
 	var ids, topics, payloads, headers, classes []string
 	for _, r := range rows {
 		ids = append(ids, r.ID)
@@ -68,13 +110,5 @@ func insert(ctx context.Context, db execer, rows []Row) error {
 		headers = append(headers, string(r.Headers))
 		classes = append(classes, r.RetentionClass)
 	}
-	// The types are written out, so the first use on a connection need not ask for them either: always one round trip.
-	_, err := db.Exec(ctx, `
-		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
-		SELECT id, topic, payload::jsonb, headers::jsonb, retention_class
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-		     AS e (id, topic, payload, headers, retention_class)
-		ON CONFLICT (id) DO NOTHING`,
-		pgx.QueryExecModeExec, ids, topics, payloads, headers, classes)
-	return err
+	return []any{ids, topics, payloads, headers, classes}
 }

@@ -113,6 +113,36 @@ func TestATransactionMayRunTwice(t *testing.T) {
 	}
 }
 
+func TestQueuedEventsShareTheFateOfTheirBatch(t *testing.T) {
+	db := pgtest.New(t)
+	for _, c := range []struct {
+		name, after string
+		want        int
+	}{
+		{"a statement behind them fails", "SELECT 1 / 0", 0},
+		{"all is well", "SELECT 1", 3},
+	} {
+		var b pgx.Batch
+		if err := Queue(&b, changes(3)...); err != nil {
+			t.Fatal(err)
+		}
+		b.Queue(c.after)
+		if err := db.SendBatch(t.Context(), &b).Close(); (err == nil) != (c.want > 0) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if n := stored(t, db); n != c.want {
+			t.Errorf("%s: %d rows, want %d", c.name, n, c.want)
+		}
+	}
+}
+
+func TestQueueingNothingAsksNobody(t *testing.T) {
+	var b pgx.Batch
+	if err := Queue(&b); err != nil || b.Len() != 0 {
+		t.Errorf("%v, %d statements", err, b.Len())
+	}
+}
+
 func TestAddingNothingAsksNobody(t *testing.T) {
 	if err := Add(t.Context(), nil); err != nil {
 		t.Error(err)

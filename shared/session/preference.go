@@ -39,6 +39,20 @@ func chooseCurrency(stored money.Currency, source Source, v *Visit) (money.Curre
 	}
 }
 
+// ChooseLocale sets the language the guest chose, for good.
+func (s *Session) ChooseLocale(l locale.Tag) {
+	s.Locale, s.LocaleSource = l, Explicit
+	s.set("localePreference", string(l))
+	s.set("localeSource", string(Explicit))
+}
+
+// ChooseCurrency sets the currency the guest chose, for good.
+func (s *Session) ChooseCurrency(c money.Currency) {
+	s.Currency, s.CurrencySource = c, Explicit
+	s.set("currencyPreference", string(c))
+	s.set("currencySource", string(Explicit))
+}
+
 // preferences is a pair the hint cache keeps.
 type preferences struct {
 	locale   locale.Tag

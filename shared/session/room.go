@@ -3,8 +3,10 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -22,9 +24,11 @@ type Room struct {
 	keys    keyspace.Keys
 	ring    keyring.Ring // signs session ids
 	peppers keyring.Ring // hash what identifies a client
+	db      Querier
 	now     func() time.Time
 	agents  agents
 	hints   *lru.Cache[string, preferences]
+	asking  atomic.Int64 // Unix ns until which Postgres is not asked again
 }
 
 const (
@@ -33,13 +37,13 @@ const (
 )
 
 // New makes a Room. ring signs session ids and must keep retired keys for 365 days; peppers hash
-// addresses and fingerprints.
-func New(keys keyspace.Keys, ring, peppers keyring.Ring, now func() time.Time) *Room {
+// addresses and fingerprints; db has what guests decided.
+func New(keys keyspace.Keys, ring, peppers keyring.Ring, db Querier, now func() time.Time) *Room {
 	hints, err := lru.New[string, preferences](knownHints)
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
-	return &Room{keys, ring, peppers, now, newAgents(peppers), hints}
+	return &Room{keys: keys, ring: ring, peppers: peppers, db: db, now: now, agents: newAgents(peppers), hints: hints}
 }
 
 // Peek puts the read of the visit's session on the caller's pipeline; nil when the visit has none.
@@ -54,6 +58,7 @@ func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, v *Visit) *redis.
 var fields = [...]string{
 	"createdAt", "lastSeenAt", "localePreference", "localeSource", "currencyPreference", "currencySource",
 	"cookieFingerprintHash", "bindingHash", "consentTelemetry", "consentMarketing", "campaignAttribution", "activeSearches",
+	"wishlistVersion",
 }
 
 // byName are the fields that are there, by name.
@@ -83,7 +88,9 @@ func (r *Room) Settle(v *Visit, read *redis.SliceCmd) *Session {
 		s.Degraded = true
 		return s
 	case len(f) == 0:
-		return r.fresh(v, v.ID, false)
+		s := r.fresh(v, v.ID, false)
+		s.lost = true
+		return s
 	case !slices.Contains(v.bindings, f["bindingHash"]):
 		return r.fresh(v, mintID(r.ring, r.now()), true)
 	}
@@ -101,6 +108,7 @@ func (r *Room) fresh(v *Visit, id string, isNew bool) *Session {
 	}
 	s.Locale, s.LocaleSource = chooseLocale("", "", v)
 	s.Currency, s.CurrencySource = chooseCurrency("", "", v)
+	s.set("lastSeenAt", formatMillis(now))
 	return s
 }
 
@@ -109,7 +117,11 @@ func (r *Room) stored(v *Visit, f map[string]string) *Session {
 	s := &Session{
 		ID: v.ID, CreatedAt: parseMillis(f["createdAt"]), LastSeenAt: r.now(), Fingerprint: f["cookieFingerprintHash"],
 		Consent: Consent{Telemetry: f["consentTelemetry"] == "1", Marketing: f["consentMarketing"] == "1"},
-		stored:  true, binding: f["bindingHash"], searches: parseSearches(f["activeSearches"]),
+		stored:  true, lost: f["consentTelemetry"] == unknown, wishlist: f["wishlistVersion"],
+		binding: f["bindingHash"], searches: parseSearches(f["activeSearches"]),
+	}
+	if s.lost {
+		s.Consent.Telemetry = !v.refusesLogs
 	}
 	if s.LastSeenAt.Sub(parseMillis(f["lastSeenAt"])) >= touchEvery {
 		s.set("lastSeenAt", formatMillis(s.LastSeenAt))
@@ -160,6 +172,9 @@ func (s *Session) hash() map[string]string {
 		"cookieFingerprintHash": s.Fingerprint, "bindingHash": s.binding,
 		"consentTelemetry": flag(s.Consent.Telemetry), "consentMarketing": flag(s.Consent.Marketing),
 	}
+	if s.unasked {
+		f["consentTelemetry"], f["consentMarketing"] = unknown, unknown
+	}
 	if s.Campaign != nil {
 		f["campaignAttribution"] = s.Campaign.json()
 	}
@@ -170,23 +185,63 @@ func (s *Session) hash() map[string]string {
 }
 
 // Unsaved says whether Save has anything to write: something changed, or the last visit is a minute ago.
-func (s *Session) Unsaved() bool { return !s.Degraded && (!s.stored || len(s.changed) > 0) }
+func (s *Session) Unsaved() bool {
+	return !s.Degraded && (!s.stored || s.recalled || len(s.changed) > 0)
+}
 
-// Save puts what this request changed on the caller's pipeline, which lua.Exec runs, and renews the 30 days. history, when not
-// nil, goes to the front of the search history. A session that was cleared meanwhile is not revived.
-// Losing the write loses a touch, never an answer.
-func (r *Room) Save(ctx context.Context, pipe redis.Pipeliner, s *Session, history *HistoryEntry) {
-	if s.Degraded {
-		return
+// Save puts what this request changed on the caller's pipeline, which lua.Exec runs, and renews the 30
+// days of all that is kept of the session. history, when not nil, goes to the front of the search history.
+// A session that was cleared meanwhile is not revived, and what the guest chose meanwhile stands; Saved
+// tells.
+func (r *Room) Save(ctx context.Context, pipe redis.Pipeliner, s *Session, history *HistoryEntry) *redis.Cmd {
+	v := lua.Visited{
+		Session: r.keys.Session(s.ID), History: r.keys.SessionPart(s.ID, "history"), Cleared: r.cleared(s.ID),
+		Lists:  []string{r.keys.SessionPart(s.ID, "wishlist"), r.keys.SessionPart(s.ID, "recent")},
+		Create: !s.stored, Life: TTL, Changes: s.changed, Entry: history.json(), MaxEntries: maxHistory,
 	}
-	write := s.changed
-	if !s.stored {
-		write = s.hash()
+	switch {
+	case v.Create:
+		v.Defaults = s.hash()
+	case s.recalled: // what was read was a session that nobody could be asked about
+		v.Defaults = map[string]string{"consentTelemetry": flag(s.Consent.Telemetry), "consentMarketing": flag(s.Consent.Marketing)}
 	}
-	lua.Visit(ctx, pipe, lua.Visited{
-		Session: r.keys.Session(s.ID), History: r.keys.SessionPart(s.ID, "history"),
-		Create: !s.stored, Life: TTL, Fields: write, Entry: history.json(), MaxEntries: maxHistory,
-	})
+	return lua.Visit(ctx, pipe, v)
+}
+
+// Saved is what became of a session that was saved.
+type Saved struct {
+	Gone     bool // it was cleared meanwhile, and nothing was written
+	Silent   bool // telemetry was refused meanwhile
+	Locale   *Change
+	Currency *Change
+}
+
+// Change of a preference by this visit: nobody else is told of the same one.
+type Change struct{ From, To, Trigger string }
+
+// Saved reads what the command of Save answered, once it has run.
+func (r *Room) Saved(s *Session, cmd *redis.Cmd) (Saved, error) {
+	noted, err := lua.ReadNoted(cmd)
+	if err != nil {
+		return Saved{}, fmt.Errorf("session: save: %w", err)
+	}
+	saved := Saved{Gone: noted.Gone, Silent: noted.Telemetry == flag(false)}
+	if noted.Locale != "" {
+		saved.Locale = &Change{noted.Locale, string(s.Locale), string(s.LocaleSource)}
+	}
+	if noted.Currency != "" {
+		saved.Currency = &Change{noted.Currency, string(s.Currency), currencyTrigger(s.CurrencySource)}
+	}
+	return saved, nil
+}
+
+// currencyTrigger says in the words of the event why a currency changed. X-Currency is what the guest picked in the
+// client for this visit: not binding, but picked.
+func currencyTrigger(source Source) string {
+	if source == Header {
+		return string(Explicit)
+	}
+	return string(source)
 }
 
 func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }

@@ -7,12 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/stores"
 )
 
 const (
@@ -25,6 +31,8 @@ const (
 type desk struct {
 	*Room
 	rdb  redis.UniversalClient
+	db   *pgxpool.Pool
+	away *stores.Proxy // takes Postgres away
 	keys keyspace.Keys
 	time time.Time
 }
@@ -32,12 +40,55 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{rdb: redistest.New(t), keys: keyspace.Keys{Env: "test"}, time: testNow}
-	d.Room = New(d.keys, ring(t, newKey), ring(t, oldKey), func() time.Time { return d.time })
+	var url string
+	url, d.away = pgtest.Behind(t)
+	var err error
+	if d.db, err = postgres.Open(t.Context(), postgres.Config{URL: url}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.db.Close)
+	t.Cleanup(d.away.Heal)
+	d.Room = New(d.keys, ring(t, newKey), ring(t, oldKey), d.db, func() time.Time { return d.time })
 	return d
 }
 
 // visit is one whole request of a guest: read, settle, save.
 func (d *desk) visit(t *testing.T, cookie string, headers ...string) *Session {
+	t.Helper()
+	s := d.read(t, cookie, headers...)
+	d.save(t, s)
+	return s
+}
+
+// save ends a visit.
+func (d *desk) save(t *testing.T, s *Session) Saved {
+	t.Helper()
+	if s.Degraded {
+		return Saved{}
+	}
+	ctx := context.Background()
+	pipe := d.rdb.Pipeline()
+	cmd := d.Save(ctx, pipe, s, nil)
+	lua.Exec(ctx, pipe)
+	saved, err := d.Saved(s, cmd)
+	if err != nil && !keyspace.IsAway(err) {
+		t.Fatal(err)
+	}
+	return saved
+}
+
+// read is a visit of a guest that has begun and not ended.
+func (d *desk) read(t *testing.T, cookie string, headers ...string) *Session {
+	t.Helper()
+	v := d.visitor(t, cookie, headers...)
+	ctx := context.Background()
+	pipe := d.rdb.Pipeline()
+	read := d.Peek(ctx, pipe, v)
+	pipe.Exec(ctx)
+	return d.Recall(ctx, v, d.Settle(v, read))
+}
+
+func (d *desk) visitor(t *testing.T, cookie string, headers ...string) *Visit {
 	t.Helper()
 	r := httptest.NewRequest("POST", "/search", nil)
 	r.Header.Set("User-Agent", firefox)
@@ -51,23 +102,16 @@ func (d *desk) visit(t *testing.T, cookie string, headers ...string) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
-	pipe := d.rdb.Pipeline()
-	read := d.Peek(ctx, pipe, v)
-	pipe.Exec(ctx)
-	s := d.Settle(v, read)
-	out := d.rdb.Pipeline()
-	d.Save(ctx, out, s, nil)
-	lua.Exec(ctx, out)
-	return s
+	return v
 }
 
-// choose stores what POST /session/locale and /session/currency would.
-func (d *desk) choose(t *testing.T, cookie string, fields ...any) {
+// choose does what POST /session/locale and /session/currency do.
+func (d *desk) choose(t *testing.T, cookie string, l locale.Tag, c money.Currency) Saved {
 	t.Helper()
-	if err := d.rdb.HSet(context.Background(), d.keys.Session(cookie), fields...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	s := d.read(t, cookie)
+	s.ChooseLocale(l)
+	s.ChooseCurrency(c)
+	return d.save(t, s)
 }
 
 func TestAFirstVisitMakesASession(t *testing.T) {
@@ -111,7 +155,7 @@ func TestAReturningGuestIsKnown(t *testing.T) {
 func TestWhatTheGuestChoseIsNeverOverridden(t *testing.T) {
 	d := newDesk(t)
 	first := d.visit(t, "")
-	d.choose(t, first.ID, "localePreference", "tg-TJ", "localeSource", string(Explicit), "currencyPreference", "PKR", "currencySource", string(Explicit))
+	d.choose(t, first.ID, "tg-TJ", "PKR")
 	for _, headers := range [][]string{
 		{}, {"Accept-Language", "fr"}, {"X-Currency", "EUR", "X-Client-Geo-Country", "AE"},
 	} {
@@ -124,7 +168,7 @@ func TestWhatTheGuestChoseIsNeverOverridden(t *testing.T) {
 func TestTheGuessLearnsWhatTheGuestChose(t *testing.T) {
 	d := newDesk(t)
 	first := d.visit(t, "")
-	d.choose(t, first.ID, "localePreference", "ar", "localeSource", string(Explicit))
+	d.choose(t, first.ID, "ar", "USD")
 	v := &Visit{ID: first.ID}
 	if l, _ := d.Guess(v); l != "en" {
 		t.Errorf("before the first visit with it the guess is %s", l)
@@ -232,8 +276,8 @@ func TestWithoutRedisTheGuestIsServed(t *testing.T) {
 	if !s.Degraded || s.ID != first.ID || s.New {
 		t.Fatalf("served as %+v", s)
 	}
-	if s.Emits() {
-		t.Error("events are emitted although consent cannot be known")
+	if !s.Emits() || d.visit(t, first.ID, "DNT", "1").Emits() {
+		t.Error("without Redis the browser's word counts, and Postgres has the last one")
 	}
 	if fresh := d.visit(t, ""); !fresh.New || !fresh.Emits() {
 		t.Errorf("a first visit without Redis is %+v", fresh)

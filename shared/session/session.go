@@ -1,6 +1,7 @@
 // Package session owns the anonymous guest: the cookie that names the session, the Redis hash that
-// remembers it, preferences, campaign, search history and search sessions. It never decides what a
-// route answers, and it never fails a request because Redis is away.
+// remembers it, preferences, campaign, what was searched and viewed, and in Postgres what the guest
+// decided about telemetry. It never decides what a route answers, and it never fails a request because
+// Redis is away.
 package session
 
 import (
@@ -43,7 +44,11 @@ type Session struct {
 	Degraded bool // Redis could not be asked: nothing is known beyond the id, and nothing is saved
 
 	stored   bool // the hash exists in Redis
+	lost     bool // a genuine cookie without a hash: what the guest decided has to be asked of Postgres
+	unasked  bool // it could not be asked: the guest may have refused
+	recalled bool // it was asked
 	binding  string
+	wishlist string // version of the wishlist's copy in Redis; empty: there is no copy
 	searches []activeSearch
 	changed  map[string]string // fields of the hash this request changed
 }
@@ -54,8 +59,12 @@ type Consent struct {
 	Marketing bool // starts false
 }
 
-// Emits says whether events of this session may be written: consent given, and known to be given.
-func (s *Session) Emits() bool { return s.Consent.Telemetry && (s.New || !s.Degraded) }
+// Emits says whether events of this session may be written, as far as is known here: what a guest said in
+// so many words is in Postgres, and has the last word when they are written (see outbox).
+func (s *Session) Emits() bool { return s.Consent.Telemetry && !s.unasked }
+
+// WishlistVersion is the version of the wishlist's copy in Redis; empty: there is no copy.
+func (s *Session) WishlistVersion() string { return s.wishlist }
 
 // Campaign is what brought the guest here, from the X-Campaign headers.
 type Campaign struct {

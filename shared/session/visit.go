@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -27,6 +28,10 @@ type Visit struct {
 	language    wish[locale.Tag]
 	currency    wish[money.Currency]
 	country     string // of the load balancer; empty when unknown
+
+	pepper keyring.Key // the newest
+	client netip.Addr
+	agent  string
 }
 
 // wish is what a header asks for; sent tells an absent header from one that matched nothing.
@@ -61,15 +66,17 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 	}
 	a := r.agents.family(h.Get("User-Agent"))
 	v.AgentClass, v.bindings = a.class, a.bindings
-	v.Fingerprint = hash(r.peppers.Active().Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
+	v.pepper, v.client, v.agent = r.peppers.Active(), web.From(req.Context()).ClientIP, h.Get("User-Agent")
+	v.Fingerprint = hash(v.pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
 		[]byte(primary(h.Get("Accept-Language"))), []byte(h.Get("X-Client-Screen")), []byte(h.Get("X-Client-Timezone"))))
 	return v, nil
 }
 
-// IPHash is sha256:<hex> of a client's address, IPv6 by /64.
-func (r *Room) IPHash(client netip.Addr) string {
-	return hash(r.peppers.Active().Sum("ip.v1", []byte(web.Group(client))))
-}
+// IPHash is sha256:<hex> of the client's address, IPv6 by /64.
+func (v *Visit) IPHash() string { return hash(v.pepper.Sum("ip.v1", []byte(web.Group(v.client)))) }
+
+// AgentHash is sha256:<hex> of the user agent as it was sent.
+func (v *Visit) AgentHash() string { return hash(v.pepper.Sum("user-agent.v1", []byte(v.agent))) }
 
 // cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
 func (r *Room) cookie(req *http.Request) string {
@@ -83,6 +90,13 @@ func (r *Room) cookie(req *http.Request) string {
 // SetCookie names the session to the client, or refreshes its 30 days. Only personal answers carry it.
 func SetCookie(w http.ResponseWriter, id string) {
 	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + "; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"}
+}
+
+// ExpireCookie takes the session's name from the client.
+func ExpireCookie(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{
+		Name: CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
+	})
 }
 
 // primary is the first language range of an Accept-Language header, without its weight.

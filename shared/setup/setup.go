@@ -60,6 +60,7 @@ type Parts struct {
 	DB        *pgxpool.Pool
 	Cache     *cache.Cache
 	Sessions  *session.Room
+	Tenants   *tenants.Tenants
 	Door      *admission.Door
 	Upstreams *upstream.Upstreams
 	Compose   *compose.Parts
@@ -97,10 +98,11 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	p := &Parts{
 		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: source, Now: now,
 		Cache:    cache.New(rdb, keys, now, instance(e)),
-		Sessions: session.New(keys, e.SessionKeys, e.Peppers, now),
+		Sessions: session.New(keys, e.SessionKeys, e.Peppers, db, now),
+		Tenants:  tenants.New(rdb, db, keys, now),
 	}
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
-	p.Door = admission.New(rdb, p.Sessions, tenants.New(rdb, db, keys, now), p.Cache,
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache,
 		outbox.NewRecorder(db, rdb, keys), instance(e))
 	return p, nil
 }

@@ -60,7 +60,7 @@ type MapPin struct {
 
 // Degraded names a part that is missing from an answer, and why.
 type Degraded struct {
-	Part   string `json:"part"`   // pricing | theme
+	Part   string `json:"part"`   // pricing | theme | search | property
 	Reason string `json:"reason"` // timeout | unavailable | breaker-open | bad-response | budget
 }
 

@@ -20,7 +20,7 @@ func Card(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCard {
 		Name: hit.Name, City: hit.City, Country: hit.Country,
 		Geo: hit.Geo, Thumbnail: hit.Thumbnail, StarRating: hit.StarRating, GuestRating: hit.GuestRating,
 		AmenityHighlights: hit.AmenityHighlights[:min(len(hit.AmenityHighlights), maxHighlights)],
-		BrandPeek:         peek(hit, brand), Badges: badges(hit, region), DistanceKm: hit.DistanceKm,
+		BrandPeek:         peek(hit.Name, hit.Thumbnail.URL, brand), Badges: badges(hit, region), DistanceKm: hit.DistanceKm,
 	}
 }
 
@@ -56,9 +56,10 @@ func earliest(first time.Time, others ...time.Time) time.Time {
 // Timestamp writes a time as every body does: UTC with milliseconds.
 func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func peek(hit *upstream.Hit, brand *upstream.Brand) BrandPeek {
+// peek is the brand, or a stand-in of the hotel's own name and picture.
+func peek(name upstream.Localized, picture string, brand *upstream.Brand) BrandPeek {
 	if brand == nil {
-		return BrandPeek{PrimaryColor: neutralColor, LogoURL: hit.Thumbnail.URL, BrandName: hit.Name, Neutral: true}
+		return BrandPeek{PrimaryColor: neutralColor, LogoURL: picture, BrandName: name, Neutral: true}
 	}
 	return BrandPeek{PrimaryColor: brand.PrimaryColor, LogoURL: brand.LogoURL, BrandName: brand.BrandName}
 }

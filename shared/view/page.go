@@ -101,13 +101,17 @@ func (p *Page) Without(gone func(tenant string) bool) {
 }
 
 // Lacks says whether a part is missing.
-func (p *Page) Lacks(part string) bool {
-	return slices.ContainsFunc(p.Degraded, func(d Degraded) bool { return d.Part == part })
-}
+func (p *Page) Lacks(part string) bool { return lacks(p.Degraded, part) }
 
 // Mended takes a part off the list of what is missing.
-func (p *Page) Mended(part string) {
-	p.Degraded = slices.DeleteFunc(p.Degraded, func(d Degraded) bool { return d.Part == part })
+func (p *Page) Mended(part string) { p.Degraded = mended(p.Degraded, part) }
+
+func lacks(parts []Degraded, part string) bool {
+	return slices.ContainsFunc(parts, func(d Degraded) bool { return d.Part == part })
+}
+
+func mended(parts []Degraded, part string) []Degraded {
+	return slices.DeleteFunc(parts, func(d Degraded) bool { return d.Part == part })
 }
 
 // Owners are the tenants of the items, each once, in order of first appearance.

@@ -1,0 +1,48 @@
+// Package handoff is the front door through which a guest leaves for a tenant's booking page. It registers its entry point
+// and builds it.
+package handoff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	"github.com/caarlos0/env/v11"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func init() {
+	functions.HTTP("Handoff", web.Open("Handoff", "POST "+web.Base+"/handoff", open))
+}
+
+// environment is what this function reads beside setup.Environment.
+type environment struct {
+	Keys handoff.Keys `env:"HANDOFF_KEYS,required"` // signs tokens, the active key first; see handoff.ParseKeys
+	Link handoff.Link `env:"HANDOFF_LINK"`          // where guests book, with {tenantSlug} in it; handoff.DefaultLink
+}
+
+func open(ctx context.Context) (web.Handler, error) {
+	e, err := env.ParseAs[environment]()
+	if err != nil {
+		err = fmt.Errorf("handoff: %w", err)
+	}
+	p, setupErr := setup.Guest(ctx)
+	if err := errors.Join(err, setupErr); err != nil {
+		return nil, err
+	}
+	return New(p, e.Keys, e.Link).Serve, nil
+}
+
+// New makes the handler from the rooms and the keys it signs with.
+func New(p *setup.Parts, keys handoff.Keys, link handoff.Link) *Mint {
+	return &Mint{
+		door: p.Door, compose: p.Compose, once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
+		keys: keys, link: link, now: p.Now,
+	}
+}

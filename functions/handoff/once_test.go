@@ -1,0 +1,277 @@
+package handoff
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+)
+
+func TestARepetitionIsAnsweredWithTheSameBytes(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest("k1")
+	first := h.mint(h.body(), guest...)
+	before := h.count("handoff_replay_log")
+	for name, again := range map[string]func() *answer{
+		"at once":                  func() *answer { return h.mint(h.body(), guest...) },
+		"with other white space":   func() *answer { return h.mint(strings.ReplaceAll(h.body(), `,"`, ", \n\""), guest...) },
+		"under the alias":          func() *answer { return h.mint(h.body(), guest[0], guest[1], "X-Idempotency-Key", "k1") },
+		"with both headers":        func() *answer { return h.mint(h.body(), append(guest, "X-Idempotency-Key", "k1")...) },
+		"in another language":      func() *answer { return h.mint(h.body(), append(guest, "Accept-Language", "ar")...) },
+		"after Redis was wiped":    func() *answer { h.wipeRedis(); return h.mint(h.body(), guest...) },
+		"and once more after that": func() *answer { return h.mint(h.body(), guest...) },
+	} {
+		a := again()
+		if a.text != first.text || !a.replayed() || a.cookie() != first.cookie() {
+			t.Errorf("%s: replayed %t\n%s\n%s", name, a.replayed(), a.text, first.text)
+		}
+	}
+	if n := h.count("handoff_replay_log"); n != before {
+		t.Errorf("%d handoffs more", n-before)
+	}
+	if first.replayed() {
+		t.Error("the first answer says that it is not")
+	}
+}
+
+func TestARepetitionCostsPostgresNothing(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest("k1")
+	first := h.mint(h.body(), guest...)
+	h.parts.DB.Close()
+	if a := h.mint(h.body(), guest...); a.text != first.text {
+		t.Errorf("%s", a.text)
+	}
+}
+
+func TestAfterAWipeTheRecordIsCopiedBack(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest("k1")
+	first := h.mint(h.body(), guest...)
+	h.wipeRedis()
+	h.mint(h.body(), guest...)
+	h.parts.DB.Close()
+	if a := h.mint(h.body(), guest...); a.text != first.text || !a.replayed() {
+		t.Errorf("%s", a.text)
+	}
+}
+
+// Whatever would refuse the guest now, the answer that was given stands.
+func TestARepetitionIsAnsweredWhateverHappenedSince(t *testing.T) {
+	for name, happen := range map[string]func(*house){
+		"the tenant was suspended":    func(h *house) { h.suspend(tenantID(1)) },
+		"the property is gone":        func(h *house) { h.up.command(func(u *upstreams) { u.unknown[propertyID(1)] = true }) },
+		"property-service went away":  func(h *house) { h.up.command(func(u *upstreams) { u.failing["property"] = 500 }) },
+		"midnight passed":             func(h *house) { h.advance(20 * time.Hour) },
+		"the handoff expired":         func(h *house) { h.advance(time.Hour) },
+		"the session chose a tongue":  func(*house) {},
+		"and the others, after wipes": func(h *house) { h.suspend(tenantID(1)); h.advance(20 * time.Hour) },
+	} {
+		for _, wiped := range []bool{false, true} {
+			h := newHouse(t)
+			h.time.Store(time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC).UnixMilli())
+			guest := h.guest("k1")
+			body := h.body(h.now().AddDate(0, 0, 10).Format(time.DateOnly), h.now().Format(time.DateOnly))
+			first := h.mint(body, guest...)
+			happen(h)
+			if wiped {
+				h.wipeRedis()
+			}
+			if a := h.post(body, guest...); a.text != first.text || !a.replayed() {
+				t.Errorf("%s (wiped %t): %s", name, wiped, a.text)
+			}
+		}
+	}
+}
+
+func TestAKeyForAnotherRequestIsRefused(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest("k1")
+	first := h.mint(h.body(), guest...)
+	for _, wiped := range []bool{false, true} {
+		if wiped {
+			h.wipeRedis()
+		}
+		for name, body := range map[string]string{
+			"another party":    h.body(`"adults":2`, `"adults":3`),
+			"another currency": h.more(`"currency":"EUR"`),
+			"another place":    h.body(tenantID(1), tenantID(2), propertyID(1), propertyID(2)),
+		} {
+			a := h.post(body, guest...)
+			if a.StatusCode != 422 || !strings.HasSuffix(a.Code, ".IDEMPOTENCY_KEY_REUSED") {
+				t.Errorf("%s (wiped %t): %s", name, wiped, a.text)
+			}
+		}
+	}
+	if a := h.mint(h.body(), guest...); a.text != first.text {
+		t.Errorf("the first answer is gone: %s", a.text)
+	}
+}
+
+func TestAKeyIsOneGuests(t *testing.T) {
+	h := newHouse(t)
+	mine, theirs := h.guest("k1"), h.guest("k1")
+	if a, b := h.mint(h.body(), mine...), h.mint(h.body(), theirs...); a.HandoffID == b.HandoffID || b.replayed() {
+		t.Error("a guest got another's handoff")
+	}
+}
+
+func TestAKeyIsRequired(t *testing.T) {
+	h := newHouse(t)
+	for name, c := range map[string]struct {
+		headers []string
+		code    string
+	}{
+		"none":          {nil, "IDEMPOTENCY_KEY_REQUIRED"},
+		"two different": {[]string{"Idempotency-Key", "a", "X-Idempotency-Key", "b"}, "MALFORMED_REQUEST"},
+		"too long":      {[]string{"Idempotency-Key", strings.Repeat("k", 256)}, "MALFORMED_REQUEST"},
+		"not printable": {[]string{"Idempotency-Key", "k\x01"}, "MALFORMED_REQUEST"},
+		"not ASCII":     {[]string{"Idempotency-Key", "ключ"}, "MALFORMED_REQUEST"},
+	} {
+		a := h.post(h.body(), c.headers...)
+		if a.StatusCode != 400 || !strings.HasSuffix(a.Code, "."+c.code) {
+			t.Errorf("%s: %s", name, a.text)
+		}
+	}
+	h.mint(h.body(), "Idempotency-Key", strings.Repeat("k", 255))
+}
+
+func TestARefusalIsNotRemembered(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest("k1")
+	h.up.command(func(u *upstreams) { u.unknown[propertyID(2)] = true })
+	there := h.body(tenantID(1), tenantID(2), propertyID(1), propertyID(2))
+	if a := h.post(there, guest...); a.StatusCode != 404 {
+		t.Fatalf("%s", a.text)
+	}
+	h.up.command(func(u *upstreams) { u.unknown[propertyID(2)] = false })
+	h.advance(time.Minute)
+	if a := h.mint(there, guest...); a.replayed() {
+		t.Errorf("%s", a.text)
+	}
+}
+
+func TestAKeyIsFreeAgainAfterADay(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest("k1")
+	body := h.body()
+	first := h.mint(body, guest...)
+	h.advance(25 * time.Hour)
+	h.wipeRedis() // it forgets by its own clock, which no test moves
+	if a := h.mint(body, guest...); a.replayed() || a.HandoffID == first.HandoffID {
+		t.Errorf("%s", a.text)
+	}
+	if n := h.count("idempotency_keys"); n != 2 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestTenAtOnceMintOnce(t *testing.T) {
+	for _, redis := range []bool{true, false} {
+		h := newHouse(t)
+		guest := h.guest("k1")
+		before := h.count("handoff_replay_log")
+		if !redis {
+			h.redis.Stop()
+		}
+		h.sameAnswer(guest, 10)
+		if n := h.count("handoff_replay_log"); n != before+1 {
+			t.Errorf("Redis %t: %d handoffs", redis, n-before)
+		}
+	}
+}
+
+// sameAnswer posts n times at once and returns the one answer all get, however often they must ask.
+func (h *house) sameAnswer(guest []string, n int) string {
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		texts = map[string]int{}
+		start = make(chan struct{})
+		fresh atomic.Int64
+	)
+	for range n {
+		all.Go(func() {
+			<-start
+			a := h.post(h.body(), guest...)
+			for a.Retriable { // in progress, or a machine busy with other tests
+				a = h.post(h.body(), guest...)
+			}
+			if a.StatusCode != http.StatusCreated {
+				h.t.Errorf("%d %s", a.StatusCode, a.text)
+			}
+			if !a.replayed() {
+				fresh.Add(1)
+			}
+			mu.Lock()
+			texts[a.text]++
+			mu.Unlock()
+		})
+	}
+	close(start)
+	all.Wait()
+	if len(texts) != 1 || fresh.Load() > 1 { // none: its answer got lost, and it was told again
+		h.t.Errorf("%d answers, %d of them said to be the first", len(texts), fresh.Load())
+	}
+	for text := range texts {
+		return text
+	}
+	return ""
+}
+
+// 500 keys, ten requests each, and Redis forgets everything half-way.
+func TestOneTokenAKeyWhateverRedisForgets(t *testing.T) {
+	keys := 500
+	if testing.Short() {
+		keys = 50
+	}
+	h := newHouse(t)
+	cookie := h.guest("")[1]
+	before := h.count("handoff_replay_log")
+	var (
+		started, done atomic.Int64
+		mu            sync.Mutex
+		answers       = map[string]string{}
+		work          = make(chan string)
+		all           sync.WaitGroup
+	)
+	for range 8 {
+		all.Go(func() {
+			for key := range work {
+				if started.Add(1) == int64(keys/2) {
+					h.wipeRedis() // while seven other keys are on their way
+				}
+				text := h.sameAnswer([]string{"Cookie", cookie, "Idempotency-Key", key}, 10)
+				mu.Lock()
+				answers[key] = text
+				mu.Unlock()
+				done.Add(1)
+			}
+		})
+	}
+	for n := range keys {
+		work <- fmt.Sprintf("key-%d", n)
+	}
+	close(work)
+	all.Wait()
+	h.wipeRedis()
+	ids := map[string]bool{}
+	for key, text := range answers {
+		a := h.mint(h.body(), "Cookie", cookie, "Idempotency-Key", key)
+		if a.text != text || !a.replayed() {
+			t.Fatalf("%s was answered with\n%s\nand then with\n%s", key, text, a.text)
+		}
+		ids[a.HandoffID] = id.Valid(id.Handoff, a.HandoffID)
+	}
+	if n := h.count("handoff_replay_log") - before; n != keys || len(ids) != keys {
+		t.Errorf("%d handoffs and %d tokens for %d keys", n, len(ids), keys)
+	}
+	if n := len(h.told(initiatedSubject)); n != keys+before {
+		t.Errorf("%d events", n)
+	}
+}

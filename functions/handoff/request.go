@@ -1,0 +1,85 @@
+package handoff
+
+import (
+	"slices"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// request is the body of POST /handoff.
+type request struct {
+	TenantID       string         `json:"tenantId"`
+	PropertyID     string         `json:"propertyId"`
+	Dates          stay.Dates     `json:"dates"`
+	Occupancy      stay.Occupancy `json:"occupancy"`
+	Currency       *string        `json:"currency,omitzero"`       // unset: the session's
+	Locale         *string        `json:"locale,omitzero"`         // unset: the session's
+	SourceCampaign *campaign      `json:"sourceCampaign,omitzero"` // unset: the session's
+}
+
+// campaign is what brought the guest, as the client knows it.
+type campaign struct {
+	Source     string     `json:"source,omitzero"`
+	Medium     string     `json:"medium,omitzero"`
+	Campaign   string     `json:"campaign,omitzero"`
+	CapturedAt *time.Time `json:"capturedAt,omitzero"`
+}
+
+const oldestCampaign = 365 * 24 * time.Hour
+
+// check says what is wrong with the request for a guest who asks now, and writes codes as the platform spells them. The
+// error says what is wrong whenever it is asked; faults are what was right before the day changed.
+func (r *request) check(now time.Time) (faults []problem.Field, err error) {
+	var wrong []problem.Field
+	add := func(field, code, detail string) {
+		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
+	}
+	if !id.Valid(id.Tenant, r.TenantID) {
+		add("tenantId", "malformed", "Must be the id of a tenant.")
+	}
+	if !id.Valid(id.Property, r.PropertyID) {
+		add("propertyId", "malformed", "Must be the id of a property.")
+	}
+	wrong = append(wrong, r.Dates.Check(now)...)
+	wrong = append(wrong, r.Occupancy.Check()...)
+	if c := r.SourceCampaign; c != nil {
+		for _, token := range []struct{ field, value string }{
+			{"source", c.Source}, {"medium", c.Medium}, {"campaign", c.Campaign},
+		} {
+			if token.value != "" && !event.CampaignToken(token.value) {
+				add("sourceCampaign."+token.field, "malformed", "Must be a token of letters, digits, dots, hyphens and underscores, at most 64.")
+			}
+		}
+	}
+	if c := r.SourceCampaign; c != nil && c.CapturedAt != nil {
+		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > oldestCampaign { // a guest's clock may be ahead
+			add("sourceCampaign.capturedAt", "out-of-range", "Must be at most a year ago.")
+		}
+		*c.CapturedAt = c.CapturedAt.UTC().Truncate(time.Millisecond)
+	}
+	if slices.ContainsFunc(wrong, func(f problem.Field) bool { return f.Code != "past" }) {
+		return nil, problem.Invalid(wrong...)
+	}
+	if r.Currency != nil {
+		currency, err := money.Parse(*r.Currency)
+		if err != nil {
+			return nil, web.NotSupported(problem.CurrencyNotSupported, "currency", err)
+		}
+		r.Currency = (*string)(&currency)
+	}
+	if r.Locale != nil {
+		tag, err := locale.Parse(*r.Locale)
+		if err != nil {
+			return nil, web.NotSupported(problem.LocaleNotSupported, "locale", err)
+		}
+		r.Locale = (*string)(&tag)
+	}
+	return wrong, nil
+}

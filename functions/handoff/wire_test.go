@@ -1,0 +1,91 @@
+package handoff
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// wire is a connection to Postgres that sends one message of the protocol at a time, and says so before each, and before
+// each piece of an answer is passed on.
+type wire struct {
+	net.Conn
+	before  func(step string)
+	started bool // the first message has no type
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		header, kind := 1, string(rest[0])
+		if !w.started {
+			header, kind, w.started = 0, "startup", true
+		}
+		size := min(header+int(binary.BigEndian.Uint32(rest[header:])), len(rest))
+		w.before("send " + kind)
+		if _, err := w.Conn.Write(rest[:size]); err != nil {
+			return 0, err
+		}
+		rest = rest[size:]
+	}
+	return len(b), nil
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if n > 0 {
+		w.before("read")
+	}
+	return n, err
+}
+
+// tapped is a pool like db whose connections have a name of their own and tell before.
+func tapped(t testing.TB, db *pgxpool.Pool, name string, before func(step string)) *pgxpool.Pool {
+	t.Helper()
+	cfg := db.Config().Copy()
+	cfg.ConnConfig.RuntimeParams["application_name"] = name
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return &wire{Conn: c, before: before}, err
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func TestAMintIsOneRoundTripOfPostgres(t *testing.T) {
+	h := newHouse(t)
+	var trips, sent atomic.Int64
+	h.parts.DB = tapped(t, h.parts.DB, "counted", func(step string) {
+		if step == "read" {
+			if sent.Swap(0) > 0 {
+				trips.Add(1)
+			}
+			return
+		}
+		sent.Add(1)
+	})
+	h.front = serve(t, New(h.parts, h.keys, link).Serve, &lockedWriter{w: &h.log})
+	guest := h.guest("k1") // a connection asks once for the types of each statement
+	trips.Store(0)
+	h.trips.Take()
+	h.mint(h.body(), guest...)
+	if n := trips.Load(); n != 1 {
+		t.Errorf("%d round trips of Postgres", n)
+	}
+	if n := h.trips.Take(); n > 4 { // in, the claim, the copy, out
+		t.Errorf("%d round trips of Redis", n)
+	}
+	trips.Store(0)
+	h.mint(h.body(), guest...)
+	if n := trips.Load(); n != 0 {
+		t.Errorf("%d round trips for a repetition", n)
+	}
+}

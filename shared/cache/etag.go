@@ -1,0 +1,69 @@
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strings"
+)
+
+// digest names a packed body: 128 bits of its SHA-256. Equal ones mean equal bodies; a body packed anew by another
+// version of the compressor may get another, which costs one answer more.
+type digest [16]byte
+
+func digestOf(packed []byte) digest {
+	sum := sha256.Sum256(packed)
+	return digest(sum[:16])
+}
+
+// WriteShared is Write for an answer that is the same for everybody who asks for the same: it carries a strong ETag, and
+// a client that has that answer is told so with 304 instead. Neither unpacks a body for it.
+func (e *Entry) WriteShared(w http.ResponseWriter, r *http.Request) error {
+	h := w.Header()
+	tag := e.etag(acceptsGzip(r.Header))
+	h["Etag"] = []string{tag}
+	if holds(r.Header["If-None-Match"], tag) {
+		vary(h)
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	if err := e.Write(w, r, nil); err != nil {
+		delete(h, "Etag")
+		return err
+	}
+	return nil
+}
+
+// etag is of the bytes that go out, so the two encodings of a body have each their own.
+func (e *Entry) etag(zipped bool) string {
+	tag := `"` + base64.RawURLEncoding.EncodeToString(e.digest[:])
+	if zipped {
+		tag += "-gzip"
+	}
+	return tag + `"`
+}
+
+// holds reads If-None-Match: tags in a list, or *. A weak tag will do: whoever weakened it changed no more than the
+// encoding. What is not well formed ends the list.
+func holds(lines []string, tag string) bool {
+	for _, line := range lines {
+		if strings.TrimSpace(line) == "*" {
+			return true
+		}
+		for {
+			line = strings.TrimPrefix(strings.TrimLeft(line, " \t,"), "W/")
+			if line == "" || line[0] != '"' {
+				break
+			}
+			end := strings.IndexByte(line[1:], '"') + 2 // a tag may hold a comma
+			if end < 2 {
+				break
+			}
+			if line[:end] == tag {
+				return true
+			}
+			line = line[end:]
+		}
+	}
+	return false
+}

@@ -1,0 +1,119 @@
+package cache
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func share(t testing.TB, e *Entry, method, accept string, ifNoneMatch ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, "/", nil)
+	r.Header.Set("Accept-Encoding", accept)
+	r.Header["If-None-Match"] = ifNoneMatch
+	w := httptest.NewRecorder()
+	w.Header().Set("Cache-Control", "public, max-age=15")
+	if err := e.WriteShared(w, r); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestEqualAnswersHaveOneETagPerEncoding(t *testing.T) {
+	one, same := sample(t), sample(t)
+	same.FreshUntil = same.FreshUntil.Add(1)
+	stored, err := decode(one.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Pack(200, []byte(`{"listings":[1,2,4]`), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]string{}
+	for name, e := range map[string]*Entry{"one": &one, "same": &same, "stored": stored, "other": &other} {
+		for _, accept := range []string{"gzip", "identity"} {
+			tag := share(t, e, "GET", accept).Header().Get("ETag")
+			if len(tag) < 24 || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
+				t.Errorf("%s, %s: %q is not a strong tag", name, accept, tag)
+			}
+			body := accept + map[bool]string{true: " other"}[name == "other"]
+			if before, ok := seen[tag]; ok && before != body {
+				t.Errorf("%s: %s and %s share %s", name, before, body, tag)
+			}
+			seen[tag] = body
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("%v", seen)
+	}
+}
+
+func TestWhoHasTheAnswerIsToldSo(t *testing.T) {
+	e := sample(t)
+	tag := share(t, &e, "GET", "gzip").Header().Get("ETag")
+	plain := share(t, &e, "GET", "identity").Header().Get("ETag")
+	for name, c := range map[string]struct {
+		lines []string
+		want  int
+	}{
+		"nothing":                     {nil, 200},
+		"empty":                       {[]string{""}, 200},
+		"the tag":                     {[]string{tag}, 304},
+		"the tag, weakened":           {[]string{"W/" + tag}, 304},
+		"anything":                    {[]string{"*"}, 304},
+		"anything, with blanks":       {[]string{" *\t"}, 304},
+		"another":                     {[]string{`"another"`}, 200},
+		"another encoding":            {[]string{plain}, 200},
+		"in a list":                   {[]string{`"a", W/"b",` + tag + ` , "c"`}, 304},
+		"in a list without blanks":    {[]string{`"a",W/` + tag}, 304},
+		"in a list with empty ones":   {[]string{`, ,"a",,` + tag}, 304},
+		"behind a tag with a comma":   {[]string{`"a,b", ` + tag}, 304},
+		"only inside another":         {[]string{`"x` + strings.Trim(tag, `"`) + `"`}, 200},
+		"on the second line":          {[]string{`"a"`, tag}, 304},
+		"without quotes":              {[]string{strings.Trim(tag, `"`)}, 200},
+		"without its second quote":    {[]string{strings.TrimSuffix(tag, `"`)}, 200},
+		"behind something malformed":  {[]string{`nonsense, ` + tag}, 200},
+		"with a small w":              {[]string{"w/" + tag}, 200},
+		"a quote alone":               {[]string{`"`}, 200},
+		"an asterisk as a tag":        {[]string{`"*"`}, 200},
+		"an asterisk in a list":       {[]string{`"a", *`}, 200},
+		"a very long list without it": {[]string{strings.Repeat(`"a",`, 4000)}, 200},
+	} {
+		for _, method := range []string{"GET", "HEAD"} {
+			w := share(t, &e, method, "gzip", c.lines...)
+			if w.Code != c.want {
+				t.Errorf("%s, %s: %d, want %d", name, method, w.Code, c.want)
+			}
+			h := w.Header()
+			if h.Get("ETag") != tag || h.Get("Vary") != "Accept-Encoding" || h.Get("Cache-Control") == "" {
+				t.Errorf("%s, %s: %v", name, method, h)
+			}
+			if w.Code == 304 && (w.Body.Len() > 0 || h.Get("Content-Length")+h.Get("Content-Type")+h.Get("Content-Encoding") != "") {
+				t.Errorf("%s, %s: 304 with %d bytes, %v", name, method, w.Body.Len(), h)
+			}
+			if w.Code == 200 && (method == "GET") != (w.Body.Len() > 0) {
+				t.Errorf("%s, %s: %d bytes", name, method, w.Body.Len())
+			}
+		}
+	}
+}
+
+func TestHeadHasTheHeadersOfAnAnswerThatIsShared(t *testing.T) {
+	e := sample(t)
+	get, head := share(t, &e, "GET", "gzip"), share(t, &e, "HEAD", "gzip")
+	if fmt.Sprint(get.Header()) != fmt.Sprint(head.Header()) || head.Body.Len() != 0 {
+		t.Errorf("%v, want %v", head.Header(), get.Header())
+	}
+}
+
+func TestAnAnswerThatCannotBeUnpackedHasNoETag(t *testing.T) {
+	e := sample(t)
+	e.crc++
+	w := httptest.NewRecorder()
+	if err := e.WriteShared(w, httptest.NewRequest(http.MethodGet, "/", nil)); err == nil || len(w.Header()) != 0 {
+		t.Errorf("%v, headers %v", err, w.Header())
+	}
+}

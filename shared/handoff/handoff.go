@@ -1,0 +1,153 @@
+// Package handoff owns the signed token that sends a guest to a tenant's booking page: what it says, byte for byte, who
+// can sign it and how it is verified. It never asks a network or a store: whoever receives a token needs the keys and
+// this package alone.
+package handoff
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+// TTL is the life of every token, no more and no less.
+const TTL = 30 * time.Minute
+
+// Handoff is what a token says. All of it is signed.
+type Handoff struct {
+	ID             string // bhd_<ulid>
+	GuestSessionID string // gms_<ulid>
+	TenantID       string // tnt_<ulid>
+	PropertyID     string // ppt_<ulid>
+	Dates          stay.Dates
+	Adults         int
+	Children       int
+	Rooms          int
+	Currency       string    // ISO 4217, "AFN"
+	Locale         string    // BCP-47, "ps-AF"
+	MintedAt       time.Time // UTC, whole milliseconds
+	ExpiresAt      time.Time // MintedAt and TTL
+	KeyID          string    // hmac-YYYY-MM
+}
+
+const (
+	version = "v1"
+	lines   = 15
+	instant = "2006-01-02T15:04:05.000Z"
+)
+
+// The shapes of codes. Which of them exist is decided where a handoff is made: a receiver that was deployed before a
+// language was added must not refuse it.
+var (
+	currencyShape = regexp.MustCompile(`^[A-Z]{3}$`)
+	localeShape   = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`)
+)
+
+// canonical is the signing string of DOMAIN_MODEL §2.4: one field a line, LF between them, none at the end.
+func (h *Handoff) canonical() []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, version...)
+	line := func(s string) {
+		b = append(b, '\n')
+		b = append(b, s...)
+	}
+	line(h.ID)
+	line(h.GuestSessionID)
+	line(h.TenantID)
+	line(h.PropertyID)
+	line(h.Dates.CheckIn.String())
+	line(h.Dates.CheckOut.String())
+	line(strconv.Itoa(h.Adults))
+	line(strconv.Itoa(h.Children))
+	line(strconv.Itoa(h.Rooms))
+	line(h.Currency)
+	line(h.Locale)
+	line(h.MintedAt.UTC().Format(instant))
+	line(h.ExpiresAt.UTC().Format(instant))
+	line(h.KeyID)
+	return b
+}
+
+// parse is the inverse of canonical. It accepts only what canonical writes of a handoff that check accepts.
+func parse(text string) (Handoff, error) {
+	f := strings.Split(text, "\n")
+	if len(f) != lines || f[0] != version {
+		return Handoff{}, errors.New("not of this version")
+	}
+	h := Handoff{
+		ID: f[1], GuestSessionID: f[2], TenantID: f[3], PropertyID: f[4], Currency: f[10], Locale: f[11], KeyID: f[14],
+	}
+	var errs [7]error
+	h.Dates.CheckIn, errs[0] = stay.ParseDate(f[5])
+	h.Dates.CheckOut, errs[1] = stay.ParseDate(f[6])
+	h.Adults, errs[2] = strconv.Atoi(f[7])
+	h.Children, errs[3] = strconv.Atoi(f[8])
+	h.Rooms, errs[4] = strconv.Atoi(f[9])
+	h.MintedAt, errs[5] = time.Parse(instant, f[12])
+	h.ExpiresAt, errs[6] = time.Parse(instant, f[13])
+	for _, err := range errs {
+		if err != nil {
+			return Handoff{}, errors.New("a field cannot be read") // what it says is not for a log
+		}
+	}
+	if err := h.check(); err != nil {
+		return Handoff{}, err
+	}
+	if string(h.canonical()) != text { // +2 adults, a comma before the milliseconds
+		return Handoff{}, errors.New("not canonical")
+	}
+	return h, nil
+}
+
+// check says which field, if any, keeps a handoff from being signed. Each has a shape without room for a control
+// character, so no value can pass for two lines. The error names the field, never the value.
+func (h *Handoff) check() error {
+	people := stay.Occupancy{Adults: h.Adults, Children: h.Children, Rooms: h.Rooms}
+	nights := h.Dates.Nights()
+	for _, c := range []struct {
+		field string
+		ok    bool
+	}{
+		{"id", id.Valid(id.Handoff, h.ID)},
+		{"guestSessionId", id.Valid(id.Session, h.GuestSessionID)},
+		{"tenantId", id.Valid(id.Tenant, h.TenantID)},
+		{"propertyId", id.Valid(id.Property, h.PropertyID)},
+		{"dates", written(h.Dates.CheckIn) && written(h.Dates.CheckOut) && nights >= 1 && nights <= stay.MaxNights},
+		{"occupancy", len(people.Check()) == 0},
+		{"currency", currencyShape.MatchString(h.Currency)},
+		{"locale", localeShape.MatchString(h.Locale)},
+		{"mintedAt", goodInstant(h.MintedAt)},
+		{"expiresAt", goodInstant(h.ExpiresAt) && h.ExpiresAt.Sub(h.MintedAt) == TTL},
+		{"hmacKeyId", goodKeyID(h.KeyID)},
+	} {
+		if !c.ok {
+			return fmt.Errorf("%s is not what can be signed", c.field)
+		}
+	}
+	return nil
+}
+
+// written says whether a date is one that reads back: the calendar has it, in four digits of a year.
+func written(d stay.Date) bool {
+	parsed, err := stay.ParseDate(d.String())
+	return err == nil && parsed == d
+}
+
+func goodInstant(t time.Time) bool {
+	return t.Year() >= 2000 && t.Year() <= 9999 && t.Equal(t.Truncate(time.Millisecond))
+}
+
+// goodKeyID accepts "hmac-2026-11".
+func goodKeyID(s string) bool {
+	month, ok := strings.CutPrefix(s, "hmac-")
+	if !ok {
+		return false
+	}
+	t, err := time.Parse("2006-01", month)
+	return err == nil && t.Format("2006-01") == month
+}

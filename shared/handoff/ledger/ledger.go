@@ -1,0 +1,108 @@
+// Package ledger owns the table handoff_replay_log: which handoffs were minted, and that each is used once. Whether a
+// token is genuine is for package handoff to say. It never publishes.
+package ledger
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+)
+
+// Entry is a handoff as it is minted: what its token says, and what is kept beside it.
+type Entry struct {
+	handoff.Handoff
+	Details
+	Fingerprint string // sha256:<hex> of the guest
+	IPHash      string // sha256:<hex>
+}
+
+// Details of a handoff are not in its token; who consumes it is told them.
+type Details struct {
+	ChildrenAges []int
+	Campaign     *Campaign
+}
+
+// Campaign is what brought the guest. Each value is an event.CampaignToken or empty.
+type Campaign struct {
+	Source     string    `json:"source,omitempty"`
+	Medium     string    `json:"medium,omitempty"`
+	Campaign   string    `json:"campaign,omitempty"`
+	CapturedAt time.Time `json:"capturedAt"`
+}
+
+// Queue puts the entry on the batch of the transaction that mints it. A tenant suspended by now makes the whole
+// transaction fail with an error that Suspended knows.
+func Queue(b *pgx.Batch, e Entry) error {
+	tenant, err := id.UUID(id.Tenant, e.TenantID)
+	if err != nil {
+		return fmt.Errorf("ledger: tenant: %w", err)
+	}
+	property, err := id.UUID(id.Property, e.PropertyID)
+	if err != nil {
+		return fmt.Errorf("ledger: property: %w", err)
+	}
+	fingerprint, err := fromHash(e.Fingerprint)
+	if err != nil {
+		return err
+	}
+	ip, err := fromHash(e.IPHash)
+	if err != nil {
+		return err
+	}
+	var campaign, ages any // NULL when there is none
+	if e.Campaign != nil {
+		if campaign, err = json.Marshal(e.Campaign); err != nil {
+			return fmt.Errorf("ledger: campaign: %w", err)
+		}
+	}
+	if e.ChildrenAges != nil {
+		small := make([]int16, len(e.ChildrenAges))
+		for i, age := range e.ChildrenAges {
+			small[i] = int16(age)
+		}
+		ages = small
+	}
+	// A suspended tenant has no id here: the row breaks NOT NULL and takes the whole transaction with it. So nothing is
+	// minted for it whatever is remembered of suspensions elsewhere, and asking costs no round trip.
+	b.Queue(`
+		INSERT INTO bff_consumer.handoff_replay_log
+		       (id, guest_session_id, tenant_id, property_id, check_in, check_out, adults, children, rooms, currency, locale,
+		        source_campaign, hmac_key_id, fingerprint_hash, ip_hash, minted_at, expires_at, children_ages)
+		VALUES ($1::text, $2,
+		        (SELECT $3::uuid
+		         WHERE NOT EXISTS (SELECT FROM bff_consumer.tenant_suspended_cache WHERE tenant_id = $3::uuid)),
+		        $4, $5::date, $6::date, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
+		e.ID, e.GuestSessionID, tenant, property, e.Dates.CheckIn.String(), e.Dates.CheckOut.String(),
+		e.Adults, e.Children, e.Rooms, e.Currency, e.Locale,
+		campaign, e.KeyID, fingerprint, ip, e.MintedAt, e.ExpiresAt, ages)
+	return nil
+}
+
+// Suspended says whether a transaction with an entry in it failed because the tenant is suspended.
+func Suspended(err error) bool {
+	const notNull = "23502"
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && answer.Code == notNull && answer.TableName == "handoff_replay_log" && answer.ColumnName == "tenant_id"
+}
+
+const hashPrefix = "sha256:"
+
+func fromHash(s string) ([]byte, error) {
+	digits, ok := strings.CutPrefix(s, hashPrefix)
+	sum, err := hex.DecodeString(digits)
+	if !ok || err != nil {
+		return nil, errors.New("ledger: a hash is sha256:<hex>")
+	}
+	return sum, nil
+}
+
+func toHash(sum []byte) string { return hashPrefix + hex.EncodeToString(sum) }

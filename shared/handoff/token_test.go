@@ -1,0 +1,422 @@
+package handoff
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+const (
+	november = "hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4="
+	may      = "hmac-2026-05:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4="
+	april    = "hmac-2026-04:YXByaWwncyBrZXksIGluIHRlc3RzIG9ubHkuLi4uLi4="
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 41_000_000, time.UTC)
+
+func keys(t testing.TB, list ...string) Keys {
+	t.Helper()
+	k, err := ParseKeys(strings.Join(list, ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// stayInKabul is a handoff minted at noon.
+func stayInKabul() Handoff {
+	return Handoff{
+		ID: "bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC", GuestSessionID: "gms_01KAH9ZWV9Y6J3D1W0S8B4K2ET",
+		TenantID: "tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3D", PropertyID: "ppt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT",
+		Dates:  stay.Dates{CheckIn: stay.Date{Year: 2026, Month: 12, Day: 1}, CheckOut: stay.Date{Year: 2026, Month: 12, Day: 4}},
+		Adults: 2, Children: 1, Rooms: 1, Currency: "AFN", Locale: "ps-AF", MintedAt: noon,
+	}
+}
+
+func sign(t testing.TB, k Keys, h Handoff) (Handoff, string) {
+	t.Helper()
+	token, err := k.Sign(&h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, token
+}
+
+func TestATokenSaysWhatWasSigned(t *testing.T) {
+	k := keys(t, november)
+	want, token := sign(t, k, stayInKabul())
+	got, err := k.Verify(token, noon)
+	if err != nil || got != want {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if want.KeyID != "hmac-2026-11" || want.ExpiresAt.Sub(want.MintedAt) != 30*time.Minute {
+		t.Errorf("signed by %s for %s", want.KeyID, want.ExpiresAt.Sub(want.MintedAt))
+	}
+}
+
+func TestTheSigningStringIsTheOneOfTheSpecification(t *testing.T) {
+	h, _ := sign(t, keys(t, november), stayInKabul())
+	const want = `v1
+bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC
+gms_01KAH9ZWV9Y6J3D1W0S8B4K2ET
+tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3D
+ppt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT
+2026-12-01
+2026-12-04
+2
+1
+1
+AFN
+ps-AF
+2026-11-20T12:00:00.041Z
+2026-11-20T12:30:00.041Z
+hmac-2026-11`
+	if got := string(h.canonical()); got != want {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestATokenLivesHalfAnHour(t *testing.T) {
+	k := keys(t, november)
+	_, token := sign(t, k, stayInKabul())
+	for _, c := range []struct {
+		name string
+		at   time.Duration
+		want error
+	}{
+		{"at once", 0, nil},
+		{"our clock is a little behind", -30 * time.Second, nil},
+		{"from the future", -2 * time.Minute, ErrSignature},
+		{"in its last millisecond", TTL - time.Millisecond, nil},
+		{"after half an hour", TTL, ErrExpired},
+		{"a year later", 365 * 24 * time.Hour, ErrExpired},
+	} {
+		if _, err := k.Verify(token, noon.Add(c.at)); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if _, err := k.Open(token); err != nil {
+		t.Errorf("opened at any time: %v", err)
+	}
+}
+
+// Half an hour exactly: a genuine signature over a longer or shorter life is refused as well.
+func TestALongerOrShorterLifeIsRefused(t *testing.T) {
+	k := keys(t, november)
+	for _, life := range []time.Duration{TTL - time.Millisecond, TTL + time.Millisecond, 24 * time.Hour, 0, -TTL} {
+		h, _ := sign(t, k, stayInKabul())
+		h.ExpiresAt = h.MintedAt.Add(life)
+		if _, err := k.Open(seal(h.canonical(), k.ring.Active())); !errors.Is(err, ErrSignature) {
+			t.Errorf("%s: %v", life, err)
+		}
+	}
+}
+
+func TestKeysRotateWhileTokensAreOut(t *testing.T) {
+	_, old := sign(t, keys(t, may), stayInKabul())
+	_, new := sign(t, keys(t, november, may), stayInKabul())
+	for _, c := range []struct {
+		name     string
+		ring     Keys
+		old, new error
+	}{
+		{"before", keys(t, may), nil, ErrSignature},
+		{"the new key is known, not yet active", keys(t, may, november), nil, nil},
+		{"the new key signs, the old one is in grace", keys(t, november, may), nil, nil},
+		{"after grace", keys(t, november), ErrSignature, nil},
+		{"no keys at all", Keys{}, ErrSignature, ErrSignature},
+	} {
+		if _, err := c.ring.Verify(old, noon); !errors.Is(err, c.old) {
+			t.Errorf("%s: the old token: %v", c.name, err)
+		}
+		if _, err := c.ring.Verify(new, noon); !errors.Is(err, c.new) {
+			t.Errorf("%s: the new token: %v", c.name, err)
+		}
+	}
+}
+
+func TestTheNameOfAKeyDoesNotLendItsSecret(t *testing.T) {
+	renamed := "hmac-2026-11:" + strings.TrimPrefix(april, "hmac-2026-04:")
+	_, token := sign(t, keys(t, renamed), stayInKabul())
+	if _, err := keys(t, november, april).Verify(token, noon); !errors.Is(err, ErrSignature) {
+		t.Error(err)
+	}
+}
+
+func TestEverySingleBitCounts(t *testing.T) {
+	k := keys(t, november, may)
+	_, token := sign(t, k, stayInKabul())
+	for bit := range len(token) * 8 {
+		flipped := []byte(token)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		if _, err := k.Open(string(flipped)); !errors.Is(err, ErrSignature) {
+			t.Fatalf("bit %d of the token flipped: %v", bit, err)
+		}
+	}
+	text, mac, _ := split(token)
+	for bit := range (len(text) + len(mac)) * 8 { // under the encoding too
+		flipped := append([]byte(text), mac...)
+		flipped[bit/8] ^= 1 << (bit % 8)
+		forged := encoding.EncodeToString(flipped[:len(text)]) + "." + encoding.EncodeToString(flipped[len(text):])
+		if _, err := k.Open(forged); !errors.Is(err, ErrSignature) {
+			t.Fatalf("bit %d of what is signed flipped: %v", bit, err)
+		}
+	}
+}
+
+func TestOneTextHasOneToken(t *testing.T) {
+	k := keys(t, november)
+	_, token := sign(t, k, stayInKabul())
+	text, mac, _ := strings.Cut(token, ".")
+	last := func(s string) string { // the same bytes, one of the unused bits at the end set
+		digits := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+		return s[:len(s)-1] + string(digits[strings.IndexByte(digits, s[len(s)-1])|1])
+	}
+	for name, forged := range map[string]string{
+		"empty":                 "",
+		"a dot":                 ".",
+		"no MAC":                text,
+		"an empty MAC":          text + ".",
+		"a truncated MAC":       token[:len(token)-1],
+		"half a MAC":            token[:len(token)-21],
+		"no text":               "." + mac,
+		"truncated text":        text[:len(text)-4] + "." + mac,
+		"padded":                token + "=",
+		"padded text":           text + "=." + mac,
+		"odd bits in the MAC":   text + "." + last(mac),
+		"a newline behind":      token + "\n",
+		"a newline before":      "\n" + token,
+		"a newline inside":      text[:40] + "\n" + text[40:] + "." + mac,
+		"CR LF inside the MAC":  text + "." + mac[:4] + "\r\n" + mac[4:],
+		"a space behind":        token + " ",
+		"standard base64":       strings.NewReplacer("-", "+", "_", "/").Replace(token) + "+",
+		"percent-encoded":       strings.Replace(token, ".", "%2E", 1),
+		"encoded twice":         encoding.EncodeToString([]byte(token)),
+		"three parts":           token + "." + mac,
+		"the header of a JWT":   "eyJhbGciOiJub25lIn0." + token,
+		"JWT without signature": "eyJhbGciOiJub25lIn0.eyJpZCI6ImJoZCJ9.",
+		"swapped":               mac + "." + text,
+		"a NUL":                 token + "\x00",
+		"not ASCII":             token + "é",
+		"huge":                  strings.Repeat("A", 1<<20),
+	} {
+		if _, err := k.Open(forged); !errors.Is(err, ErrSignature) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What only a holder of the key could make is refused too, unless this package would have made it.
+func TestGenuineSignaturesOverOtherTextsAreRefused(t *testing.T) {
+	k := keys(t, november)
+	h, _ := sign(t, k, stayInKabul())
+	good := string(h.canonical())
+	for name, c := range map[string]struct{ old, new string }{
+		"another version":            {"v1\n", "v2\n"},
+		"no version":                 {"v1\n", ""},
+		"a line more":                {"AFN\n", "AFN\n\n"},
+		"a line less":                {"AFN\n", ""},
+		"CR LF":                      {"\n2026-12-04\n", "\r\n2026-12-04\r\n"},
+		"a newline at the end":       {"\nhmac-2026-11", "\nhmac-2026-11\nhmac-2026-11"},
+		"a signed number":            {"\n2\n", "\n+2\n"},
+		"a leading zero":             {"\n2\n", "\n02\n"},
+		"a space":                    {"\n2\n", "\n2 \n"},
+		"no adults":                  {"\n2\n", "\n0\n"},
+		"too many adults":            {"\n2\n", "\n17\n"},
+		"more rooms than adults":     {"\n2\n1\n1\n", "\n2\n1\n3\n"},
+		"children below zero":        {"\n2\n1\n1\n", "\n2\n-1\n1\n"},
+		"a number beyond int":        {"\n2\n", "\n99999999999999999999\n"},
+		"dates reversed":             {"\n2026-12-01\n2026-12-04\n", "\n2026-12-04\n2026-12-01\n"},
+		"dates equal":                {"\n2026-12-01\n", "\n2026-12-04\n"},
+		"31 nights":                  {"\n2026-12-04\n", "\n2027-01-01\n"},
+		"a day that does not exist":  {"\n2026-12-01\n", "\n2026-11-31\n"},
+		"a lower-case id":            {"bhd_01KAH9ZWV9F3", "bhd_01kah9zwv9f3"},
+		"an id of another kind":      {"bhd_01KAH9ZWV9F3", "srs_01KAH9ZWV9F3"},
+		"a lower-case currency":      {"\nAFN\n", "\nafn\n"},
+		"a locale with a control":    {"\nps-AF\n", "\nps-A\x01\n"},
+		"an underscore in a locale":  {"\nps-AF\n", "\nps_AF\n"},
+		"no milliseconds":            {"12:00:00.041Z", "12:00:00Z"},
+		"a comma before them":        {"12:00:00.041Z", "12:00:00,041Z"},
+		"another time zone":          {"12:00:00.041Z", "12:00:00.041+00:00"},
+		"a key id with more digits":  {"hmac-2026-11", "hmac-2026-011"},
+		"a thirteenth month":         {"hmac-2026-11", "hmac-2026-13"},
+		"a field that is not UTF-8":  {"\nAFN\n", "\nA\xff\xfe\n"},
+		"a newline inside the stay":  {"2026-12-01", "2026-12-01\n"},
+		"fields in another order":    {"\nAFN\nps-AF\n", "\nps-AF\nAFN\n"},
+		"the session of another day": {"gms_01KAH9ZWV9", "gms_81KAH9ZWV9"},
+	} {
+		text := strings.Replace(good, c.old, c.new, 1)
+		if text == good {
+			t.Fatalf("%s: the text has no %q", name, c.old)
+		}
+		if _, err := k.Open(seal([]byte(text), k.ring.Active())); !errors.Is(err, ErrSignature) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestNothingOddIsSigned(t *testing.T) {
+	k := keys(t, november)
+	for name, spoil := range map[string]func(*Handoff){
+		"a newline in the currency":  func(h *Handoff) { h.Currency = "AF\n" },
+		"a newline behind it":        func(h *Handoff) { h.Currency = "AFN\n" },
+		"a newline in the locale":    func(h *Handoff) { h.Locale = "ps\nAF" },
+		"a tab in an id":             func(h *Handoff) { h.TenantID = "tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3\t" },
+		"a DEL in an id":             func(h *Handoff) { h.PropertyID += "\x7f" },
+		"no session":                 func(h *Handoff) { h.GuestSessionID = "" },
+		"no dates":                   func(h *Handoff) { h.Dates = stay.Dates{} },
+		"a year of five digits":      func(h *Handoff) { h.Dates.CheckOut.Year = 12026 },
+		"a date off the calendar":    func(h *Handoff) { h.Dates.CheckIn.Day = 0 },
+		"nobody":                     func(h *Handoff) { h.Adults = 0 },
+		"a clock that was never set": func(h *Handoff) { h.MintedAt = time.Time{} },
+	} {
+		h := stayInKabul()
+		spoil(&h)
+		if token, err := k.Sign(&h); err == nil {
+			t.Errorf("%s was signed: %s", name, token)
+		} else if strings.ContainsAny(err.Error(), "\n\t\x7f") {
+			t.Errorf("%s: the error repeats the value: %v", name, err)
+		}
+	}
+}
+
+func TestKeysAreNamedByTheirMonth(t *testing.T) {
+	secret := strings.TrimPrefix(may, "hmac-2026-05")
+	for _, name := range []string{"", "may", "hmac-2026", "hmac-2026-5", "hmac-2026-00", "hmac-2026-13", "HMAC-2026-05", "hmac-2026-05-01"} {
+		if _, err := ParseKeys(name + secret); err == nil {
+			t.Errorf("%q is a name for a key", name)
+		}
+	}
+	h := stayInKabul()
+	if _, err := (Keys{}).Sign(&h); !errors.Is(err, keyring.ErrEmpty) {
+		t.Error("signed without a key: ", err)
+	}
+	if _, err := ParseKeys(""); !errors.Is(err, keyring.ErrEmpty) {
+		t.Error(err)
+	}
+}
+
+// The verifier runs in other services, some of them without our stores.
+func TestTheVerifierNeedsNoStore(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Skip("no go command here: ", err)
+	}
+	for _, no := range []string{"github.com/jackc/pgx", "github.com/redis", "database/sql\n", "cloud.google.com", "/shared/web"} {
+		if strings.Contains(string(out), no) {
+			t.Errorf("links %s", no)
+		}
+	}
+}
+
+func TestLinks(t *testing.T) {
+	var standard Link
+	if got := standard.With("kabul-grand", "a.b"); got != "https://kabul-grand.melmastoon.ghasi.io/book?h=a.b" {
+		t.Error(got)
+	}
+	var own Link
+	if err := own.UnmarshalText([]byte("http://127.0.0.1:8080/book/{tenantSlug}")); err != nil {
+		t.Fatal(err)
+	}
+	if got := own.Page("kabul-grand"); got != "http://127.0.0.1:8080/book/kabul-grand" {
+		t.Error(got)
+	}
+	for _, bad := range []string{
+		"", "https://melmastoon.ghasi.io/book", "https://{tenantSlug}.x.io/{tenantSlug}", "https://{tenantSlug}.x.io/book?a=b",
+		"https://{tenantSlug}.x.io/#book", "ftp://{tenantSlug}.x.io", "{tenantSlug}", "javascript:{tenantSlug}", "https://u@{tenantSlug}.x.io/",
+	} {
+		if err := own.UnmarshalText([]byte(bad)); err == nil {
+			t.Errorf("%q is a link", bad)
+		}
+	}
+}
+
+// What verifies is what we could have signed: signing what a token says gives the same token.
+func FuzzOpen(f *testing.F) {
+	k := keys(f, november, may)
+	_, token := sign(f, k, stayInKabul())
+	f.Add(token)
+	f.Add(token + "=")
+	f.Add("a.b")
+	f.Fuzz(func(t *testing.T, token string) { resigned(t, k, token) })
+}
+
+// FuzzText lets the fuzzer sign, so that what it finds behind the MAC is held against the same property.
+func FuzzText(f *testing.F) {
+	k := keys(f, november, may)
+	h, _ := sign(f, k, stayInKabul())
+	f.Add(string(h.canonical()), false)
+	f.Add(strings.Replace(string(h.canonical()), "\n2\n", "\n02\n", 1), false)
+	f.Add(strings.ReplaceAll(string(h.canonical()), "11", "05"), true)
+	f.Add(strings.Repeat("\n", lines-1), true)
+	f.Fuzz(func(t *testing.T, text string, grace bool) {
+		key := k.ring[0]
+		if grace {
+			key = k.ring[1]
+		}
+		resigned(t, k, seal([]byte(text), key))
+	})
+}
+
+// FuzzHandoff signs what the fuzzer makes up: it is refused, or it reads back as it was, fifteen lines of it.
+func FuzzHandoff(f *testing.F) {
+	k := keys(f, november)
+	f.Add("bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC", "tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3D", 2026, 12, 1, 3, 2, 1, 1, "AFN", "ps-AF", noon.UnixMilli())
+	f.Add("bhd_\n", "tnt_", 0, 0, 0, 0, 0, 0, 0, "A\nB", "", int64(-1))
+	f.Fuzz(func(t *testing.T, own, tenant string, y, m, d, nights, adults, children, rooms int, currency, locale string, minted int64) {
+		h := stayInKabul()
+		h.ID, h.TenantID, h.Currency, h.Locale = own, tenant, currency, locale
+		h.Adults, h.Children, h.Rooms = adults, children, rooms
+		h.Dates.CheckIn = stay.Date{Year: y, Month: time.Month(m), Day: d}
+		h.Dates.CheckOut = h.Dates.CheckIn.AddDays(nights % 1000)
+		h.MintedAt = time.UnixMilli(minted)
+		token, err := k.Sign(&h)
+		if err != nil {
+			return
+		}
+		got, err := k.Verify(token, h.MintedAt)
+		if err != nil || got != h {
+			t.Fatalf("signed %+v, read %+v: %v", h, got, err)
+		}
+		if text, _, _ := split(token); strings.Count(text, "\n") != lines-1 {
+			t.Fatalf("%q", text)
+		}
+	})
+}
+
+// resigned holds a token against the property of all three.
+func resigned(t *testing.T, k Keys, token string) {
+	h, err := k.Open(token)
+	if err != nil {
+		return
+	}
+	key, _ := k.ring.Find(h.KeyID)
+	again, err := Keys{keyring.Ring{key}}.Sign(&h)
+	if err != nil || again != token {
+		t.Fatalf("accepted a forgery: %q, we sign %q, %v", token, again, err)
+	}
+}
+
+func BenchmarkSign(b *testing.B) {
+	k, h := keys(b, november), stayInKabul()
+	for b.Loop() {
+		if _, err := k.Sign(&h); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	k := keys(b, november)
+	_, token := sign(b, k, stayInKabul())
+	for b.Loop() {
+		if _, err := k.Verify(token, noon); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

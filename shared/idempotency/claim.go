@@ -1,0 +1,115 @@
+package idempotency
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+const (
+	// leaseTerm is how long a claim keeps the others waiting: as long as a request lives. Should the work take longer, two do
+	// it and Postgres lets one of them commit; should whoever claimed die, the key is free again after it.
+	leaseTerm = 2500 * time.Millisecond
+	pollEvery = 25 * time.Millisecond
+	waitMost  = 2 * time.Second
+	answering = 200 * time.Millisecond // of the request's time, left for the answer of who waited
+	ioWithin  = 100 * time.Millisecond // for one step in Redis; then it is done without
+)
+
+// kept is the value of a key in Redis, as JSON: a claim while the work is done, the answer afterwards.
+type kept struct {
+	Digest []byte `json:"digest"`
+	Claim  string `json:"claim,omitempty"`
+	Status int    `json:"status,omitzero"`
+	Body   string `json:"body,omitempty"`
+}
+
+// claim is the right to do the work while the others wait; the zero claim, without Redis, keeps nobody waiting.
+type claim struct{ key, value string }
+
+// claim wins the key, or returns what was answered under it. It waits while somebody else has it.
+func (r *Room) claim(ctx context.Context, q Request) (c claim, prior *outcome, err error) {
+	c.key = r.keys.Key("idem", q.composite())
+	value, err := json.Marshal(kept{Digest: q.Digest[:], Claim: rand.Text()})
+	if err != nil {
+		return claim{}, nil, err // unreachable: bytes and a string
+	}
+	c.value = string(value)
+	wait, cancel := context.WithTimeout(ctx, waitFor(ctx))
+	defer cancel()
+	poll := time.NewTicker(pollEvery)
+	defer poll.Stop()
+	for {
+		there, err := r.try(ctx, c)
+		switch {
+		case errors.Is(err, redis.Nil):
+			return c, nil, nil
+		case ctx.Err() != nil:
+			return claim{}, nil, ctx.Err() // who asked has gone, and nothing was begun
+		}
+		var k kept
+		if err != nil || json.Unmarshal([]byte(there), &k) != nil || len(k.Digest) != sha256.Size {
+			return claim{}, nil, nil // Redis is away, or has what cannot be read
+		}
+		o := &outcome{Answer: Answer{Status: k.Status, Body: []byte(k.Body), Replayed: true}, digest: [sha256.Size]byte(k.Digest)}
+		if k.Status != 0 || o.digest != q.Digest {
+			return claim{}, o, nil
+		}
+		select {
+		case <-poll.C:
+		case <-wait.Done():
+			if ctx.Err() != nil {
+				return claim{}, nil, ctx.Err()
+			}
+			return claim{}, nil, problem.New(problem.IdempotencyInProgress, "Please ask again in a moment.", nil).After(time.Second)
+		}
+	}
+}
+
+// waitFor is how long this request can wait for another.
+func waitFor(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(waitMost, time.Until(deadline)-answering)
+	}
+	return waitMost
+}
+
+// try sets the claim unless something is there, which it returns; redis.Nil when the claim is set.
+func (r *Room) try(ctx context.Context, c claim) (there string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ioWithin)
+	defer cancel()
+	return r.rdb.SetArgs(ctx, c.key, c.value, redis.SetArgs{Mode: "NX", Get: true, TTL: leaseTerm}).Result()
+}
+
+// release lets the next one try at once. If it fails, the claim lapses.
+func (r *Room) release(ctx context.Context, c claim) {
+	if c == (claim{}) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ioWithin)
+	defer cancel()
+	lua.Release(ctx, r.rdb, c.key, c.value)
+}
+
+// copy keeps an answer that is on record where the next one looks first. If it fails, that one finds the record.
+func (r *Room) copy(ctx context.Context, c claim, o *outcome) {
+	life := o.until.Sub(r.now())
+	if c == (claim{}) || life <= 0 {
+		return
+	}
+	value, err := json.Marshal(kept{Digest: o.digest[:], Status: o.Status, Body: string(o.Body)})
+	if err != nil {
+		return // unreachable: the body is JSON, and so UTF-8
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ioWithin)
+	defer cancel()
+	r.rdb.Set(ctx, c.key, value, life)
+}

@@ -1,0 +1,127 @@
+// Package idempotency owns that a mutation asked for twice under one key is done once, and that both are told the same,
+// byte for byte. Postgres decides, by a row in the mutation's own transaction; Redis has a copy, so that a repetition
+// asks nobody else, and lets those who come at the same moment wait. It never knows what a mutation does.
+package idempotency
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// Life is how long an answer is given again.
+const Life = 24 * time.Hour
+
+// Room does things once. Safe for concurrent use.
+type Room struct {
+	rdb  redis.UniversalClient
+	db   *pgxpool.Pool
+	keys keyspace.Keys
+	now  func() time.Time
+}
+
+// New makes a Room.
+func New(rdb redis.UniversalClient, db *pgxpool.Pool, keys keyspace.Keys, now func() time.Time) *Room {
+	return &Room{rdb, db, keys, now}
+}
+
+// Request is one asking.
+type Request struct {
+	SessionID string            // whose key it is
+	Route     string            // "POST /handoff": a key means something on one route
+	Key       string            // as the client sent it
+	Digest    [sha256.Size]byte // of what is asked for, see Digest
+}
+
+// Answer is what a mutation answers, the first time or again.
+type Answer struct {
+	Status   int
+	Body     []byte // JSON
+	Replayed bool   // it was given before
+}
+
+// Work prepares a mutation: its answer, and the statements that make the answer true. It is called only by who may be
+// the first, and may be called twice; it writes nothing itself.
+type Work func(ctx context.Context) (Answer, *pgx.Batch, error)
+
+// Digest is that of a request as it was understood, so that white space and the order of members do not count.
+func Digest(request any) ([sha256.Size]byte, error) {
+	text, err := json.Marshal(request, json.Deterministic(true))
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("idempotency: digest: %w", err)
+	}
+	return sha256.Sum256(text), nil
+}
+
+// composite names the key in both stores.
+func (q *Request) composite() string {
+	sum := sha256.Sum256([]byte(q.SessionID + "|" + q.Route + "|" + q.Key))
+	return hex.EncodeToString(sum[:])
+}
+
+// Do answers a request: with what was answered before under its key, or by doing the work, its statements and the record
+// of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work; the others
+// wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was used for something else is
+// IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without Redis, Postgres alone decides who
+// is first; without Postgres nothing is done, and the answer is UpstreamUnavailable.
+func (r *Room) Do(ctx context.Context, q Request, work Work) (Answer, error) {
+	c, prior, err := r.claim(ctx, q)
+	if err != nil {
+		return Answer{}, err
+	}
+	if prior == nil {
+		if prior, err = r.once(ctx, q, work); err != nil {
+			r.release(ctx, c)
+			return Answer{}, err
+		}
+		r.copy(ctx, c, prior)
+	}
+	if prior.digest != q.Digest {
+		return Answer{}, problem.New(problem.IdempotencyKeyReused, "Use a new key for another request.", nil)
+	}
+	return prior.Answer, nil
+}
+
+// outcome is an answer on record.
+type outcome struct {
+	Answer
+	digest [sha256.Size]byte
+	until  time.Time // it is given again
+}
+
+// once does the work, unless the record says that it was done. Whatever goes wrong, the record is asked: it tells whether
+// somebody else was first, and, after a commit whose answer got lost, whether that somebody was us.
+func (r *Room) once(ctx context.Context, q Request, work Work) (*outcome, error) {
+	for again := false; ; again = true {
+		answer, batch, err := work(ctx)
+		if err == nil {
+			o := &outcome{Answer: answer, digest: q.Digest, until: r.now().Add(Life)}
+			if err = r.commit(ctx, q, o, batch); err == nil {
+				return o, nil
+			}
+		}
+		prior, lookErr := r.load(ctx, q)
+		switch {
+		case prior != nil:
+			return prior, nil
+		case !taken(err):
+			return nil, postgres.Problem(err)
+		case lookErr != nil:
+			return nil, postgres.Problem(lookErr)
+		case again:
+			return nil, err // unreachable: somebody would have to take the key with a record whose time is over
+		}
+		// The key was taken by a record whose time was over, and which is gone now.
+	}
+}

@@ -1,0 +1,80 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const stepWithin = time.Second // for one step in Postgres
+
+// inPostgres is the context of one step: a client that hangs up does not stop it half-way, the request's own deadline does.
+func inPostgres(ctx context.Context) (context.Context, context.CancelFunc) {
+	within := stepWithin
+	if deadline, ok := ctx.Deadline(); ok {
+		within = min(within, time.Until(deadline))
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), within)
+}
+
+// commit sends the work's statements and the record of its answer as one transaction: everything between two Syncs of the
+// protocol is one.
+func (r *Room) commit(ctx context.Context, q Request, o *outcome, work *pgx.Batch) error {
+	ctx, cancel := inPostgres(ctx)
+	defer cancel()
+	b := &pgx.Batch{}
+	// First, so that whoever is not the first fails before anything else is tried. The body is kept as a JSON string in
+	// jsonb, which would reorder the members of an object.
+	b.Queue(`
+		INSERT INTO bff_consumer.idempotency_keys
+		       (composite_key, guest_session_id, route, request_digest, response_status, response_body, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, to_jsonb($6::text), $7, $8)`,
+		q.composite(), q.SessionID, q.Route, q.Digest[:], o.Status, string(o.Body), r.now(), o.until)
+	b.QueuedQueries = append(b.QueuedQueries, work.QueuedQueries...)
+	if err := r.db.SendBatch(ctx, b).Close(); err != nil {
+		return fmt.Errorf("idempotency: commit: %w", err)
+	}
+	return nil
+}
+
+// taken says whether a commit failed because the key is on record.
+func taken(err error) bool {
+	const unique = "23505"
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && answer.Code == unique && answer.ConstraintName == "idempotency_keys_pkey"
+}
+
+// load reads the record of a key; nil when there is none. One whose time is over is removed: it must not keep the key.
+func (r *Room) load(ctx context.Context, q Request) (*outcome, error) {
+	ctx, cancel := inPostgres(ctx)
+	defer cancel()
+	var (
+		b      pgx.Batch
+		found  *outcome
+		digest []byte
+	)
+	b.Queue(`
+		DELETE FROM bff_consumer.idempotency_keys
+		WHERE composite_key = $1 AND expires_at <= $2`, q.composite(), r.now())
+	b.Queue(`
+		SELECT request_digest, response_status, response_body #>> '{}', expires_at
+		FROM bff_consumer.idempotency_keys
+		WHERE composite_key = $1`, q.composite()).QueryRow(func(row pgx.Row) error {
+		o := outcome{Answer: Answer{Replayed: true}}
+		err := row.Scan(&digest, &o.Status, &o.Body, &o.until)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		copy(o.digest[:], digest)
+		found = &o
+		return err
+	})
+	if err := r.db.SendBatch(ctx, &b).Close(); err != nil {
+		return nil, fmt.Errorf("idempotency: load: %w", err)
+	}
+	return found, nil
+}

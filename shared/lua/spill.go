@@ -1,0 +1,22 @@
+package lua
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var spilled = load("spilled.lua")
+
+// Spilled returns the rows of one session among count rows of the spill, oldest first, after passing over the skip oldest;
+// more says that there may be others behind them. A row is told by the session's id in it, which is in no other's.
+func Spilled(ctx context.Context, c redis.UniversalClient, list, sessionID string, skip, count int64) (rows []string, more bool, err error) {
+	answer, err := spilled.Run(ctx, c, []string{list}, sessionID, skip, count).Slice()
+	if err != nil {
+		return nil, false, err
+	}
+	for _, row := range answer[1:] {
+		rows = append(rows, row.(string))
+	}
+	return rows, answer[0].(int64) == 1, nil
+}

@@ -1,0 +1,89 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+)
+
+// Forget deletes, with what else is in batch, what one session has not told yet. Rows that a relay holds at this moment
+// are being sent, and left to it: waiting for a broker is not for a guest to do.
+func Forget(batch *pgx.Batch, sessionID string) {
+	batch.Queue(`
+		DELETE FROM bff_consumer.outbox
+		WHERE id IN (
+			SELECT id
+			FROM bff_consumer.outbox
+			WHERE headers ->> 'orderingKey' = $1
+			  AND published_at IS NULL
+			FOR UPDATE SKIP LOCKED)`, sessionID)
+}
+
+// Unsent reads, with what else is in batch, the messages of one session that were not published yet, oldest first.
+func Unsent(batch *pgx.Batch, sessionID string, into *[]json.RawMessage) {
+	batch.Queue(`
+		SELECT payload
+		FROM bff_consumer.outbox
+		WHERE headers ->> 'orderingKey' = $1
+		  AND published_at IS NULL
+		ORDER BY id`, sessionID).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
+		return err
+	})
+}
+
+// spillChunk rows of the spill are looked through at a time, in about a millisecond of Redis.
+const spillChunk = 1_000
+
+// Spilled returns the messages of one session that wait in Redis for Postgres to come back, oldest first.
+func (r *Recorder) Spilled(ctx context.Context, sessionID string) ([]json.RawMessage, error) {
+	values, err := r.spilled(ctx, sessionID)
+	if err != nil {
+		return nil, err
+	}
+	var messages []json.RawMessage
+	for _, value := range values {
+		var row Row
+		if err := json.Unmarshal([]byte(value), &row); err != nil {
+			return nil, fmt.Errorf("outbox: decode a spilled row: %w", err)
+		}
+		messages = append(messages, row.Payload)
+	}
+	return messages, nil
+}
+
+// ForgetSpilled deletes what of one session waits in Redis. A row that a relay moves to Postgres meanwhile may escape
+// it; whoever forgets a session first records that it is over, and then the insert of such a row writes nothing.
+func (r *Recorder) ForgetSpilled(ctx context.Context, sessionID string) error {
+	values, err := r.spilled(ctx, sessionID)
+	if err != nil || len(values) == 0 {
+		return err
+	}
+	pipe := r.rdb.Pipeline()
+	for _, value := range values {
+		pipe.LRem(ctx, r.spill, -1, value)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("outbox: forget spilled rows: %w", err)
+	}
+	return nil
+}
+
+// spilled looks from the oldest row on, which new ones do not move. The list is empty unless Postgres was away a
+// moment ago: then this costs one question.
+func (r *Recorder) spilled(ctx context.Context, sessionID string) (values []string, err error) {
+	for first := int64(0); ; first += spillChunk {
+		found, more, err := lua.Spilled(ctx, r.rdb, r.spill, sessionID, first, spillChunk)
+		if err != nil {
+			return nil, fmt.Errorf("outbox: look for spilled rows: %w", err)
+		}
+		values = append(values, found...)
+		if !more {
+			return values, nil
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// IsAway reports whether err means that Postgres was not reached, did not answer in time or is not taking writes. An
+// answer about the statement itself, an absent row and a caller that hung up do not.
+func IsAway(err error) bool {
+	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
+		return false
+	}
+	answer, answered := errors.AsType[*pgconn.PgError](err)
+	if !answered {
+		return isConnection(err)
+	}
+	const readOnly = "25006"                                     // the old primary, after a failover
+	for _, class := range []string{"08", "53", "57", readOnly} { // connection, resources, shutdown or a cancelled statement
+		if strings.HasPrefix(answer.Code, class) {
+			return true
+		}
+	}
+	return false
+}
+
+func isConnection(err error) bool {
+	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, network := errors.AsType[net.Error](err) // a passed deadline is one
+	return connecting || network || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// Problem is err, or UpstreamUnavailable around it while Postgres is away: a mutation without its record is refused.
+func Problem(err error) error {
+	if !IsAway(err) {
+		return err
+	}
+	return problem.New(problem.UpstreamUnavailable, "This cannot be recorded at present. Please try again in a moment.", err).After(time.Second)
+}

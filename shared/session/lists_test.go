@@ -1,0 +1,104 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+)
+
+func (d *desk) push(t *testing.T, s *Session, viewed ...Viewed) {
+	t.Helper()
+	pipe := d.rdb.Pipeline()
+	d.PushViewed(t.Context(), pipe, s, viewed...)
+	if err := lua.Exec(t.Context(), pipe); err != nil {
+		t.Error(err)
+	}
+}
+
+func (d *desk) lists(t *testing.T, id string) *Lists {
+	t.Helper()
+	pipe := d.rdb.Pipeline()
+	l := d.PeekLists(t.Context(), pipe, id)
+	pipe.Exec(t.Context())
+	return l
+}
+
+func hotel(n int) Viewed {
+	return Viewed{PropertyID: fmt.Sprintf("ppt_%026d", n), TenantID: fmt.Sprintf("tnt_%026d", n), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-list"}
+}
+
+func TestWhatWasViewedIsKeptOnceNewestFirst(t *testing.T) {
+	d := newDesk(t)
+	s := d.visit(t, "")
+	d.push(t, s, hotel(1), hotel(2), hotel(1), hotel(3), hotel(2))
+	recent := d.lists(t, s.ID).Recent(s)
+	if len(recent) != 3 {
+		t.Fatalf("%s", recent)
+	}
+	for i, n := range []int{2, 3, 1} {
+		if !strings.Contains(string(recent[i]), hotel(n).PropertyID) {
+			t.Errorf("at %d: %s", i, recent[i])
+		}
+	}
+	d.rdb.ScriptFlush(t.Context())
+	for n := range 60 {
+		d.push(t, s, hotel(100+n))
+	}
+	if recent = d.lists(t, s.ID).Recent(s); len(recent) != 50 || !strings.Contains(string(recent[0]), hotel(159).PropertyID) {
+		t.Errorf("%d kept, newest %s", len(recent), recent[0])
+	}
+	if ttl := d.rdb.TTL(t.Context(), d.keys.SessionPart(s.ID, "recent")).Val(); ttl <= 0 || ttl > TTL {
+		t.Errorf("kept for %s", ttl)
+	}
+}
+
+func TestManyViewsAtOnceKeepTheListWhole(t *testing.T) {
+	d := newDesk(t)
+	s := d.visit(t, "")
+	var all sync.WaitGroup
+	for n := range 200 {
+		all.Go(func() { d.push(t, s, hotel(n%70)) })
+	}
+	all.Wait()
+	seen := map[string]bool{}
+	recent := d.lists(t, s.ID).Recent(s)
+	for _, entry := range recent {
+		seen[string(entry)] = true
+	}
+	if len(recent) != 50 || len(seen) != 50 {
+		t.Errorf("%d entries, %d different", len(recent), len(seen))
+	}
+}
+
+func TestListsAreShownToTheirOwnSessionOnly(t *testing.T) {
+	d := newDesk(t)
+	s, other := d.visit(t, ""), d.visit(t, "")
+	d.push(t, s, hotel(1))
+	l := d.lists(t, s.ID)
+	if len(l.Recent(other)) != 0 || len(l.History(other)) != 0 {
+		t.Error("another session sees them")
+	}
+	var none *Lists
+	if len(none.Recent(s)) != 0 {
+		t.Error("no lists hold something")
+	}
+	d.rdb.LPush(t.Context(), d.keys.SessionPart(s.ID, "recent"), "{broken")
+	if got := d.lists(t, s.ID).Recent(s); len(got) != 1 {
+		t.Errorf("an entry that cannot be read: %s", got)
+	}
+}
+
+func TestNothingIsPushedForAClearedSession(t *testing.T) {
+	d := newDesk(t)
+	s := d.visit(t, "")
+	if err := d.Purge(t.Context(), d.rdb, s, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.push(t, s, hotel(1))
+	if n := d.rdb.Exists(t.Context(), d.keys.SessionPart(s.ID, "recent")).Val(); n != 0 {
+		t.Error("the list is back")
+	}
+}
