@@ -6,6 +6,7 @@ package admission
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -47,6 +48,9 @@ type Guest struct {
 	door   *Door
 }
 
+// patience is how long Redis may take for the one round trip in, and for the one out.
+const patience = 100 * time.Millisecond
+
 // Keys names the cache entries a request will want once its locale and currency are known.
 type Keys func(locale.Tag, money.Currency) []string
 
@@ -68,7 +72,9 @@ func (d *Door) Admit(r *http.Request, keys Keys) (context.Context, *Guest, error
 	for _, key := range keys(d.sessions.Guess(visit)) {
 		g.seen[key] = d.cache.Peek(ctx, pipe, key)
 	}
-	lua.Exec(ctx, pipe) // each command carries its own error, and each room says what it does without an answer
+	within, cancel := context.WithTimeout(ctx, patience)
+	lua.Exec(within, pipe) // each command carries its own error, and each room says what it does without an answer
+	cancel()
 	g.Session = d.sessions.Settle(visit, read)
 	g.Suspended = d.tenants.Settle(ctx, suspended)
 	if g.Degraded {
@@ -98,7 +104,7 @@ func (g *Guest) Record(ctx context.Context, p event.Payload, rate float64) {
 	}, p))
 }
 
-// Leave writes what the request changed, in one Redis round trip, and its events, before the answer is
+// Leave writes what the request changed, in one Redis round trip of at most 100 ms, and its events, before the answer is
 // written: after the response there is nothing. A request that changed nothing, a minute within the
 // last, costs no round trip. Losing either costs no guest an answer, so both are only noted. more adds
 // to the round trip, when there is one. It names the session to the client.
@@ -116,7 +122,9 @@ func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, histo
 		if more != nil {
 			more(pipe)
 		}
-		if err := lua.Exec(ctx, pipe); err != nil {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // a guest who hung up was here all the same
+		defer cancel()
+		if err := lua.Exec(within, pipe); err != nil {
 			call.Note("sessionNotSaved", err.Error())
 		}
 	}
