@@ -32,7 +32,7 @@ import (
 type Environment struct {
 	Env           string `env:"ENVIRONMENT" envDefault:"local"`        // first part of every Redis key
 	Region        string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
-	RedisAddr     string `env:"REDIS_ADDR,required"`                   // host:port, or the path of a socket
+	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`          // host:port, or the path of a socket
 	RedisPassword string `env:"REDIS_PASSWORD"`                        // of Memorystore with AUTH
 	DatabaseURL   string `env:"DATABASE_URL"`                          // or the four below
 	Instance      string `env:"CLOUDSQL_INSTANCE"`                     // project:region:instance
@@ -40,14 +40,14 @@ type Environment struct {
 	DBName        string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
 	DBMaxConns    int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
 
-	SearchURL    string `env:"SEARCH_URL,required"`
-	PricingURL   string `env:"PRICING_URL,required"`
-	PropertyURL  string `env:"PROPERTY_URL,required"`
-	ThemeURL     string `env:"THEME_URL,required"`
+	SearchURL    string `env:"SEARCH_URL,required,notEmpty"`
+	PricingURL   string `env:"PRICING_URL,required,notEmpty"`
+	PropertyURL  string `env:"PROPERTY_URL,required,notEmpty"`
+	ThemeURL     string `env:"THEME_URL,required,notEmpty"`
 	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"` // google: ID tokens; none: the local system
 
-	SessionKeys keyring.Ring `env:"SESSION_KEYS,required"` // signs session ids, newest first
-	Peppers     keyring.Ring `env:"PEPPERS,required"`      // hashes addresses and fingerprints, newest first
+	SessionKeys keyring.Ring `env:"SESSION_KEYS,required,notEmpty"` // signs session ids, newest first
+	Peppers     keyring.Ring `env:"PEPPERS,required,notEmpty"`      // hashes addresses and fingerprints, newest first
 
 	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
 	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
