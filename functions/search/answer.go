@@ -74,9 +74,11 @@ func (g *Guests) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 			Occupancy: s.query.Occupancy, ExecutedAt: view.Timestamp(now),
 		}
 	}
-	g.door.Leave(ctx, w, guest, history, func(pipe redis.Pipeliner) {
-		g.sessions.SaveSearch(ctx, pipe, record, fresh)
-	})
+	var touch func(redis.Pipeliner)
+	if fresh || guest.Unsaved() { // else this guest's last search was within the minute
+		touch = func(pipe redis.Pipeliner) { g.sessions.SaveSearch(ctx, pipe, record, fresh) }
+	}
+	g.door.Leave(ctx, w, guest, history, touch)
 	w.Header().Set("X-Cache", string(s.state))
 	web.From(ctx).Note("cache", string(s.state))
 	return s.entry.Write(w, r, []byte(`,"searchSessionId":"`+searchID+`"}`))

@@ -30,10 +30,7 @@ func NewFacets(keys keyspace.Keys, cache *cache.Cache, up *upstream.Upstreams) *
 	return &Facets{keys, cache, up}
 }
 
-const (
-	facetsTTL   = time.Hour
-	negativeTTL = 30 * time.Second
-)
+const facetsTTL = time.Hour
 
 // Serve answers the values one can filter by in a country, or in a region of it.
 func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
@@ -61,7 +58,7 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 			found, err := h.up.Search.Facets(ctx, country, region, in.Locale)
 			if errors.Is(err, upstream.ErrNotFound) {
 				entry, err := cache.Pack(http.StatusNotFound, nil, nil, nil)
-				return cache.Filled{Entry: entry, TTL: negativeTTL}, err
+				return cache.Filled{Entry: entry}, err
 			}
 			if err != nil {
 				return cache.Filled{}, err

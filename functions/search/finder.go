@@ -10,6 +10,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Finder composes lists and maps from the upstreams and keeps them in the cache. Safe for concurrent use.
@@ -83,11 +84,7 @@ func (f *Finder) listOf(q upstream.SearchQuery, hash string) cache.Recipe {
 			if page.Rest, err = listRest(q, hash, found); err != nil {
 				return cache.Filled{}, err
 			}
-			filled, err := f.packList(page, tags(page, q.Geo, found.Coverage))
-			if page.Lacks("theme") {
-				filled.TTL = brandlessTTL
-			}
-			return filled, err
+			return f.packList(page, tags(page, q.Geo, found.Coverage))
 		},
 		Renew: func(ctx context.Context, old *cache.Entry) (cache.Filled, error) { return f.renew(ctx, q, old) },
 	}
@@ -105,7 +102,13 @@ func (f *Finder) renew(ctx context.Context, q upstream.SearchQuery, old *cache.E
 	}
 	quotes, err := f.up.Pricing.Preview(ctx, quoteRequest(q, properties))
 	if err != nil {
-		return cache.Filled{}, err
+		// Kept as it is shown, so that the next hits are copies again, and pricing is asked every two seconds and not with
+		// each of them.
+		web.From(ctx).Note("notRenewed", err.Error())
+		page.MarkStale(f.now().Add(mendAfter))
+		filled, err := pack(page, nil)
+		filled.RatesUntil = f.now().Add(mendAfter)
+		return filled, err
 	}
 	page.Mended("pricing")
 	if err := f.rate(page, quotes); err != nil {

@@ -51,10 +51,16 @@ var number atomic.Int64 // makes the names of functions under test unique in the
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
+	return newHouseOn(t, pgtest.URL(t))
+}
+
+// newHouseOn is newHouse with a database that a test can take away.
+func newHouseOn(t testing.TB, database string) *house {
+	t.Helper()
 	h := &house{t: t, up: newUpstreams(t), redis: redistest.Server(t), flags: t.TempDir() + "/flags.json", mux: http.NewServeMux()}
 	h.time.Store(time.Now().UnixMilli())
 	e := setup.Environment{
-		Env: "test", Region: "asia-south1", RedisAddr: h.redis.Addr, DatabaseURL: pgtest.URL(t), DBMaxConns: 4,
+		Env: "test", Region: "asia-south1", RedisAddr: h.redis.Addr, DatabaseURL: database, ValidateEvents: true, DBMaxConns: 4,
 		SearchURL: h.up.search.URL, PricingURL: h.up.pricing.URL, PropertyURL: h.up.search.URL, ThemeURL: h.up.theme.URL,
 		UpstreamAuth: "none", FlagsFile: h.flags, SessionKeys: ring(t), Peppers: ring(t),
 	}

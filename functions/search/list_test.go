@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
 
 // quiet turns sampling off, loud samples everybody.
@@ -210,16 +211,21 @@ func TestCampaignModeKeepsListsLongAndRatesYoung(t *testing.T) {
 	h.up.command(func(u *upstreams) { u.captured = h.now })
 	h.find(h.request("Kabul"))
 	searches := h.up.searches.Load()
+	marked := false
 	for second := 10; second <= 260; second += 10 { // TTL 5 min, jitter −10 %
 		h.advance(10 * time.Second)
 		if second == 200 {
 			h.up.command(func(u *upstreams) { u.failing["pricing"] = true })
 		}
 		a := h.find(h.request("Kabul"))
-		if a.Header.Get("X-Cache") == "MISS" && second%60 != 0 && h.up.searches.Load() != searches {
-			t.Fatalf("after %d s: %s", second, a.Header.Get("X-Cache"))
+		if got := a.Header.Get("X-Cache"); got != "HIT" {
+			t.Fatalf("after %d s: %s", second, got)
 		}
 		for _, card := range a.list.Listings {
+			if card.RateSnapshot == nil {
+				t.Fatalf("after %d s a rate is gone", second)
+			}
+			marked = marked || card.RateSnapshot.IsStale
 			if age := h.now().Sub(card.RateSnapshot.CapturedAt); age > time.Minute && !card.RateSnapshot.IsStale {
 				t.Fatalf("after %d s a rate of %s is shown as fresh", second, age)
 			}
@@ -228,8 +234,116 @@ func TestCampaignModeKeepsListsLongAndRatesYoung(t *testing.T) {
 	if n := h.up.searches.Load() - searches; n != 0 {
 		t.Errorf("search-aggregation was asked %d times again", n)
 	}
-	if n := h.up.quotes.Load(); n < 3 || n > 60 {
-		t.Errorf("pricing was asked %d times", n)
+	if n := h.up.quotes.Load(); n < 3 || n > 6 {
+		t.Errorf("pricing was asked %d times before it failed", n)
+	}
+	if !marked {
+		t.Error("no rate was marked stale while pricing failed")
+	}
+}
+
+func TestWhilePricingFailsAHitIsStillAHit(t *testing.T) {
+	h := newHouse(t)
+	h.setFlags(`{"campaignMode":true,"sampling":{"search.executed":0}}`)
+	h.up.command(func(u *upstreams) { u.captured = h.now })
+	cookie := "gms_id=" + h.find(h.request("Kabul")).cookie()
+	h.up.command(func(u *upstreams) { u.failing["pricing"] = true })
+	h.advance(61 * time.Second)
+	h.find(h.request("Kabul"), "Cookie", cookie) // the one that asks pricing
+	for n := range 10 {
+		h.trips.Take()
+		a := h.find(h.request("Kabul"), "Cookie", cookie)
+		if got := h.trips.Take(); got > 2 || a.Header.Get("X-Cache") != "HIT" || !a.list.Listings[0].RateSnapshot.IsStale {
+			t.Errorf("hit %d: %s in %d round trips, %s", n, a.Header.Get("X-Cache"), got, a.body)
+		}
+	}
+}
+
+func TestAFirstVisitOfAWarmPageCostsTwoRoundTrips(t *testing.T) {
+	h := newHouse(t)
+	h.find(h.request("Kabul"))
+	queries := h.parts.DB.Stat().AcquireCount()
+	h.trips.Take()
+	a := h.find(h.request("Kabul"), "DNT", "1") // no telemetry: nothing for Postgres
+	if n := h.trips.Take(); n != 2 || a.Header.Get("X-Cache") != "HIT" || a.cookie() == "" {
+		t.Errorf("%s in %d round trips", a.Header.Get("X-Cache"), n)
+	}
+	if n := h.parts.DB.Stat().AcquireCount() - queries; n != 0 {
+		t.Errorf("%d uses of Postgres", n)
+	}
+}
+
+func TestPostgresHangs(t *testing.T) {
+	url, proxy := pgtest.Behind(t)
+	h := newHouseOn(t, url)
+	t.Cleanup(proxy.Heal)
+	h.find(h.request("Kabul"))
+	proxy.Hang()
+	for n := range 8 {
+		began := time.Now()
+		h.find(h.request("Herat")) // a first visit each time: session.started is to be written
+		if took := time.Since(began); took > time.Second || n > 5 && took > 150*time.Millisecond {
+			t.Errorf("answer %d took %s", n, took)
+		}
+	}
+	if n := h.parts.Redis.LLen(t.Context(), h.parts.Keys.Key("outbox", "spill")).Val(); n != 8 {
+		t.Errorf("%d events wait in Redis", n)
+	}
+}
+
+func TestPostgresIsGone(t *testing.T) {
+	url, proxy := pgtest.Behind(t)
+	h := newHouseOn(t, url)
+	proxy.Break()
+	if a := h.find(h.request("Kabul")); len(a.list.Listings) != 3 || len(a.list.Degraded) != 0 {
+		t.Errorf("%s", a.body)
+	}
+}
+
+func TestRedisHangs(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.find(h.request("Kabul")).cookie()
+	h.redis.Hang()
+	for n := range 8 {
+		began := time.Now()
+		a := h.find(h.request("Kabul"), "Cookie", "gms_id="+cookie)
+		if took := time.Since(began); took > 2500*time.Millisecond || a.cookie() != cookie {
+			t.Errorf("answer %d took %s", n, took)
+		}
+	}
+}
+
+func TestBothStoresAreGone(t *testing.T) {
+	url, proxy := pgtest.Behind(t)
+	h := newHouseOn(t, url)
+	proxy.Break()
+	h.redis.Stop()
+	if a := h.find(h.request("Kabul")); len(a.list.Listings) != 3 || a.cookie() == "" {
+		t.Errorf("%s", a.body)
+	}
+	if !strings.Contains(h.log.String(), "telemetryLost") {
+		t.Error("the log does not say that an event was lost")
+	}
+}
+
+func TestScriptsForgottenInTheMiddle(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.find(h.request("Kabul")).cookie()
+	h.redisDo("SCRIPT", "FLUSH")
+	h.advance(2 * time.Minute)
+	if a := h.find(h.request("Herat"), "Cookie", "gms_id="+cookie); a.cookie() != cookie {
+		t.Errorf("%s", a.body)
+	}
+	if n := h.parts.Redis.LLen(t.Context(), h.parts.Keys.SessionPart(cookie, "history")).Val(); n != 2 {
+		t.Errorf("%d searches in the history", n)
+	}
+}
+
+func TestABoxOverTheAntimeridian(t *testing.T) {
+	h := newHouse(t)
+	a := h.find(h.request("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":-18,"swLng":178,"neLat":-16,"neLng":-179}`))
+	if a.Header.Get("X-Cache") != "MISS" || len(a.list.Listings) != 3 {
+		t.Errorf("%s", a.body)
 	}
 }
 

@@ -152,11 +152,7 @@ func (f *Finder) pinsOf(q upstream.SearchQuery, hash string) cache.Recipe {
 			if page.Rest, err = mapRest(q, hash, found); err != nil {
 				return cache.Filled{}, err
 			}
-			filled, err := pack(page, tags(page, q.Geo, found.Coverage))
-			if page.Lacks("theme") {
-				filled.TTL = brandlessTTL
-			}
-			return filled, err
+			return pack(page, tags(page, q.Geo, found.Coverage))
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// pack makes the cache entry of a page.
+// pack makes the cache entry of a page. One that lacks brands is kept for a short while only.
 func pack(page *view.Page, tags []string) (cache.Filled, error) {
 	body, index, err := page.Encode()
 	if err != nil {
@@ -25,7 +25,11 @@ func pack(page *view.Page, tags []string) (cache.Filled, error) {
 	if err != nil {
 		return cache.Filled{}, fmt.Errorf("search: pack page: %w", err)
 	}
-	return cache.Filled{Entry: entry, Tags: tags}, nil
+	filled := cache.Filled{Entry: entry, Tags: tags}
+	if page.Lacks("theme") {
+		filled.TTL = brandlessTTL
+	}
+	return filled, nil
 }
 
 // packList is pack for a list, which also says when its rates are due: when the first of them is over,

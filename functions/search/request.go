@@ -120,7 +120,7 @@ func (a *area) check(f *faults) {
 	if b := a.BoundingBox; b != nil {
 		switch {
 		case !b.Valid():
-			f.add("geo.boundingBox", "out-of-range", "The south-west corner must lie south and west of the north-east one, both on the globe.")
+			f.add("geo.boundingBox", "out-of-range", "The south-west corner must lie south of the north-east one, the box must have a width, and both must be on the globe.")
 		case b.AreaDeg2() > maxBoxDeg2:
 			f.add("geo.boundingBox", "too-large", fmt.Sprintf("Must cover at most %d square degrees.", maxBoxDeg2))
 		}

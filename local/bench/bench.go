@@ -4,6 +4,7 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -158,7 +159,7 @@ func (h *house) warm(ctx context.Context, s *server) (cookie, key string, entry 
 	if _, err := conn.Write(request("", "gzip", city)); err != nil {
 		return "", "", nil, err
 	}
-	res, err := http.ReadResponse(newReader(conn), nil)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return "", "", nil, err
 	}

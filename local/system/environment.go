@@ -27,6 +27,8 @@ func environment(state string, kept stores, urls map[string]string, flagsPath st
 		"THEME_URL":     urls["theme"],
 		"UPSTREAM_AUTH": "none",
 		"FLAGS_FILE":    flagsPath,
+		// A developer hears of an event that breaks its schema at once, and not from whoever reads it.
+		"VALIDATE_EVENTS": "true",
 	}
 	secrets, err := loadSecrets(filepath.Join(state, "secrets.json"))
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -49,6 +50,9 @@ type Guest struct {
 	door   *Door
 }
 
+// patience is how long Redis may take for the one round trip in, and for the one out.
+const patience = 100 * time.Millisecond
+
 // Keys names the cache entries a request will want once its locale and currency are known.
 type Keys func(locale.Tag, money.Currency) []string
 
@@ -82,7 +86,9 @@ func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context,
 			read(ctx, pipe, visit.ID)
 		}
 	}
-	lua.Exec(ctx, pipe) // each command carries its own error, and each room says what it does without an answer
+	within, cancel := context.WithTimeout(ctx, patience)
+	lua.Exec(within, pipe) // each command carries its own error, and each room says what it does without an answer
+	cancel()
 	g.Session = d.sessions.Recall(ctx, visit, d.sessions.Settle(visit, read))
 	g.Suspended = d.tenants.Settle(ctx, suspended)
 	if g.Degraded {
@@ -123,7 +129,7 @@ type Left struct {
 	Untold  error // why events were lost; nil: none was
 }
 
-// Leave writes what the request changed, in one Redis round trip, and its events, before the answer is
+// Leave writes what the request changed, in one Redis round trip of at most 100 ms, and its events, before the answer is
 // written: after the response there is nothing. A request that changed nothing, a minute within the
 // last, costs no round trip. Losing either costs no guest an answer, so both are noted, and told to those who
 // ask. more adds to the round trip, when there is one. It names the session to the client, unless it was
@@ -153,7 +159,7 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 	if g.Degraded {
 		return keyspace.ErrAway
 	}
-	if !g.Unsaved() && history == nil && len(g.events) == 0 {
+	if !g.Unsaved() && history == nil && more == nil && len(g.events) == 0 {
 		return nil
 	}
 	pipe := d.rdb.Pipeline()
@@ -161,7 +167,9 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 	if more != nil {
 		more(pipe)
 	}
-	failed := lua.Exec(ctx, pipe)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // a guest who hung up was here all the same
+	defer cancel()
+	failed := lua.Exec(within, pipe)
 	saved, err := d.sessions.Saved(g.Session, visited)
 	switch {
 	case err != nil:

@@ -1,5 +1,6 @@
 // Package compose owns the optional parts of an answer, brands and rates: it gathers them from cache and
-// upstream inside what is left of the budget, and says what is missing and why. It never fails an answer.
+// upstream inside what is left of the budget, and says what is missing and why; and what a guest is told when a
+// mandatory part is missing. It never fails an answer for want of an optional part.
 package compose
 
 import (
@@ -36,7 +37,7 @@ func New(rdb redis.UniversalClient, keys keyspace.Keys, cache *cache.Cache, up *
 const (
 	brandTTL    = 15 * time.Minute
 	negativeTTL = 30 * time.Second
-	brandWall   = 600 * time.Millisecond // for all brands of an answer together
+	brandWall   = 750 * time.Millisecond // for all brands of an answer together: a silent theme-config has timed out by then
 	brandsAside = 16                     // calls to theme-config at once
 )
 

@@ -19,6 +19,7 @@ import (
 
 const (
 	recordWithin = 300 * time.Millisecond
+	leastWithin  = 50 * time.Millisecond // of it, however late the request is
 	spillWithin  = 100 * time.Millisecond
 	spillCap     = 100_000         // events; about 100 MB of Redis
 	tolerated    = 5               // failures in a row before Postgres is not asked any more
@@ -27,6 +28,8 @@ const (
 
 // Recorder writes events that no mutation goes with. It is safe for concurrent use.
 type Recorder struct {
+	Validate func(event.Event) error // if not nil, judges every event before it is written; an event it refuses is lost
+
 	db      *pgxpool.Pool
 	rdb     redis.UniversalClient
 	spill   string
@@ -54,7 +57,7 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys
 // the right. It never expires, because Redis evicts what expires first, and these rows are nowhere else.
 func SpillKey(keys keyspace.Keys) string { return keys.Key("outbox", "spill") }
 
-// Record writes events in a transaction of their own, in one round trip and within 300 ms; when Postgres does not take
+// Record writes events in a transaction of their own, in one round trip and within 300 ms, or what ctx has left; when Postgres does not take
 // them by then, or has not taken the last few, they wait in Redis, which is given 100 ms more, and the oldest beyond
 // 100,000 are dropped. Both are given that time even when the guest has hung up. An error means that events are lost; it
 // is for the log, never a reason to refuse the guest. Recording an event twice is recording it once.
@@ -62,12 +65,24 @@ func (r *Recorder) Record(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
+	for _, e := range events {
+		if r.Validate == nil {
+			break
+		}
+		if err := r.Validate(e); err != nil {
+			return fmt.Errorf("outbox: record: %w", err)
+		}
+	}
 	rows, err := encode(events)
 	if err != nil {
 		return err
 	}
+	within := recordWithin
+	if deadline, ok := ctx.Deadline(); ok { // what is left of the request, so that it is answered in time
+		within = min(within, max(time.Until(deadline)-spillWithin, leastWithin))
+	}
 	ctx = context.WithoutCancel(ctx)
-	err = r.insert(ctx, rows)
+	err = r.insert(ctx, rows, within)
 	if err != nil && !refused(err) {
 		// An insert that failed late may have been committed; then the row is there twice until the relay's insert,
 		// which skips ids it finds.
@@ -83,9 +98,9 @@ func (r *Recorder) Record(ctx context.Context, events ...event.Event) error {
 	return nil
 }
 
-func (r *Recorder) insert(ctx context.Context, rows []Row) error {
+func (r *Recorder) insert(ctx context.Context, rows []Row, within time.Duration) error {
 	_, err := r.breaker.Execute(func() (struct{}, error) {
-		ctx, cancel := context.WithTimeout(ctx, recordWithin)
+		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
 		return struct{}{}, insert(ctx, r.db, rows)
 	})

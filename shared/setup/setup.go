@@ -1,9 +1,10 @@
-// Package setup owns what the functions read from their environment and how the rooms are put together
-// from it. It parses and constructs; it dials nothing.
+// Package setup owns what the functions read from their environment (package web reads its own two settings)
+// and how the rooms are put together from it. It parses and constructs; it dials nothing.
 package setup
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"time"
@@ -15,8 +16,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
-	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
@@ -29,27 +30,29 @@ import (
 // Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
 // named at once.
 type Environment struct {
-	Env         string `env:"ENVIRONMENT" envDefault:"local"`        // first part of every Redis key
-	Region      string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
-	RedisAddr   string `env:"REDIS_ADDR,required"`                   // host:port, or the path of a socket
-	DatabaseURL string `env:"DATABASE_URL"`                          // or the four below
-	Instance    string `env:"CLOUDSQL_INSTANCE"`                     // project:region:instance
-	DBUser      string `env:"CLOUDSQL_USER"`                         // IAM user
-	DBName      string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
-	DBMaxConns  int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
+	Env           string `env:"ENVIRONMENT" envDefault:"local"`        // first part of every Redis key
+	Region        string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
+	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`          // host:port, or the path of a socket
+	RedisPassword string `env:"REDIS_PASSWORD"`                        // of Memorystore with AUTH
+	DatabaseURL   string `env:"DATABASE_URL"`                          // or the four below
+	Instance      string `env:"CLOUDSQL_INSTANCE"`                     // project:region:instance
+	DBUser        string `env:"CLOUDSQL_USER"`                         // IAM user
+	DBName        string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
+	DBMaxConns    int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
 
-	SearchURL    string `env:"SEARCH_URL,required"`
-	PricingURL   string `env:"PRICING_URL,required"`
-	PropertyURL  string `env:"PROPERTY_URL,required"`
-	ThemeURL     string `env:"THEME_URL,required"`
+	SearchURL    string `env:"SEARCH_URL,required,notEmpty"`
+	PricingURL   string `env:"PRICING_URL,required,notEmpty"`
+	PropertyURL  string `env:"PROPERTY_URL,required,notEmpty"`
+	ThemeURL     string `env:"THEME_URL,required,notEmpty"`
 	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"` // google: ID tokens; none: the local system
 
-	SessionKeys keyring.Ring `env:"SESSION_KEYS,required"` // signs session ids, newest first
-	Peppers     keyring.Ring `env:"PEPPERS,required"`      // hashes addresses and fingerprints, newest first
+	SessionKeys keyring.Ring `env:"SESSION_KEYS,required,notEmpty"` // signs session ids, newest first
+	Peppers     keyring.Ring `env:"PEPPERS,required,notEmpty"`      // hashes addresses and fingerprints, newest first
 
-	FlagsFile    string `env:"FLAGS_FILE"`            // local; else
-	FlagsProject string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
-	Revision     string `env:"K_REVISION"`            // set by the platform
+	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
+	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
+	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written
+	Revision       string `env:"K_REVISION"`            // set by the platform
 }
 
 // Parts are the rooms a guest-facing function is built from.
@@ -79,10 +82,6 @@ func Guest(ctx context.Context) (*Parts, error) {
 
 // Build constructs the rooms of an environment. now is the clock of everything but the stores.
 func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, error) {
-	source, err := openFlags(ctx, e)
-	if err != nil {
-		return nil, err
-	}
 	up, err := openUpstreams(e)
 	if err != nil {
 		return nil, err
@@ -93,29 +92,37 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
-	rdb := keyspace.Open(keyspace.Config{Addr: e.RedisAddr})
+	rdb := keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword})
+	name := instance(e)
 	keys := keyspace.Keys{Env: e.Env}
 	p := &Parts{
-		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: source, Now: now,
-		Cache:    cache.New(rdb, keys, now, instance(e)),
+		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: flagsOf(e), Now: now,
+		Cache:    cache.New(rdb, keys, now, name),
 		Sessions: session.New(keys, e.SessionKeys, e.Peppers, db, now),
 		Tenants:  tenants.New(rdb, db, keys, now),
 	}
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
-	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache,
-		outbox.NewRecorder(db, rdb, keys), instance(e))
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, recorder(e, db, rdb, keys), name)
 	return p, nil
 }
 
-func openFlags(ctx context.Context, e Environment) (*flags.Source, error) {
+func flagsOf(e Environment) *flags.Source {
 	switch {
 	case e.FlagsFile != "":
-		return flags.File(e.FlagsFile), nil
+		return flags.File(e.FlagsFile)
 	case e.FlagsProject != "":
-		return flags.RemoteConfig(e.FlagsProject), nil
+		return flags.RemoteConfig(e.FlagsProject)
 	default:
-		return flags.Static(*flags.Defaults()), nil
+		return flags.Static(*flags.Defaults())
 	}
+}
+
+func recorder(e Environment, db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys) *outbox.Recorder {
+	r := outbox.NewRecorder(db, rdb, keys)
+	if e.ValidateEvents {
+		r.Validate = event.Validate
+	}
+	return r
 }
 
 func openUpstreams(e Environment) (*upstream.Upstreams, error) {
@@ -136,5 +143,5 @@ func instance(e Environment) string {
 	if name == "" {
 		name = "bff-consumer"
 	}
-	return fmt.Sprintf("%s-%d-%s", name, os.Getpid(), id.New(id.Request, time.Now())[26:])
+	return fmt.Sprintf("%s-%d-%s", name, os.Getpid(), rand.Text()[:6])
 }

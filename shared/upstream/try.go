@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -105,6 +106,11 @@ func try[T any](ctx context.Context, c *client, attempt func(context.Context) (T
 
 // guarded is one try: let through by the breaker, limited in time, its failure named.
 func guarded[T any](ctx, request context.Context, c *client, attempt func(context.Context) (T, error)) (answer T, err error) {
+	defer func() { // this is a goroutine of ours: nobody else would keep one bad answer from ending the process
+		if v := recover(); v != nil {
+			err = &Error{Upstream: c.name, Reason: BadResponse, Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack()), fault: true}
+		}
+	}()
 	_, err = c.breaker.Execute(func() (_ struct{}, err error) {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(ctx, c.policy.timeout)
