@@ -38,7 +38,7 @@ var plan = map[string][]string{
 		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
 	},
 	"cache":      {"keyspace", "lua", "github.com/klauspost/compress", redis},
-	"compose":    {"cache", "keyspace", "locale", "problem", "upstream", "view", redis, xsync},
+	"compose":    {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", redis, xsync},
 	"deptest":    nil,
 	"event":      {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":      {auth, jsonv2},
@@ -68,6 +68,7 @@ var plan = map[string][]string{
 	"upstream": {"geo", "id", "locale", "money", "stay", auth, jsonv2, breaker, xsync},
 	"view":     {"geo", "locale", "money", "stay", "upstream", jsonv2},
 	"web":      {"id", "locale", "money", "problem", jsonv2, ulid},
+	"wishlist": {"event", "id", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
 }
 
 // testRooms are for _test.go files, and for each other.
