@@ -106,6 +106,9 @@ func (s *shelf) overdue(e *cache.Entry) bool {
 
 // answer hands out an entry. One that is stale, partial or has old prices is not for the edge to keep.
 func (s *shelf) answer(w http.ResponseWriter, r *http.Request, in web.SharedQuery, e *cache.Entry, state cache.State) error {
+	if marked(e, partial) {
+		web.From(r.Context()).Note("degraded", true)
+	}
 	w.Header().Set("X-Cache", string(state))
 	web.Shared(w, in.InURL, state == cache.Stale || marked(e, partial))
 	return e.WriteShared(w, r)
