@@ -19,6 +19,10 @@ func (k Keys) Session(id string) string { return k.Key("session", "{"+id+"}") }
 // SessionPart names a list beside that hash: "wishlist", "recent" or "history".
 func (k Keys) SessionPart(id, part string) string { return k.Key("session", "{"+id+"}", part) }
 
+// Penalty names the count of what a client of that fingerprint, sha256:<hex>, was caught at of late. It raises the score
+// of every request of the fingerprint until it expires.
+func (k Keys) Penalty(fingerprint string) string { return k.Key("bot", "penalty", Part(fingerprint)) }
+
 // Lock names the single-flight lock of a cache entry. Its hash tag is the whole entry key, so both share a slot and one
 // script may touch both; the entry key itself must hold no brace.
 func (k Keys) Lock(cacheKey string) string { return k.Key("lock", "{"+cacheKey+"}") }

@@ -12,6 +12,7 @@ func TestKeysAreNamedAsTheDataModelNamesThem(t *testing.T) {
 		{k.Key("tenant-suspended"), "prod:bff-consumer:tenant-suspended"},
 		{k.Session("gms_1"), "prod:bff-consumer:session:{gms_1}"},
 		{k.SessionPart("gms_1", "history"), "prod:bff-consumer:session:{gms_1}:history"},
+		{k.Penalty("sha256:ab"), "prod:bff-consumer:bot:penalty:sha256%3Aab"},
 		{k.Lock("prod:bff-consumer:cache:facets:AF"), "prod:bff-consumer:lock:{prod:bff-consumer:cache:facets:AF}"},
 		{k.Tag("tenant:tnt_1"), "prod:bff-consumer:tag:{tenant%3Atnt_1}"},
 		{k.Busted("t"), "prod:bff-consumer:tag:{t}:busted"},

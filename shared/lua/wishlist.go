@@ -12,8 +12,8 @@ var (
 	wishlistReplace = load("wishlist_replace.lua")
 )
 
-// WishlistAppend queues one entry for the end of a wishlist's copy. The answer is 0 when the copy was not the list of the
-// version before, and must be replaced.
+// WishlistAppend queues one entry for the end of a wishlist's copy. The answer is 0 when the copy was older than the
+// version before, or there was none, and it must be replaced.
 func WishlistAppend(ctx context.Context, pipe redis.Pipeliner, session, list, before, now, entry string, life time.Duration) *redis.Cmd {
 	return wishlistAppend.EvalSha(ctx, pipe, []string{session, list}, before, now, entry, life.Milliseconds())
 }

@@ -1,0 +1,423 @@
+package consume
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+func TestAHandoffIsUsed(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	h.advance(22 * time.Second)
+	a := h.use(m, "tenant-1")
+	want := consumed{
+		HandoffID: m.id, GuestSessionID: m.session, TenantID: m.tenant, PropertyID: a.PropertyID,
+		Dates:     stay.Dates{CheckIn: stay.Date{Year: 2026, Month: 11, Day: 30}, CheckOut: stay.Date{Year: 2026, Month: 12, Day: 3}},
+		Occupancy: stay.Occupancy{Adults: 2, Children: 1, Rooms: 1, ChildrenAges: []int{7}},
+		Currency:  "AFN", Locale: "ps-AF", SourceCampaign: &campaign{Source: "google", CapturedAt: "2026-11-20T12:00:00.000Z"},
+		MintedAt: "2026-11-20T12:00:00.000Z", ExpiresAt: "2026-11-20T12:30:00.000Z", ConsumedAt: "2026-11-20T12:00:22.000Z",
+	}
+	if diff := cmp.Diff(want, a.consumed); diff != "" || !a.is(200, "") {
+		t.Errorf("%d %s", a.StatusCode, diff)
+	}
+	by := read[string](h, `SELECT consumed_by FROM bff_consumer.handoff_replay_log WHERE id = $1 AND consumed AND consumed_at = $2`, m.id, h.now())
+	if by != "tenant-1" {
+		t.Errorf("used by %s", by)
+	}
+	if events, verdicts := h.reports(); events+verdicts != 0 {
+		t.Errorf("%d events, %d verdicts", events, verdicts)
+	}
+}
+
+func TestASecondUseIsRefusedReportedAndRemembered(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	h.use(m, "tenant-1")
+	h.advance(time.Second)
+	a := h.use(m, "tenant-2", "X-Request-Id", "01KAH9ZWV9F3M7X5Q2T8R4N6PC")
+	if !a.is(409, "HANDOFF_REPLAYED") {
+		t.Errorf("%s", a.text)
+	}
+	message := read[json.RawMessage](h, `SELECT payload FROM bff_consumer.outbox WHERE topic = $1`, suspected)
+	if err := event.ValidateMessage(suspected, message); err != nil {
+		t.Error(err)
+	}
+	var e event.Event
+	if err := json.Unmarshal(message, &e); err != nil {
+		t.Fatal(err)
+	}
+	told := e.Payload.(event.BotSuspected)
+	if e.SessionID != m.session || e.RetentionClass != event.Audit || e.RequestID != "01KAH9ZWV9F3M7X5Q2T8R4N6PC" || told.GuestSessionID != m.session ||
+		told.FingerprintHash != fingerprint || told.IPHash != address || told.Verdict != "suspect" || told.ActionTaken != "none" ||
+		len(told.Signals) != 1 || told.Signals[0].Detail != "handoff-replayed" || !told.EvaluatedAt.Equal(h.now()) {
+		t.Errorf("%+v %+v", e, told)
+	}
+	if strings.Contains(string(message), m.token) {
+		t.Error("the event has the token")
+	}
+	row := read[string](h, `
+		SELECT guest_session_id || ' ' || encode(fingerprint_hash, 'hex') || ' ' || score || ' ' || verdict || ' ' || action_taken || ' ' || (signals -> 0 ->> 'detail')
+		FROM bff_consumer.bot_score_log`)
+	if want := m.session + " " + strings.Repeat("ab", 32) + " 0.6 suspect none handoff-replayed"; row != want {
+		t.Errorf("%s", row)
+	}
+	key := h.consume.suspects.names.Penalty(fingerprint)
+	if n, life := h.rdb.Get(t.Context(), key).Val(), h.rdb.TTL(t.Context(), key).Val(); n != "1" || life <= 23*time.Hour || life > 24*time.Hour {
+		t.Errorf("a penalty of %q for %s", n, life)
+	}
+	h.use(m, "tenant-1")
+	if n := h.rdb.Get(t.Context(), key).Val(); n != "2" {
+		t.Errorf("a penalty of %q", n)
+	}
+}
+
+func TestWhoMayAskAgain(t *testing.T) {
+	key := []string{"Idempotency-Key", "k1"}
+	for _, c := range []struct {
+		name   string
+		first  []string
+		after  time.Duration
+		by     string
+		again  []string
+		status int
+	}{
+		{"the same with the same key", key, 0, "tenant-1", key, 200},
+		{"within a minute", key, 59 * time.Second, "tenant-1", key, 200},
+		{"under the alias", key, 0, "tenant-1", []string{"X-Idempotency-Key", "k1"}, 200},
+		{"a minute later", key, time.Minute, "tenant-1", key, 409},
+		{"with another key", key, 0, "tenant-1", []string{"Idempotency-Key", "k2"}, 409},
+		{"without the key", key, 0, "tenant-1", nil, 409},
+		{"another instance", key, 0, "tenant-2", key, 409},
+		{"another account", key, 0, "tenant-1", []string{"Idempotency-Key", "k1", "Authorization", "second"}, 409},
+		{"there never was a key", nil, 0, "tenant-1", nil, 409},
+		{"a key that comes late", nil, 0, "tenant-1", key, 409},
+	} {
+		h := newHouse(t)
+		m := h.mint()
+		first := h.use(m, "tenant-1", c.first...)
+		if !first.is(200, "") {
+			t.Fatalf("%s: %s", c.name, first.text)
+		}
+		h.advance(c.after)
+		again := append([]string{}, c.again...)
+		if len(again) == 4 {
+			again[3] = "Bearer " + h.issuer.Token(audience, second, h.now())
+		}
+		a := h.use(m, c.by, again...)
+		if a.StatusCode != c.status || c.status == 200 && a.text != first.text {
+			t.Errorf("%s: %s", c.name, a.text)
+		}
+		if events, verdicts := h.reports(); events != verdicts || (events == 0) != (c.status == 200) {
+			t.Errorf("%s: %d events, %d verdicts", c.name, events, verdicts)
+		}
+	}
+}
+
+func TestWhatBecomesOfAHandoff(t *testing.T) {
+	key := []string{"Idempotency-Key", "k1"}
+	for name, c := range map[string]struct {
+		happen func(*house, minted)
+		by     string
+		status int
+		code   string
+	}{
+		"in its last millisecond":             {func(h *house, m minted) { h.advance(30*time.Minute - 1) }, "tenant-1", 200, ""},
+		"expired":                             {func(h *house, m minted) { h.advance(30 * time.Minute) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired, and its record is gone":     {func(h *house, m minted) { h.advance(25 * time.Hour); h.forget(m) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired, its tenant suspended":       {func(h *house, m minted) { h.advance(time.Hour); h.suspend(m.tenant) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"never minted":                        {func(h *house, m minted) { h.forget(m) }, "tenant-1", 404, "HANDOFF_NOT_FOUND"},
+		"its tenant suspended since":          {func(h *house, m minted) { h.suspend(m.tenant) }, "tenant-1", 403, "TENANT_SUSPENDED"},
+		"used, then its tenant suspended":     {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.suspend(m.tenant) }, "tenant-1", 200, ""},
+		"used, suspended, and tried again":    {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.suspend(m.tenant) }, "tenant-2", 409, "HANDOFF_REPLAYED"},
+		"used, and tried again after its end": {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.advance(time.Hour) }, "tenant-1", 409, "HANDOFF_REPLAYED"},
+		"used at the end, repeated after it": {func(h *house, m minted) {
+			h.advance(30*time.Minute - time.Second)
+			h.use(m, "tenant-1", key...)
+			h.advance(10 * time.Second)
+		}, "tenant-1", 200, ""},
+	} {
+		h := newHouse(t)
+		m := h.mint()
+		c.happen(h, m)
+		a := h.use(m, c.by, key...)
+		if !a.is(c.status, c.code) {
+			t.Errorf("%s: %s", name, a.text)
+		}
+		if events, _ := h.reports(); (events > 0) != (c.status == 409) {
+			t.Errorf("%s: %d events", name, events)
+		}
+	}
+}
+
+func (h *house) forget(m minted) {
+	h.exec(`DELETE FROM bff_consumer.handoff_replay_log WHERE id = $1`, m.id)
+}
+
+func TestOnlyAGenuineTokenOfThisHandoffCounts(t *testing.T) {
+	h := newHouse(t)
+	m, other := h.mint(), h.mint()
+	text, mac, _ := strings.Cut(m.token, ".")
+	for name, token := range map[string]string{
+		"another handoff's":     other.token,
+		"truncated":             m.token[:len(m.token)-1],
+		"padded":                m.token + "=",
+		"without its MAC":       text + ".",
+		"another MAC":           text + "." + strings.Repeat("A", len(mac)),
+		"a newline behind":      m.token + `\n`,
+		"a newline inside":      text[:9] + `\n` + text[9:] + "." + mac,
+		"a retired key":         h.mint(gone).token,
+		"a JSON web token":      h.issuer.Token(audience, account, h.now()),
+		"the id in its place":   m.id,
+		"of the wrong encoding": strings.ToUpper(m.token),
+	} {
+		a := h.post(m.id, `{"token":"`+token+`","consumedBy":"tenant-1"}`)
+		if !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
+			t.Errorf("%s: %s", name, a.text)
+		}
+	}
+	if retired := h.mint(gone); !h.use(retired, "tenant-1").is(401, "HANDOFF_SIGNATURE_INVALID") {
+		t.Error("a key that is not known any more")
+	}
+	for _, path := range []string{other.id, "x", "bhd_", m.id + "0", strings.ToLower(m.id)} {
+		if a := h.post(path, `{"token":"`+m.token+`","consumedBy":"tenant-1"}`); !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
+			t.Errorf("at %s: %s", path, a.text)
+		}
+	}
+	if h.used(m) || h.used(other) {
+		t.Error("used all the same")
+	}
+	if inGrace := h.mint(grace); !h.use(inGrace, "tenant-1").is(200, "") {
+		t.Error("a key in grace")
+	}
+	future := func() minted { h.advance(2 * time.Minute); defer h.advance(-2 * time.Minute); return h.mint() }()
+	if a := h.use(future, "tenant-1"); !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
+		t.Errorf("from the future: %s", a.text)
+	}
+}
+
+func TestOnlyServicesOnTheListAreLetIn(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	for name, authorization := range map[string]string{
+		"nobody":           "",
+		"a guest":          "Bearer " + m.token,
+		"another account":  "Bearer " + h.issuer.Token(audience, "guest@example.com", h.now()),
+		"another audience": "Bearer " + h.issuer.Token("https://other.example", account, h.now()),
+		"expired":          "Bearer " + h.issuer.Token(audience, account, h.now().Add(-2*time.Hour)),
+	} {
+		if a := h.use(m, "tenant-1", "Authorization", authorization); !a.is(403, "CALLER_NOT_ALLOWED") {
+			t.Errorf("%s: %s", name, a.text)
+		}
+	}
+	if a := h.post(m.id, `{`, "Authorization", ""); !a.is(403, "CALLER_NOT_ALLOWED") {
+		t.Errorf("what a stranger sends is not even read: %s", a.text)
+	}
+	if h.used(m) {
+		t.Error("used all the same")
+	}
+	if a := h.use(m, "tenant-1", "Authorization", "Bearer "+h.issuer.Token(audience, second, h.now())); !a.is(200, "") {
+		t.Errorf("the second account: %s", a.text)
+	}
+}
+
+func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		field  string
+	}{
+		"no token":         {`{"consumedBy":"tenant-1"}`, 422, "token"},
+		"nobody":           {`{"token":"` + m.token + `"}`, 422, "consumedBy"},
+		"a long name":      {`{"token":"` + m.token + `","consumedBy":"` + strings.Repeat("t", 129) + `"}`, 422, "consumedBy"},
+		"a name of two":    {`{"token":"` + m.token + `","consumedBy":"tenant 1"}`, 422, "consumedBy"},
+		"an unknown field": {`{"token":"` + m.token + `","consumedBy":"tenant-1","force":true}`, 422, "force"},
+		"not JSON":         {`{`, 400, "body"},
+	} {
+		a := h.post(m.id, c.body)
+		if a.StatusCode != c.status || len(a.Errors) == 0 || a.Errors[0].Field != c.field {
+			t.Errorf("%s: %s", name, a.text)
+		}
+	}
+	if a := h.use(m, "tenant-1", "Idempotency-Key", strings.Repeat("k", 256)); !a.is(400, "MALFORMED_REQUEST") {
+		t.Errorf("a long key: %s", a.text)
+	}
+	if h.used(m) {
+		t.Error("used all the same")
+	}
+}
+
+func TestWhoRefusedTelemetryIsNotSpokenOf(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	h.exec(`
+		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
+		VALUES ($1, false, false, now())`, m.session)
+	h.use(m, "tenant-1")
+	if a := h.use(m, "tenant-2"); !a.is(409, "HANDOFF_REPLAYED") {
+		t.Errorf("%s", a.text)
+	}
+	if events, verdicts := h.reports(); events != 0 || verdicts != 1 {
+		t.Errorf("%d events, %d verdicts", events, verdicts)
+	}
+}
+
+func TestWithoutPostgresNothingIsUsed(t *testing.T) {
+	url, proxy := pgtest.Behind(t)
+	h := houseAt(t, url)
+	m := h.mint()
+	proxy.Break()
+	if a := h.use(m, "tenant-1"); !a.is(503, "UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%s", a.text)
+	}
+	proxy.Heal()
+	if a := h.use(m, "tenant-1"); !a.is(200, "") {
+		t.Errorf("%s", a.text)
+	}
+	proxy.Break()
+	if a := h.use(m, "tenant-2"); !a.is(503, "UPSTREAM_UNAVAILABLE") { // no 409 without its report
+		t.Errorf("%s", a.text)
+	}
+}
+
+func TestWithoutRedisASecondUseIsReportedAllTheSame(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	h.redis.Stop()
+	h.use(m, "tenant-1")
+	if a := h.use(m, "tenant-2"); !a.is(409, "HANDOFF_REPLAYED") {
+		t.Errorf("%s", a.text)
+	}
+	if events, verdicts := h.reports(); events != 1 || verdicts != 1 {
+		t.Errorf("%d events, %d verdicts", events, verdicts)
+	}
+	if !strings.Contains(h.log.String(), "penaltyLost") {
+		t.Error("nobody can know that the penalty was lost")
+	}
+}
+
+// 200 handoffs, each used by twenty at once.
+func TestOneOfManyUsesAHandoff(t *testing.T) {
+	handoffs := 200
+	if testing.Short() {
+		handoffs = 20
+	}
+	h := newHouse(t)
+	var refused atomic.Int64
+	for range handoffs {
+		m := h.mint()
+		var used atomic.Int64
+		h.atOnce(20, func(n int) {
+			switch a := h.use(m, fmt.Sprintf("tenant-%d", n), "Idempotency-Key", "k1"); {
+			case a.is(200, ""):
+				used.Add(1)
+			case a.is(409, "HANDOFF_REPLAYED"):
+				refused.Add(1)
+			default:
+				t.Errorf("%s", a.text)
+			}
+		})
+		if used.Load() != 1 {
+			t.Errorf("%d used one handoff", used.Load())
+		}
+	}
+	events, verdicts := h.reports()
+	if want := handoffs * 19; int(refused.Load()) != want || events != want || verdicts != want {
+		t.Errorf("%d refused, %d events, %d verdicts, want %d", refused.Load(), events, verdicts, want)
+	}
+}
+
+func TestOneWhoAsksTwentyTimesAtOnceIsToldTheSame(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	var mu sync.Mutex
+	answers := map[string]bool{}
+	h.atOnce(20, func(int) {
+		a := h.use(m, "tenant-1", "Idempotency-Key", "k1")
+		mu.Lock()
+		defer mu.Unlock()
+		answers[a.text] = a.is(200, "")
+	})
+	if len(answers) != 1 {
+		t.Errorf("%v", answers)
+	}
+	for text, ok := range answers {
+		if !ok {
+			t.Error(text)
+		}
+	}
+}
+
+func (h *house) atOnce(n int, do func(int)) {
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			<-start
+			do(i)
+		})
+	}
+	close(start)
+	all.Wait()
+}
+
+func TestTheLogHasNothingToSteal(t *testing.T) {
+	h := newHouse(t)
+	m := h.mint()
+	bearer := h.issuer.Token(audience, account, h.now())
+	h.use(m, "tenant-1", "Idempotency-Key", "the-key", "Authorization", "Bearer "+bearer)
+	h.use(m, "tenant-2")
+	h.post(m.id, `{"token":"`+m.token[1:]+`","consumedBy":"tenant-1"}`)
+	h.use(m, "tenant-1", "Authorization", "Bearer "+bearer[1:])
+	log := h.log.String()
+	for name, secret := range map[string]string{
+		"the token": m.token[1:], "its MAC": m.token[strings.Index(m.token, ".")+1:], "the key": "the-key", "the bearer": bearer[1:],
+		"the handoff": m.id, "the session": m.session, "the address": "192.0.2.1",
+	} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log has %s", name)
+		}
+	}
+	if n := strings.Count(log, "\n"); n != 4 {
+		t.Errorf("%d records for four requests", n)
+	}
+}
+
+func TestTheEnvironmentIsReadWhole(t *testing.T) {
+	for _, name := range []string{"REDIS_ADDR", "PEPPERS", "HANDOFF_KEYS", "CALLER_AUDIENCE", "CALLER_ACCOUNTS"} {
+		t.Setenv(name, "")
+	}
+	_, err := open(context.Background())
+	if err == nil {
+		t.Fatal("opened without anything")
+	}
+	t.Setenv("REDIS_ADDR", "127.0.0.1:6379")
+	t.Setenv("DATABASE_URL", "postgres://127.0.0.1/d")
+	t.Setenv("PEPPERS", "test:QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB")
+	t.Setenv("HANDOFF_KEYS", active)
+	t.Setenv("CALLER_AUDIENCE", audience)
+	if _, err := open(context.Background()); err == nil {
+		t.Error("opened without a list of accounts")
+	}
+	t.Setenv("CALLER_ACCOUNTS", account+","+second)
+	if _, err := open(context.Background()); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("HANDOFF_KEYS", "may:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4=")
+	if _, err := open(context.Background()); err == nil || strings.Contains(err.Error(), "bWF5") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,77 @@
+// Package consume is the private door through which a tenant's BFF uses a handoff, once. It registers its entry point and
+// builds it.
+package consume
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	"github.com/caarlos0/env/v11"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/caller"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func init() {
+	functions.HTTP("Consume", web.Open("Consume", "POST /internal/handoff/{id}/consume", open))
+}
+
+// environment is what this function reads. Those it shares with others are described in setup.Environment.
+type environment struct {
+	Env         string       `env:"ENVIRONMENT" envDefault:"local"`
+	RedisAddr   string       `env:"REDIS_ADDR,required"`
+	DatabaseURL string       `env:"DATABASE_URL"`
+	Instance    string       `env:"CLOUDSQL_INSTANCE"`
+	DBUser      string       `env:"CLOUDSQL_USER"`
+	DBName      string       `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
+	DBMaxConns  int32        `env:"DATABASE_MAX_CONNS" envDefault:"4"`
+	Peppers     keyring.Ring `env:"PEPPERS,required"`
+	Revision    string       `env:"K_REVISION"`
+
+	Keys handoff.Keys `env:"HANDOFF_KEYS,required"` // verifies tokens; see handoff.ParseKeys
+
+	// Whose Google ID tokens are let in; see caller.Config.
+	Issuer     string   `env:"CALLER_ISSUER" envDefault:"https://accounts.google.com"`
+	IssuerKeys string   `env:"CALLER_KEYS" envDefault:"https://www.googleapis.com/oauth2/v3/certs"`
+	Audience   string   `env:"CALLER_AUDIENCE,required"`
+	Accounts   []string `env:"CALLER_ACCOUNTS,required"` // service accounts, comma between them
+}
+
+func open(ctx context.Context) (web.Handler, error) {
+	e, err := env.ParseAs[environment]()
+	if err != nil {
+		return nil, fmt.Errorf("consume: %w", err)
+	}
+	c, err := build(ctx, e, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	return c.Serve, nil
+}
+
+func build(ctx context.Context, e environment, now func() time.Time) (*Consume, error) {
+	callers, err := caller.New(caller.Config{Issuer: e.Issuer, Keys: e.IssuerKeys, Audience: e.Audience, Accounts: e.Accounts}, now)
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, postgres.Config{
+		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Consume{
+		callers: callers, keys: e.Keys, db: db, now: now,
+		suspects: suspects{
+			rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr}), names: keyspace.Keys{Env: e.Env},
+			peppers: e.Peppers, instance: e.Revision,
+		},
+	}, nil
+}

@@ -1,0 +1,90 @@
+package consume
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// suspects records who used a handoff twice, tells of it, and remembers it against the fingerprint that the handoff was
+// minted for.
+type suspects struct {
+	rdb      redis.UniversalClient
+	names    keyspace.Keys
+	peppers  keyring.Ring
+	instance string
+}
+
+const (
+	replayWeight  = 0.6 // above the 0.45 of a suspect, below the 0.85 of a bot: a link may have been shared
+	penaltyLife   = 24 * time.Hour
+	penaltyWithin = 100 * time.Millisecond
+)
+
+// record writes the verdict on a second use and the event that tells of it. Of a guest who refused telemetry nothing is
+// told; outbox.Add sees to that. The user agent is the one that we were called with: of the guest's own nothing is kept.
+func (s *suspects) record(ctx context.Context, tx pgx.Tx, r *http.Request, who ledger.Standing, now time.Time) error {
+	call := web.From(ctx)
+	e := event.BotSuspected{
+		GuestSessionID: who.GuestSessionID, Score: replayWeight, Verdict: "suspect",
+		Signals: []event.BotSignal{{Kind: "header-anomaly", Weight: replayWeight, Detail: "handoff-replayed"}},
+		IPHash:  who.IPHash, FingerprintHash: who.Fingerprint,
+		UserAgentHash: "sha256:" + hex.EncodeToString(s.peppers.Active().Sum("user-agent.v1", []byte(r.UserAgent()))),
+		EvaluatedAt:   now, ActionTaken: "none",
+	}
+	signals, err := json.Marshal(e.Signals)
+	if err != nil {
+		return fmt.Errorf("consume: signals: %w", err)
+	}
+	_, err = tx.Exec(ctx, `
+		INSERT INTO bff_consumer.bot_score_log
+		       (id, guest_session_id, fingerprint_hash, ip_hash, user_agent_hash, score, verdict, signals, action_taken, evaluated_at)
+		VALUES ($1::text, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+		id.New(id.BotScore, now), e.GuestSessionID, sum(e.FingerprintHash), sum(e.IPHash), sum(e.UserAgentHash),
+		e.Score, e.Verdict, signals, e.ActionTaken, now)
+	if err != nil {
+		return fmt.Errorf("consume: record the verdict: %w", err)
+	}
+	return outbox.Add(ctx, tx, event.New(event.Meta{
+		SessionID: e.GuestSessionID, RequestID: call.ID, Traceparent: call.Traceparent, Instance: s.instance, Now: now,
+	}, e))
+}
+
+// sum is the digest of a hash as Postgres keeps it.
+func sum(hash string) []byte {
+	digest, err := hex.DecodeString(strings.TrimPrefix(hash, "sha256:"))
+	if err != nil {
+		panic(err) // unreachable: encoded in this process
+	}
+	return digest
+}
+
+// punish raises the fingerprint's penalty for a day. Losing it loses no record: the verdict is in bot_score_log.
+func (s *suspects) punish(ctx context.Context, fingerprint string) {
+	ctx, cancel := context.WithTimeout(ctx, penaltyWithin)
+	defer cancel()
+	key := s.names.Penalty(fingerprint)
+	_, err := s.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.Incr(ctx, key)
+		tx.PExpire(ctx, key, penaltyLife)
+		return nil
+	})
+	if err != nil {
+		web.From(ctx).Note("penaltyLost", err.Error())
+	}
+}

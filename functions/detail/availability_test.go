@@ -1,0 +1,220 @@
+package detail
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+const nights = address + "/availability?from=2026-12-01&to=2026-12-31"
+
+func TestAvailabilityIsReadAndThenCached(t *testing.T) {
+	h := newHouse(t)
+	a := h.ok(nights + "&locale=ru&currency=EUR")
+	if a.state() != "MISS" || a.PropertyID != kabul || a.From != "2026-12-01" || a.To != "2026-12-31" || len(a.Days) != 2 || a.lacks() != "" {
+		t.Errorf("%s %s", a.state(), a.body)
+	}
+	if d := a.Days[0]; !d.Available || d.CheapestMinor != "450000" || d.Currency != "AFN" || d.IsStale {
+		t.Errorf("%+v", d)
+	}
+	if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != stored+" | Accept-Encoding" {
+		t.Error(got)
+	}
+	if h.up.asked != "adults=2&children=0&from=2026-12-01&rooms=1&to=2026-12-31" {
+		t.Errorf("asked %s", h.up.asked)
+	}
+	calls := h.up.calls()
+	for name, path := range map[string]string{"another language": nights + "&locale=en&currency=AFN", "neither": nights, "the defaults": nights + "&rooms=1&adults=2&children=0"} {
+		if again := h.ok(path); again.state() != "HIT" || string(again.body) != string(a.body) || again.Header.Get("ETag") != a.Header.Get("ETag") {
+			t.Errorf("%s: %s", name, again.state())
+		}
+	}
+	if h.up.calls() != calls {
+		t.Errorf("%d further calls", h.up.calls()-calls)
+	}
+	if got := h.ok(nights).Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" {
+		t.Errorf("without locale and currency in the URL: %s", got)
+	}
+	for name, path := range map[string]string{
+		"from": address + "/availability?from=2026-12-02&to=2026-12-31", "to": address + "/availability?from=2026-12-01&to=2026-12-30",
+		"adults": nights + "&adults=3", "children": nights + "&children=1", "rooms": nights + "&rooms=2",
+	} {
+		if a := h.ok(path); a.state() != "MISS" {
+			t.Errorf("another %s: %s", name, a.state())
+		}
+	}
+}
+
+func TestEachLimitOfAvailabilityAndOneBeyond(t *testing.T) {
+	h := newHouse(t)
+	span := func(ahead, days int) string {
+		from := h.now().AddDate(0, 0, ahead)
+		return fmt.Sprintf("from=%s&to=%s", from.Format(time.DateOnly), from.AddDate(0, 0, days-1).Format(time.DateOnly))
+	}
+	for name, c := range map[string]struct{ query, field, code string }{
+		"today":                {span(0, 1), "", ""},
+		"yesterday":            {span(-1, 2), "from", "past"},
+		"one day":              {span(5, 1), "", ""},
+		"no day":               {span(5, 0), "to", "reversed"},
+		"a year back":          {span(5, -364), "to", "reversed"},
+		"61 days":              {span(5, 61), "", ""},
+		"62 days":              {span(5, 62), "", ""},
+		"63 days":              {span(5, 63), "to", "too-long"},
+		"499 ahead":            {span(499, 62), "", ""},
+		"500 ahead":            {span(500, 62), "", ""},
+		"501 ahead":            {span(501, 1), "from", "too-far"},
+		"16 adults":            {span(5, 2) + "&adults=16", "", ""},
+		"17 adults":            {span(5, 2) + "&adults=17", "adults", "out-of-range"},
+		"1 adult":              {span(5, 2) + "&adults=1", "", ""},
+		"no adult":             {span(5, 2) + "&adults=0", "adults", "out-of-range"},
+		"10 children":          {span(5, 2) + "&children=10", "", ""},
+		"11 children":          {span(5, 2) + "&children=11", "children", "out-of-range"},
+		"fewer than none":      {span(5, 2) + "&children=-1", "children", "out-of-range"},
+		"8 rooms":              {span(5, 2) + "&adults=8&rooms=8", "", ""},
+		"9 rooms":              {span(5, 2) + "&adults=9&rooms=9", "rooms", "out-of-range"},
+		"no room":              {span(5, 2) + "&rooms=0", "rooms", "out-of-range"},
+		"a room without adult": {span(5, 2) + "&adults=1&rooms=2", "rooms", "out-of-range"},
+	} {
+		a := h.get(address + "/availability?" + c.query)
+		switch {
+		case c.field == "":
+			if a.StatusCode != 200 {
+				t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+			}
+		case a.StatusCode != 422 || len(a.Errors) != 1 || a.Errors[0].Field != c.field || a.Errors[0].Code != c.code:
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+}
+
+func TestMalformedAvailabilityIsRefusedByName(t *testing.T) {
+	h := newHouse(t)
+	for query, fields := range map[string]string{
+		"":                                                          "from required, to required",
+		"from=2026-12-01":                                           "to required",
+		"to=2026-12-01":                                             "from required",
+		"from=&to=2026-12-01":                                       "from date",
+		"from=2026-12-01&to=tomorrow":                               "to date",
+		"from=2026-02-30&to=2026-12-01":                             "from date",
+		"from=2026-12-1&to=2026-12-01":                              "from date",
+		"from=01-12-2026&to=02-12-2026":                             "from date, to date",
+		"from=2026-12-01T00:00&to=2026-12-02":                       "from date",
+		"from=2026-12-01&to=2026-12-02%20":                          "to date",
+		"from=%2B026-12-01&to=2026-12-02":                           "from date",
+		"from=0000-12-01&to=2026-12-02":                             "from date",
+		"from=9999-12-31&to=9999-12-31":                             "from too-far",
+		"from=۲۰۲۶-12-01&to=2026-12-02":                             "from date",
+		"from=2026-12-01&to=2026-12-02&adults=two":                  "adults malformed",
+		"from=2026-12-01&to=2026-12-02&adults=":                     "adults malformed",
+		"from=2026-12-01&to=2026-12-02&adults=%2B2":                 "adults malformed",
+		"from=2026-12-01&to=2026-12-02&adults=02":                   "adults malformed",
+		"from=2026-12-01&to=2026-12-02&adults=2.0":                  "adults malformed",
+		"from=2026-12-01&to=2026-12-02&adults=1e1":                  "adults malformed",
+		"from=2026-12-01&to=2026-12-02&rooms=99999999999999999999":  "rooms malformed",
+		"from=2026-12-01&to=2026-12-02&children=%D9%A1":             "children malformed",
+		"from=2026-12-01&to=2026-12-02&children=x&rooms=y&adults=z": "adults malformed, children malformed, rooms malformed",
+		"from=2026-12-01&from=2026-12-02&to=2026-12-03":             "from duplicate",
+		"from=2026-12-01&to=2026-12-02&childrenAges=4":              "childrenAges unknown",
+		"from=2026-12-01&to=2026-12-02&From=2026-12-01":             "From unknown",
+		"from=2026-12-01&to=2026-12-02&locale=xx":                   "locale not-supported",
+		"from=2026-12-01&to=2026-12-02&_=1763632800":                "_ unknown",
+		"from=2026-12-02&to=2026-12-01&adults=0":                    "to reversed",
+		"from=2020-01-01&to=2020-01-02":                             "from past",
+	} {
+		a := h.get(address + "/availability?" + query)
+		var got string
+		for i, e := range a.Errors {
+			if i > 0 {
+				got += ", "
+			}
+			got += e.Field + " " + e.Code
+		}
+		if a.StatusCode != 422 || got != fields {
+			t.Errorf("%s: %d %s, want %s", query, a.StatusCode, got, fields)
+		}
+	}
+	if n := h.up.calls(); n != 0 {
+		t.Errorf("refused requests made %d calls", n)
+	}
+}
+
+func TestAvailabilityOfNothing(t *testing.T) {
+	for _, who := range []string{"search", "property"} {
+		t.Run("says "+who, func(t *testing.T) {
+			h := newHouse(t)
+			h.up.notKnow(who)
+			for range 3 {
+				if a := h.get(nights); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
+					t.Errorf("%d %s", a.StatusCode, a.body)
+				}
+			}
+			if n := h.up.days.Load(); n != 1 {
+				t.Errorf("asked %d times", n)
+			}
+			h.up.recover(who)
+			h.advance(31 * time.Second)
+			h.ok(nights)
+		})
+	}
+}
+
+func TestAvailabilityWithoutSearchAggregation(t *testing.T) {
+	h := newHouse(t)
+	h.ok(nights)
+	h.up.fail("search")
+	h.advance(70 * time.Second)
+	a := h.ok(nights)
+	if a.state() != "STALE" || !a.Days[0].IsStale || a.Days[1].IsStale || a.Header.Get("Cache-Control") != brief {
+		t.Errorf("after a good answer: %s %s %s", a.state(), a.Header.Get("Cache-Control"), a.body)
+	}
+	h.advance(10 * time.Minute)
+	if a := h.get(nights); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.body)
+	}
+}
+
+func TestAvailabilityWhileSearchAggregationHangs(t *testing.T) {
+	h := newHouse(t)
+	h.up.hang("search")
+	began := time.Now()
+	if a := h.get(nights); a.StatusCode != 504 || time.Since(began) > 2600*time.Millisecond {
+		t.Errorf("%d after %s: %s", a.StatusCode, time.Since(began), a.body)
+	}
+}
+
+func TestAvailabilityWithoutPropertyService(t *testing.T) {
+	for _, how := range []string{"fails", "hangs"} {
+		t.Run("which "+how, func(t *testing.T) {
+			h := newHouse(t)
+			if how == "fails" {
+				h.up.fail("property")
+			} else {
+				h.up.hang("property")
+			}
+			began := time.Now()
+			a := h.ok(nights)
+			if a.lacks() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != brief || time.Since(began) > 2500*time.Millisecond {
+				t.Errorf("%s after %s: %s", a.Header.Get("Cache-Control"), time.Since(began), a.body)
+			}
+			h.up.recover("property")
+			h.advance(17 * time.Second)
+			if a := h.beside().ok(nights); a.lacks() != "" { // an instance whose breakers are closed
+				t.Errorf("the owner is not known: %s", a.body)
+			}
+		})
+	}
+}
+
+func TestAPriceOfADayIsFreshForAMinute(t *testing.T) {
+	h := newHouse(t)
+	h.ok(nights)
+	for range 70 {
+		h.advance(time.Second)
+		h.up.fail("search") // whatever is shown is what was kept
+		a := h.ok(nights)
+		if kept := h.now().Sub(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); a.Days[0].IsStale != (kept > time.Minute) {
+			t.Fatalf("after %s: %s %s", kept, a.state(), a.body)
+		}
+		h.up.recover("search")
+	}
+}

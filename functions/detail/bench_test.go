@@ -1,0 +1,68 @@
+package detail
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func bytesOf(a *answer) *bytes.Reader { return bytes.NewReader(a.body) }
+
+// sink is a client that throws away what it gets.
+type sink struct {
+	header http.Header
+	status int
+	size   int
+}
+
+func (s *sink) Header() http.Header         { return s.header }
+func (s *sink) WriteHeader(status int)      { s.status = status }
+func (s *sink) Write(p []byte) (int, error) { s.size += len(p); return len(p), nil }
+
+// BenchmarkDetailHit is a page that is kept, asked for by one client after another, beside what it cannot cost less
+// than: a handler that writes the same bytes, and one that reads them from Redis before it does.
+func BenchmarkDetailHit(b *testing.B) {
+	h := newHouse(b)
+	h.log.drop()
+	tag := h.send("GET", inURL, "Accept-Encoding", "gzip").Header.Get("ETag")
+	whole := h.send("GET", inURL, "Accept-Encoding", "gzip").body
+	key := h.parts.Keys.Key("cache", "detail", kabul, "fa-AF", "AFN")
+	run := func(name string, handler http.Handler, status int, headers ...string) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				r := httptest.NewRequest("GET", web.Base+inURL, nil)
+				for i := 0; i < len(headers); i += 2 {
+					r.Header.Set(headers[i], headers[i+1])
+				}
+				for pb.Next() {
+					w := &sink{header: http.Header{}}
+					handler.ServeHTTP(w, r.Clone(context.Background()))
+					if w.status != status {
+						b.Errorf("%d", w.status)
+						return
+					}
+				}
+			})
+		})
+	}
+	run("bare", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(200)
+		w.Write(whole)
+	}), 200)
+	run("bareRedisGet", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := h.parts.Redis.Get(r.Context(), key).Bytes()
+		if err != nil {
+			b.Error(err)
+		}
+		w.WriteHeader(200)
+		w.Write(body)
+	}), 200)
+	run("gzip", h.mux, 200, "Accept-Encoding", "gzip")
+	run("identity", h.mux, 200)
+	run("notModified", h.mux, 304, "Accept-Encoding", "gzip", "If-None-Match", tag)
+}

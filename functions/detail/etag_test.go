@@ -1,0 +1,101 @@
+package detail
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestWhoHasAnAnswerIsNotSentItAgain(t *testing.T) {
+	h := newHouse(t)
+	for _, path := range []string{inURL, nights + "&locale=en&currency=USD"} {
+		for _, encoding := range []string{"gzip", "identity"} {
+			first := h.send("GET", path, "Accept-Encoding", encoding)
+			tag := first.Header.Get("ETag")
+			if first.StatusCode != 200 || len(tag) < 20 || tag[0] != '"' {
+				t.Fatalf("%s: %d, ETag %s", path, first.StatusCode, tag)
+			}
+			for _, method := range []string{"GET", "HEAD"} {
+				for _, has := range []string{tag, "W/" + tag, "*", `"other", ` + tag, `"a,b",W/"c",W/` + tag} {
+					a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has)
+					if a.StatusCode != 304 || len(a.body) != 0 || a.Header.Get("Content-Length")+a.Header.Get("Content-Encoding") != "" {
+						t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, has, a.StatusCode, len(a.body), a.Header)
+					}
+					for _, name := range []string{"ETag", "Cache-Control", "Vary"} {
+						if a.Header.Get(name) != first.Header.Get(name) {
+							t.Errorf("%s %s: %s is %s", method, path, name, a.Header.Get(name))
+						}
+					}
+				}
+				for _, has := range []string{`"other"`, "", "nonsense", `"` + tag} {
+					if a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has); a.StatusCode != 200 {
+						t.Errorf("%s %s, %s: %d", method, path, has, a.StatusCode)
+					}
+				}
+			}
+		}
+		h.get(path, "If-None-Match", "*") // held against the API
+	}
+}
+
+func TestTwoEncodingsOfAnAnswerHaveTwoTags(t *testing.T) {
+	h := newHouse(t)
+	zipped, plain := h.send("GET", inURL, "Accept-Encoding", "gzip, br"), h.send("GET", inURL)
+	if zipped.Header.Get("Content-Encoding") != "gzip" || zipped.Header.Get("ETag") == plain.Header.Get("ETag") {
+		t.Errorf("%v and %v", zipped.Header, plain.Header)
+	}
+	unzipped, err := gzip.NewReader(bytesOf(zipped))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(unzipped)
+	if err != nil || string(body) != string(plain.body) {
+		t.Errorf("%v, %d and %d bytes", err, len(body), len(plain.body))
+	}
+	if a := h.send("GET", inURL, "Accept-Encoding", "gzip", "If-None-Match", plain.Header.Get("ETag")); a.StatusCode != 200 {
+		t.Errorf("%d to who has the other encoding", a.StatusCode)
+	}
+}
+
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	h := newHouse(t)
+	for _, path := range []string{inURL, nights} {
+		h.ok(path)
+		get, head := h.send("GET", path), h.send("HEAD", path)
+		for _, r := range []*answer{get, head} {
+			r.Header.Del("Server-Timing")
+			r.Header.Del("X-Request-Id")
+		}
+		if head.StatusCode != 200 || len(head.body) != 0 || fmt.Sprint(head.Header) != fmt.Sprint(get.Header) {
+			t.Errorf("%s: %d, %d bytes\n%v\n%v", path, head.StatusCode, len(head.body), head.Header, get.Header)
+		}
+	}
+	if a := h.send("HEAD", "/hotels/"+propertyID(99)); a.StatusCode != 404 {
+		t.Errorf("%d", a.StatusCode)
+	}
+}
+
+func TestAnETagChangesWithTheAnswerAndOnlyThen(t *testing.T) {
+	h := newHouse(t)
+	first := h.ok(inURL).Header.Get("ETag")
+	if got := h.beside().ok(inURL).Header.Get("ETag"); got != first {
+		t.Errorf("of another instance: %s, not %s", got, first)
+	}
+	h.advance(61 * time.Second) // rates are renewed, and pricing says another time of capture
+	renewed := h.ok(inURL)
+	if tag := renewed.Header.Get("ETag"); tag == first || renewed.state() != "HIT" {
+		t.Errorf("with new rates: %s, was %s", tag, first)
+	}
+	h.up.fail("pricing")
+	h.advance(61 * time.Second)
+	stale := h.ok(inURL, "If-None-Match", renewed.Header.Get("ETag"))
+	if stale.StatusCode != http.StatusOK || !stale.CheapestRateSnapshot.IsStale {
+		t.Errorf("with rates marked stale: %d %s", stale.StatusCode, stale.body)
+	}
+	if a := h.get(inURL, "If-None-Match", stale.Header.Get("ETag")); a.StatusCode != 304 || a.Header.Get("Cache-Control") != brief {
+		t.Errorf("to who has the stale one: %d %s", a.StatusCode, a.Header.Get("Cache-Control"))
+	}
+}

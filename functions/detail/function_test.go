@@ -1,0 +1,31 @@
+package detail
+
+import (
+	"strings"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func TestTheFunctionsAreRegistered(t *testing.T) {
+	patterns := map[string]string{}
+	for _, f := range web.Functions() {
+		patterns[f.Name] = f.Pattern
+	}
+	if patterns["Detail"] != "GET /bff/consumer/v1/hotels/{propertyId}" || patterns["Availability"] != "GET /bff/consumer/v1/hotels/{propertyId}/availability" {
+		t.Errorf("%v", patterns)
+	}
+}
+
+func TestEverySettingThatIsWrongIsNamed(t *testing.T) {
+	for _, name := range []string{"REDIS_ADDR", "SEARCH_URL", "PROPERTY_URL"} {
+		t.Setenv(name, "") // restored afterwards
+	}
+	t.Setenv("HANDOFF_LINK", "https://everybody.example/book")
+	if _, err := openDetail(t.Context()); err == nil || !strings.Contains(err.Error(), "tenantSlug") {
+		t.Errorf("%v", err)
+	}
+	if _, err := openAvailability(t.Context()); err == nil || !strings.Contains(err.Error(), "setup") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,220 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 41_000_000, time.UTC)
+
+func entry() Entry {
+	return Entry{
+		Handoff: handoff.Handoff{
+			ID: id.New(id.Handoff, noon), GuestSessionID: id.New(id.Session, noon), TenantID: id.New(id.Tenant, noon), PropertyID: id.New(id.Property, noon),
+			Dates:  stay.Dates{CheckIn: stay.Date{Year: 2028, Month: 2, Day: 29}, CheckOut: stay.Date{Year: 2028, Month: 3, Day: 1}},
+			Adults: 16, Children: 2, Rooms: 8, Currency: "AFN", Locale: "ps-AF", MintedAt: noon, ExpiresAt: noon.Add(handoff.TTL), KeyID: "hmac-2026-11",
+		},
+		Details: Details{
+			ChildrenAges: []int{0, 17},
+			Campaign:     &Campaign{Source: "google", Medium: "cpc", Campaign: "spring-2026", CapturedAt: noon.Add(-time.Hour)},
+		},
+		Fingerprint: "sha256:" + strings.Repeat("ab", 32), IPHash: "sha256:" + strings.Repeat("cd", 32),
+	}
+}
+
+func record(t *testing.T, db *pgxpool.Pool, e Entry) error {
+	t.Helper()
+	var b pgx.Batch
+	if err := Queue(&b, e); err != nil {
+		return err
+	}
+	return db.SendBatch(t.Context(), &b).Close()
+}
+
+func suspend(t *testing.T, db *pgxpool.Pool, tenant string) {
+	t.Helper()
+	uuid, err := id.UUID(id.Tenant, tenant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec(t.Context(), `
+		INSERT INTO bff_consumer.tenant_suspended_cache (tenant_id, suspended_at, reason)
+		VALUES ($1, now(), 'billing-overdue')`, uuid)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatIsRecordedIsToldToWhoUsesIt(t *testing.T) {
+	db := pgtest.New(t)
+	whole, bare := entry(), entry()
+	bare.ChildrenAges, bare.Campaign, bare.Children = nil, nil, 0
+	for name, e := range map[string]Entry{"with all details": whole, "with none": bare} {
+		if err := record(t, db, e); err != nil {
+			t.Fatal(err)
+		}
+		at := noon.Add(time.Minute)
+		got, err := Consume(t.Context(), db, e.ID, Use{By: "tenant-1", At: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(Consumed{e.Handoff, e.Details, at}, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		standing, err := Find(t.Context(), db, e.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		standing.ExpiresAt = standing.ExpiresAt.UTC()
+		if diff := cmp.Diff(Standing{e.GuestSessionID, true, false, e.ExpiresAt, e.Fingerprint, e.IPHash}, standing); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestASuspendedTenantIsNotRecorded(t *testing.T) {
+	db := pgtest.New(t)
+	e := entry()
+	suspend(t, db, e.TenantID)
+	var b pgx.Batch
+	b.Queue("CREATE TABLE something_else (id int)")
+	if err := Queue(&b, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SendBatch(t.Context(), &b).Close(); !Suspended(err) {
+		t.Errorf("%v", err)
+	}
+	var other *string
+	if err := db.QueryRow(t.Context(), "SELECT to_regclass('something_else')::text").Scan(&other); err != nil || other != nil {
+		t.Errorf("the rest of the transaction stayed: %v", err)
+	}
+	if _, err := Find(t.Context(), db, e.ID); !errors.Is(err, ErrUnknown) {
+		t.Error(err)
+	}
+	if err := record(t, db, entry()); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+}
+
+func TestOtherFailuresAreNotSuspensions(t *testing.T) {
+	db := pgtest.New(t)
+	e := entry()
+	if err := record(t, db, e); err != nil {
+		t.Fatal(err)
+	}
+	twice := record(t, db, e)
+	reversed := entry()
+	reversed.Dates.CheckIn, reversed.Dates.CheckOut = reversed.Dates.CheckOut, reversed.Dates.CheckIn
+	long := entry()
+	long.ExpiresAt = long.ExpiresAt.Add(time.Millisecond)
+	_, empty := db.Exec(t.Context(), "INSERT INTO bff_consumer.handoff_replay_log (id) VALUES ('bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC')")
+	for name, err := range map[string]error{
+		"twice": twice, "reversed": record(t, db, reversed), "too long a life": record(t, db, long), "another column": empty,
+		"a deadline": context.DeadlineExceeded,
+	} {
+		if err == nil || Suspended(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, spoil := range map[string]func(*Entry){
+		"tenant": func(e *Entry) { e.TenantID = "x" }, "property": func(e *Entry) { e.PropertyID = "x" },
+		"fingerprint": func(e *Entry) { e.Fingerprint = "ab" }, "address": func(e *Entry) { e.IPHash = "sha256:xy" },
+	} {
+		e := entry()
+		spoil(&e)
+		if err := Queue(&pgx.Batch{}, e); err == nil {
+			t.Errorf("%s: recorded", name)
+		}
+	}
+}
+
+func TestOneStatementDecides(t *testing.T) {
+	db := pgtest.New(t)
+	for range 10 {
+		e := entry()
+		if err := record(t, db, e); err != nil {
+			t.Fatal(err)
+		}
+		var used, refused atomic.Int64
+		var all sync.WaitGroup
+		for n := range 20 {
+			all.Go(func() {
+				_, err := Consume(t.Context(), db, e.ID, Use{By: "tenant", Key: []byte{byte(n)}, At: noon})
+				switch {
+				case err == nil:
+					used.Add(1)
+				case errors.Is(err, ErrRefused):
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if used.Load() != 1 || refused.Load() != 19 {
+			t.Errorf("%d used it, %d were refused", used.Load(), refused.Load())
+		}
+	}
+}
+
+func TestWhoIsRefused(t *testing.T) {
+	key := []byte("key")
+	for name, c := range map[string]struct {
+		before func(*testing.T, *pgxpool.Pool, Entry)
+		use    Use
+		ok     bool
+	}{
+		"nobody":             {nil, Use{"a", nil, noon}, true},
+		"at the last moment": {nil, Use{"a", nil, noon.Add(handoff.TTL - time.Millisecond)}, true},
+		"too late":           {nil, Use{"a", nil, noon.Add(handoff.TTL)}, false},
+		"suspended":          {func(t *testing.T, db *pgxpool.Pool, e Entry) { suspend(t, db, e.TenantID) }, Use{"a", nil, noon}, false},
+		"again":              {used(key), Use{"a", key, noon.Add(59 * time.Second)}, true},
+		"again too late":     {used(key), Use{"a", key, noon.Add(time.Minute)}, false},
+		"again, another":     {used(key), Use{"b", key, noon}, false},
+		"again, no key":      {used(key), Use{"a", nil, noon}, false},
+		"no key, again":      {used(nil), Use{"a", nil, noon}, false},
+		"no key, then one":   {used(nil), Use{"a", key, noon}, false},
+	} {
+		db := pgtest.New(t)
+		e := entry()
+		if err := record(t, db, e); err != nil {
+			t.Fatal(err)
+		}
+		if c.before != nil {
+			c.before(t, db, e)
+		}
+		got, err := Consume(t.Context(), db, e.ID, c.use)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if strings.HasPrefix(name, "again") && err == nil && !got.ConsumedAt.Equal(noon) {
+			t.Errorf("%s: used at %s", name, got.ConsumedAt)
+		}
+	}
+	if _, err := Consume(t.Context(), pgtest.New(t), id.New(id.Handoff, noon), Use{"a", nil, noon}); !errors.Is(err, ErrRefused) {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+func used(key []byte) func(*testing.T, *pgxpool.Pool, Entry) {
+	return func(t *testing.T, db *pgxpool.Pool, e Entry) {
+		t.Helper()
+		if _, err := Consume(t.Context(), db, e.ID, Use{"a", key, noon}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

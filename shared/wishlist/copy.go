@@ -1,0 +1,98 @@
+package wishlist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+)
+
+// Room keeps wishlists. Safe for concurrent use.
+type Room struct {
+	rdb  redis.UniversalClient
+	db   Sender
+	keys keyspace.Keys
+	now  func() time.Time
+}
+
+// New makes a Room.
+func New(rdb redis.UniversalClient, db Sender, keys keyspace.Keys, now func() time.Time) *Room {
+	return &Room{rdb, db, keys, now}
+}
+
+// Copy puts a mutation's effect on the copy on the caller's pipeline; Mend is to be called once it has run. An addition
+// is appended, which works on the very list it was made to; any other case takes the whole list.
+func (r *Room) Copy(ctx context.Context, pipe redis.Pipeliner, sessionID string, c *Change) {
+	switch {
+	case !c.Done:
+	case c.list != nil:
+		c.copied = r.replace(ctx, pipe, sessionID, *c.list)
+	default:
+		c.copied = lua.WishlistAppend(ctx, pipe, r.keys.Session(sessionID), r.list(sessionID), c.before, c.now, encode(c.Item), session.TTL)
+	}
+}
+
+// Mend makes the copy whole when an addition did not fit it, because others were made at the same time or Redis had lost
+// it. It fails when a store does; then the next read of the list mends.
+func (r *Room) Mend(ctx context.Context, sessionID string, c *Change) error {
+	if c.copied == nil || c.list != nil {
+		return nil
+	}
+	if fits, err := c.copied.Int(); err != nil || fits == 1 {
+		return err
+	}
+	list, err := r.read(ctx, sessionID, mutateWithin)
+	if err != nil {
+		return err
+	}
+	pipe := r.rdb.Pipeline()
+	r.replace(ctx, pipe, sessionID, list)
+	return lua.Exec(ctx, pipe)
+}
+
+// readWithin is how long Postgres may take for a read that the copy can stand in for.
+const readWithin = 300 * time.Millisecond
+
+// Get reads the record, within 300 ms.
+func (r *Room) Get(ctx context.Context, sessionID string) (List, error) {
+	return r.read(ctx, sessionID, readWithin)
+}
+
+func (r *Room) read(ctx context.Context, sessionID string, within time.Duration) (list List, err error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var batch pgx.Batch
+	Read(&batch, sessionID, &list)
+	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
+		return List{}, fmt.Errorf("wishlist: get: %w", err)
+	}
+	return list, nil
+}
+
+// Repair puts the record in the place of a copy that says something else, on the caller's pipeline. copied and there
+// are what was read of the copy, by session.Lists.
+func (r *Room) Repair(ctx context.Context, pipe redis.Pipeliner, sessionID string, record List, copied []jsontext.Value, there bool) {
+	if there && slices.EqualFunc(record.Items, copied, func(i Item, entry jsontext.Value) bool { return encode(i) == string(entry) }) {
+		return
+	}
+	r.replace(ctx, pipe, sessionID, record)
+}
+
+func (r *Room) replace(ctx context.Context, pipe redis.Pipeliner, sessionID string, list List) *redis.Cmd {
+	entries := make([]string, len(list.Items))
+	for i, item := range list.Items {
+		entries[i] = encode(item)
+	}
+	return lua.WishlistReplace(ctx, pipe, r.keys.Session(sessionID), r.list(sessionID), strconv.FormatInt(list.version, 10), session.TTL, entries...)
+}
+
+func (r *Room) list(sessionID string) string { return r.keys.SessionPart(sessionID, "wishlist") }
