@@ -63,7 +63,7 @@ var plan = map[string][]string{
 		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
-		"admission", "cache", "compose", "flags", "id", "keyring", "keyspace", "outbox", "postgres", "session",
+		"admission", "cache", "compose", "event", "flags", "keyring", "keyspace", "outbox", "postgres", "session",
 		"tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"stay":     {"problem"},
