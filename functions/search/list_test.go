@@ -460,3 +460,25 @@ func TestEachLimitAndOneBeyond(t *testing.T) {
 		}
 	}
 }
+
+func TestRatesThatArriveOldDoNotMakeEveryHitAsk(t *testing.T) {
+	h := newHouse(t)
+	h.up.command(func(u *upstreams) { u.captured = func() time.Time { return h.now().Add(-2 * time.Minute) } })
+	for range 20 {
+		if a := h.find(h.request("Kabul")); !a.list.Listings[0].RateSnapshot.IsStale {
+			t.Fatal("a rate of two minutes is shown as fresh")
+		}
+	}
+	if n := h.up.quotes.Load(); n != 1 {
+		t.Errorf("pricing was asked %d times", n)
+	}
+}
+
+func TestATinyBoxIsSearched(t *testing.T) {
+	h := newHouse(t)
+	h.find(h.request("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.5,"swLng":69,"neLat":34.5000000000001,"neLng":69.0000000000001}`))
+	box := h.up.last["geo"].(map[string]any)["boundingBox"].(map[string]any)
+	if box["swLat"].(float64) >= box["neLat"].(float64) || box["swLng"].(float64) >= box["neLng"].(float64) {
+		t.Errorf("asked for %v", box)
+	}
+}

@@ -88,7 +88,7 @@ func malformed(h *house) map[string]struct{ body, field string } {
 		"half a child":                   {occupancy(`{"adults":1,"children":0.5,"rooms":1}`), "occupancy.children"},
 		"too many adults":                {occupancy(`{"adults":17,"children":0,"rooms":1}`), "occupancy.adults"},
 		"a crowd":                        {occupancy(`{"adults":99999999999999999999,"children":0,"rooms":1}`), "occupancy.adults"},
-		"more rooms than adults":         {occupancy(`{"adults":1,"children":0,"rooms":2}`), "occupancy.rooms"},
+		"a house of rooms":               {occupancy(`{"adults":1,"children":0,"rooms":9}`), "occupancy.rooms"},
 		"ages without children":          {occupancy(`{"adults":1,"children":0,"rooms":1,"childrenAges":[4]}`), "occupancy.childrenAges"},
 		"an age of 18":                   {occupancy(`{"adults":1,"children":1,"rooms":1,"childrenAges":[18]}`), "occupancy.childrenAges.0"},
 		"an age as text":                 {occupancy(`{"adults":1,"children":1,"rooms":1,"childrenAges":["4"]}`), "occupancy.childrenAges.0"},

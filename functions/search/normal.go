@@ -86,9 +86,18 @@ func gridStep(zoom *int) float64 {
 
 // snap grows a box outwards to the grid, within the globe: what was asked for is always covered.
 func snap(b geo.Box, step float64) geo.Box {
-	down := func(f, low float64) float64 { return max(round(math.Floor(f/step+1e-9)*step, 7), low) }
-	up := func(f, high float64) float64 { return min(round(math.Ceil(f/step-1e-9)*step, 7), high) }
-	return geo.Box{SwLat: down(b.SwLat, -90), SwLng: down(b.SwLng, -180), NeLat: up(b.NeLat, 90), NeLng: up(b.NeLng, 180)}
+	const noise = 1e-9 // of a division: an edge on the grid stays there
+	down := func(f, low float64) float64 { return max(round(math.Floor(f/step+noise)*step, 9), low) }
+	up := func(f, high float64) float64 { return min(round(math.Ceil(f/step-noise)*step, 9), high) }
+	s := geo.Box{SwLat: down(b.SwLat, -90), SwLng: down(b.SwLng, -180), NeLat: up(b.NeLat, 90), NeLng: up(b.NeLng, 180)}
+	// A box smaller than the noise lies on one line of the grid; it gets the cell beside it.
+	if s.NeLat <= s.SwLat {
+		s.SwLat, s.NeLat = down(s.SwLat-step, -90), up(s.NeLat+step, 90)
+	}
+	if s.NeLng == s.SwLng {
+		s.SwLng, s.NeLng = down(s.SwLng-step, -180), up(s.NeLng+step, 180)
+	}
+	return s
 }
 
 // hashOf is the query hash: SHA-256 over the normal form with locale and currency and without the page,

@@ -33,21 +33,24 @@ func pack(page *view.Page, tags []string) (cache.Filled, error) {
 }
 
 // packList is pack for a list, which also says when its rates are due: when the first of them is over,
-// within the minute when none is shown, and soon when pricing did not answer.
+// within the minute when none is shown, and soon when pricing did not answer, or with rates that are old
+// already. Rates that are over before that are marked now, because until then nobody looks.
 func (f *Finder) packList(page *view.Page, tags []string) (cache.Filled, error) {
-	filled, err := pack(page, tags)
-	if err != nil || len(page.Items) == 0 {
-		return filled, err
-	}
-	until := page.RatesUntil()
+	until, soon := page.RatesUntil(), f.now().Add(mendAfter)
 	switch {
 	case page.Lacks("pricing"):
-		until = f.now().Add(mendAfter)
+		until = soon
 	case until.IsZero():
 		until = f.now().Add(time.Minute)
+	case until.Before(soon):
+		until = soon
 	}
-	filled.RatesUntil = until
-	return filled, nil
+	page.MarkStale(soon)
+	filled, err := pack(page, tags)
+	if len(page.Items) > 0 {
+		filled.RatesUntil = until
+	}
+	return filled, err
 }
 
 // openPage opens a kept page to change it.

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"net/netip"
 	"regexp"
 	"unicode/utf8"
 )
@@ -11,8 +12,11 @@ var (
 	placeName     = regexp.MustCompile("^\\p{Nd}{0,2}\\p{L}(\\p{Nd}{0,2}[\\p{L}\\p{M}\u200c\u200d .,'’‘()/&–-]){0,99}\\p{Nd}{0,2}$")
 )
 
-// CampaignToken says whether a utm value may be kept: a short token without spaces, signs or an address.
-func CampaignToken(s string) bool { return campaignToken.MatchString(s) }
+// CampaignToken says whether a utm value may be kept: a short token without spaces or signs that is no address.
+func CampaignToken(s string) bool {
+	_, notAddress := netip.ParseAddr(s)
+	return campaignToken.MatchString(s) && notAddress != nil
+}
 
 // PlaceName passes an upstream's name of a city or region, and drops what is no name ("" then), so that
 // an odd one costs the event a field and not its validity. A name has at most two digits in a row: no

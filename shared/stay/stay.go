@@ -78,11 +78,9 @@ func (o Occupancy) Check() []problem.Field {
 		add(field, "out-of-range", fmt.Sprintf("Must be from %d to %d.", low, high))
 		return false
 	}
-	adults := within("adults", o.Adults, 1, MaxAdults)
+	within("adults", o.Adults, 1, MaxAdults)
 	children := within("children", o.Children, 0, MaxChildren)
-	if within("rooms", o.Rooms, 1, MaxRooms) && adults && o.Rooms > o.Adults {
-		add("rooms", "out-of-range", "Each room needs an adult.")
-	}
+	within("rooms", o.Rooms, 1, MaxRooms)
 	if o.ChildrenAges != nil && children {
 		if len(o.ChildrenAges) != o.Children {
 			add("childrenAges", "count", "Give one age for each child.")

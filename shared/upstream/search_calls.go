@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -29,6 +31,9 @@ const (
 // Query searches. Fails as *Error; there is no ErrNotFound.
 func (s *Search) Query(ctx context.Context, q SearchQuery) (SearchResult, error) {
 	reply, err := ask(ctx, s.c, call{path: "/api/v1/search/queries", body: q}, func(r *searchReply) error { return r.check(q.Page) })
+	if errors.Is(err, ErrNotFound) { // a query names nothing that could be missing: this is no search-aggregation
+		err = &Error{Upstream: s.c.name, Reason: BadResponse, Status: http.StatusNotFound}
+	}
 	if err != nil {
 		return SearchResult{}, err
 	}

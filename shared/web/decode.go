@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"mime"
+	"net"
 	"net/http"
 	"reflect"
 	"strings"
@@ -108,6 +109,9 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 	_, err := into.ReadFrom(http.MaxBytesReader(nil, r.Body, MaxBody))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		return bodyTooLarge
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		err = failed.Err // without the addresses of both ends, which have no place in a log
 	}
 	if err != nil {
 		return malformed("body", "incomplete", "The body ended early.", err)
