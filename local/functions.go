@@ -2,5 +2,8 @@ package main
 
 // Every function of the service. An import registers its entry points, and that is all it does.
 import (
+	_ "melmastoon.ghasi.io/bff-consumer/functions/consume"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/detail"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/handoff"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/search"
 )

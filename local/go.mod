@@ -80,9 +80,18 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 	google.golang.org/grpc v1.84.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
+	melmastoon.ghasi.io/bff-consumer/functions/consume v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 )
 
 replace melmastoon.ghasi.io/bff-consumer/shared => ../shared
+
+replace melmastoon.ghasi.io/bff-consumer/functions/consume => ../functions/consume
+
+replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
+
+replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
 
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search

@@ -23,16 +23,18 @@ import (
 )
 
 func TestEveryRouteOfTheDocumentIsServedAndNoOther(t *testing.T) {
-	operations, err := gateway.Operations(filepath.Join("..", "api", "consumer.openapi.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := gateway.New(operations, web.Functions()); err != nil {
-		t.Error(err)
-	}
-	for _, op := range operations {
-		if _, err := os.Stat(filepath.Join("..", "functions", op.Folder, "function.go")); err != nil {
-			t.Errorf("%s is tagged %s: %v", op.Function, op.Folder, err)
+	for document, base := range map[string]string{"consumer": web.Base, "internal": "/internal"} {
+		operations, err := gateway.Operations(filepath.Join("..", "api", document+".openapi.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gateway.New(base, operations, web.Functions()); err != nil {
+			t.Error(err)
+		}
+		for _, op := range operations {
+			if _, err := os.Stat(filepath.Join("..", "functions", op.Folder, "function.go")); err != nil {
+				t.Errorf("%s is tagged %s: %v", op.Function, op.Folder, err)
+			}
 		}
 	}
 }
@@ -66,7 +68,8 @@ func start(t *testing.T, dir string) *system.System {
 	return s
 }
 
-func ask(t *testing.T, method, url, body string) (*http.Response, map[string]any) {
+// ask calls a route; headers replace others.
+func ask(t *testing.T, method, url, body string, headers ...string) (*http.Response, map[string]any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -75,6 +78,9 @@ func ask(t *testing.T, method, url, body string) (*http.Response, map[string]any
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
 	req.Header.Set("Accept-Language", "ar")
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/local/tenant"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -39,15 +40,17 @@ type Control struct {
 	data      *dataset.Dataset
 	flags     *flagsFile
 	telemetry *telemetry
+	tenant    *tenant.BFF
 	mux       *http.ServeMux
 }
 
 // New makes the routes over the parts of a system. The flags go to the file that the functions read them from.
-func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, db *pgxpool.Pool) *Control {
+func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, db *pgxpool.Pool, bff *tenant.BFF) *Control {
 	c := &Control{
 		parts: parts, sandbox: s, data: data,
 		flags:     &flagsFile{path: flagsPath},
 		telemetry: &telemetry{db: db},
+		tenant:    bff,
 		mux:       http.NewServeMux(),
 	}
 	c.mux.HandleFunc(Prefix, c.nothing)
@@ -62,6 +65,7 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 		"DELETE /_local/flags":            c.deleteFlags,
 		"GET /_local/telemetry":           c.messages,
 		"GET /_local/jobs":                c.jobs,
+		"POST /_local/tenant/bootstrap":   c.bootstrap,
 		"GET /_local/dataset":             c.dataset,
 		"GET /_local/dataset/{id}":        c.origin,
 	} {
@@ -198,7 +202,7 @@ func decode(r *http.Request, into any) error {
 	var wrong *json.SemanticError
 	switch {
 	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
-		return problem.Invalid(problem.Field{Field: field(wrong.JSONPointer), Code: "unknown", Detail: "There is no such setting."})
+		return problem.Invalid(problem.Field{Field: field(wrong.JSONPointer), Code: "unknown", Detail: "There is no such member."})
 	case errors.As(err, &wrong):
 		return problem.Invalid(problem.Field{Field: field(wrong.JSONPointer), Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)})
 	case err != nil:

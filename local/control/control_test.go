@@ -40,7 +40,7 @@ func newBench(t *testing.T, db *pgxpool.Pool) *bench {
 		{"postgres", func(context.Context) error { return nil }},
 		{"redis", func(context.Context) error { return b.ill }},
 	}
-	b.Control = New(parts, b.sandbox, data, b.flags, db)
+	b.Control = New(parts, b.sandbox, data, b.flags, db, nil)
 	return b
 }
 

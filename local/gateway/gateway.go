@@ -23,9 +23,10 @@ type route struct {
 	function http.Handler
 }
 
-// New routes each operation to the function of its name. It fails when the document and the functions disagree:
-// an operation that nobody serves, a function on another route than the document's, or one the document leaves out.
-func New(operations []Operation, functions []*web.Function) (http.Handler, error) {
+// New routes each operation to the function of its name. It fails when the document and the functions disagree: an
+// operation that nobody serves, a function on another route than the document's, or one below base, where all paths of
+// the document are, that it leaves out.
+func New(base string, operations []Operation, functions []*web.Function) (http.Handler, error) {
 	var routes []route
 	served := map[string]bool{}
 	var wrong []string
@@ -44,7 +45,7 @@ func New(operations []Operation, functions []*web.Function) (http.Handler, error
 		routes = append(routes, route{op, shape(op.Path), f})
 	}
 	for _, f := range functions {
-		if !served[f.Name] && strings.HasPrefix(f.Path(), web.Base+"/") {
+		if !served[f.Name] && strings.HasPrefix(f.Path(), base+"/") {
 			wrong = append(wrong, fmt.Sprintf("%s: the document has no such route", f.Pattern))
 		}
 	}

@@ -64,7 +64,7 @@ func front(t *testing.T) http.Handler {
 			t.Fatal(err)
 		}
 	}
-	h, err := New(operations(t, document), web.Functions())
+	h, err := New(web.Base, operations(t, document), web.Functions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func wellRefused(t *testing.T, rec *httptest.ResponseRecorder) {
 
 func TestADocumentThatDisagreesIsRefusedWhole(t *testing.T) {
 	wrong := strings.NewReplacer("operationId: Add", "operationId: Subtract", "/things/{id}:", "/stuff/{id}:").Replace(document)
-	_, err := New(operations(t, wrong), web.Functions())
+	_, err := New(web.Base, operations(t, wrong), web.Functions())
 	if err == nil {
 		t.Fatal("it is accepted")
 	}

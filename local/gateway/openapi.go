@@ -19,7 +19,9 @@ type Operation struct {
 
 // Operations reads the API document: one operation for each path and method, in the order of their paths.
 func Operations(file string) ([]Operation, error) {
-	doc, err := openapi3.NewLoader().LoadFromFile(file)
+	loader := openapi3.NewLoader()
+	loader.IsExternalRefsAllowed = true // one document borrows the other's schemas
+	doc, err := loader.LoadFromFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: read %s: %w", file, err)
 	}

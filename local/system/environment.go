@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
 
 // localEnvironment is the first part of every Redis key of a local system.
@@ -39,6 +41,8 @@ func environment(state string, kept stores, urls map[string]string, flagsPath st
 		"ENVIRONMENT":  localEnvironment,
 		"SESSION_KEYS": secrets["SESSION_KEYS"],
 		"PEPPERS":      secrets["PEPPERS"],
+		"HANDOFF_KEYS": secrets["HANDOFF_KEYS"],
+		"HANDOFF_LINK": handoff.DefaultLink,
 	} {
 		env[name] = value
 		if set := os.Getenv(name); set != "" {
@@ -59,13 +63,17 @@ func loadSecrets(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("system: read %s: %w", path, err)
 	}
 	changed := false
-	for _, name := range []string{"SESSION_KEYS", "PEPPERS"} {
+	for name, key := range map[string]string{
+		"SESSION_KEYS": "local-1",
+		"PEPPERS":      "local-1",
+		"HANDOFF_KEYS": "hmac-" + time.Now().UTC().Format("2006-01"),
+	} {
 		if secrets[name] != "" {
 			continue
 		}
 		var secret [32]byte
 		rand.Read(secret[:])
-		secrets[name] = "local-1:" + base64.StdEncoding.EncodeToString(secret[:])
+		secrets[name] = key + ":" + base64.StdEncoding.EncodeToString(secret[:])
 		changed = true
 	}
 	if !changed {

@@ -23,15 +23,19 @@ func Only(ctx context.Context, o Options, folder string) error {
 	if err != nil {
 		return err
 	}
-	operations, err := gateway.Operations(o.apiDocument())
+	operations, err := gateway.Operations(o.publicAPI())
 	if err != nil {
 		return err
 	}
-	functions, operations, err := within(folder, operations)
+	private, err := gateway.Operations(o.privateAPI())
 	if err != nil {
 		return err
 	}
-	front, err := gateway.New(operations, functions)
+	functions, operations, err := within(folder, append(operations, private...))
+	if err != nil {
+		return err
+	}
+	front, err := gateway.New("", operations, functions)
 	if err != nil {
 		return err
 	}
@@ -85,7 +89,7 @@ func within(folder string, all []gateway.Operation) ([]*web.Function, []gateway.
 func borrowed(state string) (map[string]string, error) {
 	running, ok := readRun(state)
 	if !ok && os.Getenv("SEARCH_URL") == "" {
-		return nil, fmt.Errorf("no local system runs with the state %s: start it with ./dev run, or set REDIS_ADDR, DATABASE_URL, SEARCH_URL, PRICING_URL, PROPERTY_URL, THEME_URL, UPSTREAM_AUTH, SESSION_KEYS, PEPPERS and FLAGS_FILE", state)
+		return nil, fmt.Errorf("no local system runs with the state %s: start it with ./dev run, or set REDIS_ADDR, DATABASE_URL, SEARCH_URL, PRICING_URL, PROPERTY_URL, THEME_URL, UPSTREAM_AUTH, SESSION_KEYS, PEPPERS and FLAGS_FILE; for handoffs also HANDOFF_KEYS, for consume also CALLER_ISSUER, CALLER_KEYS, CALLER_AUDIENCE and CALLER_ACCOUNTS", state)
 	}
 	env := map[string]string{}
 	for name, value := range running.Env {

@@ -49,9 +49,6 @@ func (o Options) state() string {
 
 func (o Options) say(format string, args ...any) { fmt.Fprintf(o.Out, format+"\n", args...) }
 
-// apiDocument is the one description of the public API.
-func (o Options) apiDocument() string { return filepath.Join(o.Root, "api", "consumer.openapi.yaml") }
-
 // System is a local system that runs.
 type System struct {
 	URL string // of the gateway
@@ -106,11 +103,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	operations, err := gateway.Operations(o.apiDocument())
-	if err != nil {
-		return nil, err
-	}
-	front, err := gateway.New(operations, web.Functions())
+	front, doors, err := o.fronts()
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +134,15 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
+	behind, err := listen(0)
+	if err != nil {
+		return nil, err
+	}
+	s.later(serve(behind, doors))
+	bff, err := openTenant(state, "http://"+behind.Addr().String(), env)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.openFunctions(ctx, web.Functions(), env, filepath.Join(state, "log", "functions.jsonl")); err != nil {
 		return nil, err
 	}
@@ -148,7 +150,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	inside := control.New(parts, box, data, flagsPath, db)
+	inside := control.New(parts, box, data, flagsPath, db, bff)
 	door.open(front, inside)
 	if err := writeRun(state, run{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
 		return nil, err
@@ -157,6 +159,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 
 	o.say("data:  %s", describe(data))
 	o.say("state: %s (request log: log/functions.jsonl)", state)
+	o.say("doors: http://%s%s/… (api/internal.openapi.yaml)", behind.Addr(), doorsBase)
 	if err := probe(ctx, s.URL, data); err != nil {
 		return nil, err
 	}

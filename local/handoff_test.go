@@ -1,0 +1,100 @@
+package main
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// refused reports whether an answer is a problem of that status and code.
+func refused(res *http.Response, answer map[string]any, status int, code string) bool {
+	said, _ := answer["code"].(string)
+	return res.StatusCode == status && strings.HasSuffix(said, "."+code) &&
+		res.Header.Get("Content-Type") == "application/problem+json" && res.Header.Get("Cache-Control") == "no-store"
+}
+
+// leave searches, looks at a hotel and leaves for its booking page; it returns the handoff and its token.
+func leave(t *testing.T, s *system.System) (handoff map[string]any, token string) {
+	t.Helper()
+	res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+	if res.StatusCode != http.StatusOK || len(res.Cookies()) == 0 {
+		t.Fatalf("search: %d %v", res.StatusCode, found)
+	}
+	guest := "gms_id=" + res.Cookies()[0].Value
+	hotel := found["listings"].([]any)[0].(map[string]any)
+	property, tenant := hotel["propertyId"].(string), hotel["tenantId"].(string)
+
+	res, page := ask(t, http.MethodGet, s.URL+web.Base+"/hotels/"+property, "")
+	hint, _ := page["handoffHint"].(map[string]any)
+	if res.StatusCode != http.StatusOK || hint["url"] == nil {
+		t.Fatalf("detail: %d %v", res.StatusCode, page)
+	}
+
+	body := `{"tenantId":"` + tenant + `","propertyId":"` + property + `",` + strings.SplitN(searchFor(""), ",", 3)[2]
+	res, handoff = ask(t, http.MethodPost, s.URL+web.Base+"/handoff", body, "Cookie", guest, "Idempotency-Key", t.Name()+tenant)
+	if res.StatusCode != http.StatusCreated {
+		t.Fatalf("handoff: %d %v", res.StatusCode, handoff)
+	}
+	link, err := url.Parse(handoff["url"].(string))
+	if err != nil || !strings.HasPrefix(link.String(), hint["url"].(string)+"?h=") {
+		t.Fatalf("the guest goes to %s, the page promised %v", link, hint)
+	}
+	return handoff, link.Query().Get("h")
+}
+
+func TestAGuestIsHandedOverOnce(t *testing.T) {
+	s := start(t, stateDir(t))
+	handoff, token := leave(t, s)
+	body := `{"token":"` + token + `"}`
+	bootstrap := s.URL + "/_local/tenant/bootstrap"
+	res, received := ask(t, http.MethodPost, bootstrap, body)
+	if res.StatusCode != http.StatusOK || received["handoffId"] != handoff["handoffId"] || received["consumedAt"] == nil {
+		t.Errorf("%d %v", res.StatusCode, received)
+	}
+	suspected := s.URL + "/_local/telemetry?subject=bot_suspected.v1"
+	if _, told := ask(t, http.MethodGet, suspected, ""); len(told["messages"].([]any)) != 0 {
+		t.Errorf("suspected before the second use: %v", told)
+	}
+	if res, answer := ask(t, http.MethodPost, bootstrap, body); !refused(res, answer, http.StatusConflict, "HANDOFF_REPLAYED") {
+		t.Errorf("a second use: %d %v", res.StatusCode, answer)
+	}
+	_, told := ask(t, http.MethodGet, suspected, "")
+	messages := told["messages"].([]any)
+	if len(messages) != 1 {
+		t.Fatalf("%d suspicions", len(messages))
+	}
+	payload := messages[0].(map[string]any)["data"].(map[string]any)["payload"].(map[string]any)
+	if payload["guestSessionId"] != received["guestSessionId"] {
+		t.Errorf("suspected: %v", payload)
+	}
+
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		code   string
+	}{
+		"another signature": {`{"token":"` + token[:len(token)-2] + `AA"}`, http.StatusUnauthorized, "HANDOFF_SIGNATURE_INVALID"},
+		"no token at all":   {`{"token":"garbage"}`, http.StatusUnauthorized, "HANDOFF_SIGNATURE_INVALID"},
+		"an empty token":    {`{"token":""}`, http.StatusUnprocessableEntity, "VALIDATION_FAILED"},
+		"no member":         {`{}`, http.StatusUnprocessableEntity, "VALIDATION_FAILED"},
+		"a member too many": {`{"token":"x","by":"me"}`, http.StatusUnprocessableEntity, "VALIDATION_FAILED"},
+		"a number":          {`{"token":7}`, http.StatusUnprocessableEntity, "VALIDATION_FAILED"},
+		"not JSON":          {`h=` + token, http.StatusBadRequest, "MALFORMED_REQUEST"},
+		"nothing":           {``, http.StatusBadRequest, "MALFORMED_REQUEST"},
+	} {
+		if res, answer := ask(t, http.MethodPost, bootstrap, c.body); !refused(res, answer, c.status, c.code) {
+			t.Errorf("%s: %d %v", name, res.StatusCode, answer)
+		}
+	}
+	if res, answer := ask(t, http.MethodGet, bootstrap, ""); !refused(res, answer, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED") {
+		t.Errorf("%d %v", res.StatusCode, answer)
+	}
+	private := "/internal/handoff/" + handoff["handoffId"].(string) + "/consume"
+	if res, answer := ask(t, http.MethodPost, s.URL+private, body); !refused(res, answer, http.StatusNotFound, "RESOURCE_NOT_FOUND") {
+		t.Errorf("the gateway has a private door: %d %v", res.StatusCode, answer)
+	}
+}

@@ -1,0 +1,104 @@
+// Package tenant stands in for the BFF of a tenant, to which guests are handed over. It knows of this service what every
+// such BFF knows: the verifier and the keys of package handoff, and the private door to consume a handoff at. It never
+// looks into a store.
+package tenant
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/caller/issuer"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+)
+
+// How it is known at the private door.
+const (
+	Account  = "bff-tenant@platform.invalid"
+	Audience = "https://bff-consumer.invalid" // the name of the service that has the door
+)
+
+const (
+	instance = "local-bff-tenant"
+	attempts = 2               // with one key: a call whose answer was lost may be repeated
+	within   = 5 * time.Second // for each; the door's own budget is half of that
+	maxBody  = 64 << 10
+)
+
+// BFF is safe for concurrent use.
+type BFF struct {
+	door   string // URL
+	keys   handoff.Keys
+	issuer *issuer.Issuer
+	now    func() time.Time
+}
+
+// New makes the BFF that calls the door at a URL with ID tokens of an issuer.
+func New(door string, keys handoff.Keys, i *issuer.Issuer, now func() time.Time) *BFF {
+	return &BFF{door, keys, i, now}
+}
+
+// Answer is what the private door said.
+type Answer struct {
+	Status int
+	Type   string // of the body
+	Body   []byte
+}
+
+// Bootstrap begins a booking with the token of the URL that a guest came by. A token that is not genuine or has expired
+// is refused here, without a call.
+func (b *BFF) Bootstrap(ctx context.Context, token string) (*Answer, error) {
+	if token == "" {
+		return nil, problem.Invalid(problem.Field{Field: "token", Code: "required", Detail: "Send the value of h in the booking page's URL."})
+	}
+	h, err := b.keys.Verify(token, b.now())
+	switch {
+	case errors.Is(err, handoff.ErrExpired):
+		return nil, problem.New(problem.HandoffExpired, "The guest must ask for a new one.", err)
+	case err != nil:
+		return nil, problem.New(problem.HandoffSignature, "The token is not genuine.", err)
+	}
+	body, err := json.Marshal(map[string]string{"token": token, "consumedBy": instance})
+	if err != nil {
+		return nil, err
+	}
+	key := rand.Text() // of this use: another bootstrap with the same token is another use
+	for range attempts {
+		var answer *Answer
+		if answer, err = b.consume(ctx, h.ID, key, body); err == nil {
+			return answer, nil
+		}
+	}
+	return nil, problem.New(problem.UpstreamUnavailable, "The handoff cannot be consumed at present.", err)
+}
+
+func (b *BFF) consume(ctx context.Context, id, key string, body []byte) (*Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.door+"/internal/handoff/"+id+"/consume", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Authorization", "Bearer "+b.issuer.Token(Audience, Account, b.now()))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", key)
+	r.Header.Set("User-Agent", instance)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("tenant: consume: %w", err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	if err != nil {
+		return nil, fmt.Errorf("tenant: consume: %w", err)
+	}
+	return &Answer{res.StatusCode, res.Header.Get("Content-Type"), text}, nil
+}
