@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -96,5 +101,40 @@ func TestAGuestIsHandedOverOnce(t *testing.T) {
 	private := "/internal/handoff/" + handoff["handoffId"].(string) + "/consume"
 	if res, answer := ask(t, http.MethodPost, s.URL+private, body); !refused(res, answer, http.StatusNotFound, "RESOURCE_NOT_FOUND") {
 		t.Errorf("the gateway has a private door: %d %v", res.StatusCode, answer)
+	}
+}
+
+// The journey of the README, as a person pastes it.
+func TestTheWalkOfTheReadmeWorks(t *testing.T) {
+	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "\n## A guest's journey\n")
+	_, text, _ = strings.Cut(text, "\n```sh\n")
+	script, _, found := strings.Cut(text, "\n```\n")
+	if !found {
+		t.Fatal("the README has no script of the journey")
+	}
+	s := start(t, stateDir(t))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-u", "-c", script)
+	cmd.Env = append(os.Environ(), "service="+s.URL)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// One line for each step, its status first; the second bootstrap is the only one that is refused.
+	steps := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for i, step := range steps {
+		status, _, _ := strings.Cut(step, " ")
+		switch last := i - (len(steps) - 2); {
+		case last < 0 && !strings.HasPrefix(status, "2"), last == 0 && !strings.HasPrefix(step, "409") || last == 0 && !strings.Contains(step, "HANDOFF_REPLAYED"):
+			t.Errorf("%s", step)
+		}
+	}
+	if t.Failed() || !strings.Contains(steps[len(steps)-1], "bot_suspected.v1") {
+		t.Errorf("the walk:\n%s", out)
 	}
 }
