@@ -64,6 +64,7 @@ type Parts struct {
 	Door      *admission.Door
 	Upstreams *upstream.Upstreams
 	Compose   *compose.Parts
+	Outbox    *outbox.Recorder
 	Flags     *flags.Source
 	Now       func() time.Time
 }
@@ -102,8 +103,8 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 		Tenants:  tenants.New(rdb, db, keys, now),
 	}
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
-	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache,
-		outbox.NewRecorder(db, rdb, keys), instance(e))
+	p.Outbox = outbox.NewRecorder(db, rdb, keys)
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, instance(e))
 	return p, nil
 }
 
