@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
@@ -29,6 +30,7 @@ type Mint struct {
 	door    *admission.Door
 	compose *compose.Parts
 	once    *idempotency.Room
+	redis   redis.UniversalClient
 	keys    handoff.Keys
 	link    handoff.Link
 	now     func() time.Time
@@ -62,14 +64,20 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	asked := idempotency.Request{Route: route, Key: key, Digest: digest}
+	var seen *idempotency.Peeked
 	ctx, guest, err := m.door.Admit(r, func(locale.Tag, money.Currency) []string {
 		return []string{m.compose.OwnerKey(in.PropertyID), m.compose.BrandKey(in.TenantID)}
+	}, func(ctx context.Context, pipe redis.Pipeliner, session string) {
+		asked.SessionID = session
+		seen = m.once.Peek(ctx, pipe, asked)
 	})
 	if err != nil {
 		return err
 	}
+	asked.SessionID = guest.ID
 	done := web.From(ctx).Phase("mint")
-	answer, err := m.once.Do(ctx, idempotency.Request{SessionID: guest.ID, Route: route, Key: key, Digest: digest},
+	answer, unkept, err := m.once.Do(ctx, asked, seen,
 		func(ctx context.Context) (idempotency.Answer, *pgx.Batch, error) {
 			if len(overnight) > 0 { // only now: a repetition after midnight gets its answer all the same
 				return idempotency.Answer{}, nil, problem.Invalid(overnight...)
@@ -83,7 +91,11 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m.door.Leave(ctx, w, guest, nil, nil)
+	m.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) {
+		unkept.Keep(ctx, pipe)
+		unkept = nil
+	})
+	unkept.Keep(ctx, m.redis) // when there was no round trip for it to go with
 	h := w.Header()
 	if answer.Replayed {
 		h.Set(idempotency.Replayed, "true")
