@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
@@ -29,6 +30,7 @@ type Mint struct {
 	door    *admission.Door
 	compose *compose.Parts
 	once    *idempotency.Room
+	redis   redis.UniversalClient
 	keys    handoff.Keys
 	link    handoff.Link
 	now     func() time.Time
@@ -46,36 +48,28 @@ type minted struct {
 
 // Serve mints a handoff, once for a key, and answers where the guest goes with it.
 func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
-	var in request
-	if err := web.Decode(r, &in); err != nil {
-		return err
-	}
-	key, err := idempotency.RequiredKey(r.Header)
+	in, overnight, asked, err := m.read(r)
 	if err != nil {
 		return err
 	}
-	overnight, err := in.check(m.now())
-	if err != nil {
-		return err
-	}
-	digest, err := idempotency.Digest(in)
-	if err != nil {
-		return err
-	}
+	var seen *idempotency.Peeked
 	ctx, guest, err := m.door.Admit(r, func(locale.Tag, money.Currency) []string {
 		return []string{m.compose.OwnerKey(in.PropertyID), m.compose.BrandKey(in.TenantID)}
+	}, func(ctx context.Context, pipe redis.Pipeliner, session string) {
+		asked.SessionID = session
+		seen = m.once.Peek(ctx, pipe, asked)
 	})
 	if err != nil {
 		return err
 	}
+	asked.SessionID = guest.ID
 	done := web.From(ctx).Phase("mint")
-	answer, err := m.once.Do(ctx, idempotency.Request{SessionID: guest.ID, Route: route, Key: key, Digest: digest},
-		func(ctx context.Context) (idempotency.Answer, *pgx.Batch, error) {
-			if len(overnight) > 0 { // only now: a repetition after midnight gets its answer all the same
-				return idempotency.Answer{}, nil, problem.Invalid(overnight...)
-			}
-			return m.prepare(ctx, r, guest, &in)
-		})
+	answer, unkept, err := m.once.Do(ctx, asked, seen, func(ctx context.Context) (idempotency.Answer, *pgx.Batch, error) {
+		if len(overnight) > 0 {
+			return idempotency.Answer{}, nil, problem.Invalid(overnight...)
+		}
+		return m.prepare(ctx, r, guest, in)
+	})
 	done()
 	if ledger.Suspended(err) {
 		return suspended(err)
@@ -83,18 +77,45 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	m.door.Leave(ctx, w, guest, nil, nil)
-	h := w.Header()
+	m.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) {
+		unkept.Keep(ctx, pipe)
+		unkept = nil
+	})
+	unkept.Keep(ctx, m.redis) // when there was no round trip for it to go with
 	if answer.Replayed {
-		h.Set(idempotency.Replayed, "true")
 		web.From(ctx).Note("replayed", true)
+		w.Header().Set(idempotency.Replayed, "true")
 	}
+	send(w, answer)
+	return nil
+}
+
+// read reads the request and the key it comes under. overnight are faults that it did not have before the day changed:
+// they are for who mints, because a repetition after midnight gets its answer all the same.
+func (m *Mint) read(r *http.Request) (in *request, overnight []problem.Field, asked idempotency.Request, err error) {
+	in = &request{}
+	if err = web.Decode(r, in); err != nil {
+		return nil, nil, asked, err
+	}
+	asked.Route = route
+	if asked.Key, err = idempotency.RequiredKey(r.Header); err != nil {
+		return nil, nil, asked, err
+	}
+	if overnight, err = in.check(m.now()); err != nil {
+		return nil, nil, asked, err
+	}
+	asked.Digest, err = idempotency.Digest(in)
+	return in, overnight, asked, err
+}
+
+// send writes the answer as it is on record.
+func send(w http.ResponseWriter, answer idempotency.Answer) {
+	h := w.Header()
 	h.Set("Referrer-Policy", "no-referrer") // the URL goes to the tenant and nowhere else
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(answer.Body)))
 	w.WriteHeader(answer.Status)
 	_, _ = w.Write(answer.Body) // the client may be gone; it may ask again under its key
-	return nil
 }
 
 // prepare decides whether the guest may go there, signs the token and queues what makes it true: the ledger's entry and

@@ -64,13 +64,12 @@ func TestAfterAWipeTheRecordIsCopiedBack(t *testing.T) {
 // Whatever would refuse the guest now, the answer that was given stands.
 func TestARepetitionIsAnsweredWhateverHappenedSince(t *testing.T) {
 	for name, happen := range map[string]func(*house){
-		"the tenant was suspended":    func(h *house) { h.suspend(tenantID(1)) },
-		"the property is gone":        func(h *house) { h.up.command(func(u *upstreams) { u.unknown[propertyID(1)] = true }) },
-		"property-service went away":  func(h *house) { h.up.command(func(u *upstreams) { u.failing["property"] = 500 }) },
-		"midnight passed":             func(h *house) { h.advance(20 * time.Hour) },
-		"the handoff expired":         func(h *house) { h.advance(time.Hour) },
-		"the session chose a tongue":  func(*house) {},
-		"and the others, after wipes": func(h *house) { h.suspend(tenantID(1)); h.advance(20 * time.Hour) },
+		"the tenant was suspended":   func(h *house) { h.suspend(tenantID(1)) },
+		"the property is gone":       func(h *house) { h.up.command(func(u *upstreams) { u.unknown[propertyID(1)] = true }) },
+		"property-service went away": func(h *house) { h.up.command(func(u *upstreams) { u.failing["property"] = 500 }) },
+		"midnight passed":            func(h *house) { h.advance(20 * time.Hour) },
+		"the handoff expired":        func(h *house) { h.advance(time.Hour) },
+		"several of these at once":   func(h *house) { h.suspend(tenantID(1)); h.advance(20 * time.Hour) },
 	} {
 		for _, wiped := range []bool{false, true} {
 			h := newHouse(t)

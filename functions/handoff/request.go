@@ -34,8 +34,8 @@ type campaign struct {
 
 const oldestCampaign = 365 * 24 * time.Hour
 
-// check says what is wrong with the request for a guest who asks now, and writes codes as the platform spells them. The
-// error says what is wrong whenever it is asked; faults are what was right before the day changed.
+// check writes codes as the platform spells them and says what is wrong with the request: the error, whenever it is
+// asked; faults, for a guest who asks only now, because the day of arrival is past.
 func (r *request) check(now time.Time) (faults []problem.Field, err error) {
 	var wrong []problem.Field
 	add := func(field, code, detail string) {

@@ -35,20 +35,52 @@ type kept struct {
 // claim is the right to do the work while the others wait; the zero claim, without Redis, keeps nobody waiting.
 type claim struct{ key, value string }
 
-// claim wins the key, or returns what was answered under it. It waits while somebody else has it.
-func (r *Room) claim(ctx context.Context, q Request) (c claim, prior *outcome, err error) {
-	c.key = r.keys.Key("idem", q.composite())
+func (r *Room) newClaim(q Request) claim {
 	value, err := json.Marshal(kept{Digest: q.Digest[:], Claim: rand.Text()})
 	if err != nil {
-		return claim{}, nil, err // unreachable: bytes and a string
+		panic(err) // unreachable: bytes and a string
 	}
-	c.value = string(value)
+	return claim{r.keys.Key("idem", q.composite()), string(value)}
+}
+
+// Peeked is a claim that was tried in a round trip of the caller's.
+type Peeked struct {
+	q     Request
+	claim claim
+	tried *redis.StatusCmd
+}
+
+// Peek queues the first try to claim the key on the caller's pipeline, for Do to use once the pipeline has run.
+func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, q Request) *Peeked {
+	c := r.newClaim(q)
+	return &Peeked{q, c, c.try(ctx, pipe)}
+}
+
+// try sets the claim unless something is there, which is the reply; redis.Nil when the claim is set.
+func (c claim) try(ctx context.Context, redisOrPipe redis.Cmdable) *redis.StatusCmd {
+	return redisOrPipe.SetArgs(ctx, c.key, c.value, redis.SetArgs{Mode: "NX", Get: true, TTL: leaseTerm})
+}
+
+// claim wins the key, or returns what was answered under it. It waits while somebody else has it.
+func (r *Room) claim(ctx context.Context, q Request, seen *Peeked) (c claim, prior *outcome, err error) {
+	if seen != nil && seen.q != q { // tried for a session that the guest turned out not to have
+		r.release(ctx, seen.claim)
+		seen = nil
+	}
 	wait, cancel := context.WithTimeout(ctx, waitFor(ctx))
 	defer cancel()
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
 	for {
-		there, err := r.try(ctx, c)
+		var there string
+		if seen != nil {
+			c = seen.claim
+			there, err = seen.tried.Result()
+			seen = nil
+		} else {
+			c = r.newClaim(q)
+			there, err = r.try(ctx, c)
+		}
 		switch {
 		case errors.Is(err, redis.Nil):
 			return c, nil, nil
@@ -82,11 +114,10 @@ func waitFor(ctx context.Context) time.Duration {
 	return waitMost
 }
 
-// try sets the claim unless something is there, which it returns; redis.Nil when the claim is set.
 func (r *Room) try(ctx context.Context, c claim) (there string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, ioWithin)
 	defer cancel()
-	return r.rdb.SetArgs(ctx, c.key, c.value, redis.SetArgs{Mode: "NX", Get: true, TTL: leaseTerm}).Result()
+	return c.try(ctx, r.rdb).Result()
 }
 
 // release lets the next one try at once. If it fails, the claim lapses.
@@ -99,17 +130,23 @@ func (r *Room) release(ctx context.Context, c claim) {
 	lua.Release(ctx, r.rdb, c.key, c.value)
 }
 
-// copy keeps an answer that is on record where the next one looks first. If it fails, that one finds the record.
-func (r *Room) copy(ctx context.Context, c claim, o *outcome) {
-	life := o.until.Sub(r.now())
-	if c == (claim{}) || life <= 0 {
+// Copy is an answer on record that is not in Redis yet. On a nil Copy everything does nothing.
+type Copy struct {
+	room *Room
+	claim
+	answer *outcome
+}
+
+// Keep puts the answer where the next one looks first, by a command of its own or on a pipeline. If that fails, or is
+// left out, the next one waits for the claim to lapse and finds the record.
+func (c *Copy) Keep(ctx context.Context, redisOrPipe redis.Cmdable) {
+	if c == nil || c.claim == (claim{}) {
 		return
 	}
-	value, err := json.Marshal(kept{Digest: o.digest[:], Status: o.Status, Body: string(o.Body)})
-	if err != nil {
-		return // unreachable: the body is JSON, and so UTF-8
+	life := c.answer.until.Sub(c.room.now())
+	value, err := json.Marshal(kept{Digest: c.answer.digest[:], Status: c.answer.Status, Body: string(c.answer.Body)})
+	if err != nil || life <= 0 {
+		return // the error is unreachable: the body is JSON, and so UTF-8
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ioWithin)
-	defer cancel()
-	r.rdb.Set(ctx, c.key, value, life)
+	redisOrPipe.Set(ctx, c.key, value, life)
 }

@@ -74,23 +74,26 @@ func (q *Request) composite() string {
 // of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work; the others
 // wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was used for something else is
 // IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without Redis, Postgres alone decides who
-// is first; without Postgres nothing is done, and the answer is UpstreamUnavailable.
-func (r *Room) Do(ctx context.Context, q Request, work Work) (Answer, error) {
-	c, prior, err := r.claim(ctx, q)
+// is first; without Postgres nothing is done, and the answer is UpstreamUnavailable. seen is what Peek tried for the same
+// request, nil when it did not.
+func (r *Room) Do(ctx context.Context, q Request, seen *Peeked, work Work) (Answer, *Copy, error) {
+	c, prior, err := r.claim(ctx, q, seen)
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, nil, err
 	}
+	var copied *Copy
 	if prior == nil {
 		if prior, err = r.once(ctx, q, work); err != nil {
 			r.release(ctx, c)
-			return Answer{}, err
+			return Answer{}, nil, err
 		}
-		r.copy(ctx, c, prior)
+		copied = &Copy{r, c, prior}
 	}
 	if prior.digest != q.Digest {
-		return Answer{}, problem.New(problem.IdempotencyKeyReused, "Use a new key for another request.", nil)
+		copied.Keep(ctx, r.rdb)
+		return Answer{}, nil, problem.New(problem.IdempotencyKeyReused, "Use a new key for another request.", nil)
 	}
-	return prior.Answer, nil
+	return prior.Answer, copied, nil
 }
 
 // outcome is an answer on record.

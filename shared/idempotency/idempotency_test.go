@@ -54,6 +54,13 @@ func (h *house) done() (n int) {
 	return n
 }
 
+// do is Do by a caller that keeps what is to be kept.
+func (h *house) do(ctx context.Context, q Request, w Work) (Answer, error) {
+	a, unkept, err := h.room.Do(ctx, q, nil, w)
+	unkept.Keep(ctx, h.rdb)
+	return a, err
+}
+
 func request(key, what string) Request {
 	return Request{SessionID: "gms_1", Route: "POST /things", Key: key, Digest: sha256.Sum256([]byte(what))}
 }
@@ -78,7 +85,7 @@ func TestTheSameBytesFromEitherStore(t *testing.T) {
 		if wiped {
 			h.rdb.FlushAll(t.Context())
 		}
-		a, err := h.room.Do(t.Context(), request("k", "a"), work)
+		a, err := h.do(t.Context(), request("k", "a"), work)
 		if err != nil || a.Status != 201 || string(a.Body) != odd || a.Replayed != (n > 0) {
 			t.Errorf("%d: %d %s %t %v", n, a.Status, a.Body, a.Replayed, err)
 		}
@@ -88,20 +95,64 @@ func TestTheSameBytesFromEitherStore(t *testing.T) {
 	}
 }
 
+func TestTheFirstTryMayGoWithOtherCommands(t *testing.T) {
+	h := newHouse(t)
+	peek := func(q Request) *Peeked {
+		pipe := h.rdb.Pipeline()
+		p := h.room.Peek(t.Context(), pipe, q)
+		pipe.Exec(t.Context())
+		return p
+	}
+	trips := redistest.Count(h.rdb)
+	q := request("k", "a")
+	for n := range 2 {
+		trips.Take()
+		a, unkept, err := h.room.Do(t.Context(), q, peek(q), work)
+		if err != nil || a.Replayed != (n > 0) || trips.Take() != 1 {
+			t.Errorf("%d: %v, replayed %t", n, err, a.Replayed)
+		}
+		pipe := h.rdb.Pipeline()
+		unkept.Keep(t.Context(), pipe)
+		if pipe.Len() != 1-n {
+			t.Errorf("%d: %d commands to keep it", n, pipe.Len())
+		}
+		pipe.Exec(t.Context())
+	}
+	other := request("l", "a")
+	other.SessionID = "gms_2"
+	if a, _, err := h.room.Do(t.Context(), other, peek(request("l", "a")), work); err != nil || a.Replayed {
+		t.Errorf("another session than was peeked for: %v", err)
+	}
+	if a, err := h.do(t.Context(), request("l", "a"), work); err != nil || a.Replayed {
+		t.Errorf("the key of the session that was peeked for is not free: %v", err)
+	}
+}
+
+func TestWhatWasNotKeptIsFoundOnRecord(t *testing.T) {
+	h := newHouse(t)
+	if _, _, err := h.room.Do(t.Context(), request("k", "a"), nil, work); err != nil {
+		t.Fatal(err)
+	}
+	h.rdb.FlushAll(t.Context()) // as when the claim has lapsed
+	if a, err := h.do(t.Context(), request("k", "a"), work); err != nil || !a.Replayed {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestAKeyMeansOneThingToOneSessionOnOneRoute(t *testing.T) {
 	h := newHouse(t)
 	other, route := request("k", "a"), request("k", "a")
 	other.SessionID, route.Route = "gms_2", "POST /others"
 	for n, q := range []Request{request("k", "a"), other, route, request("l", "a")} {
-		if a, err := h.room.Do(t.Context(), q, work); err != nil || a.Replayed {
+		if a, err := h.do(t.Context(), q, work); err != nil || a.Replayed {
 			t.Errorf("%d: %t %v", n, a.Replayed, err)
 		}
 	}
-	if _, err := h.room.Do(t.Context(), request("k", "b"), work); !is(err, problem.IdempotencyKeyReused) {
+	if _, err := h.do(t.Context(), request("k", "b"), work); !is(err, problem.IdempotencyKeyReused) {
 		t.Errorf("%v", err)
 	}
 	h.rdb.FlushAll(t.Context())
-	if _, err := h.room.Do(t.Context(), request("k", "b"), work); !is(err, problem.IdempotencyKeyReused) {
+	if _, err := h.do(t.Context(), request("k", "b"), work); !is(err, problem.IdempotencyKeyReused) {
 		t.Errorf("after a wipe: %v", err)
 	}
 	if n := h.done(); n != 4 {
@@ -113,7 +164,7 @@ func TestAKeyMeansOneThingToOneSessionOnOneRoute(t *testing.T) {
 func (h *house) held(key string, fail error) (release func(), result <-chan error) {
 	working, hold, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
-		_, err := h.room.Do(h.t.Context(), request(key, "a"), func(ctx context.Context) (Answer, *pgx.Batch, error) {
+		_, err := h.do(h.t.Context(), request(key, "a"), func(ctx context.Context) (Answer, *pgx.Batch, error) {
 			close(working)
 			<-hold
 			if fail != nil {
@@ -133,17 +184,17 @@ func TestTheOthersWaitNoLongerThanTheyCan(t *testing.T) {
 	defer release()
 	ctx, cancel := context.WithTimeout(t.Context(), answering+50*time.Millisecond)
 	defer cancel()
-	_, err := h.room.Do(ctx, request("k", "a"), work)
+	_, err := h.do(ctx, request("k", "a"), work)
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok || p.Kind != problem.IdempotencyInProgress || p.RetryAfter != time.Second || ctx.Err() != nil {
 		t.Errorf("%v, the time is over: %v", err, ctx.Err())
 	}
-	if _, err := h.room.Do(t.Context(), request("k", "b"), work); !is(err, problem.IdempotencyKeyReused) {
+	if _, err := h.do(t.Context(), request("k", "b"), work); !is(err, problem.IdempotencyKeyReused) {
 		t.Errorf("another request meanwhile: %v", err)
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	if _, err := h.room.Do(gone, request("k", "a"), work); !errors.Is(err, context.Canceled) {
+	if _, err := h.do(gone, request("k", "a"), work); !errors.Is(err, context.Canceled) {
 		t.Errorf("who hung up: %v", err)
 	}
 	release()
@@ -161,7 +212,7 @@ func TestWhoWaitsGetsTheAnswer(t *testing.T) {
 	answers := make(chan Answer, 9)
 	for range cap(answers) {
 		go func() {
-			a, err := h.room.Do(t.Context(), request("k", "a"), work)
+			a, err := h.do(t.Context(), request("k", "a"), work)
 			if err != nil {
 				t.Error(err)
 			}
@@ -185,7 +236,7 @@ func TestWhoWaitsGetsTheAnswer(t *testing.T) {
 func TestARefusalLetsTheNextOneTryAtOnce(t *testing.T) {
 	h := newHouse(t)
 	refusal := problem.New(problem.TenantSuspended, "", nil)
-	if _, err := h.room.Do(t.Context(), request("k", "a"), func(context.Context) (Answer, *pgx.Batch, error) {
+	if _, err := h.do(t.Context(), request("k", "a"), func(context.Context) (Answer, *pgx.Batch, error) {
 		return Answer{}, nil, refusal
 	}); !is(err, problem.TenantSuspended) {
 		t.Fatal(err)
@@ -196,7 +247,7 @@ func TestARefusalLetsTheNextOneTryAtOnce(t *testing.T) {
 	release, ended := h.held("l", refusal)
 	waiting := make(chan Answer)
 	go func() {
-		a, err := h.room.Do(t.Context(), request("l", "a"), work)
+		a, err := h.do(t.Context(), request("l", "a"), work)
 		if err != nil {
 			t.Error(err)
 		}
@@ -218,10 +269,10 @@ func TestAStatementThatFailsTakesTheRecordWithIt(t *testing.T) {
 		b.Queue("SELECT 1 / 0")
 		return a, b, err
 	}
-	if _, err := h.room.Do(t.Context(), request("k", "a"), broken); err == nil {
+	if _, err := h.do(t.Context(), request("k", "a"), broken); err == nil {
 		t.Fatal("answered")
 	}
-	if a, err := h.room.Do(t.Context(), request("k", "a"), work); err != nil || a.Replayed {
+	if a, err := h.do(t.Context(), request("k", "a"), work); err != nil || a.Replayed {
 		t.Errorf("%v %t", err, a.Replayed)
 	}
 	if n := h.done(); n != 1 {
@@ -234,13 +285,13 @@ func TestWhatRedisHasThatCannotBeReadIsLeftToPostgres(t *testing.T) {
 	q := request("k", "a")
 	for _, garbage := range []string{"", "{", `{"digest":"AAAA","status":201}`, `[]`} {
 		h.rdb.Set(t.Context(), "test:bff-consumer:idem:"+q.composite(), garbage, time.Minute)
-		if a, err := h.room.Do(t.Context(), q, work); err != nil || string(a.Body) != odd {
+		if a, err := h.do(t.Context(), q, work); err != nil || string(a.Body) != odd {
 			t.Errorf("%q: %v %s", garbage, err, a.Body)
 		}
 	}
 	h.rdb.FlushAll(t.Context())
 	h.rdb.LPush(t.Context(), "test:bff-consumer:idem:"+q.composite(), "a list")
-	if a, err := h.room.Do(t.Context(), q, work); err != nil || !a.Replayed {
+	if a, err := h.do(t.Context(), q, work); err != nil || !a.Replayed {
 		t.Errorf("another type: %v", err)
 	}
 	if n := h.done(); n != 1 {
@@ -251,7 +302,7 @@ func TestWhatRedisHasThatCannotBeReadIsLeftToPostgres(t *testing.T) {
 func TestATimeThatIsOverFreesTheKey(t *testing.T) {
 	h := newHouse(t)
 	for n := range 3 {
-		a, err := h.room.Do(t.Context(), request("k", "another thing each day"), work)
+		a, err := h.do(t.Context(), request("k", "another thing each day"), work)
 		if err != nil || a.Replayed {
 			t.Errorf("day %d: %v %t", n, err, a.Replayed)
 		}
@@ -273,11 +324,11 @@ func TestWithoutPostgresNothingIsDone(t *testing.T) {
 	defer away.Close()
 	proxy.Break()
 	h.open(away)
-	if _, err := h.room.Do(t.Context(), request("k", "a"), work); !is(err, problem.UpstreamUnavailable) {
+	if _, err := h.do(t.Context(), request("k", "a"), work); !is(err, problem.UpstreamUnavailable) {
 		t.Errorf("%v", err)
 	}
 	h.open(h.db)
-	if a, err := h.room.Do(t.Context(), request("k", "a"), work); err != nil || a.Replayed {
+	if a, err := h.do(t.Context(), request("k", "a"), work); err != nil || a.Replayed {
 		t.Errorf("back again: %v", err)
 	}
 }
@@ -322,7 +373,7 @@ func TestACommitWhoseAnswerIsLostIsFoundAgain(t *testing.T) {
 	}
 	defer pool.Close()
 	h.open(pool)
-	a, err := h.room.Do(t.Context(), request("k", "a"), work)
+	a, err := h.do(t.Context(), request("k", "a"), work)
 	if err != nil || string(a.Body) != odd {
 		t.Errorf("%v %s", err, a.Body)
 	}

@@ -43,7 +43,8 @@ func Queue(b *pgx.Batch, events ...event.Event) error {
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	b.Queue(insertRows, columns(rows)...)
+	sql, args := statement(rows)
+	b.Queue(sql, args...)
 	return nil
 }
 
@@ -92,11 +93,32 @@ const insertRows = `
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL))
 	ON CONFLICT (id) DO NOTHING`
 
+// insertRow is insertRows for one, which is what most are: a third of the work for Postgres.
+const insertRow = `
+	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
+	SELECT $1::text, $2::text, $3::jsonb, $4::jsonb, $5::text
+	WHERE NOT EXISTS (
+		SELECT
+		FROM bff_consumer.session_choice AS c
+		WHERE c.guest_session_id = $4::jsonb ->> 'orderingKey'
+		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL))
+	ON CONFLICT (id) DO NOTHING`
+
+// statement writes rows, at least one.
+func statement(rows []Row) (sql string, args []any) {
+	if len(rows) == 1 {
+		r := rows[0]
+		return insertRow, []any{r.ID, r.Topic, string(r.Payload), string(r.Headers), r.RetentionClass}
+	}
+	return insertRows, columns(rows)
+}
+
 func insert(ctx context.Context, db execer, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	_, err := db.Exec(ctx, insertRows, append([]any{pgx.QueryExecModeExec}, columns(rows)...)...)
+	sql, args := statement(rows)
+	_, err := db.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 	return err
 }
 

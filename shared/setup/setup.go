@@ -67,6 +67,7 @@ type Parts struct {
 	Door      *admission.Door
 	Upstreams *upstream.Upstreams
 	Compose   *compose.Parts
+	Outbox    *outbox.Recorder
 	Flags     *flags.Source
 	Now       func() time.Time
 }
@@ -102,7 +103,8 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 		Tenants:  tenants.New(rdb, db, keys, now),
 	}
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
-	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, recorder(e, db, rdb, keys), name)
+	p.Outbox = recorder(e, db, rdb, keys)
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, name)
 	return p, nil
 }
 

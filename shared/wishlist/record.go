@@ -307,7 +307,7 @@ func nullable(s string) *string {
 
 func millis(t *time.Time) string {
 	if t == nil {
-		return ""
+		return "0"
 	}
 	return strconv.FormatInt(t.UnixMilli(), 10)
 }

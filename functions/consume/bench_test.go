@@ -1,0 +1,74 @@
+package consume
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+)
+
+const clients = 16 // for each core
+
+// BenchmarkConsume uses handoffs through the whole pipeline beside what Postgres alone can do: one update of one row by
+// its key. Run them together and compare the ratio.
+func BenchmarkConsume(b *testing.B) {
+	h := newHouse(b)
+	cfg, err := pgxpool.ParseConfig(pgtest.URL(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg.MaxConns = 2 * clients
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as shared/postgres opens it
+	h.consume.db.Close()
+	if h.consume.db, err = pgxpool.NewWithConfig(context.Background(), cfg); err != nil {
+		b.Fatal(err)
+	}
+	bearer := "Bearer " + h.issuer.Token(audience, account, h.now())
+	b.Run("whole", func(b *testing.B) {
+		h.parallel(b, func(m minted) bool {
+			r := httptest.NewRequest("POST", "/internal/handoff/"+m.id+"/consume", strings.NewReader(fmt.Sprintf(`{"token":%q,"consumedBy":"tenant-1"}`, m.token)))
+			r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {bearer}, "Idempotency-Key": {m.id}}
+			w := httptest.NewRecorder()
+			h.front.ServeHTTP(w, r)
+			return w.Code == http.StatusOK
+		})
+	})
+	b.Run("bare update", func(b *testing.B) {
+		h.parallel(b, func(m minted) bool {
+			tag, err := h.consume.db.Exec(context.Background(), `
+				UPDATE bff_consumer.handoff_replay_log
+				SET consumed = true, consumed_at = now(), consumed_by = 'tenant-1'
+				WHERE id = $1::text AND NOT consumed`, m.id)
+			return err == nil && tag.RowsAffected() == 1
+		})
+	})
+}
+
+// parallel mints a handoff for each run of op, before the clock starts, and lets many clients use them.
+func (h *house) parallel(b *testing.B, op func(minted) bool) {
+	out := make([]minted, b.N)
+	for i := range out {
+		out[i] = h.mint()
+	}
+	var next atomic.Int64
+	b.SetParallelism(clients)
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if !op(out[next.Add(1)-1]) {
+				b.Error("failed")
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tx/s")
+}

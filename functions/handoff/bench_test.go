@@ -1,0 +1,115 @@
+package handoff
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+const clients = 16 // for each core
+
+// BenchmarkMint mints through the whole pipeline beside what the stores alone can do: the same three inserts in one
+// transaction, pipelined as the mint sends them, and one after the other. Run them together and compare the ratios.
+func BenchmarkMint(b *testing.B) {
+	h := &house{t: b, up: newUpstreams(b)}
+	h.time.Store(1_795_000_000_000)
+	e := environmentOf(b, pgtest.URL(b), redistest.Addr(b), h.up.URL)
+	e.DBMaxConns = 2 * clients
+	h.open(e)
+	h.front = serve(b, New(h.parts, h.keys, link).Serve, io.Discard)
+	cookie, body := h.guest("")[1], h.body()
+	var n atomic.Int64
+	b.Run("whole", func(b *testing.B) {
+		h.parallel(b, func() bool {
+			r := httptest.NewRequest("POST", web.Base+"/handoff", strings.NewReader(body))
+			r.Header = http.Header{
+				"Content-Type": {"application/json"}, "User-Agent": {firefox}, "Cookie": {cookie},
+				"Idempotency-Key": {"bench-" + strconv.FormatInt(n.Add(1), 10)},
+			}
+			w := httptest.NewRecorder()
+			h.front.ServeHTTP(w, r)
+			return w.Code == http.StatusCreated
+		})
+	})
+	b.Run("again", func(b *testing.B) {
+		h.parallel(b, func() bool {
+			r := httptest.NewRequest("POST", web.Base+"/handoff", strings.NewReader(body))
+			r.Header = http.Header{
+				"Content-Type": {"application/json"}, "User-Agent": {firefox}, "Cookie": {cookie}, "Idempotency-Key": {"bench-1"},
+			}
+			w := httptest.NewRecorder()
+			h.front.ServeHTTP(w, r)
+			return w.Code == http.StatusCreated
+		})
+	})
+	b.Run("bare pipelined", func(b *testing.B) {
+		h.parallel(b, func() bool { return h.parts.DB.SendBatch(context.Background(), h.bare(b)).Close() == nil })
+	})
+	b.Run("bare one by one", func(b *testing.B) {
+		h.parallel(b, func() bool {
+			return pgx.BeginFunc(context.Background(), h.parts.DB, func(tx pgx.Tx) error {
+				for _, q := range h.bare(b).QueuedQueries {
+					if _, err := tx.Exec(context.Background(), q.SQL, q.Arguments...); err != nil {
+						return err
+					}
+				}
+				return nil
+			}) == nil
+		})
+	})
+}
+
+// parallel runs op by many clients at once.
+func (h *house) parallel(b *testing.B, op func() bool) {
+	b.SetParallelism(clients)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if !op() {
+				b.Error("failed")
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tx/s")
+}
+
+// bare is the three inserts of a mint and nothing else.
+func (h *house) bare(b *testing.B) *pgx.Batch {
+	now := h.now()
+	e := ledger.Entry{Fingerprint: "sha256:" + strings.Repeat("ab", 32), IPHash: "sha256:" + strings.Repeat("cd", 32)}
+	e.ID, e.GuestSessionID, e.TenantID, e.PropertyID = id.New(id.Handoff, now), id.New(id.Session, now), tenantID(1), propertyID(1)
+	e.Dates = stay.Dates{CheckIn: stay.DateOf(now), CheckOut: stay.DateOf(now).AddDays(3)}
+	e.Adults, e.Rooms, e.Currency, e.Locale, e.KeyID = 2, 1, "AFN", "ps-AF", "hmac-2026-11"
+	e.MintedAt, e.ExpiresAt = now, now.Add(time.Minute)
+	batch := &pgx.Batch{}
+	batch.Queue(`
+		INSERT INTO bff_consumer.idempotency_keys
+		       (composite_key, guest_session_id, route, request_digest, response_status, response_body, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, to_jsonb($6::text), $7, $8)`,
+		id.New(id.Request, now), e.GuestSessionID, route, make([]byte, 32), 201, strings.Repeat("x", 600), now, now)
+	if err := ledger.Queue(batch, e); err != nil {
+		b.Fatal(err)
+	}
+	if err := outbox.Queue(batch, event.New(event.Meta{SessionID: e.GuestSessionID, Now: now}, initiated(&e, "kabul-grand", ""))); err != nil {
+		b.Fatal(err)
+	}
+	return batch
+}

@@ -1,0 +1,111 @@
+package wishlist
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/admission"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
+)
+
+// Add answers POST /wishlist.
+type Add struct {
+	door *admission.Door
+	room *wishlist.Room
+}
+
+// NewAdd makes the handler.
+func NewAdd(p *setup.Parts, room *wishlist.Room) *Add { return &Add{p.Door, room} }
+
+type addRequest struct {
+	PropertyID string `json:"propertyId"`
+	TenantID   string `json:"tenantId"`
+	Source     string `json:"source"`
+	Note       string `json:"note"`
+}
+
+func (in *addRequest) check() (wrong []problem.Field) {
+	if !id.Valid(id.Property, in.PropertyID) {
+		wrong = append(wrong, problem.Field{Field: "propertyId", Code: "malformed", Detail: "Must be the id of a property, ppt_…."})
+	}
+	if !id.Valid(id.Tenant, in.TenantID) {
+		wrong = append(wrong, problem.Field{Field: "tenantId", Code: "malformed", Detail: "Must be the id of a tenant, tnt_…."})
+	}
+	if !slices.Contains(wishlist.Sources, in.Source) {
+		wrong = append(wrong, problem.Field{Field: "source", Code: "not-supported", Detail: "Must be one of " + strings.Join(wishlist.Sources, ", ") + "."})
+	}
+	if field := web.Text("note", in.Note, wishlist.MaxNote); field != nil {
+		wrong = append(wrong, *field)
+	}
+	return wrong
+}
+
+type added struct {
+	Item wishlist.Item `json:"item"`
+	Size int           `json:"size"`
+}
+
+// Serve puts a property on the list: 201 when it is new there, 200 when it was there.
+func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
+	var in addRequest
+	if err := web.Decode(r, &in); err != nil {
+		return err
+	}
+	if wrong := in.check(); len(wrong) > 0 {
+		return problem.Invalid(wrong...)
+	}
+	ctx, guest, err := h.door.Admit(r, nil)
+	if err != nil {
+		return err
+	}
+	done := web.From(ctx).Phase("record")
+	change, err := h.room.Add(ctx, guest.ID, wishlist.Wish(in), guest.Events(ctx, event.WishlistAdded{
+		GuestSessionID: guest.ID, TenantID: in.TenantID, PropertyID: in.PropertyID, Source: in.Source, AddedAt: guest.LastSeenAt,
+	})...)
+	done()
+	if err != nil {
+		return refused(err)
+	}
+	leave(ctx, w, h.door, h.room, guest, change)
+	status := http.StatusOK
+	if change.Done {
+		status = http.StatusCreated
+	}
+	return web.WriteJSON(w, status, added{change.Item, change.Size})
+}
+
+// leave ends a mutation: the session and the copy in one round trip, and the copy anew when others were faster.
+func leave(ctx context.Context, w http.ResponseWriter, door *admission.Door, room *wishlist.Room, guest *admission.Guest, change *wishlist.Change) {
+	left := door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { room.Copy(ctx, pipe, guest.ID, change) })
+	if left.Unsaved == nil {
+		left.Unsaved = room.Mend(ctx, guest.ID, change)
+	}
+	if left.Unsaved != nil {
+		web.From(ctx).Note("copy", "behind") // the next read repairs it
+	}
+}
+
+// refused is what a guest is told of a mutation that did not happen.
+func refused(err error) error {
+	switch {
+	case errors.Is(err, wishlist.ErrFull):
+		return problem.New(problem.WishlistLimitExceeded, "Take something off the list first: it holds at most 100.", err)
+	case errors.Is(err, session.ErrCleared):
+		return problem.New(problem.UpstreamUnavailable, "The session was cleared at the same time. Please try again.", err).After(time.Second)
+	default:
+		return postgres.Problem(err)
+	}
+}

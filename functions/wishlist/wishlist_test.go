@@ -1,0 +1,503 @@
+package wishlist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func routes(p *setup.Parts) map[string]web.Handler {
+	return map[string]web.Handler{
+		"GET " + web.Base + "/wishlist":                 NewList(p, room(p)).Serve,
+		"POST " + web.Base + "/wishlist":                NewAdd(p, room(p)).Serve,
+		"DELETE " + web.Base + "/wishlist/{propertyId}": NewRemove(p, room(p)).Serve,
+	}
+}
+
+func wish(n int, more ...string) string {
+	return fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"source":"detail"%s}`, propertyID(n), tenantID(n), strings.Join(more, ""))
+}
+
+// list is the body of GET /wishlist.
+type list struct {
+	Size  int
+	Items []struct {
+		WishlistID, PropertyID, TenantID, AddedAt, Source, Note string
+		Listing                                                 *struct {
+			Name      struct{ Default string }
+			BrandPeek struct {
+				PrimaryColor string
+				Neutral      bool
+			}
+			RateSnapshot *struct{}
+		}
+	}
+	Degraded []struct{ Part, Reason string }
+}
+
+func (h *house) list(cookie string, headers ...string) (l list) {
+	h.t.Helper()
+	h.must(200, "GET", "/wishlist", cookie, "", headers...).into(h.t, &l)
+	return l
+}
+
+// guest is a session that exists.
+func (h *house) guest() string {
+	h.t.Helper()
+	return h.must(200, "GET", "/wishlist", "", "").cookie()
+}
+
+// copied is how many entries the copy has.
+func (h *house) copied(cookie string) int {
+	h.t.Helper()
+	n, err := h.parts.Redis.LLen(context.Background(), h.parts.Keys.SessionPart(cookie, "wishlist")).Result()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return int(n)
+}
+
+func TestAGuestAddsLooksAndRemoves(t *testing.T) {
+	h := newHouse(t)
+	first := h.must(201, "POST", "/wishlist", "", wish(1, `,"note":"کنار دریا"`))
+	cookie := first.cookie()
+	var added struct {
+		Item struct{ WishlistID, PropertyID, TenantID, Note, Source, AddedAt string }
+		Size int
+	}
+	first.into(t, &added)
+	if added.Size != 1 || added.Item.PropertyID != propertyID(1) || added.Item.TenantID != tenantID(1) || added.Item.Note != "کنار دریا" {
+		t.Errorf("%s", first.body)
+	}
+	again := h.must(200, "POST", "/wishlist", cookie, wish(1, `,"note":"another"`))
+	if string(again.body) != string(first.body) {
+		t.Errorf("again: %s, first: %s", again.body, first.body)
+	}
+	h.advance(time.Minute)
+	h.must(201, "POST", "/wishlist", cookie, wish(2))
+	l := h.list(cookie, "Accept-Language", "fa-IR")
+	if l.Size != 2 || len(l.Items) != 2 || l.Items[0].PropertyID != propertyID(2) || l.Items[1].WishlistID != added.Item.WishlistID || len(l.Degraded) != 0 {
+		t.Fatalf("%+v", l)
+	}
+	card := l.Items[1].Listing
+	if card == nil || card.Name.Default != "Hotel 1 (fa-IR)" || card.BrandPeek.PrimaryColor != "#aabbcc" || card.BrandPeek.Neutral || card.RateSnapshot != nil {
+		t.Errorf("%+v", card)
+	}
+	for range 2 {
+		h.must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
+	}
+	if l = h.list(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
+		t.Errorf("%+v", l)
+	}
+	if back := h.must(201, "POST", "/wishlist", cookie, wish(1)); !strings.Contains(string(back.body), added.Item.WishlistID) {
+		t.Errorf("%s", back.body)
+	}
+	if h.copied(cookie) != 2 {
+		t.Errorf("the copy has %d", h.copied(cookie))
+	}
+	if added, removed := h.events("wishlist.added"), h.events("wishlist.removed"); len(added) != 3 || len(removed) != 1 {
+		t.Errorf("%d added, %d removed", len(added), len(removed))
+	}
+}
+
+func TestAWarmAddCostsTwoRoundTripsOfRedis(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.must(201, "POST", "/wishlist", cookie, wish(1))
+	uses := h.parts.DB.Stat().AcquireCount()
+	h.trips.Take()
+	h.must(201, "POST", "/wishlist", cookie, wish(2))
+	if n := h.trips.Take(); n != 2 {
+		t.Errorf("%d Redis round trips", n)
+	}
+	if n := h.parts.DB.Stat().AcquireCount() - uses; n != 1 {
+		t.Errorf("%d uses of Postgres", n)
+	}
+	h.list(cookie)
+	calls := h.up.hotels.Load() + h.up.peeks.Load()
+	h.list(cookie)
+	if n := h.up.hotels.Load() + h.up.peeks.Load() - calls; n != 0 {
+		t.Errorf("a list that was shown before costs %d upstream calls", n)
+	}
+}
+
+func TestTwoHundredAddAtOnceAndAHundredSucceed(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	var mu sync.Mutex
+	got := map[string]int{}
+	var all sync.WaitGroup
+	queue := make(chan int)
+	for range 40 { // connections of a browser and then some
+		all.Go(func() {
+			for n := range queue {
+				a := h.do("POST", "/wishlist", cookie, wish(n%160))
+				for a.StatusCode == 503 || a.StatusCode == 504 { // a busy machine; nothing happened, so again
+					a = h.do("POST", "/wishlist", cookie, wish(n%160))
+				}
+				mu.Lock()
+				got[fmt.Sprintf("%d %s", a.StatusCode, strings.TrimPrefix(a.Code, "MELMASTOON.BFF.CONSUMER."))]++
+				mu.Unlock()
+			}
+		})
+	}
+	for n := range 200 {
+		queue <- n
+	}
+	close(queue)
+	all.Wait()
+	if full := got["422 WISHLIST_LIMIT_EXCEEDED"]; got["201 "] != 100 || got["201 "]+got["200 "]+full != 200 {
+		t.Errorf("%v", got)
+	}
+	if n := h.copied(cookie); n != 100 {
+		t.Errorf("the copy has %d", n)
+	}
+	if l := h.list(cookie); l.Size != 100 {
+		t.Errorf("the list has %d", l.Size)
+	}
+	if n := len(h.events("wishlist.added")); n != 100 {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestTheWishlistIsBackAfterRedisLostEverything(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for n := range 3 {
+		h.must(201, "POST", "/wishlist", cookie, wish(n))
+	}
+	h.parts.Redis.FlushAll(t.Context())
+	a := h.must(200, "GET", "/wishlist", cookie, "")
+	var l list
+	a.into(t, &l)
+	if a.cookie() != cookie || l.Size != 3 || h.copied(cookie) != 3 {
+		t.Errorf("%s, %d copied: %s", a.cookie(), h.copied(cookie), a.body)
+	}
+	h.parts.Redis.FlushAll(t.Context())
+	if again := h.must(200, "POST", "/wishlist", cookie, wish(1)); again.cookie() != cookie {
+		t.Errorf("%s", again.body)
+	}
+	h.must(201, "POST", "/wishlist", cookie, wish(9))
+	if n := h.copied(cookie); n != 4 {
+		t.Errorf("%d copied", n)
+	}
+}
+
+func TestWhatCannotBeShownIsNull(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for n := 1; n <= 3; n++ {
+		h.must(201, "POST", "/wishlist", cookie, wish(n))
+	}
+	h.up.command(func(u *upstreams) { u.unlisted[propertyID(2)] = true })
+	if err := tenants.New(h.parts.Redis, h.parts.DB, h.parts.Keys, h.now).Suspend(t.Context(), tenantID(3)); err != nil {
+		t.Fatal(err)
+	}
+	uuid, err := id.UUID(id.Tenant, tenantID(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.parts.DB.Exec(t.Context(), `
+		INSERT INTO bff_consumer.tenant_suspended_cache (tenant_id, suspended_at, reason) VALUES ($1, now(), 'x')`, uuid); err != nil {
+		t.Fatal(err)
+	}
+	l := h.list(cookie)
+	if l.Size != 3 || l.Items[0].Listing != nil || l.Items[1].Listing != nil || l.Items[2].Listing == nil || len(l.Degraded) != 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestUpstreamsFail(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.must(201, "POST", "/wishlist", cookie, wish(1))
+	h.up.command(func(u *upstreams) { u.failing["theme"] = true })
+	if l := h.list(cookie); len(l.Degraded) != 1 || l.Degraded[0].Part != "theme" || !l.Items[0].Listing.BrandPeek.Neutral {
+		t.Errorf("without theme-config: %+v", l)
+	}
+	h.must(201, "POST", "/wishlist", cookie, wish(2))
+	h.up.command(func(u *upstreams) { u.failing["theme"], u.hanging["search"] = false, true })
+	began := time.Now()
+	l := h.list(cookie)
+	if took := time.Since(began); took > 2500*time.Millisecond {
+		t.Errorf("answered after %s", took)
+	}
+	if l.Size != 2 || l.Items[0].Listing != nil || l.Items[1].Listing == nil || l.Degraded[0].Part != "search" {
+		t.Errorf("without search-aggregation: %+v", l)
+	}
+}
+
+func TestPostgresIsAway(t *testing.T) {
+	for name, away := range map[string]func(*house){
+		"broken": func(h *house) { h.pg.Break() }, "hanging": func(h *house) { h.pg.Hang() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t)
+			cookie := h.guest()
+			h.must(201, "POST", "/wishlist", cookie, wish(1, `,"note":"mine"`))
+			away(h)
+			for _, c := range [][2]string{{"POST", wish(2)}, {"DELETE", ""}} {
+				path := "/wishlist"
+				if c[0] == "DELETE" {
+					path += "/" + propertyID(1)
+				}
+				if a := h.do(c[0], path, cookie, c[1]); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || a.Header.Get("Retry-After") == "" {
+					t.Errorf("%s: %d %s", c[0], a.StatusCode, a.body)
+				}
+			}
+			l := h.list(cookie)
+			if l.Size != 1 || l.Items[0].Note != "mine" || l.Items[0].Listing == nil || l.Degraded[0].Part != "wishlist" {
+				t.Errorf("from the copy: %+v", l)
+			}
+			h.parts.Redis.FlushAll(t.Context())
+			if a := h.do("GET", "/wishlist", cookie, ""); a.StatusCode != 503 {
+				t.Errorf("without a copy: %d %s", a.StatusCode, a.body)
+			}
+			h.pg.Heal()
+			h.eventually("the list is back", func() bool { return h.do("GET", "/wishlist", cookie, "").StatusCode == 200 })
+			if l := h.list(cookie); l.Size != 1 || len(l.Degraded) != 0 {
+				t.Errorf("%+v", l)
+			}
+		})
+	}
+}
+
+func TestRedisIsAway(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.must(201, "POST", "/wishlist", cookie, wish(1))
+	h.redis.Stop()
+	a := h.must(201, "POST", "/wishlist", cookie, wish(2))
+	if a.cookie() != cookie {
+		t.Errorf("another session: %s", a.cookie())
+	}
+	h.must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
+	if l := h.list(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
+		t.Errorf("%+v", l)
+	}
+	if n := len(h.events("wishlist.")); n != 3 {
+		t.Errorf("%d events", n)
+	}
+	h.redis.Start()
+	h.eventually("the copy is right again", func() bool {
+		h.list(cookie)
+		return h.parts.Redis.LLen(t.Context(), h.parts.Keys.SessionPart(cookie, "wishlist")).Val() == 1
+	})
+}
+
+func TestARefusalOutlivesRedisAlsoHere(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	_, err := h.parts.DB.Exec(t.Context(), `
+		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, false, now())`, cookie)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(h.events(""))
+	h.must(201, "POST", "/wishlist", cookie, wish(1)) // Redis still says yes
+	h.parts.Redis.FlushAll(t.Context())
+	h.must(201, "POST", "/wishlist", cookie, wish(2))
+	h.redis.Stop()
+	h.must(201, "POST", "/wishlist", cookie, wish(3))
+	if n := len(h.events("")); n != before {
+		t.Errorf("%d events more", n-before)
+	}
+}
+
+func TestNobodySeesAnothersList(t *testing.T) {
+	h := newHouse(t)
+	mine, other := h.guest(), h.guest()
+	h.must(201, "POST", "/wishlist", mine, wish(1, `,"note":"secret"`))
+	for name, a := range map[string]*answer{
+		"another guest":        h.must(200, "GET", "/wishlist", other, ""),
+		"nobody":               h.must(200, "GET", "/wishlist", "", ""),
+		"by parameter":         h.must(200, "GET", "/wishlist?guestSessionId="+mine+"&gms_id="+mine, other, ""),
+		"by header":            h.must(200, "GET", "/wishlist", other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
+		"from another browser": h.must(200, "GET", "/wishlist", mine, "", "User-Agent", iphone),
+		"with two cookies":     h.must(200, "GET", "/wishlist", "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
+		"a forged id":          h.must(200, "GET", "/wishlist", id.New(id.Session, h.now()), ""),
+	} {
+		if strings.Contains(string(a.body), "secret") || a.cookie() == mine {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+	h.must(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
+	h.must(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", iphone)
+	if l := h.list(mine); l.Size != 1 {
+		t.Errorf("somebody else removed it: %+v", l)
+	}
+	for _, body := range []string{wish(2, `,"guestSessionId":"`+mine+`"`), wish(2, `,"sessionId":"`+mine+`"`)} {
+		if a := h.do("POST", "/wishlist", other, body); a.StatusCode != 422 {
+			t.Errorf("%d %s", a.StatusCode, a.body)
+		}
+	}
+}
+
+func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
+	h := newHouse(t)
+	a := h.must(201, "POST", "/wishlist", "", wish(1, `,"note":"canary words"`), "X-Forwarded-For", "203.0.113.77", "User-Agent", firefox+" canary-agent")
+	cookie := a.cookie()
+	h.list(cookie, "User-Agent", firefox+" canary-agent")
+	h.must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "", "User-Agent", firefox+" canary-agent")
+	h.do("POST", "/wishlist", cookie, `{"canary-field":1}`)
+	h.do("DELETE", "/wishlist/canary-path", cookie, "")
+	for _, e := range h.events("") {
+		text, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "canary") || strings.Contains(string(text), "203.0.113") {
+			t.Errorf("%s", text)
+		}
+	}
+	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox", propertyID(1)} {
+		if strings.Contains(h.log.String(), canary) {
+			t.Errorf("%q in the log", canary)
+		}
+	}
+}
+
+func TestNotesHoldWhatPeopleWrite(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for n, c := range []struct {
+		note string
+		want int
+	}{
+		{strings.Repeat("ک", 280), 201}, {strings.Repeat("ک", 281), 422}, {"می\u200cخواهم", 201}, {"🏨👨\u200d👩\u200d👧", 201}, {"", 201},
+		{`<script>alert(1)</script>`, 201}, {`'; DROP TABLE wishlist_anonymous; --`, 201}, {"a\tb", 422}, {"a\u0000b", 422}, {"a\u0085b", 422},
+	} {
+		body := wish(n, fmt.Sprintf(`,"note":%s`, quote(c.note)))
+		a := h.do("POST", "/wishlist", cookie, body)
+		if a.StatusCode != c.want || c.want == 422 && a.Errors[0].Field != "note" {
+			t.Errorf("%q: %d %s", c.note, a.StatusCode, a.body)
+		}
+		if c.want == 201 {
+			if l := h.list(cookie); l.Items[0].Note != c.note {
+				t.Errorf("%q came back as %q", c.note, l.Items[0].Note)
+			}
+		}
+		h.advance(time.Second)
+	}
+}
+
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		if r < ' ' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		if r == '"' || r == '\\' {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func TestMalformedRequestsAreRefusedByName(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	with := func(old, new string) string { return strings.Replace(wish(1), old, new, 1) }
+	table := map[string]struct{ body, field string }{
+		"empty":                  {"", "body"},
+		"null":                   {"null", "body"},
+		"an array":               {"[]", "body"},
+		"a number":               {"7", "body"},
+		"cut":                    {wish(1)[:20], ""},
+		"two values":             {wish(1) + wish(2), ""},
+		"nothing":                {"{}", "propertyId"},
+		"no property":            {with(`"propertyId":"`+propertyID(1)+`",`, ""), "propertyId"},
+		"no tenant":              {with(`"tenantId":"`+tenantID(1)+`",`, ""), "tenantId"},
+		"no source":              {with(`,"source":"detail"`, ""), "source"},
+		"a property of a tenant": {with(propertyID(1), tenantID(1)), "propertyId"},
+		"a property in lower":    {with(propertyID(1), "ppt_"+strings.Repeat("a", 26)), "propertyId"},
+		"a property that is big": {with(propertyID(1), "ppt_8"+strings.Repeat("0", 25)), "propertyId"},
+		"a property with a tail": {with(propertyID(1), propertyID(1)+"0"), "propertyId"},
+		"a property as number":   {with(`"`+propertyID(1)+`"`, "1"), "propertyId"},
+		"a property as list":     {with(`"`+propertyID(1)+`"`, "[]"), "propertyId"},
+		"a property with SQL":    {with(propertyID(1), "ppt_' OR 1=1 --"), "propertyId"},
+		"a property with NUL":    {with(propertyID(1), `ppt_\u0000`), "propertyId"},
+		"a tenant with U":        {with(tenantID(1), "tnt_"+strings.Repeat("U", 26)), "tenantId"},
+		"a tenant is null":       {with(`"`+tenantID(1)+`"`, "null"), "tenantId"},
+		"an unknown source":      {with("detail", "basket"), "source"},
+		"a source in capitals":   {with("detail", "Detail"), "source"},
+		"a source as list":       {with(`"detail"`, `["detail"]`), "source"},
+		"a note as number":       {wish(1, `,"note":5`), "note"},
+		"a note as null":         {wish(1, `,"note":null`), "note"},
+		"half a surrogate":       {wish(1, `,"note":"\ud800"`), "note"},
+		"invalid UTF-8":          {wish(1, ",\"note\":\"\xff\""), "note"},
+		"a note too long":        {wish(1, `,"note":"`+strings.Repeat("x", 281)+`"`), "note"},
+		"an unknown field":       {wish(1, `,"listing":{}`), "listing"},
+		"a field in other case":  {wish(1, `,"Note":"x"`), "Note"},
+		"a duplicate":            {wish(1, `,"source":"map"`), "source"},
+		"deep":                   {wish(1, `,"note":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)), ""},
+		"70 KiB":                 {wish(1, `,"note":"`+strings.Repeat("x", 70<<10)+`"`), ""},
+	}
+	for name, c := range table {
+		a := h.do("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
+		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
+			return e.Field != "" && (c.field == "" || e.Field == c.field)
+		})
+		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	for _, path := range []string{"ppt_1", "ppt_" + strings.Repeat("z", 26), tenantID(1), "%00", "..%2f", "ppt_%27"} {
+		if a := h.do("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {
+			t.Errorf("DELETE %s: %d", path, a.StatusCode)
+		}
+	}
+	if n := h.count("wishlist_anonymous"); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func TestAnAddBesideAClearIsRefusedAndLeavesNothing(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	_, err := h.parts.DB.Exec(t.Context(), `
+		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
+		VALUES ($1, true, false, now(), now())`, cookie) // the clear is half-way: Redis comes next
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := h.do("POST", "/wishlist", cookie, wish(1)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	if n := h.count("wishlist_anonymous"); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+func TestEventsSayWhatTheListSays(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for n := range 3 {
+		h.must(201, "POST", "/wishlist", cookie, wish(n), "X-Request-Id", "01H8YN7QV4D8KZ4F8Y5CK4MV3D")
+	}
+	h.must(204, "DELETE", "/wishlist/"+propertyID(0), cookie, "")
+	added := h.events("wishlist.added")
+	for n, e := range added {
+		p := e.Payload.(event.WishlistAdded)
+		if e.SessionID != cookie || e.RequestID == "" || p.WishlistSize != n+1 || p.GuestSessionID != cookie || p.Source != "detail" || !p.AddedAt.Equal(h.now().Add(time.Duration(n)*time.Millisecond)) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if p := h.events("wishlist.removed")[0].Payload.(event.WishlistRemoved); p.WishlistSize != 2 || p.TenantID != tenantID(0) || p.WishlistID != added[0].Payload.(event.WishlistAdded).WishlistID {
+		t.Errorf("%+v", p)
+	}
+}
