@@ -1,5 +1,5 @@
-// Package bench owns the comparison of docs/performance.md: the search function beside two handlers that do
-// less, each in a process of its own, loaded in turns on one machine. It never claims anything about another
+// Package bench owns the comparison of docs/performance.md: the functions beside three handlers that do less,
+// each in a process of its own, loaded in turns on one machine. It never claims anything about another
 // machine: its ratios are worth something, its rates are not.
 package bench
 
@@ -18,13 +18,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	goredis "github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/local/tenant"
+	"melmastoon.ghasi.io/bff-consumer/shared/caller/issuer"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // house is what the servers stand on.
@@ -32,8 +37,13 @@ type house struct {
 	dir   string
 	env   []string
 	rdb   goredis.UniversalClient
+	db    *pgxpool.Pool
 	sands *sandbox.Sandbox
+	data  *dataset.Dataset
 	undo  []func()
+
+	handoffKeys string
+	issuer      *issuer.Issuer // of those who consume
 }
 
 func (h *house) close() {
@@ -69,7 +79,12 @@ func open(ctx context.Context) (_ *house, err error) {
 	}
 	h.rdb = keyspace.Open(keyspace.Config{Addr: addr})
 	h.undo = append(h.undo, func() { h.rdb.Close() })
-	h.sands = sandbox.New(dataset.Embedded(), time.Now)
+	if h.db, err = postgres.Open(ctx, postgres.Config{URL: url}); err != nil {
+		return nil, err
+	}
+	h.undo = append(h.undo, h.db.Close)
+	h.data = dataset.Embedded()
+	h.sands = sandbox.New(h.data, time.Now)
 	urls, stopSands, err := h.sands.Serve()
 	if err != nil {
 		return nil, err
@@ -81,10 +96,19 @@ func open(ctx context.Context) (_ *house, err error) {
 	}
 	var secret [32]byte
 	rand.Read(secret[:])
-	key := "bench:" + base64.StdEncoding.EncodeToString(secret[:])
+	key := base64.StdEncoding.EncodeToString(secret[:])
+	h.handoffKeys = "hmac-2026-01:" + key
+	if h.issuer, err = issuer.New("bench"); err != nil {
+		return nil, err
+	}
+	callers := filepath.Join(h.dir, "caller-keys.json")
+	if err := os.WriteFile(callers, h.issuer.KeySet(), 0o600); err != nil {
+		return nil, err
+	}
 	h.env = append(os.Environ(), "ENVIRONMENT=bench", "REDIS_ADDR="+addr, "DATABASE_URL="+url, "UPSTREAM_AUTH=none",
 		"SEARCH_URL="+urls["search"], "PRICING_URL="+urls["pricing"], "PROPERTY_URL="+urls["property"], "THEME_URL="+urls["theme"],
-		"FLAGS_FILE="+flags, "SESSION_KEYS="+key, "PEPPERS="+key)
+		"FLAGS_FILE="+flags, "SESSION_KEYS=bench:"+key, "PEPPERS=bench:"+key, "HANDOFF_KEYS="+h.handoffKeys,
+		"CALLER_ISSUER="+issuer.Name, "CALLER_KEYS="+callers, "CALLER_AUDIENCE="+tenant.Audience, "CALLER_ACCOUNTS="+tenant.Account)
 	return h, nil
 }
 
@@ -127,53 +151,74 @@ func (h *house) start(kind string, more ...string) (*server, error) {
 	return nil, fmt.Errorf("bench: the %s server does not listen", kind)
 }
 
-func (h *house) startSearch() (*server, error) { return h.start(search, "FUNCTION_TARGET=Search") }
+func (h *house) startFunction(name string) (*server, error) {
+	return h.start(function, "FUNCTION_TARGET="+name)
+}
 
-// request is one search, whole, as bytes. encoding is what the client accepts; where tells searches apart.
-func request(cookie, encoding, where string) []byte {
-	in := time.Now().UTC().AddDate(0, 0, 20)
-	body := fmt.Sprintf(`{"geo":%s,"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":0,"rooms":1}}`,
-		where, in.Format(time.DateOnly), in.AddDate(0, 0, 3).Format(time.DateOnly))
+// request is one request, whole, as bytes; more are further headers and their values.
+func request(method, path, body string, more ...string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, "POST /bff/consumer/v1/search HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", len(body))
-	fmt.Fprintf(&b, "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept-Language: ps-AF\r\nX-Currency: AFN\r\n")
-	if encoding != "" {
-		fmt.Fprintf(&b, "Accept-Encoding: %s\r\n", encoding)
+	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path)
+	if body != "" {
+		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}
-	if cookie != "" {
-		fmt.Fprintf(&b, "Cookie: gms_id=%s\r\n", cookie)
+	fmt.Fprintf(&b, "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept-Language: ps-AF\r\nX-Currency: AFN\r\n")
+	for i := 0; i < len(more); i += 2 {
+		fmt.Fprintf(&b, "%s: %s\r\n", more[i], more[i+1])
 	}
 	b.WriteString("\r\n" + body)
 	return []byte(b.String())
 }
 
+// searchFor is one search; where tells searches apart.
+func searchFor(where string, headers ...string) []byte {
+	return request("POST", web.Base+"/search", `{"geo":`+where+`,`+stayed()+`}`, headers...)
+}
+
+// stayed is when all guests travel, as members of a body.
+func stayed() string {
+	in := time.Now().UTC().AddDate(0, 0, 20)
+	return fmt.Sprintf(`"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":0,"rooms":1}`,
+		in.Format(time.DateOnly), in.AddDate(0, 0, 3).Format(time.DateOnly))
+}
+
 const city = `{"mode":"city","city":"Kabul"}`
 
-// warm asks once as a guest without a cookie, and returns the cookie and the key and bytes of the one entry.
-func (h *house) warm(ctx context.Context, s *server) (cookie, key string, entry []byte, err error) {
+// once asks by itself, and returns the cookie of the answer, as it is sent back, and its body.
+func (s *server) once(request []byte) (cookie string, body []byte, err error) {
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
 	defer conn.Close()
-	if _, err := conn.Write(request("", "gzip", city)); err != nil {
-		return "", "", nil, err
+	if _, err := conn.Write(request); err != nil {
+		return "", nil, err
 	}
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
-		return "", "", nil, err
+		return "", nil, err
 	}
-	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		return "", "", nil, fmt.Errorf("bench: the first search is answered %d: %w", res.StatusCode, err)
+	defer res.Body.Close()
+	body, err = io.ReadAll(res.Body)
+	if err != nil || res.StatusCode >= 300 {
+		return "", nil, fmt.Errorf("bench: the first request is answered %d %s: %w", res.StatusCode, body, err)
 	}
 	for _, c := range res.Cookies() {
-		cookie = c.Value
+		cookie = c.Name + "=" + c.Value
+	}
+	return cookie, body, nil
+}
+
+// warm asks once as a guest without a cookie, and returns the cookie and the key and bytes of the one entry.
+func (h *house) warm(ctx context.Context, s *server) (cookie, key string, entry []byte, err error) {
+	cookie, entry, err = s.once(searchFor(city, "Accept-Encoding", "gzip"))
+	if err != nil {
+		return "", "", nil, err
 	}
 	keys, err := h.rdb.Keys(ctx, keyspace.Keys{Env: "bench"}.Key("cache", "search", "list", "*")).Result() // a Redis of our own, nearly empty
 	if err != nil || len(keys) != 1 {
 		return "", "", nil, fmt.Errorf("bench: the first search left %d entries: %w", len(keys), err)
 	}
 	// The bytes that go out are the reference of handler (a); what lies in Redis, header and index included, that of (b).
-	return cookie, keys[0], body, nil
+	return cookie, keys[0], entry, nil
 }

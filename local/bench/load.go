@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// load is what clients saw: how long each answer took, and whether it was a 200.
+// load is what clients saw: how long each answer took, and whether it was a success.
 type load struct {
 	took   []time.Duration
 	failed int
@@ -58,7 +58,7 @@ func (c *client) ask(request []byte) (ok bool, err error) {
 		}
 		line = bytes.TrimRight(line, "\r\n")
 		if first {
-			ok = bytes.HasPrefix(line, []byte("HTTP/1.1 200"))
+			ok = bytes.HasPrefix(line, []byte("HTTP/1.1 2"))
 		}
 		if value, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found {
 			if length, err = strconv.Atoi(string(value)); err != nil {
@@ -76,12 +76,16 @@ func (c *client) ask(request []byte) (ok bool, err error) {
 	return ok, err
 }
 
-// hammer asks over n connections for as long as it is told; next makes each request.
+// hammer asks over n connections for as long as it is told, or until next, which makes each request, has no more.
 func hammer(addr string, n int, lasting time.Duration, next func() []byte) (*load, error) {
 	began := time.Now()
 	return together(n, func(int) string { return addr }, func(c *client, l *load) error {
 		for time.Since(began) < lasting {
-			if err := l.measure(c, next()); err != nil {
+			request := next()
+			if request == nil {
+				return nil
+			}
+			if err := l.measure(c, request); err != nil {
 				return err
 			}
 		}

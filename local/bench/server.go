@@ -15,9 +15,10 @@ import (
 
 // Kinds of server that are measured, each in a process of its own.
 const (
-	bare   = "bare"   // a net/http handler that writes the bytes of the entry
-	redis  = "redis"  // a net/http handler that reads the entry from Redis and writes it
-	search = "search" // the search function, as the platform runs it
+	bare     = "bare"     // a net/http handler that writes the bytes of the entry
+	redis    = "redis"    // a net/http handler that reads the entry from Redis and writes it
+	inserts  = "inserts"  // a net/http handler that does the three inserts of a mint in one transaction
+	function = "function" // a function, as the platform runs it
 )
 
 // Serve is the process of one server: BENCH_KIND on 127.0.0.1:PORT. It runs until it is killed.
@@ -44,7 +45,9 @@ func Serve() error {
 			}
 			write(w, body)
 		}))
-	case search:
+	case inserts:
+		return serveInserts(addr + ":" + port)
+	case function:
 		if os.Getenv("FUNCTION_TARGET") == "" {
 			return errors.New("bench: FUNCTION_TARGET is not set")
 		}

@@ -1,0 +1,143 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/local/tenant"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What may
+// happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
+func (h *house) journey(ctx context.Context, searching *server, cookie string) ([]contest, error) {
+	hotel := h.data.Properties[0]
+	detail := request("GET", web.Base+"/hotels/"+hotel.ID, "", "Accept-Encoding", "gzip")
+	mint := func() []byte {
+		return request("POST", web.Base+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotel.Tenant.ID, hotel.ID, stayed()),
+			"Cookie", cookie, "Idempotency-Key", id.New(id.Request, time.Now()))
+	}
+	servers := map[string]*server{}
+	for name, first := range map[string][]byte{"Detail": detail, "Handoff": mint(), "Consume": nil} {
+		s, err := h.startFunction(name)
+		if err != nil {
+			return nil, err
+		}
+		servers[name] = s
+		if first == nil {
+			continue
+		}
+		if _, _, err := s.once(first); err != nil { // fills the cache; leaves the rows that the reference copies
+			return nil, err
+		}
+	}
+	plain, err := h.start(inserts)
+	if err != nil {
+		return nil, err
+	}
+	using := &prepared{make: func(n int) ([][]byte, error) { return h.handoffs(ctx, n) }}
+	contests := []contest{
+		{name: "(c) net/http + one transaction, the three inserts of a mint", server: plain, next: mint},
+		{name: "detail, warm hit, gzip", server: servers["Detail"], next: always(detail)},
+		{name: "handoff, mint", server: servers["Handoff"], next: mint},
+		{name: "consume", server: servers["Consume"], next: using.next, prepare: using.fill},
+	}
+	if !slices.ContainsFunc(web.Functions(), func(f *web.Function) bool { return f.Name == "WishlistAdd" }) {
+		return contests, nil
+	}
+	add, err := h.startFunction("WishlistAdd")
+	if err != nil {
+		return nil, err
+	}
+	wishing := &prepared{make: func(n int) ([][]byte, error) { return wishes(searching, n) }}
+	return append(contests, contest{name: "wishlist, add", server: add, next: wishing.next, prepare: wishing.fill}), nil
+}
+
+// prepared are requests of which each is sent once. A round ends early when there are no more.
+type prepared struct {
+	make func(n int) ([][]byte, error)
+	list [][]byte
+	used atomic.Int64
+}
+
+const perRoundSecond = 6000 // requests prepared for each second of a round
+
+func (p *prepared) fill(round time.Duration) (err error) {
+	p.used.Store(0)
+	p.list, err = p.make(int(perRoundSecond * round.Seconds()))
+	return err
+}
+
+func (p *prepared) next() []byte {
+	if i := int(p.used.Add(1)) - 1; i < len(p.list) {
+		return p.list[i]
+	}
+	return nil
+}
+
+// handoffs mints n of them past the function, and returns what a tenant's BFF sends to consume them.
+func (h *house) handoffs(ctx context.Context, n int) ([][]byte, error) {
+	keys, err := handoff.ParseKeys(h.handoffKeys)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	bearer := "Bearer " + h.issuer.Token(tenant.Audience, tenant.Account, now)
+	hotel := h.data.Properties[0]
+	arrival := stay.DateOf(now.UTC()).AddDays(20)
+	hash := fmt.Sprintf("sha256:%064d", 7)
+	var all [][]byte
+	for len(all) < n {
+		b := &pgx.Batch{}
+		for range min(500, n-len(all)) {
+			e := ledger.Entry{
+				Handoff: handoff.Handoff{
+					ID: id.New(id.Handoff, now), GuestSessionID: id.New(id.Session, now), TenantID: hotel.Tenant.ID, PropertyID: hotel.ID,
+					Dates: stay.Dates{CheckIn: arrival, CheckOut: arrival.AddDays(3)}, Adults: 2, Rooms: 1, Currency: "AFN", Locale: "ps-AF", MintedAt: now,
+				},
+				Fingerprint: hash, IPHash: hash,
+			}
+			token, err := keys.Sign(&e.Handoff)
+			if err != nil {
+				return nil, err
+			}
+			if err := ledger.Queue(b, e); err != nil {
+				return nil, err
+			}
+			all = append(all, request("POST", "/internal/handoff/"+e.ID+"/consume", fmt.Sprintf(`{"token":%q,"consumedBy":"bench"}`, token),
+				"Authorization", bearer, "Idempotency-Key", e.ID))
+		}
+		if err := h.db.SendBatch(ctx, b).Close(); err != nil {
+			return nil, fmt.Errorf("bench: mint handoffs: %w", err)
+		}
+	}
+	return all, nil
+}
+
+const perGuest = 90 // wishes: a wishlist holds 100
+
+// wishes are additions of hotels by as many guests as it takes, in turns.
+func wishes(searching *server, n int) ([][]byte, error) {
+	guests := make([]string, n/perGuest+1)
+	for i := range guests {
+		var err error
+		if guests[i], _, err = searching.once(searchFor(city)); err != nil {
+			return nil, err
+		}
+	}
+	all := make([][]byte, n)
+	for i := range all {
+		all[i] = request("POST", web.Base+"/wishlist", fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"source":"detail"}`,
+			id.New(id.Property, time.Now()), id.New(id.Tenant, time.Now())), "Cookie", guests[i%len(guests)])
+	}
+	return all, nil
+}
