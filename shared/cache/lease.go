@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
@@ -119,8 +121,8 @@ const (
 )
 
 // insist takes a step in Redis, again if it fails: a moment's trouble would otherwise cost a call of the upstream in every
-// process. It gives up when Redis is known to be away, and in time for the answer, which is there without Redis, to be
-// written. It does not end with the context's own deadline, which is that of the work before it.
+// process. It gives up when Redis refuses or is known to be away, and in time for the answer, which is there without
+// Redis, to be written. It does not end with the context's own deadline, which is that of the work before it.
 func insist(ctx context.Context, step func(context.Context) error) error {
 	end := time.Now().Add(insistFor)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(headroom/2).Before(end) {
@@ -132,7 +134,7 @@ func insist(ctx context.Context, step func(context.Context) error) error {
 		try, cancel := context.WithTimeout(ctx, tryFor)
 		err := step(try)
 		cancel()
-		if err == nil || errors.Is(err, keyspace.ErrAway) {
+		if err == nil || errors.Is(err, keyspace.ErrAway) || final(err) {
 			return err
 		}
 		select {
@@ -141,4 +143,13 @@ func insist(ctx context.Context, step func(context.Context) error) error {
 			return err
 		}
 	}
+}
+
+// passing are the refusals that pass by themselves, and soon.
+var passing = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN"}
+
+// final reports a reply of the server that will be the same when asked again: no memory, a wrong type, a replica.
+func final(err error) bool {
+	_, reply := errors.AsType[redis.Error](err)
+	return reply && !slices.ContainsFunc(passing, func(code string) bool { return redis.HasErrorPrefix(err, code) })
 }

@@ -51,10 +51,11 @@ func (b *breaker) allow() bool {
 	return now.UnixNano() >= shut && b.shut.CompareAndSwap(shut, now.Add(pause).UnixNano())
 }
 
-// answered is told of every reply, even one that was on its way when the door shut: Redis is back.
+// answered is told of every reply, even one that was on its way when the door shut: Redis is back. One that comes between
+// the last failure and its shutting the door leaves it shut with no failures; the next answer opens it.
 func (b *breaker) answered() {
 	b.answers.Add(1)
-	if b.failures.Load() != 0 {
+	if b.failures.Load() != 0 || b.shut.Load() != 0 {
 		b.failures.Store(0)
 		b.shut.Store(0)
 	}

@@ -150,6 +150,23 @@ func TestAFailureWhileOthersAreAnsweredDoesNotCount(t *testing.T) {
 	}
 }
 
+func TestAnAnswerOpensADoorThatWasShutAsTheLastOneCame(t *testing.T) {
+	d := newDoor()
+	d.fail(t, tolerated-1)
+	d.now = func() time.Time { // the clock is read between counting the last failure and shutting the door
+		d.answered()
+		return d.clock
+	}
+	d.failed(d.answers.Load())
+	d.now = func() time.Time { return d.clock }
+	d.clock, d.reply = d.clock.Add(pause), nil
+	for range 2 { // one tries, and then all may pass
+		if err := d.get(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAFailedDialCountsOnceForAllWhoWaitedForIt(t *testing.T) {
 	d := newDoor()
 	ctx := t.Context()

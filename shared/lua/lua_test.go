@@ -36,6 +36,37 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 			t.Errorf("the owner could not release it: %v", err)
 		}
 	},
+	"acquire in spite of what was written by hand": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		c.RPush(ctx, "e", "no entry")
+		c.RPush(ctx, "lock:{e}", "no lock")
+		if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Won || got.Entry != "" {
+			t.Fatalf("keys of a wrong type: %+v, %v", got, err)
+		}
+		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || !ok || c.Get(ctx, "e").Val() != "x" {
+			t.Errorf("the entry did not heal: %v", err)
+		}
+		c.Set(ctx, "lock:{e}", "for ever", 0)
+		got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
+		if ttl := c.PTTL(ctx, "lock:{e}").Val(); err != nil || got.Won || got.Entry != "x" || ttl <= 0 || ttl > time.Second {
+			t.Errorf("a lock without end: %+v, %v, lives %v", got, err, ttl)
+		}
+		c.Del(ctx, "e", "lock:{e}")
+	},
+	"acquire again, for want of an answer": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		for range 2 {
+			if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Won {
+				t.Fatalf("%+v, %v", got, err)
+			}
+		}
+		c.Set(ctx, "lock:{e}", "you", time.Minute)
+		Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
+		if ttl := c.PTTL(ctx, "lock:{e}").Val(); ttl <= time.Second {
+			t.Errorf("cut another's lease to %v", ttl)
+		}
+		c.Del(ctx, "lock:{e}")
+	},
 	"store": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || ok {

@@ -72,6 +72,40 @@ func TestAPostgresThatDoesNotAnswerIsAskedOnceASecond(t *testing.T) {
 	}
 }
 
+func TestARedisThatOnlyReadsHasTheRecordReadOnceASecond(t *testing.T) {
+	rdb, db := redistest.Server(t).Client(), pgtest.New(t)
+	record(t, db, first)
+	if err := rdb.Do(t.Context(), "replicaof", "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	asked := &counting{Querier: db}
+	d := newDesk(t, rdb, asked)
+	for range 10 {
+		if !d.ask().Has(first) {
+			t.Fatal("what the record says was not kept")
+		}
+	}
+	if asked.n != 1 {
+		t.Errorf("asked %d times within a second", asked.n)
+	}
+	d.time = d.time.Add(pause)
+	record(t, db, second)
+	if !d.ask().Has(second) {
+		t.Error("not read again after a second")
+	}
+}
+
+// counting is a Postgres that counts how often it was asked.
+type counting struct {
+	Querier
+	n int
+}
+
+func (c *counting) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	c.n++
+	return c.Querier.Query(ctx, sql, args...)
+}
+
 func TestWithoutPostgresALostSetIsNotKnown(t *testing.T) {
 	rdb := redistest.New(t)
 	d := newDesk(t, rdb, nil)
@@ -79,7 +113,7 @@ func TestWithoutPostgresALostSetIsNotKnown(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	rdb.Set(t.Context(), d.keys.Version, "1", 0)
-	rdb.SAdd(t.Context(), d.keys.Set, first)
+	rdb.SAdd(t.Context(), d.keys.Set, whole, first)
 	if s := d.ask(); !s.Known() || !s.Has(first) {
 		t.Errorf("%+v", s)
 	}

@@ -18,7 +18,7 @@ import (
 
 const (
 	copyLife = 5 * time.Minute        // after which the copy in memory is read again, whatever the version says
-	pause    = time.Second            // between two looks at a Postgres that did not answer
+	pause    = time.Second            // between two looks at Postgres, if it did not answer or Redis would not take the set back
 	budget   = 300 * time.Millisecond // for reading the set anew, wherever it is read
 )
 
@@ -37,7 +37,7 @@ type Tenants struct {
 
 	copied atomic.Pointer[Suspended]
 	reads  singleflight.Group
-	failed atomic.Int64 // Unix ns when Postgres last did not answer
+	failed atomic.Int64 // Unix ns when Postgres last did not answer, or Redis last would not take the set back
 }
 
 // Suspended is the set at one moment. It is never changed.
@@ -74,15 +74,15 @@ func (t *Tenants) Peek(ctx context.Context, pipe redis.Pipeliner) *redis.StringC
 
 // Settle returns the set, once the pipeline of Peek has run: the copy, unless Redis says that it is not right any more
 // or has lost the set; then one caller reads it anew while the others wait, at most 300 ms and their own context. What
-// cannot be read leaves the copy as it is. With Redis away the copy stands; if there is none yet, Postgres is asked, at
-// most once a second while it does not answer. It never fails: what it does not know, Known says.
+// cannot be read leaves the copy as it is. With Redis away the copy stands for five minutes; then, or if there is none
+// yet, Postgres is asked, at most once a second while it does not answer. It never fails: what it does not know, Known says.
 func (t *Tenants) Settle(ctx context.Context, peeked *redis.StringCmd) *Suspended {
 	version, err := peeked.Result()
 	copied := t.copied.Load()
 	lost := errors.Is(err, redis.Nil)
 	switch {
-	case err == nil && version == copied.version && t.now().Sub(copied.read) < copyLife,
-		err != nil && !lost && copied.Known():
+	case err == nil && version == copied.version && t.young(copied),
+		err != nil && !lost && t.young(copied):
 		return copied
 	}
 	// Readers of different versions do not share: the later one would get what the earlier saw.
@@ -100,6 +100,8 @@ func (t *Tenants) Settle(ctx context.Context, peeked *redis.StringCmd) *Suspende
 	}
 	return t.copied.Load()
 }
+
+func (t *Tenants) young(s *Suspended) bool { return t.now().Sub(s.read) < copyLife }
 
 // Suspend tells Redis that a tenant is suspended, so that every instance reads the set anew with its next request. The
 // record in Postgres is the caller's, and is written first. With Redis away it fails, to be repeated.

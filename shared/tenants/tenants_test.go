@@ -89,8 +89,8 @@ func TestALostSetIsRestoredFromTheRecord(t *testing.T) {
 	if !d.ask().Has(first) {
 		t.Error("the set was not restored")
 	}
-	if n := rdb.SCard(t.Context(), d.keys.Set).Val(); n != 1 {
-		t.Errorf("%d tenants in Redis", n)
+	if !rdb.SIsMember(t.Context(), d.keys.Set, first).Val() {
+		t.Error("not in Redis")
 	}
 }
 
@@ -167,6 +167,65 @@ func TestTheCopyOutlivesRedisAndPostgres(t *testing.T) {
 	blind.time = blind.time.Add(2 * time.Second)
 	if s := blind.ask(); !s.Known() || !s.Has(first) {
 		t.Errorf("not read when the stores came back: %+v", s)
+	}
+}
+
+func TestWithoutRedisTheRecordIsReadAnewAfterFiveMinutes(t *testing.T) {
+	server, db := redistest.Server(t), pgtest.New(t)
+	d := newDesk(t, server.Client(), db)
+	d.ask()
+	server.Stop()
+	record(t, db, first)
+	if d.ask().Has(first) {
+		t.Fatal("the copy is young, yet it was read anew")
+	}
+	d.time = d.time.Add(copyLife)
+	if !d.ask().Has(first) {
+		t.Error("the suspension is in the record and was not seen")
+	}
+}
+
+func TestWithoutRedisAndPostgresTheCopyStandsAndPostgresIsAskedOnceASecond(t *testing.T) {
+	server := redistest.Server(t)
+	rdb, db := server.Client(), &deaf{}
+	d := newDesk(t, rdb, db)
+	rdb.SAdd(t.Context(), d.keys.Set, whole, first)
+	rdb.Set(t.Context(), d.keys.Version, "1", 0)
+	d.ask()
+	server.Stop()
+	d.time = d.time.Add(copyLife)
+	for range 10 {
+		if !d.ask().Has(first) {
+			t.Fatal("the copy was forgotten")
+		}
+	}
+	if db.asked != 1 {
+		t.Errorf("asked %d times within a second", db.asked)
+	}
+}
+
+func TestASetThatRedisEvictedIsRestored(t *testing.T) {
+	for name, change := range map[string]func(*desk) error{
+		"evicted":                       func(*desk) error { return nil },
+		"evicted, and changed after it": func(d *desk) error { return d.Suspend(context.Background(), second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdb, db := redistest.New(t), pgtest.New(t)
+			d := newDesk(t, rdb, db)
+			record(t, db, first)
+			record(t, db, second)
+			d.ask()
+			rdb.Del(t.Context(), d.keys.Set) // its version stays
+			if err := change(d); err != nil {
+				t.Fatal(err)
+			}
+			if s := newDesk(t, rdb, db).ask(); !s.Has(first) || !s.Has(second) {
+				t.Error("a suspended tenant is missing")
+			}
+			if !rdb.SIsMember(t.Context(), d.keys.Set, first).Val() {
+				t.Error("not restored")
+			}
+		})
 	}
 }
 
