@@ -6,4 +6,5 @@ import (
 	_ "melmastoon.ghasi.io/bff-consumer/functions/detail"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/handoff"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/search"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/wishlist"
 )

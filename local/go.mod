@@ -84,6 +84,7 @@ require (
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/wishlist v0.0.0
 )
 
 replace melmastoon.ghasi.io/bff-consumer/shared => ../shared
@@ -95,3 +96,5 @@ replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
 replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
 
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
+
+replace melmastoon.ghasi.io/bff-consumer/functions/wishlist => ../functions/wishlist
