@@ -21,7 +21,7 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error
 	zipped := acceptsGzip(r.Header)
 	if zipped {
 		first, second = e.packed, e.appendEnd(second, tail)
-	} else if second, err = e.appendBody(second); err != nil {
+	} else if first, err = e.plain(); err != nil {
 		return err
 	} else {
 		second = append(second, tail...)
