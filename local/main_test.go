@@ -90,6 +90,9 @@ func ask(t *testing.T, method, url, body string, headers ...string) (*http.Respo
 	if err != nil {
 		t.Fatal(err)
 	}
+	if strings.HasPrefix(req.URL.Path, web.Base+"/") {
+		conforms(t, req, res, text)
+	}
 	var answer map[string]any
 	if len(text) > 0 {
 		if err := json.Unmarshal(text, &answer); err != nil {
