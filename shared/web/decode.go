@@ -31,6 +31,10 @@ func Decode(r *http.Request, into any) error {
 	if err := checkMedia(r.Header); err != nil {
 		return err
 	}
+	return decode(r, into)
+}
+
+func decode(r *http.Request, into any) error {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer release(buffer)
 	buffer.Reset()
