@@ -108,19 +108,22 @@ func (g *Guest) Seen(key string) *cache.Peeked { return g.seen[key] }
 // Record adds an event of this session, written when the guest leaves; without consent it does nothing.
 // rate is the share of sessions that report the subject: the caller has asked event.Sampled.
 func (g *Guest) Record(ctx context.Context, p event.Payload, rate float64) {
-	g.RecordOnce(ctx, "", p, rate)
+	g.record(ctx, p, event.Meta{Now: g.LastSeenAt, SamplingRate: rate})
 }
 
-// RecordOnce is Record for an event that the client may report twice: id is the same for the same, see id.Derive.
-func (g *Guest) RecordOnce(ctx context.Context, id string, p event.Payload, rate float64) {
+// RecordOnce is Record for an event that the client reports and may report twice: the id is the same for the same (see
+// id.Derive), and at is when it happened.
+func (g *Guest) RecordOnce(ctx context.Context, id string, at time.Time, p event.Payload) {
+	g.record(ctx, p, event.Meta{Now: at, ID: id})
+}
+
+func (g *Guest) record(ctx context.Context, p event.Payload, m event.Meta) {
 	if !g.Emits() {
 		return
 	}
 	call := web.From(ctx)
-	g.events = append(g.events, event.New(event.Meta{
-		SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent, Instance: g.door.instance,
-		Now: g.LastSeenAt, SamplingRate: rate, ID: id,
-	}, p))
+	m.SessionID, m.RequestID, m.Traceparent, m.Instance = g.ID, call.ID, call.Traceparent, g.door.instance
+	g.events = append(g.events, event.New(m, p))
 }
 
 // Left is what became of what a request left behind. Most routes need not ask.

@@ -7,11 +7,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// Forget deletes, with what else is in batch, what one session has not told yet. Rows that a relay holds at this moment
-// are being sent, and left to it: waiting for a broker is not for a guest to do.
+// Forget deletes, with what else is in batch, what one session has not told yet, but for its end. Rows that a relay holds
+// at this moment are being sent, and left to it: waiting for a broker is not for a guest to do.
 func Forget(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.outbox
@@ -20,7 +21,8 @@ func Forget(batch *pgx.Batch, sessionID string) {
 			FROM bff_consumer.outbox
 			WHERE headers ->> 'orderingKey' = $1
 			  AND published_at IS NULL
-			FOR UPDATE SKIP LOCKED)`, sessionID)
+			  AND topic <> $2
+			FOR UPDATE SKIP LOCKED)`, sessionID, event.SessionEnded{}.Subject())
 }
 
 // Unsent reads, with what else is in batch, the messages of one session that were not published yet, oldest first.

@@ -36,10 +36,13 @@ const selectChoice = `
 func scanChoice(row pgx.Row) (*Choice, error) {
 	var c Choice
 	err := row.Scan(&c.Telemetry, &c.Marketing, &c.DecidedAt, &c.Cleared)
-	if errors.Is(err, pgx.ErrNoRows) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
+	case err != nil:
+		return nil, err // and not a choice that nobody made
 	}
-	return &c, err
+	return &c, nil
 }
 
 // Recall completes a session that Redis lost: with what the guest decided, or, when it was cleared, with a new session

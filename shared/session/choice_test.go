@@ -157,6 +157,7 @@ func TestAChoiceStandsAgainstVisitsThatBeganBeforeIt(t *testing.T) {
 	first := d.visit(t, "")
 	stale := d.read(t, first.ID, "Accept-Language", "fr", "X-Currency", "EUR")
 	d.choose(t, first.ID, "ps-AF", "AFN")
+	d.rdb.ScriptFlush(t.Context())
 	if saved := d.save(t, stale); saved.Locale != nil || saved.Currency != nil {
 		t.Errorf("the stale visit says it changed %+v", saved)
 	}

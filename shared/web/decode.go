@@ -38,6 +38,10 @@ func Body(r *http.Request, read func(body []byte) error) error {
 	if err := checkMedia(r.Header); err != nil {
 		return err
 	}
+	return decode(r, into)
+}
+
+func decode(r *http.Request, into any) error {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer release(buffer)
 	buffer.Reset()

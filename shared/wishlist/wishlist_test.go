@@ -368,6 +368,7 @@ func TestACopyThatWasLostOrMissedSomethingIsMended(t *testing.T) {
 	d := newDesk(t)
 	d.add(wish(1))
 	d.rdb.FlushAll(t.Context())
+	d.rdb.ScriptFlush(t.Context())
 	d.exist()
 	d.add(wish(2)) // does not fit the copy, which is gone
 	d.agree()
@@ -389,6 +390,14 @@ func TestACopyThatWasLostOrMissedSomethingIsMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.agree()
+	d.rdb.ScriptFlush(t.Context())
+	d.add(wish(6))
+	d.remove(6)
+	d.agree()
+	record, err = d.Get(t.Context(), d.session)
+	if err != nil {
+		t.Fatal(err)
+	}
 	pipe = d.rdb.Pipeline()
 	d.Repair(t.Context(), pipe, d.session, record, d.copied(), true)
 	if pipe.Len() != 0 {

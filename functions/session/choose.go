@@ -1,0 +1,59 @@
+package session
+
+import (
+	"net/http"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/locale"
+	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// Locale answers POST /session/locale.
+func (d *Desk) Locale(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Locale string `json:"locale"`
+	}
+	if err := web.Decode(r, &in); err != nil {
+		return err
+	}
+	tag, err := locale.Parse(in.Locale)
+	if err != nil {
+		return web.NotSupported(problem.LocaleNotSupported, "locale", err)
+	}
+	return d.choose(w, r, func(s *session.Session) { s.ChooseLocale(tag) })
+}
+
+// Currency answers POST /session/currency.
+func (d *Desk) Currency(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Currency string `json:"currency"`
+	}
+	if err := web.Decode(r, &in); err != nil {
+		return err
+	}
+	c, err := money.Parse(in.Currency)
+	if err != nil {
+		return web.NotSupported(problem.CurrencyNotSupported, "currency", err)
+	}
+	return d.choose(w, r, func(s *session.Session) { s.ChooseCurrency(c) })
+}
+
+// choose keeps a preference in Redis, where it lives; the event of the change may wait there too. A wish that was not
+// kept must not look as if it was.
+func (d *Desk) choose(w http.ResponseWriter, r *http.Request, set func(*session.Session)) error {
+	ctx, v, err := d.admit(r)
+	if err != nil {
+		return err
+	}
+	set(v.Session)
+	body, left, err := d.leave(ctx, w, v)
+	if err != nil {
+		return err
+	}
+	if left.Unsaved != nil {
+		return unsaved(left.Unsaved)
+	}
+	return web.WriteJSON(w, http.StatusOK, body)
+}

@@ -1,0 +1,125 @@
+package session
+
+import (
+	"context"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/view"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
+)
+
+// export is everything that is held about a session, as it is held: hashes stay hashes. Left out are the answers kept
+// under idempotency keys, which hold tokens, and what was sent, which is with analytics under the session's id.
+type export struct {
+	ExportedAt       string              `json:"exportedAt"`
+	Session          *guestSession       `json:"session"`
+	ConsentDecidedAt string              `json:"consentDecidedAt,omitzero"`
+	Technical        map[string]string   `json:"technical"` // the other fields of the hash
+	Wishlist         []wishlist.Item     `json:"wishlist"`
+	Removed          []wishlist.Removed  `json:"removedFromWishlist"`
+	RecentlyViewed   []jsontext.Value    `json:"recentlyViewed"`
+	SearchHistory    []jsontext.Value    `json:"searchHistory"`
+	SearchSessions   []map[string]string `json:"searchSessions"`
+	Handoffs         []heldHandoff       `json:"handoffs"`
+	IdempotencyKeys  []idempotency.Held  `json:"idempotencyKeys"`
+	UnsentEvents     []jsontext.Value    `json:"unsentEvents"`
+	BotVerdicts      []heldVerdict       `json:"botVerdicts"`
+}
+
+// Export answers GET /session/export. It is whole or refused: what a store that is away holds would be missing unseen.
+func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
+	ctx, v, err := d.admit(r)
+	if err != nil {
+		return err
+	}
+	if v.Session.Degraded {
+		return unsaved(nil)
+	}
+	held, err := d.held(ctx, v.ID)
+	if err != nil {
+		return postgres.Problem(err)
+	}
+	spilled, err := d.outbox.Spilled(ctx, v.ID)
+	if err != nil {
+		return unsaved(err)
+	}
+	searches, err := d.searchSessions(ctx, v)
+	if err != nil {
+		return unsaved(err)
+	}
+	body, left, err := d.leave(ctx, w, v)
+	switch {
+	case err != nil:
+		return err
+	case left.Unsaved != nil:
+		return unsaved(left.Unsaved)
+	case len(body.Degraded) > 0:
+		return unsaved(nil)
+	}
+	x := export{
+		ExportedAt: view.Timestamp(d.now()), Session: body, Technical: v.technical(),
+		Wishlist: held.list.Newest(), Removed: held.list.Removed, RecentlyViewed: body.RecentlyViewed,
+		SearchHistory: body.SearchHistory, SearchSessions: searches, Handoffs: held.handoffs,
+		IdempotencyKeys: held.keys, BotVerdicts: held.verdicts,
+	}
+	if held.choice != nil {
+		x.ConsentDecidedAt = view.Timestamp(held.choice.DecidedAt)
+	}
+	for _, message := range slices.Concat(held.messages, spilled) {
+		x.UnsentEvents = append(x.UnsentEvents, jsontext.Value(message))
+	}
+	w.Header().Set("Content-Disposition", `attachment; filename="session.json"`)
+	return web.WriteJSON(w, http.StatusOK, x)
+}
+
+// shown are the fields of the hash that guestSession shows.
+var shown = []string{
+	"createdAt", "lastSeenAt", "localePreference", "currencyPreference", "campaignAttribution", "consentTelemetry", "consentMarketing",
+}
+
+// technical is the rest of the hash. It is of the session's cookie, so it is the guest's only when that is the session.
+func (v *visit) technical() map[string]string {
+	rest := map[string]string{}
+	if v.hash == nil || v.Visit.ID != v.ID {
+		return rest
+	}
+	for field, value := range v.hash.Val() {
+		if !slices.Contains(shown, field) {
+			rest[field] = value
+		}
+	}
+	return rest
+}
+
+// searchSessions are the search sessions that still run, each as Redis has it.
+func (d *Desk) searchSessions(ctx context.Context, v *visit) (list []map[string]string, err error) {
+	keys := d.sessions.SearchKeys(v.Session, v.lists)
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	pipe := d.rdb.Pipeline()
+	reads := make([]*redis.MapStringStringCmd, len(keys))
+	for i, key := range keys {
+		reads[i] = pipe.HGetAll(ctx, key)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	for i, key := range keys {
+		if fields := reads[i].Val(); len(fields) > 0 {
+			fields["searchSessionId"] = key[strings.LastIndexByte(key, ':')+1:]
+			list = append(list, fields)
+		}
+	}
+	return list, nil
+}
+
+func hash(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

@@ -1,0 +1,193 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/admission"
+	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/view"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
+)
+
+// Desk is where guests ask about their session. Its methods are the handlers. Safe for concurrent use.
+type Desk struct {
+	door     *admission.Door
+	sessions *session.Room
+	wishlist *wishlist.Room
+	once     *idempotency.Room
+	outbox   *outbox.Recorder
+	rdb      redis.UniversalClient
+	db       *pgxpool.Pool
+	keys     keyspace.Keys
+	now      func() time.Time
+}
+
+// NewDesk makes a Desk.
+func NewDesk(p *setup.Parts) *Desk {
+	return &Desk{
+		door: p.Door, sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
+		once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now), outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
+	}
+}
+
+// guestSession is DOMAIN_MODEL §2.1 as its guest sees it.
+type guestSession struct {
+	ID                  string           `json:"id"`
+	CreatedAt           string           `json:"createdAt"`
+	LastSeenAt          string           `json:"lastSeenAt"`
+	LocalePreference    string           `json:"localePreference"`
+	CurrencyPreference  string           `json:"currencyPreference"`
+	RecentlyViewed      []jsontext.Value `json:"recentlyViewed"`
+	WishlistRefs        []wishlistRef    `json:"wishlistRefs"`
+	SearchHistory       []jsontext.Value `json:"searchHistory"`
+	CampaignAttribution *campaign        `json:"campaignAttribution,omitzero"`
+	Flags               consent          `json:"flags"`
+	Degraded            []view.Degraded  `json:"degraded"`
+}
+
+type wishlistRef struct {
+	WishlistID string `json:"wishlistId"`
+	PropertyID string `json:"propertyId"`
+	TenantID   string `json:"tenantId"`
+	AddedAt    string `json:"addedAt"`
+}
+
+type campaign struct {
+	Source     string `json:"source,omitzero"`
+	Medium     string `json:"medium,omitzero"`
+	Campaign   string `json:"campaign,omitzero"`
+	CapturedAt string `json:"capturedAt"`
+}
+
+type consent struct {
+	Telemetry bool `json:"consentTelemetry"`
+	Marketing bool `json:"consentMarketing"`
+}
+
+// visit is a guest at the desk, with what Redis has beside the session's hash.
+type visit struct {
+	*admission.Guest
+	lists *session.Lists
+	hash  *redis.MapStringStringCmd // the hash as it is; of another session when lists are
+}
+
+// admit lets a guest in.
+func (d *Desk) admit(r *http.Request) (context.Context, *visit, error) {
+	v := &visit{}
+	ctx, guest, err := d.door.Admit(r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
+		v.lists = d.sessions.PeekLists(ctx, pipe, id)
+		v.hash = pipe.HGetAll(ctx, d.keys.Session(id))
+	})
+	v.Guest = guest
+	return ctx, v, err
+}
+
+// Show answers GET /session.
+func (d *Desk) Show(w http.ResponseWriter, r *http.Request) error {
+	ctx, v, err := d.admit(r)
+	if err != nil {
+		return err
+	}
+	body, _, err := d.leave(ctx, w, v)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, body)
+}
+
+const readWithin = 300 * time.Millisecond // for the records; then the copies are shown
+
+// leave ends a visit and returns the session as it is now: the records of Postgres, which correct what Redis has, or its
+// copies while Postgres is away.
+func (d *Desk) leave(ctx context.Context, w http.ResponseWriter, v *visit) (*guestSession, admission.Left, error) {
+	list, choice, err := d.records(ctx, v.ID)
+	copied, there := v.lists.Wishlist(v.Session)
+	var missing []view.Degraded
+	if v.Session.Degraded {
+		missing = append(missing, unavailable("session"))
+	}
+	onRecord := err == nil
+	if onRecord {
+		if choice != nil && choice.Cleared { // by a clear that died before it came to Redis
+			if err := d.sessions.Purge(ctx, d.rdb, v.Session, v.lists); err != nil {
+				return nil, admission.Left{}, unsaved(err)
+			}
+			return nil, admission.Left{}, unsaved(session.ErrCleared)
+		}
+		v.Correct(choice)
+	} else {
+		if !postgres.IsAway(err) {
+			return nil, admission.Left{}, err
+		}
+		missing = append(missing, unavailable("wishlist"))
+		if list, err = wishlist.Decode(copied); err != nil {
+			return nil, admission.Left{}, err
+		}
+	}
+	left := d.door.Leave(ctx, w, v.Guest, nil, func(pipe redis.Pipeliner) {
+		if onRecord {
+			d.wishlist.Repair(ctx, pipe, v.ID, list, copied, there)
+		}
+	})
+	return show(v, list, missing), left, nil
+}
+
+// records reads what Postgres has of a session that its guest sees.
+func (d *Desk) records(ctx context.Context, id string) (list wishlist.List, choice *session.Choice, err error) {
+	defer web.From(ctx).Phase("records")()
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	var batch pgx.Batch
+	session.ReadChoice(&batch, id, &choice)
+	wishlist.Read(&batch, id, &list)
+	err = d.db.SendBatch(ctx, &batch).Close()
+	return list, choice, err
+}
+
+func unavailable(part string) view.Degraded {
+	return view.Degraded{Part: part, Reason: string(upstream.Unavailable)}
+}
+
+func show(v *visit, list wishlist.List, missing []view.Degraded) *guestSession {
+	s := v.Session
+	g := &guestSession{
+		ID: s.ID, CreatedAt: view.Timestamp(s.CreatedAt), LastSeenAt: view.Timestamp(s.LastSeenAt),
+		LocalePreference: string(s.Locale), CurrencyPreference: string(s.Currency),
+		RecentlyViewed: v.lists.Recent(s), SearchHistory: v.lists.History(s),
+		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: missing,
+	}
+	for _, item := range list.Newest() {
+		g.WishlistRefs = append(g.WishlistRefs, wishlistRef{item.ID, item.PropertyID, item.TenantID, item.AddedAt})
+	}
+	if c := s.Campaign; c != nil {
+		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, view.Timestamp(c.CapturedAt)}
+	}
+	return g
+}
+
+// comeBack is when what did not work for want of a store may work again.
+const comeBack = time.Second
+
+// unsaved is what a guest is told whose wish Redis did not take.
+func unsaved(err error) error {
+	if errors.Is(err, session.ErrCleared) {
+		return problem.New(problem.UpstreamUnavailable, "The session was cleared at the same time. Please try again.", err).After(comeBack)
+	}
+	return problem.New(problem.UpstreamUnavailable, "This cannot be recorded at present. Please try again in a moment.", err).After(comeBack)
+}

@@ -1,0 +1,549 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
+)
+
+func routes(p *setup.Parts) map[string]web.Handler {
+	d := NewDesk(p)
+	return map[string]web.Handler{
+		"GET " + web.Base + "/session":           d.Show,
+		"POST " + web.Base + "/session/locale":   d.Locale,
+		"POST " + web.Base + "/session/currency": d.Currency,
+		"POST " + web.Base + "/session/consent":  d.Consent,
+		"POST " + web.Base + "/session/clear":    d.Clear,
+		"GET " + web.Base + "/session/export":    d.Export,
+	}
+}
+
+// seen is the body of GET /session.
+type seen struct {
+	ID, CreatedAt, LastSeenAt, LocalePreference, CurrencyPreference string
+	RecentlyViewed                                                  []struct{ PropertyID, TenantID, ViewedAt, Source string }
+	WishlistRefs                                                    []struct{ WishlistID, PropertyID, TenantID, AddedAt string }
+	SearchHistory                                                   []struct{ SearchSessionID, QueryHash string }
+	CampaignAttribution                                             *struct{ Source, Medium, Campaign, CapturedAt string }
+	Flags                                                           struct{ ConsentTelemetry, ConsentMarketing bool }
+	Degraded                                                        []struct{ Part, Reason string }
+}
+
+func (h *house) session(cookie string, headers ...string) (s seen) {
+	h.t.Helper()
+	h.must(200, "GET", "/session", cookie, "", headers...).into(h.t, &s)
+	return s
+}
+
+// guest is a session that exists.
+func (h *house) guest(headers ...string) string {
+	h.t.Helper()
+	return h.must(200, "GET", "/session", "", "", headers...).cookie()
+}
+
+// visit is what another function does for a guest: it admits, works, and leaves.
+func (h *house) visit(cookie string, work func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry) {
+	r := httptest.NewRequest("POST", "/search", nil)
+	r.Header.Set("User-Agent", firefox)
+	r.Header.Set("Cookie", "gms_id="+cookie)
+	ctx, guest, err := h.parts.Door.Admit(r, nil)
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	guest.Record(ctx, event.ClickRecorded{
+		GuestSessionID: guest.ID, Kind: "map-pin", TenantID: tenantID(1), PropertyID: propertyID(1), OccurredAt: guest.LastSeenAt,
+	}, 1)
+	probe := h.parts.Redis.Pipeline()
+	history := work(ctx, guest.Session, probe)
+	h.parts.Door.Leave(ctx, httptest.NewRecorder(), guest, history, func(pipe redis.Pipeliner) { work(ctx, guest.Session, pipe) })
+}
+
+// live gives a guest something of everything.
+func (h *house) live(cookie string) {
+	h.t.Helper()
+	h.visit(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
+		search, _ := s.Search("sha256:"+strings.Repeat("a", 64), h.now())
+		h.parts.Sessions.PushViewed(ctx, pipe, s, session.Viewed{PropertyID: propertyID(1), TenantID: tenantID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
+		h.parts.Sessions.SaveSearch(ctx, pipe, session.Search{
+			ID: search, GuestSessionID: s.ID, QueryHash: "sha256:" + strings.Repeat("a", 64), Query: []byte(`{"city":"Kabul"}`), Locale: "en", Currency: "USD",
+		}, true)
+		return h.searched(search)
+	})
+	room := wishlist.New(h.parts.Redis, h.parts.DB, h.parts.Keys, h.now)
+	for n := range 2 {
+		w := wishlist.Wish{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "map", Note: "note of mine"}
+		e := event.New(event.Meta{SessionID: cookie, Now: h.now()}, event.WishlistAdded{
+			GuestSessionID: cookie, TenantID: w.TenantID, PropertyID: w.PropertyID, Source: w.Source,
+		})
+		if _, err := room.Add(context.Background(), cookie, w, e); err != nil {
+			h.t.Error(err)
+		}
+	}
+	h.exec(`INSERT INTO bff_consumer.idempotency_keys
+		(composite_key, guest_session_id, route, request_digest, response_status, response_body, expires_at)
+		VALUES ($1, $2, 'POST /handoff', '\x00', 201, '"secret-token"', now() + interval '1 day')`, "c-"+cookie, cookie)
+	h.parts.Redis.Set(context.Background(), h.parts.Keys.Key("idem", "c-"+cookie), "secret-token", time.Hour)
+	tenant, _ := id.UUID(id.Tenant, tenantID(1))
+	property, _ := id.UUID(id.Property, propertyID(1))
+	h.exec(`INSERT INTO bff_consumer.handoff_replay_log
+		(id, guest_session_id, tenant_id, property_id, check_in, check_out, adults, children, rooms, currency, locale, hmac_key_id,
+		 fingerprint_hash, ip_hash, minted_at, expires_at, children_ages)
+		VALUES ($1, $2, $3, $4, '2026-12-01', '2026-12-04', 2, 1, 1, 'AFN', 'ps-AF', 'hmac-2026-11', '\x01', '\x02', now(), now() + interval '30 minutes', '{7}')`,
+		id.New(id.Handoff, h.now()), cookie, tenant, property)
+	h.exec(`INSERT INTO bff_consumer.bot_score_log
+		(id, guest_session_id, fingerprint_hash, ip_hash, user_agent_hash, score, verdict, signals, action_taken)
+		VALUES ($1, $2, '\x01', '\x02', '\x03', 0.5, 'suspect', '[{"kind":"cadence","weight":0.3}]', 'challenge')`, id.New(id.BotScore, h.now()), cookie)
+}
+
+// searched is a line of the history.
+func (h *house) searched(search string) *session.HistoryEntry {
+	return &session.HistoryEntry{
+		SearchSessionID: search, QueryHash: "sha256:" + strings.Repeat("a", 64), Geo: map[string]string{"mode": "city", "city": "Kabul"},
+		Dates:     stay.Dates{CheckIn: date(h, 10), CheckOut: date(h, 12)},
+		Occupancy: stay.Occupancy{Adults: 2, Rooms: 1}, ExecutedAt: "2026-04-23T09:14:22.041Z",
+	}
+}
+
+func date(h *house, days int) (d stay.Date) {
+	if err := d.UnmarshalText([]byte(h.now().AddDate(0, 0, days).Format(time.DateOnly))); err != nil {
+		h.t.Fatal(err)
+	}
+	return d
+}
+
+func (h *house) exec(sql string, args ...any) {
+	h.t.Helper()
+	if _, err := h.parts.DB.Exec(context.Background(), sql, args...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestASessionShowsWhatIsKnown(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest("Accept-Language", "ps-AF", "X-Client-Geo-Country", "AF", "X-Campaign-Source", "google")
+	h.live(cookie)
+	h.advance(time.Minute)
+	a := h.must(200, "GET", "/session", cookie, "")
+	var s seen
+	a.into(t, &s)
+	if s.ID != cookie || s.LocalePreference != "ps-AF" || s.CurrencyPreference != "AFN" || s.CreatedAt >= s.LastSeenAt ||
+		!s.Flags.ConsentTelemetry || s.Flags.ConsentMarketing || s.CampaignAttribution == nil || s.CampaignAttribution.Source != "google" {
+		t.Errorf("%s", a.body)
+	}
+	if len(s.RecentlyViewed) != 1 || s.RecentlyViewed[0].PropertyID != propertyID(1) || s.RecentlyViewed[0].Source != "search-map" {
+		t.Errorf("viewed: %+v", s.RecentlyViewed)
+	}
+	if len(s.WishlistRefs) != 2 || s.WishlistRefs[0].PropertyID != propertyID(1) || len(s.SearchHistory) != 1 || len(s.Degraded) != 0 {
+		t.Errorf("%s", a.body)
+	}
+	for _, hidden := range []string{"ingerprint", "binding", "note of mine", "sha256:" + strings.Repeat("0", 8)} {
+		if strings.Contains(string(a.body), hidden) {
+			t.Errorf("%q is shown", hidden)
+		}
+	}
+	if n := h.parts.Redis.LLen(t.Context(), h.parts.Keys.SessionPart(cookie, "wishlist")).Val(); n != 2 {
+		t.Errorf("the copy that was missing has %d entries", n)
+	}
+}
+
+func TestASessionCostsTwoRoundTrips(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.session(cookie)
+	uses := h.parts.DB.Stat().AcquireCount()
+	h.trips.Take()
+	h.session(cookie)
+	if n := h.trips.Take(); n != 2 {
+		t.Errorf("%d round trips of Redis", n)
+	}
+	if n := h.parts.DB.Stat().AcquireCount() - uses; n != 1 {
+		t.Errorf("%d uses of Postgres", n)
+	}
+}
+
+func TestWhatIsChosenStays(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
+	var s seen
+	h.must(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`).into(t, &s)
+	if s.LocalePreference != "ps-AF" {
+		t.Errorf("%+v", s)
+	}
+	h.must(200, "POST", "/session/currency", cookie, `{"currency":"IRR"}`).into(t, &s)
+	if s.CurrencyPreference != "IRR" {
+		t.Errorf("%+v", s)
+	}
+	s = h.session(cookie, "Accept-Language", "ar", "X-Currency", "EUR", "X-Client-Geo-Country", "AE")
+	if s.LocalePreference != "ps-AF" || s.CurrencyPreference != "IRR" {
+		t.Errorf("overridden: %+v", s)
+	}
+	h.must(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`) // no change, no event
+	locales, currencies := h.events("locale.changed"), h.events("currency.changed")
+	if len(locales) != 1 || len(currencies) != 1 {
+		t.Fatalf("%d and %d events", len(locales), len(currencies))
+	}
+	l, c := locales[0].Payload.(event.LocaleChanged), currencies[0].Payload.(event.CurrencyChanged)
+	if l.PreviousLocale != "fr" || l.NewLocale != "ps-AF" || l.Trigger != "user-explicit" || l.GuestSessionID != cookie {
+		t.Errorf("%+v", l)
+	}
+	if c.PreviousCurrency != "AFN" || c.NewCurrency != "IRR" || c.Trigger != "user-explicit" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAChoiceMayBeTheFirstThingAGuestSays(t *testing.T) {
+	h := newHouse(t)
+	a := h.must(200, "POST", "/session/locale", "", `{"locale":"fa-AF"}`, "Accept-Language", "fr")
+	if s := h.session(a.cookie(), "Accept-Language", "fr"); s.LocalePreference != "fa-AF" {
+		t.Errorf("%+v", s)
+	}
+	if n := len(h.events("locale.changed")); n != 0 {
+		t.Errorf("%d changes of what never was", n)
+	}
+	if alias := h.must(200, "POST", "/session/locale", a.cookie(), `{"locale":"prs"}`); !strings.Contains(string(alias.body), `"localePreference":"fa-AF"`) {
+		t.Errorf("%s", alias.body)
+	}
+}
+
+func TestAHeaderOrACountryChangesWhatWasNotChosen(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
+	var all sync.WaitGroup
+	for range 10 { // a page asks for many things at once
+		all.Go(func() {
+			h.do("GET", "/session", cookie, "", "Accept-Language", "ar", "X-Client-Geo-Country", "AE")
+		})
+	}
+	all.Wait()
+	h.session(cookie, "X-Currency", "EUR", "Accept-Language", "ar")
+	locales, currencies := h.events("locale.changed"), h.events("currency.changed")
+	if len(locales) != 1 || len(currencies) != 2 {
+		t.Fatalf("%d and %d events", len(locales), len(currencies))
+	}
+	if l := locales[0].Payload.(event.LocaleChanged); l.Trigger != "accept-language" || l.PreviousLocale != "fr" || l.NewLocale != "ar" {
+		t.Errorf("%+v", l)
+	}
+	if c := currencies[0].Payload.(event.CurrencyChanged); c.Trigger != "geo-ip" || c.PreviousCurrency != "AFN" || c.NewCurrency != "AED" {
+		t.Errorf("%+v", c)
+	}
+	if c := currencies[1].Payload.(event.CurrencyChanged); c.Trigger != "user-explicit" || c.NewCurrency != "EUR" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestARefusalStopsEveryEventAtOnce(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	before := len(h.events(""))
+	var s seen
+	h.must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).into(t, &s)
+	if s.Flags.ConsentTelemetry || s.Flags.ConsentMarketing {
+		t.Errorf("%+v", s.Flags)
+	}
+	noise := func() {
+		h.must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
+		h.must(200, "POST", "/session/locale", cookie, `{"locale":"fr"}`)
+		h.session(cookie, "X-Currency", "EUR")
+		h.session(cookie, "X-Currency", "AFN")
+		h.live(cookie)
+	}
+	noise()
+	h.parts.Redis.FlushAll(t.Context())
+	if s := h.session(cookie); s.ID != cookie || s.Flags.ConsentTelemetry {
+		t.Errorf("Redis is lost, and the refusal with it: %+v", s)
+	}
+	if n := len(h.events("")); n != before {
+		t.Errorf("%d events more", n-before)
+	}
+	h.must(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`).into(t, &s)
+	if s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
+		t.Errorf("%+v", s.Flags)
+	}
+	h.must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":true}`)
+	h.must(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
+	if n := len(h.events("")); n != before+1 {
+		t.Errorf("after consent %d events more", n-before)
+	}
+}
+
+func TestARefusalStopsEventsOfRequestsThatRan(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	before := len(h.events(""))
+	once := sync.OnceFunc(func() { h.must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`) })
+	h.visit(cookie, func(context.Context, *session.Session, redis.Pipeliner) *session.HistoryEntry {
+		once() // between the visit's beginning and its end
+		return nil
+	})
+	if n := len(h.events("")); n != before {
+		t.Errorf("%d events more", n-before)
+	}
+}
+
+func TestAFirstWordThatRefusesLeavesNoEvent(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.must(200, "POST", "/session/consent", "", `{"consentTelemetry":false}`).cookie()
+	if n := len(h.events("")); n != 0 {
+		t.Errorf("%d events", n)
+	}
+	if s := h.session(cookie); s.Flags.ConsentTelemetry {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestConsentWithoutRedisIsOnRecord(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	before := len(h.events(""))
+	h.redis.Stop()
+	var s seen
+	h.must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).into(t, &s)
+	if s.Flags.ConsentTelemetry || len(s.Degraded) != 1 || s.Degraded[0].Part != "session" {
+		t.Errorf("%+v", s)
+	}
+	h.redis.Start()
+	h.eventually("the guest is known again", func() bool {
+		var s seen
+		a := h.do("GET", "/session", cookie, "")
+		a.into(t, &s)
+		return len(s.Degraded) == 0 && !s.Flags.ConsentTelemetry
+	})
+	h.must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
+	if n := len(h.events("")); n != before {
+		t.Errorf("%d events more", n-before)
+	}
+}
+
+func TestAMissedRefusalIsRepairedByTheNextRead(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, true, now())`, cookie)
+	if s := h.session(cookie); s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
+		t.Errorf("%+v", s.Flags)
+	}
+	if got := h.parts.Redis.HGet(t.Context(), h.parts.Keys.Session(cookie), "consentTelemetry").Val(); got != "0" {
+		t.Errorf("in Redis: %s", got)
+	}
+}
+
+func TestStoresAway(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.live(cookie)
+	h.session(cookie)
+	for name, away := range map[string]func(){"broken": h.pg.Break, "hanging": h.pg.Hang} {
+		away()
+		if s := h.session(cookie); len(s.WishlistRefs) != 2 || len(s.Degraded) != 1 || s.Degraded[0].Part != "wishlist" {
+			t.Errorf("%s: %+v", name, s)
+		}
+		before := h.parts.Redis.LLen(t.Context(), h.parts.Keys.Key("outbox", "spill")).Val()
+		for _, l := range []string{"ar", "fr"} {
+			h.must(200, "POST", "/session/locale", cookie, `{"locale":"`+l+`"}`)
+		}
+		if n := h.parts.Redis.LLen(t.Context(), h.parts.Keys.Key("outbox", "spill")).Val(); n != before+2 {
+			t.Errorf("%s: %d events wait, want 2 more than %d", name, n, before)
+		}
+		for _, c := range [][3]string{{"POST", "/session/consent", `{"consentTelemetry":false}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
+			a := h.do(c[0], c[1], cookie, c[2])
+			if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+				t.Errorf("%s: %s: %d %s", name, c[1], a.StatusCode, a.body)
+			}
+		}
+		h.pg.Heal()
+		h.eventually("Postgres is back", func() bool { return h.parts.DB.Ping(context.Background()) == nil })
+	}
+	h.redis.Stop()
+	s := h.session(cookie)
+	if s.ID != cookie || len(s.WishlistRefs) != 2 || len(s.RecentlyViewed) != 0 || s.Degraded[0].Part != "session" {
+		t.Errorf("without Redis: %+v", s)
+	}
+	for _, c := range [][3]string{{"POST", "/session/locale", `{"locale":"ar"}`}, {"POST", "/session/currency", `{"currency":"AED"}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
+		if a := h.do(c[0], c[1], cookie, c[2]); a.StatusCode != 503 {
+			t.Errorf("without Redis: %s: %d %s", c[1], a.StatusCode, a.body)
+		}
+	}
+	h.pg.Break()
+	if s := h.session(cookie); s.ID != cookie || len(s.Degraded) != 2 {
+		t.Errorf("without both: %+v", s)
+	}
+	if a := h.must(200, "GET", "/session", "", ""); a.cookie() == "" {
+		t.Error("a first visit without both gets no cookie")
+	}
+}
+
+func TestNobodySeesAnothersSession(t *testing.T) {
+	h := newHouse(t)
+	mine, other := h.guest(), h.guest()
+	h.live(mine)
+	for _, path := range []string{"/session", "/session/export"} {
+		for name, a := range map[string]*answer{
+			"another guest":        h.must(200, "GET", path, other, ""),
+			"nobody":               h.must(200, "GET", path, "", ""),
+			"by parameter":         h.must(200, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
+			"by header":            h.must(200, "GET", path, other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
+			"from another browser": h.must(200, "GET", path, mine, "", "User-Agent", iphone),
+			"with two cookies":     h.must(200, "GET", path, "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
+			"a forged id":          h.must(200, "GET", path, id.New(id.Session, h.now()), ""),
+		} {
+			for _, secret := range []string{mine, "note of mine", "Kabul", propertyID(1), "secret-token"} {
+				if strings.Contains(string(a.body), secret) {
+					t.Errorf("%s, %s: %q in %s", path, name, secret, a.body)
+				}
+			}
+		}
+	}
+	h.must(200, "POST", "/session/consent", mine, `{"consentTelemetry":false}`, "User-Agent", iphone)
+	h.must(204, "POST", "/session/clear", mine, "", "User-Agent", iphone)
+	h.must(204, "POST", "/session/clear", other, "")
+	if s := h.session(mine); len(s.WishlistRefs) != 2 || !s.Flags.ConsentTelemetry {
+		t.Errorf("somebody else changed it: %+v", s)
+	}
+}
+
+func TestAnExportHasEverything(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest("X-Campaign-Source", "google")
+	h.live(cookie)
+	h.must(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`)
+	room := wishlist.New(h.parts.Redis, h.parts.DB, h.parts.Keys, h.now)
+	if _, err := room.Remove(t.Context(), cookie, propertyID(0)); err != nil {
+		t.Fatal(err)
+	}
+	h.pg.Break()
+	h.must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
+	h.pg.Heal()
+	h.eventually("Postgres is back", func() bool { return h.parts.DB.Ping(context.Background()) == nil })
+	a := h.must(200, "GET", "/session/export", cookie, "")
+	var x struct {
+		ConsentDecidedAt                                                                                    string
+		Session                                                                                             seen
+		Technical                                                                                           map[string]string
+		Wishlist                                                                                            []struct{ PropertyID, Note string }
+		RemovedFromWishlist                                                                                 []struct{ PropertyID, RemovedAt string }
+		RecentlyViewed, SearchHistory, SearchSessions, Handoffs, IdempotencyKeys, UnsentEvents, BotVerdicts []map[string]any
+	}
+	a.into(t, &x)
+	if x.Session.ID != cookie || x.ConsentDecidedAt == "" || x.Technical["cookieFingerprintHash"] == "" || x.Technical["bindingHash"] == "" ||
+		len(x.Wishlist) != 1 || x.Wishlist[0].Note != "note of mine" || len(x.RemovedFromWishlist) != 1 || x.RemovedFromWishlist[0].RemovedAt == "" ||
+		len(x.RecentlyViewed) != 1 || len(x.SearchHistory) != 1 || len(x.SearchSessions) != 1 || len(x.Handoffs) != 1 ||
+		len(x.IdempotencyKeys) != 1 || len(x.BotVerdicts) != 1 {
+		t.Errorf("%s", a.body)
+	}
+	if x.Handoffs[0]["tenantId"] != tenantID(1) || x.Handoffs[0]["fingerprintHash"] != "sha256:01" || x.SearchSessions[0]["query"] != `{"city":"Kabul"}` {
+		t.Errorf("%v %v", x.Handoffs, x.SearchSessions)
+	}
+	subjects := map[string]bool{}
+	for _, e := range x.UnsentEvents {
+		subjects[e["envelope"].(map[string]any)["subject"].(string)] = true
+	}
+	for _, subject := range []string{"session.started", "click.recorded", "wishlist.added", "locale.changed"} {
+		if !subjects["melmastoon.bff.consumer."+subject+".v1"] {
+			t.Errorf("%s is missing among %v", subject, subjects)
+		}
+	}
+	if strings.Contains(string(a.body), "secret-token") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("%s", a.body)
+	}
+	// Whatever Redis has of this session is in it.
+	for field := range h.parts.Redis.HGetAll(t.Context(), h.parts.Keys.Session(cookie)).Val() {
+		if x.Technical[field] == "" && !slices.Contains(shown, field) {
+			t.Errorf("%s of the hash is missing", field)
+		}
+	}
+}
+
+func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
+	h := newHouse(t)
+	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Campaign-Name", "canary sentence"}
+	cookie := h.guest(headers...)
+	for _, c := range [][3]string{
+		{"POST", "/session/locale", `{"locale":"ar"}`}, {"POST", "/session/locale", `{"locale":"canary"}`}, {"POST", "/session/currency", `{"canary":"AED"}`},
+		{"GET", "/session?canary=1", ""}, {"GET", "/session/export", ""}, {"POST", "/session/clear", ""},
+	} {
+		h.do(c[0], c[1], cookie, c[2], headers...)
+	}
+	for _, e := range h.events("") {
+		text, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "canary") || strings.Contains(string(text), "203.0.113") {
+			t.Errorf("%s", text)
+		}
+	}
+	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox"} {
+		if strings.Contains(h.log.String(), canary) {
+			t.Errorf("%q in the log", canary)
+		}
+	}
+}
+
+func TestMalformedRequestsAreRefusedByName(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for _, c := range []struct {
+		path, body, field string
+		status            int
+	}{
+		{"locale", "", "body", 400}, {"locale", "null", "body", 422}, {"locale", "[]", "body", 422}, {"locale", `"ar"`, "body", 422},
+		{"locale", "{}", "locale", 422}, {"locale", `{"locale":""}`, "locale", 422}, {"locale", `{"locale":null}`, "locale", 422},
+		{"locale", `{"locale":7}`, "locale", 422}, {"locale", `{"locale":["ar"]}`, "locale", 422}, {"locale", `{"locale":"de"}`, "locale", 422},
+		{"locale", `{"locale":"ar","locale":"fr"}`, "locale", 400}, {"locale", `{"locale":"ar","currency":"AFN"}`, "currency", 422},
+		{"locale", `{"Locale":"ar"}`, "Locale", 422}, {"locale", `{"locale":"ar"`, "body", 400}, {"locale", `{"locale":"ar"}{}`, "body", 400},
+		{"locale", `{"locale":"` + strings.Repeat("a", 3_000) + `"}`, "locale", 422}, {"locale", `{"locale":"ar-u-x-\u0000"}`, "locale", 422},
+		{"locale", `{"locale":"../../etc"}`, "locale", 422}, {"locale", "{\"locale\":\"\xff\"}", "locale", 400},
+		{"currency", "{}", "currency", 422}, {"currency", `{"currency":"afn"}`, "currency", 422}, {"currency", `{"currency":"JPY"}`, "currency", 422},
+		{"currency", `{"currency":"AFN "}`, "currency", 422}, {"currency", `{"currency":971}`, "currency", 422}, {"currency", `{"currency":{}}`, "currency", 422},
+		{"currency", `{"currency":"€"}`, "currency", 422}, {"currency", "", "body", 400},
+		{"consent", "", "body", 400}, {"consent", "{}", "body", 422}, {"consent", `{"consentTelemetry":"false"}`, "consentTelemetry", 422},
+		{"consent", `{"consentTelemetry":0}`, "consentTelemetry", 422}, {"consent", `{"consentMarketing":[]}`, "consentMarketing", 422},
+		{"consent", `{"consentTelemetry":null}`, "body", 422}, {"consent", `{"consent":false}`, "consent", 422},
+		{"consent", `{"consentTelemetry":false,"guestSessionId":"` + cookie + `"}`, "guestSessionId", 422},
+		{"consent", `{"consentTelemetry":NaN}`, "consentTelemetry", 400},
+	} {
+		a := h.do("POST", "/session/"+c.path, cookie, c.body, "Content-Type", "application/json")
+		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool { return e.Field == c.field })
+		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
+			t.Errorf("%s %.60s: %d %s", c.path, c.body, a.StatusCode, a.body)
+		}
+	}
+	if a := h.do("GET", "/session", cookie, "", "X-Currency", "XXX"); a.StatusCode != 422 || a.Errors[0].Field != "X-Currency" {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	if s := h.session(cookie); s.LocalePreference != "en" || s.CurrencyPreference != "USD" || !s.Flags.ConsentTelemetry {
+		t.Errorf("something was taken: %+v", s)
+	}
+	if n := len(h.events("changed")); n != 0 {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestRecentlyViewedHasFiftyAtMost(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.visit(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
+		for n := range 60 {
+			h.parts.Sessions.PushViewed(ctx, pipe, s, session.Viewed{PropertyID: propertyID(n), TenantID: tenantID(n), ViewedAt: fmt.Sprintf("2026-04-23T09:14:22.%03dZ", n), Source: "detail-link"})
+		}
+		return nil
+	})
+	if s := h.session(cookie); len(s.RecentlyViewed) != 50 || s.RecentlyViewed[0].PropertyID != propertyID(59) || s.RecentlyViewed[49].PropertyID != propertyID(10) {
+		t.Errorf("%d: %+v", len(s.RecentlyViewed), s.RecentlyViewed)
+	}
+}

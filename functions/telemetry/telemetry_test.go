@@ -1,0 +1,474 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func routes(p *setup.Parts) map[string]web.Handler {
+	d := NewDesk(p)
+	return map[string]web.Handler{
+		"POST " + web.Base + "/telemetry/click":     d.Click,
+		"POST " + web.Base + "/telemetry/page-view": d.PageView,
+		"POST " + web.Base + "/telemetry/funnel":    d.Funnel,
+	}
+}
+
+func clicked(n int, more ...string) string {
+	return fmt.Sprintf(`{"kind":"listing-card","tenantId":%q,"propertyId":%q%s}`, tenantID(n), propertyID(n), strings.Join(more, ""))
+}
+
+func batch(events ...string) string { return `{"events":[` + strings.Join(events, ",") + `]}` }
+
+// send hands in a report that must be taken, and returns the session's id.
+func (h *house) send(want int, path, cookie, body string, headers ...string) string {
+	h.t.Helper()
+	a := h.must(202, "POST", "/telemetry/"+path, cookie, body, headers...)
+	var got struct{ Accepted int }
+	a.into(h.t, &got)
+	if got.Accepted != want {
+		h.t.Errorf("%s: %d accepted, want %d", path, got.Accepted, want)
+	}
+	return a.cookie()
+}
+
+// guest is a session that exists.
+func (h *house) guest(headers ...string) string {
+	h.t.Helper()
+	return h.must(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`, headers...).cookie()
+}
+
+type viewed struct{ PropertyID, TenantID, ViewedAt, Source string }
+
+// recent is what Redis has as recently viewed, newest first.
+func (h *house) recent(cookie string) (list []viewed) {
+	h.t.Helper()
+	texts, err := h.parts.Redis.LRange(context.Background(), h.parts.Keys.SessionPart(cookie, "recent"), 0, -1).Result()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, text := range texts {
+		var v viewed
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			h.t.Fatal(err)
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+func TestAClickIsRecordedAndRemembered(t *testing.T) {
+	h := newHouse(t)
+	srs := id.New(id.SearchSession, h.now())
+	at := h.now().Add(-time.Second)
+	cookie := h.guest()
+	h.send(1, "click", cookie, clicked(3, `,"position":3,"page":1,"sortKey":"recommended","searchSessionId":"`+srs+`","occurredAt":"`+at.Format(time.RFC3339Nano)+`"`))
+	e := h.events("click.recorded")[0]
+	if p := e.Payload.(event.ClickRecorded); p.GuestSessionID != cookie || p.Kind != "listing-card" || p.TenantID != tenantID(3) || p.PropertyID != propertyID(3) ||
+		p.Position != 3 || p.Page != 1 || p.SortKey != "recommended" || p.SearchSessionID != srs || !p.OccurredAt.Equal(at) || !e.OccurredAt.Equal(at) {
+		t.Errorf("%+v", e)
+	}
+	want := viewed{propertyID(3), tenantID(3), at.Format("2006-01-02T15:04:05.000Z"), "search-list"}
+	if got := h.recent(cookie); len(got) != 1 || got[0] != want {
+		t.Errorf("%+v", got)
+	}
+	for kind, source := range sourceOf {
+		h.send(1, "click", cookie, strings.Replace(clicked(4), "listing-card", kind, 1))
+		if got := h.recent(cookie); len(got) != 2 || got[0].Source != source {
+			t.Errorf("%s: %+v", kind, got)
+		}
+	}
+}
+
+func TestAPageViewIsRecordedAndAHotelRemembered(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.send(1, "page-view", cookie, `{"path":"/search?city=canary#x","referer":"https://www.example.com/inbox?to=canary"}`)
+	h.send(1, "page-view", cookie, fmt.Sprintf(`{"path":"/fa/hotels/%s","propertyId":%q,"tenantId":%q}`, propertyID(1), propertyID(1), tenantID(1)))
+	h.send(1, "page-view", cookie, `{"path":"/hotels/`+propertyID(2)+`/rooms"}`)
+	h.send(1, "page-view", cookie, `{"path":"/hotels/کابل"}`)
+	var views []event.PageViewed
+	for _, e := range h.events("page.viewed") {
+		views = append(views, e.Payload.(event.PageViewed))
+	}
+	if len(views) != 4 {
+		t.Fatalf("%d", len(views))
+	}
+	if v := views[0]; v.Path != "/search" || v.Referer != "https://www.example.com/inbox" || v.PropertyID != "" || !strings.HasPrefix(v.UserAgentHash, "sha256:") || v.FingerprintHash == "" || !id.Valid(id.PageView, v.ID) {
+		t.Errorf("%+v", v)
+	}
+	if v := views[3]; v.Path != "/hotels/_" || v.PropertyID != "" {
+		t.Errorf("%+v", v)
+	}
+	got := h.recent(cookie)
+	if len(got) != 2 || got[0].PropertyID != propertyID(2) || got[0].TenantID != "" || got[1].PropertyID != propertyID(1) || got[1].TenantID != tenantID(1) || got[1].Source != "detail-link" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAFunnelStepIsRecorded(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.send(1, "funnel", cookie, `{"step":"list.scrolled-50pct","metadata":{"cards":20,"filtered":true,"layout":"two-columns"},"propertyId":"`+propertyID(1)+`","tenantId":"`+tenantID(1)+`"}`)
+	p := h.events("funnel.step_recorded")[1].Payload.(event.FunnelStepRecorded)
+	if p.Step != "list.scrolled-50pct" || p.Metadata["cards"] != 20.0 || p.Metadata["filtered"] != true || p.Metadata["layout"] != "two-columns" || !id.Valid(id.Funnel, p.ID) {
+		t.Errorf("%+v", p)
+	}
+	if len(h.recent(cookie)) != 0 {
+		t.Error("a step is no view")
+	}
+}
+
+func TestBatchesAreTakenWhole(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	var events []string
+	for n := range 50 {
+		at := h.now().Add(-time.Duration(50-n) * 10 * time.Millisecond)
+		events = append(events, clicked(n, `,"occurredAt":"`+at.Format(time.RFC3339Nano)+`"`))
+	}
+	slices.Reverse(events) // however the client ordered them
+	h.send(50, "click", cookie, batch(events...))
+	if n := len(h.events("click.recorded")); n != 50 {
+		t.Errorf("%d events", n)
+	}
+	if got := h.recent(cookie); len(got) != 50 || got[0].PropertyID != propertyID(49) || got[49].PropertyID != propertyID(0) {
+		t.Errorf("%d: %+v", len(got), got[0])
+	}
+	h.send(2, "page-view", cookie, batch(`{"path":"/"}`, `{"path":"/search"}`))
+	h.send(1, "funnel", cookie, batch(`{"step":"map.opened"}`))
+	before := len(h.events(""))
+	if a := h.do("POST", "/telemetry/click", cookie, batch(clicked(1), clicked(2, `,"position":0`))); a.StatusCode != 422 || a.Errors[0].Field != "events.1.position" {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	if n := len(h.events("")); n != before {
+		t.Error("a part of a batch was taken")
+	}
+}
+
+func TestTheSameEventIsTakenOnce(t *testing.T) {
+	h := newHouse(t)
+	cookie, other := h.guest(), h.guest()
+	before := len(h.events(""))
+	named := clicked(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000001","occurredAt":"`+h.now().Format(time.RFC3339Nano)+`"`)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() { h.do("POST", "/telemetry/click", cookie, named) })
+	}
+	all.Wait()
+	h.advance(time.Hour)
+	h.send(2, "click", cookie, batch(named, named))
+	if n := len(h.events("")); n != before+1 {
+		t.Errorf("%d events, want 1", n-before)
+	}
+	h.send(1, "click", other, named)                                                                          // another guest's
+	h.send(1, "click", cookie, clicked(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000002"`))               // another name
+	h.send(1, "funnel", cookie, `{"step":"map.opened","eventId":"c0ffee00-0000-4000-8000-000000000001"}`)     // another kind
+	h.send(2, "click", cookie, batch(clicked(1), clicked(1)))                                                 // no name
+	h.send(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)           // …
+	h.send(1, "page-view", cookie, `{"path":"/another","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)    // the name counts
+	h.advance(10 * time.Second)                                                                               // without a time
+	h.send(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)           // it is the same later too
+	h.send(1, "click", cookie, clicked(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // an impossible time
+	h.send(1, "click", cookie, clicked(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // is no reason
+	h.send(1, "click", cookie, clicked(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // to lose it
+	h.send(1, "click", cookie, clicked(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // or to count it twice
+	if n := len(h.events("")); n != before+9 {
+		t.Errorf("%d events, want 9", n-before)
+	}
+	for _, e := range h.events("") {
+		at := id.Time(e.ID)
+		if at.Before(h.now().Add(-24*time.Hour)) || at.After(h.now().Add(366*24*time.Hour)) {
+			t.Errorf("%s is dated %v", e.ID, at)
+		}
+	}
+}
+
+func TestATimeThatCannotBeIsReplaced(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.advance(time.Hour)
+	for said, keeps := range map[string]bool{
+		h.now().Add(-30 * time.Minute).Format(time.RFC3339Nano):                                true,
+		h.now().Add(30 * time.Second).Format(time.RFC3339Nano):                                 true,
+		h.now().Add(-30 * time.Minute).In(time.FixedZone("", 16_200)).Format(time.RFC3339Nano): true,
+		h.now().Add(2 * time.Minute).Format(time.RFC3339Nano):                                  false,
+		h.now().Add(-3 * time.Hour).Format(time.RFC3339Nano):                                   false,
+		"0001-01-01T00:00:00Z": false,
+		"9999-12-31T23:59:59Z": false,
+	} {
+		h.exec("DELETE FROM bff_consumer.outbox")
+		h.send(1, "click", cookie, clicked(1, `,"occurredAt":"`+said+`"`))
+		at := h.events("click.recorded")[0].Payload.(event.ClickRecorded).OccurredAt
+		want, err := time.Parse(time.RFC3339Nano, said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !keeps {
+			want = h.now()
+		}
+		if !at.Equal(want.Truncate(time.Millisecond)) {
+			t.Errorf("%s became %s", said, at)
+		}
+	}
+}
+
+func (h *house) exec(sql string, args ...any) {
+	h.t.Helper()
+	if _, err := h.parts.DB.Exec(context.Background(), sql, args...); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestRecentlyViewedIsOnceNewestFirstAndFifty(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for n := range 60 {
+		h.advance(time.Second)
+		h.send(1, "click", cookie, clicked(n))
+	}
+	h.send(1, "click", cookie, clicked(20))
+	got := h.recent(cookie)
+	if len(got) != 50 || got[0].PropertyID != propertyID(20) || got[1].PropertyID != propertyID(59) || got[49].PropertyID != propertyID(10) {
+		t.Errorf("%d: %+v", len(got), got[:2])
+	}
+	var all sync.WaitGroup
+	for n := range 100 {
+		all.Go(func() { h.do("POST", "/telemetry/click", cookie, clicked(n%30)) })
+	}
+	all.Wait()
+	seen := map[string]bool{}
+	for _, v := range h.recent(cookie) {
+		seen[v.PropertyID] = true
+	}
+	if got := h.recent(cookie); len(got) != 50 || len(seen) != 50 {
+		t.Errorf("%d entries of %d properties", len(got), len(seen))
+	}
+}
+
+func TestWithoutConsentNothingIsWritten(t *testing.T) {
+	h := newHouse(t)
+	for name, headers := range map[string][]string{"DNT": {"DNT", "1"}, "GPC": {"Sec-GPC", "1"}} {
+		cookie := h.send(0, "click", "", clicked(1), headers...)
+		h.send(0, "click", cookie, batch(clicked(1), clicked(2)))
+		h.send(0, "page-view", cookie, `{"path":"/hotels/`+propertyID(1)+`"}`)
+		h.send(0, "funnel", cookie, `{"step":"map.opened"}`)
+		if n := len(h.events("")) + len(h.recent(cookie)); n != 0 {
+			t.Errorf("%s: %d things were written", name, n)
+		}
+	}
+	cookie := h.guest()
+	before := len(h.events(""))
+	h.exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, false, now())`, cookie)
+	h.parts.Redis.FlushAll(t.Context())
+	h.send(0, "click", cookie, clicked(1))
+	h.parts.Redis.FlushAll(t.Context())
+	h.pg.Break()
+	h.send(0, "click", cookie, clicked(1)) // nobody knows, so nothing
+	h.pg.Heal()
+	h.eventually("Postgres is back", func() bool { return h.parts.DB.Ping(context.Background()) == nil })
+	if n := h.parts.Redis.LLen(t.Context(), h.parts.Keys.Key("outbox", "spill")).Val(); n != 0 || len(h.events("")) != before || len(h.recent(cookie)) != 0 {
+		t.Errorf("%d spilled, %d written", n, len(h.events(""))-before)
+	}
+}
+
+func TestStoresAway(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	spill := func() int64 { return h.parts.Redis.LLen(t.Context(), h.parts.Keys.Key("outbox", "spill")).Val() }
+	for name, away := range map[string]func(){"broken": h.pg.Break, "hanging": h.pg.Hang} {
+		before := spill()
+		away()
+		h.send(2, "click", cookie, batch(clicked(1), clicked(2)))
+		if n := spill() - before; n != 2 {
+			t.Errorf("%s: %d events wait in Redis", name, n)
+		}
+		if a := h.must(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.cookie() == "" {
+			t.Errorf("%s: a first visit gets no cookie", name)
+		}
+		h.pg.Heal()
+		h.eventually("Postgres is back", func() bool { return h.parts.DB.Ping(context.Background()) == nil })
+	}
+	h.eventually("the outbox is used again", func() bool {
+		n := h.count("outbox")
+		h.do("POST", "/telemetry/click", cookie, clicked(1))
+		return h.count("outbox") > n
+	})
+	h.redis.Stop()
+	before := h.count("outbox")
+	h.send(1, "click", cookie, clicked(1, `,"eventId":"eventually-1"`))
+	if n := h.count("outbox") - before; n != 1 {
+		t.Errorf("without Redis %d events were written", n)
+	}
+	h.pg.Break()
+	a := h.do("POST", "/telemetry/click", cookie, clicked(1, `,"eventId":"eventually-2"`))
+	if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("without both: %d %s", a.StatusCode, a.body)
+	}
+	h.pg.Heal()
+	h.eventually("it is taken when sent again", func() bool {
+		return h.do("POST", "/telemetry/click", cookie, clicked(1, `,"eventId":"eventually-2"`)).StatusCode == 202
+	})
+	if n := h.count("outbox") - before; n != 2 {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestBeaconsAreTaken(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for media, want := range map[string]int{
+		"application/json": 202, "text/plain;charset=UTF-8": 202, "text/plain": 202, "": 202, "application/json; charset=utf-8": 202,
+		"application/x-www-form-urlencoded": 400, "multipart/form-data": 400, "text/html": 400, "text/plain; charset=utf-16": 400,
+	} {
+		for path, body := range map[string]string{"click": clicked(1), "page-view": `{"path":"/"}`, "funnel": `{"step":"map.opened"}`} {
+			if a := h.do("POST", "/telemetry/"+path, cookie, body, "Content-Type", media); a.StatusCode != want {
+				t.Errorf("%s as %q: %d %s", path, media, a.StatusCode, a.body)
+			}
+		}
+	}
+}
+
+func TestTelemetryCostsTwoRoundTripsAndOneUseOfPostgres(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	h.send(1, "click", cookie, clicked(1))
+	uses := h.parts.DB.Stat().AcquireCount()
+	h.trips.Take()
+	h.send(3, "click", cookie, batch(clicked(1), clicked(2), clicked(3)))
+	if n := h.trips.Take(); n != 2 {
+		t.Errorf("%d round trips of Redis", n)
+	}
+	if n := h.parts.DB.Stat().AcquireCount() - uses; n != 1 {
+		t.Errorf("%d uses of Postgres", n)
+	}
+}
+
+func TestNobodySpeaksForAnother(t *testing.T) {
+	h := newHouse(t)
+	mine, other := h.guest(), h.guest()
+	before := h.count("outbox WHERE headers ->> 'orderingKey' = $1", mine)
+	for name, do := range map[string]func() *answer{
+		"by parameter": func() *answer { return h.do("POST", "/telemetry/click?gms_id="+mine, other, clicked(1)) },
+		"by header":    func() *answer { return h.do("POST", "/telemetry/click", other, clicked(1), "X-Guest-Session-Id", mine) },
+		"by body": func() *answer {
+			return h.do("POST", "/telemetry/click", other, clicked(1, `,"guestSessionId":"`+mine+`"`))
+		},
+		"from another browser": func() *answer { return h.do("POST", "/telemetry/click", mine, clicked(1), "User-Agent", iphone) },
+		"with two cookies": func() *answer {
+			return h.do("POST", "/telemetry/click", "", clicked(1), "Cookie", "gms_id="+mine+"; gms_id="+mine)
+		},
+		"with a forged id": func() *answer { return h.do("POST", "/telemetry/click", id.New(id.Session, h.now()), clicked(1)) },
+	} {
+		if a := do(); a.cookie() == mine || a.StatusCode == 422 && name != "by body" {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	if n := h.count("outbox WHERE headers ->> 'orderingKey' = $1", mine); n != before || len(h.recent(mine)) != 0 {
+		t.Errorf("%d events of a guest who said nothing", n-before)
+	}
+}
+
+func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
+	h := newHouse(t)
+	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Client-Screen", "canary", "Referer", "https://canary.example/"}
+	cookie := h.guest(headers...)
+	for path, bodies := range map[string][]string{
+		"page-view": {`{"path":"/u/canary@mail.example?q=canary","referer":"https://user:canary@example.com/canary@x?canary"}`, `{"path":"canary"}`},
+		"funnel":    {`{"step":"map.opened","metadata":{"note":"canary 7"}}`, `{"step":"map.opened","metadata":{"canary-name":1}}`, `{"step":"canary"}`, `{"canary":1}`},
+		"click":     {clicked(1, `,"sortKey":"canary"`), clicked(1, `,"eventId":"canary sentence"`), clicked(1, `,"eventId":"canary-event-id"`)},
+	} {
+		for _, body := range bodies {
+			h.do("POST", "/telemetry/"+path, cookie, body, headers...)
+		}
+	}
+	if n := len(h.events("")); n != 4 {
+		t.Errorf("%d events", n)
+	}
+	for _, e := range h.events("") {
+		text, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, canary := range []string{"canary", "203.0.113", "Firefox"} {
+			if strings.Contains(string(text), canary) {
+				t.Errorf("%q in %s", canary, text)
+			}
+		}
+	}
+	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox", propertyID(1)} {
+		if strings.Contains(h.log.String(), canary) {
+			t.Errorf("%q in the log", canary)
+		}
+	}
+}
+
+func TestMalformedReportsAreRefusedByName(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	before := len(h.events(""))
+	click := func(old, new string) string { return strings.Replace(clicked(1), old, new, 1) }
+	var many []string
+	for n := range 51 {
+		many = append(many, clicked(n))
+	}
+	table := []struct{ path, body, field string }{
+		{"click", "", "body"}, {"click", "null", "body"}, {"click", "[]", "body"}, {"click", "[" + clicked(1) + "]", "body"}, {"click", `"x"`, "body"},
+		{"click", "{}", "kind"}, {"click", clicked(1)[:30], ""}, {"click", clicked(1) + clicked(2), ""}, {"click", "{'kind':'x'}", ""},
+		{"click", click("listing-card", "basket"), "kind"}, {"click", click(`"listing-card"`, "null"), "kind"}, {"click", click(`"listing-card"`, "1"), "kind"},
+		{"click", click(tenantID(1), "tnt_1"), "tenantId"}, {"click", click(`"tenantId":"`+tenantID(1)+`",`, ""), "tenantId"},
+		{"click", click(propertyID(1), tenantID(1)), "propertyId"}, {"click", click(propertyID(1), strings.ToLower("PPT_"+strings.Repeat("A", 26))), "propertyId"},
+		{"click", clicked(1, `,"position":0`), "position"}, {"click", clicked(1, `,"position":-1`), "position"}, {"click", clicked(1, `,"position":10001`), "position"},
+		{"click", clicked(1, `,"position":1.5`), "position"}, {"click", clicked(1, `,"position":"3"`), "position"}, {"click", clicked(1, `,"position":1e99`), "position"},
+		{"click", clicked(1, `,"page":0`), "page"}, {"click", clicked(1, `,"sortKey":"cheapest"`), "sortKey"},
+		{"click", clicked(1, `,"searchSessionId":"srs_x"`), "searchSessionId"}, {"click", clicked(1, `,"searchSessionId":"`+cookie+`"`), "searchSessionId"},
+		{"click", clicked(1, `,"occurredAt":"yesterday"`), "occurredAt"}, {"click", clicked(1, `,"occurredAt":1700000000}`), ""},
+		{"click", clicked(1, `,"occurredAt":"2026-02-30T00:00:00Z"`), "occurredAt"}, {"click", clicked(1, `,"occurredAt":"2026-01-01"`), "occurredAt"},
+		{"click", clicked(1, `,"eventId":"short"`), "eventId"}, {"click", clicked(1, `,"eventId":"`+strings.Repeat("x", 65)+`"`), "eventId"},
+		{"click", clicked(1, `,"eventId":"with spaces"`), "eventId"}, {"click", clicked(1, `,"eventId":"'; DROP TABLE"`), "eventId"}, {"click", clicked(1, `,"eventId":"ک۱۲۳۴۵۶۷۸"`), "eventId"},
+		{"click", clicked(1, `,"guestSessionId":"`+cookie+`"`), "guestSessionId"}, {"click", clicked(1, `,"Kind":"map-pin"`), "Kind"},
+		{"click", clicked(1, `,"kind":"map-pin"`), "kind"}, {"click", batch(), "events"}, {"click", batch(many...), "events"},
+		{"click", `{"events":null}`, "events"}, {"click", `{"events":{}}`, "events"}, {"click", `{"events":[null]}`, "events.0"}, {"click", `{"events":[7]}`, "events.0"},
+		{"click", `{"events":[{}]}`, "events.0.kind"}, {"click", batch(clicked(1), batch(clicked(2))), "events.1.events"},
+		{"click", clicked(1, `,"events":[`+clicked(2)+`]`), "events"}, {"click", batch(clicked(1, `,"position":0`)), "events.0.position"},
+		{"click", clicked(1, `,"eventId":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)), ""}, {"click", clicked(1, `,"eventId":"`+strings.Repeat("x", 70<<10)+`"`), ""},
+		{"page-view", "{}", "path"}, {"page-view", `{"path":""}`, "path"}, {"page-view", `{"path":"search"}`, "path"}, {"page-view", `{"path":"https://evil.example/"}`, "path"},
+		{"page-view", `{"path":"//evil.example/"}`, "path"}, {"page-view", `{"path":"javascript:alert(1)"}`, "path"}, {"page-view", `{"path":"/a\u0000b"}`, "path"},
+		{"page-view", `{"path":"/a\nb"}`, "path"}, {"page-view", `{"path":"/` + strings.Repeat("x", 3_000) + `"}`, "path"}, {"page-view", `{"path":7}`, "path"},
+		{"page-view", `{"path":"/","referer":7}`, "referer"}, {"page-view", `{"path":"/","referer":"` + strings.Repeat("x", 3_000) + `"}`, "referer"},
+		{"page-view", `{"path":"/","propertyId":"ppt_x"}`, "propertyId"}, {"page-view", `{"path":"/","tenantId":"ppt_x"}`, "tenantId"},
+		{"page-view", `{"path":"/","viewedAt":"x"}`, "viewedAt"}, {"page-view", `{"path":"/","userAgentHash":"x"}`, "userAgentHash"}, {"page-view", "{\"path\":\"/\xff\"}", "path"},
+		{"funnel", "{}", "step"}, {"funnel", `{"step":"booked"}`, "step"}, {"funnel", `{"step":["map.opened"]}`, "step"},
+		{"funnel", `{"step":"map.opened","metadata":[]}`, "metadata"}, {"funnel", `{"step":"map.opened","metadata":"x"}`, "metadata"},
+		{"funnel", `{"step":"map.opened","metadata":{"a":null}}`, "metadata"}, {"funnel", `{"step":"map.opened","metadata":{"a":{}}}`, "metadata"},
+		{"funnel", `{"step":"map.opened","metadata":{"a":[1]}}`, "metadata"}, {"funnel", `{"step":"map.opened","metadata":{"a":1.5}}`, "metadata"},
+		{"funnel", `{"step":"map.opened","metadata":{"a":-1}}`, "metadata"}, {"funnel", `{"step":"map.opened","metadata":{"a":93701234567}}`, "metadata"},
+		{"funnel", `{"step":"map.opened","metadata":{"a":"Ahmad Rahimi"}}`, "metadata"}, {"funnel", `{"step":"map.opened","metadata":{"a":"a@b.af"}}`, "metadata"},
+		{"funnel", `{"step":"map.opened","metadata":{"a b":1}}`, "metadata"}, {"funnel", `{"step":"map.opened","metadata":{"":1}}`, "metadata"},
+		{"funnel", `{"step":"map.opened","metadata":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}}`, "metadata"},
+		{"funnel", `{"step":"map.opened","metadata":{"a":1,"a":2}}`, "metadata.a"}, {"funnel", `{"step":"map.opened","metadata":{"a":1e400}}`, ""},
+	}
+	for _, c := range table {
+		a := h.do("POST", "/telemetry/"+c.path, cookie, c.body, "Content-Type", "text/plain;charset=UTF-8")
+		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
+			return e.Field != "" && (c.field == "" || e.Field == c.field)
+		})
+		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
+			t.Errorf("%s %.80s: %d %s", c.path, c.body, a.StatusCode, a.body)
+		}
+	}
+	if n := len(h.events("")); n != before || len(h.recent(cookie)) != 0 {
+		t.Errorf("%d events were taken", n-before)
+	}
+}
