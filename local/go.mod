@@ -85,6 +85,8 @@ require (
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/telemetry v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/wishlist v0.0.0
 )
 
@@ -99,3 +101,7 @@ replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/hando
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
 
 replace melmastoon.ghasi.io/bff-consumer/functions/wishlist => ../functions/wishlist
+
+replace melmastoon.ghasi.io/bff-consumer/functions/session => ../functions/session
+
+replace melmastoon.ghasi.io/bff-consumer/functions/telemetry => ../functions/telemetry
