@@ -76,7 +76,7 @@ func (v *pageView) tell(g *admission.Guest, at time.Time, ids func(id.Prefix) st
 	return event.PageViewed{
 		ID: ids(id.PageView), GuestSessionID: g.ID, SearchSessionID: v.SearchSessionID, Path: v.Path, TenantID: v.TenantID,
 		PropertyID: v.PropertyID, ViewedAt: at, Referer: event.Referer(v.Referer),
-		UserAgentHash: g.Visit.AgentHash, FingerprintHash: g.Fingerprint,
+		UserAgentHash: g.Visit.AgentHash(), FingerprintHash: g.Fingerprint,
 	}
 }
 

@@ -228,7 +228,7 @@ func TestGenuineSignaturesOverOtherTextsAreRefused(t *testing.T) {
 		"a space":                    {"\n2\n", "\n2 \n"},
 		"no adults":                  {"\n2\n", "\n0\n"},
 		"too many adults":            {"\n2\n", "\n17\n"},
-		"more rooms than adults":     {"\n2\n1\n1\n", "\n2\n1\n3\n"},
+		"nine rooms":                 {"\n2\n1\n1\n", "\n2\n1\n9\n"},
 		"children below zero":        {"\n2\n1\n1\n", "\n2\n-1\n1\n"},
 		"a number beyond int":        {"\n2\n", "\n99999999999999999999\n"},
 		"dates reversed":             {"\n2026-12-01\n2026-12-04\n", "\n2026-12-04\n2026-12-01\n"},

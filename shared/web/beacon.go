@@ -12,7 +12,7 @@ func DecodeBeacon(r *http.Request, into any) error {
 	if !isBeacon(r.Header) {
 		return Decode(r, into)
 	}
-	return decode(r, into)
+	return wholeBody(r, func(body []byte) error { return Parse(body, into) })
 }
 
 func isBeacon(h http.Header) bool {

@@ -38,10 +38,10 @@ func Body(r *http.Request, read func(body []byte) error) error {
 	if err := checkMedia(r.Header); err != nil {
 		return err
 	}
-	return decode(r, into)
+	return wholeBody(r, read)
 }
 
-func decode(r *http.Request, into any) error {
+func wholeBody(r *http.Request, read func(body []byte) error) error {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer release(buffer)
 	buffer.Reset()
