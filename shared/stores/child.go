@@ -19,19 +19,35 @@ import (
 // temporary directory is removed. It is a shell, because that is what every machine has; both it and the server
 // hold the lock on descriptor 4 for as long as either lives.
 //
-//	$1 signal that stops the server   $2 directory to remove afterwards, or nothing   $3… the server
+// What a shell starts with & ignores INT and QUIT until it asks for them, and Postgres needs a moment to ask. So the
+// signal is repeated until the server is gone, and is KILL in the end.
+//
+//	$1 signal that stops the server   $2 how often to send it before KILL, every tenth of a second
+//	$3 directory to remove afterwards, or nothing   $4… the server
 const watchdog = `
-sig=$1 remove=$2; shift 2
+sig=$1 times=$2 remove=$3; shift 3
 "$@" </dev/null 3<&- & server=$!
-{ read -r _ <&3; kill -s "$sig" "$server"; } 4<&- & watcher=$!
+{
+	read -r _ <&3
+	while kill -s "$sig" "$server" 2>/dev/null; do
+		if [ "$sig" = KILL ]; then break; fi
+		times=$((times - 1))
+		if [ "$times" -le 0 ]; then sig=KILL; fi
+		sleep 0.1
+	done
+} 4<&- & watcher=$!
 wait "$server"; code=$?
 kill "$watcher"
 if [ -n "$remove" ]; then rm -rf "$remove"; fi
 exit "$code"
 `
 
-// stopWithin is how long a server may take to stop before it is killed.
-const stopWithin = 10 * time.Second
+// stopWithin is how long a server may take to stop before it is killed. The watchdog, for whom nobody may wait any more,
+// gives it a second longer.
+var stopWithin = 10 * time.Second // changed by tests
+
+// signals are those that a program may be stopped with.
+var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT}
 
 // program is a server to run in a directory of its own.
 type program struct {
@@ -39,7 +55,7 @@ type program struct {
 	dir     string              // holds the lock files and the log
 	remove  bool                // remove dir when the server has stopped
 	pidFile string              // where the server writes its process id
-	signal  string              // stops it: "INT", "TERM", "QUIT"
+	signal  string              // stops it: one of signals
 	user    *syscall.Credential // nil: our own
 	ready   func() bool         // asked every few ms after the start
 }
@@ -87,7 +103,8 @@ func start(ctx context.Context, p program) (_ *child, err error) {
 	if p.remove {
 		c.temp = p.dir
 	}
-	c.cmd = exec.Command("/bin/sh", append([]string{"-c", watchdog, "watchdog", p.signal, c.temp}, p.argv...)...)
+	times := strconv.Itoa(int((stopWithin + time.Second) / (100 * time.Millisecond)))
+	c.cmd = exec.Command("/bin/sh", append([]string{"-c", watchdog, "watchdog", p.signal, times, c.temp}, p.argv...)...)
 	c.cmd.Dir = "/"
 	c.cmd.Env = append(os.Environ(), "LC_ALL=C") // the log is read for its words
 	// Files, not our own output: `go test` waits until everyone who holds its output has ended.
@@ -120,34 +137,34 @@ func start(ctx context.Context, p program) (_ *child, err error) {
 
 // stop ends the server and returns when it, its watchdog and a temporary directory are gone. It may be called twice.
 func (c *child) stop() error {
-	c.leash.Close()
-	select {
-	case <-c.done:
-	case <-time.After(stopWithin):
-		syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
-		<-c.done
-		return errors.New("stores: the server did not stop and was killed")
+	err := c.close()
+	if c.temp != "" {
+		err = errors.Join(err, os.RemoveAll(c.temp)) // its parent may have been closed to the watchdog's user
 	}
-	c.close()
-	if c.temp == "" {
-		return nil
-	}
-	return os.RemoveAll(c.temp) // its parent may have been closed to the watchdog's user
+	return err
 }
 
-// close gives back what start took, in any half-finished state.
-func (c *child) close() {
+// close gives back what start took, in any half-finished state. It waits for the server and its watchdog, and kills
+// both when they take too long.
+func (c *child) close() (err error) {
 	if c.leash != nil {
 		c.leash.Close()
 	}
 	if c.cmd != nil {
-		<-c.done
+		select {
+		case <-c.done:
+		case <-time.After(stopWithin):
+			syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
+			<-c.done
+			err = errors.New("stores: the server did not stop and was killed")
+		}
 	}
 	for _, f := range []*os.File{c.owner, c.log} {
 		if f != nil {
 			f.Close()
 		}
 	}
+	return err
 }
 
 // tail is the end of the server's log, also when the watchdog has removed the file already.
@@ -158,13 +175,13 @@ func (c *child) tail() string {
 }
 
 // reclaim takes the server's lock. When it is held although the directory has no owner, a server has outlived its
-// watchdog or is about to stop: it is told to, and waited for. The lock, and not the process id alone, says that it
-// is ours; a process id may belong to somebody else by now.
+// watchdog or is about to stop: it is told to, and waited for, and killed when that takes too long. The lock, and not
+// the process id alone, says that it is ours; a process id may belong to somebody else by now.
 func reclaim(ctx context.Context, p program) (*os.File, error) {
 	path := filepath.Join(p.dir, "server.lock")
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for told := false; ; told = true {
+	for begun := time.Now(); ; {
 		lock, err := openLock(path)
 		if err == nil {
 			if err := os.Remove(p.pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -176,8 +193,12 @@ func reclaim(ctx context.Context, p program) (*os.File, error) {
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, err
 		}
-		if pid := readPid(p.pidFile); pid > 1 && !told {
-			syscall.Kill(pid, map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT}[p.signal])
+		if pid := readPid(p.pidFile); pid > 1 {
+			signal := signals[p.signal]
+			if time.Since(begun) > stopWithin {
+				signal = syscall.SIGKILL
+			}
+			syscall.Kill(pid, signal)
 		}
 		select {
 		case <-tick.C:

@@ -106,7 +106,8 @@ func initialise(ctx context.Context, bin, data string, as *syscall.Credential) e
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", half, "-U", "postgres",
 		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	cmd.Dir = "/" // our own may be closed to the other user
+	cmd.Dir = "/"              // our own may be closed to the other user
+	cmd.WaitDelay = stopWithin // what initdb started has its output too
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb in %s: %w\n%s", half, err, out)
