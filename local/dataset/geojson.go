@@ -90,6 +90,9 @@ func feature(f fields) (fields, error) {
 	if given := f.text(maxText, "id"); given != "" {
 		row["id"] = given
 	}
+	if row.kind() == "" { // a map has more than hotels
+		return nil, errNoKind
+	}
 	geometry, _ := f["geometry"].(map[string]any)
 	lng, lat, ok := middle(geometry)
 	if !ok {

@@ -44,6 +44,9 @@ func (r *Report) err() error {
 	if r.Kept > 0 {
 		return nil
 	}
+	if r.Rows == 0 {
+		return errors.New("it has no rows")
+	}
 	var b strings.Builder
 	for i, s := range r.First {
 		if i == 5 {

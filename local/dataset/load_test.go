@@ -39,7 +39,10 @@ func TestDirtIsSkippedAndToldWithItsLine(t *testing.T) {
 		"a name of spaces":    {`{"name":" \u0000 ","kind":"hotel","lat":1,"lng":2,"country":"MA"}`, "it has no name"},
 		"a museum":            {`{"name":"X","kind":"museum","lat":1,"lng":2,"country":"MA"}`, `"museum" is no place to stay`},
 		"a camp site":         {`{"name":"X","tourism":"camp_site","lat":1,"lng":2,"country":"MA"}`, "no place to stay"},
-		"no position":         {`{"name":"X","kind":"hotel","lat":1,"country":"MA"}`, "no position"},
+		"no latitude":         {`{"name":"X","kind":"hotel","lng":1,"country":"MA"}`, "lat is missing"},
+		"no longitude":        {`{"name":"X","kind":"hotel","lat":1,"lng":"east","country":"MA"}`, "lng is missing"},
+		"no kind and no id":   {`{"name":"X","lat":1,"lng":2,"country":"MA"}`, "it has no id"},
+		"a feature of a kind": {`{"type":"Feature","id":"node/9","properties":{"name":"X","amenity":"bank"},"geometry":{"type":"Point","coordinates":[1,2]}}`, "it has no kind"},
 		"outside the world":   {`{"name":"X","kind":"hotel","lat":91,"lng":2,"country":"MA"}`, "outside the world"},
 		"null island":         {`{"name":"X","kind":"hotel","lat":0,"lng":0,"country":"MA"}`, "outside the world"},
 		"the same id again":   {goodLine, `id "node/1" was on line 1`},
@@ -63,7 +66,8 @@ func TestDirtIsSkippedAndToldWithItsLine(t *testing.T) {
 
 func TestWhatCannotBeReadAtAllIsAnError(t *testing.T) {
 	for name, c := range map[string]struct{ text, reason string }{
-		"empty":              {"", "none of its 0 rows"},
+		"empty":              {"", "it has no rows"},
+		"blank lines":        {"\n\n", "it has no rows"},
 		"only dirt":          {"x\n{}\n", "line 1: not a JSON object"},
 		"a line without end": {strings.Repeat("x", maxLine+1), "line 1 is longer"},
 		"broken collection":  {"{\"type\":\"FeatureCollection\",\"features\":[\n{\"type\":\"Feature\"\n", "line 2: unexpected EOF"},
@@ -77,6 +81,16 @@ func TestWhatCannotBeReadAtAllIsAnError(t *testing.T) {
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("a missing file loads")
+	}
+}
+
+func TestFourFieldsMakeAHotel(t *testing.T) {
+	d := mustLoad(t, `{"id":"a","name":"Ä","lat":50,"lng":8,"country":"DE"}`+"\n"+`{"id":"b","name":"B","lat":33.97,"lng":-6.84}`)
+	if p := d.Properties[0]; p.Row.Kind != "hotel" || !reflect.DeepEqual(p.Row.Given, []string{"name", "position", "country"}) {
+		t.Errorf("row %+v", p.Row)
+	}
+	if p := d.Properties[1]; p.Row.Kind != "hotel" || p.Country != "MA" {
+		t.Errorf("row %+v in %s", p.Row, p.Country)
 	}
 }
 

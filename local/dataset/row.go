@@ -106,12 +106,19 @@ var (
 
 var (
 	errNoName     = errors.New("it has no name")
+	errNoKind     = errors.New("it has no kind (kind, tourism, fclass or building)")
+	errNoID       = errors.New("it has no id: without a kind (hotel, guesthouse …) it needs one")
 	errNoPosition = errors.New("it has no position")
+	errNoLat      = errors.New("it has no position: lat is missing or no number")
+	errNoLng      = errors.New("it has no position: lng is missing or no number")
 	errPosition   = errors.New("its position is outside the world")
 	errNoCountry  = errors.New("it says no country (country or addr:country) and is near no city we know")
 )
 
-// row turns the members into a Row, or says why they are none.
+// kind is what the source calls the place; "" when it does not say.
+func (f fields) kind() string { return f.text(maxText, "kind", "tourism", "fclass", "building") }
+
+// row turns the members into a Row, or says why they are none. A row that has all but a kind is a hotel.
 func (f fields) row() (Row, error) {
 	r := Row{
 		ID:       f.text(maxText, "id", "@id", "full_id", "osm_id"),
@@ -138,12 +145,16 @@ func (f fields) row() (Row, error) {
 	if r.Name == "" {
 		return Row{}, errNoName
 	}
-	kind := f.text(maxText, "kind", "tourism", "fclass", "building")
-	known, ok := kinds[strings.ToLower(kind)]
-	if !ok || known == "" {
+	kind := f.kind()
+	r.Kind = kinds[strings.ToLower(kind)]
+	switch {
+	case kind == "" && r.ID == "":
+		return Row{}, errNoID
+	case kind == "":
+		r.Kind = "hotel"
+	case r.Kind == "":
 		return Row{}, fmt.Errorf("%q is no place to stay", kind)
 	}
-	r.Kind = known
 	if !iso2.MatchString(r.Country) {
 		r.Country = ""
 	}
@@ -152,8 +163,11 @@ func (f fields) row() (Row, error) {
 	if !okLng {
 		lng, okLng = f.number("lon")
 	}
-	if !okLat || !okLng {
-		return Row{}, errNoPosition
+	if !okLat {
+		return Row{}, errNoLat
+	}
+	if !okLng {
+		return Row{}, errNoLng
 	}
 	r.Point = geo.Point{Lat: lat, Lng: lng}
 	if !r.Point.Valid() || lat == 0 && lng == 0 {
@@ -164,17 +178,18 @@ func (f fields) row() (Row, error) {
 		r.ID = fmt.Sprintf("%s@%.5f,%.5f", Fold(r.Name), lat, lng)
 	}
 	r.Amenities = f.amenities()
-	r.Given = r.given()
+	r.Given = r.given(kind != "")
 	return r, nil
 }
 
 // given names what the row fills in by itself.
-func (r *Row) given() []string {
-	all := []string{"name", "kind", "position"}
+func (r *Row) given(kind bool) []string {
+	var all []string
 	for _, member := range []struct {
 		name  string
 		known bool
 	}{
+		{"name", true}, {"kind", kind}, {"position", true},
 		{"names", len(r.Names) > 0}, {"country", r.Country != ""}, {"city", r.City != ""}, {"region", r.Region != ""},
 		{"district", r.District != ""}, {"street", r.Street != ""}, {"brand", r.Brand != ""}, {"stars", r.Stars > 0},
 		{"rooms", r.Rooms > 0}, {"amenities", len(r.Amenities) > 0},
