@@ -59,6 +59,7 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 		"GET /_local/upstreams":           c.upstreams,
 		"GET /_local/upstreams/{name}":    c.upstream,
 		"PUT /_local/upstreams/{name}":    c.misbehave,
+		"DELETE /_local/upstreams":        c.resetAll,
 		"DELETE /_local/upstreams/{name}": c.reset,
 		"GET /_local/flags":               c.getFlags,
 		"PUT /_local/flags":               c.putFlags,
@@ -79,7 +80,29 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 	return c
 }
 
-func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.mux.ServeHTTP(w, r) }
+func (c *Control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l := &lined{ResponseWriter: w}
+	c.mux.ServeHTTP(l, r)
+	if l.wrote {
+		io.WriteString(w, "\n")
+	}
+}
+
+// lined is an answer that gets a line feed at its end: these routes are called by hand, in a terminal.
+type lined struct {
+	http.ResponseWriter
+	wrote bool // a body
+}
+
+func (l *lined) WriteHeader(status int) {
+	l.Header().Del("Content-Length") // the server counts again
+	l.ResponseWriter.WriteHeader(status)
+}
+
+func (l *lined) Write(p []byte) (int, error) {
+	l.wrote = true
+	return l.ResponseWriter.Write(p)
+}
 
 // nothing refuses what is no route: 405 when another method would be one.
 func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
@@ -185,6 +208,14 @@ func (c *Control) reset(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+func (c *Control) resetAll(w http.ResponseWriter, _ *http.Request) error {
+	for _, u := range c.sandbox.Upstreams {
+		u.Reset()
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // jobs lists the scheduler's jobs.
 func (c *Control) jobs(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, struct {
@@ -199,16 +230,26 @@ func decode(r *http.Request, into any) error {
 		return problem.New(problem.MalformedRequest, "The body could not be read.", err)
 	}
 	err = json.Unmarshal(body, into, json.RejectUnknownMembers(true))
-	var wrong *json.SemanticError
-	switch {
-	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
-		return problem.Invalid(problem.Field{Field: field(wrong.JSONPointer), Code: "unknown", Detail: "There is no such member."})
-	case errors.As(err, &wrong):
-		return problem.Invalid(problem.Field{Field: field(wrong.JSONPointer), Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)})
-	case err != nil:
+	if wrong, ok := member(err); ok {
+		return problem.Invalid(wrong)
+	}
+	if err != nil {
 		return problem.New(problem.MalformedRequest, "The body must be a JSON object.", err)
 	}
 	return nil
+}
+
+// member is the member that an error of decoding is about; ok is false when it is about no single one.
+func member(err error) (_ problem.Field, ok bool) {
+	wrong, ok := errors.AsType[*json.SemanticError](err)
+	switch {
+	case !ok:
+		return problem.Field{}, false
+	case errors.Is(err, json.ErrUnknownName):
+		return problem.Field{Field: field(wrong.JSONPointer), Code: problem.Unknown, Detail: "There is no such member."}, true
+	default:
+		return problem.Field{Field: field(wrong.JSONPointer), Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)}, true
+	}
 }
 
 // field is the dotted path of a JSON pointer.

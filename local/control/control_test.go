@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -89,6 +90,18 @@ func TestUpstreamsAreToldHowToBehave(t *testing.T) {
 	if _, answer := b.call(t, "GET", path, ""); answer["calls"] != 0.0 || answer["behaviour"].(map[string]any)["latencyMs"] != 0.0 {
 		t.Errorf("after the reset: %v", answer)
 	}
+	for _, name := range sandbox.Names {
+		b.sandbox.Upstreams[name].Behave(sandbox.Behaviour{LatencyMs: 5})
+		b.sandbox.Upstreams[name].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}
+	if code, _ := b.call(t, "DELETE", "/_local/upstreams", ""); code != 204 {
+		t.Errorf("reset of all: %d", code)
+	}
+	for name, u := range b.sandbox.Upstreams {
+		if c := u.Counters(); c.Calls != 0 || c.Behaviour != (sandbox.Behaviour{}) {
+			t.Errorf("%s after the reset of all: %+v", name, c)
+		}
+	}
 	for body, want := range map[string]struct {
 		code  int
 		field string
@@ -110,6 +123,29 @@ func TestUpstreamsAreToldHowToBehave(t *testing.T) {
 		}
 		if code != want.code || field != want.field {
 			t.Errorf("%s: %d %s, want %+v", body, code, field, want)
+		}
+	}
+}
+
+func TestAnswersEndTheirLine(t *testing.T) {
+	server := httptest.NewServer(newBench(t, nil))
+	defer server.Close()
+	for request, lines := range map[string]int{
+		"GET /_local/flags": 1, "PUT /_local/flags": 1, "PUT /_local/upstreams/search": 1, "DELETE /_local/flags": 0, "DELETE /_local/nothing": 1,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		req, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || strings.Count(string(body), "\n") != lines || lines > 0 && !strings.HasSuffix(string(body), "}\n") {
+			t.Errorf("%s: %q %v", request, body, err)
 		}
 	}
 }
@@ -152,7 +188,7 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 		{`{"campaignMode":true}`, func(v *flags.Values) bool { return v.CampaignMode }},
 		{`{"sampling":{"search.executed":1}}`, func(v *flags.Values) bool { return v.CampaignMode && v.Rate("search.executed") == 1 }},
 		{`{"botMode":"off","limitsEnabled":false}`, func(v *flags.Values) bool { return v.BotMode == flags.BotOff && !v.LimitsEnabled && v.CampaignMode }},
-		{`{"campaignMode":null,"later":{"any":1}}`, func(v *flags.Values) bool { return !v.CampaignMode && v.BotMode == flags.BotOff }},
+		{`{"campaignMode":null}`, func(v *flags.Values) bool { return !v.CampaignMode && v.BotMode == flags.BotOff }},
 	} {
 		code, answer := b.call(t, "PUT", "/_local/flags", step.body)
 		if code != 200 || answer["botMode"] == nil {
@@ -165,6 +201,20 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 	code, answer := b.call(t, "PUT", "/_local/flags", `{"campaignMode":true,"botMode":"loud","limits":{"read":{"ip":0}}}`)
 	if errs := answer["errors"].([]any); code != 422 || len(errs) != 2 || errs[0].(map[string]any)["field"] != "botMode" {
 		t.Errorf("%d %v", code, answer)
+	}
+	for body, field := range map[string]string{
+		`{"campaignMode":true,"colour":"red"}`:                    "colour",
+		`{"campaignMode":true,"colour":null}`:                     "colour",
+		`{"campaignMode":true,"limits":{"write":{"ip":1}}}`:       "limits.write",
+		`{"campaignMode":true,"limits":{"read":{"ip":"1"}}}`:      "limits.read.ip",
+		`{"campaignMode":true,"sampling":{"search.executed":2}}`:  "sampling",
+		`{"campaignMode":true,"sampling":{"search.executed":""}}`: "sampling.search.executed",
+		`{"campaignMode":"yes"}`:                                  "campaignMode",
+	} {
+		code, answer := b.call(t, "PUT", "/_local/flags", body)
+		if errs, _ := answer["errors"].([]any); code != 422 || len(errs) != 1 || errs[0].(map[string]any)["field"] != field {
+			t.Errorf("%s: %d %v, want %s", body, code, answer, field)
+		}
 	}
 	if reader.Current().CampaignMode {
 		t.Error("a refused document is half in force")

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -83,7 +84,7 @@ func (c *Control) putFlags(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &given); err != nil {
 		return err
 	}
-	if wrong := unreadable(given); wrong != nil {
+	if wrong := refused(given); wrong != nil {
 		return problem.Invalid(wrong...)
 	}
 	c.flags.mu.Lock()
@@ -116,27 +117,26 @@ func (c *Control) deleteFlags(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// unreadable names the fields whose value the functions would refuse. They ignore unknown ones, and so do we.
-func unreadable(given map[string]jsontext.Value) []problem.Field {
+// refused names the fields that the functions would ignore, because they do not know them, or not take, because of the
+// value. Whoever types one hears of it.
+func refused(given map[string]jsontext.Value) []problem.Field {
 	var wrong []problem.Field
-	for name, value := range given {
-		if value.Kind() == jsontext.KindNull {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		one, err := json.Marshal(map[string]jsontext.Value{name: given[name]})
+		if err == nil {
+			err = json.Unmarshal(one, new(flags.Values), json.RejectUnknownMembers(true))
+		}
+		if field, ok := member(err); ok {
+			wrong = append(wrong, field)
 			continue
 		}
-		one, err := json.Marshal(map[string]jsontext.Value{name: value})
-		if err == nil {
+		if err == nil && given[name].Kind() != jsontext.KindNull {
 			_, err = flags.Parse(one, nil)
 		}
 		if err != nil {
 			wrong = append(wrong, problem.Field{Field: name, Code: "invalid", Detail: err.Error()})
 		}
 	}
-	slices.SortFunc(wrong, func(a, b problem.Field) int {
-		if a.Field < b.Field {
-			return -1
-		}
-		return 1
-	})
 	return wrong
 }
 
