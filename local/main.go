@@ -17,11 +17,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
+// usage names what a person types: dev runs this command.
 const usage = `usage:
-  local run [--dataset FILE] [--port 8080] [--state DIR]      the whole system
-  local run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
-  local migrate [--state DIR]                                 the newest schema for its database
-  local bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
+  ./dev run [--dataset FILE] [--port 8080] [--state DIR]      the whole system
+  ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
+  ./dev migrate [--state DIR]                                 the newest schema for its database
+  ./dev bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
 `
 
 // errUsage has been explained already.
@@ -68,11 +69,18 @@ func command(ctx context.Context, args []string) error {
 		fmt.Fprint(os.Stderr, usage)
 		return errUsage
 	}
-	if err := set.Parse(args[1:]); err != nil || set.NArg() > 0 {
-		if err == nil {
-			fmt.Fprintf(os.Stderr, "what is %q?\n%s", set.Arg(0), usage)
-		}
+	err := set.Parse(args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return errUsage
+	case set.NArg() > 0:
+		return explain("what is %q?", set.Arg(0))
+	case o.Port < 0 || o.Port > 65535:
+		return explain("--port is %d, not 0 to 65535", o.Port)
+	case only != "" && !given(set, "port"):
+		return explain("--only needs --port: the port of this instance")
 	}
 	if o.Root == "" {
 		var err error
@@ -90,6 +98,17 @@ func command(ctx context.Context, args []string) error {
 	default:
 		return system.Run(ctx, o)
 	}
+}
+
+// explain says what is wrong with the arguments, and what they may be.
+func explain(format string, args ...any) error {
+	fmt.Fprintf(os.Stderr, format+"\n"+usage, args...)
+	return errUsage
+}
+
+func given(set *flag.FlagSet, name string) (found bool) {
+	set.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
 }
 
 // repository is the nearest directory above that has a go.work.

@@ -229,13 +229,30 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
+func TestAnInterruptedStartIsNoError(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	var out bytes.Buffer
+	if err := system.Run(ctx, system.Options{Root: "..", State: stateDir(t), Out: &out}); err != nil || out.String() != "stopping\n" {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}
+
 func TestTheCommandExplainsItself(t *testing.T) {
 	stderr := os.Stderr
 	os.Stderr, _ = os.Open(os.DevNull)
 	defer func() { os.Stderr = stderr }()
-	for _, args := range [][]string{nil, {"fly"}, {"run", "--colour"}, {"run", "now"}, {"migrate", "--dataset", "x"}} {
+	for _, args := range [][]string{
+		nil, {"fly"}, {"run", "--colour"}, {"run", "now"}, {"migrate", "--dataset", "x"},
+		{"run", "--port", "99999"}, {"run", "--port", "-1"}, {"run", "--only", "search"},
+	} {
 		if err := command(t.Context(), args); !errors.Is(err, errUsage) {
 			t.Errorf("%v: %v", args, err)
+		}
+	}
+	for _, verb := range []string{"run", "migrate", "bench"} {
+		if err := command(t.Context(), []string{verb, "-h"}); err != nil {
+			t.Errorf("help with %s: %v", verb, err)
 		}
 	}
 	root, err := repository()

@@ -2,20 +2,24 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Only serves the entry points of one folder under functions/ in this process, against the stores and upstreams of the
-// system that runs, or those the environment names, until ctx ends. Several can run side by side, as the platform runs
-// several instances.
+// system that runs, or those the environment names, until ctx or that system ends. Several can run side by side, as the
+// platform runs several instances.
 func Only(ctx context.Context, o Options, folder string) error {
 	s := &System{}
 	defer s.Stop()
@@ -39,6 +43,7 @@ func Only(ctx context.Context, o Options, folder string) error {
 	if err != nil {
 		return err
 	}
+	lender, _ := os.Stat(runPath(state)) // before it is read: what replaces it meanwhile is another one
 	env, err := borrowed(state)
 	if err != nil {
 		return err
@@ -57,8 +62,34 @@ func Only(ctx context.Context, o Options, folder string) error {
 	mux.Handle("/", gateway.AllowLocalPages(front))
 	s.later(serve(l, mux))
 	o.say("ready: http://%s (%s)", l.Addr(), folder)
-	<-ctx.Done()
-	return nil
+	if len(env) == 0 || lender == nil { // nothing is borrowed
+		<-ctx.Done()
+		return nil
+	}
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	return watch(ctx, state, lender, every.C)
+}
+
+// watch looks at each tick whether the system that run.json told of still is the one that runs. It returns nil when ctx
+// ends. The next system has other ports, so there is no use in going on.
+func watch(ctx context.Context, state string, lender fs.FileInfo, ticks <-chan time.Time) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticks:
+		}
+		now, err := os.Stat(runPath(state))
+		switch running, _ := readRun(state); {
+		case err != nil:
+			return errors.New("the local system that this belongs to has stopped: start it, and then this again")
+		case !now.ModTime().Equal(lender.ModTime()):
+			return errors.New("the local system that this belongs to was started anew: start this again too")
+		case errors.Is(syscall.Kill(running.PID, 0), syscall.ESRCH):
+			return errors.New("the local system that this belongs to was killed: start it, and then this again")
+		}
+	}
 }
 
 // within keeps the operations of one folder and the functions that serve them.

@@ -56,17 +56,24 @@ type System struct {
 	cleanup []func()
 }
 
-// Run starts the system and serves until ctx ends.
+// Run starts the system and serves until ctx ends, which is no error, however far the start has come.
 func Run(ctx context.Context, o Options) error {
+	said := make(chan struct{})
+	defer context.AfterFunc(ctx, func() {
+		o.say("stopping")
+		close(said)
+	})()
 	s, err := Start(ctx, o)
-	if err != nil {
-		return err
+	if err == nil {
+		defer s.Stop()
+		o.say("ready: %s", s.URL)
+		<-ctx.Done()
 	}
-	defer s.Stop()
-	o.say("ready: %s", s.URL)
-	<-ctx.Done()
-	o.say("stopping")
-	return nil
+	if ctx.Err() != nil {
+		<-said
+		return nil
+	}
+	return err
 }
 
 // Stop ends everything that Start began, in the opposite order.
