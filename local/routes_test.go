@@ -1,0 +1,138 @@
+package main
+
+import (
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// visit is a good and a bad request of one route. A route that cannot refuse has no bad one.
+type visit struct {
+	path, body       string
+	badPath, badBody string
+	shared           bool
+}
+
+// visits has one entry for each operation of the API document, and no other.
+func visits(property, tenant string) map[string]visit {
+	search := searchFor("Kabul")
+	stay := strings.SplitN(search, ",", 3)[2]
+	box := strings.Replace(search, `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.3,"swLng":69,"neLat":34.7,"neLng":69.4}`, 1)
+	from := time.Now().UTC().AddDate(0, 0, 5).Format(time.DateOnly)
+	entry := `{"propertyId":"` + property + `","tenantId":"` + tenant + `","source":"list"}`
+	now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	same := func(path, body, badBody string) visit {
+		return visit{path: path, body: body, badPath: path, badBody: badBody}
+	}
+	return map[string]visit{
+		"Search":            same("/search", search, `{}`),
+		"SearchMap":         same("/search/map", box, search),
+		"Facets":            {path: "/facets?country=AF", badPath: "/facets", shared: true},
+		"Detail":            {path: "/hotels/" + property, badPath: "/hotels/ppt_00000000000000000000000009", shared: true},
+		"Availability":      {path: "/hotels/" + property + "/availability?from=" + from + "&to=" + from, badPath: "/hotels/" + property + "/availability", shared: true},
+		"Handoff":           same("/handoff", `{"tenantId":"`+tenant+`","propertyId":"`+property+`",`+stay, `{}`),
+		"WishlistList":      {path: "/wishlist"},
+		"WishlistAdd":       same("/wishlist", entry, `{}`),
+		"WishlistRemove":    {path: "/wishlist/" + property, badPath: "/wishlist/ppt_1"},
+		"Session":           {path: "/session"},
+		"SessionLocale":     same("/session/locale", `{"locale":"fr"}`, `{"locale":"xx"}`),
+		"SessionCurrency":   same("/session/currency", `{"currency":"EUR"}`, `{"currency":"XXX"}`),
+		"SessionConsent":    same("/session/consent", `{"consentMarketing":false}`, `{"consentMarketing":7}`),
+		"SessionClear":      {path: "/session/clear"},
+		"SessionExport":     {path: "/session/export"},
+		"TelemetryClick":    same("/telemetry/click", `{"kind":"listing-card","tenantId":"`+tenant+`","propertyId":"`+property+`","position":1,"occurredAt":"`+now+`"}`, `{"kind":"nothing"}`),
+		"TelemetryPageView": same("/telemetry/page-view", `{"path":"/search"}`, `{"path":7}`),
+		"TelemetryFunnel":   same("/telemetry/funnel", `{"step":"map.opened"}`, `{"step":"nothing"}`),
+	}
+}
+
+// TestAnAnswerIsSharedOrPersonalNeverBoth asks every route of the API document well and badly, with a cookie and
+// without. What is marked public neither sets nor reads the cookie; what is personal is stored nowhere; a refusal is
+// neither. And nothing of the guest, nor the token, is in the log of all that.
+func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
+	state := stateDir(t)
+	s := start(t, state)
+	res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+	cookie := res.Cookies()[0].Value
+	hotel := found["listings"].([]any)[0].(map[string]any)
+	table := visits(hotel["propertyId"].(string), hotel["tenantId"].(string))
+
+	operations, err := gateway.Operations(filepath.Join("..", "api", "consumer.openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A session that is cleared is gone for those after it.
+	slices.SortStableFunc(operations, func(a, b gateway.Operation) int {
+		return strings.Compare(strings.TrimPrefix(b.Function, "SessionClear"), strings.TrimPrefix(a.Function, "SessionClear"))
+	})
+	secrets := []string{cookie, "Mozilla", "Firefox", "canary"}
+	for _, op := range operations {
+		v, known := table[op.Function]
+		if !known {
+			t.Errorf("%s is not in the table", op.Function)
+			continue
+		}
+		delete(table, op.Function)
+		headers := []string{"Cookie", "gms_id=" + cookie, "Idempotency-Key", "the-table-of-all-routes", "X-Client-Timezone", "canary"}
+		for _, sent := range [][]string{headers, headers[2:]} {
+			res, answer := ask(t, op.Method, s.URL+web.Base+v.path, v.body, sent...)
+			if link, ok := answer["url"].(string); ok && op.Function == "Handoff" {
+				_, token, _ := strings.Cut(link, "?h=")
+				secrets = append(secrets, token)
+			}
+			control, cookies := res.Header.Get("Cache-Control"), res.Header["Set-Cookie"]
+			switch {
+			case res.StatusCode >= 300:
+				t.Errorf("%s: %d %v", op.Function, res.StatusCode, answer)
+			case v.shared && (!strings.HasPrefix(control, "public, max-age=15") || len(cookies) > 0):
+				t.Errorf("%s is shared: %s, cookies %v", op.Function, control, cookies)
+			case !v.shared && (control != "private, no-store" || len(cookies) > 1):
+				t.Errorf("%s is personal: %s, cookies %v", op.Function, control, cookies)
+			}
+			if v.badPath == "" {
+				continue
+			}
+			res, answer = ask(t, op.Method, s.URL+web.Base+v.badPath, v.badBody, sent...)
+			if res.StatusCode < 400 || res.StatusCode > 499 || res.Header.Get("Cache-Control") != "no-store" || len(res.Header["Set-Cookie"]) > 0 {
+				t.Errorf("%s refuses: %d %s, cookies %v, %v", op.Function, res.StatusCode, res.Header.Get("Cache-Control"), res.Header["Set-Cookie"], answer)
+			}
+		}
+		if v.shared {
+			with, _ := ask(t, op.Method, s.URL+web.Base+v.path, "", headers...)
+			without, _ := ask(t, op.Method, s.URL+web.Base+v.path, "")
+			if with.Header.Get("Etag") == "" || with.Header.Get("Etag") != without.Header.Get("Etag") {
+				t.Errorf("%s depends on the cookie: %s, %s", op.Function, with.Header.Get("Etag"), without.Header.Get("Etag"))
+			}
+		}
+	}
+	for _, left := range slices.Sorted(maps.Keys(table)) {
+		t.Errorf("%s is not in the API document", left)
+	}
+
+	logs, err := filepath.Glob(filepath.Join(state, "log", "*.jsonl"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no log: %v", err)
+	}
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(string(text), secret) {
+				t.Errorf("%.24s… is in %s", secret, filepath.Base(log))
+			}
+		}
+		if strings.Contains(string(text), `"127.0.0.1`) || strings.Contains(string(text), " 127.0.0.1:") {
+			t.Errorf("an address is in %s", filepath.Base(log))
+		}
+	}
+}
