@@ -46,10 +46,10 @@ func (h *house) journey(ctx context.Context, searching *server, cookie string) (
 	}
 	using := &prepared{make: func(n int) ([][]byte, error) { return h.handoffs(ctx, n) }}
 	contests := []contest{
-		{name: "(c) net/http + one transaction, the three inserts of a mint", server: plain, next: mint},
+		{name: "(c) net/http + one transaction, the three inserts of a mint", server: plain, next: mint, writes: true},
 		{name: "detail, warm hit, gzip", server: servers["Detail"], next: always(detail)},
-		{name: "handoff, mint", server: servers["Handoff"], next: mint},
-		{name: "consume", server: servers["Consume"], next: using.next, prepare: using.fill},
+		{name: "handoff, mint", server: servers["Handoff"], next: mint, writes: true},
+		{name: "consume", server: servers["Consume"], next: using.next, prepare: using.fill, writes: true},
 	}
 	if !slices.ContainsFunc(web.Functions(), func(f *web.Function) bool { return f.Name == "WishlistAdd" }) {
 		return contests, nil
@@ -59,7 +59,7 @@ func (h *house) journey(ctx context.Context, searching *server, cookie string) (
 		return nil, err
 	}
 	wishing := &prepared{make: func(n int) ([][]byte, error) { return wishes(searching, n) }}
-	return append(contests, contest{name: "wishlist, add", server: add, next: wishing.next, prepare: wishing.fill}), nil
+	return append(contests, contest{name: "wishlist, add", server: add, next: wishing.next, prepare: wishing.fill, writes: true}), nil
 }
 
 // prepared are requests of which each is sent once. A round ends early when there are no more.

@@ -65,7 +65,7 @@ func Open(name, pattern string, open func(context.Context) (Handler, error)) htt
 		}
 		if os.Getenv("GOGC") == "" {
 			// A function keeps a few megabytes alive, so by default the collector would run a hundred times a second.
-			debug.SetGCPercent(400)
+			debug.SetGCPercent(800)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
 		drainOnSignal()
