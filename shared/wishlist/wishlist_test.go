@@ -285,13 +285,15 @@ func TestTwoHundredAddAtOnce(t *testing.T) {
 	if added != Cap || added+there+full != 200 || slices.Compact(sizes)[len(sizes)-1] != Cap || len(sizes) != Cap {
 		t.Errorf("%d added, %d there, %d refused", added, there, full)
 	}
-	if list := d.agree(); len(list.Items) != Cap {
-		t.Errorf("%d items", len(list.Items))
+	list := d.agree()
+	if len(list.Items) != Cap {
+		t.Fatalf("%d items", len(list.Items))
 	}
 	if n := len(d.events()); n != Cap {
 		t.Errorf("%d events", n)
 	}
-	if c := d.add(wish(0)); c.Item.ID == "" && c.Done {
+	one := list.Items[0]
+	if c := d.add(Wish{PropertyID: one.PropertyID, TenantID: one.TenantID, Source: "list"}); c.Done || c.Item != one {
 		t.Errorf("one that is there, on a full list: %+v", c)
 	}
 }
