@@ -1,0 +1,73 @@
+package session
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
+	h := newHouse(t)
+	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Campaign-Name", "canary sentence"}
+	cookie := h.guest(headers...)
+	for _, c := range [][3]string{
+		{"POST", "/session/locale", `{"locale":"ar"}`}, {"POST", "/session/locale", `{"locale":"canary"}`}, {"POST", "/session/currency", `{"canary":"AED"}`},
+		{"GET", "/session?canary=1", ""}, {"GET", "/session/export", ""}, {"POST", "/session/clear", ""},
+	} {
+		h.do(c[0], c[1], cookie, c[2], headers...)
+	}
+	for _, e := range h.events("") {
+		text, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "canary") || strings.Contains(string(text), "203.0.113") {
+			t.Errorf("%s", text)
+		}
+	}
+	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox"} {
+		if strings.Contains(h.log.String(), canary) {
+			t.Errorf("%q in the log", canary)
+		}
+	}
+}
+
+func TestMalformedRequestsAreRefusedByName(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for _, c := range []struct {
+		path, body, field string
+		status            int
+	}{
+		{"locale", "", "body", 400}, {"locale", "null", "body", 422}, {"locale", "[]", "body", 422}, {"locale", `"ar"`, "body", 422},
+		{"locale", "{}", "locale", 422}, {"locale", `{"locale":""}`, "locale", 422}, {"locale", `{"locale":null}`, "locale", 422},
+		{"locale", `{"locale":7}`, "locale", 422}, {"locale", `{"locale":["ar"]}`, "locale", 422}, {"locale", `{"locale":"de"}`, "locale", 422},
+		{"locale", `{"locale":"ar","locale":"fr"}`, "locale", 400}, {"locale", `{"locale":"ar","currency":"AFN"}`, "currency", 422},
+		{"locale", `{"Locale":"ar"}`, "Locale", 422}, {"locale", `{"locale":"ar"`, "body", 400}, {"locale", `{"locale":"ar"}{}`, "body", 400},
+		{"locale", `{"locale":"` + strings.Repeat("a", 3_000) + `"}`, "locale", 422}, {"locale", `{"locale":"ar-u-x-\u0000"}`, "locale", 422},
+		{"locale", `{"locale":"../../etc"}`, "locale", 422}, {"locale", "{\"locale\":\"\xff\"}", "locale", 400},
+		{"currency", "{}", "currency", 422}, {"currency", `{"currency":"afn"}`, "currency", 422}, {"currency", `{"currency":"JPY"}`, "currency", 422},
+		{"currency", `{"currency":"AFN "}`, "currency", 422}, {"currency", `{"currency":971}`, "currency", 422}, {"currency", `{"currency":{}}`, "currency", 422},
+		{"currency", `{"currency":"€"}`, "currency", 422}, {"currency", "", "body", 400},
+		{"consent", "", "body", 400}, {"consent", "{}", "body", 422}, {"consent", `{"consentTelemetry":"false"}`, "consentTelemetry", 422},
+		{"consent", `{"consentTelemetry":0}`, "consentTelemetry", 422}, {"consent", `{"consentMarketing":[]}`, "consentMarketing", 422},
+		{"consent", `{"consentTelemetry":null}`, "body", 422}, {"consent", `{"consent":false}`, "consent", 422},
+		{"consent", `{"consentTelemetry":false,"guestSessionId":"` + cookie + `"}`, "guestSessionId", 422},
+		{"consent", `{"consentTelemetry":NaN}`, "consentTelemetry", 400},
+	} {
+		a := h.do("POST", "/session/"+c.path, cookie, c.body, "Content-Type", "application/json")
+		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool { return e.Field == c.field })
+		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
+			t.Errorf("%s %.60s: %d %s", c.path, c.body, a.StatusCode, a.body)
+		}
+	}
+	if a := h.do("GET", "/session", cookie, "", "X-Currency", "XXX"); a.StatusCode != 422 || a.Errors[0].Field != "X-Currency" {
+		t.Errorf("%d %s", a.StatusCode, a.body)
+	}
+	if s := h.session(cookie); s.LocalePreference != "en" || s.CurrencyPreference != "USD" || !s.Flags.ConsentTelemetry {
+		t.Errorf("something was taken: %+v", s)
+	}
+	if n := len(h.events("changed")); n != 0 {
+		t.Errorf("%d events", n)
+	}
+}

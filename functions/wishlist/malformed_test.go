@@ -1,0 +1,163 @@
+package wishlist
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+)
+
+func TestNobodySeesAnothersList(t *testing.T) {
+	h := newHouse(t)
+	mine, other := h.guest(), h.guest()
+	h.must(201, "POST", "/wishlist", mine, wish(1, `,"note":"secret"`))
+	for name, a := range map[string]*answer{
+		"another guest":        h.must(200, "GET", "/wishlist", other, ""),
+		"nobody":               h.must(200, "GET", "/wishlist", "", ""),
+		"by parameter":         h.must(200, "GET", "/wishlist?guestSessionId="+mine+"&gms_id="+mine, other, ""),
+		"by header":            h.must(200, "GET", "/wishlist", other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
+		"from another browser": h.must(200, "GET", "/wishlist", mine, "", "User-Agent", iphone),
+		"with two cookies":     h.must(200, "GET", "/wishlist", "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
+		"a forged id":          h.must(200, "GET", "/wishlist", id.New(id.Session, h.now()), ""),
+	} {
+		if strings.Contains(string(a.body), "secret") || a.cookie() == mine {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+	h.must(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
+	h.must(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", iphone)
+	if l := h.list(mine); l.Size != 1 {
+		t.Errorf("somebody else removed it: %+v", l)
+	}
+	for _, body := range []string{wish(2, `,"guestSessionId":"`+mine+`"`), wish(2, `,"sessionId":"`+mine+`"`)} {
+		if a := h.do("POST", "/wishlist", other, body); a.StatusCode != 422 {
+			t.Errorf("%d %s", a.StatusCode, a.body)
+		}
+	}
+}
+
+func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
+	h := newHouse(t)
+	a := h.must(201, "POST", "/wishlist", "", wish(1, `,"note":"canary words"`), "X-Forwarded-For", "203.0.113.77", "User-Agent", firefox+" canary-agent")
+	cookie := a.cookie()
+	h.list(cookie, "User-Agent", firefox+" canary-agent")
+	h.must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "", "User-Agent", firefox+" canary-agent")
+	h.do("POST", "/wishlist", cookie, `{"canary-field":1}`)
+	h.do("DELETE", "/wishlist/canary-path", cookie, "")
+	for _, e := range h.events("") {
+		text, err := e.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "canary") || strings.Contains(string(text), "203.0.113") {
+			t.Errorf("%s", text)
+		}
+	}
+	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox", propertyID(1)} {
+		if strings.Contains(h.log.String(), canary) {
+			t.Errorf("%q in the log", canary)
+		}
+	}
+}
+
+func TestNotesHoldWhatPeopleWrite(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	for n, c := range []struct {
+		note string
+		want int
+	}{
+		{strings.Repeat("ک", 280), 201}, {strings.Repeat("ک", 281), 422}, {"می\u200cخواهم", 201}, {"🏨👨\u200d👩\u200d👧", 201}, {"", 201},
+		{`<script>alert(1)</script>`, 201}, {`'; DROP TABLE wishlist_anonymous; --`, 201}, {"a\tb", 422}, {"a\u0000b", 422}, {"a\u0085b", 422},
+	} {
+		body := wish(n, fmt.Sprintf(`,"note":%s`, quote(c.note)))
+		a := h.do("POST", "/wishlist", cookie, body)
+		if a.StatusCode != c.want || c.want == 422 && a.Errors[0].Field != "note" {
+			t.Errorf("%q: %d %s", c.note, a.StatusCode, a.body)
+		}
+		if c.want == 201 {
+			if l := h.list(cookie); l.Items[0].Note != c.note {
+				t.Errorf("%q came back as %q", c.note, l.Items[0].Note)
+			}
+		}
+		h.advance(time.Second)
+	}
+}
+
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		if r < ' ' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		if r == '"' || r == '\\' {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func TestMalformedRequestsAreRefusedByName(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest()
+	with := func(old, new string) string { return strings.Replace(wish(1), old, new, 1) }
+	table := map[string]struct{ body, field string }{
+		"empty":                  {"", "body"},
+		"null":                   {"null", "body"},
+		"an array":               {"[]", "body"},
+		"a number":               {"7", "body"},
+		"cut":                    {wish(1)[:20], ""},
+		"two values":             {wish(1) + wish(2), ""},
+		"nothing":                {"{}", "propertyId"},
+		"no property":            {with(`"propertyId":"`+propertyID(1)+`",`, ""), "propertyId"},
+		"no tenant":              {with(`"tenantId":"`+tenantID(1)+`",`, ""), "tenantId"},
+		"no source":              {with(`,"source":"detail"`, ""), "source"},
+		"a property of a tenant": {with(propertyID(1), tenantID(1)), "propertyId"},
+		"a property in lower":    {with(propertyID(1), "ppt_"+strings.Repeat("a", 26)), "propertyId"},
+		"a property that is big": {with(propertyID(1), "ppt_8"+strings.Repeat("0", 25)), "propertyId"},
+		"a property with a tail": {with(propertyID(1), propertyID(1)+"0"), "propertyId"},
+		"a property as number":   {with(`"`+propertyID(1)+`"`, "1"), "propertyId"},
+		"a property as list":     {with(`"`+propertyID(1)+`"`, "[]"), "propertyId"},
+		"a property with SQL":    {with(propertyID(1), "ppt_' OR 1=1 --"), "propertyId"},
+		"a property with NUL":    {with(propertyID(1), `ppt_\u0000`), "propertyId"},
+		"a tenant with U":        {with(tenantID(1), "tnt_"+strings.Repeat("U", 26)), "tenantId"},
+		"a tenant is null":       {with(`"`+tenantID(1)+`"`, "null"), "tenantId"},
+		"an unknown source":      {with("detail", "basket"), "source"},
+		"a source in capitals":   {with("detail", "Detail"), "source"},
+		"a source as list":       {with(`"detail"`, `["detail"]`), "source"},
+		"a note as number":       {wish(1, `,"note":5`), "note"},
+		"a note as null":         {wish(1, `,"note":null`), "note"},
+		"half a surrogate":       {wish(1, `,"note":"\ud800"`), "note"},
+		"invalid UTF-8":          {wish(1, ",\"note\":\"\xff\""), "note"},
+		"a note too long":        {wish(1, `,"note":"`+strings.Repeat("x", 281)+`"`), "note"},
+		"an unknown field":       {wish(1, `,"listing":{}`), "listing"},
+		"a field in other case":  {wish(1, `,"Note":"x"`), "Note"},
+		"a duplicate":            {wish(1, `,"source":"map"`), "source"},
+		"deep":                   {wish(1, `,"note":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)), ""},
+		"70 KiB":                 {wish(1, `,"note":"`+strings.Repeat("x", 70<<10)+`"`), ""},
+	}
+	for name, c := range table {
+		a := h.do("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
+		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
+			return e.Field != "" && (c.field == "" || e.Field == c.field)
+		})
+		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		}
+	}
+	for _, path := range []string{"ppt_1", "ppt_" + strings.Repeat("z", 26), tenantID(1), "%00", "..%2f", "ppt_%27"} {
+		if a := h.do("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {
+			t.Errorf("DELETE %s: %d", path, a.StatusCode)
+		}
+	}
+	if n := h.count("wishlist_anonymous"); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
