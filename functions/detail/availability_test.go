@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 const nights = address + "/availability?from=2026-12-01&to=2026-12-31"
@@ -176,7 +178,7 @@ func TestAvailabilityWhileSearchAggregationHangs(t *testing.T) {
 	h := newHouse(t)
 	h.up.hang("search")
 	began := time.Now()
-	if a := h.get(nights); a.StatusCode != 504 || time.Since(began) > 2600*time.Millisecond {
+	if a := h.get(nights); a.StatusCode != 504 || time.Since(began) > web.Budget+late {
 		t.Errorf("%d after %s: %s", a.StatusCode, time.Since(began), a.body)
 	}
 }
@@ -192,7 +194,7 @@ func TestAvailabilityWithoutPropertyService(t *testing.T) {
 			}
 			began := time.Now()
 			a := h.ok(nights)
-			if a.lacks() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != brief || time.Since(began) > 2500*time.Millisecond {
+			if a.lacks() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != brief || time.Since(began) > web.Budget+late {
 				t.Errorf("%s after %s: %s", a.Header.Get("Cache-Control"), time.Since(began), a.body)
 			}
 			h.up.recover("property")

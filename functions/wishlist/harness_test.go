@@ -276,3 +276,7 @@ func (h *house) eventually(what string, is func() bool) {
 
 func propertyID(n int) string { return fmt.Sprintf("ppt_%026d", n) }
 func tenantID(n int) string   { return fmt.Sprintf("tnt_%026d", n%7) }
+
+// late is what a machine busy with other tests may add to an answer that comes at the end of its budget; one that hung
+// would not come at all.
+const late = 3 * time.Second
