@@ -19,13 +19,19 @@ CREATE TABLE bff_consumer.outbox (
     created_at      timestamptz NOT NULL DEFAULT now(),  -- start of the transaction, not its commit: no cursor
     published_at    timestamptz,
     attempts        integer NOT NULL DEFAULT 0,
-    last_error      text
+    last_error      text,                                -- of the last refusal
+    due_at          timestamptz,                         -- of the next attempt, after a refusal
+    parked_at       timestamptz                          -- given up, until somebody replays it
 );
 
 CREATE INDEX ix_outbox_unpublished ON bff_consumer.outbox (created_at)
     WHERE published_at IS NULL;
 CREATE INDEX ix_outbox_session ON bff_consumer.outbox ((headers ->> 'orderingKey'), id)
     WHERE published_at IS NULL;                          -- what one session has not told yet
+CREATE INDEX ix_outbox_lane ON bff_consumer.outbox ((coalesce(right(headers ->> 'orderingKey', 1), '')), id)
+    WHERE published_at IS NULL AND parked_at IS NULL;    -- what one lane has to send, in order
+CREATE INDEX ix_outbox_refused ON bff_consumer.outbox ((headers ->> 'orderingKey'), due_at)
+    WHERE published_at IS NULL AND parked_at IS NULL AND attempts > 0; -- who is held back, and until when
 
 -- What others told us, so that the second telling has no effect. Rows live 7 days.
 CREATE TABLE bff_consumer.inbox (
@@ -37,6 +43,18 @@ CREATE TABLE bff_consumer.inbox (
 );
 
 CREATE INDEX ix_inbox_received ON bff_consumer.inbox (received_at);
+
+-- What arrived and could not be read, for a person to look at: redelivering it would change nothing. Rows live 30 days.
+CREATE TABLE bff_consumer.inbox_parked (
+    subscription text NOT NULL,
+    message_id   text NOT NULL,                          -- the broker's
+    received_at  timestamptz NOT NULL DEFAULT now(),
+    reason       text NOT NULL,
+    body         bytea NOT NULL,                         -- as it arrived, at most 64 KiB of it
+    PRIMARY KEY (subscription, message_id)
+);
+
+CREATE INDEX ix_inbox_parked_received ON bff_consumer.inbox_parked (received_at);
 
 -- Handoffs minted, and whether they were used. Rows live 24 hours, tokens 30 minutes.
 CREATE TABLE bff_consumer.handoff_replay_log (
@@ -86,6 +104,8 @@ CREATE TABLE bff_consumer.wishlist_anonymous (
 
 CREATE INDEX ix_wishlist_session ON bff_consumer.wishlist_anonymous (guest_session_id);
 CREATE INDEX ix_wishlist_tenant_property ON bff_consumer.wishlist_anonymous (tenant_id, property_id);
+CREATE INDEX ix_wishlist_removed ON bff_consumer.wishlist_anonymous (removed_at)
+    WHERE removed_at IS NOT NULL;
 
 -- Verdicts of the bot detector, suspect and bot. Insert-only; rows live 7 days.
 CREATE TABLE bff_consumer.bot_score_log (
@@ -127,6 +147,14 @@ CREATE TABLE bff_consumer.tenant_suspended_cache (
     suspended_at timestamptz NOT NULL,
     reason       text NOT NULL,
     refreshed_at timestamptz NOT NULL DEFAULT now()
+);
+
+-- The newest that is known of a tenant, so that an older event which comes late changes nothing. A tenant without a row
+-- was never suspended.
+CREATE TABLE bff_consumer.tenant_standing (
+    tenant_id  uuid PRIMARY KEY,
+    suspended  boolean NOT NULL,
+    changed_at timestamptz NOT NULL                      -- suspendedAt or reinstatedAt of the event
 );
 
 -- What guests decided about their data, because a refusal must outlive Redis: no event of a session is written to the
