@@ -17,7 +17,9 @@ require (
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect
 	cloud.google.com/go/cloudsqlconn v1.26.0 // indirect
 	cloud.google.com/go/functions v1.19.3 // indirect
+	cloud.google.com/go/iam v1.14.0 // indirect
 	cloud.google.com/go/monitoring v1.31.0 // indirect
+	cloud.google.com/go/pubsub/v2 v2.8.0 // indirect
 	cloud.google.com/go/sql v0.3.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.60.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/internal/resourcemapping v0.62.0 // indirect
@@ -84,6 +86,7 @@ require (
 	melmastoon.ghasi.io/bff-consumer/functions/consume v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/relay v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/telemetry v0.0.0
@@ -97,6 +100,8 @@ replace melmastoon.ghasi.io/bff-consumer/functions/consume => ../functions/consu
 replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
 
 replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
+
+replace melmastoon.ghasi.io/bff-consumer/functions/relay => ../functions/relay
 
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
 

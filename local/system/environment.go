@@ -43,6 +43,9 @@ func environment(state string, kept stores, urls map[string]string, flagsPath st
 		"PEPPERS":      secrets["PEPPERS"],
 		"HANDOFF_KEYS": secrets["HANDOFF_KEYS"],
 		"HANDOFF_LINK": handoff.DefaultLink,
+		// Nobody listens there: what is not published waits in the outbox.
+		"PUBSUB_PROJECT":       localEnvironment,
+		"PUBSUB_EMULATOR_HOST": "127.0.0.1:1",
 	} {
 		env[name] = value
 		if set := os.Getenv(name); set != "" {
