@@ -24,7 +24,8 @@ const usage = `usage:
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
   ./dev outbox list | replay | park                           the outbox, for the team on call
-  ./dev bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
+  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay]
+                                                              the benchmarks of docs/performance.md
 `
 
 // errUsage has been explained already.
@@ -65,6 +66,7 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
+		set.StringVar(&b.Only, "only", "", "relay: only the way of events out")
 	case "outbox":
 		return onOutbox(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
@@ -83,6 +85,8 @@ func command(ctx context.Context, args []string) error {
 		return explain("what is %q?", set.Arg(0))
 	case o.Port < 0 || o.Port > 65535:
 		return explain("--port is %d, not 0 to 65535", o.Port)
+	case b.Only != "" && b.Only != "relay":
+		return explain("--only is %q, not relay", b.Only)
 	case only != "" && !given(set, "port"):
 		return explain("--only needs --port: the port of this instance")
 	}
