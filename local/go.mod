@@ -81,7 +81,7 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	google.golang.org/api v0.308.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
-	google.golang.org/grpc v1.84.0 // indirect
+	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.12 // indirect
 	melmastoon.ghasi.io/bff-consumer/functions/consume v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0

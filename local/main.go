@@ -15,6 +15,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
+	"melmastoon.ghasi.io/bff-consumer/local/soak"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
@@ -23,6 +24,8 @@ const usage = `usage:
   ./dev run [--dataset FILE] [--port 8080] [--state DIR]      the whole system
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
+  ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
+                                                              events out while everything is killed
   ./dev outbox list | replay | park                           the outbox, for the team on call
   ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay]
                                                               the benchmarks of docs/performance.md
@@ -55,6 +58,7 @@ func command(ctx context.Context, args []string) error {
 	set.StringVar(&o.Root, "root", "", "the repository; found from the working directory when empty")
 	set.StringVar(&o.State, "state", "", "directory of what outlives a run; .local in the repository when empty")
 	b := bench.Options{Out: os.Stdout}
+	k := soak.Options{Out: os.Stdout}
 	var only string
 	switch args[0] {
 	case "run":
@@ -67,6 +71,13 @@ func command(ctx context.Context, args []string) error {
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
 		set.StringVar(&b.Only, "only", "", "relay: only the way of events out")
+	case "soak":
+		set.IntVar(&k.Mutations, "mutations", 200_000, "to be committed")
+		set.IntVar(&k.Kills, "kills", 100, "of writers and relays")
+		set.IntVar(&k.Rate, "rate", 2500, "mutations per second at most")
+		set.Uint64Var(&k.Seed, "seed", uint64(time.Now().UnixNano()), "of who is killed when, and what the broker does")
+	case "soak-child": // started by soak, not by people
+		return soak.Child(ctx)
 	case "outbox":
 		return onOutbox(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
@@ -85,6 +96,8 @@ func command(ctx context.Context, args []string) error {
 		return explain("what is %q?", set.Arg(0))
 	case o.Port < 0 || o.Port > 65535:
 		return explain("--port is %d, not 0 to 65535", o.Port)
+	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
+		return explain("too few for a trial")
 	case b.Only != "" && b.Only != "relay":
 		return explain("--only is %q, not relay", b.Only)
 	case only != "" && !given(set, "port"):
@@ -99,6 +112,9 @@ func command(ctx context.Context, args []string) error {
 	switch {
 	case args[0] == "bench":
 		return bench.Run(ctx, b)
+	case args[0] == "soak":
+		_, err := soak.Run(ctx, k)
+		return err
 	case args[0] == "migrate":
 		return system.Migrate(ctx, o)
 	case only != "":
