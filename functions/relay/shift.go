@@ -239,7 +239,7 @@ func (s *shift) keepUnspilling(ctx context.Context) {
 
 const (
 	// rowsAtOnce are sent in one transaction: what a relay that is killed has sent and not marked is sent again.
-	rowsAtOnce = 16
+	rowsAtOnce = 32
 	// batchesAtOnce are sent before the worker goes to another lane.
 	batchesAtOnce = 8
 )

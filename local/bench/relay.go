@@ -91,10 +91,15 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 	}
 	fmt.Fprintf(o.Out, "\na backlog of %d events of %d sessions, medians of %d rounds in turns\n\n", backlog, backlog/perSession, o.Rounds)
 	t := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tevents/s\tratio\trequests\t")
-	for i, c := range contests {
+	fmt.Fprintln(t, "\tevents/s\tof plain\trequests\trequests/s\tof plain\t")
+	medians := make([]float64, len(contests))
+	for i := range contests {
 		slices.Sort(rates[i])
-		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%d\t\n", c.name, rates[i][len(rates[i])/2], rates[i][len(rates[i])/2]/rates[1][len(rates[1])/2], requests[i])
+		medians[i] = rates[i][len(rates[i])/2]
+	}
+	asking := func(i int) float64 { return medians[i] * float64(requests[i]) / backlog }
+	for i, c := range contests {
+		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%d\t%.0f\t%.2f\t\n", c.name, medians[i], medians[i]/medians[1], requests[i], asking(i), asking(i)/asking(1))
 	}
 	t.Flush()
 	if err := lag(ctx, o, db, ours, broker); err != nil {
