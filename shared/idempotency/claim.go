@@ -40,7 +40,7 @@ func (r *Room) newClaim(q Request) claim {
 	if err != nil {
 		panic(err) // unreachable: bytes and a string
 	}
-	return claim{r.keys.Key("idem", q.composite()), string(value)}
+	return claim{r.key(q.composite()), string(value)}
 }
 
 // Peeked is a claim that was tried in a round trip of the caller's.

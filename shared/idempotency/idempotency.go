@@ -70,6 +70,9 @@ func (q *Request) composite() string {
 	return hex.EncodeToString(sum[:])
 }
 
+// key names the Redis copy of what is on record under a composite.
+func (r *Room) key(composite string) string { return r.keys.Key("idem", composite) }
+
 // Do answers a request: with what was answered before under its key, or by doing the work, its statements and the record
 // of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work; the others
 // wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was used for something else is
