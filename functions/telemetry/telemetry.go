@@ -107,7 +107,8 @@ type accepted struct {
 
 // take writes the reports of one request as events, all or none, and what was viewed to the front of the list. Without
 // consent nothing of them is written. When neither Postgres nor, for the time until it is back, Redis takes the events,
-// the client is told to send them again: here nothing else was asked for, and an eventId makes the second time harmless.
+// the client is told to send them again: here nothing else was asked for, and an eventId makes the second time
+// harmless.
 func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error {
 	ctx, guest, err := d.door.Admit(r, nil)
 	if err != nil {
@@ -139,8 +140,8 @@ const (
 	longest    = 365 * 24 * time.Hour // a session lives no longer
 )
 
-// happened is when something happened: what the client says, unless that is before the session or in the future. Clocks of
-// telephones are wrong, and that is no reason to lose the event.
+// happened is when something happened: what the client says, unless that is before the session or in the future. Clocks
+// of telephones are wrong, and that is no reason to lose the event.
 func happened(said string, guest *admission.Guest) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, said)
 	if err != nil || at.Before(id.Time(guest.ID).Add(-clockDrift)) || at.After(guest.LastSeenAt.Add(clockDrift)) {
@@ -149,10 +150,10 @@ func happened(said string, guest *admission.Guest) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes, so
-// that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an id is
-// the time it said, kept within what a session can live. Another guest's ids cannot be met, because the session is in
-// them.
+// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes,
+// so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an
+// id is the time it said, kept within what a session can live. Another guest's ids cannot be met, because the session
+// is in them.
 func idsOf(sessionID string, r report) func(id.Prefix) string {
 	name := r.about().EventID
 	if name == "" {

@@ -20,8 +20,8 @@ const (
 )
 
 // Hits returns each property that search-aggregation lists, as a search would show it but without a rate, read from the
-// cache in one round trip and from search-aggregation for the rest. The second result names the part when any is missing
-// for want of an answer.
+// cache in one round trip and from search-aggregation for the rest. The second result names the part when any is
+// missing for want of an answer.
 func (p *Parts) Hits(ctx context.Context, properties []string, l locale.Tag, c money.Currency) (map[string]*upstream.Hit, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, hitsWall)
 	defer cancel()

@@ -88,8 +88,8 @@ func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// HMAC is plain HMAC-SHA-256 of exactly these bytes, for a format that others check in a language of their own: 32 bytes.
-// It binds no purpose, so a ring used this way is used for nothing else.
+// HMAC is plain HMAC-SHA-256 of exactly these bytes, for a format that others check in a language of their own: 32
+// bytes. It binds no purpose, so a ring used this way is used for nothing else.
 func (k Key) HMAC(message []byte) []byte {
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write(message)

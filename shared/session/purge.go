@@ -9,7 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// clearedFor is how long a cleared session's mark keeps requests that began before from writing: they take 2.5 s at most.
+// clearedFor is how long a cleared session's mark keeps requests that began before from writing: they take 2.5 s at
+// most.
 const clearedFor = 10 * time.Minute
 
 func (r *Room) cleared(id string) string { return r.keys.SessionPart(id, "cleared") }

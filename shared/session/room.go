@@ -33,7 +33,7 @@ type Room struct {
 
 const (
 	knownHints = 16_384      // guests per instance whose preferences differ from their headers
-	touchEvery = time.Minute // how exactly lastSeenAt is kept: a write with every request would double what a hit costs Redis
+	touchEvery = time.Minute // between writes of lastSeenAt: one with every request would double what a hit costs Redis
 )
 
 // New makes a Room. ring signs session ids and must keep retired keys for 365 days; peppers hash

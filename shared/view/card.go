@@ -21,7 +21,7 @@ type ListingCard struct {
 	GuestRating       *upstream.Rating   `json:"guestRating,omitzero"`
 	AmenityHighlights []string           `json:"amenityHighlights"` // at most 5
 	BrandPeek         BrandPeek          `json:"brandPeek"`
-	Badges            []string           `json:"badges"`              // crossRegionDelivery | shariaCompliant | newProperty
+	Badges            []string           `json:"badges"`              // such as crossRegionDelivery; see badges
 	DistanceKm        *float64           `json:"distanceKm,omitzero"` // for a point query
 }
 

@@ -135,14 +135,15 @@ func popularity(p upstream.Popularity) *Popularity {
 	return &shown
 }
 
-// DefaultStay is what a page quotes to a guest who has not said when: two adults in one room, tomorrow night. Tonight is
-// over somewhere already, and half sold.
+// DefaultStay is what a page quotes to a guest who has not said when: two adults in one room, tomorrow night. Tonight
+// is over somewhere already, and half sold.
 func DefaultStay(now time.Time) Stay {
 	in := stay.DateOf(now.UTC()).AddDays(quotedAhead)
 	return Stay{stay.Dates{CheckIn: in, CheckOut: in.AddDays(1)}, stay.Occupancy{Adults: 2, Rooms: 1}}
 }
 
-// SetRate puts the quote of a stay on the page and says until when it is fresh. A nil quote means that the stay is sold out.
+// SetRate puts the quote of a stay on the page and says until when it is fresh. A nil quote means that the stay is sold
+// out.
 func (d *HotelDetail) SetRate(s Stay, q *upstream.Quote, now time.Time) (until time.Time) {
 	d.DefaultStay, d.CheapestRateSnapshot, d.PriceCalendarPreview = s, nil, nil
 	if q == nil {

@@ -27,8 +27,8 @@ type Sender interface {
 // mutateWithin is how long Postgres may take for a mutation; the guest hanging up does not end it.
 const mutateWithin = 1500 * time.Millisecond
 
-// listCTE is what every mutation decides by, read under the session's lock: how long the list is, its version, and whether
-// the guest cleared the session or refused to be spoken of. $1 is the session.
+// listCTE is what every mutation decides by, read under the session's lock: how long the list is, its version, and
+// whether the guest cleared the session or refused to be spoken of. $1 is the session.
 const listCTE = `
 	list AS MATERIALIZED (
 		SELECT count(*) FILTER (WHERE removed_at IS NULL) AS size,
@@ -39,12 +39,12 @@ const listCTE = `
 		FROM bff_consumer.wishlist_anonymous
 		WHERE guest_session_id = $1)`
 
-// timeSQL is the time of a mutation: later than all times of the list, so that they put the mutations in order whatever the
-// clocks of instances say. $2 is the time here.
+// timeSQL is the time of a mutation: later than all times of the list, so that they put the mutations in order whatever
+// the clocks of instances say. $2 is the time here.
 const timeSQL = `greatest($2::timestamptz, list.version + interval '1 ms')`
 
-// toldCTE writes the event of a mutation, completed by what only the statement knows. $3 to $7 are the row of the outbox, or
-// nulls.
+// toldCTE writes the event of a mutation, completed by what only the statement knows. $3 to $7 are the row of the
+// outbox, or nulls.
 const toldCTE = `
 	told AS (
 		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
@@ -63,8 +63,8 @@ const (
 			FROM generate_series(0, 25) AS i)`
 )
 
-// addSQL finds a place for the property: a new row, or a removed one that is revived. A property that is on the list, and a
-// list that is full, stay as they are.
+// addSQL finds a place for the property: a new row, or a removed one that is revived. A property that is on the list,
+// and a list that is full, stay as they are.
 var addSQL = `
 	WITH` + listCTE + `,
 	done AS (
@@ -137,8 +137,8 @@ type Change struct {
 }
 
 // Add puts a property on the list of a session, or leaves it as it is when it is there. told is the event of it, or
-// none; what it says of id, size and time is filled in. It fails with ErrFull, session.ErrCleared, or with what Postgres
-// said within 1.5 s. However many add at once, the list never holds more than Cap, nor a property twice.
+// none; what it says of id, size and time is filled in. It fails with ErrFull, session.ErrCleared, or with what
+// Postgres said within 1.5 s. However many add at once, the list never holds more than Cap, nor a property twice.
 func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.Event) (*Change, error) {
 	tenant, err := id.UUID(id.Tenant, w.TenantID)
 	if err != nil {
