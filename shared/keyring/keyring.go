@@ -18,7 +18,7 @@ type Key struct {
 	secret []byte
 }
 
-// Ring is a set of keys, newest first. The zero Ring signs nothing; make one with Parse.
+// Ring is a set of keys, newest first. Make one with Parse.
 type Ring []Key
 
 // ErrEmpty says that a ring was given without a key.
@@ -58,7 +58,7 @@ func (r *Ring) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Active is the key that signs.
+// Active is the key that signs. It panics when the ring is empty, which one made with Parse never is.
 func (r Ring) Active() Key { return r[0] }
 
 // Find returns the key of that name; false when the ring has none.

@@ -7,7 +7,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// ListingCard is one hotel of a list. RateSnapshot is its last member: Page splices it.
+// ListingCard is one hotel of a list. RateSnapshot is its last member: Page splices it. Badges are crossRegionDelivery,
+// shariaCompliant and newProperty.
 type ListingCard struct {
 	PropertyID        string             `json:"propertyId"`
 	TenantID          string             `json:"tenantId"`
@@ -21,7 +22,7 @@ type ListingCard struct {
 	GuestRating       *upstream.Rating   `json:"guestRating,omitzero"`
 	AmenityHighlights []string           `json:"amenityHighlights"` // at most 5
 	BrandPeek         BrandPeek          `json:"brandPeek"`
-	Badges            []string           `json:"badges"`              // such as crossRegionDelivery; see badges
+	Badges            []string           `json:"badges"`
 	DistanceKm        *float64           `json:"distanceKm,omitzero"` // for a point query
 }
 
