@@ -27,11 +27,16 @@ type Parts struct {
 	keys  keyspace.Keys
 	cache *cache.Cache
 	up    *upstream.Upstreams
+
+	brands *cache.Decoded[upstream.Brand]
+	owners *cache.Decoded[Owner]
 }
 
+const decoded = 1024 // brands, and as many owners: some 300 bytes each
+
 // New makes Parts.
-func New(rdb redis.UniversalClient, keys keyspace.Keys, cache *cache.Cache, up *upstream.Upstreams) *Parts {
-	return &Parts{rdb, keys, cache, up}
+func New(rdb redis.UniversalClient, keys keyspace.Keys, c *cache.Cache, up *upstream.Upstreams) *Parts {
+	return &Parts{rdb, keys, c, up, cache.NewDecoded[upstream.Brand](decoded), cache.NewDecoded[Owner](decoded)}
 }
 
 const (
@@ -77,7 +82,7 @@ func (p *Parts) Brands(ctx context.Context, tenants []string) (map[string]*upstr
 	return brands, Missing("theme", failed)
 }
 
-// brand is one tenant's brand; nil when theme-config knows none.
+// brand is one tenant's brand, which others share; nil when theme-config knows none.
 func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*upstream.Brand, error) {
 	entry, _, err := p.cache.Do(ctx, p.brandKey(tenant), seen, cache.Recipe{
 		TTL: brandTTL,
@@ -99,15 +104,11 @@ func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*
 	if entry.Status == 404 {
 		return nil, nil
 	}
-	body, err := entry.Body()
+	brand, err := p.brands.Of(entry)
 	if err != nil {
-		return nil, err
-	}
-	var brand upstream.Brand
-	if err := json.Unmarshal(body, &brand); err != nil {
 		return nil, fmt.Errorf("compose: cached brand: %w", err)
 	}
-	return &brand, nil
+	return brand, nil
 }
 
 func (p *Parts) brandKey(tenant string) string { return p.keys.Key("cache", "brand-peek", tenant) }

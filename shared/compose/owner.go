@@ -2,7 +2,6 @@ package compose
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -54,16 +53,12 @@ func (p *Parts) Owner(ctx context.Context, propertyID string, seen *cache.Peeked
 	if entry.Status == 404 {
 		return Owner{}, upstream.ErrNotFound
 	}
-	var owner Owner
-	body, err := entry.Body()
-	if err == nil {
-		err = json.Unmarshal(body, &owner)
-	}
+	owner, err := p.owners.Of(entry)
 	if err != nil {
 		return Owner{}, fmt.Errorf("compose: cached owner: %w", err)
 	}
 	cache.Used(ctx, entry, cache.Property(propertyID), cache.Tenant(owner.TenantID))
-	return owner, nil
+	return *owner, nil
 }
 
 // Brand is the brand of one tenant, nil when theme-config knows none, within 600 ms. seen is what was
