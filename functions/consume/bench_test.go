@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
@@ -26,7 +25,6 @@ func BenchmarkConsume(b *testing.B) {
 		b.Fatal(err)
 	}
 	cfg.MaxConns = 2 * clients
-	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as shared/postgres opens it
 	h.consume.db.Close()
 	if h.consume.db, err = pgxpool.NewWithConfig(context.Background(), cfg); err != nil {
 		b.Fatal(err)

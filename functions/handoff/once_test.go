@@ -1,6 +1,7 @@
 package handoff
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -272,5 +273,36 @@ func TestOneTokenAKeyWhateverRedisForgets(t *testing.T) {
 	}
 	if n := len(h.told(initiatedSubject)); n != keys+before {
 		t.Errorf("%d events", n)
+	}
+}
+
+// Statements are prepared by name, and the tables change under them. What only writes never fails for it.
+func TestAMigrationUnderTheServiceFailsNoMint(t *testing.T) {
+	h := newHouse(t)
+	cookie := h.guest("")[1]
+	for n, step := range []string{
+		"SELECT", // nothing yet
+		"ALTER TABLE bff_consumer.handoff_replay_log ADD COLUMN pets smallint NOT NULL DEFAULT 0",
+		"ALTER TABLE bff_consumer.handoff_replay_log ALTER COLUMN adults TYPE integer",
+		"ALTER TABLE bff_consumer.idempotency_keys ADD COLUMN region text, ALTER COLUMN response_status TYPE integer",
+		"CREATE INDEX ON bff_consumer.outbox (topic)",
+		"ALTER TABLE bff_consumer.outbox ADD CHECK (attempts >= 0)",
+		"ALTER TABLE bff_consumer.session_choice ADD COLUMN region text",
+	} {
+		if _, err := h.parts.DB.Exec(context.Background(), step); err != nil {
+			t.Fatal(err)
+		}
+		for again := range 2 {
+			key := fmt.Sprintf("step-%d-%d", n, again)
+			a := h.mint(h.body(), "Cookie", cookie, "Idempotency-Key", key)
+			h.wipeRedis()
+			b := h.post(h.body(), "Cookie", cookie, "Idempotency-Key", key)
+			for b.Retriable { // the record is read, and a column of it has another type now: once on each connection
+				b = h.post(h.body(), "Cookie", cookie, "Idempotency-Key", key)
+			}
+			if b.text != a.text || !b.replayed() {
+				t.Errorf("after %s, told again from the record: %s", step, b.text)
+			}
+		}
 	}
 }

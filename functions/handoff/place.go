@@ -3,8 +3,7 @@ package handoff
 import (
 	"context"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
@@ -17,20 +16,16 @@ import (
 // to book is not sent away for want of a colour.
 func (m *Mint) slug(ctx context.Context, guest *admission.Guest, in *request) (string, error) {
 	var (
-		owner    compose.Owner
 		brand    *upstream.Brand
 		brandErr error
-		group    errgroup.Group
+		beside   sync.WaitGroup
 	)
-	group.Go(func() (err error) {
-		owner, err = m.compose.Owner(ctx, in.PropertyID, guest.Seen(m.compose.OwnerKey(in.PropertyID)))
-		return err
-	})
-	group.Go(func() error {
+	beside.Go(func() {
 		brand, brandErr = m.compose.Brand(ctx, in.TenantID, guest.Seen(m.compose.BrandKey(in.TenantID)))
-		return nil
 	})
-	if err := group.Wait(); err != nil {
+	owner, err := m.compose.Owner(ctx, in.PropertyID, guest.Seen(m.compose.OwnerKey(in.PropertyID)))
+	beside.Wait()
+	if err != nil {
 		return "", compose.Problem(err)
 	}
 	if owner.TenantID != in.TenantID {

@@ -25,11 +25,16 @@ type Parts struct {
 	keys  keyspace.Keys
 	cache *cache.Cache
 	up    *upstream.Upstreams
+
+	brands *cache.Decoded[upstream.Brand]
+	owners *cache.Decoded[Owner]
 }
 
+const decoded = 1024 // brands, and as many owners: some 300 bytes each
+
 // New makes Parts.
-func New(rdb redis.UniversalClient, keys keyspace.Keys, cache *cache.Cache, up *upstream.Upstreams) *Parts {
-	return &Parts{rdb, keys, cache, up}
+func New(rdb redis.UniversalClient, keys keyspace.Keys, c *cache.Cache, up *upstream.Upstreams) *Parts {
+	return &Parts{rdb, keys, c, up, cache.NewDecoded[upstream.Brand](decoded), cache.NewDecoded[Owner](decoded)}
 }
 
 const (
@@ -55,7 +60,7 @@ func (p *Parts) Brand(ctx context.Context, tenantID string, seen *cache.Peeked) 
 	return p.brand(ctx, tenantID, seen)
 }
 
-// brand is one tenant's brand; nil when theme-config knows none.
+// brand is one tenant's brand, which others share; nil when theme-config knows none.
 func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*upstream.Brand, error) {
 	entry, _, err := p.cache.Do(ctx, p.BrandKey(tenant), seen, cache.Recipe{
 		TTL: brandTTL,
@@ -77,11 +82,11 @@ func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*
 	if entry.Status == http.StatusNotFound {
 		return nil, nil
 	}
-	var brand upstream.Brand
-	if err := unpack(entry, &brand); err != nil {
+	brand, err := p.brands.Of(entry)
+	if err != nil {
 		return nil, fmt.Errorf("compose: cached brand: %w", err)
 	}
-	return &brand, nil
+	return brand, nil
 }
 
 // BrandKey names the cache entry of a tenant's brand, for who reads it in a pipeline of its own.

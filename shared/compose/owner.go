@@ -49,10 +49,10 @@ func (p *Parts) Owner(ctx context.Context, propertyID string, seen *cache.Peeked
 	if entry.Status == http.StatusNotFound {
 		return Owner{}, upstream.ErrNotFound
 	}
-	var owner Owner
-	if err := unpack(entry, &owner); err != nil {
+	owner, err := p.owners.Of(entry)
+	if err != nil {
 		return Owner{}, fmt.Errorf("compose: cached owner: %w", err)
 	}
 	cache.Used(ctx, entry, cache.Property(propertyID), cache.Tenant(owner.TenantID))
-	return owner, nil
+	return *owner, nil
 }

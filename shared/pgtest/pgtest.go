@@ -83,12 +83,7 @@ func Behind(t testing.TB) (string, *stores.Proxy) {
 
 func open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatalf("pgtest: open: %v", err)
-	}
-	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as shared/postgres opens it
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatalf("pgtest: open: %v", err)
 	}

@@ -29,6 +29,8 @@ func TestWhatIsAwayAndWhatIsAnAnswer(t *testing.T) {
 		"shutting down":        {&pgconn.PgError{Code: "57P01"}, true},
 		"starting":             {&pgconn.PgError{Code: "57P03"}, true},
 		"too many connections": {&pgconn.PgError{Code: "53300"}, true},
+		"an outdated plan":     {&pgconn.PgError{Code: "0A000", Routine: "RevalidateCachedQuery"}, true},
+		"what it cannot do":    {&pgconn.PgError{Code: "0A000", Routine: "transformFromClauseItem"}, false},
 		"a standby":            {&pgconn.PgError{Code: "25006"}, true},
 	} {
 		if got := IsAway(c.err); got != c.want {
