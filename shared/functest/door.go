@@ -35,7 +35,7 @@ func (h *House) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeH
 
 var doors atomic.Int64 // makes the names of functions under test unique in web's registry
 
-// Door is a handler behind the pipeline, without a house. Functions must not be opened by several at once.
+// Door is a handler behind the pipeline, without a house. It must not be called by several at once.
 func Door(t testing.TB, pattern string, handler web.Handler, log io.Writer) http.Handler {
 	t.Helper()
 	name := fmt.Sprintf("Test%d", doors.Add(1))

@@ -64,8 +64,8 @@ type House struct {
 	mux   *http.ServeMux
 }
 
-// New is a house with empty stores, at the present time, with nothing mounted. All of it goes at the test's end. Tests may
-// run in parallel.
+// New is a house with empty stores, at the present time, with nothing mounted. All of it goes at the test's end. Tests that
+// mount must not run in parallel: web's registry of functions is written by init functions and by Mount, without a lock.
 func New(t testing.TB) *House {
 	t.Helper()
 	h := &House{
