@@ -18,6 +18,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stores"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -91,7 +92,7 @@ func ask(t *testing.T, method, url, body string, headers ...string) (*http.Respo
 		t.Fatal(err)
 	}
 	if strings.HasPrefix(req.URL.Path, web.Base+"/") {
-		conforms(t, req, res, text)
+		functest.Conforms(t, "../api/consumer.openapi.yaml", req, &functest.Answer{Response: res, Text: string(text)})
 	}
 	var answer map[string]any
 	if len(text) > 0 {

@@ -37,12 +37,16 @@ var plan = map[string][]string{
 	"admission": {
 		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
 	},
-	"cache":       {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
-	"caller":      {jsonv2},
-	"compose":     {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
-	"deptest":     nil,
-	"event":       {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
-	"flags":       {auth, jsonv2},
+	"cache":   {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
+	"caller":  {jsonv2},
+	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
+	"deptest": nil,
+	"event":   {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
+	"flags":   {auth, jsonv2},
+	"functest": {
+		"event", "id", "keyring", "pgtest", "redistest", "setup", "stores", "tenants", "web",
+		"github.com/getkin/kin-openapi", pgx, redis,
+	},
 	"geo":         nil,
 	"handoff":     {"id", "keyring", "stay", pgx},
 	"id":          {ulid},
@@ -76,7 +80,7 @@ var plan = map[string][]string{
 }
 
 // testRooms are for _test.go files, and for each other.
-var testRooms = []string{"deptest", "pgtest", "redistest"}
+var testRooms = []string{"deptest", "functest", "pgtest", "redistest"}
 
 func TestRoomsImportOnlyWhatThePlanSays(t *testing.T) {
 	for _, complaint := range complaints(t, os.DirFS("."), plan) {
