@@ -289,7 +289,7 @@ func TestAMigrationUnderTheServiceFailsNoMint(t *testing.T) {
 		"ALTER TABLE bff_consumer.outbox ADD CHECK (attempts >= 0)",
 		"ALTER TABLE bff_consumer.session_choice ADD COLUMN region text",
 	} {
-		if _, err := h.parts.DB.Exec(context.Background(), step); err != nil {
+		if _, err := h.Parts.DB.Exec(context.Background(), step); err != nil {
 			t.Fatal(err)
 		}
 		for again := range 2 {
