@@ -295,7 +295,7 @@ func TestAMigrationUnderTheServiceFailsNoMint(t *testing.T) {
 		for again := range 2 {
 			key := fmt.Sprintf("step-%d-%d", n, again)
 			a := h.mint(h.body(), "Cookie", cookie, "Idempotency-Key", key)
-			h.wipeRedis()
+			h.WipeRedis()
 			b := h.post(h.body(), "Cookie", cookie, "Idempotency-Key", key)
 			for b.Retriable { // the record is read, and a column of it has another type now: once on each connection
 				b = h.post(h.body(), "Cookie", cookie, "Idempotency-Key", key)
