@@ -14,8 +14,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// IsAway reports whether err means that Postgres was not reached, did not answer in time or is not taking writes. An
-// answer about the statement itself, an absent row and a caller that hung up do not.
+// IsAway reports whether err means that Postgres was not reached, did not answer in time, is not taking writes or is
+// busy: nothing was written, and the same may work the next moment. An answer about the statement itself, an absent row
+// and a caller that hung up do not.
 func IsAway(err error) bool {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return false
@@ -30,7 +31,19 @@ func IsAway(err error) bool {
 			return true
 		}
 	}
-	return false
+	return IsBusy(err)
+}
+
+// IsBusy reports whether err is Postgres's answer to who was in another's way for too long. It is there and well, and
+// undid what it had begun.
+func IsBusy(err error) bool {
+	const (
+		lockTimeout   = "55P03"
+		deadlock      = "40P01"
+		serialization = "40001"
+	)
+	answer, answered := errors.AsType[*pgconn.PgError](err)
+	return answered && (answer.Code == lockTimeout || answer.Code == deadlock || answer.Code == serialization)
 }
 
 func isConnection(err error) bool {
