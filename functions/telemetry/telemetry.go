@@ -1,10 +1,8 @@
 package telemetry
 
 import (
-	"cmp"
 	"net/http"
 	"reflect"
-	"slices"
 	"strconv"
 	"time"
 
@@ -105,7 +103,7 @@ type accepted struct {
 	Accepted int `json:"accepted"`
 }
 
-// take writes the reports of one request as events, all or none, and what was viewed to the front of the list. Without
+// take writes the reports of one request as events, all or none, and what was viewed to its place in the list. Without
 // consent nothing of them is written. When neither Postgres nor, for the time until it is back, Redis takes the events,
 // the client is told to send them again: here nothing else was asked for, and an eventId makes the second time
 // harmless.
@@ -126,7 +124,6 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: view.Timestamp(at), Source: source})
 			}
 		}
-		slices.SortStableFunc(seen, func(a, b session.Viewed) int { return cmp.Compare(a.ViewedAt, b.ViewedAt) })
 	}
 	left := d.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { d.sessions.PushViewed(ctx, pipe, guest.Session, seen...) })
 	if left.Untold != nil {
