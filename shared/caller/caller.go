@@ -101,7 +101,7 @@ func (c *Check) Caller(r *http.Request) (account string, err error) {
 func (c *Check) verify(ctx context.Context, token string) (said claims, err error) {
 	signed, signature, ok := cutLast(token)
 	if signature == removed {
-		return said, errors.New("the platform checked this token and took its signature off: send it in X-Serverless-Authorization, and one for here in Authorization")
+		return said, errors.New("the platform took the signature off: send it its token in X-Serverless-Authorization")
 	}
 	head, body, ok2 := strings.Cut(signed, ".")
 	if !ok || !ok2 || len(token) > maxToken {
