@@ -95,7 +95,7 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	done()
 	switch {
 	case errors.Is(err, ledger.ErrRefused):
-		return c.refusal(ctx, r, token, now)
+		return c.refusal(ctx, r, token, use)
 	case err != nil:
 		return postgres.Problem(err)
 	}
@@ -131,24 +131,29 @@ func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, erro
 
 // refusal says why a handoff was not used. A second use is recorded and told before it is answered: what is read here
 // and what is written of it are one transaction, and what was used once stays used.
-func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Handoff, now time.Time) error {
+func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Handoff, use ledger.Use) error {
 	defer web.From(ctx).Phase("refuse")()
-	var standing ledger.Standing
+	var (
+		standing ledger.Standing
+		counted  bool
+	)
 	err := pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) (err error) {
 		standing, err = ledger.Find(ctx, tx, token.ID)
 		if err == nil && standing.Consumed {
-			err = c.suspects.record(ctx, tx, r, standing, now)
+			counted, err = c.suspects.record(ctx, tx, r, secondUse{use, token.ID}, standing)
 		}
 		return err
 	})
-	over := !now.Before(token.ExpiresAt)
+	over := !use.At.Before(token.ExpiresAt)
 	switch {
 	case errors.Is(err, ledger.ErrUnknown) && !over:
 		return problem.New(problem.HandoffNotFound, "This handoff is not on record.", err)
 	case err != nil && !errors.Is(err, ledger.ErrUnknown):
 		return postgres.Problem(err)
 	case standing.Consumed:
-		c.suspects.punish(ctx, standing.Fingerprint)
+		if counted {
+			c.suspects.punish(ctx, standing.Fingerprint)
+		}
 		return problem.New(problem.HandoffReplayed, "A handoff is used once.", nil)
 	case over: // also one whose record is gone by now
 		return problem.New(problem.HandoffExpired, "The guest must ask for a new one.", nil)

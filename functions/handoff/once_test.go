@@ -300,8 +300,8 @@ func TestAMigrationUnderTheServiceFailsNoMint(t *testing.T) {
 			for b.Retriable { // the record is read, and a column of it has another type now: once on each connection
 				b = h.post(h.body(), "Cookie", cookie, "Idempotency-Key", key)
 			}
-			if b.text != a.text || !b.replayed() {
-				t.Errorf("after %s, told again from the record: %s", step, b.text)
+			if b.Text != a.Text || !b.replayed() {
+				t.Errorf("after %s, told again from the record: %s", step, b.Text)
 			}
 		}
 	}

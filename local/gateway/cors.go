@@ -39,6 +39,7 @@ func AllowLocalPages(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
+		r.Header.Set("Sec-Fetch-Site", "same-origin") // as if it were our own page: functions refuse those of others
 		next.ServeHTTP(w, r)
 	})
 }
