@@ -239,7 +239,7 @@ func (d *Dispatcher) giveBack(s Subscription, m *pb.PubsubMessage) {
 // messages yields what arrives on a subscription until ctx ends.
 func (b *Broker) messages(ctx context.Context, s Subscription) func(yield func([]*pb.ReceivedMessage) bool) {
 	return func(yield func([]*pb.ReceivedMessage) bool) {
-		wait := b.arrivals([]Subscription{s})
+		wait := b.arrivals([]Subscription{s}, make(chan struct{}, 1))
 		for ctx.Err() == nil {
 			found, err := b.pull(ctx, s, maxHeld, b.own == nil)
 			switch {
@@ -262,21 +262,22 @@ const (
 	lookAgain = 200 * time.Millisecond // into a broker that tells nobody when something arrives
 )
 
-// arrivals returns a function that waits until something may have arrived on one of the subscriptions, or ctx ends.
-func (b *Broker) arrivals(subscriptions []Subscription) (wait func(context.Context)) {
-	if b.own == nil {
-		return func(ctx context.Context) { sleep(ctx, lookAgain) }
-	}
-	signal := make(chan struct{}, 1)
-	for _, s := range subscriptions {
-		b.own.tell(b.topic(s.Topic), signal)
+// arrivals returns a function that waits until something may have arrived on one of the subscriptions, signal receives,
+// or ctx ends.
+func (b *Broker) arrivals(subscriptions []Subscription, signal chan struct{}) (wait func(context.Context)) {
+	again := lookAgain
+	if b.own != nil {
+		again = pullAgain
+		for _, s := range subscriptions {
+			b.own.tell(b.topic(s.Topic), signal)
+		}
 	}
 	return func(ctx context.Context) {
-		again := time.NewTimer(pullAgain)
-		defer again.Stop()
+		t := time.NewTimer(again)
+		defer t.Stop()
 		select {
 		case <-signal:
-		case <-again.C:
+		case <-t.C:
 		case <-ctx.Done():
 		}
 	}

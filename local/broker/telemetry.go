@@ -20,7 +20,10 @@ type Telemetry struct {
 
 	mu    sync.Mutex
 	log   []Told
-	first int // place of log[0]
+	first int           // place of log[0]
+	upTo  time.Time     // everything published before this is in the log
+	moved chan struct{} // closed when upTo changes
+	nudge chan struct{} // begins a round
 }
 
 // Told is a message on a telemetry topic.
@@ -35,7 +38,7 @@ const KeptTelemetry = 10_000
 // Listen begins to collect.
 func (b *Broker) Listen() *Telemetry {
 	ctx, stop := context.WithCancel(context.Background())
-	t := &Telemetry{broker: b, most: KeptTelemetry, stop: stop}
+	t := &Telemetry{broker: b, most: KeptTelemetry, stop: stop, moved: make(chan struct{}), nudge: make(chan struct{}, 1)}
 	t.ended.Go(func() { t.run(ctx) })
 	return t
 }
@@ -76,12 +79,13 @@ func (t *Telemetry) add(subject string, m *pb.PubsubMessage) {
 // older; what is newer waits for the next round, since something older may just be arriving on another topic.
 func (t *Telemetry) run(ctx context.Context) {
 	subscriptions := Published()
-	wait := t.broker.arrivals(subscriptions)
+	wait := t.broker.arrivals(subscriptions, t.nudge)
 	var early []Told
 	for ctx.Err() == nil {
 		begun := time.Now()
+		ripe := begun
 		if t.broker.own == nil {
-			begun = begun.AddDate(1, 0, 0) // its clock may be another; order between topics is what it happens to be
+			ripe = begun.AddDate(1, 0, 0) // its clock may be another; order between topics is what it happens to be
 		}
 		found, err := t.round(ctx, subscriptions)
 		if err != nil && ctx.Err() == nil {
@@ -90,12 +94,41 @@ func (t *Telemetry) run(ctx context.Context) {
 		}
 		early = append(early, found...)
 		slices.SortStableFunc(early, func(a, b Told) int { return byAge(a.Message, b.Message) })
-		for len(early) > 0 && !early[0].Message.PublishTime.AsTime().After(begun) {
+		for len(early) > 0 && !early[0].Message.PublishTime.AsTime().After(ripe) {
 			t.add(early[0].Subject, early[0].Message)
 			early = early[1:]
 		}
+		if err != nil {
+			continue
+		}
+		t.mu.Lock()
+		t.upTo = begun
+		close(t.moved)
+		t.moved = make(chan struct{})
+		t.mu.Unlock()
 		if len(early) == 0 {
 			wait(ctx)
+		}
+	}
+}
+
+// CatchUp returns when everything that was published by now can be read, or with the error of ctx.
+func (t *Telemetry) CatchUp(ctx context.Context) error {
+	select {
+	case t.nudge <- struct{}{}:
+	default: // a round begins anyway
+	}
+	for now := time.Now(); ; {
+		t.mu.Lock()
+		upTo, moved := t.upTo, t.moved
+		t.mu.Unlock()
+		if upTo.After(now) {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 }

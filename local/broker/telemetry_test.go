@@ -38,7 +38,12 @@ func TestTelemetryKeepsTheOrderOfASessionOverAllTopics(t *testing.T) {
 		})
 	}
 	guests.Wait()
-	eventually(t, "all is told", func() bool { _, n, _ := all(told, 0); return n == sessions*events })
+	if err := told.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, n, _ := all(told, 0); n != sessions*events {
+		t.Errorf("%d told", n)
+	}
 	next := map[string]int{}
 	told.Read(0, func(m Told) bool {
 		key := m.Message.OrderingKey
@@ -71,5 +76,16 @@ func TestTelemetryIsReadWithACursorAndForgetsTheOldest(t *testing.T) {
 	}
 	if data, next, missed := all(told, 99); data != nil || next != 6 || missed != 0 {
 		t.Errorf("a cursor from before a restart: %v %d %d", data, next, missed)
+	}
+}
+
+func TestCatchingUpEndsWithTheCaller(t *testing.T) {
+	b := open(t)
+	told := b.Listen()
+	told.Stop()
+	ctx, cancel := timeout(t)
+	defer cancel()
+	if err := told.CatchUp(ctx); err == nil {
+		t.Error("nobody collects any more")
 	}
 }
