@@ -26,11 +26,12 @@ func Subscription(subject string) string {
 func (b *Inbox) park(ctx context.Context, subject string, m *push.Message, report Report) (Report, error) {
 	report.Outcome = Parked
 	report.Reason = text(report.Reason, maxReason)
+	body := append([]byte{}, m.Body[:min(len(m.Body), maxParked)]...) // nil would be NULL
 	_, err := b.db.Exec(ctx, `
 		INSERT INTO bff_consumer.inbox_parked (subscription, message_id, reason, body)
 		VALUES ($1, $2, $3, $4)
 		ON CONFLICT (subscription, message_id) DO NOTHING`,
-		Subscription(subject), messageID(m), report.Reason, m.Body[:min(len(m.Body), maxParked)])
+		Subscription(subject), messageID(m), report.Reason, body)
 	if err != nil {
 		return Report{}, postgres.Problem(fmt.Errorf("inbox: park: %w", err))
 	}
