@@ -322,6 +322,22 @@ func (h *house) suspend(tenant string) {
 	}
 }
 
+// reinstate does what the consumer of tenant.reinstated.v1 does.
+func (h *house) reinstate(tenant string) {
+	h.t.Helper()
+	uuid, err := id.UUID(id.Tenant, tenant)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	ctx := context.Background()
+	if _, err := h.parts.DB.Exec(ctx, `DELETE FROM bff_consumer.tenant_suspended_cache WHERE tenant_id = $1`, uuid); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := tenants.New(h.parts.Redis, h.parts.DB, h.parts.Keys, h.now).Reinstate(ctx, tenant); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
 // late is what a machine busy with other tests may add to an answer that comes at the end of its budget; one that hung
 // would not come at all.
 const late = 3 * time.Second

@@ -23,18 +23,21 @@ type upstreams struct {
 	hits     int
 	failing  map[string]bool
 	hanging  map[string]bool
+	held     map[string]chan struct{} // by service: answers wait until it is closed
+	arrived  chan string
 	extra    string // further members of a search's answer
 	captured func() time.Time
 	price    int
+	colour   string         // of every brand
 	last     map[string]any // the last query search-aggregation was asked
 }
 
 func newUpstreams(t testing.TB) *upstreams {
-	u := &upstreams{hits: 3, failing: map[string]bool{}, hanging: map[string]bool{}, captured: time.Now, price: 450000}
+	u := &upstreams{hits: 3, failing: map[string]bool{}, hanging: map[string]bool{}, held: map[string]chan struct{}{}, captured: time.Now, price: 450000, colour: "#aabbcc"}
 	serve := func(name string, handler http.HandlerFunc) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			u.mu.Lock()
-			failing, hanging := u.failing[name], u.hanging[name]
+			failing, hanging, held, arrived := u.failing[name], u.hanging[name], u.held[name], u.arrived
 			u.mu.Unlock()
 			switch {
 			case hanging:
@@ -42,6 +45,13 @@ func newUpstreams(t testing.TB) *upstreams {
 				<-r.Context().Done()
 			case failing:
 				w.WriteHeader(http.StatusInternalServerError)
+			case held != nil:
+				truth := httptest.NewRecorder()
+				handler(truth, r) // what is true when it was asked
+				arrived <- name
+				<-held
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write(truth.Body.Bytes())
 			default:
 				w.Header().Set("Content-Type", "application/json")
 				handler(w, r)
@@ -61,6 +71,16 @@ func (u *upstreams) command(change func(*upstreams)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	change(u)
+}
+
+// hold lets a service read its truth at once and answer when let go.
+func (u *upstreams) hold(name string) (arrived <-chan string, letGo func()) {
+	held, calls := make(chan struct{}), make(chan string, 100)
+	u.command(func(u *upstreams) { u.held[name], u.arrived = held, calls })
+	return calls, func() {
+		u.command(func(u *upstreams) { delete(u.held, name) })
+		close(held)
+	}
 }
 
 func propertyID(n int) string { return fmt.Sprintf("ppt_%026d", n) }
@@ -119,8 +139,11 @@ func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
 
 func (u *upstreams) answerTheme(w http.ResponseWriter, r *http.Request) {
 	u.peeks.Add(1)
+	u.mu.Lock()
+	colour := u.colour
+	u.mu.Unlock()
 	tenant := strings.Split(r.URL.Path, "/")[4]
-	fmt.Fprintf(w, `{"tenantId":%q,"tenantSlug":"slug","primaryColor":"#aabbcc","logoUrl":"https://logo.example/x.svg","brandName":{"default":"Brand"}}`, tenant)
+	fmt.Fprintf(w, `{"tenantId":%q,"tenantSlug":"slug","primaryColor":%q,"logoUrl":"https://logo.example/x.svg","brandName":{"default":"Brand"}}`, tenant, colour)
 }
 
 // calls is how many calls all of them got.
