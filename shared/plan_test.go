@@ -57,6 +57,7 @@ var plan = map[string][]string{
 	"pgtest":      {"migrations", "stores", pgx},
 	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
+	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"redistest":   {"stores", redis},
 	"session": {
 		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "problem", "stay", "web", jsonv2,
