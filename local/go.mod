@@ -84,6 +84,7 @@ require (
 	melmastoon.ghasi.io/bff-consumer/functions/consume v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/invalidate v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/telemetry v0.0.0
@@ -97,6 +98,8 @@ replace melmastoon.ghasi.io/bff-consumer/functions/consume => ../functions/consu
 replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
 
 replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
+
+replace melmastoon.ghasi.io/bff-consumer/functions/invalidate => ../functions/invalidate
 
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
 

@@ -47,6 +47,7 @@ var plan = map[string][]string{
 	"handoff":     {"id", "keyring", "stay", pgx},
 	"id":          {ulid},
 	"idempotency": {"keyspace", "lua", "postgres", "problem", jsonv2, pgx, redis},
+	"inbox":       {"postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"keyring":     nil,
 	"keyspace":    {redis},
 	"locale":      {"golang.org/x/text"},

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -149,7 +148,7 @@ func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
 		err = failed.Err // without the addresses of both ends, which have no place in a log
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("web: read body: %w", err)
+		return nil, false, malformed("body", "incomplete", "The body ended early.", err)
 	}
 	return body, rest == 0, nil
 }
