@@ -8,6 +8,7 @@ import (
 	_ "melmastoon.ghasi.io/bff-consumer/functions/invalidate"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/search"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/session"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/sweep"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/telemetry"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/wishlist"
 )

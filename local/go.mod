@@ -90,6 +90,7 @@ require (
 	melmastoon.ghasi.io/bff-consumer/functions/invalidate v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/sweep v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/telemetry v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/wishlist v0.0.0
 )
@@ -109,5 +110,7 @@ replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
 replace melmastoon.ghasi.io/bff-consumer/functions/wishlist => ../functions/wishlist
 
 replace melmastoon.ghasi.io/bff-consumer/functions/session => ../functions/session
+
+replace melmastoon.ghasi.io/bff-consumer/functions/sweep => ../functions/sweep
 
 replace melmastoon.ghasi.io/bff-consumer/functions/telemetry => ../functions/telemetry

@@ -54,7 +54,7 @@ func stateDir(t *testing.T) string {
 // start runs a whole system in a directory until the test ends.
 func start(t *testing.T, dir string) *system.System {
 	t.Helper()
-	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR"} {
+	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
 		t.Setenv(name, "")
 	}
 	s, err := system.Start(t.Context(), system.Options{Root: "..", State: dir, Out: io.Discard})
