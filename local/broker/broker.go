@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -28,10 +29,11 @@ type Broker struct {
 	Host    string // for PUBSUB_EMULATOR_HOST
 	Project string
 
-	own  *server // nil when the emulator is somebody else's
-	conn *grpc.ClientConn
-	pub  pb.PublisherClient
-	sub  pb.SubscriberClient
+	own   *server // nil when the emulator is somebody else's
+	conn  *grpc.ClientConn
+	pub   pb.PublisherClient
+	sub   pb.SubscriberClient
+	close sync.Once
 }
 
 // Open starts the broker, unless there is one, and creates what of the table it does not have yet.
@@ -65,14 +67,16 @@ func Open(ctx context.Context, o Options) (_ *Broker, err error) {
 const openWithin = 10 * time.Second
 
 // Close ends the connection, and the broker when it is ours; what was in it is gone. A broker that was not opened whole
-// can be closed too.
+// can be closed too, and one that is closed.
 func (b *Broker) Close() {
-	if b.conn != nil {
-		b.conn.Close()
-	}
-	if b.own != nil {
-		b.own.stop()
-	}
+	b.close.Do(func() {
+		if b.conn != nil {
+			b.conn.Close()
+		}
+		if b.own != nil {
+			b.own.stop()
+		}
+	})
 }
 
 // Ping asks for a topic of the table.
