@@ -142,8 +142,6 @@ func (c *Control) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	got, err := c.desk.Run(r.Context(), name, in.DryRun)
 	switch {
-	case errors.Is(err, desk.ErrNoDryRun):
-		return problem.Invalid(problem.Field{Field: "dryRun", Code: "unsupported", Detail: "The relay has no dry run."})
 	case errors.Is(err, desk.ErrNoFunction):
 		return problem.New(problem.ResourceNotFound, "No function serves this job.", err)
 	case err != nil:

@@ -226,7 +226,7 @@ func TestJobsAreListedAndRun(t *testing.T) {
 		body string
 		code int
 	}{
-		"brew": {"", 404}, "sweep-choices": {"", 404}, "relay": {`{"dryRun":true}`, 422}, "sweep-inbox": {`{"dry":true}`, 422}, "sweep-wishlist": {`{`, 400},
+		"brew": {"", 404}, "sweep-choices": {"", 404}, "sweep-inbox": {`{"dry":true}`, 422}, "sweep-wishlist": {`{`, 400},
 	} {
 		if code, answer := b.call(t, "POST", "/_local/jobs/"+path, want.body); code != want.code {
 			t.Errorf("%s %s: %d %v", path, want.body, code, answer)

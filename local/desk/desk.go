@@ -8,7 +8,6 @@ import (
 	"mime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -35,12 +34,6 @@ type Desk struct {
 	scheduler  *scheduler.Scheduler
 	backlog    *backlog
 	passages   *passages
-	stop       context.CancelFunc
-	ctx        context.Context // of what outlives a request
-	ended      sync.WaitGroup
-
-	mu    sync.Mutex
-	relay *relayRun // that somebody asked for and that has not ended; nil: none
 }
 
 // Open begins to deliver, to listen and to tick.
@@ -53,7 +46,6 @@ func Open(o Options) (*Desk, error) {
 	if d.scheduler, err = scheduler.New(broker.Jobs(), d.tick); err != nil {
 		return nil, err
 	}
-	d.ctx, d.stop = context.WithCancel(context.Background())
 	d.Telemetry = o.Broker.Listen()
 	d.dispatcher = o.Broker.Dispatch(o.Doors, o.Backoff, d.watch)
 	d.scheduler.Start(relay)
@@ -63,8 +55,6 @@ func Open(o Options) (*Desk, error) {
 // Close ends all that Open began. What functions have not answered is cut off.
 func (d *Desk) Close() {
 	d.scheduler.Stop()
-	d.stop()
-	d.ended.Wait()
 	d.dispatcher.Stop()
 	d.Telemetry.Stop()
 }

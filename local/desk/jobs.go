@@ -6,7 +6,7 @@ import (
 	"time"
 
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-	"github.com/jackc/pgx/v5"
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -15,17 +15,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
 )
 
-// relay is the job that works its whole minute, and so is not waited for to its end.
+// relay is the job that works its whole minute when the clock starts it.
 const relay = "relay"
 
-// How a job that somebody asked for went, beside what the scheduler knows.
-const (
-	Drained scheduler.Status = "drained" // everything that may be sent by now was; the relay goes on
-	Going   scheduler.Status = "running" // there is more to send than could be in the time
-)
-
-// ErrNoDryRun says that a job knows no dry run.
-var ErrNoDryRun = errors.New("the relay has no dry run")
+// Going is the status of a relay that has more to send than could be in the time.
+const Going scheduler.Status = "running"
 
 // ErrNoFunction says that nothing serves a job.
 var ErrNoFunction = errors.New("no function serves the job")
@@ -33,64 +27,38 @@ var ErrNoFunction = errors.New("no function serves the job")
 // Result is what came of running a job.
 type Result struct {
 	Status scheduler.Status
-	Report any // what the function said; of the relay that goes on, a Depth
+	Report any // what the function said
 }
 
-// Run runs a job now, past the broker, and waits for the function's answer. The relay is only waited for until the outbox
-// is drained.
+// orders are what a job is told when somebody runs it.
+type orders struct {
+	DryRun bool `json:"dryRun,omitzero"`
+	Once   bool `json:"once,omitzero"` // of the relay: not for its whole minute
+}
+
+// Run runs a job now, past the broker, and waits for the function's answer. The relay is run until the outbox is drained.
 func (d *Desk) Run(ctx context.Context, job string, dryRun bool) (Result, error) {
 	s, _ := broker.Tick(job)
 	if !d.dispatcher.Reaches(s) {
 		return Result{}, ErrNoFunction
 	}
-	if job == relay {
-		if dryRun {
-			return Result{}, ErrNoDryRun
-		}
+	if job == relay && !dryRun {
 		return d.drain(ctx, s)
 	}
-	orders := scheduler.Orders
-	if dryRun {
-		orders = `{"dryRun":true}`
-	}
-	r := d.run(ctx, job, s, orders)
+	r := d.run(ctx, job, s, orders{DryRun: dryRun})
 	return Result{r.Status, r.Report}, ctx.Err()
 }
 
 // run pushes orders to a job's function once.
-func (d *Desk) run(ctx context.Context, job string, s broker.Subscription, orders string) scheduler.Run {
+func (d *Desk) run(ctx context.Context, job string, s broker.Subscription, o orders) scheduler.Run {
 	now := time.Now()
+	data, _ := json.Marshal(o) // two booleans
 	d.scheduler.Begin(job, now)
 	a := d.dispatcher.Push(ctx, s, &pb.PubsubMessage{
-		MessageId: "by-hand-" + ulid.Make().String(), PublishTime: timestamppb.New(now), Data: []byte(orders),
+		MessageId: "by-hand-" + ulid.Make().String(), PublishTime: timestamppb.New(now), Data: data,
 	})
 	r := ran(a, 1, time.Now())
 	d.scheduler.End(job, r)
-	return r
-}
-
-// relayRun is one run of the relay that was asked for; result may be read when ended is closed.
-type relayRun struct {
-	ended  chan struct{}
-	result scheduler.Run
-}
-
-// begin starts the relay, unless one that was asked for is at work. It works on when nobody waits any more.
-func (d *Desk) begin(s broker.Subscription) *relayRun {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.relay != nil {
-		return d.relay
-	}
-	r := &relayRun{ended: make(chan struct{})}
-	d.relay = r
-	d.ended.Go(func() {
-		r.result = d.run(d.ctx, relay, s, scheduler.Orders)
-		d.mu.Lock()
-		d.relay = nil
-		d.mu.Unlock()
-		close(r.ended)
-	})
 	return r
 }
 
@@ -99,58 +67,48 @@ const (
 	drainEvery  = 20 * time.Millisecond
 )
 
-// drain has a relay at work and returns when everything that may be sent by now was, when the relay ended before that,
-// or after some time with what is left.
+// drain runs the relay until everything that may be sent by now was, or it failed, or some time is over. One run need not
+// be enough: a relay leaves alone what another one is sending.
 func (d *Desk) drain(ctx context.Context, s broker.Subscription) (Result, error) {
-	late, cancel := context.WithTimeout(ctx, drainWithin)
-	defer cancel()
-	r := d.begin(s)
-	again := time.NewTicker(drainEvery)
-	defer again.Stop()
+	late := time.Now().Add(drainWithin)
 	for {
-		select { // a relay that failed is told before a queue that happens to be empty
-		case <-r.ended:
-			return Result{r.result.Status, r.result.Report}, nil
-		default:
+		r := d.run(ctx, relay, s, orders{Once: true})
+		if ctx.Err() != nil || r.Status != scheduler.OK {
+			return Result{r.Status, r.Report}, ctx.Err()
 		}
-		left, err := d.backlog.depth(ctx)
-		if err != nil {
+		left, err := d.backlog.due(ctx)
+		switch {
+		case err != nil:
 			return Result{}, err
+		case left == 0:
+			return Result{r.Status, r.Report}, nil
+		case time.Now().After(late):
+			return Result{Going, r.Report}, nil
 		}
-		if left.Due == 0 {
-			return Result{Drained, left}, nil
-		}
+		wait := time.NewTimer(drainEvery)
 		select {
-		case <-again.C:
-		case <-r.ended:
-		case <-late.Done():
-			return Result{Going, left}, ctx.Err()
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+			return Result{}, ctx.Err()
 		}
 	}
-}
-
-// Depth is what the outbox has left to send.
-type Depth struct {
-	Due     int `json:"due"`     // may be sent now
-	Waiting int `json:"waiting"` // for the next attempt at an event of the same session that was refused
-	Parked  int `json:"parked"`  // given up, until somebody replays it
 }
 
 // backlog looks into the outbox, as the relay's owner would.
 type backlog struct{ db *pgxpool.Pool }
 
-func (o *backlog) depth(ctx context.Context) (Depth, error) {
-	rows, _ := o.db.Query(ctx, `
-		WITH held AS (
-			SELECT coalesce(headers ->> 'orderingKey', id) AS session
-			FROM bff_consumer.outbox
-			WHERE published_at IS NULL AND parked_at IS NULL AND attempts > 0 AND due_at > now())
-		SELECT count(*) FILTER (WHERE parked_at IS NULL AND NOT held),
-		       count(*) FILTER (WHERE parked_at IS NULL AND held),
-		       count(*) FILTER (WHERE parked_at IS NOT NULL)
-		FROM (
-			SELECT parked_at, coalesce(headers ->> 'orderingKey', id) IN (SELECT session FROM held) AS held
-			FROM bff_consumer.outbox
-			WHERE published_at IS NULL) AS unpublished`)
-	return pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Depth])
+// due counts what may be sent now: what was not, is not parked, and does not wait behind an event of its session that
+// was refused.
+func (b *backlog) due(ctx context.Context) (n int, err error) {
+	err = b.db.QueryRow(ctx, `
+		SELECT count(*)
+		FROM bff_consumer.outbox AS o
+		WHERE published_at IS NULL AND parked_at IS NULL
+		  AND NOT EXISTS (
+			SELECT
+			FROM bff_consumer.outbox AS refused
+			WHERE refused.published_at IS NULL AND refused.parked_at IS NULL AND refused.attempts > 0 AND refused.due_at > now()
+			  AND (refused.id = o.id OR refused.headers ->> 'orderingKey' = o.headers ->> 'orderingKey'))`).Scan(&n)
+	return n, err
 }
