@@ -19,6 +19,7 @@ require (
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect
 	cloud.google.com/go/cloudsqlconn v1.26.0 // indirect
 	cloud.google.com/go/functions v1.19.3 // indirect
+	cloud.google.com/go/iam v1.14.0 // indirect
 	cloud.google.com/go/monitoring v1.31.0 // indirect
 	cloud.google.com/go/sql v0.3.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.60.0 // indirect
@@ -83,11 +84,12 @@ require (
 	google.golang.org/api v0.308.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 	google.golang.org/grpc v1.84.0
-	google.golang.org/protobuf v1.36.12 // indirect
+	google.golang.org/protobuf v1.36.12
 	melmastoon.ghasi.io/bff-consumer/functions/consume v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/invalidate v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/relay v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/sweep v0.0.0
@@ -104,6 +106,8 @@ replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
 replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
 
 replace melmastoon.ghasi.io/bff-consumer/functions/invalidate => ../functions/invalidate
+
+replace melmastoon.ghasi.io/bff-consumer/functions/relay => ../functions/relay
 
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
 

@@ -15,6 +15,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
@@ -24,6 +25,7 @@ const usage = `usage:
             [--retry-least 100ms] [--retry-most 10s]          how long a message waits after a push that failed
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
+  ./dev outbox list | replay | park                           the outbox, for the team on call
   ./dev bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
 `
 
@@ -67,6 +69,8 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
+	case "outbox":
+		return onOutbox(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
 		return bench.Serve()
 	default:
@@ -104,6 +108,19 @@ func command(ctx context.Context, args []string) error {
 	default:
 		return system.Run(ctx, o)
 	}
+}
+
+// onOutbox runs a command for the team on call. It needs no more than DATABASE_URL.
+func onOutbox(ctx context.Context, args []string) error {
+	var o system.Options
+	if len(args) > 1 && args[0] == "--root" { // as dev says it
+		o.Root, args = args[1], args[2:]
+	}
+	err := oncall.Run(ctx, args, func() (string, error) { return system.Database(o) }, os.Stdout, os.Stderr)
+	if errors.Is(err, oncall.ErrUsage) {
+		return errUsage
+	}
+	return err
 }
 
 // explain says what is wrong with the arguments, and what they may be.
