@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,46 @@ func TestEverySubscriptionThatIsPushedHasItsFunction(t *testing.T) {
 	}
 	if len(doors) > 0 {
 		t.Errorf("nothing is pushed to %v", doors)
+	}
+}
+
+func TestWhatASessionDoesArrivesByItselfAndInOrder(t *testing.T) {
+	s := start(t, stateDir(t))
+	res, _ := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+	guest := "gms_id=" + res.Cookies()[0].Value
+	locales := []string{"fr", "ps-AF", "en", "fa-AF", "ru"}
+	for i, locale := range append(locales, locales...) {
+		ask(t, http.MethodPost, s.URL+web.Base+"/session/locale", `{"locale":"`+locale+`"}`, "Cookie", guest)
+		ask(t, http.MethodPost, s.URL+web.Base+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
+	}
+	var subjects, changes []string
+	until(t, "all is told", func() bool { // nobody asks for a relay: the scheduler has one at work
+		_, answer := ask(t, http.MethodGet, s.URL+"/_local/telemetry", "")
+		subjects, changes = nil, nil
+		for _, m := range answer["messages"].([]any) {
+			m := m.(map[string]any)
+			envelope, payload := m["data"].(map[string]any)["envelope"].(map[string]any), m["data"].(map[string]any)["payload"].(map[string]any)
+			if envelope["publishedAt"] == nil || envelope["eventId"] != m["id"] || envelope["sessionId"] != m["orderingKey"] {
+				t.Errorf("%v", m)
+			}
+			subjects = append(subjects, strings.TrimPrefix(m["subject"].(string), "melmastoon.bff.consumer."))
+			if locale, ok := payload["newLocale"].(string); ok {
+				changes = append(changes, locale)
+			}
+		}
+		return len(subjects) >= 1+2*len(locales)*2
+	})
+	if want := append(locales, locales...); !slices.Equal(changes, want) {
+		t.Errorf("changes %v, want %v", changes, want)
+	}
+	for i, subject := range subjects[len(subjects)-4*len(locales):] {
+		if want := []string{"locale.changed.v1", "currency.changed.v1"}[i%2]; subject != want {
+			t.Errorf("%d: %s, want %s: %v", i, subject, want, subjects)
+			break
+		}
+	}
+	if subjects[0] != "session.started.v1" {
+		t.Errorf("%v", subjects)
 	}
 }
 

@@ -52,13 +52,10 @@ func pushPaths(operations []gateway.Operation) (map[string]string, error) {
 	paths := map[string]string{}
 	for _, s := range broker.Pushed() {
 		at := slices.IndexFunc(operations, func(op gateway.Operation) bool { return op.Function == s.Function })
-		switch {
-		case at < 0: // a test counts them
-		case operations[at].Method != http.MethodPost:
-			return nil, fmt.Errorf("system: %s is pushed to %s, which takes %s", s.Name, s.Function, operations[at].Method)
-		default:
-			paths[s.Function] = operations[at].Path
+		if at < 0 || operations[at].Method != http.MethodPost {
+			return nil, fmt.Errorf("system: %s is pushed to %s: the API document has no such POST", s.Name, s.Function)
 		}
+		paths[s.Function] = operations[at].Path
 	}
 	return paths, nil
 }

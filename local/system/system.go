@@ -145,7 +145,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(serve(behind, doors))
+	s.later(func() { behind.Close() })
 	base := "http://" + behind.Addr().String()
 	bff, err := openTenant(state, base, env)
 	if err != nil {
@@ -154,6 +154,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err := s.openFunctions(ctx, web.Functions(), env, filepath.Join(state, "log", "functions.jsonl")); err != nil {
 		return nil, err
 	}
+	s.later(serve(behind, doors)) // ends before the log is closed: a relay that is cut off says so there
 	parts, db, err := s.parts(ctx, kept, pubsub, urls)
 	if err != nil {
 		return nil, err
