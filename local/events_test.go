@@ -13,6 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/stores"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -185,6 +187,34 @@ func TestATenantSuspendedByEventIsGoneAndComesBack(t *testing.T) {
 	if e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"no event"}`); e["state"] != string(broker.Delivered) {
 		t.Errorf("what cannot be read is kept for a person: %v", e)
 	}
+}
+
+func TestAnEventWhoseFunctionFailsForRealEndsInItsDeadLetterTopic(t *testing.T) {
+	redis, err := stores.NewProxy(redistest.Addr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	for _, name := range []string{"DATABASE_URL", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("REDIS_ADDR", redis.Addr)
+	quick := broker.Backoff{Least: time.Millisecond, Most: 10 * time.Millisecond}
+	s, err := system.Start(t.Context(), system.Options{Root: "..", State: stateDir(t), Out: io.Discard, Backoff: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	event := `{"subject":"melmastoon.theme.published.v1","payload":{"tenantId":"tnt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","themeId":"thm_01H8YN7Q2P7GZ4F8Y5CK4MV3DT",` +
+		`"publishedVersion":"thv_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","publishedAt":"2026-04-23T09:14:22.041Z"}}`
+	redis.Break()
+	e := happens(t, s, event)
+	if outcome := e["outcome"].(map[string]any); e["state"] != string(broker.DeadLettered) || e["attempts"] != 5.0 ||
+		e["deadLetterTopic"] != "bff-consumer.theme.published.v1.dlq" || outcome["status"] != 503.0 && outcome["status"] != 500.0 {
+		t.Errorf("%v", e)
+	}
+	redis.Heal()
+	until(t, "well again", func() bool { return happens(t, s, event)["state"] == string(broker.Delivered) })
 }
 
 func TestTheSweepsRunByHandAndInAProcessOfTheirOwn(t *testing.T) {
