@@ -60,19 +60,17 @@ func TestAGuestIsHandedOverOnce(t *testing.T) {
 	if res.StatusCode != http.StatusOK || received["handoffId"] != handoff["handoffId"] || received["consumedAt"] == nil {
 		t.Errorf("%d %v", res.StatusCode, received)
 	}
-	suspected := s.URL + "/_local/telemetry?subject=bot_suspected.v1"
-	if _, told := ask(t, http.MethodGet, suspected, ""); len(told["messages"].([]any)) != 0 {
-		t.Errorf("suspected before the second use: %v", told)
+	if early := told(t, s, "bot_suspected.v1", 0); len(early) != 0 {
+		t.Errorf("suspected before the second use: %v", early)
 	}
 	if res, answer := ask(t, http.MethodPost, bootstrap, body); !refused(res, answer, http.StatusConflict, "HANDOFF_REPLAYED") {
 		t.Errorf("a second use: %d %v", res.StatusCode, answer)
 	}
-	_, told := ask(t, http.MethodGet, suspected, "")
-	messages := told["messages"].([]any)
+	messages := told(t, s, "bot_suspected.v1", 1)
 	if len(messages) != 1 {
 		t.Fatalf("%d suspicions", len(messages))
 	}
-	payload := messages[0].(map[string]any)["data"].(map[string]any)["payload"].(map[string]any)
+	payload := messages[0]["data"].(map[string]any)["payload"].(map[string]any)
 	if payload["guestSessionId"] != received["guestSessionId"] {
 		t.Errorf("suspected: %v", payload)
 	}

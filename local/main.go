@@ -14,14 +14,18 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
 // usage names what a person types: dev runs this command.
 const usage = `usage:
   ./dev run [--dataset FILE] [--port 8080] [--state DIR]      the whole system
+            [--retry-least 100ms] [--retry-most 10s]          how long a message waits after a push that failed
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
+  ./dev outbox list | replay | park                           the outbox, for the team on call
   ./dev bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
 `
 
@@ -57,12 +61,16 @@ func command(ctx context.Context, args []string) error {
 	case "run":
 		set.StringVar(&o.Dataset, "dataset", "", "file of accommodations; invented ones when empty")
 		set.IntVar(&o.Port, "port", 8080, "port of the gateway; 0 for any")
+		set.DurationVar(&o.Backoff.Least, "retry-least", broker.Local.Least, "wait after the first push that failed")
+		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")
 		set.StringVar(&only, "only", "", "serve one folder under functions/ against a system that runs")
 	case "migrate":
 	case "bench":
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
+	case "outbox":
+		return onOutbox(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
 		return bench.Serve()
 	default:
@@ -79,6 +87,8 @@ func command(ctx context.Context, args []string) error {
 		return explain("what is %q?", set.Arg(0))
 	case o.Port < 0 || o.Port > 65535:
 		return explain("--port is %d, not 0 to 65535", o.Port)
+	case o.Backoff.Least < 0 || o.Backoff.Most < o.Backoff.Least:
+		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
 	case only != "" && !given(set, "port"):
 		return explain("--only needs --port: the port of this instance")
 	}
@@ -98,6 +108,19 @@ func command(ctx context.Context, args []string) error {
 	default:
 		return system.Run(ctx, o)
 	}
+}
+
+// onOutbox runs a command for the team on call. It needs no more than DATABASE_URL.
+func onOutbox(ctx context.Context, args []string) error {
+	var o system.Options
+	if len(args) > 1 && args[0] == "--root" { // as dev says it
+		o.Root, args = args[1], args[2:]
+	}
+	err := oncall.Run(ctx, args, func() (string, error) { return system.Database(o) }, os.Stdout, os.Stderr)
+	if errors.Is(err, oncall.ErrUsage) {
+		return errUsage
+	}
+	return err
 }
 
 // explain says what is wrong with the arguments, and what they may be.

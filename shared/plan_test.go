@@ -51,6 +51,7 @@ var plan = map[string][]string{
 	"handoff":     {"id", "keyring", "stay", pgx},
 	"id":          {ulid},
 	"idempotency": {"keyspace", "lua", "postgres", "problem", jsonv2, pgx, redis},
+	"inbox":       {"postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"keyring":     nil,
 	"keyspace":    {redis},
 	"locale":      {"golang.org/x/text"},
@@ -61,6 +62,7 @@ var plan = map[string][]string{
 	"pgtest":      {"migrations", "stores", pgx},
 	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
+	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"redistest":   {"stores", redis},
 	"session": {
 		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "problem", "stay", "web", jsonv2,

@@ -186,6 +186,7 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 		return err
 	case saved.Gone:
 		g.events = nil
+		d.sessions.Unsee(within, d.rdb, g.ID) // if it fails, the sweep finds the id in 30 days and says nothing of it
 		return session.ErrCleared
 	case saved.Silent:
 		g.events = nil

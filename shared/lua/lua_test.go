@@ -67,6 +67,17 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Del(ctx, "lock:{e}")
 	},
+	"unsee": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		c.ZAdd(ctx, "seen", redis.Z{Score: 1764979200123, Member: "gone"}, redis.Z{Score: 1764979200124, Member: "back"})
+		if err := Unsee(ctx, c, "seen", map[string]int64{"gone": 1764979200123, "back": 1764979200123, "never": 1}); err != nil {
+			t.Fatal(err)
+		}
+		if left := c.ZRange(ctx, "seen", 0, -1).Val(); !slices.Equal(left, []string{"back"}) {
+			t.Errorf("left: %v", left)
+		}
+		c.Del(ctx, "seen")
+	},
 	"store": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || ok {

@@ -10,6 +10,7 @@ import (
 var (
 	visit  = load("visit.lua")
 	recent = load("recent.lua")
+	unsee  = load("unsee.lua")
 )
 
 // Visited is one visit of a session to be noted. All keys share a slot.
@@ -70,4 +71,13 @@ func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string,
 		args = append(args, e.ID, e.Entry)
 	}
 	return recent.EvalSha(ctx, pipe, []string{list, cleared}, args...)
+}
+
+// Unsee takes sessions off a list of when they were last seen, Unix ms by id, but for those whose time there is another.
+func Unsee(ctx context.Context, rdb redis.UniversalClient, list string, seen map[string]int64) error {
+	args := make([]any, 0, 2*len(seen))
+	for id, at := range seen {
+		args = append(args, id, at)
+	}
+	return unsee.Run(ctx, rdb, []string{list}, args...).Err()
 }

@@ -291,6 +291,15 @@ func Forget(batch *pgx.Batch, sessionID string) {
 		WHERE guest_session_id = $1`, sessionID)
 }
 
+// Abandon removes, with what else is in batch, what is left on the wishlists of sessions that are over. Rows stay for as
+// long as others that were removed.
+func Abandon(batch *pgx.Batch, sessionIDs []string) {
+	batch.Queue(`
+		UPDATE bff_consumer.wishlist_anonymous
+		SET removed_at = now()
+		WHERE guest_session_id = ANY ($1) AND removed_at IS NULL`, sessionIDs)
+}
+
 // send runs a mutation as one transaction: a batch that is sent to the pool is one. The guest hanging up does not end
 // it, the request's own deadline does.
 func (r *Room) send(ctx context.Context, batch *pgx.Batch) error {
