@@ -39,7 +39,7 @@ var plan = map[string][]string{
 	},
 	"cache":       {"keyspace", "lua", "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
 	"caller":      {jsonv2},
-	"compose":     {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", redis, xsync},
+	"compose":     {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest":     nil,
 	"event":       {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":       {auth, jsonv2},

@@ -116,8 +116,8 @@ func (r *request) check() error {
 	return nil
 }
 
-// verify accepts a genuine token of that handoff. One whose time is over is let through: if it was used in time, its user
-// may ask again; the statement that decides looks at the time itself.
+// verify accepts a genuine token of that handoff. One whose time is over is let through: if it was used in time, its
+// user may ask again; the statement that decides looks at the time itself.
 func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, error) {
 	h, err := c.keys.Verify(token, now)
 	if errors.Is(err, handoff.ErrExpired) {
@@ -129,8 +129,8 @@ func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, erro
 	return h, err
 }
 
-// refusal says why a handoff was not used. A second use is recorded and told before it is answered: what is read here and
-// what is written of it are one transaction, and what was used once stays used.
+// refusal says why a handoff was not used. A second use is recorded and told before it is answered: what is read here
+// and what is written of it are one transaction, and what was used once stays used.
 func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Handoff, now time.Time) error {
 	defer web.From(ctx).Phase("refuse")()
 	var standing ledger.Standing

@@ -1,5 +1,5 @@
-// Package consume is the private door through which a tenant's BFF uses a handoff, once. It registers its entry point and
-// builds it.
+// Package consume is the private door through which a tenant's BFF uses a handoff, once. It registers its entry point
+// and builds it.
 package consume
 
 import (

@@ -37,7 +37,8 @@ const (
 )
 
 // record writes the verdict on a second use and the event that tells of it. Of a guest who refused telemetry nothing is
-// told; outbox.Add sees to that. The user agent is the one that we were called with: of the guest's own nothing is kept.
+// told; outbox.Add sees to that. The user agent is the one that we were called with: of the guest's own nothing is
+// kept.
 func (s *suspects) record(ctx context.Context, tx pgx.Tx, r *http.Request, who ledger.Standing, now time.Time) error {
 	call := web.From(ctx)
 	e := event.BotSuspected{

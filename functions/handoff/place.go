@@ -12,9 +12,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// slug is the name under which the tenant's booking page is reached, when the property is this tenant's. It is the one of
-// the brand; while theme-config does not answer, or knows no brand, the one property-service has: a guest who wants to
-// book is not sent away for want of a colour.
+// slug is the name under which the tenant's booking page is reached, when the property is this tenant's. It is the one
+// of the brand; while theme-config does not answer, or knows no brand, the one property-service has: a guest who wants
+// to book is not sent away for want of a colour.
 func (m *Mint) slug(ctx context.Context, guest *admission.Guest, in *request) (string, error) {
 	var (
 		owner    compose.Owner

@@ -69,13 +69,6 @@ func (c *click) check(f *faults) {
 	f.instant("occurredAt", c.OccurredAt)
 }
 
-// count checks a position that may be left out.
-func (f *faults) count(field string, n *int) {
-	if n != nil && (*n < 1 || *n > maxPosition) {
-		f.add(field, "out-of-range", "Must be from 1 to 10000.")
-	}
-}
-
 func (c *click) tell(g *admission.Guest, at time.Time, _ func(id.Prefix) string) event.Payload {
 	return event.ClickRecorded{
 		GuestSessionID: g.ID, Kind: c.Kind, TenantID: c.TenantID, PropertyID: c.PropertyID, SearchSessionID: c.SearchSessionID,

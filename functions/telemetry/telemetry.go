@@ -85,44 +85,6 @@ func reports[T any, P interface {
 	return list, nil
 }
 
-// faults collects what is wrong, under the path of the report that is looked at.
-type faults struct {
-	prefix string
-	list   []problem.Field
-}
-
-func (f *faults) add(field, code, detail string) {
-	f.list = append(f.list, problem.Field{Field: f.prefix + field, Code: code, Detail: detail})
-}
-
-// id checks an id that may be left out.
-func (f *faults) id(field string, prefix id.Prefix, s string, needed bool) {
-	switch {
-	case s == "" && !needed:
-	case s == "":
-		f.add(field, "required", "Is needed.")
-	case !id.Valid(prefix, s):
-		f.add(field, "malformed", "Must be an id, "+string(prefix)+"….")
-	}
-}
-
-// oneOf checks a word of a set.
-func (f *faults) oneOf(field, s string, set ...string) {
-	if !slices.Contains(set, s) {
-		f.add(field, "not-supported", "Must be one of the values in the description of this API.")
-	}
-}
-
-// instant checks a time that may be left out.
-func (f *faults) instant(field, s string) {
-	if s == "" {
-		return
-	}
-	if _, err := time.Parse(time.RFC3339Nano, s); err != nil || len(s) > 40 {
-		f.add(field, "malformed", "Must be a time such as 2026-04-23T09:14:22.041Z.")
-	}
-}
-
 func (c *common) check(f *faults) {
 	f.id("searchSessionId", id.SearchSession, c.SearchSessionID, false)
 	if c.EventID != "" && !isEventID(c.EventID) {
@@ -145,7 +107,8 @@ type accepted struct {
 
 // take writes the reports of one request as events, all or none, and what was viewed to the front of the list. Without
 // consent nothing of them is written. When neither Postgres nor, for the time until it is back, Redis takes the events,
-// the client is told to send them again: here nothing else was asked for, and an eventId makes the second time harmless.
+// the client is told to send them again: here nothing else was asked for, and an eventId makes the second time
+// harmless.
 func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error {
 	ctx, guest, err := d.door.Admit(r, nil)
 	if err != nil {
@@ -177,8 +140,8 @@ const (
 	longest    = 365 * 24 * time.Hour // a session lives no longer
 )
 
-// happened is when something happened: what the client says, unless that is before the session or in the future. Clocks of
-// telephones are wrong, and that is no reason to lose the event.
+// happened is when something happened: what the client says, unless that is before the session or in the future. Clocks
+// of telephones are wrong, and that is no reason to lose the event.
 func happened(said string, guest *admission.Guest) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, said)
 	if err != nil || at.Before(id.Time(guest.ID).Add(-clockDrift)) || at.After(guest.LastSeenAt.Add(clockDrift)) {
@@ -187,10 +150,10 @@ func happened(said string, guest *admission.Guest) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes, so
-// that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an id is
-// the time it said, kept within what a session can live. Another guest's ids cannot be met, because the session is in
-// them.
+// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes,
+// so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an
+// id is the time it said, kept within what a session can live. Another guest's ids cannot be met, because the session
+// is in them.
 func idsOf(sessionID string, r report) func(id.Prefix) string {
 	name := r.about().EventID
 	if name == "" {

@@ -38,8 +38,8 @@ func (o Options) fronts() (public, private http.Handler, err error) {
 	return public, private, err
 }
 
-// openTenant makes the BFF of a tenant and adds to env what lets its calls in: the keys of an issuer that takes the place
-// of Google's for this run.
+// openTenant makes the BFF of a tenant and adds to env what lets its calls in: the keys of an issuer that takes the
+// place of Google's for this run.
 func openTenant(state, door string, env map[string]string) (*tenant.BFF, error) {
 	id, err := issuer.New("local-" + rand.Text()[:8])
 	if err != nil {

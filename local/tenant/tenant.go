@@ -1,6 +1,6 @@
-// Package tenant stands in for the BFF of a tenant, to which guests are handed over. It knows of this service what every
-// such BFF knows: the verifier and the keys of package handoff, and the private door to consume a handoff at. It never
-// looks into a store.
+// Package tenant stands in for the BFF of a tenant, to which guests are handed over. It knows of this service what
+// every such BFF knows: the verifier and the keys of package handoff, and the private door to consume a handoff at. It
+// never looks into a store.
 package tenant
 
 import (

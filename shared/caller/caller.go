@@ -27,7 +27,7 @@ const (
 // Config says whose tokens open the door. Every part is required.
 type Config struct {
 	Issuer   string   // the iss claim
-	Keys     string   // where its public keys are, as a JWK set: an https URL (http on this machine), or the path of a file
+	Keys     string   // its public keys, a JWK set: an https URL (http on this machine), or the path of a file
 	Audience string   // the aud claim: this service's own name, so that a token for another service opens nothing here
 	Accounts []string // the email claims allowed: service accounts
 }

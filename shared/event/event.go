@@ -19,6 +19,7 @@ const Producer = "bff-consumer-service"
 // Retention says how long an event is kept by those who read it.
 type Retention string
 
+// Retention classes.
 const (
 	Operational Retention = "operational" // 90 days
 	Audit       Retention = "audit"       // one year, immutable

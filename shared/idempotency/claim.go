@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// leaseTerm is how long a claim keeps the others waiting: as long as a request lives. Should the work take longer, two do
-	// it and Postgres lets one of them commit; should whoever claimed die, the key is free again after it.
+	// leaseTerm is how long a claim keeps the others waiting: as long as a request lives. Should the work take longer,
+	// two do it and Postgres lets one of them commit; should whoever claimed die, the key is free again after it.
 	leaseTerm = 2500 * time.Millisecond
 	pollEvery = 25 * time.Millisecond
 	waitMost  = 2 * time.Second
@@ -40,7 +40,7 @@ func (r *Room) newClaim(q Request) claim {
 	if err != nil {
 		panic(err) // unreachable: bytes and a string
 	}
-	return claim{r.keys.Key("idem", q.composite()), string(value)}
+	return claim{r.key(q.composite()), string(value)}
 }
 
 // Peeked is a claim that was tried in a round trip of the caller's.

@@ -11,8 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// Forget deletes, with what else is in batch, what one session has not told yet, but for its end. Rows that a relay holds
-// at this moment are being sent, and left to it: waiting for a broker is not for a guest to do.
+// Forget deletes, with what else is in batch, what one session has not told yet, but for its end. Rows that a relay
+// holds at this moment are being sent, and left to it: waiting for a broker is not for a guest to do.
 func Forget(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.outbox

@@ -2,13 +2,13 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
@@ -33,7 +33,7 @@ type Room struct {
 
 const (
 	knownHints = 16_384      // guests per instance whose preferences differ from their headers
-	touchEvery = time.Minute // how exactly lastSeenAt is kept: a write with every request would double what a hit costs Redis
+	touchEvery = time.Minute // between writes of lastSeenAt: one with every request would double what a hit costs Redis
 )
 
 // New makes a Room. ring signs session ids and must keep retired keys for 365 days; peppers hash
@@ -149,18 +149,6 @@ func (s *Session) setIfChanged(stored map[string]string, field, value string) {
 	if stored[field] != value {
 		s.set(field, value)
 	}
-}
-
-func (c *Campaign) same(other *Campaign) bool {
-	return other != nil && c.Source == other.Source && c.Medium == other.Medium && c.Campaign == other.Campaign
-}
-
-func (c *Campaign) json() string {
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // unreachable: strings and a time
-	}
-	return string(b)
 }
 
 // hash is the whole session as Redis keeps it.
