@@ -16,8 +16,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 )
 
-// shelf is a Redis with 100,000 entries of 2 KiB, each with the tags a page of a list has: 4 of 4,000 tenants, 20 of 40,000
-// properties, and one cell of the district, of which there are 500.
+// shelf is a Redis with 100,000 entries of 2 KiB, each with the tags a page of a list has: 4 of 4,000 tenants, 20
+// of 40,000 properties, and one cell of the district, of which there are 500.
 type shelf struct {
 	rdb  redis.UniversalClient
 	body string
