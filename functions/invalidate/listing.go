@@ -17,8 +17,8 @@ type listingIndexed struct {
 	GeoCell    string `json:"geoCell"`
 }
 
-// listingIndexed empties what shows a property, or says that there is none, and every page whose area the property is in:
-// it may not have been found there before.
+// listingIndexed empties what shows a property, or says that there is none, and every page whose area the property
+// is in: it may not have been found there before.
 func (p *parts) listingIndexed() web.Handler {
 	return p.receive(subjectListingIndexed, func(payload []byte) (inbox.Work, error) {
 		e, err := decode[listingIndexed](payload)

@@ -45,8 +45,8 @@ func randomHistory(r *rand.Rand) history {
 	return h
 }
 
-// TestAThousandOrdersOfSuspensionsEndInTheNewest delivers histories in random order with repetitions, half of them all at
-// once, while instances read the set and Redis forgets everything now and then.
+// TestAThousandOrdersOfSuspensionsEndInTheNewest delivers histories in random order with repetitions, half of them
+// all at once, while instances read the set and Redis forgets everything now and then.
 func TestAThousandOrdersOfSuspensionsEndInTheNewest(t *testing.T) {
 	const orders, aside = 1000, 8
 	h := newHouse(t)

@@ -39,8 +39,8 @@ func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestWhoComesSecondToRedisDoesNotUndoTheNewer holds a suspension up between reading the record and telling Redis, while the
-// reinstatement that follows goes as far as it can.
+// TestWhoComesSecondToRedisDoesNotUndoTheNewer holds a suspension up between reading the record and telling Redis,
+// while the reinstatement that follows goes as far as it can.
 func TestWhoComesSecondToRedisDoesNotUndoTheNewer(t *testing.T) {
 	h := newHouse(t)
 	tenant, now := newTenant(), time.Now()

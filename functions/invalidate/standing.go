@@ -44,9 +44,9 @@ func (p *parts) stand(s standing) (inbox.Work, error) {
 	}, nil
 }
 
-// record writes the standing unless a newer one is known; of two at one time the suspension holds, because a guest kept out
-// wrongly is better than a booking that cannot be. The row stays locked until the transaction ends, so the mirror of suspended
-// tenants, which minting a handoff looks at, follows in the same order.
+// record writes the standing unless a newer one is known; of two at one time the suspension holds, because a guest
+// kept out wrongly is better than a booking that cannot be. The row stays locked until the transaction ends, so the
+// mirror of suspended tenants, which minting a handoff looks at, follows in the same order.
 func record(ctx context.Context, tx pgx.Tx, tenant [16]byte, s standing) error {
 	decided, err := tx.Exec(ctx, `
 		INSERT INTO bff_consumer.tenant_standing AS known (tenant_id, suspended, changed_at)
@@ -80,9 +80,9 @@ func record(ctx context.Context, tx pgx.Tx, tenant [16]byte, s standing) error {
 	return nil
 }
 
-// apply tells Redis the standing that is recorded now, which need not be that of the event at hand: two handlers of one tenant may
-// get here in the other order than they committed. So it holds the row meanwhile, for one round trip to Redis; that
-// may happen twice, and means the same each time.
+// apply tells Redis the standing that is recorded now, which need not be that of the event at hand: two handlers of
+// one tenant may get here in the other order than they committed. So it holds the row meanwhile, for one round trip
+// to Redis; that may happen twice, and means the same each time.
 func (p *parts) apply(ctx context.Context, uuid [16]byte, tenant string) error {
 	return pgx.BeginFunc(ctx, p.db, func(tx pgx.Tx) error {
 		var suspended bool
@@ -102,7 +102,8 @@ func (p *parts) apply(ctx context.Context, uuid [16]byte, tenant string) error {
 	})
 }
 
-// decode reads a payload that has the form its schema asks for. What is wrong all the same is a time the calendar has not.
+// decode reads a payload that has the form its schema asks for. What is wrong all the same is a time the calendar
+// has not.
 func decode[P any](payload []byte) (p P, err error) {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		at := "payload"

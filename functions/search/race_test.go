@@ -10,8 +10,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// TestAnInvalidationBeatsASearchInTheMaking holds up one upstream after it has read its truth, changes the truth and empties
-// each tag that the events of the platform name, for lists and maps, made anew and made again.
+// TestAnInvalidationBeatsASearchInTheMaking holds up one upstream after it has read its truth, changes the truth
+// and empties each tag that the events of the platform name, for lists and maps, made anew and made again.
 func TestAnInvalidationBeatsASearchInTheMaking(t *testing.T) {
 	city, err := geo.ParseCell("h3:842f2cdffffffff")
 	if err != nil {
@@ -62,8 +62,8 @@ func TestAnInvalidationBeatsASearchInTheMaking(t *testing.T) {
 	}
 }
 
-// TestAReinstatedTenantIsBackAtOnce holds the cached list against every turn of a tenant's standing: it keeps what a suspended
-// tenant has, and shows it or not.
+// TestAReinstatedTenantIsBackAtOnce holds the cached list against every turn of a tenant's standing: it keeps what
+// a suspended tenant has, and shows it or not.
 func TestAReinstatedTenantIsBackAtOnce(t *testing.T) {
 	h := newHouse(t)
 	h.setFlags(quiet)

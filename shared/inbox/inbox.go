@@ -1,5 +1,5 @@
-// Package inbox owns the inbox tables: what others told us takes effect once, however often it arrives, and what cannot be
-// read is kept for a person. It never knows what an event means.
+// Package inbox owns the inbox tables: what others told us takes effect once, however often it arrives, and what
+// cannot be read is kept for a person. It never knows what an event means.
 package inbox
 
 import (
@@ -46,10 +46,11 @@ const (
 
 // Work is what one event brings about.
 type Work struct {
-	// Record is the effect in Postgres, part of the transaction that notes the event. It runs once. nil: there is none.
+	// Record is the effect in Postgres, part of the transaction that notes the event. It runs once. nil: there is
+	// none.
 	Record func(ctx context.Context, tx pgx.Tx) error
-	// Tell carries the effect to where there are no transactions, after the first is committed, and says how many cache
-	// entries it removed. It runs until it has succeeded once, and may run again, also beside itself.
+	// Tell carries the effect to where there are no transactions, after the first is committed, and says how many
+	// cache entries it removed. It runs until it has succeeded once, and may run again, also beside itself.
 	Tell func(ctx context.Context) (removed int, err error)
 }
 
@@ -59,9 +60,9 @@ type Inbox struct{ db *pgxpool.Pool }
 // New makes an Inbox.
 func New(db *pgxpool.Pool) *Inbox { return &Inbox{db} }
 
-// Receive takes the message in a request to its effect. subject is the one event that the subscription is for; read makes
-// its work of a payload that has the form of the subject's schema, or says why there is none. An error means that the message
-// is to be delivered again: Postgres, or what Tell needs, is away.
+// Receive takes the message in a request to its effect. subject is the one event that the subscription is for; read
+// makes its work of a payload that has the form of the subject's schema, or says why there is none. An error means
+// that the message is to be delivered again: Postgres, or what Tell needs, is away.
 func (b *Inbox) Receive(r *http.Request, subject string, read func(payload []byte) (Work, error)) (Report, error) {
 	ctx := r.Context()
 	m, err := push.Decode(r)
@@ -124,7 +125,8 @@ type known struct {
 	other     bool // another event of the same id
 }
 
-// record notes the event and has its effect in Postgres, both or neither. Of two who come at once, one waits for the other.
+// record notes the event and has its effect in Postgres, both or neither. Of two who come at once, one waits for
+// the other.
 func (b *Inbox) record(ctx context.Context, e event, work Work) (k known, err error) {
 	err = pgx.BeginFunc(ctx, b.db, func(tx pgx.Tx) error {
 		inserted, err := tx.Exec(ctx, `

@@ -64,8 +64,8 @@ func explain(err error) string {
 	return "not JSON" // unreachable: the decoder has no other errors for bytes in memory
 }
 
-// fingerprint is the digest of what an event says, whatever the order of its members. When it was published is not part of that:
-// its producer may publish it twice.
+// fingerprint is the digest of what an event says, whatever the order of its members. When it was published is not
+// part of that: its producer may publish it twice.
 func fingerprint(data []byte) (digest, error) {
 	var whole, envelope map[string]jsontext.Value
 	err := json.Unmarshal(data, &whole)
@@ -89,8 +89,8 @@ func fingerprint(data []byte) (digest, error) {
 	return sha256.Sum256(canonical), nil
 }
 
-// schemaFiles holds the JSON Schemas (draft 2020-12) of what we are told: what of it we need, open to whatever else its
-// producers say.
+// schemaFiles holds the JSON Schemas (draft 2020-12) of what we are told: what of it we need, open to whatever else
+// its producers say.
 //
 //go:embed schemas/*.json
 var schemaFiles embed.FS
@@ -130,8 +130,8 @@ var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	return all, nil
 })
 
-// Check holds the data of a message against the schema of a subject. Its error names places and the rules they break, never what is
-// there.
+// Check holds the data of a message against the schema of a subject. Its error names places and the rules they
+// break, never what is there.
 func Check(subject string, data []byte) error {
 	all, err := compiled()
 	if err != nil {

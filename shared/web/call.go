@@ -79,7 +79,8 @@ func (c *Call) Note(key string, value any) {
 	c.notes = append(c.notes, slog.Any(key, value))
 }
 
-// Alarm makes the request's log record an error that alerts find by its field "alarm", whatever the answer says. Names are for ever.
+// Alarm makes the request's log record an error that alerts find by its field "alarm", whatever the answer says.
+// Names are for ever.
 func (c *Call) Alarm(name string) {
 	c.Note("alarm", name)
 	c.mu.Lock()

@@ -129,8 +129,8 @@ func limitReading(r *http.Request) {
 	}
 }
 
-// Read reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that these are all. An
-// error means that its end never came.
+// Read reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that
+// these are all. An error means that its end never came.
 func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
