@@ -63,7 +63,7 @@ var plan = map[string][]string{
 	"problem":     {jsonv2},
 	"redistest":   {"stores", redis},
 	"session": {
-		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "problem", "stay", "web", jsonv2,
+		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
 		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
