@@ -30,7 +30,7 @@ func TestWhatIsLeftOutIsRequired(t *testing.T) {
 	} {
 		a := h.do("POST", c.path, c.body)
 		var fields []string
-		for _, e := range a.list.Errors {
+		for _, e := range a.Errors {
 			if e.Code != "required" {
 				t.Errorf("%s: %s is %s", name, e.Field, e.Code)
 			}
@@ -40,10 +40,10 @@ func TestWhatIsLeftOutIsRequired(t *testing.T) {
 			t.Errorf("%s: %d %v, want %v", name, a.StatusCode, fields, c.fields)
 		}
 	}
-	if a := h.do("GET", "/facets", ""); a.list.Errors[0].Field != "country" || a.list.Errors[0].Code != "required" {
-		t.Errorf("facets of nowhere: %s", a.body)
+	if a := h.do("GET", "/facets", ""); a.Errors[0].Field != "country" || a.Errors[0].Code != "required" {
+		t.Errorf("facets of nowhere: %s", a.Text)
 	}
 	if a := h.find(place(`{"mode":"point","point":{"lat":0,"lng":0,"radiusKm":5}}`)); a.StatusCode != 200 {
-		t.Errorf("where the equator meets Greenwich: %s", a.body)
+		t.Errorf("where the equator meets Greenwich: %s", a.Text)
 	}
 }
