@@ -65,7 +65,7 @@ var plan = map[string][]string{
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"redistest":   {"stores", redis},
 	"session": {
-		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "problem", "stay", "web", jsonv2,
+		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
 		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {

@@ -66,6 +66,9 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problem.New(problem.CallerNotAllowed, "Only services on the list may call this.", err)
 	}
+	if err := web.NoQuery(r); err != nil {
+		return err
+	}
 	var in request
 	if err := web.Decode(r, &in); err != nil {
 		return err
@@ -107,7 +110,10 @@ func (r *request) check() error {
 	if r.Token == "" {
 		wrong = append(wrong, problem.Field{Field: "token", Code: "required", Detail: "Send the token of the handoff."})
 	}
-	if by := r.ConsumedBy; by == "" || len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	switch by := r.ConsumedBy; {
+	case by == "":
+		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "required", Detail: "Say who uses it."})
+	case len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }):
 		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "malformed", Detail: "Must be 1 to 128 printable ASCII characters without spaces."})
 	}
 	if wrong != nil {

@@ -162,7 +162,8 @@ func TestWhoseThePropertyIs(t *testing.T) {
 		"nobody's, once again": {tenantID(3), propertyID(3)},
 	} {
 		a := h.post(h.body(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
-		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") {
+		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") || !strings.Contains(a.Text, "no such hotel of this tenant") ||
+			len(a.Errors) != 2 || a.Errors[0].Field+" "+a.Errors[0].Code != "propertyId not-found" || a.Errors[1].Field != "tenantId" {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}

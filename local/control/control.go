@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,7 @@ type Control struct {
 	desk    *desk.Desk
 	tenant  *tenant.BFF
 	mux     *http.ServeMux
+	routes  []string // "GET /_local/healthz", sorted
 }
 
 // New makes the routes over the parts of a system. The flags go to the file that the functions read them from.
@@ -73,6 +75,7 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 		"GET /_local/dataset":             c.dataset,
 		"GET /_local/dataset/{id}":        c.origin,
 	} {
+		c.routes = append(c.routes, pattern)
 		c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			if err := handler(w, r); err != nil {
@@ -80,6 +83,7 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 			}
 		})
 	}
+	slices.Sort(c.routes)
 	return c
 }
 
@@ -118,7 +122,7 @@ func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allowed == nil {
-		gateway.Refuse(w, r, problem.New(problem.ResourceNotFound, "The local system has no such route.", nil))
+		gateway.Refuse(w, r, problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil).With("routes", c.routes))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))

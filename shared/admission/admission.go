@@ -68,6 +68,9 @@ func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context,
 	ctx := r.Context()
 	call := web.From(ctx)
 	defer call.Phase("admit")()
+	if err := web.NoQuery(r); err != nil { // all that a guest's routes are told is in headers and body
+		return ctx, nil, err
+	}
 	visit, err := d.sessions.Read(r)
 	if err != nil {
 		return ctx, nil, err
