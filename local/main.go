@@ -16,6 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
+	"melmastoon.ghasi.io/bff-consumer/local/soak"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
@@ -25,8 +26,11 @@ const usage = `usage:
             [--retry-least 100ms] [--retry-most 10s]          how long a message waits after a push that failed
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
+  ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
+                                                              events out while everything is killed
   ./dev outbox list | replay | park                           the outbox, for the team on call
-  ./dev bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
+  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay]
+                                                              the benchmarks of docs/performance.md
 `
 
 // errUsage has been explained already.
@@ -56,6 +60,7 @@ func command(ctx context.Context, args []string) error {
 	set.StringVar(&o.Root, "root", "", "the repository; found from the working directory when empty")
 	set.StringVar(&o.State, "state", "", "directory of what outlives a run; .local in the repository when empty")
 	b := bench.Options{Out: os.Stdout}
+	k := soak.Options{Out: os.Stdout}
 	var only string
 	switch args[0] {
 	case "run":
@@ -69,6 +74,14 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
+		set.StringVar(&b.Only, "only", "", "relay: only the way of events out")
+	case "soak":
+		set.IntVar(&k.Mutations, "mutations", 200_000, "to be committed")
+		set.IntVar(&k.Kills, "kills", 100, "of writers and relays")
+		set.IntVar(&k.Rate, "rate", 2500, "mutations per second at most")
+		set.Uint64Var(&k.Seed, "seed", uint64(time.Now().UnixNano()), "of who is killed when, and what the broker does")
+	case "soak-child": // started by soak, not by people
+		return soak.Child(ctx)
 	case "outbox":
 		return onOutbox(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
@@ -89,6 +102,10 @@ func command(ctx context.Context, args []string) error {
 		return explain("--port is %d, not 0 to 65535", o.Port)
 	case o.Backoff.Least < 0 || o.Backoff.Most < o.Backoff.Least:
 		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
+	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
+		return explain("too few for a trial")
+	case b.Only != "" && b.Only != "relay":
+		return explain("--only is %q, not relay", b.Only)
 	case only != "" && !given(set, "port"):
 		return explain("--only needs --port: the port of this instance")
 	}
@@ -101,6 +118,9 @@ func command(ctx context.Context, args []string) error {
 	switch {
 	case args[0] == "bench":
 		return bench.Run(ctx, b)
+	case args[0] == "soak":
+		_, err := soak.Run(ctx, k)
+		return err
 	case args[0] == "migrate":
 		return system.Migrate(ctx, o)
 	case only != "":

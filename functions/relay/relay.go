@@ -123,3 +123,10 @@ func (r Report) note(ctx context.Context) {
 			"depth", r.Depth, "oldestAgeSeconds", r.OldestAgeSeconds, "parked", r.Parked)
 	}
 }
+
+// Close gives back what Open has opened.
+func (r *Relay) Close() {
+	r.db.Close()
+	r.rdb.Close()
+	r.broker.Close()
+}

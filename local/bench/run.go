@@ -20,6 +20,7 @@ type Options struct {
 	Round       time.Duration // of one server at a time
 	Rounds      int
 	Connections int
+	Only        string // "relay": the way of events out; else everything
 	Out         io.Writer
 }
 
@@ -40,6 +41,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer h.close()
+	if o.Only == "relay" {
+		return relays(ctx, o, h.url, h.redis)
+	}
 	m := &meter{h.rdb, h.sands}
 	searching, err := h.startFunction("Search")
 	if err != nil {
@@ -103,7 +107,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	report(o, rows, cold)
-	return nil
+	return relays(ctx, o, h.url, h.redis)
 }
 
 // inTurns loads each contest's server for a round, all of them in turns, and returns the medians.

@@ -14,6 +14,20 @@ import (
 // scripts runs each script once, twice where that tells more, and checks what it did. It is run on a server
 // that knows no script yet.
 var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
+	"unspill": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		c.Del(ctx, "spill")
+		c.LPush(ctx, "spill", "a", "b", "a", "c", "d") // from the right: a b a c d
+		for i, want := range []int64{2, 1, 0} {
+			if n, err := Unspill(ctx, c, "spill", []string{"c", "a"}, 3); err != nil || n != want {
+				t.Errorf("time %d: %d removed, %v", i, n, err)
+			}
+		}
+		if left := c.LRange(ctx, "spill", 0, -1).Val(); !slices.Equal(left, []string{"d", "b"}) {
+			t.Errorf("%v are left", left)
+		}
+		c.Del(ctx, "spill")
+	},
 	"acquire, extend, release": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		won, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
