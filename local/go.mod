@@ -15,6 +15,7 @@ require (
 )
 
 require (
+	cloud.google.com/go v0.123.0 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect
 	cloud.google.com/go/cloudsqlconn v1.26.0 // indirect
 	cloud.google.com/go/functions v1.19.3 // indirect
@@ -26,6 +27,7 @@ require (
 	github.com/caarlos0/env/v11 v11.4.2 // indirect
 	github.com/cloudevents/sdk-go/v2 v2.16.2 // indirect
 	github.com/golang/groupcache v0.0.0-20241129210726-2c02b8208cf8 // indirect
+	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.0 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
@@ -82,13 +84,15 @@ require (
 	google.golang.org/api v0.308.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 	google.golang.org/grpc v1.84.0
-	google.golang.org/protobuf v1.36.12 // indirect
+	google.golang.org/protobuf v1.36.12
 	melmastoon.ghasi.io/bff-consumer/functions/consume v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/invalidate v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/relay v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/sweep v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/telemetry v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/wishlist v0.0.0
 )
@@ -101,6 +105,8 @@ replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
 
 replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
 
+replace melmastoon.ghasi.io/bff-consumer/functions/invalidate => ../functions/invalidate
+
 replace melmastoon.ghasi.io/bff-consumer/functions/relay => ../functions/relay
 
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
@@ -108,5 +114,7 @@ replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
 replace melmastoon.ghasi.io/bff-consumer/functions/wishlist => ../functions/wishlist
 
 replace melmastoon.ghasi.io/bff-consumer/functions/session => ../functions/session
+
+replace melmastoon.ghasi.io/bff-consumer/functions/sweep => ../functions/sweep
 
 replace melmastoon.ghasi.io/bff-consumer/functions/telemetry => ../functions/telemetry

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/soak"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
@@ -22,6 +23,7 @@ import (
 // usage names what a person types: dev runs this command.
 const usage = `usage:
   ./dev run [--dataset FILE] [--port 8080] [--state DIR]      the whole system
+            [--retry-least 100ms] [--retry-most 10s]          how long a message waits after a push that failed
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
   ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
@@ -64,6 +66,8 @@ func command(ctx context.Context, args []string) error {
 	case "run":
 		set.StringVar(&o.Dataset, "dataset", "", "file of accommodations; invented ones when empty")
 		set.IntVar(&o.Port, "port", 8080, "port of the gateway; 0 for any")
+		set.DurationVar(&o.Backoff.Least, "retry-least", broker.Local.Least, "wait after the first push that failed")
+		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")
 		set.StringVar(&only, "only", "", "serve one folder under functions/ against a system that runs")
 	case "migrate":
 	case "bench":
@@ -96,6 +100,8 @@ func command(ctx context.Context, args []string) error {
 		return explain("what is %q?", set.Arg(0))
 	case o.Port < 0 || o.Port > 65535:
 		return explain("--port is %d, not 0 to 65535", o.Port)
+	case o.Backoff.Least < 0 || o.Backoff.Most < o.Backoff.Least:
+		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
 	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
 		return explain("too few for a trial")
 	case b.Only != "" && b.Only != "relay":

@@ -37,30 +37,35 @@ var plan = map[string][]string{
 	"admission": {
 		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
 	},
-	"cache":       {"keyspace", "lua", "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
-	"caller":      {jsonv2},
-	"compose":     {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", redis, xsync},
-	"deptest":     nil,
-	"event":       {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
-	"flags":       {auth, jsonv2},
+	"cache":   {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
+	"caller":  {jsonv2},
+	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
+	"deptest": nil,
+	"event":   {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
+	"flags":   {auth, jsonv2},
+	"functest": {
+		"event", "id", "keyring", "pgtest", "redistest", "setup", "stores", "tenants", "web",
+		"github.com/getkin/kin-openapi", pgx, redis,
+	},
 	"geo":         nil,
 	"handoff":     {"id", "keyring", "stay", pgx},
 	"id":          {ulid},
 	"idempotency": {"keyspace", "lua", "postgres", "problem", jsonv2, pgx, redis},
+	"inbox":       {"postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"keyring":     nil,
 	"keyspace":    {redis},
 	"locale":      {"golang.org/x/text"},
 	"lua":         {redis},
 	"migrations":  {pgx, "github.com/pressly/goose/v3"},
 	"money":       nil,
-	"outbox":      {"event", "keyspace", "lua", pgx, redis, breaker},
+	"outbox":      {"event", "keyspace", "lua", "postgres", pgx, redis, breaker},
 	"pgtest":      {"migrations", "stores", pgx},
 	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"redistest":   {"stores", redis},
 	"session": {
-		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "problem", "stay", "web", jsonv2,
+		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
 		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
@@ -77,7 +82,7 @@ var plan = map[string][]string{
 }
 
 // testRooms are for _test.go files, and for each other.
-var testRooms = []string{"deptest", "pgtest", "redistest"}
+var testRooms = []string{"deptest", "functest", "pgtest", "redistest"}
 
 func TestRoomsImportOnlyWhatThePlanSays(t *testing.T) {
 	for _, complaint := range complaints(t, os.DirFS("."), plan) {

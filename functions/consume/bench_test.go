@@ -9,10 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
 
 const clients = 16 // for each core
@@ -21,23 +18,22 @@ const clients = 16 // for each core
 // its key. Run them together and compare the ratio.
 func BenchmarkConsume(b *testing.B) {
 	h := newHouse(b)
-	cfg, err := pgxpool.ParseConfig(pgtest.URL(b))
+	cfg, err := pgxpool.ParseConfig(h.DB.Config().ConnString())
 	if err != nil {
 		b.Fatal(err)
 	}
 	cfg.MaxConns = 2 * clients
-	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as shared/postgres opens it
 	h.consume.db.Close()
 	if h.consume.db, err = pgxpool.NewWithConfig(context.Background(), cfg); err != nil {
 		b.Fatal(err)
 	}
-	bearer := "Bearer " + h.issuer.Token(audience, account, h.now())
+	bearer := "Bearer " + h.issuer.Token(audience, account, h.Now())
 	b.Run("whole", func(b *testing.B) {
 		h.parallel(b, func(m minted) bool {
 			r := httptest.NewRequest("POST", "/internal/handoff/"+m.id+"/consume", strings.NewReader(fmt.Sprintf(`{"token":%q,"consumedBy":"tenant-1"}`, m.token)))
 			r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {bearer}, "Idempotency-Key": {m.id}}
 			w := httptest.NewRecorder()
-			h.front.ServeHTTP(w, r)
+			h.ServeHTTP(w, r)
 			return w.Code == http.StatusOK
 		})
 	})

@@ -13,14 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
 func TestAHandoffIsUsed(t *testing.T) {
 	h := newHouse(t)
 	m := h.mint()
-	h.advance(22 * time.Second)
+	h.Advance(22 * time.Second)
 	a := h.use(m, "tenant-1")
 	want := consumed{
 		HandoffID: m.id, GuestSessionID: m.session, TenantID: m.tenant, PropertyID: a.PropertyID,
@@ -32,7 +31,7 @@ func TestAHandoffIsUsed(t *testing.T) {
 	if diff := cmp.Diff(want, a.consumed); diff != "" || !a.is(200, "") {
 		t.Errorf("%d %s", a.StatusCode, diff)
 	}
-	by := read[string](h, `SELECT consumed_by FROM bff_consumer.handoff_replay_log WHERE id = $1 AND consumed AND consumed_at = $2`, m.id, h.now())
+	by := read[string](h, `SELECT consumed_by FROM bff_consumer.handoff_replay_log WHERE id = $1 AND consumed AND consumed_at = $2`, m.id, h.Now())
 	if by != "tenant-1" {
 		t.Errorf("used by %s", by)
 	}
@@ -45,10 +44,10 @@ func TestASecondUseIsRefusedReportedAndRemembered(t *testing.T) {
 	h := newHouse(t)
 	m := h.mint()
 	h.use(m, "tenant-1")
-	h.advance(time.Second)
+	h.Advance(time.Second)
 	a := h.use(m, "tenant-2", "X-Request-Id", "01KAH9ZWV9F3M7X5Q2T8R4N6PC")
 	if !a.is(409, "HANDOFF_REPLAYED") {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
 	message := read[json.RawMessage](h, `SELECT payload FROM bff_consumer.outbox WHERE topic = $1`, suspected)
 	if err := event.ValidateMessage(suspected, message); err != nil {
@@ -61,7 +60,7 @@ func TestASecondUseIsRefusedReportedAndRemembered(t *testing.T) {
 	told := e.Payload.(event.BotSuspected)
 	if e.SessionID != m.session || e.RetentionClass != event.Audit || e.RequestID != "01KAH9ZWV9F3M7X5Q2T8R4N6PC" || told.GuestSessionID != m.session ||
 		told.FingerprintHash != fingerprint || told.IPHash != address || told.Verdict != "suspect" || told.ActionTaken != "none" ||
-		len(told.Signals) != 1 || told.Signals[0].Detail != "handoff-replayed" || !told.EvaluatedAt.Equal(h.now()) {
+		len(told.Signals) != 1 || told.Signals[0].Detail != "handoff-replayed" || !told.EvaluatedAt.Equal(h.Now()) {
 		t.Errorf("%+v %+v", e, told)
 	}
 	if strings.Contains(string(message), m.token) {
@@ -74,11 +73,11 @@ func TestASecondUseIsRefusedReportedAndRemembered(t *testing.T) {
 		t.Errorf("%s", row)
 	}
 	key := h.consume.suspects.names.Penalty(fingerprint)
-	if n, life := h.rdb.Get(t.Context(), key).Val(), h.rdb.TTL(t.Context(), key).Val(); n != "1" || life <= 23*time.Hour || life > 24*time.Hour {
+	if n, life := h.RDB.Get(t.Context(), key).Val(), h.RDB.TTL(t.Context(), key).Val(); n != "1" || life <= 23*time.Hour || life > 24*time.Hour {
 		t.Errorf("a penalty of %q for %s", n, life)
 	}
 	h.use(m, "tenant-1")
-	if n := h.rdb.Get(t.Context(), key).Val(); n != "2" {
+	if n := h.RDB.Get(t.Context(), key).Val(); n != "2" {
 		t.Errorf("a penalty of %q", n)
 	}
 }
@@ -108,16 +107,16 @@ func TestWhoMayAskAgain(t *testing.T) {
 		m := h.mint()
 		first := h.use(m, "tenant-1", c.first...)
 		if !first.is(200, "") {
-			t.Fatalf("%s: %s", c.name, first.text)
+			t.Fatalf("%s: %s", c.name, first.Text)
 		}
-		h.advance(c.after)
+		h.Advance(c.after)
 		again := append([]string{}, c.again...)
 		if len(again) == 4 {
-			again[3] = "Bearer " + h.issuer.Token(audience, second, h.now())
+			again[3] = "Bearer " + h.issuer.Token(audience, second, h.Now())
 		}
 		a := h.use(m, c.by, again...)
-		if a.StatusCode != c.status || c.status == 200 && a.text != first.text {
-			t.Errorf("%s: %s", c.name, a.text)
+		if a.StatusCode != c.status || c.status == 200 && a.Text != first.Text {
+			t.Errorf("%s: %s", c.name, a.Text)
 		}
 		if events, verdicts := h.reports(); events != verdicts || (events == 0) != (c.status == 200) {
 			t.Errorf("%s: %d events, %d verdicts", c.name, events, verdicts)
@@ -133,19 +132,19 @@ func TestWhatBecomesOfAHandoff(t *testing.T) {
 		status int
 		code   string
 	}{
-		"in its last millisecond":             {func(h *house, m minted) { h.advance(30*time.Minute - 1) }, "tenant-1", 200, ""},
-		"expired":                             {func(h *house, m minted) { h.advance(30 * time.Minute) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"expired, and its record is gone":     {func(h *house, m minted) { h.advance(25 * time.Hour); h.forget(m) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"expired, its tenant suspended":       {func(h *house, m minted) { h.advance(time.Hour); h.suspend(m.tenant) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"in its last millisecond":             {func(h *house, m minted) { h.Advance(30*time.Minute - 1) }, "tenant-1", 200, ""},
+		"expired":                             {func(h *house, m minted) { h.Advance(30 * time.Minute) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired, and its record is gone":     {func(h *house, m minted) { h.Advance(25 * time.Hour); h.forget(m) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired, its tenant suspended":       {func(h *house, m minted) { h.Advance(time.Hour); h.RecordSuspension(m.tenant) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
 		"never minted":                        {func(h *house, m minted) { h.forget(m) }, "tenant-1", 404, "HANDOFF_NOT_FOUND"},
-		"its tenant suspended since":          {func(h *house, m minted) { h.suspend(m.tenant) }, "tenant-1", 403, "TENANT_SUSPENDED"},
-		"used, then its tenant suspended":     {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.suspend(m.tenant) }, "tenant-1", 200, ""},
-		"used, suspended, and tried again":    {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.suspend(m.tenant) }, "tenant-2", 409, "HANDOFF_REPLAYED"},
-		"used, and tried again after its end": {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.advance(time.Hour) }, "tenant-1", 409, "HANDOFF_REPLAYED"},
+		"its tenant suspended since":          {func(h *house, m minted) { h.RecordSuspension(m.tenant) }, "tenant-1", 403, "TENANT_SUSPENDED"},
+		"used, then its tenant suspended":     {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.RecordSuspension(m.tenant) }, "tenant-1", 200, ""},
+		"used, suspended, and tried again":    {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.RecordSuspension(m.tenant) }, "tenant-2", 409, "HANDOFF_REPLAYED"},
+		"used, and tried again after its end": {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.Advance(time.Hour) }, "tenant-1", 409, "HANDOFF_REPLAYED"},
 		"used at the end, repeated after it": {func(h *house, m minted) {
-			h.advance(30*time.Minute - time.Second)
+			h.Advance(30*time.Minute - time.Second)
 			h.use(m, "tenant-1", key...)
-			h.advance(10 * time.Second)
+			h.Advance(10 * time.Second)
 		}, "tenant-1", 200, ""},
 	} {
 		h := newHouse(t)
@@ -153,7 +152,7 @@ func TestWhatBecomesOfAHandoff(t *testing.T) {
 		c.happen(h, m)
 		a := h.use(m, c.by, key...)
 		if !a.is(c.status, c.code) {
-			t.Errorf("%s: %s", name, a.text)
+			t.Errorf("%s: %s", name, a.Text)
 		}
 		if events, _ := h.reports(); (events > 0) != (c.status == 409) {
 			t.Errorf("%s: %d events", name, events)
@@ -162,7 +161,7 @@ func TestWhatBecomesOfAHandoff(t *testing.T) {
 }
 
 func (h *house) forget(m minted) {
-	h.exec(`DELETE FROM bff_consumer.handoff_replay_log WHERE id = $1`, m.id)
+	h.Exec(`DELETE FROM bff_consumer.handoff_replay_log WHERE id = $1`, m.id)
 }
 
 func TestOnlyAGenuineTokenOfThisHandoffCounts(t *testing.T) {
@@ -178,13 +177,13 @@ func TestOnlyAGenuineTokenOfThisHandoffCounts(t *testing.T) {
 		"a newline behind":      m.token + `\n`,
 		"a newline inside":      text[:9] + `\n` + text[9:] + "." + mac,
 		"a retired key":         h.mint(gone).token,
-		"a JSON web token":      h.issuer.Token(audience, account, h.now()),
+		"a JSON web token":      h.issuer.Token(audience, account, h.Now()),
 		"the id in its place":   m.id,
 		"of the wrong encoding": strings.ToUpper(m.token),
 	} {
 		a := h.post(m.id, `{"token":"`+token+`","consumedBy":"tenant-1"}`)
 		if !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
-			t.Errorf("%s: %s", name, a.text)
+			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
 	if retired := h.mint(gone); !h.use(retired, "tenant-1").is(401, "HANDOFF_SIGNATURE_INVALID") {
@@ -192,7 +191,7 @@ func TestOnlyAGenuineTokenOfThisHandoffCounts(t *testing.T) {
 	}
 	for _, path := range []string{other.id, "x", "bhd_", m.id + "0", strings.ToLower(m.id)} {
 		if a := h.post(path, `{"token":"`+m.token+`","consumedBy":"tenant-1"}`); !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
-			t.Errorf("at %s: %s", path, a.text)
+			t.Errorf("at %s: %s", path, a.Text)
 		}
 	}
 	if h.used(m) || h.used(other) {
@@ -201,9 +200,9 @@ func TestOnlyAGenuineTokenOfThisHandoffCounts(t *testing.T) {
 	if inGrace := h.mint(grace); !h.use(inGrace, "tenant-1").is(200, "") {
 		t.Error("a key in grace")
 	}
-	future := func() minted { h.advance(2 * time.Minute); defer h.advance(-2 * time.Minute); return h.mint() }()
+	future := func() minted { h.Advance(2 * time.Minute); defer h.Advance(-2 * time.Minute); return h.mint() }()
 	if a := h.use(future, "tenant-1"); !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
-		t.Errorf("from the future: %s", a.text)
+		t.Errorf("from the future: %s", a.Text)
 	}
 }
 
@@ -213,22 +212,22 @@ func TestOnlyServicesOnTheListAreLetIn(t *testing.T) {
 	for name, authorization := range map[string]string{
 		"nobody":           "",
 		"a guest":          "Bearer " + m.token,
-		"another account":  "Bearer " + h.issuer.Token(audience, "guest@example.com", h.now()),
-		"another audience": "Bearer " + h.issuer.Token("https://other.example", account, h.now()),
-		"expired":          "Bearer " + h.issuer.Token(audience, account, h.now().Add(-2*time.Hour)),
+		"another account":  "Bearer " + h.issuer.Token(audience, "guest@example.com", h.Now()),
+		"another audience": "Bearer " + h.issuer.Token("https://other.example", account, h.Now()),
+		"expired":          "Bearer " + h.issuer.Token(audience, account, h.Now().Add(-2*time.Hour)),
 	} {
 		if a := h.use(m, "tenant-1", "Authorization", authorization); !a.is(403, "CALLER_NOT_ALLOWED") {
-			t.Errorf("%s: %s", name, a.text)
+			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
 	if a := h.post(m.id, `{`, "Authorization", ""); !a.is(403, "CALLER_NOT_ALLOWED") {
-		t.Errorf("what a stranger sends is not even read: %s", a.text)
+		t.Errorf("what a stranger sends is not even read: %s", a.Text)
 	}
 	if h.used(m) {
 		t.Error("used all the same")
 	}
-	if a := h.use(m, "tenant-1", "Authorization", "Bearer "+h.issuer.Token(audience, second, h.now())); !a.is(200, "") {
-		t.Errorf("the second account: %s", a.text)
+	if a := h.use(m, "tenant-1", "Authorization", "Bearer "+h.issuer.Token(audience, second, h.Now())); !a.is(200, "") {
+		t.Errorf("the second account: %s", a.Text)
 	}
 }
 
@@ -249,11 +248,11 @@ func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
 	} {
 		a := h.post(m.id, c.body)
 		if a.StatusCode != c.status || len(a.Errors) == 0 || a.Errors[0].Field != c.field {
-			t.Errorf("%s: %s", name, a.text)
+			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
 	if a := h.use(m, "tenant-1", "Idempotency-Key", strings.Repeat("k", 256)); !a.is(400, "MALFORMED_REQUEST") {
-		t.Errorf("a long key: %s", a.text)
+		t.Errorf("a long key: %s", a.Text)
 	}
 	if h.used(m) {
 		t.Error("used all the same")
@@ -263,12 +262,12 @@ func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
 func TestWhoRefusedTelemetryIsNotSpokenOf(t *testing.T) {
 	h := newHouse(t)
 	m := h.mint()
-	h.exec(`
+	h.Exec(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
 		VALUES ($1, false, false, now())`, m.session)
 	h.use(m, "tenant-1")
 	if a := h.use(m, "tenant-2"); !a.is(409, "HANDOFF_REPLAYED") {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
 	if events, verdicts := h.reports(); events != 0 || verdicts != 1 {
 		t.Errorf("%d events, %d verdicts", events, verdicts)
@@ -276,35 +275,34 @@ func TestWhoRefusedTelemetryIsNotSpokenOf(t *testing.T) {
 }
 
 func TestWithoutPostgresNothingIsUsed(t *testing.T) {
-	url, proxy := pgtest.Behind(t)
-	h := houseAt(t, url)
+	h := newHouse(t)
 	m := h.mint()
-	proxy.Break()
+	h.PG.Break()
 	if a := h.use(m, "tenant-1"); !a.is(503, "UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
-	proxy.Heal()
+	h.PG.Heal()
 	if a := h.use(m, "tenant-1"); !a.is(200, "") {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
-	proxy.Break()
+	h.PG.Break()
 	if a := h.use(m, "tenant-2"); !a.is(503, "UPSTREAM_UNAVAILABLE") { // no 409 without its report
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
 }
 
 func TestWithoutRedisASecondUseIsReportedAllTheSame(t *testing.T) {
 	h := newHouse(t)
 	m := h.mint()
-	h.redis.Stop()
+	h.Redis.Stop()
 	h.use(m, "tenant-1")
 	if a := h.use(m, "tenant-2"); !a.is(409, "HANDOFF_REPLAYED") {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
 	if events, verdicts := h.reports(); events != 1 || verdicts != 1 {
 		t.Errorf("%d events, %d verdicts", events, verdicts)
 	}
-	if !strings.Contains(h.log.String(), "penaltyLost") {
+	if !strings.Contains(h.Log.String(), "penaltyLost") {
 		t.Error("nobody can know that the penalty was lost")
 	}
 }
@@ -327,7 +325,7 @@ func TestOneOfManyUsesAHandoff(t *testing.T) {
 			case a.is(409, "HANDOFF_REPLAYED"):
 				refused.Add(1)
 			default:
-				t.Errorf("%s", a.text)
+				t.Errorf("%s", a.Text)
 			}
 		})
 		if used.Load() != 1 {
@@ -349,7 +347,7 @@ func TestOneWhoAsksTwentyTimesAtOnceIsToldTheSame(t *testing.T) {
 		a := h.use(m, "tenant-1", "Idempotency-Key", "k1")
 		mu.Lock()
 		defer mu.Unlock()
-		answers[a.text] = a.is(200, "")
+		answers[a.Text] = a.is(200, "")
 	})
 	if len(answers) != 1 {
 		t.Errorf("%v", answers)
@@ -377,12 +375,12 @@ func (h *house) atOnce(n int, do func(int)) {
 func TestTheLogHasNothingToSteal(t *testing.T) {
 	h := newHouse(t)
 	m := h.mint()
-	bearer := h.issuer.Token(audience, account, h.now())
+	bearer := h.issuer.Token(audience, account, h.Now())
 	h.use(m, "tenant-1", "Idempotency-Key", "the-key", "Authorization", "Bearer "+bearer)
 	h.use(m, "tenant-2")
 	h.post(m.id, `{"token":"`+m.token[1:]+`","consumedBy":"tenant-1"}`)
 	h.use(m, "tenant-1", "Authorization", "Bearer "+bearer[1:])
-	log := h.log.String()
+	log := h.Log.String()
 	for name, secret := range map[string]string{
 		"the token": m.token[1:], "its MAC": m.token[strings.Index(m.token, ".")+1:], "the key": "the-key", "the bearer": bearer[1:],
 		"the handoff": m.id, "the session": m.session, "the address": "192.0.2.1",

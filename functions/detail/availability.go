@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
@@ -15,7 +12,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
-	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -34,10 +30,7 @@ func NewAvailability(p *setup.Parts) *Availability {
 	return &Availability{newShelf(p), p.Keys, p.Upstreams, p.Compose}
 }
 
-const (
-	availabilityTTL = time.Minute
-	maxDays         = 62 // in one question, first and last included
-)
+const availabilityTTL = time.Minute
 
 // Serve answers which nights are free. The answer is the same in every language and currency.
 func (a *Availability) Serve(w http.ResponseWriter, r *http.Request) error {
@@ -72,8 +65,8 @@ func (a *Availability) key(q upstream.AvailabilityQuery) string {
 	return a.keys.Key("cache", "availability", q.PropertyID, q.From.String(), q.To.String(), occupancy)
 }
 
-// fill asks search-aggregation for the days and, beside it, whose hotel it is: the answer of a suspended tenant's is not
-// shown. Without a word about the owner the answer is a partial one, soon made anew.
+// fill asks search-aggregation for the days and, beside it, whose hotel it is: the answer of a suspended tenant's is
+// not shown. Without a word about the owner the answer is a partial one, soon made anew.
 func (a *Availability) fill(ctx context.Context, q upstream.AvailabilityQuery) (cache.Filled, error) {
 	ctx, cancel := context.WithCancel(ctx) // without the days nobody waits for the owner
 	defer cancel()
@@ -130,65 +123,4 @@ func (a *Availability) shown(e *cache.Entry, state cache.State) (*cache.Entry, e
 	page.MarkStale()
 	entry, err := pack(page, nil, true, true)
 	return &entry, err
-}
-
-// read reads and checks what is asked for, by a guest who asks now: the days from from to to, for two adults in one room
-// unless the URL says otherwise. A number has one way to be written, because each URL is an entry of its own at the edge.
-func read(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong []problem.Field) {
-	today := stay.DateOf(now.UTC())
-	q.From, wrong = date(values, "from", wrong)
-	q.To, wrong = date(values, "to", wrong)
-	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
-	}
-	switch {
-	case q.From.IsZero():
-	case q.From.Compare(today) < 0:
-		add("from", "past", "The first day is past.")
-	case q.From.Compare(today.AddDays(stay.MaxAhead)) > 0:
-		add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxAhead))
-	}
-	switch {
-	case q.From.IsZero() || q.To.IsZero():
-	case q.To.Compare(q.From) < 0:
-		add("to", "reversed", "The last day must not be before the first.")
-	case q.To.DaysSince(q.From) >= maxDays:
-		add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxDays))
-	}
-	occupancy := stay.Occupancy{}
-	occupancy.Adults, wrong = number(values, "adults", 2, wrong)
-	occupancy.Children, wrong = number(values, "children", 0, wrong)
-	occupancy.Rooms, wrong = number(values, "rooms", 1, wrong)
-	if len(wrong) == 0 {
-		for _, f := range occupancy.Check() {
-			f.Field = strings.TrimPrefix(f.Field, "occupancy.")
-			wrong = append(wrong, f)
-		}
-	}
-	q.Adults, q.Children, q.Rooms = occupancy.Adults, occupancy.Children, occupancy.Rooms
-	return q, wrong
-}
-
-func date(values url.Values, name string, wrong []problem.Field) (stay.Date, []problem.Field) {
-	if !values.Has(name) {
-		return stay.Date{}, append(wrong, problem.Field{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
-	}
-	d, err := stay.ParseDate(values.Get(name))
-	if field, ok := errors.AsType[problem.Field](err); ok {
-		field.Field = name
-		wrong = append(wrong, field)
-	}
-	return d, wrong
-}
-
-func number(values url.Values, name string, unsaid int, wrong []problem.Field) (int, []problem.Field) {
-	if !values.Has(name) {
-		return unsaid, wrong
-	}
-	text := values.Get(name)
-	n, err := strconv.Atoi(text)
-	if err != nil || strconv.Itoa(n) != text {
-		wrong = append(wrong, problem.Field{Field: name, Code: "malformed", Detail: "Must be a whole number."})
-	}
-	return n, wrong
 }

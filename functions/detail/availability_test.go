@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -14,7 +15,7 @@ func TestAvailabilityIsReadAndThenCached(t *testing.T) {
 	h := newHouse(t)
 	a := h.ok(nights + "&locale=ru&currency=EUR")
 	if a.state() != "MISS" || a.PropertyID != kabul || a.From != "2026-12-01" || a.To != "2026-12-31" || len(a.Days) != 2 || a.lacks() != "" {
-		t.Errorf("%s %s", a.state(), a.body)
+		t.Errorf("%s %s", a.state(), a.Text)
 	}
 	if d := a.Days[0]; !d.Available || d.CheapestMinor != "450000" || d.Currency != "AFN" || d.IsStale {
 		t.Errorf("%+v", d)
@@ -25,14 +26,14 @@ func TestAvailabilityIsReadAndThenCached(t *testing.T) {
 	if h.up.asked != "adults=2&children=0&from=2026-12-01&rooms=1&to=2026-12-31" {
 		t.Errorf("asked %s", h.up.asked)
 	}
-	calls := h.up.calls()
+	calls := h.up.Calls()
 	for name, path := range map[string]string{"another language": nights + "&locale=en&currency=AFN", "neither": nights, "the defaults": nights + "&rooms=1&adults=2&children=0"} {
-		if again := h.ok(path); again.state() != "HIT" || string(again.body) != string(a.body) || again.Header.Get("ETag") != a.Header.Get("ETag") {
+		if again := h.ok(path); again.state() != "HIT" || again.Text != a.Text || again.Header.Get("ETag") != a.Header.Get("ETag") {
 			t.Errorf("%s: %s", name, again.state())
 		}
 	}
-	if h.up.calls() != calls {
-		t.Errorf("%d further calls", h.up.calls()-calls)
+	if h.up.Calls() != calls {
+		t.Errorf("%d further calls", h.up.Calls()-calls)
 	}
 	if got := h.ok(nights).Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" {
 		t.Errorf("without locale and currency in the URL: %s", got)
@@ -50,7 +51,7 @@ func TestAvailabilityIsReadAndThenCached(t *testing.T) {
 func TestEachLimitOfAvailabilityAndOneBeyond(t *testing.T) {
 	h := newHouse(t)
 	span := func(ahead, days int) string {
-		from := h.now().AddDate(0, 0, ahead)
+		from := h.Now().AddDate(0, 0, ahead)
 		return fmt.Sprintf("from=%s&to=%s", from.Format(time.DateOnly), from.AddDate(0, 0, days-1).Format(time.DateOnly))
 	}
 	for name, c := range map[string]struct{ query, field, code string }{
@@ -80,10 +81,10 @@ func TestEachLimitOfAvailabilityAndOneBeyond(t *testing.T) {
 		switch {
 		case c.field == "":
 			if a.StatusCode != 200 {
-				t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+				t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
 			}
 		case a.StatusCode != 422 || len(a.Errors) != 1 || a.Errors[0].Field != c.field || a.Errors[0].Code != c.code:
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
 		}
 	}
 }
@@ -134,7 +135,7 @@ func TestMalformedAvailabilityIsRefusedByName(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", query, a.StatusCode, got, fields)
 		}
 	}
-	if n := h.up.calls(); n != 0 {
+	if n := h.up.Calls(); n != 0 {
 		t.Errorf("refused requests made %d calls", n)
 	}
 }
@@ -143,17 +144,17 @@ func TestAvailabilityOfNothing(t *testing.T) {
 	for _, who := range []string{"search", "property"} {
 		t.Run("says "+who, func(t *testing.T) {
 			h := newHouse(t)
-			h.up.notKnow(who)
+			h.up.NotKnow(who)
 			for range 3 {
 				if a := h.get(nights); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
-					t.Errorf("%d %s", a.StatusCode, a.body)
+					t.Errorf("%d %s", a.StatusCode, a.Text)
 				}
 			}
-			if n := h.up.days.Load(); n != 1 {
+			if n := h.up.Calls("availability"); n != 1 {
 				t.Errorf("asked %d times", n)
 			}
-			h.up.recover(who)
-			h.advance(31 * time.Second)
+			h.up.Recover(who)
+			h.Advance(31 * time.Second)
 			h.ok(nights)
 		})
 	}
@@ -162,24 +163,24 @@ func TestAvailabilityOfNothing(t *testing.T) {
 func TestAvailabilityWithoutSearchAggregation(t *testing.T) {
 	h := newHouse(t)
 	h.ok(nights)
-	h.up.fail("search")
-	h.advance(70 * time.Second)
+	h.up.Fail("search")
+	h.Advance(70 * time.Second)
 	a := h.ok(nights)
 	if a.state() != "STALE" || !a.Days[0].IsStale || a.Days[1].IsStale || a.Header.Get("Cache-Control") != brief {
-		t.Errorf("after a good answer: %s %s %s", a.state(), a.Header.Get("Cache-Control"), a.body)
+		t.Errorf("after a good answer: %s %s %s", a.state(), a.Header.Get("Cache-Control"), a.Text)
 	}
-	h.advance(10 * time.Minute)
+	h.Advance(10 * time.Minute)
 	if a := h.get(nights); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.body)
+		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.Text)
 	}
 }
 
 func TestAvailabilityWhileSearchAggregationHangs(t *testing.T) {
 	h := newHouse(t)
-	h.up.hang("search")
+	h.up.Hang("search")
 	began := time.Now()
-	if a := h.get(nights); a.StatusCode != 504 || time.Since(began) > web.Budget+late {
-		t.Errorf("%d after %s: %s", a.StatusCode, time.Since(began), a.body)
+	if a := h.get(nights); a.StatusCode != 504 || time.Since(began) > web.Budget+functest.Late {
+		t.Errorf("%d after %s: %s", a.StatusCode, time.Since(began), a.Text)
 	}
 }
 
@@ -188,19 +189,19 @@ func TestAvailabilityWithoutPropertyService(t *testing.T) {
 		t.Run("which "+how, func(t *testing.T) {
 			h := newHouse(t)
 			if how == "fails" {
-				h.up.fail("property")
+				h.up.Fail("property")
 			} else {
-				h.up.hang("property")
+				h.up.Hang("property")
 			}
 			began := time.Now()
 			a := h.ok(nights)
-			if a.lacks() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != brief || time.Since(began) > web.Budget+late {
-				t.Errorf("%s after %s: %s", a.Header.Get("Cache-Control"), time.Since(began), a.body)
+			if a.lacks() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != brief || time.Since(began) > web.Budget+functest.Late {
+				t.Errorf("%s after %s: %s", a.Header.Get("Cache-Control"), time.Since(began), a.Text)
 			}
-			h.up.recover("property")
-			h.advance(17 * time.Second)
+			h.up.Recover("property")
+			h.Advance(17 * time.Second)
 			if a := h.beside().ok(nights); a.lacks() != "" { // an instance whose breakers are closed
-				t.Errorf("the owner is not known: %s", a.body)
+				t.Errorf("the owner is not known: %s", a.Text)
 			}
 		})
 	}
@@ -210,12 +211,12 @@ func TestAPriceOfADayIsFreshForAMinute(t *testing.T) {
 	h := newHouse(t)
 	h.ok(nights)
 	for range 70 {
-		h.advance(time.Second)
-		h.up.fail("search") // whatever is shown is what was kept
+		h.Advance(time.Second)
+		h.up.Fail("search") // whatever is shown is what was kept
 		a := h.ok(nights)
-		if kept := h.now().Sub(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); a.Days[0].IsStale != (kept > time.Minute) {
-			t.Fatalf("after %s: %s %s", kept, a.state(), a.body)
+		if kept := h.Now().Sub(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); a.Days[0].IsStale != (kept > time.Minute) {
+			t.Fatalf("after %s: %s %s", kept, a.state(), a.Text)
 		}
-		h.up.recover("search")
+		h.up.Recover("search")
 	}
 }

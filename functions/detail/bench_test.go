@@ -1,7 +1,6 @@
 package detail
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -9,8 +8,6 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
-
-func bytesOf(a *answer) *bytes.Reader { return bytes.NewReader(a.body) }
 
 // sink is a client that throws away what it gets.
 type sink struct {
@@ -27,10 +24,10 @@ func (s *sink) Write(p []byte) (int, error) { s.size += len(p); return len(p), n
 // than: a handler that writes the same bytes, and one that reads them from Redis before it does.
 func BenchmarkDetailHit(b *testing.B) {
 	h := newHouse(b)
-	h.log.drop()
+	h.Log.Drop()
 	tag := h.send("GET", inURL, "Accept-Encoding", "gzip").Header.Get("ETag")
-	whole := h.send("GET", inURL, "Accept-Encoding", "gzip").body
-	key := h.parts.Keys.Key("cache", "detail", kabul, "fa-AF", "AFN")
+	whole := []byte(h.send("GET", inURL, "Accept-Encoding", "gzip").Text)
+	key := h.Parts.Keys.Key("cache", "detail", kabul, "fa-AF", "AFN")
 	run := func(name string, handler http.Handler, status int, headers ...string) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -55,14 +52,14 @@ func BenchmarkDetailHit(b *testing.B) {
 		w.Write(whole)
 	}), 200)
 	run("bareRedisGet", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := h.parts.Redis.Get(r.Context(), key).Bytes()
+		body, err := h.RDB.Get(r.Context(), key).Bytes()
 		if err != nil {
 			b.Error(err)
 		}
 		w.WriteHeader(200)
 		w.Write(body)
 	}), 200)
-	run("gzip", h.mux, 200, "Accept-Encoding", "gzip")
-	run("identity", h.mux, 200)
-	run("notModified", h.mux, 304, "Accept-Encoding", "gzip", "If-None-Match", tag)
+	run("gzip", h, 200, "Accept-Encoding", "gzip")
+	run("identity", h, 200)
+	run("notModified", h, 304, "Accept-Encoding", "gzip", "If-None-Match", tag)
 }

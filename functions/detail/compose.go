@@ -9,6 +9,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 )
@@ -50,7 +51,8 @@ func (d *Detail) fill(ctx context.Context, h hotel) (cache.Filled, error) {
 	rest.Go(func() { brands, missing[1] = d.parts.Brands(optional, []string{property.TenantID}) })
 	rest.Wait()
 
-	page := view.Detail(&property, found.hotel, merge(brands, found.brands), d.region, d.link.Page(property.TenantSlug))
+	hint := view.HandoffHint{URL: d.link.Page(property.TenantSlug), TTLSeconds: int(handoff.TTL / time.Second)}
+	page := view.Detail(&property, found.hotel, merge(brands, found.brands), d.region, hint)
 	page.Locale, page.Currency = h.locale, h.currency
 	for _, part := range slices.Concat(found.missing, missing[0], missing[1]) {
 		if !page.Lacks(part.Part) {

@@ -20,33 +20,33 @@ func TestAPageIsComposedOfFourAndThenCached(t *testing.T) {
 	h := newHouse(t)
 	a := h.ok(inURL)
 	if a.state() != "MISS" || a.Locale != "fa-AF" || a.Currency != "AFN" || a.lacks() != "" {
-		t.Errorf("%s %s", a.state(), a.body)
+		t.Errorf("%s %s", a.state(), a.Text)
 	}
-	if a.Property.PropertyID != kabul || a.Property.Name.Default != "Hotel One" || !strings.Contains(string(a.body), "In fa-AF.") {
-		t.Errorf("property: %s", a.body)
+	if a.Property.PropertyID != kabul || a.Property.Name.Default != "Hotel One" || !strings.Contains(a.Text, "In fa-AF.") {
+		t.Errorf("property: %s", a.Text)
 	}
 	if a.Property.GuestRating == nil || a.PopularitySignals == nil || a.PopularitySignals.BookedLast24h != 12 || len(a.SimilarProperties) != 4 {
-		t.Errorf("search: %s", a.body)
+		t.Errorf("search: %s", a.Text)
 	}
 	if !slices.Equal(a.Property.Badges, []string{"crossRegionDelivery", "shariaCompliant"}) {
 		t.Errorf("badges %v", a.Property.Badges)
 	}
 	if a.BrandPeek.Neutral || a.BrandPeek.PrimaryColor != "#aabbcc" {
-		t.Errorf("theme: %s", a.body)
+		t.Errorf("theme: %s", a.Text)
 	}
 	if r := a.CheapestRateSnapshot; r == nil || r.CheapestNightlyMinor != "450000" || r.IsStale || len(a.PriceCalendarPreview) != 7 {
-		t.Errorf("pricing: %s", a.body)
+		t.Errorf("pricing: %s", a.Text)
 	}
 	if a.HandoffHint.URL != "https://slug-1.melmastoon.ghasi.io/book" || a.HandoffHint.TTLSeconds != 1800 {
 		t.Errorf("%+v", a.HandoffHint)
 	}
-	if got := fmt.Sprint(h.up.properties.Load(), h.up.hotels.Load(), h.up.quotes.Load(), h.up.peeks.Load()); got != "1 1 1 5" {
+	if got := fmt.Sprint(h.up.Calls("property"), h.up.Calls("hotel"), h.up.Calls("pricing"), h.up.Calls("theme")); got != "1 1 1 5" {
 		t.Errorf("calls to property, search, pricing and theme: %s", got)
 	}
-	calls := h.up.calls()
+	calls := h.up.Calls()
 	again := h.ok(inURL)
-	if again.state() != "HIT" || string(again.body) != string(a.body) || h.up.calls() != calls {
-		t.Errorf("again: %s after %d calls", again.state(), h.up.calls()-calls)
+	if again.state() != "HIT" || again.Text != a.Text || h.up.Calls() != calls {
+		t.Errorf("again: %s after %d calls", again.state(), h.up.Calls()-calls)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestTheDefaultStayIsWhatPricingIsAsked(t *testing.T) {
 	h := newHouse(t)
 	a := h.ok(inURL)
 	if d := a.DefaultStay.Dates; d.CheckIn != "2026-11-21" || d.CheckOut != "2026-11-22" || a.PriceCalendarPreview[0].Date != "2026-11-21" || a.PriceCalendarPreview[6].Date != "2026-11-27" {
-		t.Errorf("%s", a.body)
+		t.Errorf("%s", a.Text)
 	}
 	asked := fmt.Sprint(h.up.quoted)
 	want := fmt.Sprintf("map[calendar:map[days:7 from:2026-11-21] currency:AFN dates:map[checkIn:2026-11-21 checkOut:2026-11-22] locale:fa-AF "+
@@ -62,9 +62,9 @@ func TestTheDefaultStayIsWhatPricingIsAsked(t *testing.T) {
 	if asked != want {
 		t.Errorf("asked %s\nwant  %s", asked, want)
 	}
-	h.advance(12 * time.Hour) // another day: whatever was kept, the rate is for the night that is tomorrow now
+	h.Advance(12 * time.Hour) // another day: whatever was kept, the rate is for the night that is tomorrow now
 	if a = h.ok(inURL); a.DefaultStay.Dates.CheckIn != "2026-11-22" || a.PriceCalendarPreview[0].Date != "2026-11-22" {
-		t.Errorf("%s", a.body)
+		t.Errorf("%s", a.Text)
 	}
 }
 
@@ -73,18 +73,18 @@ func TestAHitIsOneRoundTripAndNothingElse(t *testing.T) {
 	days := address + "/availability?from=2026-12-01&to=2026-12-31"
 	for _, path := range []string{inURL, days} {
 		h.ok(path)
-		queries, calls := h.parts.DB.Stat().AcquireCount(), h.up.calls()
-		h.trips.Take()
+		queries, calls := h.Parts.DB.Stat().AcquireCount(), h.up.Calls()
+		h.Trips.Take()
 		if a := h.ok(path); a.state() != "HIT" {
 			t.Fatalf("not warm: %s", a.state())
 		}
-		if n := h.trips.Take(); n != 1 {
+		if n := h.Trips.Take(); n != 1 {
 			t.Errorf("%s: %d Redis round trips", path, n)
 		}
-		if n := h.parts.DB.Stat().AcquireCount() - queries; n != 0 {
+		if n := h.Parts.DB.Stat().AcquireCount() - queries; n != 0 {
 			t.Errorf("%s: %d uses of Postgres", path, n)
 		}
-		if n := h.up.calls() - calls; n != 0 {
+		if n := h.up.Calls() - calls; n != 0 {
 			t.Errorf("%s: %d upstream calls", path, n)
 		}
 	}
@@ -104,8 +104,8 @@ func TestAPageDependsOnURLLocaleAndCurrencyAlone(t *testing.T) {
 		"no tracking":            {"DNT", "1", "Sec-GPC", "1"},
 	} {
 		a := h.ok(inURL, headers...)
-		if string(a.body) != string(base.body) || a.Header.Get("ETag") != base.Header.Get("ETag") || a.state() != "HIT" {
-			t.Errorf("%s: %s %s", name, a.state(), a.body)
+		if a.Text != base.Text || a.Header.Get("ETag") != base.Header.Get("ETag") || a.state() != "HIT" {
+			t.Errorf("%s: %s %s", name, a.state(), a.Text)
 		}
 		if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != stored+" | Accept-Encoding" {
 			t.Errorf("%s: %s", name, got)
@@ -142,15 +142,15 @@ func TestUpstreamsAreToldNothingOfTheGuest(t *testing.T) {
 	h := newHouse(t)
 	h.ok(inURL, "Cookie", "gms_id=gms_01ARZ3NDEKTSV4RRFFQ69G5FAV", "User-Agent", "canary", "X-Forwarded-For", "203.0.113.77")
 	for _, name := range []string{"X-User-Bucket", "X-Tenant-Id", "Cookie", "X-Forwarded-For"} {
-		if v := h.up.headers.Get(name); v != "" {
+		if v := h.up.Heard().Get(name); v != "" {
 			t.Errorf("%s: %s", name, v)
 		}
 	}
-	if v := h.up.headers.Get("X-Request-Id"); v == "" {
+	if v := h.up.Heard().Get("X-Request-Id"); v == "" {
 		t.Error("the request has no id")
 	}
 	for _, canary := range []string{"canary", "203.0.113", "01ARZ3NDEKTSV4RRFFQ69G5FAV", kabul} {
-		if strings.Contains(h.log.String(), canary) {
+		if strings.Contains(h.Log.String(), canary) {
 			t.Errorf("%q in the log", canary)
 		}
 	}
@@ -162,23 +162,23 @@ func TestWhatAnUnknownHotelCosts(t *testing.T) {
 	for range 3 {
 		a := h.get(unknown)
 		if a.StatusCode != 404 || a.Code != "MELMASTOON.BFF.CONSUMER.RESOURCE_NOT_FOUND" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("ETag") != "" {
-			t.Errorf("%d %s", a.StatusCode, a.body)
+			t.Errorf("%d %s", a.StatusCode, a.Text)
 		}
 	}
-	if n := h.up.properties.Load(); n != 1 {
+	if n := h.up.Calls("property"); n != 1 {
 		t.Errorf("property-service was asked %d times", n)
 	}
-	h.advance(29 * time.Second)
+	h.Advance(29 * time.Second)
 	h.get(unknown)
-	if n := h.up.properties.Load(); n != 1 {
+	if n := h.up.Calls("property"); n != 1 {
 		t.Errorf("within 30 s: asked %d times", n)
 	}
-	h.advance(2 * time.Second)
+	h.Advance(2 * time.Second)
 	h.get(unknown)
-	if n := h.up.properties.Load(); n != 2 {
+	if n := h.up.Calls("property"); n != 2 {
 		t.Errorf("after 30 s: asked %d times", n)
 	}
-	if n := h.up.quotes.Load() + h.up.peeks.Load(); n != 0 {
+	if n := h.up.Calls("pricing") + h.up.Calls("theme"); n != 0 {
 		t.Errorf("pricing and theme were asked %d times about nothing", n)
 	}
 }
@@ -186,18 +186,18 @@ func TestWhatAnUnknownHotelCosts(t *testing.T) {
 func TestAPageStaysAHitWhileItsRatesStayYoung(t *testing.T) {
 	h := newHouse(t)
 	h.ok(inURL)
-	properties := h.up.properties.Load()
+	properties := h.up.Calls("property")
 	for second := 10; second <= 260; second += 10 { // TTL 5 min, jitter −10 %
-		h.advance(10 * time.Second)
+		h.Advance(10 * time.Second)
 		if second == 200 {
-			h.up.fail("pricing")
+			h.up.Fail("pricing")
 		}
 		a := h.ok(inURL)
 		if a.state() != "HIT" {
 			t.Fatalf("after %d s: %s", second, a.state())
 		}
 		r := a.CheapestRateSnapshot
-		age := h.now().Sub(r.CapturedAt)
+		age := h.Now().Sub(r.CapturedAt)
 		if age > time.Minute && !r.IsStale || r.IsStale != a.PriceCalendarPreview[0].IsStale {
 			t.Fatalf("after %d s a rate of %s is shown as fresh", second, age)
 		}
@@ -205,10 +205,10 @@ func TestAPageStaysAHitWhileItsRatesStayYoung(t *testing.T) {
 			t.Fatalf("after %d s, stale %t: %s", second, r.IsStale, a.Header.Get("Cache-Control"))
 		}
 	}
-	if n := h.up.properties.Load() - properties; n != 0 {
+	if n := h.up.Calls("property") - properties; n != 0 {
 		t.Errorf("property-service was asked %d times again", n)
 	}
-	if n := h.up.quotes.Load(); n < 3 || n > 5 {
+	if n := h.up.Calls("pricing"); n < 3 || n > 5 {
 		t.Errorf("pricing answered %d times", n)
 	}
 }
@@ -217,7 +217,7 @@ func TestTheKeysAreThoseOfTheDataModel(t *testing.T) {
 	h := newHouse(t)
 	h.ok(inURL)
 	h.ok(address + "/availability?from=2026-12-01&to=2026-12-02&adults=3&children=1&rooms=2")
-	keys := h.parts.Redis.Keys(t.Context(), "test:bff-consumer:cache:*").Val()
+	keys := h.RDB.Keys(t.Context(), "test:bff-consumer:cache:*").Val()
 	for _, want := range []string{
 		"test:bff-consumer:cache:detail:" + kabul + ":fa-AF:AFN",
 		"test:bff-consumer:cache:availability:" + kabul + ":2026-12-01:2026-12-02:3-1-2",
@@ -261,10 +261,10 @@ func TestBadAddressesAreRefusedWithoutACall(t *testing.T) {
 	} {
 		a := h.get(path)
 		if a.StatusCode != c.status || len(a.Errors) == 0 || a.Errors[0].Field != c.field || a.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
+			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
 		}
 	}
-	if n := h.up.calls(); n != 0 {
+	if n := h.up.Calls(); n != 0 {
 		t.Errorf("%d calls", n)
 	}
 }

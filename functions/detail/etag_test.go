@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -21,8 +22,8 @@ func TestWhoHasAnAnswerIsNotSentItAgain(t *testing.T) {
 			for _, method := range []string{"GET", "HEAD"} {
 				for _, has := range []string{tag, "W/" + tag, "*", `"other", ` + tag, `"a,b",W/"c",W/` + tag} {
 					a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has)
-					if a.StatusCode != 304 || len(a.body) != 0 || a.Header.Get("Content-Length")+a.Header.Get("Content-Encoding") != "" {
-						t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, has, a.StatusCode, len(a.body), a.Header)
+					if a.StatusCode != 304 || len(a.Text) != 0 || a.Header.Get("Content-Length")+a.Header.Get("Content-Encoding") != "" {
+						t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, has, a.StatusCode, len(a.Text), a.Header)
 					}
 					for _, name := range []string{"ETag", "Cache-Control", "Vary"} {
 						if a.Header.Get(name) != first.Header.Get(name) {
@@ -47,13 +48,13 @@ func TestTwoEncodingsOfAnAnswerHaveTwoTags(t *testing.T) {
 	if zipped.Header.Get("Content-Encoding") != "gzip" || zipped.Header.Get("ETag") == plain.Header.Get("ETag") {
 		t.Errorf("%v and %v", zipped.Header, plain.Header)
 	}
-	unzipped, err := gzip.NewReader(bytesOf(zipped))
+	unzipped, err := gzip.NewReader(strings.NewReader(zipped.Text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	body, err := io.ReadAll(unzipped)
-	if err != nil || string(body) != string(plain.body) {
-		t.Errorf("%v, %d and %d bytes", err, len(body), len(plain.body))
+	if err != nil || string(body) != plain.Text {
+		t.Errorf("%v, %d and %d bytes", err, len(body), len(plain.Text))
 	}
 	if a := h.send("GET", inURL, "Accept-Encoding", "gzip", "If-None-Match", plain.Header.Get("ETag")); a.StatusCode != 200 {
 		t.Errorf("%d to who has the other encoding", a.StatusCode)
@@ -69,8 +70,8 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 			r.Header.Del("Server-Timing")
 			r.Header.Del("X-Request-Id")
 		}
-		if head.StatusCode != 200 || len(head.body) != 0 || fmt.Sprint(head.Header) != fmt.Sprint(get.Header) {
-			t.Errorf("%s: %d, %d bytes\n%v\n%v", path, head.StatusCode, len(head.body), head.Header, get.Header)
+		if head.StatusCode != 200 || len(head.Text) != 0 || fmt.Sprint(head.Header) != fmt.Sprint(get.Header) {
+			t.Errorf("%s: %d, %d bytes\n%v\n%v", path, head.StatusCode, len(head.Text), head.Header, get.Header)
 		}
 	}
 	if a := h.send("HEAD", "/hotels/"+propertyID(99)); a.StatusCode != 404 {
@@ -84,16 +85,16 @@ func TestAnETagChangesWithTheAnswerAndOnlyThen(t *testing.T) {
 	if got := h.beside().ok(inURL).Header.Get("ETag"); got != first {
 		t.Errorf("of another instance: %s, not %s", got, first)
 	}
-	h.advance(61 * time.Second) // rates are renewed, and pricing says another time of capture
+	h.Advance(61 * time.Second) // rates are renewed, and pricing says another time of capture
 	renewed := h.ok(inURL)
 	if tag := renewed.Header.Get("ETag"); tag == first || renewed.state() != "HIT" {
 		t.Errorf("with new rates: %s, was %s", tag, first)
 	}
-	h.up.fail("pricing")
-	h.advance(61 * time.Second)
+	h.up.Fail("pricing")
+	h.Advance(61 * time.Second)
 	stale := h.ok(inURL, "If-None-Match", renewed.Header.Get("ETag"))
 	if stale.StatusCode != http.StatusOK || !stale.CheapestRateSnapshot.IsStale {
-		t.Errorf("with rates marked stale: %d %s", stale.StatusCode, stale.body)
+		t.Errorf("with rates marked stale: %d %s", stale.StatusCode, stale.Text)
 	}
 	if a := h.get(inURL, "If-None-Match", stale.Header.Get("ETag")); a.StatusCode != 304 || a.Header.Get("Cache-Control") != brief {
 		t.Errorf("to who has the stale one: %d %s", a.StatusCode, a.Header.Get("Cache-Control"))

@@ -12,7 +12,7 @@ import (
 func TestManyGuestsOfAColdPageAreOneFanOut(t *testing.T) {
 	h := newHouse(t)
 	other := h.beside()
-	arrived, letGo := h.up.hold("property")
+	arrived, letGo := h.up.Hold("property")
 	answers := make(chan *answer, 40)
 	for n := range 40 {
 		from := h
@@ -21,18 +21,14 @@ func TestManyGuestsOfAColdPageAreOneFanOut(t *testing.T) {
 		}
 		go func() { answers <- from.get(inURL) }()
 	}
-	for name := range arrived {
-		if name == "property" {
-			break
-		}
-	}
+	<-arrived
 	letGo()
 	for range 40 {
 		if a := <-answers; a.StatusCode != 200 || a.Property.PropertyID != kabul {
-			t.Errorf("%d %s", a.StatusCode, a.body)
+			t.Errorf("%d %s", a.StatusCode, a.Text)
 		}
 	}
-	if got := fmt.Sprint(h.up.properties.Load(), h.up.hotels.Load(), h.up.quotes.Load()); got != "1 1 1" {
+	if got := fmt.Sprint(h.up.Calls("property"), h.up.Calls("hotel"), h.up.Calls("pricing")); got != "1 1 1" {
 		t.Errorf("calls to property, search and pricing: %s", got)
 	}
 }
@@ -47,27 +43,23 @@ func TestAnInvalidationBeatsAPageInTheMaking(t *testing.T) {
 				h := newHouse(t)
 				if age > 0 {
 					h.ok(c.path)
-					h.advance(age)
+					h.Advance(age)
 				}
-				arrived, letGo := h.up.hold(c.holds)
+				arrived, letGo := h.up.Hold(c.holds)
 				first := make(chan *answer, 1)
 				go func() { first <- h.get(c.path) }()
-				for name := range arrived {
-					if name == c.holds {
-						break
-					}
-				}
-				h.up.command(func(u *upstreams) { u.name, u.price = "Hotel New", 1 })
-				if _, err := h.parts.Cache.Bust(t.Context(), cache.Property(kabul)); err != nil {
+				<-arrived
+				h.up.Change(func() { h.up.name, h.up.price = "Hotel New", 1 })
+				if _, err := h.Parts.Cache.Bust(t.Context(), cache.Property(kabul)); err != nil {
 					t.Fatal(err)
 				}
 				letGo()
 				if a := <-first; a.StatusCode != 200 {
-					t.Fatalf("%d %s", a.StatusCode, a.body)
+					t.Fatalf("%d %s", a.StatusCode, a.Text)
 				}
 				a := h.ok(c.path)
 				if a.state() != "MISS" || c.path == inURL && a.Property.Name.Default != "Hotel New" || c.path == days && a.Days[0].CheapestMinor != "1" {
-					t.Errorf("afterwards: %s %s", a.state(), a.body)
+					t.Errorf("afterwards: %s %s", a.state(), a.Text)
 				}
 			})
 		}
@@ -83,7 +75,7 @@ func TestAChangedBrandOrNeighbourEmptiesThePage(t *testing.T) {
 		"similar property": cache.Property(propertyID(2)),
 	} {
 		h.ok(inURL)
-		if _, err := h.parts.Cache.Bust(context.Background(), tag); err != nil {
+		if _, err := h.Parts.Cache.Bust(context.Background(), tag); err != nil {
 			t.Fatal(err)
 		}
 		if a := h.ok(inURL); a.state() != "MISS" {
@@ -91,7 +83,7 @@ func TestAChangedBrandOrNeighbourEmptiesThePage(t *testing.T) {
 		}
 	}
 	h.ok(inURL)
-	if _, err := h.parts.Cache.Bust(context.Background(), cache.Tenant("tnt_0000000000000000000000000Z")); err != nil {
+	if _, err := h.Parts.Cache.Bust(context.Background(), cache.Tenant("tnt_0000000000000000000000000Z")); err != nil {
 		t.Fatal(err)
 	}
 	if a := h.ok(inURL); a.state() != "HIT" {
@@ -101,12 +93,12 @@ func TestAChangedBrandOrNeighbourEmptiesThePage(t *testing.T) {
 
 func TestUnknownHotelsAreForgottenWhenTheyAreListed(t *testing.T) {
 	h := newHouse(t)
-	h.up.notKnow("property")
+	h.up.NotKnow("property")
 	if a := h.get(inURL); a.StatusCode != 404 {
 		t.Fatalf("%d", a.StatusCode)
 	}
-	h.up.recover("property")
-	if _, err := h.parts.Cache.Bust(t.Context(), cache.Property(kabul)); err != nil {
+	h.up.Recover("property")
+	if _, err := h.Parts.Cache.Bust(t.Context(), cache.Property(kabul)); err != nil {
 		t.Fatal(err)
 	}
 	h.ok(inURL)

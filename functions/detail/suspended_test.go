@@ -11,18 +11,18 @@ func TestASuspendedTenantsHotelIsNotThere(t *testing.T) {
 	h.ok(inURL)
 	h.ok(days)
 	unknown := h.get("/hotels/" + propertyID(99))
-	h.suspend(tenantOf(1))
-	h.trips.Take()
+	h.Suspend(tenantOf(1))
+	h.Trips.Take()
 	for _, path := range []string{inURL, days, address + "?locale=ru&currency=AFN"} { // kept, kept, never made
 		a := h.get(path)
-		if a.StatusCode != 404 || a.Code != unknown.Code || strings.Contains(string(a.body), "Hotel One") {
-			t.Errorf("%s: %d %s", path, a.StatusCode, a.body)
+		if a.StatusCode != 404 || a.Code != unknown.Code || strings.Contains(a.Text, "Hotel One") {
+			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
 		}
 		if a := h.get(path, "If-None-Match", "*"); a.StatusCode != 404 {
 			t.Errorf("%s: %d to who has it", path, a.StatusCode)
 		}
 	}
-	if err := h.others().Reinstate(t.Context(), tenantOf(1)); err != nil {
+	if err := h.Tenants().Reinstate(t.Context(), tenantOf(1)); err != nil {
 		t.Fatal(err)
 	}
 	h.ok(inURL)
@@ -32,14 +32,14 @@ func TestASuspendedTenantsHotelIsNotThere(t *testing.T) {
 func TestASuspendedTenantsHotelIsNotSimilar(t *testing.T) {
 	h := newHouse(t)
 	before := h.ok(inURL)
-	h.suspend(tenantOf(3))
+	h.Suspend(tenantOf(3))
 	h.ok(inURL) // reads the set anew
-	h.trips.Take()
+	h.Trips.Take()
 	a := h.ok(inURL)
-	if a.state() != "HIT" || len(a.SimilarProperties) != 3 || strings.Contains(string(a.body), tenantOf(3)) || a.Header.Get("Cache-Control") != stored {
-		t.Errorf("%s %s", a.state(), a.body)
+	if a.state() != "HIT" || len(a.SimilarProperties) != 3 || strings.Contains(a.Text, tenantOf(3)) || a.Header.Get("Cache-Control") != stored {
+		t.Errorf("%s %s", a.state(), a.Text)
 	}
-	if n := h.trips.Take(); n != 1 {
+	if n := h.Trips.Take(); n != 1 {
 		t.Errorf("%d Redis round trips", n)
 	}
 	if a.Header.Get("ETag") == before.Header.Get("ETag") {
@@ -49,19 +49,19 @@ func TestASuspendedTenantsHotelIsNotSimilar(t *testing.T) {
 		t.Error("the same body has another ETag")
 	}
 	for _, n := range []int{2, 4, 5} { // 5 is tenant 0
-		h.suspend(tenantOf(n))
+		h.Suspend(tenantOf(n))
 	}
 	h.ok(inURL)
-	if a = h.ok(inURL); a.SimilarProperties != nil || strings.Contains(string(a.body), "similarProperties") {
-		t.Errorf("%s", a.body)
+	if a = h.ok(inURL); a.SimilarProperties != nil || strings.Contains(a.Text, "similarProperties") {
+		t.Errorf("%s", a.Text)
 	}
 }
 
 func TestASuspensionIsKnownWithoutRedis(t *testing.T) {
 	h := newHouse(t)
-	h.suspend(tenantOf(1))
-	h.redis.Stop()
+	h.Suspend(tenantOf(1))
+	h.Redis.Stop()
 	if a := h.get(inURL); a.StatusCode != 404 {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 }

@@ -2,7 +2,6 @@ package handoff
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -14,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -28,23 +27,23 @@ const clients = 16 // for each core
 // BenchmarkMint mints through the whole pipeline beside what the stores alone can do: the same three inserts in one
 // transaction, pipelined as the mint sends them, and one after the other. Run them together and compare the ratios.
 func BenchmarkMint(b *testing.B) {
-	h := &house{t: b, up: newUpstreams(b)}
-	h.time.Store(1_795_000_000_000)
-	e := environmentOf(b, pgtest.URL(b), redistest.Addr(b), h.up.URL)
+	h := &house{House: functest.New(b), up: newUpstreams(b)}
+	h.Set(time.UnixMilli(1_795_000_000_000))
+	e := functest.Environment(b, h.DB.Config().ConnString(), redistest.Addr(b), h.up.URL) // no proxy in between
 	e.DBMaxConns = 2 * clients
 	h.open(e)
-	h.front = serve(b, New(h.parts, h.keys, link).Serve, io.Discard)
+	h.Log.Drop()
 	cookie, body := h.guest("")[1], h.body()
 	var n atomic.Int64
 	b.Run("whole", func(b *testing.B) {
 		h.parallel(b, func() bool {
 			r := httptest.NewRequest("POST", web.Base+"/handoff", strings.NewReader(body))
 			r.Header = http.Header{
-				"Content-Type": {"application/json"}, "User-Agent": {firefox}, "Cookie": {cookie},
+				"Content-Type": {"application/json"}, "User-Agent": {functest.Firefox}, "Cookie": {cookie},
 				"Idempotency-Key": {"bench-" + strconv.FormatInt(n.Add(1), 10)},
 			}
 			w := httptest.NewRecorder()
-			h.front.ServeHTTP(w, r)
+			h.ServeHTTP(w, r)
 			return w.Code == http.StatusCreated
 		})
 	})
@@ -52,19 +51,19 @@ func BenchmarkMint(b *testing.B) {
 		h.parallel(b, func() bool {
 			r := httptest.NewRequest("POST", web.Base+"/handoff", strings.NewReader(body))
 			r.Header = http.Header{
-				"Content-Type": {"application/json"}, "User-Agent": {firefox}, "Cookie": {cookie}, "Idempotency-Key": {"bench-1"},
+				"Content-Type": {"application/json"}, "User-Agent": {functest.Firefox}, "Cookie": {cookie}, "Idempotency-Key": {"bench-1"},
 			}
 			w := httptest.NewRecorder()
-			h.front.ServeHTTP(w, r)
+			h.ServeHTTP(w, r)
 			return w.Code == http.StatusCreated
 		})
 	})
 	b.Run("bare pipelined", func(b *testing.B) {
-		h.parallel(b, func() bool { return h.parts.DB.SendBatch(context.Background(), h.bare(b)).Close() == nil })
+		h.parallel(b, func() bool { return h.Parts.DB.SendBatch(context.Background(), h.bare(b)).Close() == nil })
 	})
 	b.Run("bare one by one", func(b *testing.B) {
 		h.parallel(b, func() bool {
-			return pgx.BeginFunc(context.Background(), h.parts.DB, func(tx pgx.Tx) error {
+			return pgx.BeginFunc(context.Background(), h.Parts.DB, func(tx pgx.Tx) error {
 				for _, q := range h.bare(b).QueuedQueries {
 					if _, err := tx.Exec(context.Background(), q.SQL, q.Arguments...); err != nil {
 						return err
@@ -93,7 +92,7 @@ func (h *house) parallel(b *testing.B, op func() bool) {
 
 // bare is the three inserts of a mint and nothing else.
 func (h *house) bare(b *testing.B) *pgx.Batch {
-	now := h.now()
+	now := h.Now()
 	e := ledger.Entry{Fingerprint: "sha256:" + strings.Repeat("ab", 32), IPHash: "sha256:" + strings.Repeat("cd", 32)}
 	e.ID, e.GuestSessionID, e.TenantID, e.PropertyID = id.New(id.Handoff, now), id.New(id.Session, now), tenantID(1), propertyID(1)
 	e.Dates = stay.Dates{CheckIn: stay.DateOf(now), CheckOut: stay.DateOf(now).AddDays(3)}

@@ -1,9 +1,9 @@
 package handoff
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -14,13 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
-
-var link handoff.Link // the platform's
 
 // TestMinter is not a test of its own: it is the process that the test below starts. It mints once and kills itself, with
 // SIGKILL, before step CRASH_AT of its talk with Postgres; it exits 0 when there is no such step.
@@ -29,7 +27,7 @@ func TestMinter(t *testing.T) {
 	if err != nil {
 		t.Skip("started by another test")
 	}
-	parts, err := setup.Build(context.Background(), environmentOf(t, os.Getenv("CRASH_DB"), os.Getenv("CRASH_REDIS"), os.Getenv("CRASH_UPSTREAM")), time.Now)
+	parts, err := setup.Build(context.Background(), functest.Environment(t, os.Getenv("CRASH_DB"), os.Getenv("CRASH_REDIS"), os.Getenv("CRASH_UPSTREAM")), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,12 +41,12 @@ func TestMinter(t *testing.T) {
 	})
 	r := httptest.NewRequest("POST", web.Base+"/handoff", strings.NewReader(os.Getenv("CRASH_BODY")))
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "User-Agent": firefox, "Cookie": os.Getenv("CRASH_COOKIE"), "Idempotency-Key": os.Getenv("CRASH_KEY"),
+		"Content-Type": "application/json", "User-Agent": functest.Firefox, "Cookie": os.Getenv("CRASH_COOKIE"), "Idempotency-Key": os.Getenv("CRASH_KEY"),
 	} {
 		r.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
-	serve(t, New(parts, keysOf(t, handoffs), link).Serve, &bytes.Buffer{}).ServeHTTP(w, r)
+	functest.Door(t, pattern, New(parts, keysOf(t, handoffs), handoff.Link{}).Serve, io.Discard).ServeHTTP(w, r)
 	if w.Code != 201 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
@@ -58,19 +56,20 @@ func TestMinter(t *testing.T) {
 type whole struct{ handoffs, records, events int }
 
 func (h *house) whole() whole {
-	return whole{h.count("handoff_replay_log"), h.count("idempotency_keys"), len(h.told(initiatedSubject))}
+	return whole{h.Count("handoff_replay_log"), h.Count("idempotency_keys"), len(h.Messages(initiatedSubject))}
 }
 
 func TestAMintThatIsKilledHappensOrDoesNot(t *testing.T) {
-	url := pgtest.URL(t)
-	h := houseAt(t, url)
+	h := newHouse(t)
+	url := h.DB.Config().ConnString()
 	cookie := h.guest("")[1]
+	temp := t.TempDir() // who is killed cannot tidy up
 	var happened, not int
 	for at := 1; ; at++ {
 		key := fmt.Sprintf("killed-%d", at)
 		before := h.whole()
 		minter := exec.Command(os.Args[0], "-test.run=^TestMinter$")
-		minter.Env = append(os.Environ(), "CRASH_AT="+strconv.Itoa(at), "CRASH_DB="+url, "CRASH_REDIS="+h.redis.Addr, "CRASH_UPSTREAM="+h.up.URL,
+		minter.Env = append(os.Environ(), "TMPDIR="+temp, "CRASH_AT="+strconv.Itoa(at), "CRASH_DB="+url, "CRASH_REDIS="+h.Redis.Addr, "CRASH_UPSTREAM="+h.up.URL,
 			"CRASH_COOKIE="+cookie, "CRASH_KEY="+key, "CRASH_BODY="+h.body())
 		out, err := minter.CombinedOutput()
 		if err != nil && !strings.Contains(string(out), "killed before") {
@@ -87,14 +86,14 @@ func TestAMintThatIsKilledHappensOrDoesNot(t *testing.T) {
 			t.Errorf("step %d, %s: %+v became %+v", at, strings.TrimSpace(string(out)), before, after)
 		}
 		if at%8 != 0 { // now and then the claim of the dead is waited for; else the test would last minutes
-			h.wipeRedis()
+			h.WipeRedis()
 		}
 		a := h.post(h.body(), "Cookie", cookie, "Idempotency-Key", key)
 		for a.StatusCode == 409 {
 			a = h.post(h.body(), "Cookie", cookie, "Idempotency-Key", key)
 		}
 		if a.StatusCode != 201 || a.replayed() != (after != before) {
-			t.Errorf("step %d: asked again: %d, replayed %t, %s", at, a.StatusCode, a.replayed(), a.text)
+			t.Errorf("step %d: asked again: %d, replayed %t, %s", at, a.StatusCode, a.replayed(), a.Text)
 		}
 		if got := h.whole(); got != (whole{before.handoffs + 1, before.records + 1, before.events + 1}) {
 			t.Errorf("step %d: asked again: %+v became %+v", at, before, got)
@@ -111,19 +110,19 @@ func TestAMintThatIsKilledHappensOrDoesNot(t *testing.T) {
 
 // alone waits until Postgres has done with the dead process: its last messages may still be under way.
 func (h *house) alone() {
-	h.t.Helper()
+	h.T.Helper()
 	deadline := time.After(15 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		var others int
-		err := h.parts.DB.QueryRow(context.Background(), `
+		err := h.DB.QueryRow(context.Background(), `
 			SELECT count(*)
 			FROM pg_stat_activity
 			WHERE datname = current_database()
 			  AND application_name = 'minter'`).Scan(&others)
 		if err != nil {
-			h.t.Fatal(err)
+			h.T.Fatal(err)
 		}
 		if others == 0 {
 			return
@@ -131,7 +130,7 @@ func (h *house) alone() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			h.t.Fatal("the connection of a dead process stays")
+			h.T.Fatal("the connection of a dead process stays")
 		}
 	}
 }

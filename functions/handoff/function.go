@@ -1,5 +1,5 @@
-// Package handoff is the front door through which a guest leaves for a tenant's booking page. It registers its entry point
-// and builds it.
+// Package handoff is the front door through which a guest leaves for a tenant's booking page. It registers its entry
+// point and builds it.
 package handoff
 
 import (

@@ -3,7 +3,6 @@ package handoff
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
 
 const initiatedSubject = "melmastoon.bff.consumer.handoff.initiated.v1"
@@ -22,7 +20,7 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 	a := h.mint(h.more(`"currency":"AFN","locale":"prs","sourceCampaign":{"source":"google","medium":"cpc","campaign":"spring-2026"}`),
 		"Idempotency-Key", "k1", "Referer", "https://www.melmastoon.ghasi.io/search?city=kabul")
 	if !strings.HasPrefix(a.URL, "https://kabul-grand.melmastoon.ghasi.io/book?h=") || a.TTLSeconds != 1800 {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
 	for name, want := range map[string]string{
 		"Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer", "Idempotency-Replayed": "", "Content-Type": "application/json",
@@ -31,14 +29,14 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	token, err := h.keys.Verify(a.token(t), h.now())
+	token, err := h.keys.Verify(a.token(t), h.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token.ID != a.HandoffID || token.GuestSessionID != a.cookie() || token.TenantID != tenantID(1) || token.PropertyID != propertyID(1) ||
+	if token.ID != a.HandoffID || token.GuestSessionID != a.Cookie() || token.TenantID != tenantID(1) || token.PropertyID != propertyID(1) ||
 		token.Currency != "AFN" || token.Locale != "fa-AF" || token.KeyID != "hmac-2026-11" ||
 		token.ExpiresAt.Format("2006-01-02T15:04:05.000Z") != a.ExpiresAt {
-		t.Errorf("%+v for %s", token, a.text)
+		t.Errorf("%+v for %s", token, a.Text)
 	}
 
 	var row struct {
@@ -47,19 +45,19 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 		consumed                                 bool
 		nights                                   int
 	}
-	err = h.parts.DB.QueryRow(context.Background(), `
+	err = h.DB.QueryRow(context.Background(), `
 		SELECT guest_session_id, currency, locale, hmac_key_id, source_campaign ->> 'campaign', children_ages, consumed, check_out - check_in
 		FROM bff_consumer.handoff_replay_log WHERE id = $1`, a.HandoffID).
 		Scan(&row.session, &row.currency, &row.locale, &row.key, &row.campaign, &row.ages, &row.consumed, &row.nights)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if row.session != a.cookie() || row.currency != "AFN" || row.locale != "fa-AF" || row.key != "hmac-2026-11" ||
+	if row.session != a.Cookie() || row.currency != "AFN" || row.locale != "fa-AF" || row.key != "hmac-2026-11" ||
 		row.campaign != "spring-2026" || len(row.ages) != 1 || row.ages[0] != 7 || row.consumed || row.nights != 3 {
 		t.Errorf("%+v", row)
 	}
 
-	messages := h.told(initiatedSubject)
+	messages := h.Messages(initiatedSubject)
 	if len(messages) != 1 {
 		t.Fatalf("%d events", len(messages))
 	}
@@ -72,7 +70,7 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 	}
 	p := told.Payload.(event.HandoffInitiated)
 	want := event.HandoffInitiated{
-		HandoffID: a.HandoffID, GuestSessionID: a.cookie(), TenantID: tenantID(1), TenantSlug: "kabul-grand", PropertyID: propertyID(1),
+		HandoffID: a.HandoffID, GuestSessionID: a.Cookie(), TenantID: tenantID(1), TenantSlug: "kabul-grand", PropertyID: propertyID(1),
 		Dates:     event.Dates{CheckIn: token.Dates.CheckIn.String(), CheckOut: token.Dates.CheckOut.String()},
 		Occupancy: event.Occupancy{Adults: 2, Children: 1, Rooms: 1, ChildrenAges: []int{7}},
 		Currency:  "AFN", Locale: "fa-AF", SourceCampaign: &event.Campaign{Source: "google", Medium: "cpc", Campaign: "spring-2026"},
@@ -91,12 +89,12 @@ func TestWhatIsNotSaidComesFromTheSession(t *testing.T) {
 	h := newHouse(t)
 	a := h.mint(h.body(), "Idempotency-Key", "k1", "Accept-Language", "ps-AF", "X-Currency", "PKR",
 		"X-Campaign-Source", "google", "X-Campaign-Medium", "cpc")
-	token, err := h.keys.Verify(a.token(t), h.now())
+	token, err := h.keys.Verify(a.token(t), h.Now())
 	if err != nil || token.Locale != "ps-AF" || token.Currency != "PKR" {
 		t.Errorf("%+v, %v", token, err)
 	}
 	var campaign string
-	err = h.parts.DB.QueryRow(context.Background(), `SELECT source_campaign::text FROM bff_consumer.handoff_replay_log`).Scan(&campaign)
+	err = h.DB.QueryRow(context.Background(), `SELECT source_campaign::text FROM bff_consumer.handoff_replay_log`).Scan(&campaign)
 	if err != nil || !strings.Contains(campaign, `"google"`) || !strings.Contains(campaign, `"capturedAt"`) {
 		t.Errorf("%s, %v", campaign, err)
 	}
@@ -105,9 +103,17 @@ func TestWhatIsNotSaidComesFromTheSession(t *testing.T) {
 func TestWhoRefusesTelemetryIsNotSpokenOf(t *testing.T) {
 	h := newHouse(t)
 	h.mint(h.body(), "Idempotency-Key", "k1", "DNT", "1")
-	if n, rows := len(h.told(initiatedSubject)), h.count("handoff_replay_log"); n != 0 || rows != 1 {
+	if n, rows := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log"); n != 0 || rows != 1 {
 		t.Errorf("%d events, %d rows", n, rows)
 	}
+}
+
+// field is what a refusal names, and why.
+func (a *answer) field() string {
+	if len(a.Errors) == 0 {
+		return ""
+	}
+	return a.Errors[0].Field + " " + a.Errors[0].Code
 }
 
 func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
@@ -124,7 +130,7 @@ func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
 		"a newline in an id":         {h.body(tenantID(1), tenantID(1)[:29]+`\n`), 422, "VALIDATION_FAILED", "tenantId malformed"},
 		"no adults":                  {h.body(`"adults":2`, `"adults":0`), 422, "VALIDATION_FAILED", "occupancy.adults out-of-range"},
 		"an age too many":            {h.body(`[7]`, `[7,8]`), 422, "VALIDATION_FAILED", "occupancy.childrenAges count"},
-		"a day in the past":          {h.body(h.now().AddDate(0, 0, 10).Format(time.DateOnly), h.now().AddDate(0, 0, -1).Format(time.DateOnly)), 422, "VALIDATION_FAILED", "dates.checkIn past"},
+		"a day in the past":          {h.body(h.Now().AddDate(0, 0, 10).Format(time.DateOnly), h.Now().AddDate(0, 0, -1).Format(time.DateOnly)), 422, "VALIDATION_FAILED", "dates.checkIn past"},
 		"an unknown currency":        {h.more(`"currency":"XAU"`), 422, "CURRENCY_NOT_SUPPORTED", "currency not-supported"},
 		"an unknown locale":          {h.more(`"locale":"tlh"`), 422, "LOCALE_NOT_SUPPORTED", "locale not-supported"},
 		"an address for a campaign":  {h.more(`"sourceCampaign":{"source":"a@b.example"}`), 422, "VALIDATION_FAILED", "sourceCampaign.source malformed"},
@@ -136,34 +142,35 @@ func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
 	} {
 		a := h.post(c.body, "Idempotency-Key", "k1")
 		if a.StatusCode != c.status || !strings.HasSuffix(a.Code, "."+c.code) || a.field() != c.field {
-			t.Errorf("%s: %s", name, a.text)
+			t.Errorf("%s: %s", name, a.Text)
 		}
 		if a.Header.Get("Set-Cookie") != "" || a.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s: %v", name, a.Header)
 		}
 	}
-	if n := h.count("handoff_replay_log") + h.count("idempotency_keys"); n != 0 {
+	if n := h.Count("handoff_replay_log") + h.Count("idempotency_keys"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
 }
 
 func TestWhoseThePropertyIs(t *testing.T) {
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) { u.unknown[propertyID(3)] = true })
+	h.up.NotKnow(propertyID(3))
 	for name, c := range map[string]struct{ tenant, property string }{
 		"another tenant's":     {tenantID(2), propertyID(1)},
 		"nobody's":             {tenantID(3), propertyID(3)},
 		"nobody's, once again": {tenantID(3), propertyID(3)},
 	} {
 		a := h.post(h.body(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
-		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") {
-			t.Errorf("%s: %s", name, a.text)
+		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") || !strings.Contains(a.Text, "no such hotel of this tenant") ||
+			len(a.Errors) != 2 || a.Errors[0].Field+" "+a.Errors[0].Code != "propertyId not-found" || a.Errors[1].Field != "tenantId" {
+			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	if n := h.up.properties.Load(); n != 2 {
+	if n := h.up.Calls("property"); n != 2 {
 		t.Errorf("property-service was asked %d times: an absence is to be remembered too", n)
 	}
-	if n := h.count("handoff_replay_log"); n != 0 {
+	if n := h.Count("handoff_replay_log"); n != 0 {
 		t.Errorf("%d handoffs", n)
 	}
 }
@@ -171,9 +178,9 @@ func TestWhoseThePropertyIs(t *testing.T) {
 func TestASecondMintAsksNoUpstream(t *testing.T) {
 	h := newHouse(t)
 	guest := h.guest("k1")
-	properties, brands := h.up.properties.Load(), h.up.brands.Load()
+	properties, brands := h.up.Calls("property"), h.up.Calls("theme")
 	h.mint(h.body(), guest...)
-	if h.up.properties.Load() != properties || h.up.brands.Load() != brands {
+	if h.up.Calls("property") != properties || h.up.Calls("theme") != brands {
 		t.Error("an upstream was asked for what is cached")
 	}
 }
@@ -188,32 +195,32 @@ func TestMintingWhileUpstreamsFail(t *testing.T) {
 		"property-service away": {"property", 503, ""},
 	} {
 		h := newHouse(t)
-		h.up.command(func(u *upstreams) { u.failing[c.failing] = http.StatusInternalServerError })
+		h.up.Fail(c.failing)
 		a := h.post(h.body(), "Idempotency-Key", "k1")
 		if a.StatusCode != c.status || !strings.HasPrefix(a.URL, c.slug) {
-			t.Errorf("%s: %s", name, a.text)
+			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) { u.unknown[tenantID(1)] = true })
+	h.up.NotKnow(tenantID(1))
 	if a := h.mint(h.body(), "Idempotency-Key", "k1"); !strings.HasPrefix(a.URL, "https://old-name.") {
-		t.Errorf("a tenant without a brand: %s", a.text)
+		t.Errorf("a tenant without a brand: %s", a.Text)
 	}
 }
 
 func TestASuspendedTenantGetsNobody(t *testing.T) {
 	h := newHouse(t)
 	guest := h.guest("k1")
-	h.suspend(tenantID(1))
-	before := h.count("handoff_replay_log")
+	h.Suspend(tenantID(1))
+	before := h.Count("handoff_replay_log")
 	for range 2 {
 		a := h.post(h.body(), guest...)
 		if a.StatusCode != 403 || !strings.HasSuffix(a.Code, ".TENANT_SUSPENDED") {
-			t.Errorf("%s", a.text)
+			t.Errorf("%s", a.Text)
 		}
 	}
 	h.mint(h.body(tenantID(1), tenantID(2), propertyID(1), propertyID(2)), "Idempotency-Key", "k2")
-	if n := h.count("handoff_replay_log"); n != before+1 {
+	if n := h.Count("handoff_replay_log"); n != before+1 {
 		t.Errorf("%d handoffs", n)
 	}
 }
@@ -222,65 +229,63 @@ func TestASuspendedTenantGetsNobody(t *testing.T) {
 func TestASuspensionNobodyHasHeardOfCountsToo(t *testing.T) {
 	h := newHouse(t)
 	guest := h.guest("k1")
-	h.record(tenantID(1))
-	before := h.count("handoff_replay_log") + h.count("idempotency_keys") + len(h.told(initiatedSubject))
+	h.RecordSuspension(tenantID(1))
+	before := h.Count("handoff_replay_log") + h.Count("idempotency_keys") + len(h.Messages(initiatedSubject))
 	a := h.post(h.body(), guest...)
 	if a.StatusCode != 403 || !strings.HasSuffix(a.Code, ".TENANT_SUSPENDED") {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
-	if n := h.count("handoff_replay_log") + h.count("idempotency_keys") + len(h.told(initiatedSubject)); n != before {
+	if n := h.Count("handoff_replay_log") + h.Count("idempotency_keys") + len(h.Messages(initiatedSubject)); n != before {
 		t.Errorf("%d rows more", n-before)
 	}
 }
 
 func TestWhileSuspensionsAreNotKnownNothingIsMinted(t *testing.T) {
-	url, proxy := pgtest.Behind(t)
-	h := houseAt(t, url)
-	proxy.Break()
-	h.redis.Stop()
+	h := newHouse(t)
+	h.PG.Break()
+	h.Redis.Stop()
 	a := h.post(h.body(), "Idempotency-Key", "k1")
 	if a.StatusCode != 503 || !strings.HasSuffix(a.Code, ".UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
-	proxy.Heal()
-	if n := h.count("handoff_replay_log"); n != 0 {
+	h.PG.Heal()
+	if n := h.Count("handoff_replay_log"); n != 0 {
 		t.Errorf("%d handoffs", n)
 	}
 }
 
 func TestWithoutPostgresNothingIsMinted(t *testing.T) {
-	url, proxy := pgtest.Behind(t)
-	h := houseAt(t, url)
+	h := newHouse(t)
 	guest := h.guest("k1")
-	proxy.Break()
+	h.PG.Break()
 	a := h.post(h.body(), guest...)
 	if a.StatusCode != 503 || !strings.HasSuffix(a.Code, ".UPSTREAM_UNAVAILABLE") {
-		t.Errorf("%s", a.text)
+		t.Errorf("%s", a.Text)
 	}
-	proxy.Heal()
+	h.PG.Heal()
 	h.mint(h.body(), guest...) // the key is free again
 }
 
 func TestWithoutRedisAHandoffIsMintedOnce(t *testing.T) {
 	h := newHouse(t)
 	guest := h.guest("k1")
-	before := h.count("handoff_replay_log")
-	h.redis.Stop()
+	before := h.Count("handoff_replay_log")
+	h.Redis.Stop()
 	first := h.mint(h.body(), guest...)
 	second := h.mint(h.body(), guest...)
-	if first.replayed() || !second.replayed() || first.text != second.text {
-		t.Errorf("%s\n%s", first.text, second.text)
+	if first.replayed() || !second.replayed() || first.Text != second.Text {
+		t.Errorf("%s\n%s", first.Text, second.Text)
 	}
-	if n := h.count("handoff_replay_log"); n != before+1 {
+	if n := h.Count("handoff_replay_log"); n != before+1 {
 		t.Errorf("%d handoffs", n-before)
 	}
 }
 
 func TestKeysRotateWhileTokensAreOut(t *testing.T) {
 	h := newHouse(t)
-	h.front = serve(t, New(h.parts, keysOf(t, retired), handoff.Link{}).Serve, &lockedWriter{w: &h.log})
+	h.mount(retired)
 	old := h.mint(h.body(), "Idempotency-Key", "k1").token(t)
-	h.front = serve(t, New(h.parts, keysOf(t, handoffs+","+retired), handoff.Link{}).Serve, &lockedWriter{w: &h.log})
+	h.mount(handoffs + "," + retired)
 	new := h.mint(h.body(), "Idempotency-Key", "k2").token(t)
 	grace, after := keysOf(t, handoffs+","+retired), keysOf(t, handoffs)
 	for name, c := range map[string]struct {
@@ -291,7 +296,7 @@ func TestKeysRotateWhileTokensAreOut(t *testing.T) {
 		"the old token in grace": {grace, old, true}, "the new one": {grace, new, true},
 		"the old token after grace": {after, old, false}, "the new one after": {after, new, true},
 	} {
-		if _, err := c.keys.Verify(c.token, h.now()); (err == nil) != c.ok {
+		if _, err := c.keys.Verify(c.token, h.Now()); (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -300,12 +305,12 @@ func TestKeysRotateWhileTokensAreOut(t *testing.T) {
 func TestTheLogHasNothingToSteal(t *testing.T) {
 	h := newHouse(t)
 	a := h.mint(h.body(), "Idempotency-Key", "the-key", "Referer", "https://www.melmastoon.ghasi.io/search")
-	h.mint(h.body(), "Cookie", "gms_id="+a.cookie(), "Idempotency-Key", "the-key")
-	h.post(h.body(`"adults":2`, `"adults":99`), "Cookie", "gms_id="+a.cookie(), "Idempotency-Key", "the-key")
-	log := h.log.String()
+	h.mint(h.body(), "Cookie", "gms_id="+a.Cookie(), "Idempotency-Key", "the-key")
+	h.post(h.body(`"adults":2`, `"adults":99`), "Cookie", "gms_id="+a.Cookie(), "Idempotency-Key", "the-key")
+	log := h.Log.String()
 	token := a.token(t)
 	for name, secret := range map[string]string{
-		"the token": token, "its MAC": token[strings.Index(token, ".")+1:], "the cookie": a.cookie(), "the key": "the-key",
+		"the token": token, "its MAC": token[strings.Index(token, ".")+1:], "the cookie": a.Cookie(), "the key": "the-key",
 		"the browser": "Firefox", "the address": "192.0.2.1", "the handoff": a.HandoffID,
 	} {
 		if strings.Contains(log, secret) {

@@ -6,8 +6,6 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -35,51 +33,66 @@ type campaign struct {
 const oldestCampaign = 365 * 24 * time.Hour
 
 // check writes codes as the platform spells them and says what is wrong with the request: the error, whenever it is
-// asked; faults, for a guest who asks only now, because the day of arrival is past.
-func (r *request) check(now time.Time) (faults []problem.Field, err error) {
+// asked; overnight, for a guest who asks only now, because the day of arrival is past.
+func (r *request) check(now time.Time) (overnight []problem.Field, err error) {
 	var wrong []problem.Field
 	add := func(field, code, detail string) {
 		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
 	}
-	if !id.Valid(id.Tenant, r.TenantID) {
-		add("tenantId", "malformed", "Must be the id of a tenant.")
+	switch {
+	case r.TenantID == "":
+		add("tenantId", "required", "Say whose hotel it is.")
+	case !id.Valid(id.Tenant, r.TenantID):
+		add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
 	}
-	if !id.Valid(id.Property, r.PropertyID) {
-		add("propertyId", "malformed", "Must be the id of a property.")
+	switch {
+	case r.PropertyID == "":
+		add("propertyId", "required", "Say which hotel.")
+	case !id.Valid(id.Property, r.PropertyID):
+		add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
 	wrong = append(wrong, r.Dates.Check(now)...)
 	wrong = append(wrong, r.Occupancy.Check()...)
-	if c := r.SourceCampaign; c != nil {
-		for _, token := range []struct{ field, value string }{
-			{"source", c.Source}, {"medium", c.Medium}, {"campaign", c.Campaign},
-		} {
-			if token.value != "" && !event.CampaignToken(token.value) {
-				add("sourceCampaign."+token.field, "malformed", "Must be a token of letters, digits, dots, hyphens and underscores, at most 64.")
-			}
-		}
-	}
-	if c := r.SourceCampaign; c != nil && c.CapturedAt != nil {
-		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > oldestCampaign { // a guest's clock may be ahead
-			add("sourceCampaign.capturedAt", "out-of-range", "Must be at most a year ago.")
-		}
-		*c.CapturedAt = c.CapturedAt.UTC().Truncate(time.Millisecond)
+	if r.SourceCampaign != nil {
+		wrong = append(wrong, r.SourceCampaign.check(now)...)
 	}
 	if slices.ContainsFunc(wrong, func(f problem.Field) bool { return f.Code != "past" }) {
 		return nil, problem.Invalid(wrong...)
 	}
 	if r.Currency != nil {
-		currency, err := money.Parse(*r.Currency)
+		currency, err := web.Currency("currency", *r.Currency)
 		if err != nil {
-			return nil, web.NotSupported(problem.CurrencyNotSupported, "currency", err)
+			return nil, err
 		}
 		r.Currency = (*string)(&currency)
 	}
 	if r.Locale != nil {
-		tag, err := locale.Parse(*r.Locale)
+		tag, err := web.Locale("locale", *r.Locale)
 		if err != nil {
-			return nil, web.NotSupported(problem.LocaleNotSupported, "locale", err)
+			return nil, err
 		}
 		r.Locale = (*string)(&tag)
 	}
 	return wrong, nil
+}
+
+// check says what is wrong with a campaign, and writes its time as it is kept: UTC, whole milliseconds.
+func (c *campaign) check(now time.Time) (wrong []problem.Field) {
+	add := func(field, code, detail string) {
+		wrong = append(wrong, problem.Field{Field: "sourceCampaign." + field, Code: code, Detail: detail})
+	}
+	for _, token := range []struct{ field, value string }{
+		{"source", c.Source}, {"medium", c.Medium}, {"campaign", c.Campaign},
+	} {
+		if token.value != "" && !event.CampaignToken(token.value) {
+			add(token.field, "malformed", "Must be a token of letters, digits, dots, hyphens and underscores, at most 64.")
+		}
+	}
+	if c.CapturedAt != nil {
+		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > oldestCampaign { // a guest's clock may be ahead
+			add("capturedAt", "out-of-range", "Must be at most a year ago.")
+		}
+		*c.CapturedAt = c.CapturedAt.UTC().Truncate(time.Millisecond)
+	}
+	return wrong
 }

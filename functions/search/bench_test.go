@@ -6,25 +6,26 @@ import (
 	"strings"
 	"testing"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // BenchmarkWarmHit is one warm search through the whole pipeline, without the network of its client.
 func BenchmarkWarmHit(b *testing.B) {
 	h := newHouse(b)
-	h.up.command(func(u *upstreams) { u.hits = 20 })
+	h.up.Change(func() { h.up.hits = 20 })
 	h.setFlags(quiet)
 	body := h.request("Kabul")
-	cookie := "gms_id=" + h.find(body).cookie()
+	cookie := "gms_id=" + h.find(body).Cookie()
+	h.Log.Drop()
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest("POST", web.Base+"/search", strings.NewReader(body))
-		r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {firefox}, "Cookie": {cookie}, "Accept-Encoding": {"gzip"}}
+		r.Header = http.Header{"Content-Type": {"application/json"}, "User-Agent": {functest.Firefox}, "Cookie": {cookie}, "Accept-Encoding": {"gzip"}}
 		w := httptest.NewRecorder()
-		h.mux.ServeHTTP(w, r)
+		h.ServeHTTP(w, r)
 		if w.Header().Get("X-Cache") != "HIT" {
 			b.Fatal(w.Header())
 		}
-		h.log.Reset()
 	}
 }

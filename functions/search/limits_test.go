@@ -11,7 +11,7 @@ func TestABoxOverTheAntimeridian(t *testing.T) {
 	h := newHouse(t)
 	a := h.find(h.request("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":-18,"swLng":178,"neLat":-16,"neLng":-179}`))
 	if a.Header.Get("X-Cache") != "MISS" || len(a.list.Listings) != 3 {
-		t.Errorf("%s", a.body)
+		t.Errorf("%s", a.Text)
 	}
 }
 
@@ -24,8 +24,8 @@ func TestEachLimitAndOneBeyond(t *testing.T) {
 		return h.request("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":30,"swLng":60,"neLat":35,"neLng":`+width+`}`)
 	}
 	dates := func(ahead, nights int) string {
-		in := h.now().AddDate(0, 0, ahead)
-		ten := h.now().AddDate(0, 0, 10)
+		in := h.Now().AddDate(0, 0, ahead)
+		ten := h.Now().AddDate(0, 0, 10)
 		return h.request("Kabul", fmt.Sprintf(`"checkIn":%q,"checkOut":%q`, ten.Format(time.DateOnly), ten.AddDate(0, 0, 3).Format(time.DateOnly)),
 			fmt.Sprintf(`"checkIn":%q,"checkOut":%q`, in.Format(time.DateOnly), in.AddDate(0, 0, nights).Format(time.DateOnly)))
 	}
@@ -65,7 +65,7 @@ func TestEachLimitAndOneBeyond(t *testing.T) {
 		"price with decimal": {h.request("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":1.5,"currency":"AFN"}},"occupancy"`), 422},
 	} {
 		if a := h.do("POST", "/search", c.body); a.StatusCode != c.want {
-			t.Errorf("%s: %d, want %d: %s", name, a.StatusCode, c.want, a.body)
+			t.Errorf("%s: %d, want %d: %s", name, a.StatusCode, c.want, a.Text)
 		}
 	}
 }

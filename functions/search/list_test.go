@@ -21,7 +21,7 @@ func TestASearchIsComposedAndThenCached(t *testing.T) {
 		t.Errorf("the first answer is %s", got)
 	}
 	if first.list.Locale != "ps-AF" || first.list.Currency != "AFN" || first.list.ResultCount != 30 || len(first.list.Listings) != 3 {
-		t.Errorf("%s", first.body)
+		t.Errorf("%s", first.Text)
 	}
 	card := first.list.Listings[0]
 	if card.RateSnapshot == nil || card.RateSnapshot.CheapestNightlyMinor != "450000" || card.RateSnapshot.IsStale || card.BrandPeek.Neutral {
@@ -30,10 +30,10 @@ func TestASearchIsComposedAndThenCached(t *testing.T) {
 	if !slices.Equal(card.Badges, []string{"crossRegionDelivery", "shariaCompliant"}) {
 		t.Errorf("badges %v", card.Badges)
 	}
-	calls := h.up.calls()
-	second := h.find(h.request("Kabul"), "Accept-Language", "ps-AF", "X-Currency", "AFN", "Cookie", "gms_id="+first.cookie())
-	if got := second.Header.Get("X-Cache"); got != "HIT" || h.up.calls() != calls {
-		t.Errorf("the second answer is %s after %d further calls", got, h.up.calls()-calls)
+	calls := h.up.Calls()
+	second := h.find(h.request("Kabul"), "Accept-Language", "ps-AF", "X-Currency", "AFN", "Cookie", "gms_id="+first.Cookie())
+	if got := second.Header.Get("X-Cache"); got != "HIT" || h.up.Calls() != calls {
+		t.Errorf("the second answer is %s after %d further calls", got, h.up.Calls()-calls)
 	}
 	if second.list.SearchSessionID != first.list.SearchSessionID {
 		t.Errorf("the same search is %s and %s", first.list.SearchSessionID, second.list.SearchSessionID)
@@ -46,21 +46,21 @@ func TestASearchIsComposedAndThenCached(t *testing.T) {
 func TestAWarmHitCostsTwoRoundTrips(t *testing.T) {
 	h := newHouse(t)
 	h.setFlags(quiet)
-	cookie := "gms_id=" + h.find(h.request("Kabul")).cookie()
+	cookie := "gms_id=" + h.find(h.request("Kabul")).Cookie()
 	h.find(h.request("Kabul"), "Cookie", cookie)
-	queries := h.parts.DB.Stat().AcquireCount()
-	calls := h.up.calls()
-	h.trips.Take()
+	queries := h.Parts.DB.Stat().AcquireCount()
+	calls := h.up.Calls()
+	h.Trips.Take()
 	if got := h.find(h.request("Kabul"), "Cookie", cookie).Header.Get("X-Cache"); got != "HIT" {
 		t.Fatalf("not warm: %s", got)
 	}
-	if n := h.trips.Take(); n > 2 {
+	if n := h.Trips.Take(); n > 2 {
 		t.Errorf("%d Redis round trips", n)
 	}
-	if n := h.parts.DB.Stat().AcquireCount() - queries; n != 0 {
+	if n := h.Parts.DB.Stat().AcquireCount() - queries; n != 0 {
 		t.Errorf("%d uses of Postgres", n)
 	}
-	if n := h.up.calls() - calls; n != 0 {
+	if n := h.up.Calls() - calls; n != 0 {
 		t.Errorf("%d upstream calls", n)
 	}
 }
@@ -97,22 +97,24 @@ func TestDifferentQueriesNeverShareAnEntry(t *testing.T) {
 func TestWhatTheGuestChoseCostsOneTripMoreOnce(t *testing.T) {
 	h := newHouse(t)
 	h.setFlags(quiet)
-	id := h.find(h.request("Kabul")).cookie()
-	h.redisDo("HSET", h.parts.Keys.Session(id), "localePreference", "ar", "localeSource", "user-explicit")
+	id := h.find(h.request("Kabul")).Cookie()
+	if err := h.RDB.HSet(t.Context(), h.Parts.Keys.Session(id), "localePreference", "ar", "localeSource", "user-explicit").Err(); err != nil {
+		t.Fatal(err)
+	}
 	h.find(h.request("Kabul"), "Cookie", "gms_id="+id)
-	h.trips.Take()
+	h.Trips.Take()
 	a := h.find(h.request("Kabul"), "Cookie", "gms_id="+id)
-	if n := h.trips.Take(); n > 2 || a.list.Locale != "ar" || a.Header.Get("X-Cache") != "HIT" {
+	if n := h.Trips.Take(); n > 2 || a.list.Locale != "ar" || a.Header.Get("X-Cache") != "HIT" {
 		t.Errorf("%d round trips for %s in %s", n, a.Header.Get("X-Cache"), a.list.Locale)
 	}
 }
 
 func TestTheHintsOfAnUpstreamArePassedOn(t *testing.T) {
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) {
-		u.extra = `,"queryRewriteHint":{"did":"kabul"},"aiProvenance":{"model":"m-1"},"unknown":true`
+	h.up.Change(func() {
+		h.up.extra = `,"queryRewriteHint":{"did":"kabul"},"aiProvenance":{"model":"m-1"},"unknown":true`
 	})
-	body := string(h.find(h.request("Kabul")).body)
+	body := h.find(h.request("Kabul")).Text
 	if !strings.Contains(body, `"queryRewriteHint":{"did":"kabul"}`) || !strings.Contains(body, `"aiProvenance":{"model":"m-1"}`) || strings.Contains(body, "unknown") {
 		t.Errorf("%s", body)
 	}
@@ -120,9 +122,9 @@ func TestTheHintsOfAnUpstreamArePassedOn(t *testing.T) {
 
 func TestASuspendedTenantIsNotShown(t *testing.T) {
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) { u.hits = 8 })
+	h.up.Change(func() { h.up.hits = 8 })
 	h.find(h.request("Kabul"))
-	h.suspend(tenantID(1))
+	h.Suspend(tenantID(1))
 	a := h.find(h.request("Kabul"))
 	if a.Header.Get("X-Cache") != "HIT" || len(a.list.Listings) != 7 || a.list.ResultCount != 34 {
 		t.Errorf("%s, %d cards of %d", a.Header.Get("X-Cache"), len(a.list.Listings), a.list.ResultCount)
@@ -132,13 +134,13 @@ func TestASuspendedTenantIsNotShown(t *testing.T) {
 func TestAFirstVisitOfAWarmPageCostsTwoRoundTrips(t *testing.T) {
 	h := newHouse(t)
 	h.find(h.request("Kabul"))
-	queries := h.parts.DB.Stat().AcquireCount()
-	h.trips.Take()
+	queries := h.Parts.DB.Stat().AcquireCount()
+	h.Trips.Take()
 	a := h.find(h.request("Kabul"), "DNT", "1") // no telemetry: nothing for Postgres
-	if n := h.trips.Take(); n != 2 || a.Header.Get("X-Cache") != "HIT" || a.cookie() == "" {
+	if n := h.Trips.Take(); n != 2 || a.Header.Get("X-Cache") != "HIT" || a.Cookie() == "" {
 		t.Errorf("%s in %d round trips", a.Header.Get("X-Cache"), n)
 	}
-	if n := h.parts.DB.Stat().AcquireCount() - queries; n != 0 {
+	if n := h.Parts.DB.Stat().AcquireCount() - queries; n != 0 {
 		t.Errorf("%d uses of Postgres", n)
 	}
 }
@@ -148,7 +150,7 @@ func TestTelemetryIsWrittenAndClean(t *testing.T) {
 	h.setFlags(loud)
 	a := h.find(h.request("canary-place", `"occupancy"`, `"filters":{"amenities":["wifi","canary-amenity"],"neighbourhoods":["canary street"]},"occupancy"`),
 		"X-Forwarded-For", "203.0.113.77", "User-Agent", "canary-agent/1.0", "X-Campaign-Source", "canary sentence", "X-Client-Timezone", "canary/zone")
-	started, executed := h.rows("melmastoon.bff.consumer.session.started.v1"), h.rows("melmastoon.bff.consumer.search.executed.v1")
+	started, executed := h.Messages("session.started"), h.Messages("search.executed")
 	if len(started) != 1 || len(executed) != 1 {
 		t.Fatalf("%d started, %d executed", len(started), len(executed))
 	}
@@ -169,8 +171,8 @@ func TestTelemetryIsWrittenAndClean(t *testing.T) {
 	if s := string(executed[0]); !strings.Contains(s, a.list.SearchSessionID) || !strings.Contains(s, `"Kabul"`) {
 		t.Errorf("%s", s)
 	}
-	for _, canary := range []string{"canary", "203.0.113", a.cookie()} {
-		if strings.Contains(h.log.String(), canary) {
+	for _, canary := range []string{"canary", "203.0.113", a.Cookie()} {
+		if strings.Contains(h.Log.String(), canary) {
 			t.Errorf("%q in the log", canary)
 		}
 	}
@@ -179,17 +181,17 @@ func TestTelemetryIsWrittenAndClean(t *testing.T) {
 func TestWithoutConsentNothingIsWritten(t *testing.T) {
 	h := newHouse(t)
 	h.setFlags(loud)
-	cookie := h.find(h.request("Kabul"), "DNT", "1").cookie()
+	cookie := h.find(h.request("Kabul"), "DNT", "1").Cookie()
 	h.find(h.request("Kabul"), "Cookie", "gms_id="+cookie)
 	var n int
-	if err := h.parts.DB.QueryRow(t.Context(), `SELECT count(*) FROM bff_consumer.outbox`).Scan(&n); err != nil || n != 0 {
+	if err := h.DB.QueryRow(t.Context(), `SELECT count(*) FROM bff_consumer.outbox`).Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d rows, %v", n, err)
 	}
 }
 
 func TestTheRatedCardsAreTheFirstTwenty(t *testing.T) {
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) { u.hits = 30 })
+	h.up.Change(func() { h.up.hits = 30 })
 	a := h.find(h.request("Kabul", `"occupancy"`, `"page":{"limit":50},"occupancy"`))
 	rated := 0
 	for _, card := range a.list.Listings {
@@ -197,7 +199,7 @@ func TestTheRatedCardsAreTheFirstTwenty(t *testing.T) {
 			rated++
 		}
 	}
-	if rated != 20 || h.up.quotes.Load() != 1 {
-		t.Errorf("%d cards rated in %d batches", rated, h.up.quotes.Load())
+	if rated != 20 || h.up.Calls("pricing") != 1 {
+		t.Errorf("%d cards rated in %d batches", rated, h.up.Calls("pricing"))
 	}
 }

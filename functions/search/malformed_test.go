@@ -126,20 +126,20 @@ func TestMalformedBodiesAreRefusedByName(t *testing.T) {
 	for name, c := range table {
 		for _, path := range []string{"/search", "/search/map"} {
 			a := h.do("POST", path, c.body)
-			if a.StatusCode < 400 || a.StatusCode > 499 || a.Header.Get("Content-Type") != "application/problem+json" || a.cookie() != "" {
-				t.Errorf("%s %s: %d %s", path, name, a.StatusCode, a.body)
+			if a.StatusCode < 400 || a.StatusCode > 499 || a.Header.Get("Content-Type") != "application/problem+json" || a.Cookie() != "" {
+				t.Errorf("%s %s: %d %s", path, name, a.StatusCode, a.Text)
 				continue
 			}
 			named := false
-			for _, e := range a.list.Errors {
+			for _, e := range a.Errors {
 				named = named || e.Field != "" && (c.field == "" || e.Field == c.field)
 			}
 			if !named && path == "/search" {
-				t.Errorf("%s: %s is not named in %s", name, c.field, a.body)
+				t.Errorf("%s: %s is not named in %s", name, c.field, a.Text)
 			}
 		}
 	}
-	if n := h.up.calls(); n != 0 {
+	if n := h.up.Calls(); n != 0 {
 		t.Errorf("refused requests made %d upstream calls", n)
 	}
 }

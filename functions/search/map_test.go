@@ -13,7 +13,7 @@ func (h *house) mapRequest(more string) string {
 
 func TestOnlyTheSpotlightedPinHasARate(t *testing.T) {
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) { u.hits = 250 })
+	h.up.Change(func() { h.up.hits = 250 })
 	plain := h.do("POST", "/search/map", h.mapRequest(`"zoom":12,`))
 	if plain.StatusCode != 200 || len(plain.list.Pins) != 250 || plain.Header.Get("X-Cache") != "MISS" {
 		t.Fatalf("%d %s, %d pins", plain.StatusCode, plain.Header.Get("X-Cache"), len(plain.list.Pins))
@@ -24,11 +24,11 @@ func TestOnlyTheSpotlightedPinHasARate(t *testing.T) {
 			t.Errorf("%s has a rate: %t", pin.PropertyID, has)
 		}
 	}
-	if n := h.up.searches.Load(); n != 1 {
+	if n := h.up.Calls("queries"); n != 1 {
 		t.Errorf("moving the spotlight asked search-aggregation %d times", n)
 	}
 	h.do("POST", "/search/map", h.mapRequest(`"zoom":12,"spotlightPropertyId":"`+propertyID(7)+`",`))
-	if n := h.up.quotes.Load(); n != 1 {
+	if n := h.up.Calls("pricing"); n != 1 {
 		t.Errorf("the same spotlight asked pricing %d times", n)
 	}
 	elsewhere := h.do("POST", "/search/map", h.mapRequest(`"spotlightPropertyId":"`+propertyID(999)+`",`))
@@ -41,10 +41,10 @@ func TestOnlyTheSpotlightedPinHasARate(t *testing.T) {
 
 func TestASpotlightWithoutPricingIsNamed(t *testing.T) {
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) { u.failing["pricing"] = true })
+	h.up.Fail("pricing")
 	a := h.do("POST", "/search/map", h.mapRequest(`"spotlightPropertyId":"`+propertyID(1)+`",`))
 	if a.StatusCode != 200 || len(a.list.Degraded) != 1 || a.list.Degraded[0].Part != "pricing" {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 }
 
@@ -78,45 +78,46 @@ func TestAMapIsABox(t *testing.T) {
 		"half a zoom":     h.mapRequest(`"zoom":1.5,`),
 		"a bad spotlight": h.mapRequest(`"spotlightPropertyId":"ppt_1",`),
 	} {
-		if a := h.do("POST", "/search/map", body); a.StatusCode != 422 || len(a.list.Errors) == 0 {
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		if a := h.do("POST", "/search/map", body); a.StatusCode != 422 || len(a.Errors) == 0 {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
 		}
 	}
 }
 
 func TestAnOldSpotlightIsNeverShownAsFresh(t *testing.T) {
 	h := newHouse(t)
-	h.up.command(func(u *upstreams) { u.captured = h.now })
+	h.up.Change(func() { h.up.captured = h.Now })
 	body := h.mapRequest(`"spotlightPropertyId":"` + propertyID(1) + `",`)
 	h.do("POST", "/search/map", body)
-	h.up.command(func(u *upstreams) { u.failing["pricing"] = true; u.failing["search"] = true })
-	h.advance(2 * time.Minute)
+	h.up.Fail("pricing")
+	h.up.Fail("search")
+	h.Advance(2 * time.Minute)
 	a := h.do("POST", "/search/map", body)
-	if a.StatusCode != 200 || strings.Contains(string(a.body), "cheapestNightlyMinor") || len(a.list.Degraded) != 1 {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	if a.StatusCode != 200 || strings.Contains(a.Text, "cheapestNightlyMinor") || len(a.list.Degraded) != 1 {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 }
 
 func TestFacetsAreShared(t *testing.T) {
 	h := newHouse(t)
 	a := h.do("GET", "/facets?country=AF&locale=fr&currency=EUR", "", "Cookie", "gms_id=whatever")
-	if a.StatusCode != 200 || a.cookie() != "" || !strings.Contains(string(a.body), "wifi (fr)") {
-		t.Fatalf("%d %s", a.StatusCode, a.body)
+	if a.StatusCode != 200 || a.Cookie() != "" || !strings.Contains(a.Text, "wifi (fr)") {
+		t.Fatalf("%d %s", a.StatusCode, a.Text)
 	}
 	if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != "public, max-age=15, s-maxage=300, stale-while-revalidate=60 | Accept-Encoding" {
 		t.Errorf("with locale and currency in the URL: %s", got)
 	}
 	a = h.do("GET", "/facets?country=AF", "", "Accept-Language", "ru")
-	if got := a.Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" || !strings.Contains(string(a.body), "wifi (ru)") {
-		t.Errorf("%s: %s", got, a.body)
+	if got := a.Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" || !strings.Contains(a.Text, "wifi (ru)") {
+		t.Errorf("%s: %s", got, a.Text)
 	}
-	calls := h.up.facets.Load()
-	if a = h.do("GET", "/facets?country=af&locale=fr&currency=USD", ""); a.Header.Get("X-Cache") != "HIT" || h.up.facets.Load() != calls {
+	calls := h.up.Calls("facets")
+	if a = h.do("GET", "/facets?country=af&locale=fr&currency=USD", ""); a.Header.Get("X-Cache") != "HIT" || h.up.Calls("facets") != calls {
 		t.Errorf("the second is %s", a.Header.Get("X-Cache"))
 	}
-	h.up.command(func(u *upstreams) { u.failing["search"] = true })
+	h.up.Fail("search")
 	for minute := 0; minute < 70 && (minute == 0 || a.Header.Get("X-Cache") == "HIT"); minute++ { // an hour, give or take a tenth
-		h.advance(time.Minute)
+		h.Advance(time.Minute)
 		a = h.do("GET", "/facets?country=AF&locale=fr&currency=EUR", "")
 	}
 	if got := a.Header.Get("Cache-Control"); a.Header.Get("X-Cache") != "STALE" || strings.Contains(got, "300") {
@@ -128,10 +129,10 @@ func TestFacetsOfNowhere(t *testing.T) {
 	h := newHouse(t)
 	for range 2 {
 		if a := h.do("GET", "/facets?country=AQ", ""); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%d %s", a.StatusCode, a.body)
+			t.Errorf("%d %s", a.StatusCode, a.Text)
 		}
 	}
-	if n := h.up.facets.Load(); n != 1 {
+	if n := h.up.Calls("facets"); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
 }
@@ -151,11 +152,11 @@ func TestFacetsRefuseWhatTheyDoNotKnow(t *testing.T) {
 		"?country=AF&a;b":          "query",
 	} {
 		a := h.do("GET", "/facets"+query, "")
-		if a.StatusCode < 400 || a.StatusCode > 499 || len(a.list.Errors) == 0 || a.list.Errors[0].Field != want {
-			t.Errorf("%s: %d %s", query, a.StatusCode, a.body)
+		if a.StatusCode < 400 || a.StatusCode > 499 || len(a.Errors) == 0 || a.Errors[0].Field != want {
+			t.Errorf("%s: %d %s", query, a.StatusCode, a.Text)
 		}
 	}
-	if n := h.up.facets.Load(); n != 0 {
+	if n := h.up.Calls("facets"); n != 0 {
 		t.Errorf("asked %d times", n)
 	}
 }

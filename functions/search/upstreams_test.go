@@ -3,87 +3,50 @@ package search
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 )
 
-// upstreams are stand-ins for the services, each with a counter and a way to misbehave.
+// upstreams are the stand-ins and the truth they tell.
 type upstreams struct {
-	search, pricing, theme *httptest.Server
-	searches, quotes, peeks,
-	facets atomic.Int64
-
-	mu       sync.Mutex
+	*functest.Upstreams
 	hits     int
-	failing  map[string]bool
-	hanging  map[string]bool
 	extra    string // further members of a search's answer
 	captured func() time.Time
 	price    int
+	colour   string         // of every brand
 	last     map[string]any // the last query search-aggregation was asked
 }
 
 func newUpstreams(t testing.TB) *upstreams {
-	u := &upstreams{hits: 3, failing: map[string]bool{}, hanging: map[string]bool{}, captured: time.Now, price: 450000}
-	serve := func(name string, handler http.HandlerFunc) *httptest.Server {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			u.mu.Lock()
-			failing, hanging := u.failing[name], u.hanging[name]
-			u.mu.Unlock()
-			switch {
-			case hanging:
-				io.Copy(io.Discard, r.Body) // the server notices that a client left only once the body is read
-				<-r.Context().Done()
-			case failing:
-				w.WriteHeader(http.StatusInternalServerError)
-			default:
-				w.Header().Set("Content-Type", "application/json")
-				handler(w, r)
-			}
-		}))
-		t.Cleanup(s.Close)
-		return s
-	}
-	u.search = serve("search", u.answerSearch)
-	u.pricing = serve("pricing", u.answerPricing)
-	u.theme = serve("theme", u.answerTheme)
+	u := &upstreams{hits: 3, captured: time.Now, price: 450000, colour: "#aabbcc"}
+	u.Upstreams = functest.NewUpstreams(t, functest.Answers{
+		"queries": u.answerSearch, "facets": u.answerFacets, "pricing": u.answerPricing, "theme": u.answerTheme,
+	})
 	return u
 }
 
-// command changes how the upstreams behave.
-func (u *upstreams) command(change func(*upstreams)) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	change(u)
-}
+func propertyID(n int) string { return functest.PropertyID(n) }
+func tenantID(n int) string   { return functest.TenantID(n % 7) }
 
-func propertyID(n int) string { return fmt.Sprintf("ppt_%026d", n) }
-func tenantID(n int) string   { return fmt.Sprintf("tnt_%026d", n%7) }
-
-func (u *upstreams) answerSearch(w http.ResponseWriter, r *http.Request) {
-	if strings.HasSuffix(r.URL.Path, "/facets") {
-		u.facets.Add(1)
-		if r.URL.Query().Get("country") != "AF" {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		fmt.Fprintf(w, `{"country":"AF","facets":[{"key":"amenities","values":[{"value":"wifi","label":"wifi (%s)","count":3}]}]}`, r.URL.Query().Get("locale"))
+func (u *upstreams) answerFacets(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("country") != "AF" {
+		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	u.searches.Add(1)
+	fmt.Fprintf(w, `{"country":"AF","facets":[{"key":"amenities","values":[{"value":"wifi","label":"wifi (%s)","count":3}]}]}`, r.URL.Query().Get("locale"))
+}
+
+func (u *upstreams) answerSearch(w http.ResponseWriter, r *http.Request) {
 	var q map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.last = q
 	var hits []string
 	for n := range u.hits {
@@ -96,7 +59,6 @@ func (u *upstreams) answerSearch(w http.ResponseWriter, r *http.Request) {
 }
 
 func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
-	u.quotes.Add(1)
 	var q struct {
 		Properties []struct{ PropertyID string }
 		Currency   string
@@ -105,8 +67,6 @@ func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	at := u.captured().UTC()
 	var quotes []string
 	for n, p := range q.Properties {
@@ -118,12 +78,6 @@ func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
 }
 
 func (u *upstreams) answerTheme(w http.ResponseWriter, r *http.Request) {
-	u.peeks.Add(1)
-	tenant := strings.Split(r.URL.Path, "/")[4]
-	fmt.Fprintf(w, `{"tenantId":%q,"tenantSlug":"slug","primaryColor":"#aabbcc","logoUrl":"https://logo.example/x.svg","brandName":{"default":"Brand"}}`, tenant)
-}
-
-// calls is how many calls all of them got.
-func (u *upstreams) calls() int64 {
-	return u.searches.Load() + u.quotes.Load() + u.peeks.Load() + u.facets.Load()
+	fmt.Fprintf(w, `{"tenantId":%q,"tenantSlug":"slug","primaryColor":%q,"logoUrl":"https://logo.example/x.svg","brandName":{"default":"Brand"}}`,
+		r.PathValue("id"), u.colour)
 }

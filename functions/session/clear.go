@@ -62,10 +62,10 @@ func (d *Desk) purge(ctx context.Context, v *visit) error {
 	return postgres.Problem(d.db.SendBatch(ctx, &batch).Close())
 }
 
-// forget is the part of Postgres. What is left is the ledger of handoffs, whose tokens must not work twice, and verdicts
-// of the bot detector: both for audit, both for their own short time. The order counts: unsent events go before the last
-// one is written, and that before the id is buried, after which no event of it can be. A second clear waits for the first
-// and finds it buried: one end is told.
+// forget is the part of Postgres. What is left is the ledger of handoffs, whose tokens must not work twice, and
+// verdicts of the bot detector: both for audit, both for their own short time. The order counts: unsent events go
+// before the last one is written, and that before the id is buried, after which no event of it can be. A second clear
+// waits for the first and finds it buried: one end is told.
 func (d *Desk) forget(ctx context.Context, v *visit) (composites []string, err error) {
 	var batch pgx.Batch
 	session.Lock(&batch, v.ID)

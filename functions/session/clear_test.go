@@ -17,15 +17,15 @@ import (
 
 // left is what the stores still have of a session, but for what stays for audit.
 func (h *house) left(cookie string) (found []string) {
-	h.t.Helper()
+	h.T.Helper()
 	ctx := context.Background()
-	for _, key := range h.parts.Redis.Keys(ctx, "*").Val() {
+	for _, key := range h.RDB.Keys(ctx, "*").Val() {
 		switch {
 		case strings.HasSuffix(key, "{"+cookie+"}:cleared"):
 		case strings.Contains(key, cookie), strings.Contains(key, ":srs:"):
 			found = append(found, key)
 		case strings.HasSuffix(key, ":spill"):
-			for _, row := range h.parts.Redis.LRange(ctx, key, 0, -1).Val() {
+			for _, row := range h.RDB.LRange(ctx, key, 0, -1).Val() {
 				if strings.Contains(row, cookie) {
 					found = append(found, "a spilled row")
 				}
@@ -36,7 +36,7 @@ func (h *house) left(cookie string) (found []string) {
 		"wishlist_anonymous WHERE guest_session_id = $1", "idempotency_keys WHERE guest_session_id = $1",
 		"outbox WHERE headers ->> 'orderingKey' = $1 AND published_at IS NULL AND topic NOT LIKE '%.session.ended.v1'",
 	} {
-		if h.count(query, cookie) != 0 {
+		if h.Count(query, cookie) != 0 {
 			found = append(found, query)
 		}
 	}
@@ -50,14 +50,14 @@ func TestAClearForgetsEverything(t *testing.T) {
 	h.live(other)
 	h.session(cookie)
 	h.session(other)
-	h.exec("UPDATE bff_consumer.outbox SET published_at = now() WHERE topic LIKE '%.session.started.v1'")
-	h.pg.Break()
-	h.must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
-	h.pg.Heal()
-	h.eventually("Postgres is back", func() bool { return h.parts.DB.Ping(context.Background()) == nil })
+	h.Exec("UPDATE bff_consumer.outbox SET published_at = now() WHERE topic LIKE '%.session.started.v1'")
+	h.PG.Break()
+	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
+	h.PG.Heal()
+	h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
 	before := len(h.left(other))
-	h.advance(time.Hour)
-	a := h.must(204, "POST", "/session/clear", cookie, "")
+	h.Advance(time.Hour)
+	a := h.Must(204, "POST", "/session/clear", cookie, "")
 	if got := a.Header.Get("Set-Cookie"); !strings.HasPrefix(got, "gms_id=;") || !strings.Contains(got, "Max-Age=0") || !strings.Contains(got, "Path=/") || !strings.Contains(got, "HttpOnly") {
 		t.Errorf("%s", got)
 	}
@@ -66,23 +66,23 @@ func TestAClearForgetsEverything(t *testing.T) {
 			t.Errorf("left: %s", thing)
 		}
 	}
-	if n := len(h.parts.Redis.Keys(t.Context(), "*:srs:*").Val()); n != 1 {
+	if n := len(h.RDB.Keys(t.Context(), "*:srs:*").Val()); n != 1 {
 		t.Errorf("%d search sessions, want the other guest's", n)
 	}
-	if n := h.parts.Redis.Exists(t.Context(), h.parts.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
+	if n := h.RDB.Exists(t.Context(), h.Parts.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
 		t.Error("the copy of an answer is left")
 	}
-	if h.count("outbox WHERE topic LIKE '%.session.started.v1'") != 2 || h.count("handoff_replay_log WHERE guest_session_id = $1", cookie) != 1 || h.count("bot_score_log WHERE guest_session_id = $1", cookie) != 1 {
+	if h.Count("outbox WHERE topic LIKE '%.session.started.v1'") != 2 || h.Count("handoff_replay_log WHERE guest_session_id = $1", cookie) != 1 || h.Count("bot_score_log WHERE guest_session_id = $1", cookie) != 1 {
 		t.Error("what was sent, or is for audit, is gone")
 	}
 	if got := h.left(other); len(got) < before-1 {
 		t.Errorf("the other guest lost something: %v", got)
 	}
-	ended := h.events("session.ended")
+	ended := h.Events("session.ended")
 	if len(ended) != 1 {
 		t.Fatalf("%d ends", len(ended))
 	}
-	if e := ended[0].Payload.(event.SessionEnded); e.Reason != event.ExplicitClear || e.LifetimeSeconds != 3600 || e.GuestSessionID != cookie || !e.EndedAt.Equal(h.now()) {
+	if e := ended[0].Payload.(event.SessionEnded); e.Reason != event.ExplicitClear || e.LifetimeSeconds != 3600 || e.GuestSessionID != cookie || !e.EndedAt.Equal(h.Now()) {
 		t.Errorf("%+v", e)
 	}
 }
@@ -93,19 +93,19 @@ func TestAClearIsSafeToRepeat(t *testing.T) {
 	h.live(cookie)
 	var all sync.WaitGroup
 	for range 10 {
-		all.Go(func() { h.do("POST", "/session/clear", cookie, "") })
+		all.Go(func() { h.Ask("POST", "/session/clear", cookie, "") })
 	}
 	all.Wait()
 	for range 2 {
-		h.must(204, "POST", "/session/clear", cookie, "")
+		h.Must(204, "POST", "/session/clear", cookie, "")
 	}
-	if n := len(h.events("session.ended")); n != 1 {
+	if n := len(h.Events("session.ended")); n != 1 {
 		t.Errorf("%d ends", n)
 	}
 	if got := h.left(cookie); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
-	if n := h.count("outbox WHERE topic LIKE '%.session.started.v1'"); n != 0 {
+	if n := h.Count("outbox WHERE topic LIKE '%.session.started.v1'"); n != 0 {
 		t.Errorf("%d sessions were begun by clearing", n)
 	}
 }
@@ -113,15 +113,15 @@ func TestAClearIsSafeToRepeat(t *testing.T) {
 func TestAClearWithoutASessionBeginsNone(t *testing.T) {
 	h := newHouse(t)
 	for _, cookie := range []string{"", "gms_nonsense"} {
-		a := h.must(204, "POST", "/session/clear", cookie, "")
+		a := h.Must(204, "POST", "/session/clear", cookie, "")
 		if !strings.Contains(a.Header.Get("Set-Cookie"), "Max-Age=0") {
 			t.Errorf("%v", a.Header)
 		}
 	}
-	if n := len(h.events("")) + h.count("session_choice"); n != 0 {
+	if n := len(h.Events("")) + h.Count("session_choice"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
-	if keys := h.parts.Redis.Keys(t.Context(), "*session*").Val(); len(keys) != 0 {
+	if keys := h.RDB.Keys(t.Context(), "*session*").Val(); len(keys) != 0 {
 		t.Errorf("%v", keys)
 	}
 }
@@ -130,31 +130,31 @@ func TestAClearedCookieGetsANewSession(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
 	h.live(cookie)
-	h.must(204, "POST", "/session/clear", cookie, "")
-	h.parts.Redis.FlushAll(t.Context()) // the mark in Redis is not what it hangs on
-	a := h.must(200, "GET", "/session", cookie, "")
+	h.Must(204, "POST", "/session/clear", cookie, "")
+	h.RDB.FlushAll(t.Context()) // the mark in Redis is not what it hangs on
+	a := h.Must(200, "GET", "/session", cookie, "")
 	var s seen
-	a.into(t, &s)
-	if a.cookie() == cookie || s.ID == cookie || len(s.WishlistRefs) != 0 {
-		t.Errorf("%s", a.body)
+	a.Into(t, &s)
+	if a.Cookie() == cookie || s.ID == cookie || len(s.WishlistRefs) != 0 {
+		t.Errorf("%s", a.Text)
 	}
 }
 
 func TestAClearOfAGuestWhoRefusedIsSilent(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest("DNT", "1")
-	h.must(204, "POST", "/session/clear", cookie, "", "DNT", "1")
+	h.Must(204, "POST", "/session/clear", cookie, "", "DNT", "1")
 	cookie = h.guest()
-	h.must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`)
-	h.must(204, "POST", "/session/clear", cookie, "")
-	if n := len(h.events("session.ended")); n != 0 {
+	h.Must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`)
+	h.Must(204, "POST", "/session/clear", cookie, "")
+	if n := len(h.Events("session.ended")); n != 0 {
 		t.Errorf("%d ends", n)
 	}
 }
 
 func TestRequestsThatRunBesideAClearWriteNothingBehindIt(t *testing.T) {
 	h := newHouse(t)
-	room := wishlist.New(h.parts.Redis, h.parts.DB, h.parts.Keys, h.now)
+	room := wishlist.New(h.Parts.Redis, h.Parts.DB, h.Parts.Keys, h.Now)
 	for range 5 {
 		cookie := h.guest()
 		h.live(cookie)
@@ -170,18 +170,18 @@ func TestRequestsThatRunBesideAClearWriteNothingBehindIt(t *testing.T) {
 					w := wishlist.Wish{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "list"}
 					room.Add(context.Background(), cookie, w)
 				case 2:
-					h.do("POST", "/session/locale", cookie, `{"locale":"ru"}`)
+					h.Ask("POST", "/session/locale", cookie, `{"locale":"ru"}`)
 				case 3:
-					h.do("GET", "/session", cookie, "")
+					h.Ask("GET", "/session", cookie, "")
 				case 4:
-					h.do("POST", "/session/consent", cookie, `{"consentMarketing":true}`)
+					h.Ask("POST", "/session/consent", cookie, `{"consentMarketing":true}`)
 				}
 			})
 		}
 		all.Go(func() {
 			<-begin
-			if a := h.do("POST", "/session/clear", cookie, ""); a.StatusCode != http.StatusNoContent {
-				h.t.Errorf("%d %s", a.StatusCode, a.body)
+			if a := h.Ask("POST", "/session/clear", cookie, ""); a.StatusCode != http.StatusNoContent {
+				h.T.Errorf("%d %s", a.StatusCode, a.Text)
 			}
 		})
 		close(begin)
@@ -191,7 +191,7 @@ func TestRequestsThatRunBesideAClearWriteNothingBehindIt(t *testing.T) {
 				t.Errorf("left: %s", thing)
 			}
 		}
-		if n := h.count("outbox WHERE headers ->> 'orderingKey' = $1", cookie); n > 1 {
+		if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", cookie); n > 1 {
 			t.Errorf("%d events", n)
 		}
 	}
@@ -200,7 +200,7 @@ func TestRequestsThatRunBesideAClearWriteNothingBehindIt(t *testing.T) {
 // live2 is a visit of another function that writes everything a visit may.
 func (h *house) live2(cookie string) {
 	h.visit(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
-		h.parts.Sessions.PushViewed(ctx, pipe, s, session.Viewed{PropertyID: propertyID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
+		h.Parts.Sessions.PushViewed(ctx, pipe, s, session.Viewed{PropertyID: propertyID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
 		return h.searched("srs_01H8YN7QV4D8KZ4F8Y5CK4MV3D")
 	})
 }
@@ -208,12 +208,12 @@ func (h *house) live2(cookie string) {
 func TestALateAnswerDoesNotBringTheCookieBack(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
-	h.must(204, "POST", "/session/clear", cookie, "")
+	h.Must(204, "POST", "/session/clear", cookie, "")
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if a := h.do("GET", "/session", cookie, ""); a.cookie() == cookie {
-				h.t.Error("named again")
+			if a := h.Ask("GET", "/session", cookie, ""); a.Cookie() == cookie {
+				h.T.Error("named again")
 			}
 		})
 	}
@@ -225,29 +225,29 @@ func TestAHalfDoneClearIsFinishedByTheNext(t *testing.T) {
 	cookie := h.guest()
 	h.live(cookie)
 	h.session(cookie)
-	h.redis.Hang()
-	if a := h.do("POST", "/session/clear", cookie, ""); a.StatusCode != 503 {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	h.Redis.Hang()
+	if a := h.Ask("POST", "/session/clear", cookie, ""); a.StatusCode != 503 {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
-	h.redis.Heal()
+	h.Redis.Heal()
 	// Postgres done, Redis not: what a process leaves that dies in between.
 	die := func() {
-		h.exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
+		h.Exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 			VALUES ($1, true, false, now(), now())
 			ON CONFLICT DO NOTHING`, cookie)
-		h.exec(`DELETE FROM bff_consumer.wishlist_anonymous WHERE guest_session_id = $1`, cookie)
-		h.exec(`DELETE FROM bff_consumer.outbox`)
+		h.Exec(`DELETE FROM bff_consumer.wishlist_anonymous WHERE guest_session_id = $1`, cookie)
+		h.Exec(`DELETE FROM bff_consumer.outbox`)
 	}
 	die()
-	h.eventually("Redis is back", func() bool { return h.do("POST", "/session/clear", cookie, "").StatusCode == 204 })
+	h.Eventually("Redis is back", func() bool { return h.Ask("POST", "/session/clear", cookie, "").StatusCode == 204 })
 	if got := h.left(cookie); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
 	cookie = h.guest()
 	h.live(cookie)
 	die()
-	if a := h.do("GET", "/session", cookie, ""); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	if a := h.Ask("GET", "/session", cookie, ""); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 	if s := h.session(cookie); s.ID == cookie || len(s.RecentlyViewed) != 0 {
 		t.Errorf("%+v", s)

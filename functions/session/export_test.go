@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
@@ -15,44 +17,47 @@ func TestNobodySeesAnothersSession(t *testing.T) {
 	mine, other := h.guest(), h.guest()
 	h.live(mine)
 	for _, path := range []string{"/session", "/session/export"} {
-		for name, a := range map[string]*answer{
-			"another guest":        h.must(200, "GET", path, other, ""),
-			"nobody":               h.must(200, "GET", path, "", ""),
-			"by parameter":         h.must(200, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
-			"by header":            h.must(200, "GET", path, other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
-			"from another browser": h.must(200, "GET", path, mine, "", "User-Agent", iphone),
-			"with two cookies":     h.must(200, "GET", path, "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
-			"a forged id":          h.must(200, "GET", path, id.New(id.Session, h.now()), ""),
+		for name, a := range map[string]*functest.Answer{
+			"another guest":        h.Must(200, "GET", path, other, ""),
+			"nobody":               h.Must(200, "GET", path, "", ""),
+			"by parameter":         h.Must(422, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
+			"by header":            h.Must(200, "GET", path, other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
+			"from another browser": h.Must(200, "GET", path, mine, "", "User-Agent", functest.IPhone),
+			"with two cookies":     h.Must(200, "GET", path, "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
+			"a forged id":          h.Must(200, "GET", path, id.New(id.Session, h.Now()), ""),
 		} {
 			for _, secret := range []string{mine, "note of mine", "Kabul", propertyID(1), "secret-token"} {
-				if strings.Contains(string(a.body), secret) {
-					t.Errorf("%s, %s: %q in %s", path, name, secret, a.body)
+				if strings.Contains(a.Text, secret) {
+					t.Errorf("%s, %s: %q in %s", path, name, secret, a.Text)
 				}
 			}
 		}
 	}
-	h.must(200, "POST", "/session/consent", mine, `{"consentTelemetry":false}`, "User-Agent", iphone)
-	h.must(204, "POST", "/session/clear", mine, "", "User-Agent", iphone)
-	h.must(204, "POST", "/session/clear", other, "")
+	h.Must(200, "POST", "/session/consent", mine, `{"consentTelemetry":false}`, "User-Agent", functest.IPhone)
+	h.Must(204, "POST", "/session/clear", mine, "", "User-Agent", functest.IPhone)
+	h.Must(204, "POST", "/session/clear", other, "")
 	if s := h.session(mine); len(s.WishlistRefs) != 2 || !s.Flags.ConsentTelemetry {
 		t.Errorf("somebody else changed it: %+v", s)
 	}
 }
 
+// timestamp is how every body writes a time.
+var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+
 func TestAnExportHasEverything(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest("X-Campaign-Source", "google")
 	h.live(cookie)
-	h.must(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`)
-	room := wishlist.New(h.parts.Redis, h.parts.DB, h.parts.Keys, h.now)
+	h.Must(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`)
+	room := wishlist.New(h.Parts.Redis, h.Parts.DB, h.Parts.Keys, h.Now)
 	if _, err := room.Remove(t.Context(), cookie, propertyID(0)); err != nil {
 		t.Fatal(err)
 	}
-	h.pg.Break()
-	h.must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
-	h.pg.Heal()
-	h.eventually("Postgres is back", func() bool { return h.parts.DB.Ping(context.Background()) == nil })
-	a := h.must(200, "GET", "/session/export", cookie, "")
+	h.PG.Break()
+	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
+	h.PG.Heal()
+	h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
+	a := h.Must(200, "GET", "/session/export", cookie, "")
 	var x struct {
 		ConsentDecidedAt                                                                                    string
 		Session                                                                                             seen
@@ -61,15 +66,15 @@ func TestAnExportHasEverything(t *testing.T) {
 		RemovedFromWishlist                                                                                 []struct{ PropertyID, RemovedAt string }
 		RecentlyViewed, SearchHistory, SearchSessions, Handoffs, IdempotencyKeys, UnsentEvents, BotVerdicts []map[string]any
 	}
-	a.into(t, &x)
+	a.Into(t, &x)
 	if x.Session.ID != cookie || x.ConsentDecidedAt == "" || x.Technical["cookieFingerprintHash"] == "" || x.Technical["bindingHash"] == "" ||
 		len(x.Wishlist) != 1 || x.Wishlist[0].Note != "note of mine" || len(x.RemovedFromWishlist) != 1 || x.RemovedFromWishlist[0].RemovedAt == "" ||
 		len(x.RecentlyViewed) != 1 || len(x.SearchHistory) != 1 || len(x.SearchSessions) != 1 || len(x.Handoffs) != 1 ||
 		len(x.IdempotencyKeys) != 1 || len(x.BotVerdicts) != 1 {
-		t.Errorf("%s", a.body)
+		t.Errorf("%s", a.Text)
 	}
-	if x.Handoffs[0]["tenantId"] != tenantID(1) || x.Handoffs[0]["fingerprintHash"] != "sha256:01" || x.SearchSessions[0]["query"] != `{"city":"Kabul"}` {
-		t.Errorf("%v %v", x.Handoffs, x.SearchSessions)
+	if x.Handoffs[0]["tenantId"] != tenantID(1) || x.Handoffs[0]["fingerprintHash"] != "sha256:01" {
+		t.Errorf("%v", x.Handoffs)
 	}
 	subjects := map[string]bool{}
 	for _, e := range x.UnsentEvents {
@@ -80,11 +85,29 @@ func TestAnExportHasEverything(t *testing.T) {
 			t.Errorf("%s is missing among %v", subject, subjects)
 		}
 	}
-	if strings.Contains(string(a.body), "secret-token") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
-		t.Errorf("%s", a.body)
+	if strings.Contains(a.Text, "secret-token") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("%s", a.Text)
+	}
+	campaign, _ := x.Handoffs[0]["sourceCampaign"].(map[string]any)
+	if len(campaign) != 2 || campaign["source"] != "google" || campaign["capturedAt"] != "2026-04-23T09:14:22.041Z" {
+		t.Errorf("a campaign is %v", campaign)
+	}
+	search := x.SearchSessions[0]
+	if query, _ := search["query"].(map[string]any); query["city"] != "Kabul" || search["resultCount"] != 0.0 {
+		t.Errorf("a search session is %v", search)
+	}
+	for _, field := range []string{"startedAt", "lastInteractionAt", "ttlExpiresAt"} {
+		if text, _ := search[field].(string); !timestamp.MatchString(text) {
+			t.Errorf("%s is %v", field, search[field])
+		}
 	}
 	// Whatever Redis has of this session is in it.
-	for field := range h.parts.Redis.HGetAll(t.Context(), h.parts.Keys.Session(cookie)).Val() {
+	for field := range h.RDB.HGetAll(t.Context(), h.Parts.Keys.Key("srs", search["searchSessionId"].(string))).Val() {
+		if _, there := search[field]; !there {
+			t.Errorf("%s of the search session is missing", field)
+		}
+	}
+	for field := range h.RDB.HGetAll(t.Context(), h.Parts.Keys.Session(cookie)).Val() {
 		if x.Technical[field] == "" && !slices.Contains(shown, field) {
 			t.Errorf("%s of the hash is missing", field)
 		}

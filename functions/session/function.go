@@ -1,5 +1,5 @@
-// Package session is the front door to what is known of a guest: reading it, choosing language, currency and what may be
-// done with data, taking it all along, and having it forgotten. It registers its entry points and builds them; each
+// Package session is the front door to what is known of a guest: reading it, choosing language, currency and what may
+// be done with data, taking it all along, and having it forgotten. It registers its entry points and builds them; each
 // route has a file of its own.
 package session
 

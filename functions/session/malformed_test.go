@@ -4,19 +4,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 )
 
 func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 	h := newHouse(t)
-	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Campaign-Name", "canary sentence"}
+	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Campaign-Name", "canary sentence"}
 	cookie := h.guest(headers...)
 	for _, c := range [][3]string{
 		{"POST", "/session/locale", `{"locale":"ar"}`}, {"POST", "/session/locale", `{"locale":"canary"}`}, {"POST", "/session/currency", `{"canary":"AED"}`},
 		{"GET", "/session?canary=1", ""}, {"GET", "/session/export", ""}, {"POST", "/session/clear", ""},
 	} {
-		h.do(c[0], c[1], cookie, c[2], headers...)
+		h.Ask(c[0], c[1], cookie, c[2], headers...)
 	}
-	for _, e := range h.events("") {
+	for _, e := range h.Events("") {
 		text, err := e.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -26,7 +28,7 @@ func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 		}
 	}
 	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox"} {
-		if strings.Contains(h.log.String(), canary) {
+		if strings.Contains(h.Log.String(), canary) {
 			t.Errorf("%q in the log", canary)
 		}
 	}
@@ -55,19 +57,19 @@ func TestMalformedRequestsAreRefusedByName(t *testing.T) {
 		{"consent", `{"consentTelemetry":false,"guestSessionId":"` + cookie + `"}`, "guestSessionId", 422},
 		{"consent", `{"consentTelemetry":NaN}`, "consentTelemetry", 400},
 	} {
-		a := h.do("POST", "/session/"+c.path, cookie, c.body, "Content-Type", "application/json")
+		a := h.Ask("POST", "/session/"+c.path, cookie, c.body, "Content-Type", "application/json")
 		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool { return e.Field == c.field })
 		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
-			t.Errorf("%s %.60s: %d %s", c.path, c.body, a.StatusCode, a.body)
+			t.Errorf("%s %.60s: %d %s", c.path, c.body, a.StatusCode, a.Text)
 		}
 	}
-	if a := h.do("GET", "/session", cookie, "", "X-Currency", "XXX"); a.StatusCode != 422 || a.Errors[0].Field != "X-Currency" {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	if a := h.Ask("GET", "/session", cookie, "", "X-Currency", "XXX"); a.StatusCode != 422 || a.Errors[0].Field != "X-Currency" {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 	if s := h.session(cookie); s.LocalePreference != "en" || s.CurrencyPreference != "USD" || !s.Flags.ConsentTelemetry {
 		t.Errorf("something was taken: %+v", s)
 	}
-	if n := len(h.events("changed")); n != 0 {
+	if n := len(h.Events("changed")); n != 0 {
 		t.Errorf("%d events", n)
 	}
 }

@@ -113,8 +113,8 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) error {
 
 const readWithin = 300 * time.Millisecond // for the records; then the copies are shown
 
-// leave ends a visit and returns the session as it is now: the records of Postgres, which correct what Redis has, or its
-// copies while Postgres is away.
+// leave ends a visit and returns the session as it is now: the records of Postgres, which correct what Redis has, or
+// its copies while Postgres is away.
 func (d *Desk) leave(ctx context.Context, w http.ResponseWriter, v *visit) (*guestSession, admission.Left, error) {
 	list, choice, err := d.records(ctx, v.ID)
 	copied, there := v.lists.Wishlist(v.Session)

@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
@@ -31,6 +33,8 @@ var sourceOf = map[string]string{
 	"brand-peek":       "search-list", // the brand is on the card
 }
 
+var kinds = slices.Sorted(maps.Keys(sourceOf))
+
 const maxPosition = 10_000
 
 // Click answers POST /telemetry/click.
@@ -56,9 +60,7 @@ func (c *click) about() *common { return &c.common }
 func (c *click) when() string { return c.OccurredAt }
 
 func (c *click) check(f *faults) {
-	if sourceOf[c.Kind] == "" {
-		f.oneOf("kind", c.Kind)
-	}
+	f.oneOf("kind", c.Kind, kinds...)
 	f.id("tenantId", id.Tenant, c.TenantID, true)
 	f.id("propertyId", id.Property, c.PropertyID, true)
 	f.count("position", c.Position)
@@ -67,13 +69,6 @@ func (c *click) check(f *faults) {
 		f.oneOf("sortKey", c.SortKey, "recommended", "price-asc", "price-desc", "rating-desc", "distance-asc")
 	}
 	f.instant("occurredAt", c.OccurredAt)
-}
-
-// count checks a position that may be left out.
-func (f *faults) count(field string, n *int) {
-	if n != nil && (*n < 1 || *n > maxPosition) {
-		f.add(field, "out-of-range", "Must be from 1 to 10000.")
-	}
 }
 
 func (c *click) tell(g *admission.Guest, at time.Time, _ func(id.Prefix) string) event.Payload {

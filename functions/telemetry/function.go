@@ -1,5 +1,5 @@
-// Package telemetry is the front door for what clients report: clicks, page views, steps of the funnel. It registers its
-// entry points and builds them; each route has a file of its own.
+// Package telemetry is the front door for what clients report: clicks, page views, steps of the funnel. It registers
+// its entry points and builds them; each route has a file of its own.
 package telemetry
 
 import (

@@ -5,37 +5,45 @@ import (
 	"strings"
 	"testing"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
 func TestNobodySpeaksForAnother(t *testing.T) {
 	h := newHouse(t)
 	mine, other := h.guest(), h.guest()
-	before := h.count("outbox WHERE headers ->> 'orderingKey' = $1", mine)
-	for name, do := range map[string]func() *answer{
-		"by parameter": func() *answer { return h.do("POST", "/telemetry/click?gms_id="+mine, other, clicked(1)) },
-		"by header":    func() *answer { return h.do("POST", "/telemetry/click", other, clicked(1), "X-Guest-Session-Id", mine) },
-		"by body": func() *answer {
-			return h.do("POST", "/telemetry/click", other, clicked(1, `,"guestSessionId":"`+mine+`"`))
+	before := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", mine)
+	for name, do := range map[string]func() *functest.Answer{
+		"by parameter": func() *functest.Answer { return h.Ask("POST", "/telemetry/click?gms_id="+mine, other, clicked(1)) },
+		"by header": func() *functest.Answer {
+			return h.Ask("POST", "/telemetry/click", other, clicked(1), "X-Guest-Session-Id", mine)
 		},
-		"from another browser": func() *answer { return h.do("POST", "/telemetry/click", mine, clicked(1), "User-Agent", iphone) },
-		"with two cookies": func() *answer {
-			return h.do("POST", "/telemetry/click", "", clicked(1), "Cookie", "gms_id="+mine+"; gms_id="+mine)
+		"by body": func() *functest.Answer {
+			return h.Ask("POST", "/telemetry/click", other, clicked(1, `,"guestSessionId":"`+mine+`"`))
 		},
-		"with a forged id": func() *answer { return h.do("POST", "/telemetry/click", id.New(id.Session, h.now()), clicked(1)) },
+		"from another browser": func() *functest.Answer {
+			return h.Ask("POST", "/telemetry/click", mine, clicked(1), "User-Agent", functest.IPhone)
+		},
+		"with two cookies": func() *functest.Answer {
+			return h.Ask("POST", "/telemetry/click", "", clicked(1), "Cookie", "gms_id="+mine+"; gms_id="+mine)
+		},
+		"with a forged id": func() *functest.Answer {
+			return h.Ask("POST", "/telemetry/click", id.New(id.Session, h.Now()), clicked(1))
+		},
 	} {
-		if a := do(); a.cookie() == mine || a.StatusCode == 422 && name != "by body" {
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+		refused := name == "by body" || name == "by parameter"
+		if a := do(); a.Cookie() == mine || (a.StatusCode == 422) != refused {
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
 		}
 	}
-	if n := h.count("outbox WHERE headers ->> 'orderingKey' = $1", mine); n != before || len(h.recent(mine)) != 0 {
+	if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", mine); n != before || len(h.recent(mine)) != 0 {
 		t.Errorf("%d events of a guest who said nothing", n-before)
 	}
 }
 
 func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 	h := newHouse(t)
-	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Client-Screen", "canary", "Referer", "https://canary.example/"}
+	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Client-Screen", "canary", "Referer", "https://canary.example/"}
 	cookie := h.guest(headers...)
 	for path, bodies := range map[string][]string{
 		"page-view": {`{"path":"/u/canary@mail.example?q=canary","referer":"https://user:canary@example.com/canary@x?canary"}`, `{"path":"canary"}`},
@@ -43,13 +51,13 @@ func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 		"click":     {clicked(1, `,"sortKey":"canary"`), clicked(1, `,"eventId":"canary sentence"`), clicked(1, `,"eventId":"canary-event-id"`)},
 	} {
 		for _, body := range bodies {
-			h.do("POST", "/telemetry/"+path, cookie, body, headers...)
+			h.Ask("POST", "/telemetry/"+path, cookie, body, headers...)
 		}
 	}
-	if n := len(h.events("")); n != 4 {
+	if n := len(h.Events("")); n != 4 {
 		t.Errorf("%d events", n)
 	}
-	for _, e := range h.events("") {
+	for _, e := range h.Events("") {
 		text, err := e.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +69,7 @@ func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 		}
 	}
 	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox", propertyID(1)} {
-		if strings.Contains(h.log.String(), canary) {
+		if strings.Contains(h.Log.String(), canary) {
 			t.Errorf("%q in the log", canary)
 		}
 	}
@@ -70,7 +78,7 @@ func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 func TestMalformedReportsAreRefusedByName(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
-	before := len(h.events(""))
+	before := len(h.Events(""))
 	click := func(old, new string) string { return strings.Replace(clicked(1), old, new, 1) }
 	var many []string
 	for n := range 51 {
@@ -113,15 +121,15 @@ func TestMalformedReportsAreRefusedByName(t *testing.T) {
 		{"funnel", `{"step":"map.opened","metadata":{"a":1,"a":2}}`, "metadata.a"}, {"funnel", `{"step":"map.opened","metadata":{"a":1e400}}`, ""},
 	}
 	for _, c := range table {
-		a := h.do("POST", "/telemetry/"+c.path, cookie, c.body, "Content-Type", "text/plain;charset=UTF-8")
+		a := h.Ask("POST", "/telemetry/"+c.path, cookie, c.body, "Content-Type", "text/plain;charset=UTF-8")
 		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
 			return e.Field != "" && (c.field == "" || e.Field == c.field)
 		})
 		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
-			t.Errorf("%s %.80s: %d %s", c.path, c.body, a.StatusCode, a.body)
+			t.Errorf("%s %.80s: %d %s", c.path, c.body, a.StatusCode, a.Text)
 		}
 	}
-	if n := len(h.events("")); n != before || len(h.recent(cookie)) != 0 {
+	if n := len(h.Events("")); n != before || len(h.recent(cookie)) != 0 {
 		t.Errorf("%d events were taken", n-before)
 	}
 }

@@ -1,10 +1,8 @@
 package telemetry
 
 import (
-	"cmp"
 	"net/http"
 	"reflect"
-	"slices"
 	"strconv"
 	"time"
 
@@ -85,44 +83,6 @@ func reports[T any, P interface {
 	return list, nil
 }
 
-// faults collects what is wrong, under the path of the report that is looked at.
-type faults struct {
-	prefix string
-	list   []problem.Field
-}
-
-func (f *faults) add(field, code, detail string) {
-	f.list = append(f.list, problem.Field{Field: f.prefix + field, Code: code, Detail: detail})
-}
-
-// id checks an id that may be left out.
-func (f *faults) id(field string, prefix id.Prefix, s string, needed bool) {
-	switch {
-	case s == "" && !needed:
-	case s == "":
-		f.add(field, "required", "Is needed.")
-	case !id.Valid(prefix, s):
-		f.add(field, "malformed", "Must be an id, "+string(prefix)+"….")
-	}
-}
-
-// oneOf checks a word of a set.
-func (f *faults) oneOf(field, s string, set ...string) {
-	if !slices.Contains(set, s) {
-		f.add(field, "not-supported", "Must be one of the values in the description of this API.")
-	}
-}
-
-// instant checks a time that may be left out.
-func (f *faults) instant(field, s string) {
-	if s == "" {
-		return
-	}
-	if _, err := time.Parse(time.RFC3339Nano, s); err != nil || len(s) > 40 {
-		f.add(field, "malformed", "Must be a time such as 2026-04-23T09:14:22.041Z.")
-	}
-}
-
 func (c *common) check(f *faults) {
 	f.id("searchSessionId", id.SearchSession, c.SearchSessionID, false)
 	if c.EventID != "" && !isEventID(c.EventID) {
@@ -143,9 +103,10 @@ type accepted struct {
 	Accepted int `json:"accepted"`
 }
 
-// take writes the reports of one request as events, all or none, and what was viewed to the front of the list. Without
+// take writes the reports of one request as events, all or none, and what was viewed to its place in the list. Without
 // consent nothing of them is written. When neither Postgres nor, for the time until it is back, Redis takes the events,
-// the client is told to send them again: here nothing else was asked for, and an eventId makes the second time harmless.
+// the client is told to send them again: here nothing else was asked for, and an eventId makes the second time
+// harmless.
 func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error {
 	ctx, guest, err := d.door.Admit(r, nil)
 	if err != nil {
@@ -163,7 +124,6 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: view.Timestamp(at), Source: source})
 			}
 		}
-		slices.SortStableFunc(seen, func(a, b session.Viewed) int { return cmp.Compare(a.ViewedAt, b.ViewedAt) })
 	}
 	left := d.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { d.sessions.PushViewed(ctx, pipe, guest.Session, seen...) })
 	if left.Untold != nil {
@@ -174,11 +134,12 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 
 const (
 	clockDrift = time.Minute
-	longest    = 365 * 24 * time.Hour // a session lives no longer
+	afterStart = 100 * time.Millisecond // and session.started has been dated: the session's id is made a moment before
+	longest    = 365 * 24 * time.Hour   // a session lives no longer
 )
 
-// happened is when something happened: what the client says, unless that is before the session or in the future. Clocks of
-// telephones are wrong, and that is no reason to lose the event.
+// happened is when something happened: what the client says, unless that is before the session or in the future. Clocks
+// of telephones are wrong, and that is no reason to lose the event.
 func happened(said string, guest *admission.Guest) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, said)
 	if err != nil || at.Before(id.Time(guest.ID).Add(-clockDrift)) || at.After(guest.LastSeenAt.Add(clockDrift)) {
@@ -187,22 +148,23 @@ func happened(said string, guest *admission.Guest) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes, so
-// that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an id is
-// the time it said, kept within what a session can live. Another guest's ids cannot be met, because the session is in
-// them.
+// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes,
+// so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an
+// id is the time it said, kept within what a session can live; without one it is the session's first moment, but later
+// than that of session.started, because a session's events are sent by id. Another guest's ids cannot be met, because
+// the session is in them.
 func idsOf(sessionID string, r report) func(id.Prefix) string {
 	name := r.about().EventID
 	if name == "" {
 		return func(p id.Prefix) string { return id.New(p, time.Now()) }
 	}
-	began := id.Time(sessionID)
+	first, last := id.Time(sessionID).Add(afterStart), id.Time(sessionID).Add(longest)
 	at, err := time.Parse(time.RFC3339Nano, r.when())
 	switch {
-	case err != nil || at.Before(began):
-		at = began
-	case at.After(began.Add(longest)):
-		at = began.Add(longest)
+	case err != nil || at.Before(first):
+		at = first
+	case at.After(last):
+		at = last
 	}
 	return func(p id.Prefix) string { return id.Derive(p, at, sessionID, r.subject(), name) }
 }

@@ -1,5 +1,5 @@
-// Package wishlist is the front door to what a guest wants to remember: the list, an addition, a removal. It registers its
-// entry points and builds them; each route has a file of its own.
+// Package wishlist is the front door to what a guest wants to remember: the list, an addition, a removal. It registers
+// its entry points and builds them; each route has a file of its own.
 package wishlist
 
 import (

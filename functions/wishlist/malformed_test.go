@@ -7,47 +7,48 @@ import (
 	"testing"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
 func TestNobodySeesAnothersList(t *testing.T) {
 	h := newHouse(t)
 	mine, other := h.guest(), h.guest()
-	h.must(201, "POST", "/wishlist", mine, wish(1, `,"note":"secret"`))
-	for name, a := range map[string]*answer{
-		"another guest":        h.must(200, "GET", "/wishlist", other, ""),
-		"nobody":               h.must(200, "GET", "/wishlist", "", ""),
-		"by parameter":         h.must(200, "GET", "/wishlist?guestSessionId="+mine+"&gms_id="+mine, other, ""),
-		"by header":            h.must(200, "GET", "/wishlist", other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
-		"from another browser": h.must(200, "GET", "/wishlist", mine, "", "User-Agent", iphone),
-		"with two cookies":     h.must(200, "GET", "/wishlist", "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
-		"a forged id":          h.must(200, "GET", "/wishlist", id.New(id.Session, h.now()), ""),
+	h.Must(201, "POST", "/wishlist", mine, wish(1, `,"note":"secret"`))
+	for name, a := range map[string]*functest.Answer{
+		"another guest":        h.Must(200, "GET", "/wishlist", other, ""),
+		"nobody":               h.Must(200, "GET", "/wishlist", "", ""),
+		"by parameter":         h.Must(422, "GET", "/wishlist?guestSessionId="+mine+"&gms_id="+mine, other, ""),
+		"by header":            h.Must(200, "GET", "/wishlist", other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
+		"from another browser": h.Must(200, "GET", "/wishlist", mine, "", "User-Agent", functest.IPhone),
+		"with two cookies":     h.Must(200, "GET", "/wishlist", "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
+		"a forged id":          h.Must(200, "GET", "/wishlist", id.New(id.Session, h.Now()), ""),
 	} {
-		if strings.Contains(string(a.body), "secret") || a.cookie() == mine {
-			t.Errorf("%s: %s", name, a.body)
+		if strings.Contains(a.Text, "secret") || a.Cookie() == mine {
+			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	h.must(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
-	h.must(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", iphone)
+	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
+	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", functest.IPhone)
 	if l := h.list(mine); l.Size != 1 {
 		t.Errorf("somebody else removed it: %+v", l)
 	}
 	for _, body := range []string{wish(2, `,"guestSessionId":"`+mine+`"`), wish(2, `,"sessionId":"`+mine+`"`)} {
-		if a := h.do("POST", "/wishlist", other, body); a.StatusCode != 422 {
-			t.Errorf("%d %s", a.StatusCode, a.body)
+		if a := h.Ask("POST", "/wishlist", other, body); a.StatusCode != 422 {
+			t.Errorf("%d %s", a.StatusCode, a.Text)
 		}
 	}
 }
 
 func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 	h := newHouse(t)
-	a := h.must(201, "POST", "/wishlist", "", wish(1, `,"note":"canary words"`), "X-Forwarded-For", "203.0.113.77", "User-Agent", firefox+" canary-agent")
-	cookie := a.cookie()
-	h.list(cookie, "User-Agent", firefox+" canary-agent")
-	h.must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "", "User-Agent", firefox+" canary-agent")
-	h.do("POST", "/wishlist", cookie, `{"canary-field":1}`)
-	h.do("DELETE", "/wishlist/canary-path", cookie, "")
-	for _, e := range h.events("") {
+	a := h.Must(201, "POST", "/wishlist", "", wish(1, `,"note":"canary words"`), "X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox+" canary-agent")
+	cookie := a.Cookie()
+	h.list(cookie, "User-Agent", functest.Firefox+" canary-agent")
+	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "", "User-Agent", functest.Firefox+" canary-agent")
+	h.Ask("POST", "/wishlist", cookie, `{"canary-field":1}`)
+	h.Ask("DELETE", "/wishlist/canary-path", cookie, "")
+	for _, e := range h.Events("") {
 		text, err := e.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +58,7 @@ func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 		}
 	}
 	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox", propertyID(1)} {
-		if strings.Contains(h.log.String(), canary) {
+		if strings.Contains(h.Log.String(), canary) {
 			t.Errorf("%q in the log", canary)
 		}
 	}
@@ -74,16 +75,16 @@ func TestNotesHoldWhatPeopleWrite(t *testing.T) {
 		{`<script>alert(1)</script>`, 201}, {`'; DROP TABLE wishlist_anonymous; --`, 201}, {"a\tb", 422}, {"a\u0000b", 422}, {"a\u0085b", 422},
 	} {
 		body := wish(n, fmt.Sprintf(`,"note":%s`, quote(c.note)))
-		a := h.do("POST", "/wishlist", cookie, body)
+		a := h.Ask("POST", "/wishlist", cookie, body)
 		if a.StatusCode != c.want || c.want == 422 && a.Errors[0].Field != "note" {
-			t.Errorf("%q: %d %s", c.note, a.StatusCode, a.body)
+			t.Errorf("%q: %d %s", c.note, a.StatusCode, a.Text)
 		}
 		if c.want == 201 {
 			if l := h.list(cookie); l.Items[0].Note != c.note {
 				t.Errorf("%q came back as %q", c.note, l.Items[0].Note)
 			}
 		}
-		h.advance(time.Second)
+		h.Advance(time.Second)
 	}
 }
 
@@ -144,20 +145,20 @@ func TestMalformedRequestsAreRefusedByName(t *testing.T) {
 		"70 KiB":                 {wish(1, `,"note":"`+strings.Repeat("x", 70<<10)+`"`), ""},
 	}
 	for name, c := range table {
-		a := h.do("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
+		a := h.Ask("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
 		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
 			return e.Field != "" && (c.field == "" || e.Field == c.field)
 		})
 		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
 		}
 	}
 	for _, path := range []string{"ppt_1", "ppt_" + strings.Repeat("z", 26), tenantID(1), "%00", "..%2f", "ppt_%27"} {
-		if a := h.do("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {
+		if a := h.Ask("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {
 			t.Errorf("DELETE %s: %d", path, a.StatusCode)
 		}
 	}
-	if n := h.count("wishlist_anonymous"); n != 0 {
+	if n := h.Count("wishlist_anonymous"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
@@ -45,45 +46,45 @@ type list struct {
 }
 
 func (h *house) list(cookie string, headers ...string) (l list) {
-	h.t.Helper()
-	h.must(200, "GET", "/wishlist", cookie, "", headers...).into(h.t, &l)
+	h.T.Helper()
+	h.Must(200, "GET", "/wishlist", cookie, "", headers...).Into(h.T, &l)
 	return l
 }
 
 // guest is a session that exists.
 func (h *house) guest() string {
-	h.t.Helper()
-	return h.must(200, "GET", "/wishlist", "", "").cookie()
+	h.T.Helper()
+	return h.Must(200, "GET", "/wishlist", "", "").Cookie()
 }
 
 // copied is how many entries the copy has.
 func (h *house) copied(cookie string) int {
-	h.t.Helper()
-	n, err := h.parts.Redis.LLen(context.Background(), h.parts.Keys.SessionPart(cookie, "wishlist")).Result()
+	h.T.Helper()
+	n, err := h.RDB.LLen(context.Background(), h.Parts.Keys.SessionPart(cookie, "wishlist")).Result()
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
 	return int(n)
 }
 
 func TestAGuestAddsLooksAndRemoves(t *testing.T) {
 	h := newHouse(t)
-	first := h.must(201, "POST", "/wishlist", "", wish(1, `,"note":"کنار دریا"`))
-	cookie := first.cookie()
+	first := h.Must(201, "POST", "/wishlist", "", wish(1, `,"note":"کنار دریا"`))
+	cookie := first.Cookie()
 	var added struct {
 		Item struct{ WishlistID, PropertyID, TenantID, Note, Source, AddedAt string }
 		Size int
 	}
-	first.into(t, &added)
+	first.Into(t, &added)
 	if added.Size != 1 || added.Item.PropertyID != propertyID(1) || added.Item.TenantID != tenantID(1) || added.Item.Note != "کنار دریا" {
-		t.Errorf("%s", first.body)
+		t.Errorf("%s", first.Text)
 	}
-	again := h.must(200, "POST", "/wishlist", cookie, wish(1, `,"note":"another"`))
-	if string(again.body) != string(first.body) {
-		t.Errorf("again: %s, first: %s", again.body, first.body)
+	again := h.Must(200, "POST", "/wishlist", cookie, wish(1, `,"note":"another"`))
+	if again.Text != first.Text {
+		t.Errorf("again: %s, first: %s", again.Text, first.Text)
 	}
-	h.advance(time.Minute)
-	h.must(201, "POST", "/wishlist", cookie, wish(2))
+	h.Advance(time.Minute)
+	h.Must(201, "POST", "/wishlist", cookie, wish(2))
 	l := h.list(cookie, "Accept-Language", "fa-IR")
 	if l.Size != 2 || len(l.Items) != 2 || l.Items[0].PropertyID != propertyID(2) || l.Items[1].WishlistID != added.Item.WishlistID || len(l.Degraded) != 0 {
 		t.Fatalf("%+v", l)
@@ -93,18 +94,18 @@ func TestAGuestAddsLooksAndRemoves(t *testing.T) {
 		t.Errorf("%+v", card)
 	}
 	for range 2 {
-		h.must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
+		h.Must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
 	}
 	if l = h.list(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
 		t.Errorf("%+v", l)
 	}
-	if back := h.must(201, "POST", "/wishlist", cookie, wish(1)); !strings.Contains(string(back.body), added.Item.WishlistID) {
-		t.Errorf("%s", back.body)
+	if back := h.Must(201, "POST", "/wishlist", cookie, wish(1)); !strings.Contains(back.Text, added.Item.WishlistID) {
+		t.Errorf("%s", back.Text)
 	}
 	if h.copied(cookie) != 2 {
 		t.Errorf("the copy has %d", h.copied(cookie))
 	}
-	if added, removed := h.events("wishlist.added"), h.events("wishlist.removed"); len(added) != 3 || len(removed) != 1 {
+	if added, removed := h.Events("wishlist.added"), h.Events("wishlist.removed"); len(added) != 3 || len(removed) != 1 {
 		t.Errorf("%d added, %d removed", len(added), len(removed))
 	}
 }
@@ -112,20 +113,20 @@ func TestAGuestAddsLooksAndRemoves(t *testing.T) {
 func TestAWarmAddCostsTwoRoundTripsOfRedis(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
-	h.must(201, "POST", "/wishlist", cookie, wish(1))
-	uses := h.parts.DB.Stat().AcquireCount()
-	h.trips.Take()
-	h.must(201, "POST", "/wishlist", cookie, wish(2))
-	if n := h.trips.Take(); n != 2 {
+	h.Must(201, "POST", "/wishlist", cookie, wish(1))
+	uses := h.Parts.DB.Stat().AcquireCount()
+	h.Trips.Take()
+	h.Must(201, "POST", "/wishlist", cookie, wish(2))
+	if n := h.Trips.Take(); n != 2 {
 		t.Errorf("%d Redis round trips", n)
 	}
-	if n := h.parts.DB.Stat().AcquireCount() - uses; n != 1 {
+	if n := h.Parts.DB.Stat().AcquireCount() - uses; n != 1 {
 		t.Errorf("%d uses of Postgres", n)
 	}
 	h.list(cookie)
-	calls := h.up.hotels.Load() + h.up.peeks.Load()
+	calls := h.up.Calls("hotel") + h.up.Calls("theme")
 	h.list(cookie)
-	if n := h.up.hotels.Load() + h.up.peeks.Load() - calls; n != 0 {
+	if n := h.up.Calls("hotel") + h.up.Calls("theme") - calls; n != 0 {
 		t.Errorf("a list that was shown before costs %d upstream calls", n)
 	}
 }
@@ -140,9 +141,9 @@ func TestTwoHundredAddAtOnceAndAHundredSucceed(t *testing.T) {
 	for range 40 { // connections of a browser and then some
 		all.Go(func() {
 			for n := range queue {
-				a := h.do("POST", "/wishlist", cookie, wish(n%160))
+				a := h.Ask("POST", "/wishlist", cookie, wish(n%160))
 				for a.StatusCode == 503 || a.StatusCode == 504 { // a busy machine; nothing happened, so again
-					a = h.do("POST", "/wishlist", cookie, wish(n%160))
+					a = h.Ask("POST", "/wishlist", cookie, wish(n%160))
 				}
 				mu.Lock()
 				got[fmt.Sprintf("%d %s", a.StatusCode, strings.TrimPrefix(a.Code, "MELMASTOON.BFF.CONSUMER."))]++
@@ -164,7 +165,7 @@ func TestTwoHundredAddAtOnceAndAHundredSucceed(t *testing.T) {
 	if l := h.list(cookie); l.Size != 100 {
 		t.Errorf("the list has %d", l.Size)
 	}
-	if n := len(h.events("wishlist.added")); n != 100 {
+	if n := len(h.Events("wishlist.added")); n != 100 {
 		t.Errorf("%d events", n)
 	}
 }
@@ -173,20 +174,20 @@ func TestTheWishlistIsBackAfterRedisLostEverything(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
 	for n := range 3 {
-		h.must(201, "POST", "/wishlist", cookie, wish(n))
+		h.Must(201, "POST", "/wishlist", cookie, wish(n))
 	}
-	h.parts.Redis.FlushAll(t.Context())
-	a := h.must(200, "GET", "/wishlist", cookie, "")
+	h.RDB.FlushAll(t.Context())
+	a := h.Must(200, "GET", "/wishlist", cookie, "")
 	var l list
-	a.into(t, &l)
-	if a.cookie() != cookie || l.Size != 3 || h.copied(cookie) != 3 {
-		t.Errorf("%s, %d copied: %s", a.cookie(), h.copied(cookie), a.body)
+	a.Into(t, &l)
+	if a.Cookie() != cookie || l.Size != 3 || h.copied(cookie) != 3 {
+		t.Errorf("%s, %d copied: %s", a.Cookie(), h.copied(cookie), a.Text)
 	}
-	h.parts.Redis.FlushAll(t.Context())
-	if again := h.must(200, "POST", "/wishlist", cookie, wish(1)); again.cookie() != cookie {
-		t.Errorf("%s", again.body)
+	h.RDB.FlushAll(t.Context())
+	if again := h.Must(200, "POST", "/wishlist", cookie, wish(1)); again.Cookie() != cookie {
+		t.Errorf("%s", again.Text)
 	}
-	h.must(201, "POST", "/wishlist", cookie, wish(9))
+	h.Must(201, "POST", "/wishlist", cookie, wish(9))
 	if n := h.copied(cookie); n != 4 {
 		t.Errorf("%d copied", n)
 	}
@@ -196,17 +197,17 @@ func TestWhatCannotBeShownIsNull(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
 	for n := 1; n <= 3; n++ {
-		h.must(201, "POST", "/wishlist", cookie, wish(n))
+		h.Must(201, "POST", "/wishlist", cookie, wish(n))
 	}
-	h.up.command(func(u *upstreams) { u.unlisted[propertyID(2)] = true })
-	if err := tenants.New(h.parts.Redis, h.parts.DB, h.parts.Keys, h.now).Suspend(t.Context(), tenantID(3)); err != nil {
+	h.up.NotKnow(propertyID(2))
+	if err := tenants.New(h.Parts.Redis, h.Parts.DB, h.Parts.Keys, h.Now).Suspend(t.Context(), tenantID(3)); err != nil {
 		t.Fatal(err)
 	}
 	uuid, err := id.UUID(id.Tenant, tenantID(3))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.parts.DB.Exec(t.Context(), `
+	if _, err := h.DB.Exec(t.Context(), `
 		INSERT INTO bff_consumer.tenant_suspended_cache (tenant_id, suspended_at, reason) VALUES ($1, now(), 'x')`, uuid); err != nil {
 		t.Fatal(err)
 	}
@@ -219,16 +220,17 @@ func TestWhatCannotBeShownIsNull(t *testing.T) {
 func TestUpstreamsFail(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
-	h.must(201, "POST", "/wishlist", cookie, wish(1))
-	h.up.command(func(u *upstreams) { u.failing["theme"] = true })
+	h.Must(201, "POST", "/wishlist", cookie, wish(1))
+	h.up.Fail("theme")
 	if l := h.list(cookie); len(l.Degraded) != 1 || l.Degraded[0].Part != "theme" || !l.Items[0].Listing.BrandPeek.Neutral {
 		t.Errorf("without theme-config: %+v", l)
 	}
-	h.must(201, "POST", "/wishlist", cookie, wish(2))
-	h.up.command(func(u *upstreams) { u.failing["theme"], u.hanging["search"] = false, true })
+	h.Must(201, "POST", "/wishlist", cookie, wish(2))
+	h.up.Recover("theme")
+	h.up.Hang("search")
 	began := time.Now()
 	l := h.list(cookie)
-	if took := time.Since(began); took > web.Budget+late {
+	if took := time.Since(began); took > web.Budget+functest.Late {
 		t.Errorf("answered after %s", took)
 	}
 	if l.Size != 2 || l.Items[0].Listing != nil || l.Items[1].Listing == nil || l.Degraded[0].Part != "search" {
@@ -238,32 +240,32 @@ func TestUpstreamsFail(t *testing.T) {
 
 func TestPostgresIsAway(t *testing.T) {
 	for name, away := range map[string]func(*house){
-		"broken": func(h *house) { h.pg.Break() }, "hanging": func(h *house) { h.pg.Hang() },
+		"broken": func(h *house) { h.PG.Break() }, "hanging": func(h *house) { h.PG.Hang() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t)
 			cookie := h.guest()
-			h.must(201, "POST", "/wishlist", cookie, wish(1, `,"note":"mine"`))
+			h.Must(201, "POST", "/wishlist", cookie, wish(1, `,"note":"mine"`))
 			away(h)
 			for _, c := range [][2]string{{"POST", wish(2)}, {"DELETE", ""}} {
 				path := "/wishlist"
 				if c[0] == "DELETE" {
 					path += "/" + propertyID(1)
 				}
-				if a := h.do(c[0], path, cookie, c[1]); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || a.Header.Get("Retry-After") == "" {
-					t.Errorf("%s: %d %s", c[0], a.StatusCode, a.body)
+				if a := h.Ask(c[0], path, cookie, c[1]); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || a.Header.Get("Retry-After") == "" {
+					t.Errorf("%s: %d %s", c[0], a.StatusCode, a.Text)
 				}
 			}
 			l := h.list(cookie)
 			if l.Size != 1 || l.Items[0].Note != "mine" || l.Items[0].Listing == nil || l.Degraded[0].Part != "wishlist" {
 				t.Errorf("from the copy: %+v", l)
 			}
-			h.parts.Redis.FlushAll(t.Context())
-			if a := h.do("GET", "/wishlist", cookie, ""); a.StatusCode != 503 {
-				t.Errorf("without a copy: %d %s", a.StatusCode, a.body)
+			h.RDB.FlushAll(t.Context())
+			if a := h.Ask("GET", "/wishlist", cookie, ""); a.StatusCode != 503 {
+				t.Errorf("without a copy: %d %s", a.StatusCode, a.Text)
 			}
-			h.pg.Heal()
-			h.eventually("the list is back", func() bool { return h.do("GET", "/wishlist", cookie, "").StatusCode == 200 })
+			h.PG.Heal()
+			h.Eventually("the list is back", func() bool { return h.Ask("GET", "/wishlist", cookie, "").StatusCode == 200 })
 			if l := h.list(cookie); l.Size != 1 || len(l.Degraded) != 0 {
 				t.Errorf("%+v", l)
 			}
@@ -274,41 +276,41 @@ func TestPostgresIsAway(t *testing.T) {
 func TestRedisIsAway(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
-	h.must(201, "POST", "/wishlist", cookie, wish(1))
-	h.redis.Stop()
-	a := h.must(201, "POST", "/wishlist", cookie, wish(2))
-	if a.cookie() != cookie {
-		t.Errorf("another session: %s", a.cookie())
+	h.Must(201, "POST", "/wishlist", cookie, wish(1))
+	h.Redis.Stop()
+	a := h.Must(201, "POST", "/wishlist", cookie, wish(2))
+	if a.Cookie() != cookie {
+		t.Errorf("another session: %s", a.Cookie())
 	}
-	h.must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
+	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
 	if l := h.list(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
 		t.Errorf("%+v", l)
 	}
-	if n := len(h.events("wishlist.")); n != 3 {
+	if n := len(h.Events("wishlist.")); n != 3 {
 		t.Errorf("%d events", n)
 	}
-	h.redis.Start()
-	h.eventually("the copy is right again", func() bool {
+	h.Redis.Start()
+	h.Eventually("the copy is right again", func() bool {
 		h.list(cookie)
-		return h.parts.Redis.LLen(t.Context(), h.parts.Keys.SessionPart(cookie, "wishlist")).Val() == 1
+		return h.RDB.LLen(t.Context(), h.Parts.Keys.SessionPart(cookie, "wishlist")).Val() == 1
 	})
 }
 
 func TestARefusalOutlivesRedisAlsoHere(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
-	_, err := h.parts.DB.Exec(t.Context(), `
+	_, err := h.DB.Exec(t.Context(), `
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, false, now())`, cookie)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := len(h.events(""))
-	h.must(201, "POST", "/wishlist", cookie, wish(1)) // Redis still says yes
-	h.parts.Redis.FlushAll(t.Context())
-	h.must(201, "POST", "/wishlist", cookie, wish(2))
-	h.redis.Stop()
-	h.must(201, "POST", "/wishlist", cookie, wish(3))
-	if n := len(h.events("")); n != before {
+	before := len(h.Events(""))
+	h.Must(201, "POST", "/wishlist", cookie, wish(1)) // Redis still says yes
+	h.RDB.FlushAll(t.Context())
+	h.Must(201, "POST", "/wishlist", cookie, wish(2))
+	h.Redis.Stop()
+	h.Must(201, "POST", "/wishlist", cookie, wish(3))
+	if n := len(h.Events("")); n != before {
 		t.Errorf("%d events more", n-before)
 	}
 }
@@ -316,16 +318,16 @@ func TestARefusalOutlivesRedisAlsoHere(t *testing.T) {
 func TestAnAddBesideAClearIsRefusedAndLeavesNothing(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
-	_, err := h.parts.DB.Exec(t.Context(), `
+	_, err := h.DB.Exec(t.Context(), `
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 		VALUES ($1, true, false, now(), now())`, cookie) // the clear is half-way: Redis comes next
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := h.do("POST", "/wishlist", cookie, wish(1)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", a.StatusCode, a.body)
+	if a := h.Ask("POST", "/wishlist", cookie, wish(1)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
-	if n := h.count("wishlist_anonymous"); n != 0 {
+	if n := h.Count("wishlist_anonymous"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
 }
@@ -334,17 +336,17 @@ func TestEventsSayWhatTheListSays(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()
 	for n := range 3 {
-		h.must(201, "POST", "/wishlist", cookie, wish(n), "X-Request-Id", "01H8YN7QV4D8KZ4F8Y5CK4MV3D")
+		h.Must(201, "POST", "/wishlist", cookie, wish(n), "X-Request-Id", "01H8YN7QV4D8KZ4F8Y5CK4MV3D")
 	}
-	h.must(204, "DELETE", "/wishlist/"+propertyID(0), cookie, "")
-	added := h.events("wishlist.added")
+	h.Must(204, "DELETE", "/wishlist/"+propertyID(0), cookie, "")
+	added := h.Events("wishlist.added")
 	for n, e := range added {
 		p := e.Payload.(event.WishlistAdded)
-		if e.SessionID != cookie || e.RequestID == "" || p.WishlistSize != n+1 || p.GuestSessionID != cookie || p.Source != "detail" || !p.AddedAt.Equal(h.now().Add(time.Duration(n)*time.Millisecond)) {
+		if e.SessionID != cookie || e.RequestID == "" || p.WishlistSize != n+1 || p.GuestSessionID != cookie || p.Source != "detail" || !p.AddedAt.Equal(h.Now().Add(time.Duration(n)*time.Millisecond)) {
 			t.Errorf("%+v", e)
 		}
 	}
-	if p := h.events("wishlist.removed")[0].Payload.(event.WishlistRemoved); p.WishlistSize != 2 || p.TenantID != tenantID(0) || p.WishlistID != added[0].Payload.(event.WishlistAdded).WishlistID {
+	if p := h.Events("wishlist.removed")[0].Payload.(event.WishlistRemoved); p.WishlistSize != 2 || p.TenantID != tenantID(0) || p.WishlistID != added[0].Payload.(event.WishlistAdded).WishlistID {
 		t.Errorf("%+v", p)
 	}
 }

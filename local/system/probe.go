@@ -1,12 +1,11 @@
 package system
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -49,7 +48,7 @@ func search(ctx context.Context, url string, data *dataset.Dataset) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+web.Base+"/search", strings.NewReader(string(body)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+web.Base+"/search", bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ func search(ctx context.Context, url string, data *dataset.Dataset) error {
 	defer res.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = errors.New(res.Status + ": " + string(text))
+		err = fmt.Errorf("%s: %s", res.Status, text)
 	}
 	return err
 }

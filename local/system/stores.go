@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
 	private "melmastoon.ghasi.io/bff-consumer/shared/stores"
@@ -81,7 +79,7 @@ func empty(ctx context.Context, addr string) error {
 	if err := keys.Err(); err != nil {
 		return fmt.Errorf("system: empty redis at %s: %w", addr, err)
 	}
-	if _, err := pipe.Exec(ctx); err != nil && err != redis.Nil {
+	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("system: empty redis at %s: %w", addr, err)
 	}
 	return nil

@@ -5,39 +5,35 @@ package system
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/control"
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
-	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
-	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Options are what a person chooses.
 type Options struct {
-	Root    string    // of the repository
-	State   string    // directory of everything that outlives a run; "": .local in Root
-	Dataset string    // file of accommodations; "": the embedded ones
-	Port    int       // of the gateway on 127.0.0.1; 0: any
-	Out     io.Writer // what is said to the person
+	Root    string         // of the repository
+	State   string         // directory of everything that outlives a run; "": .local in Root
+	Dataset string         // file of accommodations; "": the embedded ones
+	Port    int            // of the gateway on 127.0.0.1; 0: any
+	Out     io.Writer      // what is said to the person
+	Backoff broker.Backoff // between pushes of one message; zero: broker.Local
 }
 
 func (o Options) state() string {
@@ -110,7 +106,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	front, doors, err := o.fronts()
+	front, doors, paths, err := o.fronts()
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +133,11 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err := control.ResetFlags(flagsPath); err != nil {
 		return nil, err
 	}
-	env, err := environment(state, kept, urls, flagsPath)
+	pubsub, err := s.openBroker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env, err := environment(state, kept, pubsub, urls, flagsPath)
 	if err != nil {
 		return nil, err
 	}
@@ -145,19 +145,26 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(serve(behind, doors))
-	bff, err := openTenant(state, "http://"+behind.Addr().String(), env)
+	s.later(func() { behind.Close() })
+	base := "http://" + behind.Addr().String()
+	bff, err := openTenant(state, base, env)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.openFunctions(ctx, web.Functions(), env, filepath.Join(state, "log", "functions.jsonl")); err != nil {
 		return nil, err
 	}
-	parts, db, err := s.parts(ctx, kept, urls)
+	s.later(serve(behind, doors)) // ends before the log is closed: a relay that is cut off says so there
+	parts, db, err := s.parts(ctx, kept, pubsub, urls)
 	if err != nil {
 		return nil, err
 	}
-	inside := control.New(parts, box, data, flagsPath, db, bff)
+	d, err := desk.Open(desk.Options{Broker: pubsub, Doors: below(base, paths), Backoff: o.Backoff, DB: db})
+	if err != nil {
+		return nil, err
+	}
+	s.later(d.Close)
+	inside := control.New(parts, box, data, flagsPath, d, bff)
 	door.open(front, inside)
 	if err := writeRun(state, run{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
 		return nil, err
@@ -166,7 +173,8 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 
 	o.say("data:  %s", describe(data))
 	o.say("state: %s (request log: log/functions.jsonl)", state)
-	o.say("doors: http://%s%s/… (api/internal.openapi.yaml)", behind.Addr(), doorsBase)
+	o.say("doors: %s%s/… (api/internal.openapi.yaml)", base, doorsBase)
+	o.say("queue: PUBSUB_EMULATOR_HOST=%s PUBSUB_PROJECT=%s", pubsub.Host, pubsub.Project)
 	if err := probe(ctx, s.URL, data); err != nil {
 		return nil, err
 	}
@@ -174,71 +182,6 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 		u.Reset() // the probe's calls are nobody's
 	}
 	return s, nil
-}
-
-// door is the gateway's listener. It refuses everything until the system behind it is there.
-type door struct{ behind atomic.Pointer[http.Handler] }
-
-func (d *door) open(front, inside http.Handler) {
-	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, control.Prefix) {
-			inside.ServeHTTP(w, r)
-			return
-		}
-		front.ServeHTTP(w, r)
-	})
-	h = gateway.AllowLocalPages(h)
-	d.behind.Store(&h)
-}
-
-func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h := d.behind.Load(); h != nil {
-		(*h).ServeHTTP(w, r)
-		return
-	}
-	gateway.Refuse(w, r, problem.New(problem.UpstreamUnavailable, "The local system is starting.", nil).After(time.Second))
-}
-
-const stopWithin = 5 * time.Second // for requests in flight; the budget of each is half of that
-
-// open listens on the port and serves a door there.
-func (s *System) open(port int) (*door, error) {
-	l, err := listen(port)
-	if err != nil {
-		return nil, err
-	}
-	s.URL = "http://" + l.Addr().String()
-	d := &door{}
-	s.later(serve(l, d))
-	return d, nil
-}
-
-func listen(port int) (net.Listener, error) {
-	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("port %d of 127.0.0.1 is in use: stop what listens there, or choose another one with --port", port)
-	}
-	return l, err
-}
-
-// serve answers on a listener until stop is called; requests in flight are finished first.
-func serve(l net.Listener, h http.Handler) (stop func()) {
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			slog.Error("the listener failed", "err", err.Error())
-		}
-	}()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.Background(), stopWithin)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			server.Close()
-		}
-		<-served
-	}
 }
 
 // openFunctions sets the environment of the functions and opens them. Their log records go to a file: a terminal is no
@@ -287,7 +230,7 @@ func (s *System) setenv(env map[string]string) error {
 }
 
 // parts are what healthz asks, and the pool that the outbox is read with.
-func (s *System) parts(ctx context.Context, kept stores, urls map[string]string) ([]control.Part, *pgxpool.Pool, error) {
+func (s *System) parts(ctx context.Context, kept stores, pubsub *broker.Broker, urls map[string]string) ([]control.Part, *pgxpool.Pool, error) {
 	db, err := postgres.Open(ctx, postgres.Config{URL: kept.database})
 	if err != nil {
 		return nil, nil, err
@@ -298,6 +241,7 @@ func (s *System) parts(ctx context.Context, kept stores, urls map[string]string)
 	parts := []control.Part{
 		{Name: "postgres", Ping: db.Ping},
 		{Name: "redis", Ping: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }},
+		{Name: "pubsub", Ping: pubsub.Ping},
 	}
 	for _, name := range sandbox.Names {
 		parts = append(parts, control.Part{Name: name, Ping: func(ctx context.Context) error {

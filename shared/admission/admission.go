@@ -68,6 +68,9 @@ func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context,
 	ctx := r.Context()
 	call := web.From(ctx)
 	defer call.Phase("admit")()
+	if err := web.NoQuery(r); err != nil { // all that a guest's routes are told is in headers and body
+		return ctx, nil, err
+	}
 	visit, err := d.sessions.Read(r)
 	if err != nil {
 		return ctx, nil, err
@@ -133,10 +136,10 @@ type Left struct {
 }
 
 // Leave writes what the request changed, in one Redis round trip of at most 100 ms, and its events, before the answer is
-// written: after the response there is nothing. A request that changed nothing, a minute within the
-// last, costs no round trip. Losing either costs no guest an answer, so both are noted, and told to those who
-// ask. more adds to the round trip, when there is one. It names the session to the client, unless it was
-// cleared meanwhile.
+// written: after the response there is nothing. A request that changed nothing of the session, a minute within the last,
+// leaves the session alone, and costs no round trip. Losing either costs no guest an answer, so both are noted, and told
+// to those who ask. more adds to the round trip, or makes one. It names the session to the client, unless it was seen to
+// be cleared meanwhile.
 func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) Left {
 	call := web.From(ctx)
 	defer call.Phase("leave")()
@@ -162,23 +165,31 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 	if g.Degraded {
 		return keyspace.ErrAway
 	}
-	if !g.Unsaved() && history == nil && more == nil && len(g.events) == 0 {
+	visits := g.Unsaved() || history != nil || len(g.events) > 0
+	if !visits && more == nil {
 		return nil
 	}
 	pipe := d.rdb.Pipeline()
-	visited := d.sessions.Save(ctx, pipe, g.Session, history)
+	var visited *redis.Cmd
+	if visits {
+		visited = d.sessions.Save(ctx, pipe, g.Session, history)
+	}
 	if more != nil {
 		more(pipe)
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // a guest who hung up was here all the same
 	defer cancel()
 	failed := lua.Exec(within, pipe)
+	if !visits {
+		return failed
+	}
 	saved, err := d.sessions.Saved(g.Session, visited)
 	switch {
 	case err != nil:
 		return err
 	case saved.Gone:
 		g.events = nil
+		d.sessions.Unsee(within, d.rdb, g.ID) // if it fails, the sweep finds the id in 30 days and says nothing of it
 		return session.ErrCleared
 	case saved.Silent:
 		g.events = nil

@@ -16,6 +16,8 @@ type plainKey struct {
 	crc, size uint32
 }
 
+func (e *Entry) plainKey() plainKey { return plainKey{e.digest, e.crc, e.size} }
+
 var plains = func() *lru.Cache[plainKey, []byte] {
 	c, err := lru.New[plainKey, []byte](keptPlains)
 	if err != nil {
@@ -26,7 +28,7 @@ var plains = func() *lru.Cache[plainKey, []byte] {
 
 // plain is the body unpacked; it is shared and must not be changed.
 func (e *Entry) plain() ([]byte, error) {
-	key := plainKey{e.digest, e.crc, e.size}
+	key := e.plainKey()
 	if b, ok := plains.Get(key); ok {
 		return b, nil
 	}

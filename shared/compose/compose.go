@@ -5,14 +5,12 @@ package compose
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
+	"net/http"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
@@ -27,18 +25,22 @@ type Parts struct {
 	keys  keyspace.Keys
 	cache *cache.Cache
 	up    *upstream.Upstreams
+
+	brands *cache.Decoded[upstream.Brand]
+	owners *cache.Decoded[Owner]
 }
 
+const decoded = 1024 // brands, and as many owners: some 300 bytes each
+
 // New makes Parts.
-func New(rdb redis.UniversalClient, keys keyspace.Keys, cache *cache.Cache, up *upstream.Upstreams) *Parts {
-	return &Parts{rdb, keys, cache, up}
+func New(rdb redis.UniversalClient, keys keyspace.Keys, c *cache.Cache, up *upstream.Upstreams) *Parts {
+	return &Parts{rdb, keys, c, up, cache.NewDecoded[upstream.Brand](decoded), cache.NewDecoded[Owner](decoded)}
 }
 
 const (
 	brandTTL    = 15 * time.Minute
 	negativeTTL = 30 * time.Second
-	brandWall   = 750 * time.Millisecond // for all brands of an answer together: a silent theme-config has timed out by then
-	brandsAside = 16                     // calls to theme-config at once
+	brandWall   = 750 * time.Millisecond // for all brands of an answer: a silent theme-config has timed out by then
 )
 
 // Brands returns the brand of each tenant that has one, read from the cache in one round trip and from
@@ -46,80 +48,49 @@ const (
 func (p *Parts) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, brandWall)
 	defer cancel()
-	pipe := p.rdb.Pipeline()
-	seen := make([]*cache.Peeked, len(tenants))
-	for i, tenant := range tenants {
-		seen[i] = p.cache.Peek(ctx, pipe, p.brandKey(tenant))
-	}
-	pipe.Exec(ctx) // a command that failed is a miss
-
-	var (
-		mu     sync.Mutex
-		brands = make(map[string]*upstream.Brand, len(tenants))
-		failed error
-		group  errgroup.Group
-	)
-	group.SetLimit(brandsAside)
-	for i, tenant := range tenants {
-		group.Go(func() error {
-			brand, err := p.brand(ctx, tenant, seen[i])
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed = err
-			} else if brand != nil {
-				brands[tenant] = brand
-			}
-			return nil
-		})
-	}
-	group.Wait()
-	return brands, Missing("theme", failed)
+	brands, err := gather(ctx, p, tenants, p.BrandKey, p.brand)
+	return brands, Missing("theme", err)
 }
 
-// brand is one tenant's brand; nil when theme-config knows none.
+// Brand is the brand of one tenant, nil when theme-config knows none, within 750 ms. seen is what was
+// read of BrandKey, nil to read it now.
+func (p *Parts) Brand(ctx context.Context, tenantID string, seen *cache.Peeked) (*upstream.Brand, error) {
+	ctx, cancel := context.WithTimeout(ctx, brandWall)
+	defer cancel()
+	return p.brand(ctx, tenantID, seen)
+}
+
+// brand is one tenant's brand, which others share; nil when theme-config knows none.
 func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*upstream.Brand, error) {
-	entry, _, err := p.cache.Do(ctx, p.brandKey(tenant), seen, cache.Recipe{
+	entry, _, err := p.cache.Do(ctx, p.BrandKey(tenant), seen, cache.Recipe{
 		TTL: brandTTL,
 		Fill: func(ctx context.Context) (cache.Filled, error) {
 			brand, err := p.up.Theme.BrandPeek(ctx, tenant)
 			if errors.Is(err, upstream.ErrNotFound) {
-				return pack(404, nil, negativeTTL, tenant)
+				return absent(cache.Tenant(tenant))
 			}
 			if err != nil {
 				return cache.Filled{}, err
 			}
-			return pack(200, brand, 0, tenant)
+			return pack(brand, cache.Tenant(tenant))
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	cache.Used(ctx, entry, cache.Tenant(tenant))
-	if entry.Status == 404 {
+	if entry.Status == http.StatusNotFound {
 		return nil, nil
 	}
-	body, err := entry.Body()
+	brand, err := p.brands.Of(entry)
 	if err != nil {
-		return nil, err
-	}
-	var brand upstream.Brand
-	if err := json.Unmarshal(body, &brand); err != nil {
 		return nil, fmt.Errorf("compose: cached brand: %w", err)
 	}
-	return &brand, nil
+	return brand, nil
 }
 
-func (p *Parts) brandKey(tenant string) string { return p.keys.Key("cache", "brand-peek", tenant) }
-
-func pack(status int, v any, ttl time.Duration, tenant string) (cache.Filled, error) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		return cache.Filled{}, fmt.Errorf("compose: encode: %w", err)
-	}
-	entry, err := cache.Pack(status, body, nil, nil)
-	return cache.Filled{Entry: entry, TTL: ttl, Tags: []string{cache.Tenant(tenant)}}, err
-}
+// BrandKey names the cache entry of a tenant's brand, for who reads it in a pipeline of its own.
+func (p *Parts) BrandKey(tenantID string) string { return p.keys.Key("cache", "brand-peek", tenantID) }
 
 // Rates asks pricing for one batch of quotes, by property id. What is sold out is absent.
 func (p *Parts) Rates(ctx context.Context, q upstream.QuoteRequest) (map[string]upstream.Quote, []view.Degraded) {

@@ -2,9 +2,9 @@ package compose
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
@@ -25,9 +25,6 @@ func (p *Parts) OwnerKey(propertyID string) string {
 	return p.keys.Key("cache", "property", propertyID)
 }
 
-// BrandKey names the cache entry of a tenant's brand.
-func (p *Parts) BrandKey(tenantID string) string { return p.brandKey(tenantID) }
-
 // Owner says whose the property is: from the cache, where the answer is good for 5 minutes, else from
 // property-service. upstream.ErrNotFound when there is no such property; that is remembered for 30 seconds.
 // seen is what was read of OwnerKey, nil to read it now.
@@ -37,39 +34,25 @@ func (p *Parts) Owner(ctx context.Context, propertyID string, seen *cache.Peeked
 		Fill: func(ctx context.Context) (cache.Filled, error) {
 			detail, err := p.up.Property.Get(ctx, propertyID, locale.Default) // an owner has no language
 			if errors.Is(err, upstream.ErrNotFound) {
-				entry, err := cache.Pack(404, nil, nil, nil)
-				return cache.Filled{Entry: entry, TTL: negativeTTL, Tags: []string{cache.Property(propertyID)}}, err
+				return absent(cache.Property(propertyID))
 			}
 			if err != nil {
 				return cache.Filled{}, err
 			}
-			filled, err := pack(200, Owner{detail.TenantID, detail.TenantSlug}, 0, detail.TenantID)
-			filled.Tags = append(filled.Tags, cache.Property(propertyID))
-			return filled, err
+			owner := Owner{detail.TenantID, detail.TenantSlug}
+			return pack(owner, cache.Tenant(owner.TenantID), cache.Property(propertyID))
 		},
 	})
 	if err != nil {
 		return Owner{}, err
 	}
-	if entry.Status == 404 {
+	if entry.Status == http.StatusNotFound {
 		return Owner{}, upstream.ErrNotFound
 	}
-	var owner Owner
-	body, err := entry.Body()
-	if err == nil {
-		err = json.Unmarshal(body, &owner)
-	}
+	owner, err := p.owners.Of(entry)
 	if err != nil {
 		return Owner{}, fmt.Errorf("compose: cached owner: %w", err)
 	}
 	cache.Used(ctx, entry, cache.Property(propertyID), cache.Tenant(owner.TenantID))
-	return owner, nil
-}
-
-// Brand is the brand of one tenant, nil when theme-config knows none, within 600 ms. seen is what was
-// read of BrandKey, nil to read it now.
-func (p *Parts) Brand(ctx context.Context, tenantID string, seen *cache.Peeked) (*upstream.Brand, error) {
-	ctx, cancel := context.WithTimeout(ctx, brandWall)
-	defer cancel()
-	return p.brand(ctx, tenantID, seen)
+	return *owner, nil
 }

@@ -123,6 +123,7 @@ func TestTestingInTheBinaryIsTracedToWhoBringsIt(t *testing.T) {
 func TestTestRoomsAndThePubSubClientAreBanned(t *testing.T) {
 	root := own + "functions/search"
 	for path, bad := range map[string]bool{
+		own + "shared/functest":               true,
 		own + "shared/pgtest":                 true,
 		own + "shared/redistest":              true,
 		own + "shared/deptest":                true,

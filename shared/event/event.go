@@ -19,6 +19,7 @@ const Producer = "bff-consumer-service"
 // Retention says how long an event is kept by those who read it.
 type Retention string
 
+// Retention classes.
 const (
 	Operational Retention = "operational" // 90 days
 	Audit       Retention = "audit"       // one year, immutable
@@ -110,10 +111,10 @@ func (e Event) Attributes() map[string]string {
 	return all
 }
 
-// message is an event on the wire.
-type message struct {
-	Envelope envelope       `json:"envelope"`
-	Payload  jsontext.Value `json:"payload"`
+// message is an event on the wire; its payload is a Payload on the way out, and not decoded yet on the way in.
+type message[P any] struct {
+	Envelope envelope `json:"envelope"`
+	Payload  P        `json:"payload"`
 }
 
 type envelope struct {
@@ -148,11 +149,7 @@ var wire = json.JoinOptions(
 
 // MarshalJSON writes the message as it is stored and published.
 func (e Event) MarshalJSON() ([]byte, error) {
-	payload, err := json.Marshal(e.Payload, wire)
-	if err != nil {
-		return nil, fmt.Errorf("event: encode %s: %w", e.Subject, err)
-	}
-	return json.Marshal(message{
+	text, err := json.Marshal(message[Payload]{
 		Envelope: envelope{
 			EventID:          e.ID,
 			Subject:          e.Subject,
@@ -169,14 +166,18 @@ func (e Event) MarshalJSON() ([]byte, error) {
 			RetentionClass:   e.RetentionClass,
 			SamplingRate:     e.SamplingRate,
 		},
-		Payload: payload,
+		Payload: e.Payload,
 	}, wire)
+	if err != nil {
+		return nil, fmt.Errorf("event: encode %s: %w", e.Subject, err)
+	}
+	return text, nil
 }
 
 // UnmarshalJSON reads a message of a known subject. Fields it does not know are ignored, so that a
 // message of a newer writer still reads; an unknown subject is an error.
 func (e *Event) UnmarshalJSON(data []byte) error {
-	var m message
+	var m message[jsontext.Value]
 	if err := json.Unmarshal(data, &m); err != nil {
 		return fmt.Errorf("event: decode: %w", err)
 	}

@@ -41,6 +41,7 @@ type SessionStarted struct {
 // EndReason is why a session ended.
 type EndReason string
 
+// Reasons why a session ended.
 const (
 	ExplicitClear EndReason = "explicit-clear"
 	TTLExpired    EndReason = "ttl-expired"

@@ -45,8 +45,8 @@ func Referer(s string) string {
 	return kept
 }
 
-// Path reduces the path of a page to what may be kept: without query and fragment, at most eight parts, and "_" for each
-// that is not a plain word of a URL. It fails for what is not the path of a page at all.
+// Path reduces the path of a page to what may be kept: without query and fragment, at most eight parts, and "_" for
+// each that is not a plain word of a URL. It fails for what is not the path of a page at all.
 func Path(s string) (kept string, ok bool) {
 	s, _, _ = strings.Cut(s, "#")
 	s, _, _ = strings.Cut(s, "?")

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// leaseTerm is how long a claim keeps the others waiting: as long as a request lives. Should the work take longer, two do
-	// it and Postgres lets one of them commit; should whoever claimed die, the key is free again after it.
+	// leaseTerm is how long a claim keeps the others waiting: as long as a request lives. Should the work take longer,
+	// two do it and Postgres lets one of them commit; should whoever claimed die, the key is free again after it.
 	leaseTerm = 2500 * time.Millisecond
 	pollEvery = 25 * time.Millisecond
 	waitMost  = 2 * time.Second
@@ -40,7 +40,7 @@ func (r *Room) newClaim(q Request) claim {
 	if err != nil {
 		panic(err) // unreachable: bytes and a string
 	}
-	return claim{r.keys.Key("idem", q.composite()), string(value)}
+	return claim{r.key(q.composite()), string(value)}
 }
 
 // Peeked is a claim that was tried in a round trip of the caller's.
@@ -91,10 +91,12 @@ func (r *Room) claim(ctx context.Context, q Request, seen *Peeked) (c claim, pri
 		if err != nil || json.Unmarshal([]byte(there), &k) != nil || len(k.Digest) != sha256.Size {
 			return claim{}, nil, nil // Redis is away, or has what cannot be read
 		}
-		o := &outcome{Answer: Answer{Status: k.Status, Body: []byte(k.Body), Replayed: true}, digest: [sha256.Size]byte(k.Digest)}
-		if k.Status != 0 || o.digest != q.Digest {
-			return claim{}, o, nil
+		if k.Status != 0 {
+			return claim{}, &outcome{
+				Answer: Answer{Status: k.Status, Body: []byte(k.Body), Replayed: true}, digest: [sha256.Size]byte(k.Digest),
+			}, nil
 		}
+		// Also a claim for another request is waited for: it may come to nothing, and then the key was never used.
 		select {
 		case <-poll.C:
 		case <-wait.Done():

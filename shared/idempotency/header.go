@@ -18,8 +18,8 @@ const (
 // Replayed is the header of an answer that was given before.
 const Replayed = "Idempotency-Replayed"
 
-// Key reads the key of a request; "" when it has none. A key is at most 255 printable ASCII characters; anything else, or
-// two different keys, is MalformedRequest.
+// Key reads the key of a request; "" when it has none. A key is at most 255 printable ASCII characters; anything else,
+// or two different keys, is MalformedRequest.
 func Key(h http.Header) (string, error) {
 	sent := slices.Concat(h.Values(header), h.Values(alias))
 	if len(sent) == 0 {

@@ -70,12 +70,15 @@ func (q *Request) composite() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Do answers a request: with what was answered before under its key, or by doing the work, its statements and the record
-// of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work; the others
-// wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was used for something else is
-// IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without Redis, Postgres alone decides who
-// is first; without Postgres nothing is done, and the answer is UpstreamUnavailable. seen is what Peek tried for the same
-// request, nil when it did not.
+// key names the Redis copy of what is on record under a composite.
+func (r *Room) key(composite string) string { return r.keys.Key("idem", composite) }
+
+// Do answers a request: with what was answered before under its key, or by doing the work, its statements and the
+// record of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work;
+// the others, whatever they ask for, wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was
+// used for something else is IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without
+// Redis, Postgres alone decides who is first; without Postgres nothing is done, and the answer is UpstreamUnavailable.
+// seen is what Peek tried for the same request, nil when it did not.
 func (r *Room) Do(ctx context.Context, q Request, seen *Peeked, work Work) (Answer, *Copy, error) {
 	c, prior, err := r.claim(ctx, q, seen)
 	if err != nil {
@@ -103,8 +106,8 @@ type outcome struct {
 	until  time.Time // it is given again
 }
 
-// once does the work, unless the record says that it was done. Whatever goes wrong, the record is asked: it tells whether
-// somebody else was first, and, after a commit whose answer got lost, whether that somebody was us.
+// once does the work, unless the record says that it was done. Whatever goes wrong, the record is asked: it tells
+// whether somebody else was first, and, after a commit whose answer got lost, whether that somebody was us.
 func (r *Room) once(ctx context.Context, q Request, work Work) (*outcome, error) {
 	for again := false; ; again = true {
 		answer, batch, err := work(ctx)

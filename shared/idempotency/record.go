@@ -12,7 +12,8 @@ import (
 
 const stepWithin = time.Second // for one step in Postgres
 
-// inPostgres is the context of one step: a client that hangs up does not stop it half-way, the request's own deadline does.
+// inPostgres is the context of one step: a client that hangs up does not stop it half-way, the request's own deadline
+// does.
 func inPostgres(ctx context.Context) (context.Context, context.CancelFunc) {
 	within := stepWithin
 	if deadline, ok := ctx.Deadline(); ok {
@@ -21,8 +22,8 @@ func inPostgres(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), within)
 }
 
-// commit sends the work's statements and the record of its answer as one transaction: everything between two Syncs of the
-// protocol is one.
+// commit sends the work's statements and the record of its answer as one transaction: everything between two Syncs of
+// the protocol is one.
 func (r *Room) commit(ctx context.Context, q Request, o *outcome, work *pgx.Batch) error {
 	ctx, cancel := inPostgres(ctx)
 	defer cancel()

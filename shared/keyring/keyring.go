@@ -18,7 +18,7 @@ type Key struct {
 	secret []byte
 }
 
-// Ring is a set of keys, newest first. The zero Ring signs nothing; make one with Parse.
+// Ring is a set of keys, newest first. Make one with Parse.
 type Ring []Key
 
 // ErrEmpty says that a ring was given without a key.
@@ -58,7 +58,7 @@ func (r *Ring) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Active is the key that signs.
+// Active is the key that signs. It panics when the ring is empty, which one made with Parse never is.
 func (r Ring) Active() Key { return r[0] }
 
 // Find returns the key of that name; false when the ring has none.
@@ -88,8 +88,8 @@ func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// HMAC is plain HMAC-SHA-256 of exactly these bytes, for a format that others check in a language of their own: 32 bytes.
-// It binds no purpose, so a ring used this way is used for nothing else.
+// HMAC is plain HMAC-SHA-256 of exactly these bytes, for a format that others check in a language of their own: 32
+// bytes. It binds no purpose, so a ring used this way is used for nothing else.
 func (k Key) HMAC(message []byte) []byte {
 	mac := hmac.New(sha256.New, k.secret)
 	mac.Write(message)

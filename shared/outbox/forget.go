@@ -11,8 +11,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// Forget deletes, with what else is in batch, what one session has not told yet, but for its end. Rows that a relay marks at
-// this moment were sent, and are left to it. One that it has read and not sent yet it sends no more, once the session is buried.
+// Forget deletes, with what else is in batch, what one session has not told yet, but for its end. Rows that a relay
+// marks at this moment were sent, and are left to it. One that it has read and not sent yet it sends no more, once the
+// session is buried.
 func Forget(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.outbox

@@ -15,6 +15,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
 const (
@@ -48,7 +49,7 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys
 			Name:         "outbox",
 			Timeout:      pause,
 			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tolerated },
-			IsSuccessful: func(err error) bool { return err == nil || refused(err) },
+			IsSuccessful: func(err error) bool { return err == nil || refused(err) || postgres.IsBusy(err) },
 		}),
 	}
 }
@@ -57,10 +58,11 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys
 // the right. It never expires, because Redis evicts what expires first, and these rows are nowhere else.
 func SpillKey(keys keyspace.Keys) string { return keys.Key("outbox", "spill") }
 
-// Record writes events in a transaction of their own, in one round trip and within 300 ms, or what ctx has left; when Postgres does not take
-// them by then, or has not taken the last few, they wait in Redis, which is given 100 ms more, and the oldest beyond
-// 100,000 are dropped. Both are given that time even when the guest has hung up. An error means that events are lost; it
-// is for the log, never a reason to refuse the guest. Recording an event twice is recording it once.
+// Record writes events in a transaction of their own, in one round trip and within 300 ms, or what ctx has left; when
+// Postgres does not take them by then, or has not taken the last few, they wait in Redis, which is given 100 ms more,
+// and the oldest beyond 100,000 are dropped. Both are given that time even when the guest has hung up. An error means
+// that events are lost; it is for the log, never a reason to refuse the guest. Recording an event twice is recording it
+// once.
 func (r *Recorder) Record(ctx context.Context, events ...event.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -127,8 +129,8 @@ func (r *Recorder) push(ctx context.Context, rows []Row) error {
 	return err
 }
 
-// refused says that Postgres was there and will never take these rows: a data exception or a broken constraint. In Redis
-// they would only stop the others.
+// refused says that Postgres was there and will never take these rows: a data exception or a broken constraint. In
+// Redis they would only stop the others.
 func refused(err error) bool {
 	answer, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (strings.HasPrefix(answer.Code, "22") || strings.HasPrefix(answer.Code, "23"))

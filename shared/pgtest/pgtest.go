@@ -48,7 +48,7 @@ var shared = sync.OnceValues(func() (cluster, error) {
 // parallel.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
-	return open(t, URL(t))
+	return Open(t, URL(t))
 }
 
 // URL is that of a database of this test's own, for code that opens it itself and closes it before the test ends.
@@ -68,27 +68,29 @@ func Blank(t testing.TB) string {
 // while the proxy hangs waits 15 s for its goodbyes, so heal it first.
 func Behind(t testing.TB) (string, *stores.Proxy) {
 	t.Helper()
-	direct, err := url.Parse(URL(t))
+	return Through(t, URL(t))
+}
+
+// Through is another URL of the database at direct, by way of a proxy as that of Behind.
+func Through(t testing.TB, direct string) (string, *stores.Proxy) {
+	t.Helper()
+	by, err := url.Parse(direct)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := stores.NewProxy(direct.Host)
+	proxy, err := stores.NewProxy(by.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	direct.Host = proxy.Addr
-	return direct.String(), proxy
+	by.Host = proxy.Addr
+	return by.String(), proxy
 }
 
-func open(t testing.TB, url string) *pgxpool.Pool {
+// Open is a pool on a database of this test's own, closed at the test's end.
+func Open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
-	cfg, err := pgxpool.ParseConfig(url)
-	if err != nil {
-		t.Fatalf("pgtest: open: %v", err)
-	}
-	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as shared/postgres opens it
-	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
+	pool, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatalf("pgtest: open: %v", err)
 	}

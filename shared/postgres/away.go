@@ -14,7 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// IsAway reports whether err means that Postgres was not reached, did not answer in time or is not taking writes. An
+// IsAway reports whether err means that Postgres was not reached, did not answer in time, is not taking writes, is busy, or
+// was migrated under a statement that had been prepared: nothing was written, and the same may work the next moment. An
 // answer about the statement itself, an absent row and a caller that hung up do not.
 func IsAway(err error) bool {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
@@ -30,7 +31,26 @@ func IsAway(err error) bool {
 			return true
 		}
 	}
-	return false
+	return IsBusy(err) || isOutdated(answer)
+}
+
+// isOutdated knows the answer to a statement whose columns have other types than when this connection prepared it; it was
+// not run. pgx forgets the statement then, and the next one is prepared anew. No other answer says this: the code alone
+// means as well that Postgres cannot do something, and the text depends on the server's language.
+func isOutdated(answer *pgconn.PgError) bool {
+	return answer.Code == "0A000" && answer.Routine == "RevalidateCachedQuery"
+}
+
+// IsBusy reports whether err is Postgres's answer to who was in another's way for too long. It is there and well, and
+// undid what it had begun.
+func IsBusy(err error) bool {
+	const (
+		lockTimeout   = "55P03"
+		deadlock      = "40P01"
+		serialization = "40001"
+	)
+	answer, answered := errors.AsType[*pgconn.PgError](err)
+	return answered && (answer.Code == lockTimeout || answer.Code == deadlock || answer.Code == serialization)
 }
 
 func isConnection(err error) bool {

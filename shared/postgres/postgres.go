@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"cloud.google.com/go/cloudsqlconn"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Config says where the database is: either URL, or the three fields of a Cloud SQL instance.
 type Config struct {
-	URL      string // DATABASE_URL, "postgres://user:password@host:port/database?sslmode=…"
+	URL      string // DATABASE_URL, "postgres://user:password@host:port/database?sslmode=…"; through a pooler: see Open
 	Instance string // "project:region:instance"
 	User     string // of IAM: a service account without ".gserviceaccount.com"
 	Database string
@@ -31,6 +30,10 @@ const (
 
 // Open makes a pool and dials nothing; what is wrong with the configuration is an error at once, a database that is
 // away only when it is asked. A new connection takes at most a second, an answer as long as the caller's context.
+//
+// Statements are prepared by name, each when a connection first needs it, which costs that one time a round trip. So a
+// connection must lead to one session of Postgres. A URL that leads to a pooler which gives out sessions by transaction
+// must say default_query_exec_mode=cache_describe, unless the pooler knows of prepared statements, as PgBouncer 1.21 does.
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	cfg, err := parse(c)
 	if err != nil {
@@ -68,9 +71,6 @@ func parse(c Config) (*pgxpool.Config, error) {
 	if c.Instance != "" {
 		cfg.ConnConfig.User, cfg.ConnConfig.Database = c.User, c.Database
 	}
-	// Named statements live in a session, and a transaction pooler that may stand between gives us another session each
-	// time. Without them a statement costs its parsing and, once per connection, a round trip for its types.
-	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	cfg.ConnConfig.ConnectTimeout = connectWithin
 	cfg.ConnConfig.RuntimeParams["application_name"] = "bff-consumer"
 	cfg.PingTimeout = pongWithin

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
 
@@ -73,21 +75,95 @@ func TestAHungDatabaseCostsTheCallersTimeOnly(t *testing.T) {
 	}
 }
 
-func TestAPoolerMayStandBetween(t *testing.T) {
-	pool, err := Open(t.Context(), Config{URL: pgtest.URL(t)})
+func TestStatementsHaveNamesUnlessTheURLSaysOtherwise(t *testing.T) {
+	url := pgtest.URL(t)
+	for more, want := range map[string]int{"": 1, "&default_query_exec_mode=cache_describe": 0} {
+		pool, err := Open(t.Context(), Config{URL: url + more, MaxConns: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
+		for range 3 {
+			var n int
+			if err := pool.QueryRow(t.Context(), "SELECT $1::int", 7).Scan(&n); err != nil || n != 7 {
+				t.Fatalf("%d %v", n, err)
+			}
+		}
+		var prepared int
+		err = pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE $1", "SELECT $1::int%").Scan(&prepared)
+		if err != nil || prepared != want {
+			t.Errorf("%q: %d named statements in the session, want %d: %v", more, prepared, want, err)
+		}
+	}
+}
+
+// TestAMigrationUnderPreparedStatements says what steps cost a service that runs: those that widen cost nothing, alone or
+// in a batch. One that changes the type of a column that is read is refused once by a connection, which is then worth
+// another try, and has written nothing.
+func TestAMigrationUnderPreparedStatements(t *testing.T) {
+	url := pgtest.Blank(t)
+	pool, err := Open(t.Context(), Config{URL: url, MaxConns: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	for range 3 {
-		var n int
-		if err := pool.QueryRow(t.Context(), "SELECT $1::int", 7).Scan(&n); err != nil || n != 7 {
-			t.Fatalf("%d %v", n, err)
+	deployer, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer deployer.Close(t.Context())
+	step := func(sql string) {
+		t.Helper()
+		if _, err := deployer.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
 		}
 	}
-	var prepared int
-	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM pg_prepared_statements").Scan(&prepared); err != nil || prepared != 0 {
-		t.Errorf("%d named statements in the session: %v", prepared, err)
+	rows := 0
+	batched := func() error {
+		var b pgx.Batch
+		b.Queue("INSERT INTO trip (guests, place) VALUES ($1, $2)", 1, "Kabul")
+		b.Queue("UPDATE trip SET guests = guests + $1", 1)
+		return pool.SendBatch(t.Context(), &b).Close()
+	}
+	alone := func() error {
+		var guests int64
+		return pool.QueryRow(t.Context(), "INSERT INTO trip (guests, place) VALUES ($1, $2) RETURNING guests", 1, "Herat").Scan(&guests)
+	}
+	step("CREATE TABLE trip (guests smallint NOT NULL, place varchar(10), note text)")
+	for _, widening := range []string{
+		"SELECT", // nothing yet
+		"ALTER TABLE trip ADD COLUMN paid boolean NOT NULL DEFAULT false",
+		"CREATE INDEX ON trip (place)",
+		"ALTER TABLE trip ALTER COLUMN place TYPE text",
+		"ALTER TABLE trip ADD CHECK (guests > 0)",
+		"ALTER TABLE trip DROP COLUMN note",
+		"ANALYZE trip",
+	} {
+		step(widening)
+		for _, mutate := range []func() error{batched, alone, batched, alone} {
+			if err := mutate(); err != nil {
+				t.Errorf("after %s: %v", widening, err)
+			}
+			rows++
+		}
+	}
+	step("ALTER TABLE trip ALTER COLUMN guests TYPE bigint")
+	for range 2 {
+		if err := batched(); err != nil {
+			t.Errorf("what reads nothing, after a change of type: %v", err)
+		}
+		rows++
+	}
+	if err := alone(); !IsAway(err) {
+		t.Errorf("what reads the column whose type changed: %v, want that it may be tried again", err)
+	}
+	if err := alone(); err != nil {
+		t.Errorf("tried again: %v", err)
+	}
+	rows++
+	var there int
+	if err := deployer.QueryRow(t.Context(), "SELECT count(*) FROM trip").Scan(&there); err != nil || there != rows {
+		t.Errorf("%d rows for %d mutations: %v", there, rows, err)
 	}
 }
 

@@ -46,7 +46,8 @@ func (m *Message) extension(names ...string) string {
 	return ""
 }
 
-// read lets the library read the event, from a copy: it takes the body away. What it says of a wrong one may repeat what was sent.
+// read lets the library read the event, from a copy: it takes the body away. What it says of a wrong one may repeat
+// what was sent.
 func read(r *http.Request, body []byte) (*event.Event, error) {
 	again := &http.Request{Method: r.Method, Header: r.Header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 	e, err := cehttp.NewEventFromHTTPRequest(again)

@@ -1,5 +1,5 @@
-// Package push owns how something arrives from Pub/Sub: as a wrapped push, or as a CloudEvent in binary or structured mode. It never
-// looks at what the message says.
+// Package push owns how something arrives from Pub/Sub: as a wrapped push, or as a CloudEvent in binary or
+// structured mode. It never looks at what the message says.
 package push
 
 import (
@@ -43,8 +43,8 @@ func malformed(format string, args ...any) error {
 	return &Malformed{fmt.Sprintf(format, args...)}
 }
 
-// Decode reads a message from a request. When the error is a *Malformed, the message has what could be read all the same, its Body
-// always. Any other error means that the request broke off.
+// Decode reads a message from a request. When the error is a *Malformed, the message has what could be read all the
+// same, its Body always. Any other error means that the request broke off.
 func Decode(r *http.Request) (Message, error) {
 	m := Message{Attributes: map[string]string{}, Attempt: 1}
 	body, whole, err := web.Read(r, MaxBody)
@@ -74,7 +74,8 @@ func Decode(r *http.Request) (Message, error) {
 	return m, nil
 }
 
-// wrapped is the body of a push. Pub/Sub also sends messageId and publishTime in snake case; what is not known is not looked at.
+// wrapped is the body of a push. Pub/Sub also sends messageId and publishTime in snake case; what is not known is
+// not looked at.
 type wrapped struct {
 	Message         *pubsub `json:"message"`
 	Subscription    string  `json:"subscription"`

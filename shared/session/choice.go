@@ -46,8 +46,8 @@ func scanChoice(row pgx.Row) (*Choice, error) {
 }
 
 // Recall completes a session that Redis lost: with what the guest decided, or, when it was cleared, with a new session
-// instead. All others it returns as they are. It asks Postgres, within 150 ms; as long as that has no answer the session
-// emits nothing.
+// instead. All others it returns as they are. It asks Postgres, within 150 ms; as long as that has no answer the
+// session emits nothing.
 func (r *Room) Recall(ctx context.Context, v *Visit, s *Session) *Session {
 	if !s.lost {
 		return s
@@ -101,8 +101,8 @@ func (s *Session) Correct(c *Choice) {
 var ErrCleared = errors.New("session: cleared meanwhile")
 
 // Decide records what the guest decides; nil leaves that part as it is. From its commit on no event of a session that
-// refused is written. The session takes the decision over; its hash is the caller's to save. It fails with ErrCleared, or
-// with what Postgres said.
+// refused is written. The session takes the decision over; its hash is the caller's to save. It fails with ErrCleared,
+// or with what Postgres said.
 func (r *Room) Decide(ctx context.Context, s *Session, telemetry, marketing *bool) error {
 	var c Consent
 	err := r.db.QueryRow(ctx, `

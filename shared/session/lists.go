@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,8 +20,8 @@ type Viewed struct {
 	Source     string `json:"source"` // search-list, search-map, detail-link or wishlist
 }
 
-// PushViewed puts properties the guest looked at, oldest first, in front of the list, on the caller's pipeline. Each is
-// in it once.
+// PushViewed puts properties the guest looked at on the list, on the caller's pipeline. Each is in it once, where its
+// last view belongs, in whatever order views are reported.
 func (r *Room) PushViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...Viewed) {
 	if len(viewed) == 0 {
 		return
@@ -80,48 +78,4 @@ func (l *Lists) entries(s *Session, part string) []jsontext.Value {
 		}
 	}
 	return list
-}
-
-// clearedFor is how long a cleared session's mark keeps requests that began before from writing: they take 2.5 s at most.
-const clearedFor = 10 * time.Minute
-
-func (r *Room) cleared(id string) string { return r.keys.SessionPart(id, "cleared") }
-
-// Purge deletes all that Redis keeps of a session, in one round trip for it and one for its search sessions. It may be
-// repeated. Requests for the session that still run write nothing behind it but, for the rest of its hour, a search
-// session that no guest leads to.
-func (r *Room) Purge(ctx context.Context, rdb redis.UniversalClient, s *Session, lists *Lists) error {
-	r.hints.Remove(s.ID)
-	searches := rdb.Pipeline() // first, because the rest leads to them when this is repeated
-	for _, key := range r.SearchKeys(s, lists) {
-		searches.Del(ctx, key)
-	}
-	if _, err := searches.Exec(ctx); err != nil {
-		return fmt.Errorf("session: purge: %w", err)
-	}
-	pipe := rdb.TxPipeline()
-	pipe.Set(ctx, r.cleared(s.ID), 1, clearedFor)
-	pipe.Del(ctx, r.keys.Session(s.ID), r.keys.SessionPart(s.ID, "wishlist"),
-		r.keys.SessionPart(s.ID, "recent"), r.keys.SessionPart(s.ID, "history"))
-	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("session: purge: %w", err)
-	}
-	return nil
-}
-
-// SearchKeys are the Redis keys of the search sessions that a session's hash and history lead to.
-func (r *Room) SearchKeys(s *Session, lists *Lists) []string {
-	var keys []string
-	for _, a := range s.searches {
-		keys = append(keys, r.keys.Key("srs", a.id))
-	}
-	for _, entry := range lists.History(s) {
-		var h struct {
-			ID string `json:"searchSessionId"`
-		}
-		if err := json.Unmarshal(entry, &h); err == nil && h.ID != "" {
-			keys = append(keys, r.keys.Key("srs", h.ID))
-		}
-	}
-	return keys
 }

@@ -2,13 +2,13 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/redis/go-redis/v9"
 
@@ -33,7 +33,7 @@ type Room struct {
 
 const (
 	knownHints = 16_384      // guests per instance whose preferences differ from their headers
-	touchEvery = time.Minute // how exactly lastSeenAt is kept: a write with every request would double what a hit costs Redis
+	touchEvery = time.Minute // between writes of lastSeenAt: one with every request would double what a hit costs Redis
 )
 
 // New makes a Room. ring signs session ids and must keep retired keys for 365 days; peppers hash
@@ -151,18 +151,6 @@ func (s *Session) setIfChanged(stored map[string]string, field, value string) {
 	}
 }
 
-func (c *Campaign) same(other *Campaign) bool {
-	return other != nil && c.Source == other.Source && c.Medium == other.Medium && c.Campaign == other.Campaign
-}
-
-func (c *Campaign) json() string {
-	b, err := json.Marshal(c)
-	if err != nil {
-		panic(err) // unreachable: strings and a time
-	}
-	return string(b)
-}
-
 // hash is the whole session as Redis keeps it.
 func (s *Session) hash() map[string]string {
 	f := map[string]string{
@@ -204,6 +192,9 @@ func (r *Room) Save(ctx context.Context, pipe redis.Pipeliner, s *Session, histo
 		v.Defaults = s.hash()
 	case s.recalled: // what was read was a session that nobody could be asked about
 		v.Defaults = map[string]string{"consentTelemetry": flag(s.Consent.Telemetry), "consentMarketing": flag(s.Consent.Marketing)}
+	}
+	if _, touched := s.changed["lastSeenAt"]; touched {
+		r.noteSeen(ctx, pipe, s)
 	}
 	return lua.Visit(ctx, pipe, v)
 }

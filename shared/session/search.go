@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -50,7 +52,7 @@ type Search struct {
 // SaveSearch puts a search session on the caller's pipeline: all of it when it is fresh, else the
 // interaction alone. The key ends with the hour, whatever is written to it.
 func (r *Room) SaveSearch(ctx context.Context, pipe redis.Pipeliner, s Search, fresh bool) {
-	key := r.keys.Key("srs", s.ID)
+	key := r.searchKey(s.ID)
 	now := formatMillis(r.now())
 	fields := []any{"lastInteractionAt", now}
 	started := id.Time(s.ID)
@@ -62,3 +64,65 @@ func (r *Room) SaveSearch(ctx context.Context, pipe redis.Pipeliner, s Search, f
 	pipe.HSet(ctx, key, fields...)
 	pipe.PExpireAt(ctx, key, started.Add(searchTTL))
 }
+
+const (
+	searchTTL   = time.Hour // of a search session; after it the next interaction gets a fresh id
+	maxSearches = 5         // search sessions a guest keeps going at once, in tabs side by side
+	hashPrefix  = 16        // hex digits of the query hash that tell one guest's searches apart
+)
+
+// activeSearch is one search session that still runs. Its start is the time in its id.
+type activeSearch struct{ hash, id string }
+
+// Search returns the search session of that query: the running one, or a fresh srs_ id when there is
+// none or its hour is over. queryHash is "sha256:<hex>".
+func (s *Session) Search(queryHash string, now time.Time) (searchID string, fresh bool) {
+	hash := strings.TrimPrefix(queryHash, "sha256:")[:hashPrefix]
+	running := s.searches[:0:0]
+	for _, a := range s.searches {
+		if now.Sub(id.Time(a.id)) >= searchTTL {
+			continue
+		}
+		if a.hash == hash {
+			searchID = a.id
+			continue
+		}
+		running = append(running, a)
+	}
+	moved := len(s.searches) == 0 || s.searches[0].hash != hash || searchID == ""
+	if fresh = searchID == ""; fresh {
+		searchID = id.New(id.SearchSession, now)
+	}
+	s.searches = append([]activeSearch{{hash, searchID}}, running...)
+	s.searches = s.searches[:min(len(s.searches), maxSearches)]
+	if moved {
+		s.set("activeSearches", formatSearches(s.searches))
+	}
+	return searchID, fresh
+}
+
+func formatSearches(list []activeSearch) string {
+	var b strings.Builder
+	for i, a := range list {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(a.hash)
+		b.WriteByte('=')
+		b.WriteString(a.id)
+	}
+	return b.String()
+}
+
+func parseSearches(s string) []activeSearch {
+	var list []activeSearch
+	for part := range strings.SplitSeq(s, ",") {
+		hash, searchID, ok := strings.Cut(part, "=")
+		if ok && len(hash) == hashPrefix && id.Valid(id.SearchSession, searchID) {
+			list = append(list, activeSearch{hash, searchID})
+		}
+	}
+	return list
+}
+
+func (r *Room) searchKey(searchID string) string { return r.keys.Key("srs", searchID) }

@@ -5,10 +5,8 @@
 package session
 
 import (
-	"strings"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 )
@@ -62,77 +60,6 @@ type Consent struct {
 // Emits says whether events of this session may be written, as far as is known here: what a guest said in
 // so many words is in Postgres, and has the last word when they are written (see outbox).
 func (s *Session) Emits() bool { return s.Consent.Telemetry && !s.unasked }
-
-// WishlistVersion is the version of the wishlist's copy in Redis; empty: there is no copy.
-func (s *Session) WishlistVersion() string { return s.wishlist }
-
-// Campaign is what brought the guest here, from the X-Campaign headers.
-type Campaign struct {
-	Source     string    `json:"source,omitempty"`
-	Medium     string    `json:"medium,omitempty"`
-	Campaign   string    `json:"campaign,omitempty"`
-	CapturedAt time.Time `json:"capturedAt"`
-}
-
-const (
-	searchTTL   = time.Hour // of a search session; after it the next interaction gets a fresh id
-	maxSearches = 5         // search sessions a guest keeps going at once, in tabs side by side
-	hashPrefix  = 16        // hex digits of the query hash that tell one guest's searches apart
-)
-
-// activeSearch is one search session that still runs. Its start is the time in its id.
-type activeSearch struct{ hash, id string }
-
-// Search returns the search session of that query: the running one, or a fresh srs_ id when there is
-// none or its hour is over. queryHash is "sha256:<hex>".
-func (s *Session) Search(queryHash string, now time.Time) (searchID string, fresh bool) {
-	hash := strings.TrimPrefix(queryHash, "sha256:")[:hashPrefix]
-	running := s.searches[:0:0]
-	for _, a := range s.searches {
-		if now.Sub(id.Time(a.id)) >= searchTTL {
-			continue
-		}
-		if a.hash == hash {
-			searchID = a.id
-			continue
-		}
-		running = append(running, a)
-	}
-	moved := len(s.searches) == 0 || s.searches[0].hash != hash || searchID == ""
-	if fresh = searchID == ""; fresh {
-		searchID = id.New(id.SearchSession, now)
-	}
-	s.searches = append([]activeSearch{{hash, searchID}}, running...)
-	s.searches = s.searches[:min(len(s.searches), maxSearches)]
-	if moved {
-		s.set("activeSearches", formatSearches(s.searches))
-	}
-	return searchID, fresh
-}
-
-func formatSearches(list []activeSearch) string {
-	var b strings.Builder
-	for i, a := range list {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(a.hash)
-		b.WriteByte('=')
-		b.WriteString(a.id)
-	}
-	return b.String()
-}
-
-func parseSearches(s string) []activeSearch {
-	var list []activeSearch
-	for part := range strings.SplitSeq(s, ",") {
-		hash, searchID, ok := strings.Cut(part, "=")
-		if ok && len(hash) == hashPrefix && id.Valid(id.SearchSession, searchID) {
-			list = append(list, activeSearch{hash, searchID})
-		}
-	}
-	return list
-}
 
 func (s *Session) set(field, value string) {
 	if s.changed == nil {

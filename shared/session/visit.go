@@ -4,18 +4,12 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
-	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
-	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
-
-// CookieName is the one cookie of this service.
-const CookieName = "gms_id"
 
 // Visit is what one request says of its guest, before anything is looked up.
 type Visit struct {
@@ -51,9 +45,9 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 		campaign:    campaign(h, r.now()),
 	}
 	if c := h.Get("X-Currency"); c != "" {
-		currency, err := money.Parse(c)
+		currency, err := web.Currency("X-Currency", c)
 		if err != nil {
-			return nil, web.NotSupported(problem.CurrencyNotSupported, "X-Currency", err)
+			return nil, err
 		}
 		v.currency = wish[money.Currency]{currency, true}
 	}
@@ -78,27 +72,6 @@ func (v *Visit) IPHash() string { return hash(v.pepper.Sum("ip.v1", []byte(web.G
 // AgentHash is sha256:<hex> of the user agent as it was sent.
 func (v *Visit) AgentHash() string { return hash(v.pepper.Sum("user-agent.v1", []byte(v.agent))) }
 
-// cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
-func (r *Room) cookie(req *http.Request) string {
-	sent := req.CookiesNamed(CookieName)
-	if len(sent) != 1 || !genuine(r.ring, sent[0].Value, r.now()) {
-		return ""
-	}
-	return sent[0].Value
-}
-
-// SetCookie names the session to the client, or refreshes its 30 days. Only personal answers carry it.
-func SetCookie(w http.ResponseWriter, id string) {
-	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + "; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"}
-}
-
-// ExpireCookie takes the session's name from the client.
-func ExpireCookie(w http.ResponseWriter) {
-	http.SetCookie(w, &http.Cookie{
-		Name: CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
-	})
-}
-
 // primary is the first language range of an Accept-Language header, without its weight.
 func primary(acceptLanguage string) string {
 	first, _, _ := strings.Cut(acceptLanguage, ",")
@@ -111,21 +84,4 @@ func country(header string) string {
 		return ""
 	}
 	return header
-}
-
-// campaign reads the attribution headers. A value that is not a plain token is dropped: what is kept
-// goes out in events, and an address or a sentence must not.
-func campaign(h http.Header, now time.Time) *Campaign {
-	token := func(name string) string {
-		if s := h.Get(name); event.CampaignToken(s) {
-			return s
-		}
-		return ""
-	}
-	c := Campaign{Source: token("X-Campaign-Source"), Medium: token("X-Campaign-Medium"), Campaign: token("X-Campaign-Name")}
-	if c == (Campaign{}) {
-		return nil
-	}
-	c.CapturedAt = now
-	return &c
 }

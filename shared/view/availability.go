@@ -3,7 +3,7 @@ package view
 import (
 	"fmt"
 
-	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
@@ -63,7 +63,7 @@ func (a *Availability) Encode() ([]byte, error) { return appendJSON(nil, a) }
 // OpenAvailability is the inverse of Encode.
 func OpenAvailability(body []byte) (*Availability, error) {
 	a := new(Availability)
-	if err := jsonv2.Unmarshal(body, a); err != nil {
+	if err := json.Unmarshal(body, a); err != nil {
 		return nil, fmt.Errorf("view: open availability: %w", err)
 	}
 	return a, nil

@@ -3,14 +3,12 @@
 package view
 
 import (
-	"time"
-
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// ListingCard is one hotel of a list. RateSnapshot is its last member: Page splices it.
+// ListingCard is one hotel of a list. RateSnapshot is its last member: Page splices it. Badges are crossRegionDelivery,
+// shariaCompliant and newProperty.
 type ListingCard struct {
 	PropertyID        string             `json:"propertyId"`
 	TenantID          string             `json:"tenantId"`
@@ -24,7 +22,7 @@ type ListingCard struct {
 	GuestRating       *upstream.Rating   `json:"guestRating,omitzero"`
 	AmenityHighlights []string           `json:"amenityHighlights"` // at most 5
 	BrandPeek         BrandPeek          `json:"brandPeek"`
-	Badges            []string           `json:"badges"`              // crossRegionDelivery | shariaCompliant | newProperty
+	Badges            []string           `json:"badges"`
 	DistanceKm        *float64           `json:"distanceKm,omitzero"` // for a point query
 }
 
@@ -35,19 +33,6 @@ type BrandPeek struct {
 	LogoURL      string             `json:"logoUrl"`
 	BrandName    upstream.Localized `json:"brandName"`
 	Neutral      bool               `json:"neutral,omitzero"`
-}
-
-// RateSnapshot is the cheapest rate for the stay asked for, in minor units as decimal strings, passed
-// through from pricing. IsStale says that its 60 seconds are over.
-type RateSnapshot struct {
-	CheapestNightlyMinor  money.Minor `json:"cheapestNightlyMinor"`
-	TotalForStayMinor     money.Minor `json:"totalForStayMinor"`
-	Currency              string      `json:"currency"`
-	CurrencyDisplayPolicy string      `json:"currencyDisplayPolicy"` // tenant | user-preferred | fallback
-	FxSnapshotID          string      `json:"fxSnapshotId,omitzero"`
-	CapturedAt            string      `json:"capturedAt"`
-	TTLExpiresAt          string      `json:"ttlExpiresAt"`
-	IsStale               bool        `json:"isStale"`
 }
 
 // MapPin is one hotel of a map. The rate fields are its last members and only the spotlighted pin has
@@ -64,4 +49,52 @@ type Degraded struct {
 	Reason string `json:"reason"` // timeout | unavailable | breaker-open | bad-response | budget
 }
 
-const maxRateAge = 60 * time.Second // a rate is never shown as fresh beyond it, whatever pricing says
+const maxHighlights = 5
+
+// neutralColor stands in for a brand's colour: a grey that reads on white and on black.
+const neutralColor = "#6b7280"
+
+// Card makes the card of one hit, without its rate. brand is nil while theme-config has no answer;
+// region is the cloud region this service runs in.
+func Card(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCard {
+	return ListingCard{
+		PropertyID: hit.PropertyID, TenantID: hit.TenantID, TenantSlug: hit.TenantSlug,
+		Name: hit.Name, City: hit.City, Country: hit.Country,
+		Geo: hit.Geo, Thumbnail: hit.Thumbnail, StarRating: hit.StarRating, GuestRating: hit.GuestRating,
+		AmenityHighlights: hit.AmenityHighlights[:min(len(hit.AmenityHighlights), maxHighlights)],
+		BrandPeek:         peek(hit.Name, hit.Thumbnail.URL, brand), Badges: badges(hit, region), DistanceKm: hit.DistanceKm,
+	}
+}
+
+// Pin makes the pin of one hit, without a rate.
+func Pin(hit *upstream.Hit, brand *upstream.Brand) MapPin {
+	pin := MapPin{PropertyID: hit.PropertyID, Geo: hit.Geo, BrandColor: neutralColor}
+	if brand != nil {
+		pin.BrandColor = brand.PrimaryColor
+	}
+	return pin
+}
+
+// peek is the brand, or a stand-in of the hotel's own name and picture.
+func peek(name upstream.Localized, picture string, brand *upstream.Brand) BrandPeek {
+	if brand == nil {
+		return BrandPeek{PrimaryColor: neutralColor, LogoURL: picture, BrandName: name, Neutral: true}
+	}
+	return BrandPeek{PrimaryColor: brand.PrimaryColor, LogoURL: brand.LogoURL, BrandName: brand.BrandName}
+}
+
+// passedOn are the badges search-aggregation may give; crossRegionDelivery is ours to decide.
+var passedOn = map[string]bool{"shariaCompliant": true, "newProperty": true}
+
+func badges(hit *upstream.Hit, region string) []string {
+	var list []string
+	if far(hit.ServingRegion, region) {
+		list = append(list, "crossRegionDelivery")
+	}
+	for _, b := range hit.Badges {
+		if passedOn[b] {
+			list = append(list, b)
+		}
+	}
+	return list
+}

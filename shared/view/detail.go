@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
@@ -76,15 +76,13 @@ type HandoffHint struct {
 }
 
 const (
-	fewest         = 5 // people that are shown as a number
-	handoffSeconds = 1800
-	quotedAhead    = 1 // days from today (UTC) to the night that a page quotes
+	fewest      = 5 // people that are shown as a number
+	quotedAhead = 1 // days from today (UTC) to the night that a page quotes
 )
 
-// Detail makes the page of a property without its rates. hotel is nil when search-aggregation has no answer, brands lacks
-// a tenant that theme-config has none for; region is the cloud region this service runs in, booking the address of the
-// tenant's booking page.
-func Detail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string]*upstream.Brand, region, booking string) *HotelDetail {
+// Detail makes the page of a property without its rates. hotel is nil when search-aggregation has no answer, brands
+// lacks a tenant that theme-config has none for; region is the cloud region this service runs in.
+func Detail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string]*upstream.Brand, region string, hint HandoffHint) *HotelDetail {
 	page := &HotelDetail{
 		Property: PropertySummary{
 			PropertyID: d.PropertyID, TenantID: d.TenantID, TenantSlug: d.TenantSlug, Name: d.Name, City: d.City,
@@ -92,7 +90,7 @@ func Detail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string
 		},
 		Rooms: d.Rooms, Amenities: d.Amenities, Photos: d.Photos, Policies: d.Policies,
 		BrandPeek:   peek(d.Name, portrait(d, hotel), brands[d.TenantID]),
-		HandoffHint: HandoffHint{URL: booking, TTLSeconds: handoffSeconds},
+		HandoffHint: hint,
 	}
 	if hotel == nil {
 		return page
@@ -137,14 +135,15 @@ func popularity(p upstream.Popularity) *Popularity {
 	return &shown
 }
 
-// DefaultStay is what a page quotes to a guest who has not said when: two adults in one room, tomorrow night. Tonight is
-// over somewhere already, and half sold.
+// DefaultStay is what a page quotes to a guest who has not said when: two adults in one room, tomorrow night. Tonight
+// is over somewhere already, and half sold.
 func DefaultStay(now time.Time) Stay {
 	in := stay.DateOf(now.UTC()).AddDays(quotedAhead)
 	return Stay{stay.Dates{CheckIn: in, CheckOut: in.AddDays(1)}, stay.Occupancy{Adults: 2, Rooms: 1}}
 }
 
-// SetRate puts the quote of a stay on the page and says until when it is fresh. A nil quote means that the stay is sold out.
+// SetRate puts the quote of a stay on the page and says until when it is fresh. A nil quote means that the stay is sold
+// out.
 func (d *HotelDetail) SetRate(s Stay, q *upstream.Quote, now time.Time) (until time.Time) {
 	d.DefaultStay, d.CheapestRateSnapshot, d.PriceCalendarPreview = s, nil, nil
 	if q == nil {
@@ -196,7 +195,7 @@ func (d *HotelDetail) Encode() ([]byte, error) { return appendJSON(nil, d) }
 // OpenDetail is the inverse of Encode.
 func OpenDetail(body []byte) (*HotelDetail, error) {
 	d := new(HotelDetail)
-	if err := jsonv2.Unmarshal(body, d); err != nil {
+	if err := json.Unmarshal(body, d); err != nil {
 		return nil, fmt.Errorf("view: open detail: %w", err)
 	}
 	return d, nil

@@ -44,13 +44,13 @@ func week(captured time.Time) *upstream.Quote {
 
 func TestADetailOpensAsItWasEncoded(t *testing.T) {
 	brands := map[string]*upstream.Brand{hit(0).TenantID: {PrimaryColor: "#aabbcc", LogoURL: "https://l.example/x.svg", BrandName: upstream.Localized{Default: "B"}}}
-	full := Detail(property(), hotel(), brands, "asia-south1", "https://kabul-grand.example/book")
+	full := Detail(property(), hotel(), brands, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
 	full.Locale, full.Currency, full.Degraded = "fa-AF", "AFN", []Degraded{{"theme", "timeout"}}
 	until := full.SetRate(DefaultStay(now), week(now), now)
 	if !until.Equal(now.Add(time.Minute)) {
 		t.Errorf("fresh until %s", until)
 	}
-	bare := Detail(&upstream.PropertyDetail{PropertyID: hit(0).PropertyID, TenantID: hit(0).TenantID}, nil, nil, "", "")
+	bare := Detail(&upstream.PropertyDetail{PropertyID: hit(0).PropertyID, TenantID: hit(0).TenantID}, nil, nil, "", HandoffHint{})
 	if until := bare.SetRate(DefaultStay(now), nil, now); !until.Equal(now.Add(time.Minute)) {
 		t.Errorf("asked again at %s", until)
 	}
@@ -77,7 +77,7 @@ func TestADetailOpensAsItWasEncoded(t *testing.T) {
 }
 
 func TestTheMembersOfADetail(t *testing.T) {
-	d := Detail(property(), hotel(), nil, "asia-south1", "https://kabul-grand.example/book")
+	d := Detail(property(), hotel(), nil, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
 	d.SetRate(DefaultStay(now), week(now), now)
 	body, err := d.Encode()
 	if err != nil {
@@ -116,7 +116,7 @@ func TestFewPeopleAreNotShown(t *testing.T) {
 			t.Errorf("%v: %s", counts, diff)
 		}
 	}
-	d := Detail(property(), &upstream.Hotel{Hit: *hit(0)}, nil, "", "")
+	d := Detail(property(), &upstream.Hotel{Hit: *hit(0)}, nil, "", HandoffHint{})
 	if d.PopularitySignals != nil || d.Property.GuestRating != nil || d.SimilarProperties != nil {
 		t.Errorf("%+v", d)
 	}
@@ -138,7 +138,7 @@ func TestTheStandInHasTheBestPictureThereIs(t *testing.T) {
 }
 
 func TestEveryPriceOfAStaleDetailSaysSo(t *testing.T) {
-	d := Detail(property(), nil, nil, "", "")
+	d := Detail(property(), nil, nil, "", HandoffHint{})
 	d.MarkStale() // nothing to mark
 	d.SetRate(DefaultStay(now), week(now), now)
 	if body, _ := d.Encode(); strings.Count(string(body), `"isStale":true`) != 0 {
@@ -155,7 +155,7 @@ func TestEveryPriceOfAStaleDetailSaysSo(t *testing.T) {
 }
 
 func TestTheOwnTenantOfADetailIsItsFirstOwner(t *testing.T) {
-	d := Detail(property(), hotel(), nil, "", "") // tenants 0; 1 2 0 1
+	d := Detail(property(), hotel(), nil, "", HandoffHint{}) // tenants 0; 1 2 0 1
 	if want := []string{hit(0).TenantID, hit(1).TenantID, hit(2).TenantID}; !slices.Equal(d.Owners(), want) {
 		t.Errorf("%v", d.Owners())
 	}

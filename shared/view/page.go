@@ -2,15 +2,12 @@ package view
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
-	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
@@ -38,16 +35,6 @@ type Item struct {
 	Until  time.Time // the rate is fresh until then
 }
 
-// meta is what the index says besides the items.
-type meta struct {
-	Member      string          `json:"m"`
-	ResultCount int             `json:"n"`
-	Degraded    []Degraded      `json:"d,omitempty"`
-	Place       *upstream.Place `json:"p"`
-	Items       int             `json:"i"`
-	Rest        int             `json:"r"` // length
-}
-
 const propertyAt = len(`{"propertyId":"`)
 
 // Property is the item's id, read from its first member.
@@ -60,26 +47,27 @@ func (i *Item) Property() string {
 
 // NewItem encodes a card or pin; its first member must be propertyId.
 func NewItem(tenant string, v any) (Item, error) {
-	b, err := jsonv2.Marshal(v, jsonv2.Deterministic(true))
+	b, err := appendJSON(nil, v)
 	if err != nil {
-		return Item{}, fmt.Errorf("view: encode item: %w", err)
+		return Item{}, err
 	}
 	return Item{Tenant: tenant, Bare: b[:len(b)-1]}, nil
 }
 
 // SetRate puts a list card's snapshot on the item.
 func (i *Item) SetRate(r RateSnapshot, until time.Time) error {
-	b, err := jsonv2.Marshal(r)
+	rate, err := AppendMember(nil, "rateSnapshot", r)
 	if err != nil {
-		return fmt.Errorf("view: encode rate: %w", err)
+		return err
 	}
-	i.Rate, i.Until = append([]byte(`,"rateSnapshot":`), b...), until
+	i.Rate, i.Until = rate, until
 	return nil
 }
 
 // Spotlight puts the rate of the spotlighted pin on the item.
 func (i *Item) Spotlight(r RateSnapshot) {
-	i.Rate = fmt.Appendf(nil, `,"cheapestNightlyMinor":%q,"currency":%q`, r.CheapestNightlyMinor, r.Currency) // digits and letters only
+	// Digits and letters only, for which Go's quotes are JSON's.
+	i.Rate = fmt.Appendf(nil, `,"cheapestNightlyMinor":%q,"currency":%q`, r.CheapestNightlyMinor, r.Currency)
 }
 
 var freshMark, staleMark = []byte(`"isStale":false`), []byte(`"isStale":true`)
@@ -138,115 +126,6 @@ func (p *Page) RatesUntil() time.Time {
 	return first
 }
 
-// Encode writes the page's body and the index that opens it again. The index refers to tenants by their
-// place in Owners.
-func (p *Page) Encode() (body, index []byte, err error) {
-	m := meta{p.Member, p.ResultCount, p.Degraded, p.Place, len(p.Items), len(p.Rest)}
-	if index, err = json.Marshal(m); err != nil {
-		return nil, nil, fmt.Errorf("view: encode index: %w", err)
-	}
-	index = append(index, '\n')
-	place := map[string]uint64{}
-	for n, owner := range p.Owners() {
-		place[owner] = uint64(n)
-	}
-	body = fmt.Appendf(nil, `{"%s":[`, p.Member)
-	for n, i := range p.Items {
-		if n > 0 {
-			body = append(body, ',')
-		}
-		body = append(append(append(body, i.Bare...), i.Rate...), '}')
-		index = binary.AppendUvarint(index, place[i.Tenant])
-		index = binary.AppendUvarint(index, uint64(len(i.Bare)))
-		index = binary.AppendUvarint(index, uint64(len(i.Rate)))
-		if len(i.Rate) > 0 {
-			index = binary.AppendVarint(index, i.Until.UnixMilli())
-		}
-	}
-	body = append(body, `],"resultCount":`...)
-	body = strconv.AppendInt(body, int64(p.ResultCount), 10)
-	body = append(body, `,"degraded":`...)
-	if body, err = appendJSON(body, p.Degraded); err != nil {
-		return nil, nil, err
-	}
-	return append(body, p.Rest...), index, nil
-}
-
-var errIndex = errors.New("view: index does not fit its body")
-
-// Open is the inverse of Encode. The page aliases body. A body that does not fit is an error, never a panic.
-func Open(body, index []byte, owners []string) (*Page, error) {
-	head, marks, ok := bytes.Cut(index, []byte{'\n'})
-	var m meta
-	if !ok || json.Unmarshal(head, &m) != nil || m.Rest < 0 || m.Rest > len(body) || m.Items < 0 || m.Items > len(marks) {
-		return nil, errIndex
-	}
-	p := &Page{Member: m.Member, ResultCount: m.ResultCount, Degraded: m.Degraded, Place: m.Place, Rest: body[len(body)-m.Rest:]}
-	r := reader{marks: marks, body: body, at: len(m.Member) + len(`{"":[`)}
-	for range m.Items {
-		owner, bare, rate := r.uvarint(), r.uvarint(), r.uvarint()
-		i := Item{Bare: r.take(bare), Rate: r.take(rate)}
-		r.at += len(`},`)
-		if len(i.Rate) > 0 {
-			i.Until = time.UnixMilli(r.varint())
-		}
-		if r.failed || owner >= uint64(len(owners)) {
-			return nil, errIndex
-		}
-		i.Tenant = owners[owner]
-		p.Items = append(p.Items, i)
-	}
-	return p, nil
-}
-
-// PeekIndex reads the result count and the place without opening the page.
-func PeekIndex(index []byte) (resultCount int, place *upstream.Place) {
-	head, _, _ := bytes.Cut(index, []byte{'\n'})
-	var m meta
-	if json.Unmarshal(head, &m) != nil {
-		return 0, nil
-	}
-	return m.ResultCount, m.Place
-}
-
-// reader walks index and body together and remembers that something did not fit.
-type reader struct {
-	marks, body []byte
-	at          int
-	failed      bool
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.marks)
-	if n <= 0 {
-		r.failed = true
-		return 0
-	}
-	r.marks = r.marks[n:]
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.marks)
-	if n <= 0 {
-		r.failed = true
-		return 0
-	}
-	r.marks = r.marks[n:]
-	return v
-}
-
-// take cuts the next n bytes of the body, with no room to append behind them.
-func (r *reader) take(n uint64) []byte {
-	if r.failed || r.at > len(r.body) || n > uint64(len(r.body)-r.at) {
-		r.failed = true
-		return nil
-	}
-	start := r.at
-	r.at += int(n)
-	return r.body[start:r.at:r.at]
-}
-
 // AppendMember appends ,"name":value to a page's Rest.
 func AppendMember(rest []byte, name string, v any) ([]byte, error) {
 	rest = append(rest, ',')
@@ -255,7 +134,7 @@ func AppendMember(rest []byte, name string, v any) ([]byte, error) {
 }
 
 func appendJSON(to []byte, v any) ([]byte, error) {
-	b, err := jsonv2.Marshal(v, jsonv2.Deterministic(true))
+	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("view: encode: %w", err)
 	}

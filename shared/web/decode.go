@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -130,8 +129,8 @@ func limitReading(r *http.Request) {
 	}
 }
 
-// Read reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that these are all. An
-// error means that its end never came.
+// Read reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that
+// these are all. An error means that its end never came.
 func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
@@ -149,7 +148,7 @@ func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
 		err = failed.Err // without the addresses of both ends, which have no place in a log
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("web: read body: %w", err)
+		return nil, false, malformed("body", "incomplete", "The body ended early.", err)
 	}
 	return body, rest == 0, nil
 }

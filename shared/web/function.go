@@ -58,8 +58,8 @@ func Open(name, pattern string, open func(context.Context) (Handler, error)) htt
 	return register(&Function{Name: name, Pattern: pattern, open: open, budget: Budget, maxBody: MaxBody})
 }
 
-// OpenWithin is Open for a private door that no guest waits at: its requests may take as long as budget says, and be as large as the
-// broker's largest message. What of that is kept is for the handler to say; see Read.
+// OpenWithin is Open for a private door that no guest waits at: its requests may take as long as budget says, and
+// be as large as the broker's largest message. What of that is kept is for the handler to say; see Read.
 func OpenWithin(name, pattern string, budget time.Duration, open func(context.Context) (Handler, error)) http.HandlerFunc {
 	if budget <= 0 {
 		panic("web: function " + name + " has no time")

@@ -68,6 +68,8 @@ func (f *Function) answer(s *state, c *Call, r *http.Request) (err error) {
 	case !f.route.allows(r.Method):
 		c.out.Header().Set("Allow", f.route.allow())
 		return problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil)
+	case s.config.foreign(r):
+		return problem.New(problem.CallerNotAllowed, "Pages of another origin may not do this.", nil)
 	}
 	return s.handler(&c.out, r)
 }

@@ -69,3 +69,15 @@ func TestABodyThatBreaksOffIsAnError(t *testing.T) {
 		t.Errorf("%q %v %v", body, whole, err)
 	}
 }
+
+func TestAnAlarmIsAnErrorRecordOfAGoodAnswer(t *testing.T) {
+	f, l := logging(t, "POST /x", func(w http.ResponseWriter, r *http.Request) error {
+		From(r.Context()).Alarm("inbox-conflict")
+		return ok(w, r)
+	})
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, httptest.NewRequest("POST", "/x", nil))
+	if record := l.one(t); w.Code != 200 || record["severity"] != "ERROR" || record["alarm"] != "inbox-conflict" {
+		t.Errorf("%d %v", w.Code, record)
+	}
+}

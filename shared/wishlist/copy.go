@@ -41,8 +41,8 @@ func (r *Room) Copy(ctx context.Context, pipe redis.Pipeliner, sessionID string,
 	}
 }
 
-// Mend makes the copy whole when an addition did not fit it, because others were made at the same time or Redis had lost
-// it. It fails when a store does; then the next read of the list mends.
+// Mend makes the copy whole when an addition did not fit it, because others were made at the same time or Redis had
+// lost it. It fails when a store does; then the next read of the list mends.
 func (r *Room) Mend(ctx context.Context, sessionID string, c *Change) error {
 	if c.copied == nil || c.list != nil {
 		return nil
@@ -50,7 +50,7 @@ func (r *Room) Mend(ctx context.Context, sessionID string, c *Change) error {
 	if fits, err := c.copied.Int(); err != nil || fits == 1 {
 		return err
 	}
-	list, err := r.read(ctx, sessionID, mutateWithin)
+	list, err := r.read(ctx, sessionID, step(ctx)) // with time left to write it, and to answer
 	if err != nil {
 		return err
 	}

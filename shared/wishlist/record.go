@@ -24,12 +24,23 @@ type Sender interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-// mutateWithin is how long Postgres may take for a mutation; the guest hanging up does not end it.
-const mutateWithin = 1500 * time.Millisecond
+// How long Postgres may take for one step of a mutation.
+const (
+	mutateWithin = 1500 * time.Millisecond
+	leaving      = 250 * time.Millisecond // of the request's time, left for what follows: Redis, events and the answer
+)
 
-// list is what every mutation decides by, read under the session's lock: how long the list is, its version, and whether
-// the guest cleared the session or refused to be spoken of. $1 is the session.
-const list = `
+// step is how long one step may take so that the request is answered in time.
+func step(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(mutateWithin, time.Until(deadline)-leaving)
+	}
+	return mutateWithin
+}
+
+// listCTE is what every mutation decides by, read under the session's lock: how long the list is, its version, and
+// whether the guest cleared the session or refused to be spoken of. $1 is the session.
+const listCTE = `
 	list AS MATERIALIZED (
 		SELECT count(*) FILTER (WHERE removed_at IS NULL) AS size,
 		       max(greatest(added_at, removed_at)) AS version,
@@ -39,13 +50,13 @@ const list = `
 		FROM bff_consumer.wishlist_anonymous
 		WHERE guest_session_id = $1)`
 
-// now is the time of a mutation: later than all times of the list, so that they put the mutations in order whatever the
-// clocks of instances say. $2 is the time here.
-const now = `greatest($2::timestamptz, list.version + interval '1 ms')`
+// timeSQL is the time of a mutation: later than all times of the list, so that they put the mutations in order whatever
+// the clocks of instances say. $2 is the time here.
+const timeSQL = `greatest($2::timestamptz, list.version + interval '1 ms')`
 
-// told writes the event of a mutation, completed by what only the statement knows. $3 to $7 are the row of the outbox, or
-// nulls.
-const told = `
+// toldCTE writes the event of a mutation, completed by what only the statement knows. $3 to $7 are the row of the
+// outbox, or nulls.
+const toldCTE = `
 	told AS (
 		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
 		SELECT $3::text, $4::text, jsonb_set($5::jsonb, '{payload}', $5::jsonb -> 'payload' || jsonb_build_object(%s)),
@@ -63,14 +74,14 @@ const (
 			FROM generate_series(0, 25) AS i)`
 )
 
-// add finds a place for the property: a new row, or a removed one that is revived. A property that is on the list, and a
-// list that is full, stay as they are.
-var add = `
-	WITH` + list + `,
+// addSQL finds a place for the property: a new row, or a removed one that is revived. A property that is on the list,
+// and a list that is full, stay as they are.
+var addSQL = `
+	WITH` + listCTE + `,
 	done AS (
 		INSERT INTO bff_consumer.wishlist_anonymous AS w
 		       (id, guest_session_id, tenant_id, property_id, source, note, added_at)
-		SELECT $8::text, $1::text, $9::uuid, $10::uuid, $11::text, $12::text, ` + now + `
+		SELECT $8::text, $1::text, $9::uuid, $10::uuid, $11::text, $12::text, ` + timeSQL + `
 		FROM list
 		WHERE list.size < $13 AND list.choice IS DISTINCT FROM 'gone'
 		ON CONFLICT (guest_session_id, property_id) DO UPDATE
@@ -80,7 +91,7 @@ var add = `
 		    added_at = excluded.added_at,
 		    removed_at = NULL
 		WHERE w.removed_at IS NOT NULL
-		RETURNING id, added_at),` + fmt.Sprintf(told, `
+		RETURNING id, added_at),` + fmt.Sprintf(toldCTE, `
 			'wishlistId', done.id::text, 'wishlistSize', list.size + 1, 'addedAt', `+fmt.Sprintf(wireTime, "done.added_at")) + `
 	SELECT coalesce(list.choice, ''), list.size, list.version, done.id::text, done.added_at
 	FROM list
@@ -90,16 +101,16 @@ var add = `
 // does not make a list that is slow to count.
 const maxRemoved = 100
 
-// remove marks the row.
-var remove = `
-	WITH` + list + `,
+// removeSQL marks the row.
+var removeSQL = `
+	WITH` + listCTE + `,
 	done AS (
 		UPDATE bff_consumer.wishlist_anonymous AS w
-		SET removed_at = ` + now + `
+		SET removed_at = ` + timeSQL + `
 		FROM list
 		WHERE w.guest_session_id = $1 AND w.property_id = $8::uuid AND w.removed_at IS NULL
 		  AND list.choice IS DISTINCT FROM 'gone'
-		RETURNING w.id, w.tenant_id, w.removed_at),` + fmt.Sprintf(told, `
+		RETURNING w.id, w.tenant_id, w.removed_at),` + fmt.Sprintf(toldCTE, `
 			'wishlistId', done.id::text, 'tenantId', `+tenantID+`, 'wishlistSize', list.size - 1,
 			'removedAt', `+fmt.Sprintf(wireTime, "done.removed_at")) + `,
 	trimmed AS (
@@ -114,9 +125,9 @@ var remove = `
 	FROM list
 	LEFT JOIN done ON true`
 
-const cleared = "gone"
+const cleared = "gone" // what a mutation answers as the choice of a guest who cleared the session
 
-const selectList = `
+const selectSQL = `
 	SELECT id::text, tenant_id, property_id, source, coalesce(note, ''), added_at, removed_at
 	FROM bff_consumer.wishlist_anonymous
 	WHERE guest_session_id = $1
@@ -137,8 +148,9 @@ type Change struct {
 }
 
 // Add puts a property on the list of a session, or leaves it as it is when it is there. told is the event of it, or
-// none; what it says of id, size and time is filled in. It fails with ErrFull, session.ErrCleared, or with what Postgres
-// said within 1.5 s. However many add at once, the list never holds more than Cap, nor a property twice.
+// none; what it says of id, size and time is filled in. It fails with ErrFull, session.ErrCleared, or with what
+// Postgres said within 1.5 s, or what the request has left. However many add at once, the list never holds more than
+// Cap, nor a property twice.
 func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.Event) (*Change, error) {
 	tenant, err := id.UUID(id.Tenant, w.TenantID)
 	if err != nil {
@@ -193,7 +205,7 @@ func (r *Room) add(ctx context.Context, sessionID string, args []any) (c *Change
 	var itemID *string
 	var batch pgx.Batch
 	session.Lock(&batch, sessionID)
-	batch.Queue(add, args...).QueryRow(func(row pgx.Row) error {
+	batch.Queue(addSQL, args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&choice, &c.Size, &version, &itemID, &at)
 	})
 	if err := r.send(ctx, &batch); err != nil {
@@ -225,7 +237,7 @@ func (r *Room) Remove(ctx context.Context, sessionID, propertyID string, told ..
 	var choice string
 	var batch pgx.Batch
 	session.Lock(&batch, sessionID)
-	batch.Queue(remove, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&choice, &c.Done) })
+	batch.Queue(removeSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&choice, &c.Done) })
 	Read(&batch, sessionID, c.list)
 	if err := r.send(ctx, &batch); err != nil {
 		return nil, fmt.Errorf("wishlist: remove: %w", err)
@@ -239,7 +251,7 @@ func (r *Room) Remove(ctx context.Context, sessionID, propertyID string, told ..
 
 // Read puts the read of a wishlist into a batch.
 func Read(batch *pgx.Batch, sessionID string, into *List) {
-	batch.Queue(selectList, sessionID).Query(func(rows pgx.Rows) error {
+	batch.Queue(selectSQL, sessionID).Query(func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, scan)
 		if err != nil {
 			return err
@@ -279,14 +291,24 @@ func Forget(batch *pgx.Batch, sessionID string) {
 		WHERE guest_session_id = $1`, sessionID)
 }
 
-// send runs a mutation as one transaction: a batch that is sent to the pool is one.
+// Abandon removes, with what else is in batch, what is left on the wishlists of sessions that are over. Rows stay for as
+// long as others that were removed.
+func Abandon(batch *pgx.Batch, sessionIDs []string) {
+	batch.Queue(`
+		UPDATE bff_consumer.wishlist_anonymous
+		SET removed_at = now()
+		WHERE guest_session_id = ANY ($1) AND removed_at IS NULL`, sessionIDs)
+}
+
+// send runs a mutation as one transaction: a batch that is sent to the pool is one. The guest hanging up does not end
+// it, the request's own deadline does.
 func (r *Room) send(ctx context.Context, batch *pgx.Batch) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mutateWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), step(ctx))
 	defer cancel()
 	return r.db.SendBatch(ctx, batch).Close()
 }
 
-// columns are the arguments of told.
+// columns are the arguments of toldCTE.
 func columns(events []event.Event) ([]any, error) {
 	if len(events) == 0 {
 		return []any{nil, nil, nil, nil, nil}, nil

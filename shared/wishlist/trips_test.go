@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
@@ -19,7 +18,6 @@ func TestAMutationIsOneRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.MaxConns = 1
-	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // as shared/postgres opens it
 	var trips atomic.Int64
 	dial := cfg.ConnConfig.DialFunc
 	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -41,7 +39,7 @@ func TestAMutationIsOneRoundTrip(t *testing.T) {
 		if _, err := d.Remove(t.Context(), d.session, wish(n).PropertyID, d.removed(wish(n).PropertyID)); err != nil {
 			t.Fatal(err)
 		}
-		// The first use on a connection asks for the types of the statements too.
+		// The first use on a connection prepares the statements.
 		if n > 0 && (added-before != 1 || trips.Load()-added != 1) {
 			t.Errorf("add %d, remove %d round trips", added-before, trips.Load()-added)
 		}

@@ -1,0 +1,78 @@
+package detail
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+)
+
+const maxDays = 62 // in one question, first and last included
+
+// read reads and checks what is asked for, by a guest who asks now: the days between the members from and to, for two
+// adults in one room unless the URL says otherwise. A number has one way to be written, because each URL is an entry of
+// its own at the edge.
+func read(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong []problem.Field) {
+	today := stay.DateOf(now.UTC())
+	q.From, wrong = date(values, "from", wrong)
+	q.To, wrong = date(values, "to", wrong)
+	add := func(field, code, detail string) {
+		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
+	}
+	switch {
+	case q.From.IsZero():
+	case q.From.Compare(today) < 0:
+		add("from", "past", "The first day is past.")
+	case q.From.Compare(today.AddDays(stay.MaxAhead)) > 0:
+		add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxAhead))
+	}
+	switch {
+	case q.From.IsZero() || q.To.IsZero():
+	case q.To.Compare(q.From) < 0:
+		add("to", "reversed", "The last day must not be before the first.")
+	case q.To.DaysSince(q.From) >= maxDays:
+		add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxDays))
+	}
+	occupancy := stay.Occupancy{}
+	occupancy.Adults, wrong = number(values, "adults", 2, wrong)
+	occupancy.Children, wrong = number(values, "children", 0, wrong)
+	occupancy.Rooms, wrong = number(values, "rooms", 1, wrong)
+	if len(wrong) == 0 {
+		for _, f := range occupancy.Check() {
+			f.Field = strings.TrimPrefix(f.Field, "occupancy.")
+			wrong = append(wrong, f)
+		}
+	}
+	q.Adults, q.Children, q.Rooms = occupancy.Adults, occupancy.Children, occupancy.Rooms
+	return q, wrong
+}
+
+func date(values url.Values, name string, wrong []problem.Field) (stay.Date, []problem.Field) {
+	if !values.Has(name) {
+		return stay.Date{}, append(wrong, problem.Field{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
+	}
+	d, err := stay.ParseDate(values.Get(name))
+	if field, ok := errors.AsType[problem.Field](err); ok {
+		field.Field = name
+		wrong = append(wrong, field)
+	}
+	return d, wrong
+}
+
+func number(values url.Values, name string, unsaid int, wrong []problem.Field) (int, []problem.Field) {
+	if !values.Has(name) {
+		return unsaid, wrong
+	}
+	text := values.Get(name)
+	n, err := strconv.Atoi(text)
+	if err != nil || strconv.Itoa(n) != text {
+		wrong = append(wrong, problem.Field{Field: name, Code: "malformed", Detail: "Must be a whole number."})
+	}
+	return n, wrong
+}

@@ -1,0 +1,55 @@
+package functest
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+)
+
+// Nowhere is where no upstream answers.
+const Nowhere = "http://127.0.0.1:9"
+
+// Environment is that of a guest-facing function, with every upstream at one URL, and with limits and the hunt for bots
+// turned off: a test is one guest who asks a lot.
+func Environment(t testing.TB, database, redisAddr, upstreams string) setup.Environment {
+	t.Helper()
+	flags := filepath.Join(t.TempDir(), "flags.json")
+	if err := os.WriteFile(flags, []byte(`{"limitsEnabled":false,"botMode":"off"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return setup.Environment{
+		Env: "test", Region: "asia-south1", RedisAddr: redisAddr, DatabaseURL: database, DBMaxConns: 4,
+		SearchURL: upstreams, PricingURL: upstreams, PropertyURL: upstreams, ThemeURL: upstreams,
+		UpstreamAuth: "none", FlagsFile: flags, SessionKeys: Ring(t), Peppers: Ring(t),
+	}
+}
+
+// Ring is a key ring, the same in every test.
+func Ring(t testing.TB) keyring.Ring {
+	t.Helper()
+	r, err := keyring.Parse("test:QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Open makes h.Parts as setup.Guest does, but by the clock of the house.
+func (h *House) Open(e setup.Environment) {
+	h.T.Helper()
+	var err error
+	if h.Parts, err = setup.Build(context.Background(), e, h.Now); err != nil {
+		h.T.Fatal(err)
+	}
+	db := h.Parts.DB // a test may put another in its place
+	h.T.Cleanup(func() {
+		h.PG.Heal() // or the goodbyes would wait
+		db.Close()
+	})
+	h.Trips = redistest.Count(h.Parts.Redis)
+}

@@ -1,0 +1,35 @@
+package idempotency
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Held is one key on record, without the answer, which may hold a token.
+type Held struct {
+	Route     string `json:"route"`
+	Status    int    `json:"responseStatus"`
+	CreatedAt string `json:"createdAt"`
+	ExpiresAt string `json:"expiresAt"`
+}
+
+// List reads, with what else is in batch, which keys of one session are on record, oldest first.
+func List(batch *pgx.Batch, sessionID string, into *[]Held) {
+	batch.Queue(`
+		SELECT route, response_status, created_at, expires_at
+		FROM bff_consumer.idempotency_keys
+		WHERE guest_session_id = $1
+		ORDER BY created_at`, sessionID).Query(func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (h Held, err error) {
+			var created, expires time.Time
+			err = row.Scan(&h.Route, &h.Status, &created, &expires)
+			h.CreatedAt, h.ExpiresAt = stamp(created), stamp(expires)
+			return h, err
+		})
+		return err
+	})
+}
+
+// stamp writes a time as every body does: UTC with milliseconds.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

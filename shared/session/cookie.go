@@ -1,0 +1,34 @@
+package session
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// CookieName is the one cookie of this service.
+const CookieName = "gms_id"
+
+// cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
+func (r *Room) cookie(req *http.Request) string {
+	sent := req.CookiesNamed(CookieName)
+	if len(sent) != 1 || !genuine(r.ring, sent[0].Value, r.now()) {
+		return ""
+	}
+	return sent[0].Value
+}
+
+// attributes of the cookie, written out once: every personal answer carries them.
+var attributes = fmt.Sprintf("; Path=/; Max-Age=%d; HttpOnly; Secure; SameSite=Lax", int(TTL/time.Second))
+
+// SetCookie names the session to the client, or refreshes its 30 days. Only personal answers carry it.
+func SetCookie(w http.ResponseWriter, id string) {
+	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + attributes}
+}
+
+// ExpireCookie takes the session's name from the client.
+func ExpireCookie(w http.ResponseWriter) {
+	http.SetCookie(w, &http.Cookie{
+		Name: CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
+	})
+}

@@ -1,0 +1,58 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
+)
+
+// clearedFor is how long a cleared session's mark keeps requests that began before from writing: they take 2.5 s at
+// most.
+const clearedFor = 10 * time.Minute
+
+func (r *Room) cleared(id string) string { return r.keys.SessionPart(id, "cleared") }
+
+// Purge deletes all that Redis keeps of a session, in one round trip for it and one for its search sessions. It may be
+// repeated. Requests for the session that still run write nothing behind it but, for the rest of its hour, a search
+// session that no guest leads to.
+func (r *Room) Purge(ctx context.Context, rdb redis.UniversalClient, s *Session, lists *Lists) error {
+	r.hints.Remove(s.ID)
+	searches := rdb.Pipeline() // first, because the rest leads to them when this is repeated
+	for _, key := range r.SearchKeys(s, lists) {
+		searches.Del(ctx, key)
+	}
+	if _, err := searches.Exec(ctx); err != nil {
+		return fmt.Errorf("session: purge: %w", err)
+	}
+	pipe := rdb.TxPipeline()
+	pipe.Set(ctx, r.cleared(s.ID), 1, clearedFor)
+	pipe.Del(ctx, r.keys.Session(s.ID), r.keys.SessionPart(s.ID, "wishlist"),
+		r.keys.SessionPart(s.ID, "recent"), r.keys.SessionPart(s.ID, "history"))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("session: purge: %w", err)
+	}
+	if err := r.Unsee(ctx, rdb, s.ID); err != nil { // last, because a request that still runs notes it until the mark is there
+		return fmt.Errorf("session: purge: %w", err)
+	}
+	return nil
+}
+
+// SearchKeys are the Redis keys of the search sessions that a session's hash and history lead to.
+func (r *Room) SearchKeys(s *Session, lists *Lists) []string {
+	var keys []string
+	for _, a := range s.searches {
+		keys = append(keys, r.searchKey(a.id))
+	}
+	for _, entry := range lists.History(s) {
+		var h struct {
+			ID string `json:"searchSessionId"`
+		}
+		if err := json.Unmarshal(entry, &h); err == nil && h.ID != "" {
+			keys = append(keys, r.searchKey(h.ID))
+		}
+	}
+	return keys
+}

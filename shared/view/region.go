@@ -1,0 +1,37 @@
+package view
+
+import "melmastoon.ghasi.io/bff-consumer/shared/geo"
+
+// farKm is the distance between two cloud regions beyond which a booking is called international:
+// neighbours such as Mumbai and Dammam stay below it, Mumbai and Europe do not.
+const farKm = 3_500
+
+// far says whether a property is served from a region far from ours. An unknown region is not far: the
+// badge is a hint, and a wrong one frightens guests away.
+func far(theirs, ours string) bool {
+	a, known := regions[theirs]
+	b, alsoKnown := regions[ours]
+	return known && alsoKnown && geo.DistanceKm(a, b) > farKm
+}
+
+// regions holds where the provider's regions are, to a tenth of a degree (public locations page).
+var regions = map[string]geo.Point{
+	"africa-south1":        {Lat: -26.2, Lng: 28.0},
+	"asia-east1":           {Lat: 24.1, Lng: 120.5},
+	"asia-northeast1":      {Lat: 35.7, Lng: 139.7},
+	"asia-south1":          {Lat: 19.1, Lng: 72.9},
+	"asia-south2":          {Lat: 28.6, Lng: 77.2},
+	"asia-southeast1":      {Lat: 1.4, Lng: 103.7},
+	"asia-southeast2":      {Lat: -6.2, Lng: 106.8},
+	"australia-southeast1": {Lat: -33.9, Lng: 151.2},
+	"europe-central2":      {Lat: 52.2, Lng: 21.0},
+	"europe-southwest1":    {Lat: 40.4, Lng: -3.7},
+	"europe-west1":         {Lat: 50.4, Lng: 3.8},
+	"europe-west3":         {Lat: 50.1, Lng: 8.7},
+	"me-central1":          {Lat: 25.3, Lng: 51.5},
+	"me-central2":          {Lat: 26.4, Lng: 50.1},
+	"me-west1":             {Lat: 32.1, Lng: 34.8},
+	"us-central1":          {Lat: 41.3, Lng: -95.9},
+	"us-east4":             {Lat: 39.0, Lng: -77.5},
+	"us-west1":             {Lat: 45.6, Lng: -121.2},
+}
