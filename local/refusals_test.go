@@ -38,10 +38,14 @@ func describedOperations(t *testing.T) (all []described) {
 // heeds nothing, or takes too long; of a store or an instance that is away; of a mistake of ours.
 func TestWhatAnyRouteMayAnswerIsInTheDescriptionOfAll(t *testing.T) {
 	for _, op := range describedOperations(t) {
-		for _, kind := range []problem.Kind{
+		kinds := []problem.Kind{
 			problem.MalformedRequest, problem.PayloadTooLarge, problem.ValidationFailed,
 			problem.Internal, problem.UpstreamUnavailable, problem.UpstreamBudgetExceeded,
-		} {
+		}
+		if op.method != http.MethodGet {
+			kinds = append(kinds, problem.CallerNotAllowed) // from the page of another origin
+		}
+		for _, kind := range kinds {
 			if op.Responses.Status(kind.Status) == nil {
 				t.Errorf("%s may answer %d, which its description does not say", op.OperationID, kind.Status)
 			}
