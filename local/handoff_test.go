@@ -120,8 +120,8 @@ func TestTheWalkOfTheReadmeWorks(t *testing.T) {
 	}
 }
 
-// walk runs the script of the journey and looks at its lines: one for each step, its status first and something of its answer
-// last.
+// walk runs the script of the journey and looks at its lines: one for each step, its status first and something of its
+// answer last.
 func walk(t *testing.T, url, script string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -34,14 +34,18 @@ func describedOperations(t *testing.T) (all []described) {
 	return all
 }
 
-// TestWhatAnyRouteMayAnswerIsInTheDescriptionOfAll is about the answers that no handler gives: to a request that is too large or
-// heeds nothing, or takes too long; of a store or an instance that is away; of a mistake of ours.
+// TestWhatAnyRouteMayAnswerIsInTheDescriptionOfAll is about the answers that no handler gives: to a request that is
+// too large or heeds nothing, or takes too long; of a store or an instance that is away; of a mistake of ours.
 func TestWhatAnyRouteMayAnswerIsInTheDescriptionOfAll(t *testing.T) {
 	for _, op := range describedOperations(t) {
-		for _, kind := range []problem.Kind{
+		kinds := []problem.Kind{
 			problem.MalformedRequest, problem.PayloadTooLarge, problem.ValidationFailed,
 			problem.Internal, problem.UpstreamUnavailable, problem.UpstreamBudgetExceeded,
-		} {
+		}
+		if op.method != http.MethodGet {
+			kinds = append(kinds, problem.CallerNotAllowed) // from the page of another origin
+		}
+		for _, kind := range kinds {
 			if op.Responses.Status(kind.Status) == nil {
 				t.Errorf("%s may answer %d, which its description does not say", op.OperationID, kind.Status)
 			}
@@ -98,8 +102,8 @@ func inShort(res *http.Response, answer map[string]any) string {
 	return strings.Join(fields, " ")
 }
 
-// required is what an operation says of itself when nothing is said to it, by its description: each value that must be there, as inShort
-// writes it.
+// required is what an operation says of itself when nothing is said to it, by its description: each value that must be
+// there, as inShort writes it.
 func required(op described) string {
 	var missing []string
 	for _, p := range op.Parameters {

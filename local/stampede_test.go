@@ -90,9 +90,9 @@ func stampede(processes []*process, callers int, city string) []outcome {
 	return outcomes
 }
 
-// asked is how often search-aggregation was called, and by how many of the callers it was left before it answered: by a process
-// that died, and by the slower one of a call and its hedge. A hedge is the answer to 800 ms of silence, which a starved
-// machine keeps as well as a sick upstream; it fetches nothing twice.
+// asked is how often search-aggregation was called, and by how many of the callers it was left before it answered: by
+// a process that died, and by the slower one of a call and its hedge. A hedge is the answer to 800 ms of silence,
+// which a starved machine keeps as well as a sick upstream; it fetches nothing twice.
 type asked struct{ Calls, Abandoned, InFlight int }
 
 // answered is how many calls were answered: one for each time that somebody led.
@@ -188,8 +188,8 @@ func TestAThousandCallersOfFourProcessesAskTheUpstreamOnce(t *testing.T) {
 	}
 }
 
-// The leader is killed while search-aggregation is silent, which it is to nobody else: so those who take over neither hedge nor
-// work for long, and what is counted is how many they are.
+// The leader is killed while search-aggregation is silent, which it is to nobody else: so those who take over neither
+// hedge nor work for long, and what is counted is how many they are.
 func TestWhenTheLeaderIsKilledOneOtherTakesOver(t *testing.T) {
 	state := stateDir(t)
 	s := start(t, state)

@@ -186,8 +186,8 @@ func TestTenAtOnceMintOnce(t *testing.T) {
 	}
 }
 
-// insist posts until the answer is not one to ask again after: while the first request runs, and on a machine so busy that a
-// store misses its time, a client is told to. What the tests say of a key they say of the answer in the end.
+// insist posts until the answer is not one to ask again after: while the first request runs, and on a machine so busy
+// that a store misses its time, a client is told to. What the tests say of a key they say of the answer in the end.
 func (h *house) insist(headers ...string) *answer {
 	a := h.post(h.body(), headers...)
 	for a.Retriable {

@@ -40,8 +40,8 @@ func (d *Desk) searchSessions(ctx context.Context, v *visit) (list []map[string]
 	return list, nil
 }
 
-// readable is a field of a search session as bodies have it, and not as Redis does: a time in UTC, the query as the object it
-// is, the count as a number. What is none of that stays as it is held.
+// readable is a field of a search session as bodies have it, and not as Redis does: a time in UTC, the query as the
+// object it is, the count as a number. What is none of that stays as it is held.
 func readable(field, value string) any {
 	switch field {
 	case "startedAt", "lastInteractionAt", "ttlExpiresAt":

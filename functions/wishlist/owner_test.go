@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The add takes the client's word for whose hotel it is; the card says whose it is, and that is whom a handoff must name.
+// The add takes the client's word for whose hotel it is; the card says whose it is, and that is whom a handoff must
+// name.
 func TestTheCardSaysWhoseTheHotelIs(t *testing.T) {
 	h := newHouse(t)
 	cookie := h.guest()

@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// Instance names this process, for Meta.Instance: the platform's revision, "" where there is none, and a part of its own.
+// Instance names this process, for Meta.Instance: the platform's revision, "" where there is none, and a part of its
+// own.
 func Instance(revision string) string {
 	if revision == "" {
 		revision = "bff-consumer"

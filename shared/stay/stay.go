@@ -71,8 +71,8 @@ const unsaid = math.MinInt
 // Unsaid is what to decode a request into: Check calls what the request leaves out required, and not out of range.
 func Unsaid() Occupancy { return Occupancy{Adults: unsaid, Rooms: unsaid} }
 
-// Check returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its entries),
-// with one of the codes "required", "out-of-range" and "count".
+// Check returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its
+// entries), with one of the codes "required", "out-of-range" and "count".
 func (o Occupancy) Check() []problem.Field {
 	var wrong []problem.Field
 	add := func(field, code, detail string) {

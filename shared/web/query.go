@@ -9,8 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// NoQuery refuses a request with a parameter in its URL, for a route that has none: who sends ?limit=5 would take an answer
-// for one that heeds it.
+// NoQuery refuses a request with a parameter in its URL, for a route that has none: who sends ?limit=5 would take an
+// answer for one that heeds it.
 func NoQuery(r *http.Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
