@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
 
@@ -241,7 +242,7 @@ func TestASuspensionNobodyHasHeardOfCountsToo(t *testing.T) {
 }
 
 func TestWhileSuspensionsAreNotKnownNothingIsMinted(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	h.PG.Break()
 	h.Redis.Stop()
 	a := h.post(h.body(), "Idempotency-Key", "k1")
@@ -255,7 +256,7 @@ func TestWhileSuspensionsAreNotKnownNothingIsMinted(t *testing.T) {
 }
 
 func TestWithoutPostgresNothingIsMinted(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	guest := h.guest("k1")
 	h.PG.Break()
 	a := h.post(h.body(), guest...)
