@@ -156,6 +156,9 @@ func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, histo
 	return left
 }
 
+// errLost says that Redis lost the session between Admit and Leave: the next request finds it lost and builds it anew.
+var errLost = errors.New("admission: the session was lost meanwhile")
+
 // save writes to Redis, and learns there whether the guest refused telemetry or cleared the session since Admit, and
 // which preferences this request was the one to change.
 func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) error {
@@ -180,6 +183,8 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 	case saved.Gone:
 		g.events = nil
 		return session.ErrCleared
+	case saved.Lost:
+		return errLost // the events stay: Postgres has the last word on them
 	case saved.Silent:
 		g.events = nil
 	}
