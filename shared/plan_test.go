@@ -35,7 +35,7 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
+		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", pgx, redis,
 	},
 	"cache":       {"keyspace", "lua", "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
 	"caller":      {jsonv2},

@@ -19,7 +19,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
-	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -119,7 +118,7 @@ func send(w http.ResponseWriter, answer idempotency.Answer) {
 }
 
 // prepare decides whether the guest may go there, signs the token and queues what makes it true: the ledger's entry and
-// the event.
+// the event, or that the guest refuses such.
 func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *admission.Guest, in *request) (a idempotency.Answer, b *pgx.Batch, err error) {
 	switch {
 	case !guest.Suspended.Known():
@@ -140,7 +139,7 @@ func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *admission.Gu
 	if err := ledger.Queue(b, e); err != nil {
 		return a, nil, err
 	}
-	if err := outbox.Queue(b, guest.Events(ctx, initiated(&e, slug, r.Referer()))...); err != nil {
+	if err := guest.Tell(ctx, b, initiated(&e, slug, r.Referer())); err != nil {
 		return a, nil, err
 	}
 	body, err := json.Marshal(minted{

@@ -275,7 +275,7 @@ func TestWithoutConsentNothingIsWritten(t *testing.T) {
 	h.send(0, "click", cookie, clicked(1))
 	h.parts.Redis.FlushAll(t.Context())
 	h.pg.Break()
-	h.send(0, "click", cookie, clicked(1)) // nobody knows, so nothing
+	h.must(503, "POST", "/telemetry/click", cookie, clicked(1)) // nobody knows, so nothing, and nothing waits
 	h.pg.Heal()
 	h.eventually("Postgres is back", func() bool { return h.parts.DB.Ping(context.Background()) == nil })
 	if n := h.parts.Redis.LLen(t.Context(), h.parts.Keys.Key("outbox", "spill")).Val(); n != 0 || len(h.events("")) != before || len(h.recent(cookie)) != 0 {

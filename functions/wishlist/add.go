@@ -72,7 +72,10 @@ func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	done := web.From(ctx).Phase("record")
-	change, err := h.room.Add(ctx, guest.ID, wishlist.Wish(in), guest.Events(ctx, event.WishlistAdded{
+	wish := wishlist.Wish{
+		PropertyID: in.PropertyID, TenantID: in.TenantID, Source: in.Source, Note: in.Note, Refuses: !guest.Emits(),
+	}
+	change, err := h.room.Add(ctx, guest.ID, wish, guest.Events(ctx, event.WishlistAdded{
 		GuestSessionID: guest.ID, TenantID: in.TenantID, PropertyID: in.PropertyID, Source: in.Source, AddedAt: guest.LastSeenAt,
 	})...)
 	done()

@@ -145,7 +145,7 @@ func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, histo
 		call.Note("sessionNotSaved", left.Unsaved.Error())
 	}
 	if len(g.events) > 0 {
-		if left.Untold = d.outbox.Record(ctx, g.events...); left.Untold != nil {
+		if _, left.Untold = d.outbox.Offer(ctx, g.Known(), g.events...); left.Untold != nil {
 			call.Note("telemetryLost", left.Untold.Error())
 		}
 	}

@@ -47,7 +47,7 @@ func scanChoice(row pgx.Row) (*Choice, error) {
 
 // Recall completes a session that Redis lost: with what the guest decided, or, when it was cleared, with a new session
 // instead. All others it returns as they are. It asks Postgres, within 150 ms; as long as that has no answer the
-// session emits nothing.
+// session is not Known.
 func (r *Room) Recall(ctx context.Context, v *Visit, s *Session) *Session {
 	if !s.lost {
 		return s
@@ -95,6 +95,16 @@ func (s *Session) Correct(c *Choice) {
 	if c != nil && s.Consent != (Consent{c.Telemetry, c.Marketing}) {
 		s.decide(Consent{c.Telemetry, c.Marketing})
 	}
+}
+
+// Refuse puts on record, with what else is in batch, that a guest's browser refuses telemetry; what the guest decided
+// stands. It goes along with the first rows of such a session, because who tells of those rows later asks the record and
+// not the browser.
+func Refuse(batch *pgx.Batch, sessionID string, at time.Time) {
+	batch.Queue(`
+		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
+		VALUES ($1, false, false, $2)
+		ON CONFLICT (guest_session_id) DO NOTHING`, sessionID, at)
 }
 
 // ErrCleared says that the session was cleared while a request for it ran.

@@ -41,7 +41,7 @@ func TestNobodySpeaksForALostSessionUntilPostgresWasAsked(t *testing.T) {
 	d.rdb.FlushAll(context.Background())
 	d.away.Break()
 	for range 3 { // rebuilt, saved and read again
-		if s := d.visit(t, first.ID); s.ID != first.ID || s.Emits() {
+		if s := d.visit(t, first.ID); s.ID != first.ID || s.Known() {
 			t.Fatalf("while Postgres is away: %+v", s)
 		}
 	}
@@ -59,7 +59,7 @@ func TestNobodySpeaksForALostSessionUntilPostgresWasAsked(t *testing.T) {
 	d.visit(t, other.ID)
 	d.away.Heal()
 	d.asking.Store(0)
-	if s := d.visit(t, other.ID); !s.Emits() {
+	if s := d.visit(t, other.ID); !s.Emits() || !s.Known() {
 		t.Error("who never refused is not heard again")
 	}
 }

@@ -23,7 +23,7 @@ type Viewed struct {
 // PushViewed puts properties the guest looked at, oldest first, in front of the list, on the caller's pipeline. Each is
 // in it once.
 func (r *Room) PushViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...Viewed) {
-	if len(viewed) == 0 {
+	if len(viewed) == 0 || !s.Known() { // who may have refused that is not written down
 		return
 	}
 	entries := make([]lua.Viewed, len(viewed))
