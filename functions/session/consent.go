@@ -33,14 +33,14 @@ func (d *Desk) Consent(w http.ResponseWriter, r *http.Request) error {
 	if err := d.decide(ctx, v, in.Telemetry, in.Marketing); err != nil {
 		return err
 	}
-	body, left, err := d.leave(ctx, w, v)
+	now, err := d.look(ctx, v)
 	if err != nil {
 		return err
 	}
-	if errors.Is(left.Unsaved, session.ErrCleared) {
+	if left := d.door.Leave(ctx, w, v.Guest, nil, now.repair); errors.Is(left.Unsaved, session.ErrCleared) {
 		return unsaved(left.Unsaved)
 	}
-	return web.WriteJSON(w, http.StatusOK, body)
+	return web.WriteJSON(w, http.StatusOK, show(v, now))
 }
 
 const writeWithin = 1500 * time.Millisecond // for a mutation in Postgres; the guest hanging up does not end it

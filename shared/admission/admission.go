@@ -138,9 +138,25 @@ type Left struct {
 // ask. more adds to the round trip, when there is one. It names the session to the client, unless it was
 // cleared meanwhile.
 func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) Left {
+	defer web.From(ctx).Phase("leave")()
+	unsaved := d.save(ctx, g, history, more)
+	return d.settle(ctx, w, g, unsaved)
+}
+
+// LeaveSaved is Leave for a request that is refused unless Redis takes what it changed: when it does not, which is the
+// error, nothing is told of the request and the client is not named a session that it will not hear of.
+func (d *Door) LeaveSaved(ctx context.Context, w http.ResponseWriter, g *Guest, more func(redis.Pipeliner)) error {
+	defer web.From(ctx).Phase("leave")()
+	if err := d.save(ctx, g, nil, more); err != nil {
+		return err
+	}
+	return d.settle(ctx, w, g, nil).Unsaved
+}
+
+// settle ends what save began.
+func (d *Door) settle(ctx context.Context, w http.ResponseWriter, g *Guest, unsaved error) Left {
 	call := web.From(ctx)
-	defer call.Phase("leave")()
-	left := Left{Unsaved: d.save(ctx, g, history, more)}
+	left := Left{Unsaved: unsaved}
 	if left.Unsaved != nil && !g.Degraded {
 		call.Note("sessionNotSaved", left.Unsaved.Error())
 	}
