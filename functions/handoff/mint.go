@@ -29,7 +29,6 @@ type Mint struct {
 	door    *admission.Door
 	compose *compose.Parts
 	once    *idempotency.Room
-	redis   redis.UniversalClient
 	keys    handoff.Keys
 	link    handoff.Link
 	now     func() time.Time
@@ -74,13 +73,9 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 		return suspended(err)
 	}
 	if err != nil {
-		return err
+		return m.door.Refused(ctx, guest, err)
 	}
-	m.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) {
-		unkept.Keep(ctx, pipe)
-		unkept = nil
-	})
-	unkept.Keep(ctx, m.redis) // when there was no round trip for it to go with
+	m.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { unkept.Keep(ctx, pipe) })
 	if answer.Replayed {
 		web.From(ctx).Note("replayed", true)
 		w.Header().Set(idempotency.Replayed, "true")

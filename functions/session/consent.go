@@ -49,9 +49,5 @@ func (d *Desk) decide(ctx context.Context, v *visit, telemetry, marketing *bool)
 	defer web.From(ctx).Phase("record")()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 	defer cancel()
-	err := d.sessions.Decide(ctx, v.Session, telemetry, marketing)
-	if errors.Is(err, session.ErrCleared) {
-		return unsaved(err)
-	}
-	return postgres.Problem(err)
+	return d.door.Refused(ctx, v.Guest, postgres.Problem(d.sessions.Decide(ctx, v.Session, telemetry, marketing)))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
-	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/burial"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
@@ -30,7 +30,7 @@ type Desk struct {
 	door     *admission.Door
 	sessions *session.Room
 	wishlist *wishlist.Room
-	once     *idempotency.Room
+	burial   *burial.Room
 	outbox   *outbox.Recorder
 	rdb      redis.UniversalClient
 	db       *pgxpool.Pool
@@ -42,7 +42,7 @@ type Desk struct {
 func NewDesk(p *setup.Parts) *Desk {
 	return &Desk{
 		door: p.Door, sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
-		once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now), outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
+		burial: p.Burial, outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
 	}
 }
 
@@ -132,10 +132,7 @@ func (d *Desk) look(ctx context.Context, v *visit) (*standing, error) {
 	}
 	switch {
 	case err == nil && choice != nil && choice.Cleared: // by a clear that died before it came to Redis
-		if err := d.sessions.Purge(ctx, d.rdb, v.Session, v.lists); err != nil {
-			return nil, unsaved(err)
-		}
-		return nil, unsaved(session.ErrCleared)
+		return nil, d.door.Refused(ctx, v.Guest, session.ErrCleared)
 	case err == nil:
 		v.Correct(choice)
 		now.repair = func(pipe redis.Pipeliner) { d.wishlist.Repair(ctx, pipe, v.ID, list, copied, there) }
@@ -189,7 +186,7 @@ const comeBack = time.Second
 // unsaved is what a guest is told whose wish Redis did not take.
 func unsaved(err error) error {
 	if errors.Is(err, session.ErrCleared) {
-		return problem.New(problem.UpstreamUnavailable, "The session was cleared at the same time. Please try again.", err).After(comeBack)
+		return admission.Cleared(err)
 	}
 	return problem.New(problem.UpstreamUnavailable, "This cannot be recorded at present. Please try again in a moment.", err).After(comeBack)
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"reflect"
 	"slices"
@@ -129,6 +130,9 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 		slices.SortStableFunc(seen, func(a, b session.Viewed) int { return cmp.Compare(a.ViewedAt, b.ViewedAt) })
 	}
 	left := d.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { d.sessions.PushViewed(ctx, pipe, guest.Session, seen...) })
+	if errors.Is(left.Unsaved, session.ErrCleared) {
+		answer.Accepted = 0 // nothing is written for a session that is over
+	}
 	if left.Untold != nil {
 		return problem.New(problem.UpstreamUnavailable, "Events cannot be taken at present. Please send them again.", left.Untold).After(time.Second)
 	}

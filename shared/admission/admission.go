@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/burial"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
@@ -31,12 +32,16 @@ type Door struct {
 	tenants  *tenants.Tenants
 	cache    *cache.Cache
 	outbox   *outbox.Recorder
+	burial   *burial.Room
 	instance string
 }
 
 // New makes a Door. instance is the name under which this process speaks in events.
-func New(rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder, instance string) *Door {
-	return &Door{rdb, sessions, tenants, cache, outbox, instance}
+func New(
+	rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder,
+	burial *burial.Room, instance string,
+) *Door {
+	return &Door{rdb, sessions, tenants, cache, outbox, burial, instance}
 }
 
 // Guest is an admitted request: whose it is, and what was read for it.
@@ -128,7 +133,7 @@ func (g *Guest) record(ctx context.Context, p event.Payload, m event.Meta) {
 
 // Left is what became of what a request left behind. Most routes need not ask.
 type Left struct {
-	Unsaved error // why Redis does not have what changed, session.ErrCleared among the reasons; nil: it has
+	Unsaved error // why Redis does not have what changed; session.ErrCleared: the session is over; nil: it has
 	Untold  error // why events were lost; nil: none was
 }
 
@@ -161,8 +166,11 @@ func (d *Door) settle(ctx context.Context, w http.ResponseWriter, g *Guest, unsa
 		call.Note("sessionNotSaved", left.Unsaved.Error())
 	}
 	if len(g.events) > 0 {
-		if _, left.Untold = d.outbox.Offer(ctx, g.Known(), g.events...); left.Untold != nil {
-			call.Note("telemetryLost", left.Untold.Error())
+		taken, err := d.outbox.Offer(ctx, g.Known(), g.events...)
+		if left.Untold = err; err != nil {
+			call.Note("telemetryLost", err.Error())
+		} else if taken == 0 && d.isCleared(ctx, g) {
+			left.Unsaved = session.ErrCleared
 		}
 	}
 	if !errors.Is(left.Unsaved, session.ErrCleared) {

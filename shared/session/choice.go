@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
 )
 
 // Querier is what is needed of Postgres.
@@ -107,8 +109,16 @@ func Refuse(batch *pgx.Batch, sessionID string, at time.Time) {
 		ON CONFLICT (guest_session_id) DO NOTHING`, sessionID, at)
 }
 
-// ErrCleared says that the session was cleared while a request for it ran.
-var ErrCleared = errors.New("session: cleared meanwhile")
+// ErrCleared is turn.ErrCleared.
+var ErrCleared = turn.ErrCleared
+
+// Cleared asks Postgres, within 150 ms, whether a session was cleared.
+func (r *Room) Cleared(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askWithin)
+	defer cancel()
+	c, err := scanChoice(r.db.QueryRow(ctx, selectChoice, id))
+	return c != nil && c.Cleared, err
+}
 
 // Decide records what the guest decides; nil leaves that part as it is. From its commit on no event of a session that
 // refused is written. The session takes the decision over; its hash is the caller's to save. It fails with ErrCleared,
@@ -133,12 +143,6 @@ func (r *Room) Decide(ctx context.Context, s *Session, telemetry, marketing *boo
 	}
 	s.decide(c)
 	return nil
-}
-
-// Lock begins a batch that must not run beside another of the same session: the second waits for the first to commit.
-// It belongs to the transaction, so that a pooler may stand between.
-func Lock(batch *pgx.Batch, sessionID string) {
-	batch.Queue(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, sessionID)
 }
 
 // Bury records, with what else is in batch, that a session is over: from its commit on nothing is written for it, and

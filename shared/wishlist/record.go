@@ -14,6 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
 )
 
 // ErrFull says that the wishlist holds Cap properties.
@@ -196,7 +197,7 @@ func (r *Room) add(ctx context.Context, sessionID string, refuses bool, args []a
 	var version, at *time.Time
 	var itemID *string
 	var batch pgx.Batch
-	session.Lock(&batch, sessionID)
+	turn.Lock(&batch, sessionID)
 	if refuses {
 		session.Refuse(&batch, sessionID, r.now())
 	}
@@ -231,7 +232,7 @@ func (r *Room) Remove(ctx context.Context, sessionID, propertyID string, told ..
 	c := &Change{list: &List{}}
 	var choice string
 	var batch pgx.Batch
-	session.Lock(&batch, sessionID)
+	turn.Lock(&batch, sessionID)
 	batch.Queue(removeSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&choice, &c.Done) })
 	Read(&batch, sessionID, c.list)
 	if err := r.send(ctx, &batch); err != nil {
