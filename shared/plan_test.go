@@ -35,8 +35,10 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"cache", "event", "keyspace", "locale", "lua", "money", "outbox", "session", "tenants", "upstream", "web", redis,
+		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "session", "tenants", "upstream", "web",
+		pgx, redis,
 	},
+	"burial":  {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
 	"cache":   {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
 	"caller":  {jsonv2},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
@@ -50,7 +52,7 @@ var plan = map[string][]string{
 	"geo":         nil,
 	"handoff":     {"id", "keyring", "stay", pgx},
 	"id":          {ulid},
-	"idempotency": {"keyspace", "lua", "postgres", "problem", jsonv2, pgx, redis},
+	"idempotency": {"keyspace", "lua", "postgres", "problem", "session/turn", jsonv2, pgx, redis},
 	"inbox":       {"postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"keyring":     nil,
 	"keyspace":    {redis},
@@ -69,7 +71,7 @@ var plan = map[string][]string{
 		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
-		"admission", "cache", "compose", "event", "flags", "keyring", "keyspace", "outbox", "postgres", "session",
+		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres", "session",
 		"tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"stay":     {"problem"},

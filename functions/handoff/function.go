@@ -42,7 +42,7 @@ func open(ctx context.Context) (web.Handler, error) {
 // New makes the handler from the rooms and the keys it signs with.
 func New(p *setup.Parts, keys handoff.Keys, link handoff.Link) *Mint {
 	return &Mint{
-		door: p.Door, compose: p.Compose, once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now), redis: p.Redis,
+		door: p.Door, compose: p.Compose, once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
 		keys: keys, link: link, now: p.Now,
 	}
 }

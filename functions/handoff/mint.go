@@ -19,7 +19,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
-	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
@@ -31,7 +30,6 @@ type Mint struct {
 	door    *admission.Door
 	compose *compose.Parts
 	once    *idempotency.Room
-	redis   redis.UniversalClient
 	keys    handoff.Keys
 	link    handoff.Link
 	now     func() time.Time
@@ -76,13 +74,9 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 		return suspended(err)
 	}
 	if err != nil {
-		return err
+		return m.door.Refused(ctx, guest, err)
 	}
-	m.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) {
-		unkept.Keep(ctx, pipe)
-		unkept = nil
-	})
-	unkept.Keep(ctx, m.redis) // when there was no round trip for it to go with
+	m.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { unkept.Keep(ctx, pipe) })
 	if answer.Replayed {
 		web.From(ctx).Note("replayed", true)
 		w.Header().Set(idempotency.Replayed, "true")
@@ -120,7 +114,7 @@ func send(w http.ResponseWriter, answer idempotency.Answer) {
 }
 
 // prepare decides whether the guest may go there, signs the token and queues what makes it true: the ledger's entry and
-// the event.
+// the event, or that the guest refuses such.
 func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *admission.Guest, in *request) (a idempotency.Answer, b *pgx.Batch, err error) {
 	switch {
 	case !guest.Suspended.Known():
@@ -141,7 +135,7 @@ func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *admission.Gu
 	if err := ledger.Queue(b, e); err != nil {
 		return a, nil, err
 	}
-	if err := outbox.Queue(b, guest.Events(ctx, initiated(&e, slug, r.Referer()))...); err != nil {
+	if err := guest.Tell(ctx, b, initiated(&e, slug, r.Referer())); err != nil {
 		return a, nil, err
 	}
 	body, err := json.Marshal(minted{

@@ -52,12 +52,12 @@ func (d *Desk) choose(w http.ResponseWriter, r *http.Request, set func(*session.
 		return err
 	}
 	set(v.Session)
-	body, left, err := d.leave(ctx, w, v)
+	now, err := d.look(ctx, v)
 	if err != nil {
 		return err
 	}
-	if left.Unsaved != nil {
-		return unsaved(left.Unsaved)
+	if err := d.door.LeaveSaved(ctx, w, v.Guest, now.repair); err != nil {
+		return unsaved(err)
 	}
-	return web.WriteJSON(w, http.StatusOK, body)
+	return web.WriteJSON(w, http.StatusOK, show(v, now))
 }

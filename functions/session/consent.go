@@ -33,14 +33,14 @@ func (d *Desk) Consent(w http.ResponseWriter, r *http.Request) error {
 	if err := d.decide(ctx, v, in.Telemetry, in.Marketing); err != nil {
 		return err
 	}
-	body, left, err := d.leave(ctx, w, v)
+	now, err := d.look(ctx, v)
 	if err != nil {
 		return err
 	}
-	if errors.Is(left.Unsaved, session.ErrCleared) {
+	if left := d.door.Leave(ctx, w, v.Guest, nil, now.repair); errors.Is(left.Unsaved, session.ErrCleared) {
 		return unsaved(left.Unsaved)
 	}
-	return web.WriteJSON(w, http.StatusOK, body)
+	return web.WriteJSON(w, http.StatusOK, show(v, now))
 }
 
 const writeWithin = 1500 * time.Millisecond // for a mutation in Postgres; the guest hanging up does not end it
@@ -49,9 +49,5 @@ func (d *Desk) decide(ctx context.Context, v *visit, telemetry, marketing *bool)
 	defer web.From(ctx).Phase("record")()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
 	defer cancel()
-	err := d.sessions.Decide(ctx, v.Session, telemetry, marketing)
-	if errors.Is(err, session.ErrCleared) {
-		return unsaved(err)
-	}
-	return postgres.Problem(err)
+	return d.door.Refused(ctx, v.Guest, postgres.Problem(d.sessions.Decide(ctx, v.Session, telemetry, marketing)))
 }

@@ -53,15 +53,17 @@ func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return unsaved(err)
 	}
-	body, left, err := d.leave(ctx, w, v)
+	now, err := d.look(ctx, v)
 	switch {
 	case err != nil:
 		return err
-	case left.Unsaved != nil:
-		return unsaved(left.Unsaved)
-	case len(body.Degraded) > 0:
+	case len(now.missing) > 0:
 		return unsaved(nil)
 	}
+	if err := d.door.LeaveSaved(ctx, w, v.Guest, now.repair); err != nil {
+		return unsaved(err)
+	}
+	body := show(v, now)
 	x := export{
 		ExportedAt: view.Timestamp(d.now()), Session: body, Technical: v.technical(),
 		Wishlist: held.list.Newest(), Removed: held.list.Removed, RecentlyViewed: body.RecentlyViewed,

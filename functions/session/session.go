@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
-	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/burial"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
@@ -30,7 +30,7 @@ type Desk struct {
 	door     *admission.Door
 	sessions *session.Room
 	wishlist *wishlist.Room
-	once     *idempotency.Room
+	burial   *burial.Room
 	outbox   *outbox.Recorder
 	rdb      redis.UniversalClient
 	db       *pgxpool.Pool
@@ -42,7 +42,7 @@ type Desk struct {
 func NewDesk(p *setup.Parts) *Desk {
 	return &Desk{
 		door: p.Door, sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
-		once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now), outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
+		burial: p.Burial, outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
 	}
 }
 
@@ -104,48 +104,47 @@ func (d *Desk) Show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	body, _, err := d.leave(ctx, w, v)
+	now, err := d.look(ctx, v)
 	if err != nil {
 		return err
 	}
-	return web.WriteJSON(w, http.StatusOK, body)
+	d.door.Leave(ctx, w, v.Guest, nil, now.repair)
+	return web.WriteJSON(w, http.StatusOK, show(v, now))
+}
+
+// standing is what is shown of a session beside its hash, and what Redis is told of it when the visit ends.
+type standing struct {
+	list    wishlist.List
+	missing []view.Degraded
+	repair  func(redis.Pipeliner)
 }
 
 const readWithin = 300 * time.Millisecond // for the records; then the copies are shown
 
-// leave ends a visit and returns the session as it is now: the records of Postgres, which correct what Redis has, or
-// its copies while Postgres is away.
-func (d *Desk) leave(ctx context.Context, w http.ResponseWriter, v *visit) (*guestSession, admission.Left, error) {
+// look brings the session to what it is now: the records of Postgres, which correct what Redis has, or its copies while
+// Postgres is away.
+func (d *Desk) look(ctx context.Context, v *visit) (*standing, error) {
 	list, choice, err := d.records(ctx, v.ID)
 	copied, there := v.lists.Wishlist(v.Session)
-	var missing []view.Degraded
+	now := &standing{list: list, repair: func(redis.Pipeliner) {}}
 	if v.Session.Degraded {
-		missing = append(missing, unavailable("session"))
+		now.missing = append(now.missing, unavailable("session"))
 	}
-	onRecord := err == nil
-	if onRecord {
-		if choice != nil && choice.Cleared { // by a clear that died before it came to Redis
-			if err := d.sessions.Purge(ctx, d.rdb, v.Session, v.lists); err != nil {
-				return nil, admission.Left{}, unsaved(err)
-			}
-			return nil, admission.Left{}, unsaved(session.ErrCleared)
-		}
+	switch {
+	case err == nil && choice != nil && choice.Cleared: // by a clear that died before it came to Redis
+		return nil, d.door.Refused(ctx, v.Guest, session.ErrCleared)
+	case err == nil:
 		v.Correct(choice)
-	} else {
-		if !postgres.IsAway(err) {
-			return nil, admission.Left{}, err
+		now.repair = func(pipe redis.Pipeliner) { d.wishlist.Repair(ctx, pipe, v.ID, list, copied, there) }
+	case postgres.IsAway(err):
+		now.missing = append(now.missing, unavailable("wishlist"))
+		if now.list, err = wishlist.Decode(copied); err != nil {
+			return nil, err
 		}
-		missing = append(missing, unavailable("wishlist"))
-		if list, err = wishlist.Decode(copied); err != nil {
-			return nil, admission.Left{}, err
-		}
+	default:
+		return nil, err
 	}
-	left := d.door.Leave(ctx, w, v.Guest, nil, func(pipe redis.Pipeliner) {
-		if onRecord {
-			d.wishlist.Repair(ctx, pipe, v.ID, list, copied, there)
-		}
-	})
-	return show(v, list, missing), left, nil
+	return now, nil
 }
 
 // records reads what Postgres has of a session that its guest sees.
@@ -164,15 +163,15 @@ func unavailable(part string) view.Degraded {
 	return view.Degraded{Part: part, Reason: string(upstream.Unavailable)}
 }
 
-func show(v *visit, list wishlist.List, missing []view.Degraded) *guestSession {
+func show(v *visit, now *standing) *guestSession {
 	s := v.Session
 	g := &guestSession{
 		ID: s.ID, CreatedAt: view.Timestamp(s.CreatedAt), LastSeenAt: view.Timestamp(s.LastSeenAt),
 		LocalePreference: string(s.Locale), CurrencyPreference: string(s.Currency),
 		RecentlyViewed: v.lists.Recent(s), SearchHistory: v.lists.History(s),
-		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: missing,
+		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: now.missing,
 	}
-	for _, item := range list.Newest() {
+	for _, item := range now.list.Newest() {
 		g.WishlistRefs = append(g.WishlistRefs, wishlistRef{item.ID, item.PropertyID, item.TenantID, item.AddedAt})
 	}
 	if c := s.Campaign; c != nil {
@@ -187,7 +186,7 @@ const comeBack = time.Second
 // unsaved is what a guest is told whose wish Redis did not take.
 func unsaved(err error) error {
 	if errors.Is(err, session.ErrCleared) {
-		return problem.New(problem.UpstreamUnavailable, "The session was cleared at the same time. Please try again.", err).After(comeBack)
+		return admission.Cleared(err)
 	}
 	return problem.New(problem.UpstreamUnavailable, "This cannot be recorded at present. Please try again in a moment.", err).After(comeBack)
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -126,6 +127,9 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 		}
 	}
 	left := d.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { d.sessions.PushViewed(ctx, pipe, guest.Session, seen...) })
+	if errors.Is(left.Unsaved, session.ErrCleared) {
+		answer.Accepted = 0 // nothing is written for a session that is over
+	}
 	if left.Untold != nil {
 		return problem.New(problem.UpstreamUnavailable, "Events cannot be taken at present. Please send them again.", left.Untold).After(time.Second)
 	}

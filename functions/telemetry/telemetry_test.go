@@ -268,7 +268,7 @@ func TestWithoutConsentNothingIsWritten(t *testing.T) {
 	h.send(0, "click", cookie, clicked(1))
 	h.RDB.FlushAll(t.Context())
 	h.PG.Break()
-	h.send(0, "click", cookie, clicked(1)) // nobody knows, so nothing
+	h.Must(503, "POST", "/telemetry/click", cookie, clicked(1)) // nobody knows, so nothing, and nothing waits
 	h.PG.Heal()
 	h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
 	if n := h.RDB.LLen(t.Context(), h.Parts.Keys.Key("outbox", "spill")).Val(); n != 0 || len(h.Events("")) != before || len(h.recent(cookie)) != 0 {

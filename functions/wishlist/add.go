@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -15,7 +14,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
@@ -85,12 +83,15 @@ func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	done := web.From(ctx).Phase("record")
-	change, err := h.room.Add(ctx, guest.ID, wishlist.Wish(in), guest.Events(ctx, event.WishlistAdded{
+	wish := wishlist.Wish{
+		PropertyID: in.PropertyID, TenantID: in.TenantID, Source: in.Source, Note: in.Note, Refuses: !guest.Emits(),
+	}
+	change, err := h.room.Add(ctx, guest.ID, wish, guest.Events(ctx, event.WishlistAdded{
 		GuestSessionID: guest.ID, TenantID: in.TenantID, PropertyID: in.PropertyID, Source: in.Source, AddedAt: guest.LastSeenAt,
 	})...)
 	done()
 	if err != nil {
-		return refused(err)
+		return refused(ctx, h.door, guest, err)
 	}
 	leave(ctx, w, h.door, h.room, guest, change)
 	status := http.StatusOK
@@ -112,13 +113,9 @@ func leave(ctx context.Context, w http.ResponseWriter, door *admission.Door, roo
 }
 
 // refused is what a guest is told of a mutation that did not happen.
-func refused(err error) error {
-	switch {
-	case errors.Is(err, wishlist.ErrFull):
+func refused(ctx context.Context, door *admission.Door, guest *admission.Guest, err error) error {
+	if errors.Is(err, wishlist.ErrFull) {
 		return problem.New(problem.WishlistLimitExceeded, "Take something off the list first: it holds at most 100.", err)
-	case errors.Is(err, session.ErrCleared):
-		return problem.New(problem.UpstreamUnavailable, "The session was cleared at the same time. Please try again.", err).After(time.Second)
-	default:
-		return postgres.Problem(err)
 	}
+	return door.Refused(ctx, guest, postgres.Problem(err))
 }

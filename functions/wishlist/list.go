@@ -61,7 +61,7 @@ func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	onRecord := err == nil
 	if err != nil {
 		if !there || !postgres.IsAway(err) {
-			return postgres.Problem(err)
+			return h.door.Refused(ctx, guest, postgres.Problem(err))
 		}
 		if list, err = wishlist.Decode(copied); err != nil {
 			return err

@@ -37,7 +37,7 @@ func (h *Remove) Serve(w http.ResponseWriter, r *http.Request) error {
 	})...)
 	done()
 	if err != nil {
-		return refused(err)
+		return refused(ctx, h.door, guest, err)
 	}
 	leave(ctx, w, h.door, h.room, guest, change)
 	w.WriteHeader(http.StatusNoContent)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/burial"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
@@ -31,12 +32,16 @@ type Door struct {
 	tenants  *tenants.Tenants
 	cache    *cache.Cache
 	outbox   *outbox.Recorder
+	burial   *burial.Room
 	instance string
 }
 
 // New makes a Door. instance is the name under which this process speaks in events.
-func New(rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder, instance string) *Door {
-	return &Door{rdb, sessions, tenants, cache, outbox, instance}
+func New(
+	rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder,
+	burial *burial.Room, instance string,
+) *Door {
+	return &Door{rdb, sessions, tenants, cache, outbox, burial, instance}
 }
 
 // Guest is an admitted request: whose it is, and what was read for it.
@@ -131,7 +136,7 @@ func (g *Guest) record(ctx context.Context, p event.Payload, m event.Meta) {
 
 // Left is what became of what a request left behind. Most routes need not ask.
 type Left struct {
-	Unsaved error // why Redis does not have what changed, session.ErrCleared among the reasons; nil: it has
+	Unsaved error // why Redis does not have what changed; session.ErrCleared: the session is over; nil: it has
 	Untold  error // why events were lost; nil: none was
 }
 
@@ -141,15 +146,34 @@ type Left struct {
 // to those who ask. more adds to the round trip, or makes one. It names the session to the client, unless it was seen to
 // be cleared meanwhile.
 func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) Left {
+	defer web.From(ctx).Phase("leave")()
+	unsaved := d.save(ctx, g, history, more)
+	return d.settle(ctx, w, g, unsaved)
+}
+
+// LeaveSaved is Leave for a request that is refused unless Redis takes what it changed: when it does not, which is the
+// error, nothing is told of the request and the client is not named a session that it will not hear of.
+func (d *Door) LeaveSaved(ctx context.Context, w http.ResponseWriter, g *Guest, more func(redis.Pipeliner)) error {
+	defer web.From(ctx).Phase("leave")()
+	if err := d.save(ctx, g, nil, more); err != nil {
+		return err
+	}
+	return d.settle(ctx, w, g, nil).Unsaved
+}
+
+// settle ends what save began.
+func (d *Door) settle(ctx context.Context, w http.ResponseWriter, g *Guest, unsaved error) Left {
 	call := web.From(ctx)
-	defer call.Phase("leave")()
-	left := Left{Unsaved: d.save(ctx, g, history, more)}
+	left := Left{Unsaved: unsaved}
 	if left.Unsaved != nil && !g.Degraded {
 		call.Note("sessionNotSaved", left.Unsaved.Error())
 	}
 	if len(g.events) > 0 {
-		if left.Untold = d.outbox.Record(ctx, g.events...); left.Untold != nil {
-			call.Note("telemetryLost", left.Untold.Error())
+		taken, err := d.outbox.Offer(ctx, g.Known(), g.events...)
+		if left.Untold = err; err != nil {
+			call.Note("telemetryLost", err.Error())
+		} else if taken == 0 && d.isCleared(ctx, g) {
+			left.Unsaved = session.ErrCleared
 		}
 	}
 	if !errors.Is(left.Unsaved, session.ErrCleared) {
@@ -158,6 +182,9 @@ func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, histo
 	web.Private(w)
 	return left
 }
+
+// errLost says that Redis lost the session between Admit and Leave: the next request finds it lost and builds it anew.
+var errLost = errors.New("admission: the session was lost meanwhile")
 
 // save writes to Redis, and learns there whether the guest refused telemetry or cleared the session since Admit, and
 // which preferences this request was the one to change.
@@ -191,6 +218,8 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 		g.events = nil
 		d.sessions.Unsee(within, d.rdb, g.ID) // if it fails, the sweep finds the id in 30 days and says nothing of it
 		return session.ErrCleared
+	case saved.Lost:
+		return errLost // the events stay: Postgres has the last word on them
 	case saved.Silent:
 		g.events = nil
 	}

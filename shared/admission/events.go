@@ -3,7 +3,11 @@ package admission
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
+
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -21,4 +25,14 @@ func (g *Guest) Events(ctx context.Context, payloads ...event.Payload) []event.E
 		}, p)
 	}
 	return events
+}
+
+// Tell puts Events on the batch of the transaction that makes them true. Of a guest who refuses them it puts that on
+// record instead: what the transaction writes may be told of later by others, who see the record alone.
+func (g *Guest) Tell(ctx context.Context, batch *pgx.Batch, payloads ...event.Payload) error {
+	if !g.Emits() {
+		session.Refuse(batch, g.ID, g.LastSeenAt)
+		return nil
+	}
+	return outbox.Queue(batch, g.Events(ctx, payloads...)...)
 }

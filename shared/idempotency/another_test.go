@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
@@ -31,7 +32,9 @@ func TestAKeyIsUsedOnlyByWhatWasDone(t *testing.T) {
 				t.Fatal(err)
 			}
 			a, unkept, err := h.room.Do(t.Context(), q, seen, work)
-			unkept.Keep(t.Context(), h.rdb)
+			pipe = h.rdb.Pipeline()
+			unkept.Keep(t.Context(), pipe)
+			lua.Exec(t.Context(), pipe)
 			if c.want != (problem.Kind{}) {
 				if !is(err, c.want) {
 					t.Errorf("%v", err)

@@ -139,9 +139,9 @@ type Copy struct {
 	answer *outcome
 }
 
-// Keep puts the answer where the next one looks first, by a command of its own or on a pipeline. If that fails, or is
-// left out, the next one waits for the claim to lapse and finds the record.
-func (c *Copy) Keep(ctx context.Context, redisOrPipe redis.Cmdable) {
+// Keep puts the answer where the next one looks first, on a pipeline that lua.Exec runs, unless the claim is not ours any
+// more. If that fails, or is left out, the next one waits for the claim to lapse and finds the record.
+func (c *Copy) Keep(ctx context.Context, pipe redis.Pipeliner) {
 	if c == nil || c.claim == (claim{}) {
 		return
 	}
@@ -150,5 +150,5 @@ func (c *Copy) Keep(ctx context.Context, redisOrPipe redis.Cmdable) {
 	if err != nil || life <= 0 {
 		return // the error is unreachable: the body is JSON, and so UTF-8
 	}
-	redisOrPipe.Set(ctx, c.key, value, life)
+	lua.Keep(ctx, pipe, c.key, c.value, string(value), life)
 }

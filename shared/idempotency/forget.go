@@ -7,22 +7,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Forget deletes, with what else is in batch, the record of what one session was answered, and says under which keys;
-// ForgetCopies does the rest.
-func Forget(batch *pgx.Batch, sessionID string, into *[]string) {
+// Forget deletes, with what else is in batch, the record of what one session was answered; ForgetCopies before it, which
+// finds the copies by the record.
+func Forget(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.idempotency_keys
-		WHERE guest_session_id = $1
-		RETURNING composite_key`, sessionID).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowTo[string])
-		return err
-	})
+		WHERE guest_session_id = $1`, sessionID)
 }
 
-// ForgetCopies deletes the copies of answers that Forget named.
-func (r *Room) ForgetCopies(ctx context.Context, composites []string) error {
-	if len(composites) == 0 {
-		return nil
+// ForgetCopies deletes the copies of what one session was answered, and its claims with them, so that an answer which is
+// under way does not become a copy after this. It may be repeated until Forget.
+func (r *Room) ForgetCopies(ctx context.Context, sessionID string) error {
+	rows, _ := r.db.Query(ctx, `
+		SELECT composite_key
+		FROM bff_consumer.idempotency_keys
+		WHERE guest_session_id = $1`, sessionID)
+	composites, err := pgx.CollectRows(rows, pgx.RowTo[string]) // carries Query's error too
+	if err != nil {
+		return fmt.Errorf("idempotency: forget: %w", err)
 	}
 	pipe := r.rdb.Pipeline()
 	for _, composite := range composites {

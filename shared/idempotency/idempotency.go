@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,8 +17,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
 )
 
 // Life is how long an answer is given again.
@@ -78,7 +81,8 @@ func (r *Room) key(composite string) string { return r.keys.Key("idem", composit
 // the others, whatever they ask for, wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was
 // used for something else is IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without
 // Redis, Postgres alone decides who is first; without Postgres nothing is done, and the answer is UpstreamUnavailable.
-// seen is what Peek tried for the same request, nil when it did not.
+// For a session that was cleared nothing is done either: turn.ErrCleared. seen is what Peek tried for the same request,
+// nil when it did not.
 func (r *Room) Do(ctx context.Context, q Request, seen *Peeked, work Work) (Answer, *Copy, error) {
 	c, prior, err := r.claim(ctx, q, seen)
 	if err != nil {
@@ -93,7 +97,9 @@ func (r *Room) Do(ctx context.Context, q Request, seen *Peeked, work Work) (Answ
 		copied = &Copy{r, c, prior}
 	}
 	if prior.digest != q.Digest {
-		copied.Keep(ctx, r.rdb)
+		pipe := r.rdb.Pipeline()
+		copied.Keep(ctx, pipe)
+		lua.Exec(ctx, pipe) // if it fails, the claim lapses
 		return Answer{}, nil, problem.New(problem.IdempotencyKeyReused, "Use a new key for another request.", nil)
 	}
 	return prior.Answer, copied, nil
@@ -115,6 +121,9 @@ func (r *Room) once(ctx context.Context, q Request, work Work) (*outcome, error)
 			o := &outcome{Answer: answer, digest: q.Digest, until: r.now().Add(Life)}
 			if err = r.commit(ctx, q, o, batch); err == nil {
 				return o, nil
+			}
+			if errors.Is(err, turn.ErrCleared) {
+				return nil, err // what may be on record still is nobody's
 			}
 		}
 		prior, lookErr := r.load(ctx, q)

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
@@ -57,7 +58,9 @@ func (h *house) done() (n int) {
 // do is Do by a caller that keeps what is to be kept.
 func (h *house) do(ctx context.Context, q Request, w Work) (Answer, error) {
 	a, unkept, err := h.room.Do(ctx, q, nil, w)
-	unkept.Keep(ctx, h.rdb)
+	pipe := h.rdb.Pipeline()
+	unkept.Keep(ctx, pipe)
+	lua.Exec(ctx, pipe)
 	return a, err
 }
 
@@ -116,7 +119,7 @@ func TestTheFirstTryMayGoWithOtherCommands(t *testing.T) {
 		if pipe.Len() != 1-n {
 			t.Errorf("%d: %d commands to keep it", n, pipe.Len())
 		}
-		pipe.Exec(t.Context())
+		lua.Exec(t.Context(), pipe)
 	}
 	other := request("l", "a")
 	other.SessionID = "gms_2"

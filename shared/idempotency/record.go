@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
 )
 
 const stepWithin = time.Second // for one step in Postgres
@@ -28,18 +30,36 @@ func (r *Room) commit(ctx context.Context, q Request, o *outcome, work *pgx.Batc
 	ctx, cancel := inPostgres(ctx)
 	defer cancel()
 	b := &pgx.Batch{}
-	// First, so that whoever is not the first fails before anything else is tried. The body is kept as a JSON string in
-	// jsonb, which would reorder the members of an object.
+	turn.Share(b, q.SessionID) // a clear waits for this to be over, or this sees what the clear has recorded
+	// First, so that whoever is not the first fails before anything else is tried. A session that was cleared has no id
+	// here: the row breaks NOT NULL and takes the whole transaction with it, so asking costs no round trip. The body is
+	// kept as a JSON string in jsonb, which would reorder the members of an object.
 	b.Queue(`
 		INSERT INTO bff_consumer.idempotency_keys
 		       (composite_key, guest_session_id, route, request_digest, response_status, response_body, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, to_jsonb($6::text), $7, $8)`,
+		VALUES ($1,
+		        (SELECT $2::text
+		         WHERE NOT EXISTS (SELECT
+		                           FROM bff_consumer.session_choice
+		                           WHERE guest_session_id = $2::text AND cleared_at IS NOT NULL)),
+		        $3, $4, $5, to_jsonb($6::text), $7, $8)`,
 		q.composite(), q.SessionID, q.Route, q.Digest[:], o.Status, string(o.Body), r.now(), o.until)
 	b.QueuedQueries = append(b.QueuedQueries, work.QueuedQueries...)
-	if err := r.db.SendBatch(ctx, b).Close(); err != nil {
+	err := r.db.SendBatch(ctx, b).Close()
+	switch {
+	case cleared(err):
+		return fmt.Errorf("idempotency: commit: %w", turn.ErrCleared)
+	case err != nil:
 		return fmt.Errorf("idempotency: commit: %w", err)
 	}
 	return nil
+}
+
+// cleared says whether a commit failed because the session was cleared.
+func cleared(err error) bool {
+	const notNull = "23502"
+	answer, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && answer.Code == notNull && answer.TableName == "idempotency_keys" && answer.ColumnName == "guest_session_id"
 }
 
 // taken says whether a commit failed because the key is on record.

@@ -146,11 +146,17 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 			}
 			return noted
 		}
-		if !visit(Visited{Changes: map[string]string{"a": "1"}, Entry: "x"}).Gone || len(c.Keys(ctx, "*").Val()) != 0 {
-			t.Error("a session that is gone was written")
+		touch := Visited{Changes: map[string]string{"a": "1"}, Entry: "x"}
+		if noted := visit(touch); !noted.Lost || noted.Gone || len(c.Keys(ctx, "*").Val()) != 0 {
+			t.Errorf("a session that was lost: %+v", noted)
 		}
+		c.Set(ctx, "s:{1}:cleared", 1, time.Minute)
+		if noted := visit(touch); !noted.Gone || noted.Lost || len(c.Keys(ctx, "*").Val()) != 1 {
+			t.Errorf("a session that was cleared: %+v", noted)
+		}
+		c.Del(ctx, "s:{1}:cleared")
 		for _, entry := range []string{"1", "2", "3"} {
-			if visit(Visited{Create: true, Changes: map[string]string{"a": entry}, Entry: entry}).Gone {
+			if noted := visit(Visited{Create: true, Changes: map[string]string{"a": entry}, Entry: entry}); noted.Gone || noted.Lost {
 				t.Error("not written")
 			}
 		}

@@ -28,6 +28,7 @@ type Visited struct {
 // Noted is what became of a visit.
 type Noted struct {
 	Gone      bool   // the session was cleared meanwhile, and nothing was written
+	Lost      bool   // Redis lost the session meanwhile, and nothing was written
 	Telemetry string // the consent as it stands now
 	Locale    string // what it was until this visit changed it; else empty
 	Currency  string // likewise
@@ -55,7 +56,8 @@ func ReadNoted(cmd *redis.Cmd) (Noted, error) {
 	if err != nil {
 		return Noted{}, err
 	}
-	return Noted{answer[0].(int64) == 0, answer[1].(string), answer[2].(string), answer[3].(string)}, nil
+	is := answer[0].(int64)
+	return Noted{is == 0, is < 0, answer[1].(string), answer[2].(string), answer[3].(string)}, nil
 }
 
 // Viewed is one entry for the list of what was recently viewed. Entry is JSON that holds ID, by which other entries of

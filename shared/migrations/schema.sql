@@ -161,7 +161,8 @@ CREATE TABLE bff_consumer.tenant_standing (
 );
 
 -- What guests decided about their data, because a refusal must outlive Redis: no event of a session is written to the
--- outbox while telemetry is false, nor ever again once the session was cleared. A guest who never decided has no row.
+-- outbox while telemetry is false, nor ever again once the session was cleared. A guest who never decided has no row,
+-- unless the browser refuses telemetry and there are rows of the session elsewhere: then that is what is on record.
 -- An id is genuine for 365 days; after them its row means nothing.
 CREATE TABLE bff_consumer.session_choice (
     guest_session_id text PRIMARY KEY,               -- gms_

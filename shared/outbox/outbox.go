@@ -116,12 +116,18 @@ func statement(rows []Row) (sql string, args []any) {
 }
 
 func insert(ctx context.Context, db execer, rows []Row) error {
+	_, err := write(ctx, db, rows)
+	return err
+}
+
+// write is insert that says how many rows were written.
+func write(ctx context.Context, db execer, rows []Row) (written int, err error) {
 	if len(rows) == 0 {
-		return nil
+		return 0, nil
 	}
 	sql, args := statement(rows)
-	_, err := db.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
-	return err
+	tag, err := db.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
+	return int(tag.RowsAffected()), err
 }
 
 // columns are the arguments of insertRows.

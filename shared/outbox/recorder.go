@@ -34,7 +34,7 @@ type Recorder struct {
 	db      *pgxpool.Pool
 	rdb     redis.UniversalClient
 	spill   string
-	breaker *gobreaker.CircuitBreaker[struct{}]
+	breaker *gobreaker.CircuitBreaker[int]
 }
 
 // NewRecorder makes a recorder that writes to db, and to a list in rdb while db is away.
@@ -45,7 +45,7 @@ func NewRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys
 func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys, pause time.Duration) *Recorder {
 	return &Recorder{
 		db: db, rdb: rdb, spill: SpillKey(keys),
-		breaker: gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		breaker: gobreaker.NewCircuitBreaker[int](gobreaker.Settings{
 			Name:         "outbox",
 			Timeout:      pause,
 			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tolerated },
@@ -64,49 +64,56 @@ func SpillKey(keys keyspace.Keys) string { return keys.Key("outbox", "spill") }
 // that events are lost; it is for the log, never a reason to refuse the guest. Recording an event twice is recording it
 // once.
 func (r *Recorder) Record(ctx context.Context, events ...event.Event) error {
+	_, err := r.Offer(ctx, true, events...)
+	return err
+}
+
+// Offer is Record that says how many events were taken: none of a guest who refused them or cleared the session, and
+// none that is there already. With mayWait false they do not wait in Redis, because Postgres alone can say whether the
+// guest refused; what it does not take now is lost.
+func (r *Recorder) Offer(ctx context.Context, mayWait bool, events ...event.Event) (taken int, err error) {
 	if len(events) == 0 {
-		return nil
+		return 0, nil
 	}
 	for _, e := range events {
 		if r.Validate == nil {
 			break
 		}
 		if err := r.Validate(e); err != nil {
-			return fmt.Errorf("outbox: record: %w", err)
+			return 0, fmt.Errorf("outbox: record: %w", err)
 		}
 	}
 	rows, err := encode(events)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	within := recordWithin
 	if deadline, ok := ctx.Deadline(); ok { // what is left of the request, so that it is answered in time
 		within = min(within, max(time.Until(deadline)-spillWithin, leastWithin))
 	}
 	ctx = context.WithoutCancel(ctx)
-	err = r.insert(ctx, rows, within)
-	if err != nil && !refused(err) {
+	taken, err = r.insert(ctx, rows, within)
+	if err != nil && mayWait && !refused(err) {
 		// An insert that failed late may have been committed; then the row is there twice until the relay's insert,
 		// which skips ids it finds.
 		if spillErr := r.push(ctx, rows); spillErr != nil {
 			err = errors.Join(err, spillErr)
 		} else {
-			err = nil
+			taken, err = len(rows), nil
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("outbox: record %d events: %w", len(rows), err)
+		return 0, fmt.Errorf("outbox: record %d events: %w", len(rows), err)
 	}
-	return nil
+	return taken, nil
 }
 
-func (r *Recorder) insert(ctx context.Context, rows []Row, within time.Duration) error {
-	_, err := r.breaker.Execute(func() (struct{}, error) {
+func (r *Recorder) insert(ctx context.Context, rows []Row, within time.Duration) (taken int, err error) {
+	return r.breaker.Execute(func() (int, error) {
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
-		return struct{}{}, insert(ctx, r.db, rows)
+		return write(ctx, r.db, rows)
 	})
-	return err
 }
 
 // push appends and caps in one transaction, so that a crash between the two cannot leave the list to grow.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
 )
 
 // Querier is what is needed of Postgres.
@@ -47,7 +49,7 @@ func scanChoice(row pgx.Row) (*Choice, error) {
 
 // Recall completes a session that Redis lost: with what the guest decided, or, when it was cleared, with a new session
 // instead. All others it returns as they are. It asks Postgres, within 150 ms; as long as that has no answer the
-// session emits nothing.
+// session is not Known.
 func (r *Room) Recall(ctx context.Context, v *Visit, s *Session) *Session {
 	if !s.lost {
 		return s
@@ -97,8 +99,26 @@ func (s *Session) Correct(c *Choice) {
 	}
 }
 
-// ErrCleared says that the session was cleared while a request for it ran.
-var ErrCleared = errors.New("session: cleared meanwhile")
+// Refuse puts on record, with what else is in batch, that a guest's browser refuses telemetry; what the guest decided
+// stands. It goes along with the first rows of such a session, because who tells of those rows later asks the record and
+// not the browser.
+func Refuse(batch *pgx.Batch, sessionID string, at time.Time) {
+	batch.Queue(`
+		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
+		VALUES ($1, false, false, $2)
+		ON CONFLICT (guest_session_id) DO NOTHING`, sessionID, at)
+}
+
+// ErrCleared is turn.ErrCleared.
+var ErrCleared = turn.ErrCleared
+
+// Cleared asks Postgres, within 150 ms, whether a session was cleared.
+func (r *Room) Cleared(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askWithin)
+	defer cancel()
+	c, err := scanChoice(r.db.QueryRow(ctx, selectChoice, id))
+	return c != nil && c.Cleared, err
+}
 
 // Decide records what the guest decides; nil leaves that part as it is. From its commit on no event of a session that
 // refused is written. The session takes the decision over; its hash is the caller's to save. It fails with ErrCleared,
@@ -123,12 +143,6 @@ func (r *Room) Decide(ctx context.Context, s *Session, telemetry, marketing *boo
 	}
 	s.decide(c)
 	return nil
-}
-
-// Lock begins a batch that must not run beside another of the same session: the second waits for the first to commit.
-// It belongs to the transaction, so that a pooler may stand between.
-func Lock(batch *pgx.Batch, sessionID string) {
-	batch.Queue(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, sessionID)
 }
 
 // Bury records, with what else is in batch, that a session is over: from its commit on nothing is written for it, and

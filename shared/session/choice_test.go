@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
 )
 
 func (d *desk) decide(t *testing.T, s *Session, telemetry bool) {
@@ -41,7 +43,7 @@ func TestNobodySpeaksForALostSessionUntilPostgresWasAsked(t *testing.T) {
 	d.rdb.FlushAll(context.Background())
 	d.away.Break()
 	for range 3 { // rebuilt, saved and read again
-		if s := d.visit(t, first.ID); s.ID != first.ID || s.Emits() {
+		if s := d.visit(t, first.ID); s.ID != first.ID || s.Known() {
 			t.Fatalf("while Postgres is away: %+v", s)
 		}
 	}
@@ -59,7 +61,7 @@ func TestNobodySpeaksForALostSessionUntilPostgresWasAsked(t *testing.T) {
 	d.visit(t, other.ID)
 	d.away.Heal()
 	d.asking.Store(0)
-	if s := d.visit(t, other.ID); !s.Emits() {
+	if s := d.visit(t, other.ID); !s.Emits() || !s.Known() {
 		t.Error("who never refused is not heard again")
 	}
 }
@@ -112,12 +114,12 @@ func TestAClearedIdIsNeverUsedAgain(t *testing.T) {
 	late := d.read(t, first.ID)
 	bury := func(s *Session) {
 		var batch pgx.Batch
-		Lock(&batch, s.ID)
+		turn.Lock(&batch, s.ID)
 		d.Bury(&batch, s)
 		if err := d.db.SendBatch(t.Context(), &batch).Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Purge(t.Context(), d.rdb, s, nil); err != nil {
+		if err := d.Purge(t.Context(), d.rdb, s.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +146,7 @@ func TestAFirstVisitThatRunsBesideAClearDoesNotReviveTheSession(t *testing.T) {
 	first := d.visit(t, "")
 	d.rdb.FlushAll(t.Context())
 	lost := d.read(t, first.ID) // would create the hash
-	if err := d.Purge(t.Context(), d.rdb, lost, nil); err != nil {
+	if err := d.Purge(t.Context(), d.rdb, lost.ID); err != nil {
 		t.Fatal(err)
 	}
 	if saved := d.save(t, lost); !saved.Gone || d.rdb.Exists(t.Context(), d.keys.Session(first.ID)).Val() != 0 {

@@ -23,7 +23,7 @@ type Viewed struct {
 // PushViewed puts properties the guest looked at on the list, on the caller's pipeline. Each is in it once, where its
 // last view belongs, in whatever order views are reported.
 func (r *Room) PushViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...Viewed) {
-	if len(viewed) == 0 {
+	if len(viewed) == 0 || !s.Known() { // who may have refused that is not written down
 		return
 	}
 	entries := make([]lua.Viewed, len(viewed))

@@ -94,7 +94,7 @@ func TestListsAreShownToTheirOwnSessionOnly(t *testing.T) {
 func TestNothingIsPushedForAClearedSession(t *testing.T) {
 	d := newDesk(t)
 	s := d.visit(t, "")
-	if err := d.Purge(t.Context(), d.rdb, s, nil); err != nil {
+	if err := d.Purge(t.Context(), d.rdb, s.ID); err != nil {
 		t.Fatal(err)
 	}
 	d.push(t, s, hotel(1))

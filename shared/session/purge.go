@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
 // clearedFor is how long a cleared session's mark keeps requests that began before from writing: they take 2.5 s at
@@ -15,26 +17,32 @@ const clearedFor = 10 * time.Minute
 
 func (r *Room) cleared(id string) string { return r.keys.SessionPart(id, "cleared") }
 
-// Purge deletes all that Redis keeps of a session, in one round trip for it and one for its search sessions. It may be
-// repeated. Requests for the session that still run write nothing behind it but, for the rest of its hour, a search
-// session that no guest leads to.
-func (r *Room) Purge(ctx context.Context, rdb redis.UniversalClient, s *Session, lists *Lists) error {
-	r.hints.Remove(s.ID)
+// Purge deletes all that Redis keeps of a session, in four round trips: one finds its search sessions, one is for them,
+// one for the rest and one for when it was last seen. It may be repeated. Requests for the session that still run write
+// nothing behind it but, for the rest of its hour, a search session that no guest leads to.
+func (r *Room) Purge(ctx context.Context, rdb redis.UniversalClient, id string) error {
+	r.hints.Remove(id)
+	pipe := rdb.Pipeline()
+	running := pipe.HGet(ctx, r.keys.Session(id), "activeSearches")
+	lists := r.PeekLists(ctx, pipe, id)
+	if err := lua.Exec(ctx, pipe); err != nil {
+		return fmt.Errorf("session: purge: %w", err)
+	}
 	searches := rdb.Pipeline() // first, because the rest leads to them when this is repeated
-	for _, key := range r.SearchKeys(s, lists) {
+	for _, key := range r.SearchKeys(&Session{ID: id, searches: parseSearches(running.Val())}, lists) {
 		searches.Del(ctx, key)
 	}
 	if _, err := searches.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
-	pipe := rdb.TxPipeline()
-	pipe.Set(ctx, r.cleared(s.ID), 1, clearedFor)
-	pipe.Del(ctx, r.keys.Session(s.ID), r.keys.SessionPart(s.ID, "wishlist"),
-		r.keys.SessionPart(s.ID, "recent"), r.keys.SessionPart(s.ID, "history"))
+	pipe = rdb.TxPipeline()
+	pipe.Set(ctx, r.cleared(id), 1, clearedFor)
+	pipe.Del(ctx, r.keys.Session(id), r.keys.SessionPart(id, "wishlist"),
+		r.keys.SessionPart(id, "recent"), r.keys.SessionPart(id, "history"))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
-	if err := r.Unsee(ctx, rdb, s.ID); err != nil { // last, because a request that still runs notes it until the mark is there
+	if err := r.Unsee(ctx, rdb, id); err != nil { // last, because a request that still runs notes it until the mark is there
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	return nil

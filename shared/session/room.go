@@ -202,6 +202,7 @@ func (r *Room) Save(ctx context.Context, pipe redis.Pipeliner, s *Session, histo
 // Saved is what became of a session that was saved.
 type Saved struct {
 	Gone     bool // it was cleared meanwhile, and nothing was written
+	Lost     bool // Redis lost it meanwhile, and nothing was written
 	Silent   bool // telemetry was refused meanwhile
 	Locale   *Change
 	Currency *Change
@@ -216,7 +217,7 @@ func (r *Room) Saved(s *Session, cmd *redis.Cmd) (Saved, error) {
 	if err != nil {
 		return Saved{}, fmt.Errorf("session: save: %w", err)
 	}
-	saved := Saved{Gone: noted.Gone, Silent: noted.Telemetry == flag(false)}
+	saved := Saved{Gone: noted.Gone, Lost: noted.Lost, Silent: noted.Telemetry == flag(false)}
 	if noted.Locale != "" {
 		saved.Locale = &Change{noted.Locale, string(s.Locale), string(s.LocaleSource)}
 	}

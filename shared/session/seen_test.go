@@ -28,7 +28,7 @@ func TestWhenASessionWasLastSeenIsNoted(t *testing.T) {
 		t.Error("the earlier of two visits at once went last and counts")
 	}
 	other := d.visit(t, "", "User-Agent", iphone)
-	if err := d.Purge(t.Context(), d.rdb, s, new(Lists)); err != nil {
+	if err := d.Purge(t.Context(), d.rdb, s.ID); err != nil {
 		t.Fatal(err)
 	}
 	if seen(s.ID) != 0 || seen(other.ID) == 0 {

@@ -57,9 +57,13 @@ type Consent struct {
 	Marketing bool // starts false
 }
 
-// Emits says whether events of this session may be written, as far as is known here: what a guest said in
+// Emits says whether events of this session may be offered to the outbox, as far as is known here: what a guest said in
 // so many words is in Postgres, and has the last word when they are written (see outbox).
-func (s *Session) Emits() bool { return s.Consent.Telemetry && !s.unasked }
+func (s *Session) Emits() bool { return s.Consent.Telemetry }
+
+// Known says whether it is known here what the guest decided. Else nobody but Postgres can say whether an event may be
+// written, and nothing of the guest may wait elsewhere for its answer.
+func (s *Session) Known() bool { return !s.Degraded && !s.unasked }
 
 func (s *Session) set(field, value string) {
 	if s.changed == nil {

@@ -12,10 +12,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
+	"melmastoon.ghasi.io/bff-consumer/shared/burial"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
@@ -66,6 +68,7 @@ type Parts struct {
 	Upstreams *upstream.Upstreams
 	Compose   *compose.Parts
 	Outbox    *outbox.Recorder
+	Burial    *burial.Room
 	Flags     *flags.Source
 	Now       func() time.Time
 }
@@ -102,7 +105,8 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	}
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
 	p.Outbox = recorder(e, db, rdb, keys)
-	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, name)
+	p.Burial = burial.New(rdb, db, p.Sessions, idempotency.New(rdb, db, keys, now), p.Outbox)
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Burial, name)
 	return p, nil
 }
 

@@ -62,7 +62,7 @@ func (r *Room) Mend(ctx context.Context, sessionID string, c *Change) error {
 // readWithin is how long Postgres may take for a read that the copy can stand in for.
 const readWithin = 300 * time.Millisecond
 
-// Get reads the record, within 300 ms.
+// Get reads the record, within 300 ms. Of a session that was cleared there is none: session.ErrCleared.
 func (r *Room) Get(ctx context.Context, sessionID string) (List, error) {
 	return r.read(ctx, sessionID, readWithin)
 }
@@ -71,9 +71,14 @@ func (r *Room) read(ctx context.Context, sessionID string, within time.Duration)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var batch pgx.Batch
+	var choice *session.Choice
+	session.ReadChoice(&batch, sessionID, &choice)
 	Read(&batch, sessionID, &list)
 	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
 		return List{}, fmt.Errorf("wishlist: get: %w", err)
+	}
+	if choice != nil && choice.Cleared {
+		return List{}, session.ErrCleared
 	}
 	return list, nil
 }

@@ -14,6 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
 )
 
 // ErrFull says that the wishlist holds Cap properties.
@@ -134,7 +135,11 @@ const selectSQL = `
 	ORDER BY added_at`
 
 // Wish is what a guest wants to put on the list; its values have been checked.
-type Wish struct{ PropertyID, TenantID, Source, Note string }
+type Wish struct {
+	PropertyID, TenantID, Source, Note string
+
+	Refuses bool // the guest's browser refuses telemetry, which goes on record with the wish
+}
 
 // Change is what became of a mutation.
 type Change struct {
@@ -168,7 +173,7 @@ func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.
 	args := append([]any{sessionID, at}, row...)
 	args = append(args, id.New(id.Wishlist, at), tenant, property, w.Source, nullable(w.Note), Cap)
 	for range 3 { // once more only when what was there is removed between two looks at it
-		c, choice, err := r.add(ctx, sessionID, args)
+		c, choice, err := r.add(ctx, sessionID, w.Refuses, args)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("wishlist: add: %w", err)
@@ -199,12 +204,15 @@ func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.
 // errContested says that somebody adds and removes one property so fast that a third does not get a word in.
 var errContested = errors.New("added and removed by others at the same time")
 
-func (r *Room) add(ctx context.Context, sessionID string, args []any) (c *Change, choice string, err error) {
+func (r *Room) add(ctx context.Context, sessionID string, refuses bool, args []any) (c *Change, choice string, err error) {
 	c = &Change{}
 	var version, at *time.Time
 	var itemID *string
 	var batch pgx.Batch
-	session.Lock(&batch, sessionID)
+	turn.Lock(&batch, sessionID)
+	if refuses {
+		session.Refuse(&batch, sessionID, r.now())
+	}
 	batch.Queue(addSQL, args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&choice, &c.Size, &version, &itemID, &at)
 	})
@@ -236,7 +244,7 @@ func (r *Room) Remove(ctx context.Context, sessionID, propertyID string, told ..
 	c := &Change{list: &List{}}
 	var choice string
 	var batch pgx.Batch
-	session.Lock(&batch, sessionID)
+	turn.Lock(&batch, sessionID)
 	batch.Queue(removeSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&choice, &c.Done) })
 	Read(&batch, sessionID, c.list)
 	if err := r.send(ctx, &batch); err != nil {
