@@ -175,13 +175,10 @@ func widen(re *syntax.Regexp) (first []literal, rest string, err error) {
 	var texts []string
 	for _, sub := range re.Sub {
 		some, ok := expand(sub)
-		if !ok {
-			continue
+		if ok && slices.ContainsFunc(some, func(l literal) bool { return l.anchor != "=" }) {
+			return nil, "", errors.New("texts with something between must not stand at an end")
 		}
-		if len(some) > 1 || some[0].anchor != "=" {
-			return nil, "", errors.New("more than texts with something between")
-		}
-		if len(some[0].text) > 2 {
+		if ok && len(some) == 1 && len(some[0].text) > 2 {
 			texts = append(texts, some[0].text)
 		}
 	}
