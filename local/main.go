@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
+	"melmastoon.ghasi.io/bff-consumer/local/bots"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
@@ -23,7 +25,7 @@ const usage = `usage:
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
   ./dev bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
-`
+` + bots.Usage
 
 // errUsage has been explained already.
 var errUsage = errors.New("usage")
@@ -45,6 +47,9 @@ func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
 		return errUsage
+	}
+	if args[0] == "bots" {
+		return measureBots(args[1:])
 	}
 	o := system.Options{Out: os.Stdout}
 	set := flag.NewFlagSet("local "+args[0], flag.ContinueOnError)
@@ -98,6 +103,25 @@ func command(ctx context.Context, args []string) error {
 	default:
 		return system.Run(ctx, o)
 	}
+}
+
+// measureBots has arguments of its own kind: files without number.
+func measureBots(args []string) error {
+	if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+		fmt.Fprint(os.Stderr, usage)
+		return nil
+	}
+	o, err := bots.Parse(args)
+	if err != nil {
+		return explain("%v", err)
+	}
+	if o.Root == "" {
+		if o.Root, err = repository(); err != nil {
+			return err
+		}
+	}
+	o.Out = os.Stdout
+	return bots.Run(o)
 }
 
 // explain says what is wrong with the arguments, and what they may be.

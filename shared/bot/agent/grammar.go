@@ -5,23 +5,32 @@ import "strings"
 // A browser's agent has a form: it begins in one of few ways, says on what it runs, and which engine draws.
 // Whoever writes a program's by hand rarely gets that right, whatever the program is called.
 
-// beginnings are those of browsers, of phones whose agent begins with the model, and of apps' runtimes.
+// beginnings are those of browsers, of players and apps with a name of their own, and of phones and televisions whose
+// agent begins with the model.
 var beginnings = []string{
-	"mozilla", "opera", "ucweb", "dalvik/", "blackberry", "nokia", "samsung", "sec-", "sonyericsson", "lg-", "lge-",
-	"mot-", "lenovo", "karbonn", "mqqbrowser", "juc", "huawei", "zte", "sch-", "sgh-", "micromax", "sagem", "sie-",
-	"alcatel", "htc", "palm", "vodafone", "kddi", "docomo", "j-phone", "softbank", "lynx/", "links", "elinks", "w3m/",
-	"ibrowse/", "amiga", "konqueror", "netfront", "openwave", "xiaomi", "oppo", "vivo", "tecno", "itel", "infinix",
-	"haier", "spice", "lava", "gionee", "coolpad", "viber/", "mobilesafari/", "networkingextension", "webprocess",
-	"springboard", "microsoft office/", "outlook-ios/", "exampleapp", "mail/", "pinner/", "[fban", "dillo/",
-	"applewebkit/", "chrome/", "firefox/", "safari/", "msie", "ice browser/", "itunes/", "quicktime/", "midori/",
-	"galeon/", "epiphany/", "dooble/", "netsurf/", "edbrowse/", "offbyone", "hotjava/", "seamonkey/", "vivaldi/", "brave", "instagram", "pinterest/",
+	// Browsers.
+	"mozilla", "opera", "applewebkit/", "chrome/", "firefox/", "safari/", "mobilesafari/", "msie", "konqueror", "midori/",
+	"galeon/", "epiphany/", "dooble/", "netsurf/", "seamonkey/", "vivaldi/", "brave/", "dillo/", "ibrowse/", "icab/", "amaya/",
+	"hotjava/", "uzbl", "ncsa", "cyberdog/", "offbyone", "ice browser/", "netfront", "openwave", "up.browser", "doris/",
+	"lynx/", "links (", "links/", "elinks", "w3m/", "emacs-w3m/", "edbrowse/", "retawq/", "ucweb", "juc", "mqqbrowser", "dalvik/",
+	// Apps and players, and what the systems of phones fetch for their owners.
+	"[fban", "instagram", "pinterest/", "pinner/", "viber/", "outlook-ios/", "microsoft office/", "mail/", "exampleapp",
+	"networkingextension", "webprocess", "springboard", "itunes/", "quicktime/", "applecoremedia", "podcasts/", "spotify/",
+	"windows-media-player/", "nsplayer/", "roku/",
+	// Makers of phones.
+	"alcatel", "amoi", "benq", "blackberry", "coolpad", "docomo", "ericsson", "gionee", "haier", "hisense", "htc", "huawei",
+	"infinix", "itel", "j-phone", "k-touch", "karbonn", "kddi", "konka", "kwc-", "lava", "lenovo", "lg-", "lge-", "micromax",
+	"mot-", "motorola", "nokia", "oppo", "palm", "panasonic", "pantech", "philips", "portalmmm/", "sagem", "samsung", "sanyo",
+	"sch-", "sec-", "sgh-", "sharp", "sie-", "siemens", "softbank", "sonyericsson", "spice", "tecno", "tianyu", "vivo",
+	"vodafone", "xiaomi", "zte",
 }
 
 // devices are what the agents of apps say of the phone, console or Mac that they run on. An app that a person has
 // open may call itself anything.
 var devices = []string{
 	" darwin/", "iphone", "ipad", "ipod", "(ios ", " ios ", " ios/", "android", "macintosh", "playstation", "(ps4)", "(ps5)",
-	"xbox", "nintendo", "midp", "symbian", "opera mini/", "amiga", "windows phone", "windows mobile", "smarttv",
+	"xbox", "nintendo", "midp", "symbian", "opera mini/", "amiga",
+	"windows phone", "windows mobile", "smarttv",
 	"smart-tv", "tizen", "web0s", "sonos", "wap browser", "maui browser",
 }
 
