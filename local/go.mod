@@ -3,6 +3,7 @@ module melmastoon.ghasi.io/bff-consumer/local
 go 1.26.0
 
 require (
+	cloud.google.com/go/pubsub/v2 v2.8.0
 	github.com/GoogleCloudPlatform/functions-framework-go v1.9.2
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
@@ -15,9 +16,11 @@ require (
 )
 
 require (
+	cloud.google.com/go v0.123.0 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect
 	cloud.google.com/go/cloudsqlconn v1.26.0 // indirect
 	cloud.google.com/go/functions v1.19.3 // indirect
+	cloud.google.com/go/iam v1.14.0 // indirect
 	cloud.google.com/go/monitoring v1.31.0 // indirect
 	cloud.google.com/go/sql v0.3.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.60.0 // indirect
@@ -80,13 +83,16 @@ require (
 	golang.org/x/sys v0.49.0 // indirect
 	google.golang.org/api v0.308.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
-	google.golang.org/grpc v1.84.0 // indirect
-	google.golang.org/protobuf v1.36.12 // indirect
+	google.golang.org/grpc v1.84.0
+	google.golang.org/protobuf v1.36.12
 	melmastoon.ghasi.io/bff-consumer/functions/consume v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/invalidate v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/relay v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/sweep v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/telemetry v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/wishlist v0.0.0
 )
@@ -99,10 +105,16 @@ replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
 
 replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
 
+replace melmastoon.ghasi.io/bff-consumer/functions/invalidate => ../functions/invalidate
+
+replace melmastoon.ghasi.io/bff-consumer/functions/relay => ../functions/relay
+
 replace melmastoon.ghasi.io/bff-consumer/functions/search => ../functions/search
 
 replace melmastoon.ghasi.io/bff-consumer/functions/wishlist => ../functions/wishlist
 
 replace melmastoon.ghasi.io/bff-consumer/functions/session => ../functions/session
+
+replace melmastoon.ghasi.io/bff-consumer/functions/sweep => ../functions/sweep
 
 replace melmastoon.ghasi.io/bff-consumer/functions/telemetry => ../functions/telemetry

@@ -60,19 +60,17 @@ func TestAGuestIsHandedOverOnce(t *testing.T) {
 	if res.StatusCode != http.StatusOK || received["handoffId"] != handoff["handoffId"] || received["consumedAt"] == nil {
 		t.Errorf("%d %v", res.StatusCode, received)
 	}
-	suspected := s.URL + "/_local/telemetry?subject=bot_suspected.v1"
-	if _, told := ask(t, http.MethodGet, suspected, ""); len(told["messages"].([]any)) != 0 {
-		t.Errorf("suspected before the second use: %v", told)
+	if early := told(t, s, "bot_suspected.v1", 0); len(early) != 0 {
+		t.Errorf("suspected before the second use: %v", early)
 	}
 	if res, answer := ask(t, http.MethodPost, bootstrap, body); !refused(res, answer, http.StatusConflict, "HANDOFF_REPLAYED") {
 		t.Errorf("a second use: %d %v", res.StatusCode, answer)
 	}
-	_, told := ask(t, http.MethodGet, suspected, "")
-	messages := told["messages"].([]any)
+	messages := told(t, s, "bot_suspected.v1", 1)
 	if len(messages) != 1 {
 		t.Fatalf("%d suspicions", len(messages))
 	}
-	payload := messages[0].(map[string]any)["data"].(map[string]any)["payload"].(map[string]any)
+	payload := messages[0]["data"].(map[string]any)["payload"].(map[string]any)
 	if payload["guestSessionId"] != received["guestSessionId"] {
 		t.Errorf("suspected: %v", payload)
 	}
@@ -117,16 +115,25 @@ func TestTheWalkOfTheReadmeWorks(t *testing.T) {
 		t.Fatal("the README has no script of the journey")
 	}
 	s := start(t, stateDir(t))
+	for range 2 { // the second guest is told of what became of the second handoff
+		walk(t, s.URL, script)
+	}
+}
+
+// walk runs the script of the journey and looks at its lines: one for each step, its status first and something of its
+// answer last.
+func walk(t *testing.T, url, script string) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-u", "-c", script)
-	cmd.Env = append(os.Environ(), "service="+s.URL)
+	cmd.Env = append(os.Environ(), "service="+url)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// One line for each step, its status first and something of its answer last.
 	var refusals []string
+	guest := "nobody"
 	for step := range strings.Lines(string(out)) {
 		step = strings.TrimSuffix(step, "\n")
 		if !strings.HasPrefix(step, "2") {
@@ -135,9 +142,12 @@ func TestTheWalkOfTheReadmeWorks(t *testing.T) {
 		if strings.HasSuffix(step, " ") {
 			t.Errorf("%q says nothing", step)
 		}
+		if _, id, ok := strings.Cut(step, " session: "); ok {
+			guest = id
+		}
 	}
 	if len(refusals) != 1 || !strings.HasPrefix(refusals[0], "409 ") || !strings.HasSuffix(refusals[0], ".HANDOFF_REPLAYED") ||
-		!strings.HasSuffix(string(out), "bot_suspected.v1\n") {
+		!strings.HasSuffix(string(out), "bot_suspected.v1 of "+guest+"\n") {
 		t.Errorf("the walk:\n%s", out)
 	}
 }

@@ -16,15 +16,23 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
 	"melmastoon.ghasi.io/bff-consumer/local/bots"
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/oncall"
+	"melmastoon.ghasi.io/bff-consumer/local/soak"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
 // usage names what a person types: dev runs this command.
 const usage = `usage:
   ./dev run [--dataset FILE] [--port 8080] [--state DIR]      the whole system
+            [--retry-least 100ms] [--retry-most 10s]          how long a message waits after a push that failed
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
-  ./dev bench [--round 2s] [--rounds 5] [--connections 16]    the benchmarks of docs/performance.md
+  ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
+                                                              events out while everything is killed
+  ./dev outbox list | replay | park                           the outbox, for the team on call
+  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay]
+                                                              the benchmarks of docs/performance.md
 ` + bots.Usage
 
 // errUsage has been explained already.
@@ -57,17 +65,30 @@ func command(ctx context.Context, args []string) error {
 	set.StringVar(&o.Root, "root", "", "the repository; found from the working directory when empty")
 	set.StringVar(&o.State, "state", "", "directory of what outlives a run; .local in the repository when empty")
 	b := bench.Options{Out: os.Stdout}
+	k := soak.Options{Out: os.Stdout}
 	var only string
 	switch args[0] {
 	case "run":
 		set.StringVar(&o.Dataset, "dataset", "", "file of accommodations; invented ones when empty")
 		set.IntVar(&o.Port, "port", 8080, "port of the gateway; 0 for any")
+		set.DurationVar(&o.Backoff.Least, "retry-least", broker.Local.Least, "wait after the first push that failed")
+		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")
 		set.StringVar(&only, "only", "", "serve one folder under functions/ against a system that runs")
 	case "migrate":
 	case "bench":
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
+		set.StringVar(&b.Only, "only", "", "relay: only the way of events out")
+	case "soak":
+		set.IntVar(&k.Mutations, "mutations", 200_000, "to be committed")
+		set.IntVar(&k.Kills, "kills", 100, "of writers and relays")
+		set.IntVar(&k.Rate, "rate", 2500, "mutations per second at most")
+		set.Uint64Var(&k.Seed, "seed", uint64(time.Now().UnixNano()), "of who is killed when, and what the broker does")
+	case "soak-child": // started by soak, not by people
+		return soak.Child(ctx)
+	case "outbox":
+		return onOutbox(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
 		return bench.Serve()
 	default:
@@ -84,6 +105,12 @@ func command(ctx context.Context, args []string) error {
 		return explain("what is %q?", set.Arg(0))
 	case o.Port < 0 || o.Port > 65535:
 		return explain("--port is %d, not 0 to 65535", o.Port)
+	case o.Backoff.Least < 0 || o.Backoff.Most < o.Backoff.Least:
+		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
+	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
+		return explain("too few for a trial")
+	case b.Only != "" && b.Only != "relay":
+		return explain("--only is %q, not relay", b.Only)
 	case only != "" && !given(set, "port"):
 		return explain("--only needs --port: the port of this instance")
 	}
@@ -96,6 +123,9 @@ func command(ctx context.Context, args []string) error {
 	switch {
 	case args[0] == "bench":
 		return bench.Run(ctx, b)
+	case args[0] == "soak":
+		_, err := soak.Run(ctx, k)
+		return err
 	case args[0] == "migrate":
 		return system.Migrate(ctx, o)
 	case only != "":
@@ -122,6 +152,19 @@ func measureBots(args []string) error {
 	}
 	o.Out = os.Stdout
 	return bots.Run(o)
+}
+
+// onOutbox runs a command for the team on call. It needs no more than DATABASE_URL.
+func onOutbox(ctx context.Context, args []string) error {
+	var o system.Options
+	if len(args) > 1 && args[0] == "--root" { // as dev says it
+		o.Root, args = args[1], args[2:]
+	}
+	err := oncall.Run(ctx, args, func() (string, error) { return system.Database(o) }, os.Stdout, os.Stderr)
+	if errors.Is(err, oncall.ErrUsage) {
+		return errUsage
+	}
+	return err
 }
 
 // explain says what is wrong with the arguments, and what they may be.

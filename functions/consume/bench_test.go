@@ -18,7 +18,7 @@ const clients = 16 // for each core
 // its key. Run them together and compare the ratio.
 func BenchmarkConsume(b *testing.B) {
 	h := newHouse(b)
-	cfg, err := pgxpool.ParseConfig(h.DB.Config().ConnString())
+	cfg, err := pgxpool.ParseConfig(h.Database)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -66,6 +66,9 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problem.New(problem.CallerNotAllowed, "Only services on the list may call this.", err)
 	}
+	if err := web.NoQuery(r); err != nil {
+		return err
+	}
 	var in request
 	if err := web.Decode(r, &in); err != nil {
 		return err
@@ -95,7 +98,7 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	done()
 	switch {
 	case errors.Is(err, ledger.ErrRefused):
-		return c.refusal(ctx, r, token, now)
+		return c.refusal(ctx, r, token, use)
 	case err != nil:
 		return postgres.Problem(err)
 	}
@@ -107,7 +110,10 @@ func (r *request) check() error {
 	if r.Token == "" {
 		wrong = append(wrong, problem.Field{Field: "token", Code: "required", Detail: "Send the token of the handoff."})
 	}
-	if by := r.ConsumedBy; by == "" || len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	switch by := r.ConsumedBy; {
+	case by == "":
+		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "required", Detail: "Say who uses it."})
+	case len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }):
 		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "malformed", Detail: "Must be 1 to 128 printable ASCII characters without spaces."})
 	}
 	if wrong != nil {
@@ -131,24 +137,29 @@ func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, erro
 
 // refusal says why a handoff was not used. A second use is recorded and told before it is answered: what is read here
 // and what is written of it are one transaction, and what was used once stays used.
-func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Handoff, now time.Time) error {
+func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Handoff, use ledger.Use) error {
 	defer web.From(ctx).Phase("refuse")()
-	var standing ledger.Standing
+	var (
+		standing ledger.Standing
+		counted  bool
+	)
 	err := pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) (err error) {
 		standing, err = ledger.Find(ctx, tx, token.ID)
 		if err == nil && standing.Consumed {
-			err = c.suspects.record(ctx, tx, r, standing, now)
+			counted, err = c.suspects.record(ctx, tx, r, secondUse{use, token.ID}, standing)
 		}
 		return err
 	})
-	over := !now.Before(token.ExpiresAt)
+	over := !use.At.Before(token.ExpiresAt)
 	switch {
 	case errors.Is(err, ledger.ErrUnknown) && !over:
 		return problem.New(problem.HandoffNotFound, "This handoff is not on record.", err)
 	case err != nil && !errors.Is(err, ledger.ErrUnknown):
 		return postgres.Problem(err)
 	case standing.Consumed:
-		c.suspects.punish(ctx, standing.Fingerprint)
+		if counted {
+			c.suspects.punish(ctx, standing.Fingerprint)
+		}
 		return problem.New(problem.HandoffReplayed, "A handoff is used once.", nil)
 	case over: // also one whose record is gone by now
 		return problem.New(problem.HandoffExpired, "The guest must ask for a new one.", nil)

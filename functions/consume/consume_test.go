@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
@@ -275,7 +276,7 @@ func TestWhoRefusedTelemetryIsNotSpokenOf(t *testing.T) {
 }
 
 func TestWithoutPostgresNothingIsUsed(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	m := h.mint()
 	h.PG.Break()
 	if a := h.use(m, "tenant-1"); !a.is(503, "UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/caller"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
@@ -71,7 +72,7 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Consume, 
 		callers: callers, keys: e.Keys, db: db, now: now,
 		suspects: suspects{
 			rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr}), names: keyspace.Keys{Env: e.Env},
-			peppers: e.Peppers, instance: e.Revision,
+			peppers: e.Peppers, instance: event.Instance(e.Revision),
 		},
 	}, nil
 }

@@ -29,9 +29,12 @@ type house struct {
 	issuer  *issuer.Issuer
 }
 
-func newHouse(t testing.TB) *house {
+func newHouse(t testing.TB) *house { return houseIn(functest.New(t)) }
+
+func houseIn(base *functest.House) *house {
+	t := base.T
 	t.Helper()
-	h := &house{House: functest.New(t)}
+	h := &house{House: base}
 	h.API, h.Base = "../../api/internal.openapi.yaml", ""
 	h.Set(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	var err error
@@ -48,7 +51,7 @@ func newHouse(t testing.TB) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		h.PG.Heal() // or the goodbyes would wait
+		h.Heal()
 		h.consume.db.Close()
 	})
 	h.Mount("POST /internal/handoff/{id}/consume", h.consume.Serve)

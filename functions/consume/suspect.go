@@ -36,34 +36,55 @@ const (
 	penaltyWithin = 100 * time.Millisecond
 )
 
-// record writes the verdict on a second use and the event that tells of it. Of a guest who refused telemetry nothing is
-// told; outbox.Add sees to that. The user agent is the one that we were called with: of the guest's own nothing is
-// kept.
-func (s *suspects) record(ctx context.Context, tx pgx.Tx, r *http.Request, who ledger.Standing, now time.Time) error {
+// record writes the verdict on a second use and the event that tells of it; it says whether this use is counted for the
+// first time. A call that was repeated with its key is one use, however often it is refused. Of a guest who refused
+// telemetry nothing is told; outbox.Add sees to that. The user agent is the one that we were called with: of the
+// guest's own nothing is kept.
+func (s *suspects) record(ctx context.Context, tx pgx.Tx, r *http.Request, use secondUse, who ledger.Standing) (counted bool, err error) {
 	call := web.From(ctx)
 	e := event.BotSuspected{
 		GuestSessionID: who.GuestSessionID, Score: replayWeight, Verdict: "suspect",
 		Signals: []event.BotSignal{{Kind: "header-anomaly", Weight: replayWeight, Detail: "handoff-replayed"}},
 		IPHash:  who.IPHash, FingerprintHash: who.Fingerprint,
 		UserAgentHash: "sha256:" + hex.EncodeToString(s.peppers.Active().Sum("user-agent.v1", []byte(r.UserAgent()))),
-		EvaluatedAt:   now, ActionTaken: "none",
+		EvaluatedAt:   use.At, ActionTaken: "none",
 	}
 	signals, err := json.Marshal(e.Signals)
 	if err != nil {
-		return fmt.Errorf("consume: signals: %w", err)
+		return false, fmt.Errorf("consume: signals: %w", err)
 	}
-	_, err = tx.Exec(ctx, `
+	wrote, err := tx.Exec(ctx, `
 		INSERT INTO bff_consumer.bot_score_log
 		       (id, guest_session_id, fingerprint_hash, ip_hash, user_agent_hash, score, verdict, signals, action_taken, evaluated_at)
-		VALUES ($1::text, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		id.New(id.BotScore, now), e.GuestSessionID, sum(e.FingerprintHash), sum(e.IPHash), sum(e.UserAgentHash),
-		e.Score, e.Verdict, signals, e.ActionTaken, now)
+		VALUES ($1::text, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		ON CONFLICT (id) DO NOTHING`,
+		use.id(id.BotScore, who), e.GuestSessionID, sum(e.FingerprintHash), sum(e.IPHash), sum(e.UserAgentHash),
+		e.Score, e.Verdict, signals, e.ActionTaken, use.At)
 	if err != nil {
-		return fmt.Errorf("consume: record the verdict: %w", err)
+		return false, fmt.Errorf("consume: record the verdict: %w", err)
 	}
-	return outbox.Add(ctx, tx, event.New(event.Meta{
-		SessionID: e.GuestSessionID, RequestID: call.ID, Traceparent: call.Traceparent, Instance: s.instance, Now: now,
+	if wrote.RowsAffected() == 0 {
+		return false, nil
+	}
+	return true, outbox.Add(ctx, tx, event.New(event.Meta{
+		ID: use.id(id.Event, who), SessionID: e.GuestSessionID, RequestID: call.ID, Traceparent: call.Traceparent,
+		Instance: s.instance, Now: use.At,
 	}, e))
+}
+
+// secondUse is a use of a handoff that was used.
+type secondUse struct {
+	ledger.Use
+	handoffID string
+}
+
+// id is the same for a call that is repeated with its key. Its time is that of the first use, which all who are refused
+// find, and which is later than what was told of the mint. Without a key every call is another use.
+func (u secondUse) id(p id.Prefix, who ledger.Standing) string {
+	if u.Key == nil {
+		return id.New(p, u.At)
+	}
+	return id.Derive(p, who.ConsumedAt, u.handoffID, u.By, string(u.Key))
 }
 
 // sum is the digest of a hash as Postgres keeps it.

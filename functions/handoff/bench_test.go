@@ -29,7 +29,7 @@ const clients = 16 // for each core
 func BenchmarkMint(b *testing.B) {
 	h := &house{House: functest.New(b), up: newUpstreams(b)}
 	h.Set(time.UnixMilli(1_795_000_000_000))
-	e := functest.Environment(b, h.DB.Config().ConnString(), redistest.Addr(b), h.up.URL) // no proxy in between
+	e := functest.Environment(b, h.Database, redistest.Addr(b), h.up.URL) // no proxy in between
 	e.DBMaxConns = 2 * clients
 	h.open(e)
 	h.Log.Drop()

@@ -61,7 +61,6 @@ func (h *house) whole() whole {
 
 func TestAMintThatIsKilledHappensOrDoesNot(t *testing.T) {
 	h := newHouse(t)
-	url := h.DB.Config().ConnString()
 	cookie := h.guest("")[1]
 	temp := t.TempDir() // who is killed cannot tidy up
 	var happened, not int
@@ -69,7 +68,7 @@ func TestAMintThatIsKilledHappensOrDoesNot(t *testing.T) {
 		key := fmt.Sprintf("killed-%d", at)
 		before := h.whole()
 		minter := exec.Command(os.Args[0], "-test.run=^TestMinter$")
-		minter.Env = append(os.Environ(), "TMPDIR="+temp, "CRASH_AT="+strconv.Itoa(at), "CRASH_DB="+url, "CRASH_REDIS="+h.Redis.Addr, "CRASH_UPSTREAM="+h.up.URL,
+		minter.Env = append(os.Environ(), "TMPDIR="+temp, "CRASH_AT="+strconv.Itoa(at), "CRASH_DB="+h.Database, "CRASH_REDIS="+h.Redis.Addr, "CRASH_UPSTREAM="+h.up.URL,
 			"CRASH_COOKIE="+cookie, "CRASH_KEY="+key, "CRASH_BODY="+h.body())
 		out, err := minter.CombinedOutput()
 		if err != nil && !strings.Contains(string(out), "killed before") {

@@ -27,10 +27,12 @@ type house struct {
 	keys handoff.Keys
 }
 
-func newHouse(t testing.TB) *house {
-	t.Helper()
-	h := &house{House: functest.New(t), up: newUpstreams(t)}
-	h.open(functest.Environment(t, h.Database, h.Redis.Addr, h.up.URL))
+func newHouse(t testing.TB) *house { return houseIn(functest.New(t)) }
+
+func houseIn(base *functest.House) *house {
+	base.T.Helper()
+	h := &house{House: base, up: newUpstreams(base.T)}
+	h.open(functest.Environment(h.T, h.Database, h.Redis.Addr, h.up.URL))
 	return h
 }
 

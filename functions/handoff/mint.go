@@ -21,6 +21,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -93,7 +94,7 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 // read reads the request and the key it comes under. overnight are faults that it did not have before the day changed:
 // they are for who mints, because a repetition after midnight gets its answer all the same.
 func (m *Mint) read(r *http.Request) (in *request, overnight []problem.Field, asked idempotency.Request, err error) {
-	in = &request{}
+	in = &request{Occupancy: stay.Unsaid()}
 	if err = web.Decode(r, in); err != nil {
 		return nil, nil, asked, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
 
@@ -162,7 +163,8 @@ func TestWhoseThePropertyIs(t *testing.T) {
 		"nobody's, once again": {tenantID(3), propertyID(3)},
 	} {
 		a := h.post(h.body(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
-		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") {
+		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") || !strings.Contains(a.Text, "no such hotel of this tenant") ||
+			len(a.Errors) != 2 || a.Errors[0].Field+" "+a.Errors[0].Code != "propertyId not-found" || a.Errors[1].Field != "tenantId" {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
@@ -240,7 +242,7 @@ func TestASuspensionNobodyHasHeardOfCountsToo(t *testing.T) {
 }
 
 func TestWhileSuspensionsAreNotKnownNothingIsMinted(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	h.PG.Break()
 	h.Redis.Stop()
 	a := h.post(h.body(), "Idempotency-Key", "k1")
@@ -254,7 +256,7 @@ func TestWhileSuspensionsAreNotKnownNothingIsMinted(t *testing.T) {
 }
 
 func TestWithoutPostgresNothingIsMinted(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	guest := h.guest("k1")
 	h.PG.Break()
 	a := h.post(h.body(), guest...)

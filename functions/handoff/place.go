@@ -2,11 +2,12 @@ package handoff
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -25,11 +26,13 @@ func (m *Mint) slug(ctx context.Context, guest *admission.Guest, in *request) (s
 	})
 	owner, err := m.compose.Owner(ctx, in.PropertyID, guest.Seen(m.compose.OwnerKey(in.PropertyID)))
 	beside.Wait()
-	if err != nil {
+	switch {
+	case errors.Is(err, upstream.ErrNotFound):
+		return "", noSuchHotel(err)
+	case err != nil:
 		return "", compose.Problem(err)
-	}
-	if owner.TenantID != in.TenantID {
-		return "", compose.Problem(fmt.Errorf("handoff: the property is another tenant's: %w", upstream.ErrNotFound))
+	case owner.TenantID != in.TenantID:
+		return "", noSuchHotel(errors.New("handoff: the property is another tenant's"))
 	}
 	if brand == nil {
 		if brandErr != nil {
@@ -38,4 +41,14 @@ func (m *Mint) slug(ctx context.Context, guest *admission.Guest, in *request) (s
 		return owner.TenantSlug, nil
 	}
 	return brand.TenantSlug, nil
+}
+
+// noSuchHotel names both ids, because which of them is wrong is not known: the hotel may be there and another tenant's.
+func noSuchHotel(cause error) error {
+	const detail = "There is no such hotel of this tenant."
+	p := problem.New(problem.ResourceNotFound, detail, cause)
+	for _, field := range []string{"propertyId", "tenantId"} {
+		p.Fields = append(p.Fields, problem.Field{Field: field, Code: "not-found", Detail: detail})
+	}
+	return p
 }

@@ -6,8 +6,6 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -41,11 +39,17 @@ func (r *request) check(now time.Time) (overnight []problem.Field, err error) {
 	add := func(field, code, detail string) {
 		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
 	}
-	if !id.Valid(id.Tenant, r.TenantID) {
-		add("tenantId", "malformed", "Must be the id of a tenant.")
+	switch {
+	case r.TenantID == "":
+		add("tenantId", "required", "Say whose hotel it is.")
+	case !id.Valid(id.Tenant, r.TenantID):
+		add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
 	}
-	if !id.Valid(id.Property, r.PropertyID) {
-		add("propertyId", "malformed", "Must be the id of a property.")
+	switch {
+	case r.PropertyID == "":
+		add("propertyId", "required", "Say which hotel.")
+	case !id.Valid(id.Property, r.PropertyID):
+		add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
 	wrong = append(wrong, r.Dates.Check(now)...)
 	wrong = append(wrong, r.Occupancy.Check()...)
@@ -56,16 +60,16 @@ func (r *request) check(now time.Time) (overnight []problem.Field, err error) {
 		return nil, problem.Invalid(wrong...)
 	}
 	if r.Currency != nil {
-		currency, err := money.Parse(*r.Currency)
+		currency, err := web.Currency("currency", *r.Currency)
 		if err != nil {
-			return nil, web.NotSupported(problem.CurrencyNotSupported, "currency", err)
+			return nil, err
 		}
 		r.Currency = (*string)(&currency)
 	}
 	if r.Locale != nil {
-		tag, err := locale.Parse(*r.Locale)
+		tag, err := web.Locale("locale", *r.Locale)
 		if err != nil {
-			return nil, web.NotSupported(problem.LocaleNotSupported, "locale", err)
+			return nil, err
 		}
 		r.Locale = (*string)(&tag)
 	}

@@ -41,7 +41,10 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	var f faults
 	country := strings.ToUpper(in.Get("country"))
-	if len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+	switch {
+	case country == "":
+		f.add("country", "required", "Say which country, by its ISO 3166-1 alpha-2 code.")
+	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
 		f.add("country", "malformed", "Must be an ISO 3166-1 alpha-2 code.")
 	}
 	region := place(&f, "region", in.Get("region"))

@@ -137,7 +137,7 @@ func TestWhilePricingFailsAHitIsStillAHit(t *testing.T) {
 }
 
 func TestPostgresHangs(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	h.setFlags(quiet) // or a sampled guest would have a second event
 	h.find(h.request("Kabul"))
 	waiting := func() int64 { return h.RDB.LLen(t.Context(), h.Parts.Keys.Key("outbox", "spill")).Val() }
@@ -156,7 +156,7 @@ func TestPostgresHangs(t *testing.T) {
 }
 
 func TestPostgresIsGone(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	h.PG.Break()
 	if a := h.find(h.request("Kabul")); len(a.list.Listings) != 3 || len(a.list.Degraded) != 0 {
 		t.Errorf("%s", a.Text)
@@ -177,7 +177,7 @@ func TestRedisHangs(t *testing.T) {
 }
 
 func TestBothStoresAreGone(t *testing.T) {
-	h := newHouse(t)
+	h := houseIn(functest.Behind(t))
 	h.PG.Break()
 	h.Redis.Stop()
 	if a := h.find(h.request("Kabul")); len(a.list.Listings) != 3 || a.Cookie() == "" {

@@ -20,10 +20,12 @@ type house struct {
 	flags string // path of the flags file, which is not there at first
 }
 
-func newHouse(t testing.TB) *house {
-	t.Helper()
-	h := &house{functest.New(t), newUpstreams(t), t.TempDir() + "/flags.json"}
-	e := functest.Environment(t, h.Database, h.Redis.Addr, h.up.URL)
+func newHouse(t testing.TB) *house { return houseIn(functest.New(t)) }
+
+func houseIn(base *functest.House) *house {
+	base.T.Helper()
+	h := &house{base, newUpstreams(base.T), base.T.TempDir() + "/flags.json"}
+	e := functest.Environment(h.T, h.Database, h.Redis.Addr, h.up.URL)
 	e.FlagsFile, e.ValidateEvents = h.flags, true
 	h.Open(e)
 	p := h.Parts

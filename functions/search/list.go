@@ -54,7 +54,7 @@ func (p *pageRequest) page(f *faults) upstream.Page {
 }
 
 func readList(body []byte, now time.Time) (*ask, error) {
-	var in listRequest
+	in := listRequest{query: unsaid()}
 	if err := web.Parse(body, &in); err != nil {
 		return nil, err
 	}

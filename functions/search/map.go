@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
@@ -38,7 +39,7 @@ type mapRequest struct {
 }
 
 func (in *mapRequest) check(f *faults) {
-	if in.Geo.Mode != "bounding-box" {
+	if in.Geo.Mode != "bounding-box" && slices.Contains(modes, in.Geo.Mode) { // another has been refused already
 		f.add("geo.mode", "not-supported", "A map is searched by bounding-box.")
 	}
 	if in.Zoom != nil && (*in.Zoom < 0 || *in.Zoom > maxZoom) {
@@ -51,7 +52,7 @@ func (in *mapRequest) check(f *faults) {
 }
 
 func readMap(body []byte, now time.Time) (*ask, error) {
-	var in mapRequest
+	in := mapRequest{query: unsaid()}
 	if err := web.Parse(body, &in); err != nil {
 		return nil, err
 	}

@@ -27,10 +27,11 @@ func (q *query) normal(kind upstream.Kind, zoom *int, page upstream.Page) upstre
 	}
 	n.Occupancy.ChildrenAges = slices.Sorted(slices.Values(q.Occupancy.ChildrenAges))
 	if p := q.Geo.Point; p != nil {
-		n.Geo.Point = &upstream.Circle{Lat: round(p.Lat, 3), Lng: round(p.Lng, 3), RadiusKm: max(round(p.RadiusKm, 1), 0.1)}
+		said := p.said()
+		n.Geo.Point = &upstream.Circle{Lat: round(said.Lat, 3), Lng: round(said.Lng, 3), RadiusKm: max(round(said.RadiusKm, 1), 0.1)}
 	}
 	if b := q.Geo.BoundingBox; b != nil {
-		box := snap(*b, gridStep(zoom))
+		box := snap(b.said(), gridStep(zoom))
 		n.Geo.BoundingBox = &box
 	}
 	return n

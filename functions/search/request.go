@@ -10,18 +10,14 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
-	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // The limits of a search.
 const (
-	maxRadiusKm    = 200
-	maxBoxDeg2     = 25
 	maxLimit       = 50
 	defaultLimit   = 20
 	maxOffset      = 1000
@@ -42,14 +38,8 @@ type query struct {
 	SortKey   string         `json:"sortKey"`
 }
 
-// area is where to search: exactly one of the four, the one that mode names.
-type area struct {
-	Mode        string           `json:"mode"`
-	Point       *upstream.Circle `json:"point"`
-	BoundingBox *geo.Box         `json:"boundingBox"`
-	City        string           `json:"city"`
-	Region      string           `json:"region"`
-}
+// unsaid is a query that nothing was said of, to be decoded into.
+func unsaid() query { return query{Occupancy: stay.Unsaid()} }
 
 type filters struct {
 	PriceRange              *priceRange `json:"priceRange"`
@@ -90,43 +80,6 @@ func (q *query) check(now time.Time) faults {
 		f.add("sortKey", "not-supported", "Must be one of "+strings.Join(sortKeys, ", ")+".")
 	}
 	return f
-}
-
-func (a *area) check(f *faults) {
-	given := map[string]bool{
-		"point": a.Point != nil, "bounding-box": a.BoundingBox != nil, "city": a.City != "", "region": a.Region != "",
-	}
-	member := map[string]string{"point": "point", "bounding-box": "boundingBox", "city": "city", "region": "region"}
-	if _, known := given[a.Mode]; !known {
-		f.add("geo.mode", "not-supported", "Must be one of point, bounding-box, city, region.")
-		return
-	}
-	if !given[a.Mode] {
-		f.add("geo."+member[a.Mode], "required", "The mode "+a.Mode+" needs it.")
-	}
-	for _, mode := range []string{"point", "bounding-box", "city", "region"} {
-		if mode != a.Mode && given[mode] {
-			f.add("geo."+member[mode], "exactly-one", "Search by exactly one of point, boundingBox, city and region.")
-		}
-	}
-	if p := a.Point; p != nil {
-		if !(geo.Point{Lat: p.Lat, Lng: p.Lng}).Valid() {
-			f.add("geo.point", "out-of-range", "lat must be from -90 to 90, lng from -180 to 180.")
-		}
-		if !(p.RadiusKm > 0 && p.RadiusKm <= maxRadiusKm) {
-			f.add("geo.point.radiusKm", "out-of-range", fmt.Sprintf("Must be more than 0 and at most %d.", maxRadiusKm))
-		}
-	}
-	if b := a.BoundingBox; b != nil {
-		switch {
-		case !b.Valid():
-			f.add("geo.boundingBox", "out-of-range", "The south-west corner must lie south of the north-east one, the box must have a width, and both must be on the globe.")
-		case b.AreaDeg2() > maxBoxDeg2*(1+1e-9): // 65-60 is 5 only nearly everywhere on the globe
-			f.add("geo.boundingBox", "too-large", fmt.Sprintf("Must cover at most %d square degrees.", maxBoxDeg2))
-		}
-	}
-	a.City = place(f, "geo.city", a.City)
-	a.Region = place(f, "geo.region", a.Region)
 }
 
 // place checks a typed name and returns it composed (NFC), trimmed and with single spaces.
@@ -186,8 +139,10 @@ func (p *priceRange) check(f *faults) {
 	if p.Min != nil && p.Max != nil && p.Min.value.Cmp(p.Max.value) > 0 {
 		f.add("filters.priceRange.max", "reversed", "Must not be below min.")
 	}
-	if _, err := money.Parse(p.Currency); err != nil {
-		f.add("filters.priceRange.currency", "not-supported", "Must be a currency of this platform.")
+	if p.Currency == "" {
+		f.add("filters.priceRange.currency", "required", web.Currencies)
+	} else if _, err := money.Parse(p.Currency); err != nil {
+		f.add("filters.priceRange.currency", "not-supported", web.Currencies)
 	}
 }
 

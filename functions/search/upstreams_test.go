@@ -18,12 +18,15 @@ type upstreams struct {
 	extra    string // further members of a search's answer
 	captured func() time.Time
 	price    int
+	colour   string         // of every brand
 	last     map[string]any // the last query search-aggregation was asked
 }
 
 func newUpstreams(t testing.TB) *upstreams {
-	u := &upstreams{hits: 3, captured: time.Now, price: 450000}
-	u.Upstreams = functest.NewUpstreams(t, functest.Answers{"queries": u.answerSearch, "facets": u.answerFacets, "pricing": u.answerPricing})
+	u := &upstreams{hits: 3, captured: time.Now, price: 450000, colour: "#aabbcc"}
+	u.Upstreams = functest.NewUpstreams(t, functest.Answers{
+		"queries": u.answerSearch, "facets": u.answerFacets, "pricing": u.answerPricing, "theme": u.answerTheme,
+	})
 	return u
 }
 
@@ -72,4 +75,9 @@ func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
 			at.Format("2006-01-02T15:04:05.000Z"), at.Add(time.Minute).Format("2006-01-02T15:04:05.000Z")))
 	}
 	fmt.Fprintf(w, `{"quotes":[%s]}`, strings.Join(quotes, ","))
+}
+
+func (u *upstreams) answerTheme(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprintf(w, `{"tenantId":%q,"tenantSlug":"slug","primaryColor":%q,"logoUrl":"https://logo.example/x.svg","brandName":{"default":"Brand"}}`,
+		r.PathValue("id"), u.colour)
 }

@@ -3,8 +3,6 @@ package session
 import (
 	"net/http"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -18,9 +16,12 @@ func (d *Desk) Locale(w http.ResponseWriter, r *http.Request) error {
 	if err := web.Decode(r, &in); err != nil {
 		return err
 	}
-	tag, err := locale.Parse(in.Locale)
+	if in.Locale == "" {
+		return problem.Invalid(problem.Field{Field: "locale", Code: "required", Detail: "Say which language."})
+	}
+	tag, err := web.Locale("locale", in.Locale)
 	if err != nil {
-		return web.NotSupported(problem.LocaleNotSupported, "locale", err)
+		return err
 	}
 	return d.choose(w, r, func(s *session.Session) { s.ChooseLocale(tag) })
 }
@@ -33,9 +34,12 @@ func (d *Desk) Currency(w http.ResponseWriter, r *http.Request) error {
 	if err := web.Decode(r, &in); err != nil {
 		return err
 	}
-	c, err := money.Parse(in.Currency)
+	if in.Currency == "" {
+		return problem.Invalid(problem.Field{Field: "currency", Code: "required", Detail: "Say which currency."})
+	}
+	c, err := web.Currency("currency", in.Currency)
 	if err != nil {
-		return web.NotSupported(problem.CurrencyNotSupported, "currency", err)
+		return err
 	}
 	return d.choose(w, r, func(s *session.Session) { s.ChooseCurrency(c) })
 }

@@ -1,14 +1,11 @@
 package session
 
 import (
-	"context"
 	"encoding/hex"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
@@ -20,19 +17,19 @@ import (
 // export is everything that is held about a session, as it is held: hashes stay hashes. Left out are the answers kept
 // under idempotency keys, which hold tokens, and what was sent, which is with analytics under the session's id.
 type export struct {
-	ExportedAt       string              `json:"exportedAt"`
-	Session          *guestSession       `json:"session"`
-	ConsentDecidedAt string              `json:"consentDecidedAt,omitzero"`
-	Technical        map[string]string   `json:"technical"` // the other fields of the hash
-	Wishlist         []wishlist.Item     `json:"wishlist"`
-	Removed          []wishlist.Removed  `json:"removedFromWishlist"`
-	RecentlyViewed   []jsontext.Value    `json:"recentlyViewed"`
-	SearchHistory    []jsontext.Value    `json:"searchHistory"`
-	SearchSessions   []map[string]string `json:"searchSessions"`
-	Handoffs         []heldHandoff       `json:"handoffs"`
-	IdempotencyKeys  []idempotency.Held  `json:"idempotencyKeys"`
-	UnsentEvents     []jsontext.Value    `json:"unsentEvents"`
-	BotVerdicts      []heldVerdict       `json:"botVerdicts"`
+	ExportedAt       string             `json:"exportedAt"`
+	Session          *guestSession      `json:"session"`
+	ConsentDecidedAt string             `json:"consentDecidedAt,omitzero"`
+	Technical        map[string]string  `json:"technical"` // the other fields of the hash
+	Wishlist         []wishlist.Item    `json:"wishlist"`
+	Removed          []wishlist.Removed `json:"removedFromWishlist"`
+	RecentlyViewed   []jsontext.Value   `json:"recentlyViewed"`
+	SearchHistory    []jsontext.Value   `json:"searchHistory"`
+	SearchSessions   []map[string]any   `json:"searchSessions"`
+	Handoffs         []heldHandoff      `json:"handoffs"`
+	IdempotencyKeys  []idempotency.Held `json:"idempotencyKeys"`
+	UnsentEvents     []jsontext.Value   `json:"unsentEvents"`
+	BotVerdicts      []heldVerdict      `json:"botVerdicts"`
 }
 
 // Export answers GET /session/export. It is whole or refused: what a store that is away holds would be missing unseen.
@@ -98,28 +95,6 @@ func (v *visit) technical() map[string]string {
 		}
 	}
 	return rest
-}
-
-// searchSessions are the search sessions that still run, each as Redis has it.
-func (d *Desk) searchSessions(ctx context.Context, v *visit) (list []map[string]string, err error) {
-	keys := d.sessions.SearchKeys(v.Session, v.lists)
-	slices.Sort(keys)
-	keys = slices.Compact(keys)
-	pipe := d.rdb.Pipeline()
-	reads := make([]*redis.MapStringStringCmd, len(keys))
-	for i, key := range keys {
-		reads[i] = pipe.HGetAll(ctx, key)
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, err
-	}
-	for i, key := range keys {
-		if fields := reads[i].Val(); len(fields) > 0 {
-			fields["searchSessionId"] = key[strings.LastIndexByte(key, ':')+1:]
-			list = append(list, fields)
-		}
-	}
-	return list, nil
 }
 
 func hash(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,7 +20,7 @@ func TestNobodySeesAnothersSession(t *testing.T) {
 		for name, a := range map[string]*functest.Answer{
 			"another guest":        h.Must(200, "GET", path, other, ""),
 			"nobody":               h.Must(200, "GET", path, "", ""),
-			"by parameter":         h.Must(200, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
+			"by parameter":         h.Must(422, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
 			"by header":            h.Must(200, "GET", path, other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
 			"from another browser": h.Must(200, "GET", path, mine, "", "User-Agent", functest.IPhone),
 			"with two cookies":     h.Must(200, "GET", path, "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
@@ -39,6 +40,9 @@ func TestNobodySeesAnothersSession(t *testing.T) {
 		t.Errorf("somebody else changed it: %+v", s)
 	}
 }
+
+// timestamp is how every body writes a time.
+var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
 func TestAnExportHasEverything(t *testing.T) {
 	h := newHouse(t)
@@ -69,8 +73,8 @@ func TestAnExportHasEverything(t *testing.T) {
 		len(x.IdempotencyKeys) != 1 || len(x.BotVerdicts) != 1 {
 		t.Errorf("%s", a.Text)
 	}
-	if x.Handoffs[0]["tenantId"] != tenantID(1) || x.Handoffs[0]["fingerprintHash"] != "sha256:01" || x.SearchSessions[0]["query"] != `{"city":"Kabul"}` {
-		t.Errorf("%v %v", x.Handoffs, x.SearchSessions)
+	if x.Handoffs[0]["tenantId"] != tenantID(1) || x.Handoffs[0]["fingerprintHash"] != "sha256:01" {
+		t.Errorf("%v", x.Handoffs)
 	}
 	subjects := map[string]bool{}
 	for _, e := range x.UnsentEvents {
@@ -84,7 +88,25 @@ func TestAnExportHasEverything(t *testing.T) {
 	if strings.Contains(a.Text, "secret-token") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
 		t.Errorf("%s", a.Text)
 	}
+	campaign, _ := x.Handoffs[0]["sourceCampaign"].(map[string]any)
+	if len(campaign) != 2 || campaign["source"] != "google" || campaign["capturedAt"] != "2026-04-23T09:14:22.041Z" {
+		t.Errorf("a campaign is %v", campaign)
+	}
+	search := x.SearchSessions[0]
+	if query, _ := search["query"].(map[string]any); query["city"] != "Kabul" || search["resultCount"] != 0.0 {
+		t.Errorf("a search session is %v", search)
+	}
+	for _, field := range []string{"startedAt", "lastInteractionAt", "ttlExpiresAt"} {
+		if text, _ := search[field].(string); !timestamp.MatchString(text) {
+			t.Errorf("%s is %v", field, search[field])
+		}
+	}
 	// Whatever Redis has of this session is in it.
+	for field := range h.RDB.HGetAll(t.Context(), h.Parts.Keys.Key("srs", search["searchSessionId"].(string))).Val() {
+		if _, there := search[field]; !there {
+			t.Errorf("%s of the search session is missing", field)
+		}
+	}
 	for field := range h.RDB.HGetAll(t.Context(), h.Parts.Keys.Session(cookie)).Val() {
 		if x.Technical[field] == "" && !slices.Contains(shown, field) {
 			t.Errorf("%s of the hash is missing", field)

@@ -11,7 +11,7 @@ type house struct{ *functest.House }
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{functest.New(t)}
+	h := &house{functest.Behind(t)}
 	h.Personal = true
 	e := functest.Environment(t, h.Database, h.Redis.Addr, functest.Nowhere)
 	e.DBMaxConns = 8

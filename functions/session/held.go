@@ -28,24 +28,24 @@ type held struct {
 }
 
 type heldHandoff struct {
-	HandoffID       string         `json:"handoffId"`
-	TenantID        string         `json:"tenantId"`
-	PropertyID      string         `json:"propertyId"`
-	CheckIn         string         `json:"checkIn"`
-	CheckOut        string         `json:"checkOut"`
-	Adults          int            `json:"adults"`
-	Children        int            `json:"children"`
-	Rooms           int            `json:"rooms"`
-	ChildrenAges    []int          `json:"childrenAges,omitempty"`
-	Currency        string         `json:"currency"`
-	Locale          string         `json:"locale"`
-	SourceCampaign  jsontext.Value `json:"sourceCampaign,omitzero"`
-	FingerprintHash string         `json:"fingerprintHash"`
-	IPHash          string         `json:"ipHash"`
-	MintedAt        string         `json:"mintedAt"`
-	ExpiresAt       string         `json:"expiresAt"`
-	ConsumedAt      string         `json:"consumedAt,omitzero"`
-	ConsumedBy      string         `json:"consumedBy,omitzero"`
+	HandoffID       string    `json:"handoffId"`
+	TenantID        string    `json:"tenantId"`
+	PropertyID      string    `json:"propertyId"`
+	CheckIn         string    `json:"checkIn"`
+	CheckOut        string    `json:"checkOut"`
+	Adults          int       `json:"adults"`
+	Children        int       `json:"children"`
+	Rooms           int       `json:"rooms"`
+	ChildrenAges    []int     `json:"childrenAges,omitempty"`
+	Currency        string    `json:"currency"`
+	Locale          string    `json:"locale"`
+	SourceCampaign  *campaign `json:"sourceCampaign,omitzero"`
+	FingerprintHash string    `json:"fingerprintHash"`
+	IPHash          string    `json:"ipHash"`
+	MintedAt        string    `json:"mintedAt"`
+	ExpiresAt       string    `json:"expiresAt"`
+	ConsumedAt      string    `json:"consumedAt,omitzero"`
+	ConsumedBy      string    `json:"consumedBy,omitzero"`
 }
 
 type heldVerdict struct {
@@ -97,16 +97,23 @@ func (d *Desk) held(ctx context.Context, sessionID string) (*held, error) {
 
 func scanHandoff(row pgx.CollectableRow) (h heldHandoff, err error) {
 	var (
-		tenant, property         [16]byte
-		campaign, print, address []byte
-		minted, expires          time.Time
-		consumed                 *time.Time
+		tenant, property [16]byte
+		source           *struct {
+			Source, Medium, Campaign string
+			CapturedAt               time.Time
+		}
+		print, address  []byte
+		minted, expires time.Time
+		consumed        *time.Time
 	)
 	err = row.Scan(&h.HandoffID, &tenant, &property, &h.CheckIn, &h.CheckOut, &h.Adults, &h.Children, &h.Rooms, &h.ChildrenAges,
-		&h.Currency, &h.Locale, &campaign, &print, &address, &minted, &expires, &consumed, &h.ConsumedBy)
+		&h.Currency, &h.Locale, &source, &print, &address, &minted, &expires, &consumed, &h.ConsumedBy)
 	h.TenantID, h.PropertyID = id.FromUUID(id.Tenant, tenant), id.FromUUID(id.Property, property)
-	h.SourceCampaign, h.FingerprintHash, h.IPHash = campaign, hash(print), hash(address)
+	h.FingerprintHash, h.IPHash = hash(print), hash(address)
 	h.MintedAt, h.ExpiresAt = view.Timestamp(minted), view.Timestamp(expires)
+	if source != nil {
+		h.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, view.Timestamp(source.CapturedAt)}
+	}
 	if consumed != nil {
 		h.ConsumedAt = view.Timestamp(*consumed)
 	}

@@ -103,8 +103,9 @@ func (h *house) live(cookie string) {
 	property, _ := id.UUID(id.Property, propertyID(1))
 	h.Exec(`INSERT INTO bff_consumer.handoff_replay_log
 		(id, guest_session_id, tenant_id, property_id, check_in, check_out, adults, children, rooms, currency, locale, hmac_key_id,
-		 fingerprint_hash, ip_hash, minted_at, expires_at, children_ages)
-		VALUES ($1, $2, $3, $4, '2026-12-01', '2026-12-04', 2, 1, 1, 'AFN', 'ps-AF', 'hmac-2026-11', '\x01', '\x02', now(), now() + interval '30 minutes', '{7}')`,
+		 fingerprint_hash, ip_hash, minted_at, expires_at, children_ages, source_campaign)
+		VALUES ($1, $2, $3, $4, '2026-12-01', '2026-12-04', 2, 1, 1, 'AFN', 'ps-AF', 'hmac-2026-11', '\x01', '\x02', now(), now() + interval '30 minutes', '{7}',
+		 '{"source":"google","capturedAt":"2026-04-23T13:44:22.041666777+04:30"}')`,
 		id.New(id.Handoff, h.Now()), cookie, tenant, property)
 	h.Exec(`INSERT INTO bff_consumer.bot_score_log
 		(id, guest_session_id, fingerprint_hash, ip_hash, user_agent_hash, score, verdict, signals, action_taken)

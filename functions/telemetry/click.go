@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
@@ -31,6 +33,8 @@ var sourceOf = map[string]string{
 	"brand-peek":       "search-list", // the brand is on the card
 }
 
+var kinds = slices.Sorted(maps.Keys(sourceOf))
+
 const maxPosition = 10_000
 
 // Click answers POST /telemetry/click.
@@ -56,9 +60,7 @@ func (c *click) about() *common { return &c.common }
 func (c *click) when() string { return c.OccurredAt }
 
 func (c *click) check(f *faults) {
-	if sourceOf[c.Kind] == "" {
-		f.oneOf("kind", c.Kind)
-	}
+	f.oneOf("kind", c.Kind, kinds...)
 	f.id("tenantId", id.Tenant, c.TenantID, true)
 	f.id("propertyId", id.Property, c.PropertyID, true)
 	f.count("position", c.Position)

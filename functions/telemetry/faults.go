@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
@@ -29,10 +30,14 @@ func (f *faults) id(field string, prefix id.Prefix, s string, needed bool) {
 	}
 }
 
-// oneOf checks a word of a set.
+// oneOf checks a word of a set, which must be there.
 func (f *faults) oneOf(field, s string, set ...string) {
-	if !slices.Contains(set, s) {
-		f.add(field, "not-supported", "Must be one of the values in the description of this API.")
+	detail := "Must be one of " + strings.Join(set, ", ") + "."
+	switch {
+	case s == "":
+		f.add(field, "required", detail)
+	case !slices.Contains(set, s):
+		f.add(field, "not-supported", detail)
 	}
 }
 

@@ -47,7 +47,10 @@ const maxReferer = 2_048 // bytes
 
 func (v *pageView) check(f *faults) {
 	path, ok := event.Path(v.Path)
-	if !ok {
+	switch {
+	case v.Path == "":
+		f.add("path", "required", "Say the path of the page, such as /search.")
+	case !ok:
 		f.add("path", "malformed", "Must be the path of a page, such as /search.")
 	}
 	v.Path = path

@@ -1,10 +1,8 @@
 package telemetry
 
 import (
-	"cmp"
 	"net/http"
 	"reflect"
-	"slices"
 	"strconv"
 	"time"
 
@@ -105,7 +103,7 @@ type accepted struct {
 	Accepted int `json:"accepted"`
 }
 
-// take writes the reports of one request as events, all or none, and what was viewed to the front of the list. Without
+// take writes the reports of one request as events, all or none, and what was viewed to its place in the list. Without
 // consent nothing of them is written. When neither Postgres nor, for the time until it is back, Redis takes the events,
 // the client is told to send them again: here nothing else was asked for, and an eventId makes the second time
 // harmless.
@@ -126,7 +124,6 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: view.Timestamp(at), Source: source})
 			}
 		}
-		slices.SortStableFunc(seen, func(a, b session.Viewed) int { return cmp.Compare(a.ViewedAt, b.ViewedAt) })
 	}
 	left := d.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { d.sessions.PushViewed(ctx, pipe, guest.Session, seen...) })
 	if left.Untold != nil {
@@ -137,7 +134,8 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 
 const (
 	clockDrift = time.Minute
-	longest    = 365 * 24 * time.Hour // a session lives no longer
+	afterStart = 100 * time.Millisecond // and session.started has been dated: the session's id is made a moment before
+	longest    = 365 * 24 * time.Hour   // a session lives no longer
 )
 
 // happened is when something happened: what the client says, unless that is before the session or in the future. Clocks
@@ -152,20 +150,21 @@ func happened(said string, guest *admission.Guest) time.Time {
 
 // idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes,
 // so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an
-// id is the time it said, kept within what a session can live. Another guest's ids cannot be met, because the session
-// is in them.
+// id is the time it said, kept within what a session can live; without one it is the session's first moment, but later
+// than that of session.started, because a session's events are sent by id. Another guest's ids cannot be met, because
+// the session is in them.
 func idsOf(sessionID string, r report) func(id.Prefix) string {
 	name := r.about().EventID
 	if name == "" {
 		return func(p id.Prefix) string { return id.New(p, time.Now()) }
 	}
-	began := id.Time(sessionID)
+	first, last := id.Time(sessionID).Add(afterStart), id.Time(sessionID).Add(longest)
 	at, err := time.Parse(time.RFC3339Nano, r.when())
 	switch {
-	case err != nil || at.Before(began):
-		at = began
-	case at.After(began.Add(longest)):
-		at = began.Add(longest)
+	case err != nil || at.Before(first):
+		at = first
+	case at.After(last):
+		at = last
 	}
 	return func(p id.Prefix) string { return id.Derive(p, at, sessionID, r.subject(), name) }
 }

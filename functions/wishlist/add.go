@@ -38,14 +38,27 @@ type addRequest struct {
 }
 
 func (in *addRequest) check() (wrong []problem.Field) {
-	if !id.Valid(id.Property, in.PropertyID) {
-		wrong = append(wrong, problem.Field{Field: "propertyId", Code: "malformed", Detail: "Must be the id of a property, ppt_…."})
+	add := func(field, code, detail string) {
+		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
 	}
-	if !id.Valid(id.Tenant, in.TenantID) {
-		wrong = append(wrong, problem.Field{Field: "tenantId", Code: "malformed", Detail: "Must be the id of a tenant, tnt_…."})
+	switch {
+	case in.PropertyID == "":
+		add("propertyId", "required", "Say which hotel.")
+	case !id.Valid(id.Property, in.PropertyID):
+		add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
-	if !slices.Contains(wishlist.Sources, in.Source) {
-		wrong = append(wrong, problem.Field{Field: "source", Code: "not-supported", Detail: "Must be one of " + strings.Join(wishlist.Sources, ", ") + "."})
+	switch {
+	case in.TenantID == "":
+		add("tenantId", "required", "Say whose hotel it is.")
+	case !id.Valid(id.Tenant, in.TenantID):
+		add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
+	}
+	sources := "Must be one of " + strings.Join(wishlist.Sources, ", ") + "."
+	switch {
+	case in.Source == "":
+		add("source", "required", sources)
+	case !slices.Contains(wishlist.Sources, in.Source):
+		add("source", "not-supported", sources)
 	}
 	if field := web.Text("note", in.Note, wishlist.MaxNote); field != nil {
 		wrong = append(wrong, *field)

@@ -14,7 +14,7 @@ type house struct {
 
 func newHouse(t testing.TB) *house {
 	t.Helper()
-	h := &house{functest.New(t), newUpstreams(t)}
+	h := &house{functest.Behind(t), newUpstreams(t)}
 	h.Personal = true
 	e := functest.Environment(t, h.Database, h.Redis.Addr, h.up.URL)
 	e.DBMaxConns = 8

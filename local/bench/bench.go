@@ -35,6 +35,8 @@ import (
 // house is what the servers stand on.
 type house struct {
 	dir   string
+	url   string // of the database
+	redis string // address
 	env   []string
 	rdb   goredis.UniversalClient
 	db    *pgxpool.Pool
@@ -74,6 +76,7 @@ func open(ctx context.Context) (_ *house, err error) {
 		return nil, err
 	}
 	h.undo = append(h.undo, func() { stopPostgres() })
+	h.url, h.redis = url, addr
 	if err := migrations.Apply(ctx, url); err != nil {
 		return nil, err
 	}

@@ -8,15 +8,16 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 	"melmastoon.ghasi.io/bff-consumer/local/tenant"
@@ -35,23 +36,24 @@ type Part struct {
 
 // Control serves the routes. It is safe for concurrent use.
 type Control struct {
-	parts     []Part
-	sandbox   *sandbox.Sandbox
-	data      *dataset.Dataset
-	flags     *flagsFile
-	telemetry *telemetry
-	tenant    *tenant.BFF
-	mux       *http.ServeMux
+	parts   []Part
+	sandbox *sandbox.Sandbox
+	data    *dataset.Dataset
+	flags   *flagsFile
+	desk    *desk.Desk
+	tenant  *tenant.BFF
+	mux     *http.ServeMux
+	routes  []string // "GET /_local/healthz", sorted
 }
 
 // New makes the routes over the parts of a system. The flags go to the file that the functions read them from.
-func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, db *pgxpool.Pool, bff *tenant.BFF) *Control {
+func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, d *desk.Desk, bff *tenant.BFF) *Control {
 	c := &Control{
 		parts: parts, sandbox: s, data: data,
-		flags:     &flagsFile{path: flagsPath},
-		telemetry: &telemetry{db: db},
-		tenant:    bff,
-		mux:       http.NewServeMux(),
+		flags:  &flagsFile{path: flagsPath},
+		desk:   d,
+		tenant: bff,
+		mux:    http.NewServeMux(),
 	}
 	c.mux.HandleFunc(Prefix, c.nothing)
 	for pattern, handler := range map[string]web.Handler{
@@ -64,12 +66,16 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 		"GET /_local/flags":               c.getFlags,
 		"PUT /_local/flags":               c.putFlags,
 		"DELETE /_local/flags":            c.deleteFlags,
-		"GET /_local/telemetry":           c.messages,
+		"GET /_local/telemetry":           c.telemetry,
+		"GET /_local/events":              c.events,
+		"POST /_local/events":             c.publish,
 		"GET /_local/jobs":                c.jobs,
+		"POST /_local/jobs/{job}":         c.run,
 		"POST /_local/tenant/bootstrap":   c.bootstrap,
 		"GET /_local/dataset":             c.dataset,
 		"GET /_local/dataset/{id}":        c.origin,
 	} {
+		c.routes = append(c.routes, pattern)
 		c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Cache-Control", "no-store")
 			if err := handler(w, r); err != nil {
@@ -77,6 +83,7 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 			}
 		})
 	}
+	slices.Sort(c.routes)
 	return c
 }
 
@@ -115,7 +122,7 @@ func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allowed == nil {
-		gateway.Refuse(w, r, problem.New(problem.ResourceNotFound, "The local system has no such route.", nil))
+		gateway.Refuse(w, r, problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil).With("routes", c.routes))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -214,13 +221,6 @@ func (c *Control) resetAll(w http.ResponseWriter, _ *http.Request) error {
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// jobs lists the scheduler's jobs.
-func (c *Control) jobs(w http.ResponseWriter, _ *http.Request) error {
-	return web.WriteJSON(w, http.StatusOK, struct {
-		Jobs []string `json:"jobs"`
-	}{[]string{}}) // no deployed function has one yet
 }
 
 // decode reads a body of at most 64 KiB, whatever its media type: these routes are called by hand.

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,16 +12,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
-	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
 
 // bench is a Control with what it controls.
@@ -33,7 +27,7 @@ type bench struct {
 	ill     error // what the part "redis" says
 }
 
-func newBench(t *testing.T, db *pgxpool.Pool) *bench {
+func newBench(t *testing.T, d *desk.Desk) *bench {
 	t.Helper()
 	data := dataset.Embedded()
 	b := &bench{sandbox: sandbox.New(data, time.Now), flags: filepath.Join(t.TempDir(), "flags.json")}
@@ -41,7 +35,7 @@ func newBench(t *testing.T, db *pgxpool.Pool) *bench {
 		{"postgres", func(context.Context) error { return nil }},
 		{"redis", func(context.Context) error { return b.ill }},
 	}
-	b.Control = New(parts, b.sandbox, data, b.flags, db, nil)
+	b.Control = New(parts, b.sandbox, data, b.flags, d, nil)
 	return b
 }
 
@@ -157,7 +151,7 @@ func TestWhatIsNoRouteIsAProblem(t *testing.T) {
 		"GET /_local/nothing":            404,
 		"PUT /_local/upstreams/booking":  404,
 		"GET /_local/dataset/ppt_x":      404,
-		"POST /_local/jobs/relay":        404,
+		"POST /_local/jobs/brew":         404,
 		"PUT /_local/healthz":            405,
 		"DELETE /_local/telemetry":       405,
 		"GET /_local/telemetry?since=-1": 422,
@@ -172,9 +166,6 @@ func TestWhatIsNoRouteIsAProblem(t *testing.T) {
 	b.ServeHTTP(rec, httptest.NewRequest(http.MethodPatch, "/_local/flags", nil))
 	if rec.Header().Get("Allow") != "GET, PUT, DELETE" {
 		t.Errorf("Allow: %s", rec.Header().Get("Allow"))
-	}
-	if code, answer := b.call(t, "GET", "/_local/jobs", ""); code != 200 || len(answer["jobs"].([]any)) != 0 {
-		t.Errorf("jobs: %v", answer)
 	}
 }
 
@@ -227,73 +218,6 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 	}
 	if _, answer := b.call(t, "GET", "/_local/flags", ""); answer["botMode"] != "enforce" {
 		t.Errorf("flags %v", answer)
-	}
-}
-
-// record writes an event that happened at a time to the outbox.
-func record(t *testing.T, db *pgxpool.Pool, at time.Time, locale string) string {
-	t.Helper()
-	session := id.New(id.Session, at)
-	e := event.New(event.Meta{SessionID: session, Now: at}, event.LocaleChanged{
-		GuestSessionID: session, PreviousLocale: "en", NewLocale: locale, Trigger: "user-explicit", OccurredAt: at,
-	})
-	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return outbox.Add(t.Context(), tx, e) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e.ID
-}
-
-func TestTelemetryShowsEveryMessageOnceHoweverLateItIsCommitted(t *testing.T) {
-	db := pgtest.New(t)
-	b := newBench(t, db)
-	noon := time.Now()
-	read := func(query string) (ids []string, cursor string) {
-		t.Helper()
-		code, answer := b.call(t, "GET", "/_local/telemetry?"+query, "")
-		if code != 200 {
-			t.Fatalf("%d %v", code, answer)
-		}
-		for _, m := range answer["messages"].([]any) {
-			ids = append(ids, m.(map[string]any)["id"].(string))
-		}
-		return ids, answer["cursor"].(string)
-	}
-	if ids, cursor := read(""); len(ids) != 0 || cursor != "0" {
-		t.Errorf("%v %s", ids, cursor)
-	}
-	first := record(t, db, noon, "fr")
-	second := record(t, db, noon.Add(time.Second), "ar")
-	ids, cursor := read("")
-	if fmt.Sprint(ids) != fmt.Sprint([]string{first, second}) {
-		t.Errorf("%v", ids)
-	}
-	late := record(t, db, noon.Add(-time.Second), "ru") // given its id first, committed last
-	ids, cursor = read("since=" + cursor)
-	if fmt.Sprint(ids) != fmt.Sprint([]string{late}) {
-		t.Errorf("%v, want the late one", ids)
-	}
-	if ids, again := read("since=" + cursor); len(ids) != 0 || again != cursor {
-		t.Errorf("%v %s", ids, again)
-	}
-	for _, subject := range []string{"melmastoon.bff.consumer.locale.changed.v1", "locale.changed.v1"} {
-		if ids, _ := read("subject=" + subject); len(ids) != 3 {
-			t.Errorf("%s: %v", subject, ids)
-		}
-	}
-	if ids, next := read("subject=session.started.v1"); len(ids) != 0 || next != cursor {
-		t.Errorf("%v %s", ids, next)
-	}
-	_, answer := b.call(t, "GET", "/_local/telemetry", "")
-	m := answer["messages"].([]any)[0].(map[string]any)
-	data := m["data"].(map[string]any)
-	if data["envelope"].(map[string]any)["eventId"] != first || data["payload"].(map[string]any)["newLocale"] != "fr" ||
-		m["attributes"].(map[string]any)["subject"] != m["subject"] || m["orderingKey"] == "" {
-		t.Errorf("message %v", m)
-	}
-	db.Close()
-	if code, _ := b.call(t, "GET", "/_local/telemetry", ""); code != 503 {
-		t.Errorf("without the database: %d", code)
 	}
 }
 

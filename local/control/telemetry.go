@@ -3,90 +3,36 @@ package control
 import (
 	"context"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/oklog/ulid/v2"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// telemetry shows the outbox as a log of messages. Ids are given before the commit, so a row with a low id may appear
-// after one with a higher; the log therefore has its own order, that in which rows were first seen, and a cursor is a
-// place in it. Rows that were there before come in the order of their ids.
-type telemetry struct {
-	db *pgxpool.Pool
-
-	mu   sync.Mutex
-	log  []message
-	seen map[string]bool
-}
-
 // message is one event as its topic delivers it.
 type message struct {
-	ID          string            `json:"id"`
+	ID          string            `json:"id"` // of the event; it is here twice when it was sent twice
+	MessageID   string            `json:"messageId"`
 	Subject     string            `json:"subject"`
 	Attributes  map[string]string `json:"attributes"`
 	OrderingKey string            `json:"orderingKey,omitzero"`
-	Data        jsontext.Value    `json:"data"` // {"envelope": …, "payload": …}
-	CreatedAt   time.Time         `json:"createdAt"`
+	Data        jsontext.Value    `json:"data"`         // {"envelope": …, "payload": …}; null when it is no JSON
+	Raw         []byte            `json:"raw,omitzero"` // what is no JSON, in base64
+	CreatedAt   time.Time         `json:"createdAt"`    // when the broker took it
 }
 
 const (
 	maxMessages = 1000
-	lateness    = time.Minute // longer than any transaction of ours
 	subjects    = "melmastoon.bff.consumer."
 )
 
-// refresh reads the rows that appeared since.
-func (t *telemetry) refresh(ctx context.Context) error {
-	after := string(id.Event) // sorts before every id
-	if n := len(t.log); n > 0 {
-		newest := slices.MaxFunc(t.log[max(0, n-maxMessages):], func(a, b message) int { return strings.Compare(a.ID, b.ID) })
-		if at := id.Time(newest.ID).Add(-lateness); at.UnixMilli() > 0 {
-			var floor ulid.ULID
-			floor.SetTime(uint64(at.UnixMilli()))
-			after += floor.String()
-		}
-	}
-	rows, _ := t.db.Query(ctx, `
-		SELECT id, topic, payload, headers, created_at
-		FROM bff_consumer.outbox
-		WHERE id > $1
-		ORDER BY id`, after)
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (message, error) {
-		var m message
-		var payload []byte
-		err := row.Scan(&m.ID, &m.Subject, &payload, &m.Attributes, &m.CreatedAt)
-		m.Data = payload
-		m.OrderingKey = m.Attributes["orderingKey"]
-		return m, err
-	})
-	if err != nil {
-		return err
-	}
-	if t.seen == nil {
-		t.seen = map[string]bool{}
-	}
-	for _, m := range found {
-		if !t.seen[m.ID] {
-			t.seen[m.ID] = true
-			t.log = append(t.log, m)
-		}
-	}
-	return nil
-}
-
-// messages answers those after a cursor, oldest first, at most 1,000, and the cursor to go on with.
-func (c *Control) messages(w http.ResponseWriter, r *http.Request) error {
+// telemetry answers the messages after a cursor, oldest first, at most 1,000, and the cursor to go on with. Everything
+// that was published before the question is in the answer, or after its cursor.
+func (c *Control) telemetry(w http.ResponseWriter, r *http.Request) error {
 	since := 0
 	if text := r.URL.Query().Get("since"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -96,23 +42,36 @@ func (c *Control) messages(w http.ResponseWriter, r *http.Request) error {
 		since = n
 	}
 	subject := r.URL.Query().Get("subject")
-	t := c.telemetry
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	ctx, cancel := context.WithTimeout(r.Context(), pingWithin)
 	defer cancel()
-	if err := t.refresh(ctx); err != nil {
-		return problem.New(problem.UpstreamUnavailable, "The outbox cannot be read at present.", err)
+	if err := c.desk.Telemetry.CatchUp(ctx); err != nil {
+		return problem.New(problem.UpstreamUnavailable, "The telemetry topics cannot be read at present.", err)
 	}
 	found := []message{}
-	at := min(since, len(t.log))
-	for ; at < len(t.log) && len(found) < maxMessages; at++ {
-		if m := t.log[at]; subject == "" || m.Subject == subject || m.Subject == subjects+subject {
-			found = append(found, m)
+	at, missed := c.desk.Telemetry.Read(since, func(m broker.Told) bool {
+		if len(found) == maxMessages {
+			return false
 		}
-	}
+		if subject == "" || m.Subject == subject || m.Subject == subjects+subject {
+			found = append(found, shown(m))
+		}
+		return true
+	})
 	return web.WriteJSON(w, http.StatusOK, struct {
 		Messages []message `json:"messages"`
 		Cursor   string    `json:"cursor"`
-	}{found, strconv.Itoa(at)})
+		Missed   int       `json:"missed,omitzero"` // after the cursor that was asked for, forgotten since
+	}{found, strconv.Itoa(at), missed})
+}
+
+func shown(m broker.Told) message {
+	data := jsontext.Value(m.Message.Data)
+	all := message{
+		ID: m.Message.Attributes["eventId"], MessageID: m.Message.MessageId, Subject: m.Subject, Attributes: m.Message.Attributes,
+		OrderingKey: m.Message.OrderingKey, Data: data, CreatedAt: m.Message.PublishTime.AsTime().Truncate(time.Millisecond),
+	}
+	if !data.IsValid() {
+		all.Data, all.Raw = nil, m.Message.Data
+	}
+	return all
 }

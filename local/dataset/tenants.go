@@ -67,6 +67,9 @@ func (b *builder) houseName(country, key string) Text {
 	name := Text{Default: fmt.Sprintf(houseNames["en"], word.Names["en"]), Localized: map[string]string{}}
 	for _, lang := range Languages {
 		if text, ok := word.name(lang); ok {
+			if lang == "ps" {
+				text = strings.TrimPrefix(text, "د ") // one particle governs the whole name
+			}
 			name.Localized[lang] = fmt.Sprintf(houseNames[lang], text)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // What a page may send and read besides what every page may.
 var (
 	requestHeaders = strings.Join([]string{
-		"Content-Type", "Accept-Language", "X-Currency", "X-Request-Id", "traceparent", "Idempotency-Key", "X-Idempotency-Key",
+		"Content-Type", "Accept-Language", "X-Currency", "X-Request-Id", "traceparent", "Idempotency-Key", "X-Idempotency-Key", "If-None-Match",
 		"X-Recaptcha-Token", "X-Campaign-Source", "X-Campaign-Medium", "X-Campaign-Name", "X-Client-Screen", "X-Client-Timezone",
 	}, ", ")
 	responseHeaders = strings.Join([]string{
-		"X-Request-Id", "X-Cache", "Server-Timing", "Retry-After", "RateLimit", "RateLimit-Policy", "RateLimit-Limit",
+		"X-Request-Id", "X-Cache", "ETag", "Server-Timing", "Retry-After", "RateLimit", "RateLimit-Policy", "RateLimit-Limit",
 		"RateLimit-Remaining", "RateLimit-Reset", "Idempotency-Replayed",
 	}, ", ")
 )
@@ -39,6 +39,7 @@ func AllowLocalPages(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
+		r.Header.Set("Sec-Fetch-Site", "same-origin") // as if it were our own page: functions refuse those of others
 		next.ServeHTTP(w, r)
 	})
 }

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"bytes"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -170,6 +172,15 @@ func (u *Upstream) wait(now *spell, r *http.Request) bool {
 	if now.JitterMs > 0 {
 		delay += time.Duration(rand.Int64N(int64(now.JitterMs)*int64(time.Millisecond) + 1))
 	}
+	if delay == 0 && !now.Hang {
+		return true
+	}
+	// The server watches the connection, and so learns that the caller left, only once the body is read.
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	if delay > 0 {
 		timer := time.NewTimer(delay)
 		defer timer.Stop()

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
 
@@ -19,16 +20,18 @@ import (
 const localEnvironment = "local"
 
 // environment is what the functions read, in this process and in those started beside it.
-func environment(state string, kept stores, urls map[string]string, flagsPath string) (map[string]string, error) {
+func environment(state string, kept stores, pubsub *broker.Broker, urls map[string]string, flagsPath string) (map[string]string, error) {
 	env := map[string]string{
-		"REDIS_ADDR":    kept.redis,
-		"DATABASE_URL":  kept.database,
-		"SEARCH_URL":    urls["search"],
-		"PRICING_URL":   urls["pricing"],
-		"PROPERTY_URL":  urls["property"],
-		"THEME_URL":     urls["theme"],
-		"UPSTREAM_AUTH": "none",
-		"FLAGS_FILE":    flagsPath,
+		"REDIS_ADDR":           kept.redis,
+		"DATABASE_URL":         kept.database,
+		"SEARCH_URL":           urls["search"],
+		"PRICING_URL":          urls["pricing"],
+		"PROPERTY_URL":         urls["property"],
+		"THEME_URL":            urls["theme"],
+		"UPSTREAM_AUTH":        "none",
+		"PUBSUB_PROJECT":       pubsub.Project,
+		"PUBSUB_EMULATOR_HOST": pubsub.Host, // read by the client itself
+		"FLAGS_FILE":           flagsPath,
 		// A developer hears of an event that breaks its schema at once, and not from whoever reads it.
 		"VALIDATE_EVENTS": "true",
 	}

@@ -120,7 +120,7 @@ func within(folder string, all []gateway.Operation) ([]*web.Function, []gateway.
 func borrowed(state string) (map[string]string, error) {
 	running, ok := readRun(state)
 	if !ok && os.Getenv("SEARCH_URL") == "" {
-		return nil, fmt.Errorf("no local system runs with the state %s: start it with ./dev run, or set REDIS_ADDR, DATABASE_URL, SEARCH_URL, PRICING_URL, PROPERTY_URL, THEME_URL, UPSTREAM_AUTH, SESSION_KEYS, PEPPERS and FLAGS_FILE; for handoffs also HANDOFF_KEYS, for consume also CALLER_ISSUER, CALLER_KEYS, CALLER_AUDIENCE and CALLER_ACCOUNTS", state)
+		return nil, fmt.Errorf("no local system runs with the state %s: start it with ./dev run, or set REDIS_ADDR, DATABASE_URL, SEARCH_URL, PRICING_URL, PROPERTY_URL, THEME_URL, UPSTREAM_AUTH, SESSION_KEYS, PEPPERS and FLAGS_FILE; for handoffs also HANDOFF_KEYS, for consume also CALLER_ISSUER, CALLER_KEYS, CALLER_AUDIENCE and CALLER_ACCOUNTS, for relay also PUBSUB_EMULATOR_HOST and PUBSUB_PROJECT", state)
 	}
 	env := map[string]string{}
 	for name, value := range running.Env {

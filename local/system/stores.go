@@ -2,6 +2,7 @@ package system
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -134,4 +135,20 @@ func Migrate(ctx context.Context, o Options) error {
 	}
 	o.say("the schema is up to date")
 	return nil
+}
+
+// Database is the URL of DATABASE_URL, or of the system that runs.
+func Database(o Options) (string, error) {
+	if url := os.Getenv("DATABASE_URL"); url != "" {
+		return url, nil
+	}
+	state, err := filepath.Abs(o.state())
+	if err != nil {
+		return "", err
+	}
+	running, ok := readRun(state)
+	if !ok || !answers(running.URL) {
+		return "", errors.New("no local system runs: set DATABASE_URL, or start one with ./dev run")
+	}
+	return running.Env["DATABASE_URL"], nil
 }

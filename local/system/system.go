@@ -16,8 +16,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/control"
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
@@ -26,11 +28,12 @@ import (
 
 // Options are what a person chooses.
 type Options struct {
-	Root    string    // of the repository
-	State   string    // directory of everything that outlives a run; "": .local in Root
-	Dataset string    // file of accommodations; "": the embedded ones
-	Port    int       // of the gateway on 127.0.0.1; 0: any
-	Out     io.Writer // what is said to the person
+	Root    string         // of the repository
+	State   string         // directory of everything that outlives a run; "": .local in Root
+	Dataset string         // file of accommodations; "": the embedded ones
+	Port    int            // of the gateway on 127.0.0.1; 0: any
+	Out     io.Writer      // what is said to the person
+	Backoff broker.Backoff // between pushes of one message; zero: broker.Local
 }
 
 func (o Options) state() string {
@@ -103,7 +106,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	front, doors, err := o.fronts()
+	front, doors, paths, err := o.fronts()
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +133,11 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err := control.ResetFlags(flagsPath); err != nil {
 		return nil, err
 	}
-	env, err := environment(state, kept, urls, flagsPath)
+	pubsub, err := s.openBroker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env, err := environment(state, kept, pubsub, urls, flagsPath)
 	if err != nil {
 		return nil, err
 	}
@@ -138,19 +145,26 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.later(serve(behind, doors))
-	bff, err := openTenant(state, "http://"+behind.Addr().String(), env)
+	s.later(func() { behind.Close() })
+	base := "http://" + behind.Addr().String()
+	bff, err := openTenant(state, base, env)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.openFunctions(ctx, web.Functions(), env, filepath.Join(state, "log", "functions.jsonl")); err != nil {
 		return nil, err
 	}
-	parts, db, err := s.parts(ctx, kept, urls)
+	s.later(serve(behind, doors)) // ends before the log is closed: a relay that is cut off says so there
+	parts, db, err := s.parts(ctx, kept, pubsub, urls)
 	if err != nil {
 		return nil, err
 	}
-	inside := control.New(parts, box, data, flagsPath, db, bff)
+	d, err := desk.Open(desk.Options{Broker: pubsub, Doors: below(base, paths), Backoff: o.Backoff, DB: db})
+	if err != nil {
+		return nil, err
+	}
+	s.later(d.Close)
+	inside := control.New(parts, box, data, flagsPath, d, bff)
 	door.open(front, inside)
 	if err := writeRun(state, run{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
 		return nil, err
@@ -159,7 +173,8 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 
 	o.say("data:  %s", describe(data))
 	o.say("state: %s (request log: log/functions.jsonl)", state)
-	o.say("doors: http://%s%s/… (api/internal.openapi.yaml)", behind.Addr(), doorsBase)
+	o.say("doors: %s%s/… (api/internal.openapi.yaml)", base, doorsBase)
+	o.say("queue: PUBSUB_EMULATOR_HOST=%s PUBSUB_PROJECT=%s", pubsub.Host, pubsub.Project)
 	if err := probe(ctx, s.URL, data); err != nil {
 		return nil, err
 	}
@@ -215,7 +230,7 @@ func (s *System) setenv(env map[string]string) error {
 }
 
 // parts are what healthz asks, and the pool that the outbox is read with.
-func (s *System) parts(ctx context.Context, kept stores, urls map[string]string) ([]control.Part, *pgxpool.Pool, error) {
+func (s *System) parts(ctx context.Context, kept stores, pubsub *broker.Broker, urls map[string]string) ([]control.Part, *pgxpool.Pool, error) {
 	db, err := postgres.Open(ctx, postgres.Config{URL: kept.database})
 	if err != nil {
 		return nil, nil, err
@@ -226,6 +241,7 @@ func (s *System) parts(ctx context.Context, kept stores, urls map[string]string)
 	parts := []control.Part{
 		{Name: "postgres", Ping: db.Ping},
 		{Name: "redis", Ping: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }},
+		{Name: "pubsub", Ping: pubsub.Ping},
 	}
 	for _, name := range sandbox.Names {
 		parts = append(parts, control.Part{Name: name, Ping: func(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 )
@@ -66,8 +67,9 @@ func TestWhatAPersonSetsWins(t *testing.T) {
 	t.Setenv("ENVIRONMENT", "mine")
 	t.Setenv("SEARCH_URL", "")
 	state := t.TempDir()
-	env, err := environment(state, stores{database: "postgres://x", redis: "r:1"}, map[string]string{"search": "http://s"}, "flags.json")
-	if err != nil || env["ENVIRONMENT"] != "mine" || env["REDIS_ADDR"] != "r:1" || env["SEARCH_URL"] != "http://s" {
+	env, err := environment(state, stores{database: "postgres://x", redis: "r:1"}, &broker.Broker{Host: "p:1", Project: "p"}, map[string]string{"search": "http://s"}, "flags.json")
+	if err != nil || env["ENVIRONMENT"] != "mine" || env["REDIS_ADDR"] != "r:1" || env["SEARCH_URL"] != "http://s" ||
+		env["PUBSUB_EMULATOR_HOST"] != "p:1" || env["PUBSUB_PROJECT"] != "p" {
 		t.Errorf("%v %v", env, err)
 	}
 	if err := writeRun(state, run{PID: os.Getpid(), URL: "http://x", Env: env}); err != nil {

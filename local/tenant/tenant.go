@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,7 +29,7 @@ const (
 
 const (
 	instance = "local-bff-tenant"
-	attempts = 2               // with one key: a call whose answer was lost may be repeated
+	attempts = 2               // with one key: a call whose answer was lost, or is 503, may be repeated
 	within   = 5 * time.Second // for each; the door's own budget is half of that
 	maxBody  = 64 << 10
 )
@@ -39,11 +40,15 @@ type BFF struct {
 	keys   handoff.Keys
 	issuer *issuer.Issuer
 	now    func() time.Time
+
+	// begun are the keys, by handoff, of uses that nobody knows the end of. It may have been consumed all the same, so a
+	// guest who reloads asks under the same key; under a new one that would be a second use.
+	begun sync.Map
 }
 
 // New makes the BFF that calls the door at a URL with ID tokens of an issuer.
 func New(door string, keys handoff.Keys, i *issuer.Issuer, now func() time.Time) *BFF {
-	return &BFF{door, keys, i, now}
+	return &BFF{door: door, keys: keys, issuer: i, now: now}
 }
 
 // Answer is what the private door said.
@@ -70,12 +75,18 @@ func (b *BFF) Bootstrap(ctx context.Context, token string) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	key := rand.Text() // of this use: another bootstrap with the same token is another use
+	// Of this use: once it is answered, another bootstrap with the same token is another use.
+	key, _ := b.begun.LoadOrStore(h.ID, rand.Text())
+	var answer *Answer
 	for range attempts {
-		var answer *Answer
-		if answer, err = b.consume(ctx, h.ID, key, body); err == nil {
+		answer, err = b.consume(ctx, h.ID, key.(string), body)
+		if err == nil && answer.Status != http.StatusServiceUnavailable {
+			b.begun.CompareAndDelete(h.ID, key)
 			return answer, nil
 		}
+	}
+	if err == nil {
+		return answer, nil
 	}
 	return nil, problem.New(problem.UpstreamUnavailable, "The handoff cannot be consumed at present.", err)
 }

@@ -68,6 +68,9 @@ func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context,
 	ctx := r.Context()
 	call := web.From(ctx)
 	defer call.Phase("admit")()
+	if err := web.NoQuery(r); err != nil { // all that a guest's routes are told is in headers and body
+		return ctx, nil, err
+	}
 	visit, err := d.sessions.Read(r)
 	if err != nil {
 		return ctx, nil, err
@@ -186,6 +189,7 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 		return err
 	case saved.Gone:
 		g.events = nil
+		d.sessions.Unsee(within, d.rdb, g.ID) // if it fails, the sweep finds the id in 30 days and says nothing of it
 		return session.ErrCleared
 	case saved.Silent:
 		g.events = nil

@@ -13,7 +13,7 @@ import (
 const (
 	noteLife = time.Minute // of an invalidation's time: longer than any fill may take
 	restLife = time.Hour   // of what is still to be deleted: longer than an event is redelivered at short intervals
-	batch    = 500         // entries deleted in one round trip
+	batch    = 500         // entries of one tag taken, and entries deleted, in one round trip
 )
 
 func (c *Cache) tagKeys(tag string) lua.TagKeys {
@@ -22,39 +22,59 @@ func (c *Cache) tagKeys(tag string) lua.TagKeys {
 
 // Bust removes every entry that carries one of the tags, and takes from every fill under way that will carry one the
 // right to be stored. When it returns nil, what it found is gone and stays gone; after an error, or a crash, calling it
-// again with the same tags finishes the work. It says how many entries it removed. Each round trip waits 200 ms for
-// Redis, then fails.
-func (c *Cache) Bust(ctx context.Context, tags ...string) (int, error) {
+// again with the same tags finishes the work. It says how many entries it removed. However many there are, each round trip
+// holds Redis up for a moment only; it waits 150 ms for the reply, then fails.
+func (c *Cache) Bust(ctx context.Context, tags ...string) (removed int, err error) {
 	tags = slices.Compact(slices.Sorted(slices.Values(tags)))
+	for len(tags) > 0 {
+		taken, err := c.detach(ctx, tags)
+		if err != nil {
+			return removed, err
+		}
+		var entries []string
+		for _, t := range taken {
+			entries = append(entries, t.Entries...)
+		}
+		n, err := c.remove(ctx, entries)
+		removed += n
+		if err != nil {
+			return removed, fmt.Errorf("cache: bust: %w", err)
+		}
+		// What another Bust has detached meanwhile has a later time, and is that one's to delete.
+		pipe := c.rdb.Pipeline()
+		var rest []string
+		for i, tag := range tags {
+			pipe.ZRemRangeByScore(ctx, c.keys.Busting(tag), "-inf", strconv.FormatInt(taken[i].At, 10))
+			if taken[i].More {
+				rest = append(rest, tag)
+			}
+		}
+		if err := lua.Exec(ctx, pipe); err != nil {
+			return removed, fmt.Errorf("cache: bust: %w", err)
+		}
+		tags = rest
+	}
+	return removed, nil
+}
+
+// detach takes the next entries of each tag.
+func (c *Cache) detach(ctx context.Context, tags []string) ([]lua.Taken, error) {
 	pipe := c.rdb.Pipeline()
 	detached := make([]lua.Detached, len(tags))
 	for i, tag := range tags {
-		detached[i] = lua.Detach(ctx, pipe, c.tagKeys(tag), noteLife, restLife)
+		detached[i] = lua.Detach(ctx, pipe, c.tagKeys(tag), noteLife, restLife, batch)
 	}
 	if err := lua.Exec(ctx, pipe); err != nil {
-		return 0, fmt.Errorf("cache: bust: %w", err)
+		return nil, fmt.Errorf("cache: bust: %w", err)
 	}
-	var entries []string
-	times := make([]int64, len(tags))
+	taken := make([]lua.Taken, len(tags))
 	for i, d := range detached {
-		at, found, err := d.Result()
-		if err != nil {
-			return 0, fmt.Errorf("cache: bust %s: %w", tags[i], err)
+		var err error
+		if taken[i], err = d.Result(); err != nil {
+			return nil, fmt.Errorf("cache: bust %s: %w", tags[i], err)
 		}
-		times[i], entries = at, append(entries, found...)
 	}
-	removed, err := c.remove(ctx, entries)
-	if err != nil {
-		return removed, fmt.Errorf("cache: bust: %w", err)
-	}
-	// What another Bust has detached meanwhile has a later time, and is that one's to delete.
-	for i, tag := range tags {
-		pipe.ZRemRangeByScore(ctx, c.keys.Busting(tag), "-inf", strconv.FormatInt(times[i], 10))
-	}
-	if err := lua.Exec(ctx, pipe); err != nil {
-		return removed, fmt.Errorf("cache: bust: %w", err)
-	}
-	return removed, nil
+	return taken, nil
 }
 
 // remove deletes entries and their locks. The lock goes first: a leader that stores before that is deleted, one that

@@ -214,3 +214,39 @@ func TestAnInvalidatedTagCanBeFilledAgainAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestALargeBustThatBrokeOffHalfwayIsFinishedByItsRepetition(t *testing.T) {
+	const entries = 2*batch + 7
+	for _, broken := range []string{"detach", "del", "zremrangebyscore"} {
+		t.Run(broken, func(t *testing.T) {
+			p := newProcess(t, redisAddr(t), newClock())
+			for i := range entries {
+				if _, _, err := p.Do(t.Context(), fmt.Sprintf("test:%d", i), nil, Recipe{TTL: time.Minute, Fill: answer(t, "old", "tag")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			seen := 0
+			p.tap.set(func(step string) error {
+				if step == broken {
+					seen++
+				}
+				if seen == 2 { // of the second step
+					return errCut
+				}
+				return nil
+			}, nil)
+			first, err := p.Bust(t.Context(), "tag")
+			if err == nil || first < batch || first == entries {
+				t.Fatalf("removed %d, %v", first, err)
+			}
+			p.tap.set(nil, nil)
+			second, err := p.Bust(t.Context(), "tag")
+			if err != nil || first+second != entries {
+				t.Errorf("removed %d, then %d of %d: %v", first, second, entries, err)
+			}
+			if left := p.rdb.Keys(t.Context(), "*").Val(); len(left) != 1 { // the note of the time
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}

@@ -59,6 +59,7 @@ func New(c Config, now func() time.Time) (*Check, error) {
 const (
 	clockDrift = 30 * time.Second // between the issuer's clock and ours
 	maxToken   = 8 << 10
+	removed    = "SIGNATURE_REMOVED_BY_GOOGLE" // in the place of a signature that Cloud Run has checked
 )
 
 // encoding refuses odd bits; line ends, which it would skip, cannot be in a header.
@@ -99,6 +100,9 @@ func (c *Check) Caller(r *http.Request) (account string, err error) {
 
 func (c *Check) verify(ctx context.Context, token string) (said claims, err error) {
 	signed, signature, ok := cutLast(token)
+	if signature == removed {
+		return said, errors.New("the platform took the signature off: send it its token in X-Serverless-Authorization")
+	}
 	head, body, ok2 := strings.Cut(signed, ".")
 	if !ok || !ok2 || len(token) > maxToken {
 		return said, errors.New("not a token")

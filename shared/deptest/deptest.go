@@ -31,7 +31,7 @@ const PubSub = "cloud.google.com/go/pubsub"
 var banned = []string{
 	"testing", PubSub,
 	own + "shared/functest", own + "shared/pgtest", own + "shared/redistest", own + "shared/deptest", own + "shared/stores",
-	own + "shared/caller/issuer", own + "shared/migrations", own + "local",
+	own + "shared/caller/issuer", own + "shared/migrations", own + "functions/relay/pubsubtest", own + "local",
 }
 
 // Golden fails when the modules linked by the package in the current directory are not those of its

@@ -21,7 +21,7 @@
 //	h.API, h.Base = "../../api/internal.openapi.yaml", "" // API "": not described, not checked
 //
 // The test looks at the stores by h.DB and h.RDB, which are patient; what the function uses is not, and is taken away by
-// h.PG.Break, h.PG.Hang, h.Redis.Stop and h.Redis.Hang.
+// h.Redis.Stop and h.Redis.Hang and, in a house of Behind, by h.PG.Break and h.PG.Hang.
 package functest
 
 import (
@@ -46,8 +46,8 @@ type House struct {
 	*Clock
 	Log *Log // of everything that is mounted
 
-	Database string        // URL for the function, by way of PG
-	PG       *stores.Proxy // takes the database away from the function
+	Database string        // URL for the function
+	PG       *stores.Proxy // takes the database away from the function; nil but in a house of Behind
 	DB       *pgxpool.Pool // the test's own way to the database, around PG
 
 	Redis *redistest.Redis      // Redis.Addr is for the function
@@ -74,10 +74,26 @@ func New(t testing.TB) *House {
 	}
 	h.Set(time.Now())
 	h.RDB = h.Redis.Client()
-	direct := pgtest.URL(t)
-	h.DB = pgtest.Open(t, direct)
-	h.Database, h.PG = pgtest.Through(t, direct)
+	h.Database = pgtest.URL(t)
+	h.DB = pgtest.Open(t, h.Database)
 	return h
+}
+
+// Behind is New with a database that can be taken away. The proxy costs some time, of which a busy machine has none to
+// spare, so it is only for tests that use it.
+func Behind(t testing.TB) *House {
+	t.Helper()
+	h := New(t)
+	h.Database, h.PG = pgtest.Through(t, h.Database)
+	return h
+}
+
+// Heal ends what PG.Break and PG.Hang began, if there is a PG. A pool that is closed while the proxy hangs waits 15 s for
+// its goodbyes, so whoever closes one in a cleanup heals first.
+func (h *House) Heal() {
+	if h.PG != nil {
+		h.PG.Heal()
+	}
 }
 
 // Beside is another instance with the same stores and the same clock, with nothing mounted.

@@ -123,7 +123,7 @@ func TestARequestIsAGuestsUnlessItSaysOtherwise(t *testing.T) {
 }
 
 func TestAHouseHasStoresOfItsOwn(t *testing.T) {
-	h, other := New(t), New(t)
+	h, other := Behind(t), New(t)
 	h.Open(Environment(t, h.Database, h.Redis.Addr, Nowhere))
 	beside := h.Beside()
 	beside.Open(Environment(t, beside.Database, beside.Redis.Addr, Nowhere))

@@ -48,7 +48,7 @@ func (h *House) Open(e setup.Environment) {
 	}
 	db := h.Parts.DB // a test may put another in its place
 	h.T.Cleanup(func() {
-		h.PG.Heal() // or the goodbyes would wait
+		h.Heal()
 		db.Close()
 	})
 	h.Trips = redistest.Count(h.Parts.Redis)

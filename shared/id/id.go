@@ -74,6 +74,14 @@ func Derive(p Prefix, at time.Time, parts ...string) string {
 	return FromUUID(p, u)
 }
 
+// First is before every id minted at that time or later, and after every earlier one.
+func First(p Prefix, at time.Time) string {
+	var u ulid.ULID
+	ms := uint64(min(max(at.UnixMilli(), 0), int64(ulid.MaxTime())))
+	_ = u.SetTime(ms) // unreachable error: the time fits
+	return FromUUID(p, u)
+}
+
 // Parse returns the ULID of an id that has exactly the given prefix and 26 upper-case Crockford characters, else ErrMalformed.
 func Parse(p Prefix, s string) (ulid.ULID, error) {
 	text, ok := strings.CutPrefix(s, string(p))

@@ -91,10 +91,12 @@ func (r *Room) claim(ctx context.Context, q Request, seen *Peeked) (c claim, pri
 		if err != nil || json.Unmarshal([]byte(there), &k) != nil || len(k.Digest) != sha256.Size {
 			return claim{}, nil, nil // Redis is away, or has what cannot be read
 		}
-		o := &outcome{Answer: Answer{Status: k.Status, Body: []byte(k.Body), Replayed: true}, digest: [sha256.Size]byte(k.Digest)}
-		if k.Status != 0 || o.digest != q.Digest {
-			return claim{}, o, nil
+		if k.Status != 0 {
+			return claim{}, &outcome{
+				Answer: Answer{Status: k.Status, Body: []byte(k.Body), Replayed: true}, digest: [sha256.Size]byte(k.Digest),
+			}, nil
 		}
+		// Also a claim for another request is waited for: it may come to nothing, and then the key was never used.
 		select {
 		case <-poll.C:
 		case <-wait.Done():

@@ -75,10 +75,10 @@ func (r *Room) key(composite string) string { return r.keys.Key("idem", composit
 
 // Do answers a request: with what was answered before under its key, or by doing the work, its statements and the
 // record of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work;
-// the others wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was used for something else is
-// IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without Redis, Postgres alone decides
-// who is first; without Postgres nothing is done, and the answer is UpstreamUnavailable. seen is what Peek tried for
-// the same request, nil when it did not.
+// the others, whatever they ask for, wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was
+// used for something else is IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without
+// Redis, Postgres alone decides who is first; without Postgres nothing is done, and the answer is UpstreamUnavailable.
+// seen is what Peek tried for the same request, nil when it did not.
 func (r *Room) Do(ctx context.Context, q Request, seen *Peeked, work Work) (Answer, *Copy, error) {
 	c, prior, err := r.claim(ctx, q, seen)
 	if err != nil {

@@ -2,6 +2,8 @@ package lua
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,12 +77,12 @@ func TestATagKeepsItsEntriesAsLongAsTheLongestOfThem(t *testing.T) {
 	register("long", now, time.Minute) // a shorter successor, which may yet be refused
 	register("new", now.Add(2*time.Minute), time.Minute)
 	pipe := c.Pipeline()
-	detached := Detach(ctx, pipe, tag, time.Minute, time.Hour)
+	detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 9)
 	if err := Exec(ctx, pipe); err != nil {
 		t.Fatal(err)
 	}
-	_, entries, err := detached.Result()
-	if got := strings.Join(entries, " "); err != nil || got != "long new" { // "short" is over
+	taken, err := detached.Result()
+	if got := strings.Join(taken.Entries, " "); err != nil || got != "long new" { // "short" is over
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -92,10 +94,57 @@ func TestTwoInvalidationsNeverHaveTheSameTime(t *testing.T) {
 	c.Set(ctx, tag.Busted, "9000000000000000", 0) // a server whose clock was set back
 	for want := int64(9000000000000001); want < 9000000000000004; want++ {
 		pipe := c.Pipeline()
-		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour)
+		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 9)
 		Exec(ctx, pipe)
-		if at, _, err := detached.Result(); err != nil || at != want {
-			t.Fatalf("%d, %v", at, err)
+		if taken, err := detached.Result(); err != nil || taken.At != want {
+			t.Fatalf("%d, %v", taken.At, err)
 		}
+	}
+}
+
+func TestALargeTagIsTakenInSteps(t *testing.T) {
+	c := redistest.New(t)
+	ctx := t.Context()
+	tag := TagKeys{"{t}", "{t}:busted", "{t}:busting"}
+	fill := func(name string, n int) {
+		for i := range n {
+			c.ZAdd(ctx, tag.Entries, redis.Z{Score: 9e15, Member: fmt.Sprint(name, i)})
+		}
+	}
+	step := func() Taken {
+		pipe := c.Pipeline()
+		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 2)
+		Exec(ctx, pipe)
+		taken, err := detached.Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return taken
+	}
+	forget := func(at int64) { c.ZRemRangeByScore(ctx, tag.Busting, "-inf", fmt.Sprint(at)) }
+	fill("a", 5)
+	first := step()
+	again := step() // the first step was left unfinished
+	if !first.More || !again.More || len(first.Entries) != 2 || !slices.Equal(first.Entries, again.Entries) || first.At != again.At {
+		t.Errorf("%+v, then %+v", first, again)
+	}
+	forget(again.At)
+	second := step()
+	forget(second.At)
+	third := step()
+	if !second.More || third.More || second.At <= first.At || len(third.Entries) != 1 {
+		t.Errorf("%+v, then %+v", second, third)
+	}
+	fill("b", 1) // stored anew before the last step is finished
+	if last := step(); !last.More || !slices.Equal(last.Entries, third.Entries) {
+		t.Errorf("%+v after %+v", last, third)
+	}
+	forget(third.At)
+	if last := step(); last.More || !slices.Equal(last.Entries, []string{"b0"}) {
+		t.Errorf("%+v", last)
+	}
+	c.ZRemRangeByScore(ctx, tag.Busting, "-inf", "+inf")
+	if last := step(); last.More || last.Entries != nil || last.At <= third.At {
+		t.Errorf("of nothing: %+v", last)
 	}
 }

@@ -14,6 +14,20 @@ import (
 // scripts runs each script once, twice where that tells more, and checks what it did. It is run on a server
 // that knows no script yet.
 var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
+	"unspill": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		c.Del(ctx, "spill")
+		c.LPush(ctx, "spill", "a", "b", "a", "c", "d") // from the right: a b a c d
+		for i, want := range []int64{2, 1, 0} {
+			if n, err := Unspill(ctx, c, "spill", []string{"c", "a"}, 3); err != nil || n != want {
+				t.Errorf("time %d: %d removed, %v", i, n, err)
+			}
+		}
+		if left := c.LRange(ctx, "spill", 0, -1).Val(); !slices.Equal(left, []string{"d", "b"}) {
+			t.Errorf("%v are left", left)
+		}
+		c.Del(ctx, "spill")
+	},
 	"acquire, extend, release": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		won, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
@@ -67,6 +81,17 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Del(ctx, "lock:{e}")
 	},
+	"unsee": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		c.ZAdd(ctx, "seen", redis.Z{Score: 1764979200123, Member: "gone"}, redis.Z{Score: 1764979200124, Member: "back"})
+		if err := Unsee(ctx, c, "seen", map[string]int64{"gone": 1764979200123, "back": 1764979200123, "never": 1}); err != nil {
+			t.Fatal(err)
+		}
+		if left := c.ZRange(ctx, "seen", 0, -1).Val(); !slices.Equal(left, []string{"back"}) {
+			t.Errorf("left: %v", left)
+		}
+		c.Del(ctx, "seen")
+	},
 	"store": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || ok {
@@ -91,18 +116,18 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		if at, err := registered.Int64(); err != nil || at != 0 {
 			t.Errorf("busted at %d, %v", at, err)
 		}
-		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour)
+		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 9)
 		if err := Exec(ctx, pipe); err != nil {
 			t.Fatal(err)
 		}
-		at, entries, err := detached.Result()
-		if err != nil || at == 0 || !slices.Equal(entries, []string{"e1"}) {
-			t.Errorf("%d %v %v", at, entries, err)
+		taken, err := detached.Result()
+		if err != nil || taken.At == 0 || taken.More || !slices.Equal(taken.Entries, []string{"e1"}) {
+			t.Errorf("%+v %v", taken, err)
 		}
 		again := Register(ctx, pipe, tag, "e2", now, now.Add(time.Minute))
 		Exec(ctx, pipe)
-		if busted, err := again.Int64(); err != nil || busted != at {
-			t.Errorf("busted at %d, not %d: %v", busted, at, err)
+		if busted, err := again.Int64(); err != nil || busted != taken.At {
+			t.Errorf("busted at %d, not %d: %v", busted, taken.At, err)
 		}
 	},
 	"visit": func(t *testing.T, c redis.UniversalClient) {

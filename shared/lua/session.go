@@ -10,6 +10,7 @@ import (
 var (
 	visit  = load("visit.lua")
 	recent = load("recent.lua")
+	unsee  = load("unsee.lua")
 )
 
 // Visited is one visit of a session to be noted. All keys share a slot.
@@ -57,12 +58,12 @@ func ReadNoted(cmd *redis.Cmd) (Noted, error) {
 	return Noted{answer[0].(int64) == 0, answer[1].(string), answer[2].(string), answer[3].(string)}, nil
 }
 
-// Viewed is one entry for the list of what was recently viewed. Entry holds ID, by which older entries of the same are
-// found.
+// Viewed is one entry for the list of what was recently viewed. Entry is JSON that holds ID, by which other entries of
+// the same are found, and a member viewedAt, by which they are ordered.
 type Viewed struct{ ID, Entry string }
 
-// PushViewed queues entries, oldest first, for the front of the list, which keeps most of them; none is pushed for a
-// session that was cleared.
+// PushViewed queues entries for their places in the list, which keeps most of them; none is pushed for a session that
+// was cleared.
 func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string, life time.Duration, most int, entries ...Viewed) *redis.Cmd {
 	args := make([]any, 0, 2+2*len(entries))
 	args = append(args, life.Milliseconds(), most)
@@ -70,4 +71,13 @@ func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string,
 		args = append(args, e.ID, e.Entry)
 	}
 	return recent.EvalSha(ctx, pipe, []string{list, cleared}, args...)
+}
+
+// Unsee takes sessions off a list of when they were last seen, Unix ms by id, but for those whose time there is another.
+func Unsee(ctx context.Context, rdb redis.UniversalClient, list string, seen map[string]int64) error {
+	args := make([]any, 0, 2*len(seen))
+	for id, at := range seen {
+		args = append(args, id, at)
+	}
+	return unsee.Run(ctx, rdb, []string{list}, args...).Err()
 }

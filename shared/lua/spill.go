@@ -20,3 +20,16 @@ func Spilled(ctx context.Context, c redis.UniversalClient, list, sessionID strin
 	}
 	return rows, answer[0].(int64) == 1, nil
 }
+
+var unspill = load("unspill.lua")
+
+// Unspill removes rows from the spill, each once, and looks for each at most within rows from the oldest end. It returns how
+// many it found.
+func Unspill(ctx context.Context, c redis.UniversalClient, list string, rows []string, within int64) (removed int64, err error) {
+	args := make([]any, 0, 1+len(rows))
+	args = append(args, within)
+	for i := len(rows) - 1; i >= 0; i-- { // as they lie: the oldest first
+		args = append(args, rows[i])
+	}
+	return unspill.Run(ctx, c, []string{list}, args...).Int64()
+}

@@ -25,21 +25,30 @@ func Register(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, entry stri
 // Detached is a queued Detach.
 type Detached struct{ cmd *redis.Cmd }
 
-// Detach queues the beginning of a tag's invalidation, for a pipeline that Exec runs. The time of it is remembered for
-// note, the entries until they are said to be deleted, or for rest.
-func Detach(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, note, rest time.Duration) Detached {
+// Detach queues the beginning of a tag's invalidation, or the next step of it, for a pipeline that Exec runs. The time of it
+// is remembered for note, the entries until they are said to be deleted, or for rest. It takes at most some of them; a
+// step that another left unfinished is taken whole.
+func Detach(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, note, rest time.Duration, some int) Detached {
 	return Detached{detach.EvalSha(ctx, pipe, []string{tag.Entries, tag.Busted, tag.Busting},
-		note.Milliseconds(), rest.Milliseconds())}
+		note.Milliseconds(), rest.Milliseconds(), some)}
 }
 
-// Result is the server's time of the invalidation, µs, and the keys of the entries to be deleted.
-func (d Detached) Result() (at int64, entries []string, err error) {
+// Taken is the answer to Detach.
+type Taken struct {
+	At      int64    // server's time of the step, µs: under it and before are the entries that may be forgotten once they are deleted
+	More    bool     // another step is needed
+	Entries []string // the keys to be deleted
+}
+
+// Result is the answer, once the pipeline has run.
+func (d Detached) Result() (Taken, error) {
 	reply, err := d.cmd.Slice()
 	if err != nil {
-		return 0, nil, err
+		return Taken{}, err
 	}
-	for _, key := range reply[1:] {
-		entries = append(entries, key.(string))
+	t := Taken{At: reply[0].(int64), More: reply[1] == int64(1)}
+	for _, key := range reply[2:] {
+		t.Entries = append(t.Entries, key.(string))
 	}
-	return reply[0].(int64), entries, nil
+	return t, nil
 }

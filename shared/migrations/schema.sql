@@ -28,8 +28,11 @@ CREATE INDEX ix_outbox_unpublished ON bff_consumer.outbox (created_at)
     WHERE published_at IS NULL;
 CREATE INDEX ix_outbox_session ON bff_consumer.outbox ((headers ->> 'orderingKey'), id)
     WHERE published_at IS NULL;                          -- what one session has not told yet
-CREATE INDEX ix_outbox_lane ON bff_consumer.outbox ((coalesce(right(headers ->> 'orderingKey', 1), '')), id)
-    WHERE published_at IS NULL AND parked_at IS NULL;    -- what one lane has to send, in order
+CREATE INDEX ix_outbox_lane ON bff_consumer.outbox (
+    (coalesce(right(headers ->> 'orderingKey', 1), '') COLLATE "C"),
+    (coalesce(headers ->> 'orderingKey', '') COLLATE "C"),
+    id
+) WHERE published_at IS NULL AND parked_at IS NULL;      -- what one lane has to send, session by session, each in order
 CREATE INDEX ix_outbox_refused ON bff_consumer.outbox ((headers ->> 'orderingKey'), due_at)
     WHERE published_at IS NULL AND parked_at IS NULL AND attempts > 0; -- who is held back, and until when
 

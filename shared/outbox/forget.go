@@ -12,7 +12,8 @@ import (
 )
 
 // Forget deletes, with what else is in batch, what one session has not told yet, but for its end. Rows that a relay
-// holds at this moment are being sent, and left to it: waiting for a broker is not for a guest to do.
+// marks at this moment were sent, and are left to it. One that it has read and not sent yet it sends no more, once the
+// session is buried.
 func Forget(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.outbox

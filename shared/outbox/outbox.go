@@ -79,8 +79,9 @@ type execer interface {
 
 // insertRows is the only way into the table but for statements that decide in the same breath whether there is
 // something to tell. A guest who refused or cleared the session has the last word here, whoever writes and however
-// old what the writer knows: an event of theirs is not written. Written out types spare the first use on a connection
-// a round trip for them.
+// old what the writer knows: an event of theirs is not written. Rows go in by id, whatever order they were told in: two
+// writers of the same events, which a client may send twice at once, then wait for one another and cannot deadlock.
+// Written out types spare the first use on a connection a round trip for them.
 const insertRows = `
 	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
 	SELECT id, topic, payload::jsonb, headers::jsonb, retention_class
@@ -91,6 +92,7 @@ const insertRows = `
 		FROM bff_consumer.session_choice AS c
 		WHERE c.guest_session_id = e.headers::jsonb ->> 'orderingKey'
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL))
+	ORDER BY id COLLATE "C"
 	ON CONFLICT (id) DO NOTHING`
 
 // insertRow is insertRows for one, which is what most are: a third of the work for Postgres.

@@ -15,6 +15,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
 const (
@@ -48,7 +49,7 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys
 			Name:         "outbox",
 			Timeout:      pause,
 			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tolerated },
-			IsSuccessful: func(err error) bool { return err == nil || refused(err) },
+			IsSuccessful: func(err error) bool { return err == nil || refused(err) || postgres.IsBusy(err) },
 		}),
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// IsAway reports whether err means that Postgres was not reached, did not answer in time, is not taking writes, or was
-// migrated under a statement that had been prepared: nothing was done, and the same may work in a moment. An answer about
-// the statement itself, an absent row and a caller that hung up do not.
+// IsAway reports whether err means that Postgres was not reached, did not answer in time, is not taking writes, is busy, or
+// was migrated under a statement that had been prepared: nothing was written, and the same may work the next moment. An
+// answer about the statement itself, an absent row and a caller that hung up do not.
 func IsAway(err error) bool {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return false
@@ -31,7 +31,7 @@ func IsAway(err error) bool {
 			return true
 		}
 	}
-	return isOutdated(answer)
+	return IsBusy(err) || isOutdated(answer)
 }
 
 // isOutdated knows the answer to a statement whose columns have other types than when this connection prepared it; it was
@@ -39,6 +39,18 @@ func IsAway(err error) bool {
 // means as well that Postgres cannot do something, and the text depends on the server's language.
 func isOutdated(answer *pgconn.PgError) bool {
 	return answer.Code == "0A000" && answer.Routine == "RevalidateCachedQuery"
+}
+
+// IsBusy reports whether err is Postgres's answer to who was in another's way for too long. It is there and well, and
+// undid what it had begun.
+func IsBusy(err error) bool {
+	const (
+		lockTimeout   = "55P03"
+		deadlock      = "40P01"
+		serialization = "40001"
+	)
+	answer, answered := errors.AsType[*pgconn.PgError](err)
+	return answered && (answer.Code == lockTimeout || answer.Code == deadlock || answer.Code == serialization)
 }
 
 func isConnection(err error) bool {

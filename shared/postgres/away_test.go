@@ -32,6 +32,10 @@ func TestWhatIsAwayAndWhatIsAnAnswer(t *testing.T) {
 		"an outdated plan":     {&pgconn.PgError{Code: "0A000", Routine: "RevalidateCachedQuery"}, true},
 		"what it cannot do":    {&pgconn.PgError{Code: "0A000", Routine: "transformFromClauseItem"}, false},
 		"a standby":            {&pgconn.PgError{Code: "25006"}, true},
+		"a lock not granted":   {fmt.Errorf("add: %w", &pgconn.PgError{Code: "55P03"}), true},
+		"a deadlock":           {&pgconn.PgError{Code: "40P01"}, true},
+		"no serial order":      {&pgconn.PgError{Code: "40001"}, true},
+		"an aborted block":     {&pgconn.PgError{Code: "25P02"}, false},
 	} {
 		if got := IsAway(c.err); got != c.want {
 			t.Errorf("%s: %t", name, got)

@@ -20,8 +20,8 @@ type Viewed struct {
 	Source     string `json:"source"` // search-list, search-map, detail-link or wishlist
 }
 
-// PushViewed puts properties the guest looked at, oldest first, in front of the list, on the caller's pipeline. Each is
-// in it once.
+// PushViewed puts properties the guest looked at on the list, on the caller's pipeline. Each is in it once, where its
+// last view belongs, in whatever order views are reported.
 func (r *Room) PushViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...Viewed) {
 	if len(viewed) == 0 {
 		return

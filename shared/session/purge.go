@@ -34,6 +34,9 @@ func (r *Room) Purge(ctx context.Context, rdb redis.UniversalClient, s *Session,
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
+	if err := r.Unsee(ctx, rdb, s.ID); err != nil { // last, because a request that still runs notes it until the mark is there
+		return fmt.Errorf("session: purge: %w", err)
+	}
 	return nil
 }
 

@@ -193,6 +193,9 @@ func (r *Room) Save(ctx context.Context, pipe redis.Pipeliner, s *Session, histo
 	case s.recalled: // what was read was a session that nobody could be asked about
 		v.Defaults = map[string]string{"consentTelemetry": flag(s.Consent.Telemetry), "consentMarketing": flag(s.Consent.Marketing)}
 	}
+	if _, touched := s.changed["lastSeenAt"]; touched {
+		r.noteSeen(ctx, pipe, s)
+	}
 	return lua.Visit(ctx, pipe, v)
 }
 

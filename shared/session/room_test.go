@@ -243,7 +243,7 @@ func TestAClearedSessionIsNotRevivedByALateWrite(t *testing.T) {
 	if err := lua.Exec(ctx, pipe); err != nil {
 		t.Fatal(err)
 	}
-	if keys := d.rdb.Keys(ctx, "*").Val(); len(keys) != 0 {
+	if keys := d.rdb.Keys(ctx, "*"+first.ID+"*").Val(); len(keys) != 0 {
 		t.Errorf("left in Redis: %v", keys)
 	}
 }

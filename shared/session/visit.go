@@ -8,7 +8,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
-	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -46,9 +45,9 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 		campaign:    campaign(h, r.now()),
 	}
 	if c := h.Get("X-Currency"); c != "" {
-		currency, err := money.Parse(c)
+		currency, err := web.Currency("X-Currency", c)
 		if err != nil {
-			return nil, web.NotSupported(problem.CurrencyNotSupported, "X-Currency", err)
+			return nil, err
 		}
 		v.currency = wish[money.Currency]{currency, true}
 	}

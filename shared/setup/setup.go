@@ -4,9 +4,7 @@ package setup
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -94,7 +92,7 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 		return nil, fmt.Errorf("setup: %w", err)
 	}
 	rdb := keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword})
-	name := instance(e)
+	name := event.Instance(e.Revision) // in events and locks
 	keys := keyspace.Keys{Env: e.Env}
 	p := &Parts{
 		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: flagsOf(e), Now: now,
@@ -137,13 +135,4 @@ func openUpstreams(e Environment) (*upstream.Upstreams, error) {
 		return nil, fmt.Errorf("setup: UPSTREAM_AUTH must be google or none")
 	}
 	return upstream.New(cfg)
-}
-
-// instance names this process in events and locks: the platform's revision, and a part of its own.
-func instance(e Environment) string {
-	name := e.Revision
-	if name == "" {
-		name = "bff-consumer"
-	}
-	return fmt.Sprintf("%s-%d-%s", name, os.Getpid(), rand.Text()[:6])
 }

@@ -3,6 +3,7 @@ package stay
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -64,8 +65,14 @@ type Occupancy struct {
 	ChildrenAges []int `json:"childrenAges,omitempty"` // one per child when given, years
 }
 
-// Check returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its entries),
-// with one of the codes "out-of-range" and "count".
+// unsaid stands for a number that a request leaves out, so that it is told from a zero.
+const unsaid = math.MinInt
+
+// Unsaid is what to decode a request into: Check calls what the request leaves out required, and not out of range.
+func Unsaid() Occupancy { return Occupancy{Adults: unsaid, Rooms: unsaid} }
+
+// Check returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its
+// entries), with one of the codes "required", "out-of-range" and "count".
 func (o Occupancy) Check() []problem.Field {
 	var wrong []problem.Field
 	add := func(field, code, detail string) {
@@ -75,7 +82,11 @@ func (o Occupancy) Check() []problem.Field {
 		if low <= n && n <= high {
 			return true
 		}
-		add(field, "out-of-range", fmt.Sprintf("Must be from %d to %d.", low, high))
+		code := "out-of-range"
+		if n == unsaid {
+			code = "required"
+		}
+		add(field, code, fmt.Sprintf("Must be from %d to %d.", low, high))
 		return false
 	}
 	within("adults", o.Adults, 1, MaxAdults)

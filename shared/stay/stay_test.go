@@ -126,6 +126,7 @@ func TestTheLimitsOfTheOccupancy(t *testing.T) {
 		{"all there can be", Occupancy{16, 10, 8, []int{0, 17, 1, 2, 3, 4, 5, 6, 7, 8}}, ""},
 		{"one too many of each", Occupancy{17, 11, 9, nil}, "occupancy.adults out-of-range, occupancy.children out-of-range, occupancy.rooms out-of-range"},
 		{"nobody", Occupancy{}, "occupancy.adults out-of-range, occupancy.rooms out-of-range"},
+		{"nothing said", Unsaid(), "occupancy.adults required, occupancy.rooms required"},
 		{"negative", Occupancy{-1, -1, -1, nil}, "occupancy.adults out-of-range, occupancy.children out-of-range, occupancy.rooms out-of-range"},
 		{"more rooms than adults", Occupancy{Adults: 2, Rooms: 3}, ""},
 		{"children without ages", Occupancy{2, 2, 1, nil}, ""},

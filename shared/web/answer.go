@@ -52,9 +52,9 @@ func Shared(w http.ResponseWriter, inURL, degraded bool) {
 	} else {
 		h.Set("Cache-Control", "public, max-age=15, s-maxage=300, stale-while-revalidate=60")
 	}
-	if inURL {
-		h.Set("Vary", "Accept-Encoding")
+	if inURL { // beside what stands before us varies by: the local gateway answers each Origin in its own way
+		h.Add("Vary", "Accept-Encoding")
 	} else {
-		h.Set("Vary", "Accept-Language, X-Currency, Accept-Encoding")
+		h.Add("Vary", "Accept-Language, X-Currency, Accept-Encoding")
 	}
 }

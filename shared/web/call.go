@@ -25,6 +25,7 @@ type Call struct {
 
 	mu     sync.Mutex
 	done   bool
+	alarm  bool // somebody has to look at this
 	notes  []slog.Attr
 	phases []phase
 	room   [6]phase // what phases grows in, so that a usual request allocates nothing for it
@@ -78,6 +79,15 @@ func (c *Call) Note(key string, value any) {
 	c.notes = append(c.notes, slog.Any(key, value))
 }
 
+// Alarm makes the request's log record an error that alerts find by its field "alarm", whatever the answer says.
+// Names are for ever.
+func (c *Call) Alarm(name string) {
+	c.Note("alarm", name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.alarm = true
+}
+
 // Phase begins a named part of the request and returns the function that ends it. Parts of one name add up. The name is a token of
 // RFC 9110 and appears, with milliseconds, in Server-Timing and the log record.
 func (c *Call) Phase(name string) (stop func()) {
@@ -101,9 +111,9 @@ func (c *Call) spent(name string, took time.Duration) {
 }
 
 // close returns what was noted; from now on nothing more is.
-func (c *Call) close() (notes []slog.Attr, phases []phase) {
+func (c *Call) close() (notes []slog.Attr, phases []phase, alarm bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done = true
-	return c.notes, c.phases
+	return c.notes, c.phases, c.alarm
 }

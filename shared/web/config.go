@@ -2,14 +2,17 @@ package web
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // Config is what the pipeline takes from the environment.
 type Config struct {
-	ProjectID   string // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
-	TrustedHops int    // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
+	ProjectID   string   // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
+	TrustedHops int      // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
+	Origins     []string // PAGE_ORIGINS, comma between them: whose pages may change something; none: those of our own origin
 }
 
 func configFromEnv() (Config, error) {
@@ -20,6 +23,14 @@ func configFromEnv() (Config, error) {
 			return c, fmt.Errorf("TRUSTED_HOPS must be a number from 0 to 8, is %q", hops)
 		}
 		c.TrustedHops = n
+	}
+	if origins := os.Getenv("PAGE_ORIGINS"); origins != "" {
+		c.Origins = strings.Split(origins, ",")
+	}
+	for _, origin := range c.Origins {
+		if u, err := url.Parse(origin); err != nil || u.Host == "" || origin != u.Scheme+"://"+u.Host {
+			return c, fmt.Errorf("PAGE_ORIGINS must be origins such as https://www.example.com, has %q", origin)
+		}
 	}
 	return c, nil
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"errors"
+	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -104,12 +105,7 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil // Decode says that it is empty
 	}
-	if c, ok := r.Context().Value(callKey{}).(*Call); ok {
-		deadline, _ := r.Context().Deadline()
-		// Not every writer has a connection behind it. The server lifts the deadline itself once the body is read, and when that fails
-		// it must stay: the server would otherwise wait for the rest of the body before it sends the answer.
-		_ = http.NewResponseController(c.out.ResponseWriter).SetReadDeadline(deadline)
-	}
+	limitReading(r)
 	_, err := into.ReadFrom(http.MaxBytesReader(nil, r.Body, MaxBody))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		return bodyTooLarge
@@ -121,6 +117,40 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 		return malformed("body", "incomplete", "The body ended early.", err)
 	}
 	return nil
+}
+
+// limitReading lets the body be read no longer than the request may take.
+func limitReading(r *http.Request) {
+	if c, ok := r.Context().Value(callKey{}).(*Call); ok {
+		deadline, _ := r.Context().Deadline()
+		// Not every writer has a connection behind it. The server lifts the deadline itself once the body is read, and when that fails
+		// it must stay: the server would otherwise wait for the rest of the body before it sends the answer.
+		_ = http.NewResponseController(c.out.ResponseWriter).SetReadDeadline(deadline)
+	}
+}
+
+// Read reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that
+// these are all. An error means that its end never came.
+func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, true, nil
+	}
+	limitReading(r)
+	body, err = io.ReadAll(io.LimitReader(r.Body, int64(most)))
+	var rest int64
+	if err == nil {
+		rest, err = io.Copy(io.Discard, r.Body)
+	}
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return body, false, nil // nor is the rest of it waited for
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		err = failed.Err // without the addresses of both ends, which have no place in a log
+	}
+	if err != nil {
+		return nil, false, malformed("body", "incomplete", "The body ended early.", err)
+	}
+	return body, rest == 0, nil
 }
 
 // explain turns the decoder's error into a problem that names the field and says what would be right, without repeating what was sent.

@@ -30,9 +30,11 @@ type Function struct {
 	Name    string // "Search"
 	Pattern string // "POST /bff/consumer/v1/search", "GET /bff/consumer/v1/hotels/{propertyId}"
 
-	route route
-	open  func(context.Context) (Handler, error)
-	state atomic.Pointer[state]
+	route   route
+	open    func(context.Context) (Handler, error)
+	budget  time.Duration // of one request
+	maxBody int64         // of one request, bytes
+	state   atomic.Pointer[state]
 }
 
 // state is what opening leaves behind; a request sees one state from beginning to end.
@@ -53,7 +55,21 @@ var registry = map[string]*Function{}
 // so that it fails the rollout and not a guest. On SIGTERM such a process finishes what it began and exits 0.
 // In any other process the function is closed until Function.Open is called.
 func Open(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
-	f := &Function{Name: name, Pattern: pattern, route: parsePattern(pattern), open: open}
+	return register(&Function{Name: name, Pattern: pattern, open: open, budget: Budget, maxBody: MaxBody})
+}
+
+// OpenWithin is Open for a private door that no guest waits at: its requests may take as long as budget says, and
+// be as large as the broker's largest message. What of that is kept is for the handler to say; see Read.
+func OpenWithin(name, pattern string, budget time.Duration, open func(context.Context) (Handler, error)) http.HandlerFunc {
+	if budget <= 0 {
+		panic("web: function " + name + " has no time")
+	}
+	return register(&Function{Name: name, Pattern: pattern, open: open, budget: budget, maxBody: MaxPush})
+}
+
+func register(f *Function) http.HandlerFunc {
+	name := f.Name
+	f.route = parsePattern(f.Pattern)
 	if registry[name] != nil {
 		panic("web: function " + name + " registered twice") // two init functions disagree; no request is ever at stake
 	}
@@ -99,6 +115,6 @@ func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
 	case openErr != nil:
 		return fmt.Errorf("web: open %s: %w", f.Name, openErr)
 	}
-	f.state.Store(&state{handler: handler, config: config, log: newLog(log, config), budget: Budget, now: time.Now})
+	f.state.Store(&state{handler: handler, config: config, log: newLog(log, config), budget: f.budget, now: time.Now})
 	return nil
 }

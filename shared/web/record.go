@@ -81,9 +81,9 @@ func severity(level slog.Level) string {
 // record writes the one log record of a request: what was asked for by pattern, never by value, and how it went. It holds no address,
 // browser, query, cookie or id of a guest.
 func (f *Function) record(s *state, c *Call, r *http.Request, err error) {
-	notes, phases := c.close()
+	notes, phases, alarm := c.close()
 	level, status := slog.LevelInfo, c.out.status
-	if status >= 500 || err != nil && status < 400 { // the latter failed half-way through its answer
+	if alarm || status >= 500 || err != nil && status < 400 { // the last failed half-way through its answer
 		level = slog.LevelError
 	}
 	latency := strconv.AppendFloat(make([]byte, 0, 16), s.now().Sub(c.Started).Seconds(), 'f', 3, 64)

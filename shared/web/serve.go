@@ -15,6 +15,7 @@ import (
 const (
 	MaxBody   = 64 << 10
 	MaxHeader = 16 << 10 // request line and header fields
+	MaxPush   = 14 << 20 // at a private door of OpenWithin: a message of 10 MB in base64, with room for what is around it
 )
 
 // ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log record.
@@ -30,7 +31,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, f.maxBody)
 	}
 	err := f.answer(s, c, r)
 	begun := c.out.wrote()
@@ -67,6 +68,8 @@ func (f *Function) answer(s *state, c *Call, r *http.Request) (err error) {
 	case !f.route.allows(r.Method):
 		c.out.Header().Set("Allow", f.route.allow())
 		return problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil)
+	case s.config.foreign(r):
+		return problem.New(problem.CallerNotAllowed, "Pages of another origin may not do this.", nil)
 	}
 	return s.handler(&c.out, r)
 }

@@ -17,7 +17,8 @@ import (
 // opened returns a function that serves h, without the registry; its log goes nowhere unless a test takes it.
 func opened(t testing.TB, pattern string, h Handler) *Function {
 	t.Helper()
-	f := &Function{Name: "Test", Pattern: pattern, route: parsePattern(pattern), open: func(context.Context) (Handler, error) { return h, nil }}
+	f := &Function{Name: "Test", Pattern: pattern, route: parsePattern(pattern), budget: Budget, maxBody: MaxBody,
+		open: func(context.Context) (Handler, error) { return h, nil }}
 	if err := f.OpenTo(t.Context(), new(log)); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (r *Room) Mend(ctx context.Context, sessionID string, c *Change) error {
 	if fits, err := c.copied.Int(); err != nil || fits == 1 {
 		return err
 	}
-	list, err := r.read(ctx, sessionID, mutateWithin)
+	list, err := r.read(ctx, sessionID, step(ctx)) // with time left to write it, and to answer
 	if err != nil {
 		return err
 	}

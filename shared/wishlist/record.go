@@ -24,8 +24,19 @@ type Sender interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-// mutateWithin is how long Postgres may take for a mutation; the guest hanging up does not end it.
-const mutateWithin = 1500 * time.Millisecond
+// How long Postgres may take for one step of a mutation.
+const (
+	mutateWithin = 1500 * time.Millisecond
+	leaving      = 250 * time.Millisecond // of the request's time, left for what follows: Redis, events and the answer
+)
+
+// step is how long one step may take so that the request is answered in time.
+func step(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(mutateWithin, time.Until(deadline)-leaving)
+	}
+	return mutateWithin
+}
 
 // listCTE is what every mutation decides by, read under the session's lock: how long the list is, its version, and
 // whether the guest cleared the session or refused to be spoken of. $1 is the session.
@@ -138,7 +149,8 @@ type Change struct {
 
 // Add puts a property on the list of a session, or leaves it as it is when it is there. told is the event of it, or
 // none; what it says of id, size and time is filled in. It fails with ErrFull, session.ErrCleared, or with what
-// Postgres said within 1.5 s. However many add at once, the list never holds more than Cap, nor a property twice.
+// Postgres said within 1.5 s, or what the request has left. However many add at once, the list never holds more than
+// Cap, nor a property twice.
 func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.Event) (*Change, error) {
 	tenant, err := id.UUID(id.Tenant, w.TenantID)
 	if err != nil {
@@ -279,9 +291,19 @@ func Forget(batch *pgx.Batch, sessionID string) {
 		WHERE guest_session_id = $1`, sessionID)
 }
 
-// send runs a mutation as one transaction: a batch that is sent to the pool is one.
+// Abandon removes, with what else is in batch, what is left on the wishlists of sessions that are over. Rows stay for as
+// long as others that were removed.
+func Abandon(batch *pgx.Batch, sessionIDs []string) {
+	batch.Queue(`
+		UPDATE bff_consumer.wishlist_anonymous
+		SET removed_at = now()
+		WHERE guest_session_id = ANY ($1) AND removed_at IS NULL`, sessionIDs)
+}
+
+// send runs a mutation as one transaction: a batch that is sent to the pool is one. The guest hanging up does not end
+// it, the request's own deadline does.
 func (r *Room) send(ctx context.Context, batch *pgx.Batch) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), mutateWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), step(ctx))
 	defer cancel()
 	return r.db.SendBatch(ctx, batch).Close()
 }

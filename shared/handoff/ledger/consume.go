@@ -96,7 +96,8 @@ func scan(row pgx.CollectableRow) (c Consumed, err error) {
 type Standing struct {
 	GuestSessionID string
 	Consumed       bool
-	Suspended      bool // the tenant, now
+	ConsumedAt     time.Time // zero when it was not
+	Suspended      bool      // the tenant, now
 	ExpiresAt      time.Time
 	Fingerprint    string // sha256:<hex> of the guest it was minted for
 	IPHash         string // sha256:<hex>
@@ -105,7 +106,7 @@ type Standing struct {
 // Find reads how an entry stands; ErrUnknown when there is none, or none any more.
 func Find(ctx context.Context, db Querier, handoffID string) (Standing, error) {
 	rows, err := db.Query(ctx, `
-		SELECT h.guest_session_id, h.consumed, h.expires_at, h.fingerprint_hash, h.ip_hash,
+		SELECT h.guest_session_id, h.consumed, h.consumed_at, h.expires_at, h.fingerprint_hash, h.ip_hash,
 		       EXISTS (SELECT FROM bff_consumer.tenant_suspended_cache AS s WHERE s.tenant_id = h.tenant_id)
 		FROM bff_consumer.handoff_replay_log AS h
 		WHERE h.id = $1::text`, handoffID)
@@ -113,9 +114,15 @@ func Find(ctx context.Context, db Querier, handoffID string) (Standing, error) {
 		return Standing{}, fmt.Errorf("ledger: find: %w", err)
 	}
 	s, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (s Standing, err error) {
-		var fingerprint, ip []byte
-		err = row.Scan(&s.GuestSessionID, &s.Consumed, &s.ExpiresAt, &fingerprint, &ip, &s.Suspended)
+		var (
+			fingerprint, ip []byte
+			consumedAt      *time.Time
+		)
+		err = row.Scan(&s.GuestSessionID, &s.Consumed, &consumedAt, &s.ExpiresAt, &fingerprint, &ip, &s.Suspended)
 		s.Fingerprint, s.IPHash = toHash(fingerprint), toHash(ip)
+		if consumedAt != nil {
+			s.ConsumedAt = consumedAt.UTC()
+		}
 		return s, err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -80,7 +80,7 @@ func TestWhatIsRecordedIsToldToWhoUsesIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		standing.ExpiresAt = standing.ExpiresAt.UTC()
-		if diff := cmp.Diff(Standing{e.GuestSessionID, true, false, e.ExpiresAt, e.Fingerprint, e.IPHash}, standing); diff != "" {
+		if diff := cmp.Diff(Standing{e.GuestSessionID, true, at, false, e.ExpiresAt, e.Fingerprint, e.IPHash}, standing); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -1,0 +1,38 @@
+package invalidate
+
+import (
+	"context"
+	"errors"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+const subjectListingIndexed = "melmastoon.search_aggregation.listing.indexed.v1"
+
+type listingIndexed struct {
+	PropertyID string `json:"propertyId"`
+	GeoCell    string `json:"geoCell"`
+}
+
+// listingIndexed empties what shows a property, or says that there is none, and every page whose area the property
+// is in: it may not have been found there before.
+func (p *parts) listingIndexed() web.Handler {
+	return p.receive(subjectListingIndexed, func(payload []byte) (inbox.Work, error) {
+		e, err := decode[listingIndexed](payload)
+		if err != nil {
+			return inbox.Work{}, err
+		}
+		cell, err := geo.ParseCell(e.GeoCell)
+		if err != nil {
+			return inbox.Work{}, errors.New("the event is wrong: payload.geoCell: not a cell of the H3 grid")
+		}
+		tags := []string{cache.Property(e.PropertyID), cache.Anywhere}
+		for _, ancestor := range cell.Ancestors() {
+			tags = append(tags, cache.Cell(ancestor.String()))
+		}
+		return inbox.Work{Tell: func(ctx context.Context) (int, error) { return p.cache.Bust(ctx, tags...) }}, nil
+	})
+}

@@ -1,0 +1,9 @@
+package relay
+
+import (
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/deptest"
+)
+
+func TestDeps(t *testing.T) { deptest.Golden(t, deptest.PubSub) }

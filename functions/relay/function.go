@@ -1,0 +1,110 @@
+// Package relay is the private door through which the scheduler lets the outbox be told to others. It registers its entry
+// point and builds it.
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	"github.com/caarlos0/env/v11"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+const (
+	longestRun = time.Minute
+	// afterRun is for what a run has begun: the last requests and their marks, and the report.
+	afterRun = 20 * time.Second
+)
+
+func init() {
+	functions.HTTP("Relay", web.OpenWithin("Relay", "POST /internal/jobs/relay", longestRun+afterRun, open))
+}
+
+// environment is what this function reads. Those it shares with others are described in setup.Environment.
+type environment struct {
+	Env         string `env:"ENVIRONMENT" envDefault:"local"`
+	RedisAddr   string `env:"REDIS_ADDR,required"`
+	DatabaseURL string `env:"DATABASE_URL"`
+	Instance    string `env:"CLOUDSQL_INSTANCE"`
+	DBUser      string `env:"CLOUDSQL_USER"`
+	DBName      string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
+	DBMaxConns  int32  `env:"RELAY_MAX_CONNS" envDefault:"6"` // one for each worker, one to look for work, one for the spill
+
+	Project  string        `env:"PUBSUB_PROJECT,required"` // of the topics; PUBSUB_EMULATOR_HOST is read by the library
+	Endpoint string        `env:"PUBSUB_ENDPOINT"`         // host:port of one region: Pub/Sub keeps the order of a key within a region only
+	Run      time.Duration `env:"RELAY_RUN" envDefault:"57s"`
+	Workers  int           `env:"RELAY_WORKERS" envDefault:"4"` // lanes drained at once
+}
+
+func open(ctx context.Context) (web.Handler, error) {
+	r, err := Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return r.Serve, nil
+}
+
+// Open builds the relay from the environment. It dials nothing.
+func Open(ctx context.Context) (*Relay, error) {
+	e, err := env.ParseAs[environment]()
+	if err != nil {
+		return nil, fmt.Errorf("relay: %w", err)
+	}
+	return build(ctx, e, time.Now)
+}
+
+func build(ctx context.Context, e environment, now func() time.Time) (*Relay, error) {
+	switch {
+	case e.Run <= 0 || e.Run > longestRun:
+		return nil, fmt.Errorf("relay: RELAY_RUN is %s, not up to %s", e.Run, longestRun)
+	case e.Workers < 1 || int32(e.Workers)+2 > e.DBMaxConns:
+		return nil, errors.New("relay: RELAY_WORKERS must be at least 1, and RELAY_MAX_CONNS two more than it")
+	}
+	broker, err := dial(ctx, e.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	db, err := postgres.Open(ctx, postgres.Config{
+		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
+	})
+	if err != nil {
+		broker.Close()
+		return nil, err
+	}
+	return &Relay{
+		db: db, rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr}), keys: keyspace.Keys{Env: e.Env},
+		broker: broker, project: e.Project, run: e.Run, workers: e.Workers, now: now,
+	}, nil
+}
+
+// dial makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is sent
+// again, and after what, is decided here.
+func dial(ctx context.Context, endpoint string) (*pubsub.TopicAdminClient, error) {
+	options := []option.ClientOption{
+		// By default a broker that was away for long is looked for every two minutes.
+		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: requestWithin,
+		})),
+	}
+	if endpoint != "" {
+		options = append(options, option.WithEndpoint(endpoint))
+	}
+	client, err := pubsub.NewTopicAdminClient(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("relay: prepare to dial the broker: %w", err)
+	}
+	client.CallOptions.Publish = nil
+	return client, nil
+}

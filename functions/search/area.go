@@ -1,0 +1,125 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+)
+
+const (
+	maxRadiusKm = 200
+	maxBoxDeg2  = 25
+)
+
+// area is where to search: exactly one of the four, the one that mode names.
+type area struct {
+	Mode        string  `json:"mode"`
+	Point       *circle `json:"point"`
+	BoundingBox *box    `json:"boundingBox"`
+	City        string  `json:"city"`
+	Region      string  `json:"region"`
+}
+
+var modes = []string{"point", "bounding-box", "city", "region"}
+
+// circle is upstream.Circle as a request says it: a number left out is not 0, which is a place off Africa.
+type circle struct {
+	Lat      *float64 `json:"lat"`
+	Lng      *float64 `json:"lng"`
+	RadiusKm *float64 `json:"radiusKm"`
+}
+
+// box is geo.Box likewise.
+type box struct {
+	SwLat *float64 `json:"swLat"`
+	SwLng *float64 `json:"swLng"`
+	NeLat *float64 `json:"neLat"`
+	NeLng *float64 `json:"neLng"`
+}
+
+// said is the circle whose numbers are all there.
+func (c *circle) said() upstream.Circle {
+	return upstream.Circle{Lat: *c.Lat, Lng: *c.Lng, RadiusKm: *c.RadiusKm}
+}
+
+// said is the box whose numbers are all there.
+func (b *box) said() geo.Box {
+	return geo.Box{SwLat: *b.SwLat, SwLng: *b.SwLng, NeLat: *b.NeLat, NeLng: *b.NeLng}
+}
+
+func (a *area) check(f *faults) {
+	given := map[string]bool{
+		"point": a.Point != nil, "bounding-box": a.BoundingBox != nil, "city": a.City != "", "region": a.Region != "",
+	}
+	member := map[string]string{"point": "point", "bounding-box": "boundingBox", "city": "city", "region": "region"}
+	switch {
+	case a.Mode == "":
+		f.add("geo.mode", "required", "Must be one of "+strings.Join(modes, ", ")+".")
+		return
+	case !slices.Contains(modes, a.Mode):
+		f.add("geo.mode", "not-supported", "Must be one of "+strings.Join(modes, ", ")+".")
+		return
+	}
+	if !given[a.Mode] {
+		f.add("geo."+member[a.Mode], "required", "The mode "+a.Mode+" needs it.")
+	}
+	for _, mode := range modes {
+		if mode != a.Mode && given[mode] {
+			f.add("geo."+member[mode], "exactly-one", "Search by exactly one of point, boundingBox, city and region.")
+		}
+	}
+	if a.Point != nil {
+		a.Point.check(f)
+	}
+	if a.BoundingBox != nil {
+		a.BoundingBox.check(f)
+	}
+	a.City = place(f, "geo.city", a.City)
+	a.Region = place(f, "geo.region", a.Region)
+}
+
+func (c *circle) check(f *faults) {
+	if !f.figures("geo.point", figure{"lat", c.Lat}, figure{"lng", c.Lng}, figure{"radiusKm", c.RadiusKm}) {
+		return
+	}
+	p := c.said()
+	if !(geo.Point{Lat: p.Lat, Lng: p.Lng}).Valid() {
+		f.add("geo.point", "out-of-range", "lat must be from -90 to 90, lng from -180 to 180.")
+	}
+	if !(p.RadiusKm > 0 && p.RadiusKm <= maxRadiusKm) {
+		f.add("geo.point.radiusKm", "out-of-range", fmt.Sprintf("Must be more than 0 and at most %d.", maxRadiusKm))
+	}
+}
+
+func (b *box) check(f *faults) {
+	if !f.figures("geo.boundingBox", figure{"swLat", b.SwLat}, figure{"swLng", b.SwLng}, figure{"neLat", b.NeLat}, figure{"neLng", b.NeLng}) {
+		return
+	}
+	switch said := b.said(); {
+	case !said.Valid():
+		f.add("geo.boundingBox", "out-of-range", "The south-west corner must lie south of the north-east one, the box must have a width, and both must be on the globe.")
+	case said.AreaDeg2() > maxBoxDeg2*(1+1e-9): // 65-60 is 5 only nearly everywhere on the globe
+		f.add("geo.boundingBox", "too-large", fmt.Sprintf("Must cover at most %d square degrees.", maxBoxDeg2))
+	}
+}
+
+// figure is one number of a place.
+type figure struct {
+	name  string
+	value *float64
+}
+
+// figures says which of them are missing, and whether all are there.
+func (f *faults) figures(of string, all ...figure) (there bool) {
+	there = true
+	for _, n := range all {
+		if n.value == nil {
+			f.add(of+"."+n.name, "required", "A number is needed.")
+			there = false
+		}
+	}
+	return there
+}

@@ -1,0 +1,57 @@
+package sweep
+
+import (
+	"context"
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var prune = flag.Int("prune", 100_000, "rows that BenchmarkPrune removes from each table")
+
+// BenchmarkPrune removes rows of every table, and reports how long the longest of the statements took.
+func BenchmarkPrune(b *testing.B) {
+	for _, s := range seeds {
+		b.Run(s.rule, func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				h := newHouse(b)
+				h.sow(s, *prune, s.retention().sown(time.Now(), true))
+				h.exec("ANALYZE bff_consumer." + s.retention().table)
+				db := &timed{database: h.db}
+				b.StartTimer()
+				n, _, err := rows{db, s.retention()}.sweep(b.Context(), time.Now(), func() bool { return false })
+				if err != nil || n != int64(*prune) {
+					b.Fatalf("%d rows: %v", n, err)
+				}
+				b.ReportMetric(float64(db.longest.Microseconds())/1000, "ms/longest-statement")
+				b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+			}
+		})
+	}
+}
+
+// timed is a database that notes its slowest statement.
+type timed struct {
+	database
+	longest time.Duration
+}
+
+func (t *timed) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	began := time.Now()
+	return timedRow{t.database.QueryRow(ctx, sql, args...), t, began}
+}
+
+type timedRow struct {
+	pgx.Row
+	of    *timed
+	began time.Time
+}
+
+func (r timedRow) Scan(into ...any) error {
+	err := r.Row.Scan(into...)
+	r.of.longest = max(r.of.longest, time.Since(r.began))
+	return err
+}

@@ -1,0 +1,9 @@
+package sweep
+
+import (
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/deptest"
+)
+
+func TestDeps(t *testing.T) { deptest.Golden(t) }

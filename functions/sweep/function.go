@@ -1,0 +1,81 @@
+// Package sweep ends what has lived long enough: rows past their retention, and sessions gone quiet. It registers its
+// entry points, one for each rule, and builds them; none of them knows what the rows mean.
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	"github.com/caarlos0/env/v11"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func init() {
+	for _, r := range retentions {
+		register(r.name, r.path, func(ctx context.Context, e environment) (job, error) {
+			db, err := e.open(ctx)
+			return rows{db, r}, err
+		})
+	}
+	register("SweepSessions", "sweep-sessions", func(ctx context.Context, e environment) (job, error) {
+		if e.RedisAddr == "" {
+			return nil, fmt.Errorf("sweep: REDIS_ADDR must be set")
+		}
+		db, err := e.open(ctx)
+		return &sessions{
+			rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword}),
+			db:  db, keys: keyspace.Keys{Env: e.Env}, instance: e.instance(),
+		}, err
+	})
+}
+
+// environment is what these functions read; the settings shared with others are described in setup.Environment.
+type environment struct {
+	Env           string        `env:"ENVIRONMENT" envDefault:"local"`
+	RedisAddr     string        `env:"REDIS_ADDR"` // of SweepSessions alone
+	RedisPassword string        `env:"REDIS_PASSWORD"`
+	DatabaseURL   string        `env:"DATABASE_URL"`
+	Instance      string        `env:"CLOUDSQL_INSTANCE"`
+	DBUser        string        `env:"CLOUDSQL_USER"`
+	DBName        string        `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
+	Revision      string        `env:"K_REVISION"`
+	Run           time.Duration `env:"SWEEP_RUN" envDefault:"5m"` // after which a run ends, finished or not; at most 9m
+}
+
+// deadline is that of the broker, which delivers the tick again to whoever takes longer.
+const deadline = 590 * time.Second
+
+func register(name, path string, build func(context.Context, environment) (job, error)) {
+	functions.HTTP(name, web.OpenWithin(name, "POST /internal/jobs/"+path, deadline, func(ctx context.Context) (web.Handler, error) {
+		e, err := env.ParseAs[environment]()
+		if err != nil {
+			return nil, fmt.Errorf("sweep: %w", err)
+		}
+		if e.Run <= 0 || e.Run > deadline-50*time.Second {
+			return nil, fmt.Errorf("sweep: SWEEP_RUN must be from 1ns to 9m")
+		}
+		j, err := build(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		return (&Sweep{job: j, run: e.Run, now: time.Now}).Serve, nil
+	}))
+}
+
+func (e environment) open(ctx context.Context) (database, error) {
+	return postgres.Open(ctx, postgres.Config{URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: 1})
+}
+
+func (e environment) instance() string {
+	if e.Revision != "" {
+		return fmt.Sprintf("%s-%d", e.Revision, os.Getpid())
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package sweep
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func openNamed(t *testing.T, name string) error {
+	t.Helper()
+	for _, f := range web.Functions() {
+		if f.Name == name {
+			return f.OpenTo(t.Context(), io.Discard)
+		}
+	}
+	t.Fatalf("no entry point %s", name)
+	return nil
+}
+
+// guest is a session that was here for an hour and then no more.
+func (h *house) guest(quiet time.Duration, silent bool) string {
+	h.t.Helper()
+	seen := time.Now().Add(-quiet)
+	guest := id.New(id.Session, seen.Add(-time.Hour))
+	err := h.rdb.ZAdd(h.t.Context(), keys.Seen(guest[len(guest)-1:], silent), redis.Z{Score: float64(seen.UnixMilli()), Member: guest}).Err()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return guest
+}
+
+// ends are the sessions whose end the outbox tells.
+func (h *house) ends() map[string]event.SessionEnded {
+	h.t.Helper()
+	rows, err := h.db.Query(h.t.Context(), "SELECT payload FROM bff_consumer.outbox")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer rows.Close()
+	ends := map[string]event.SessionEnded{}
+	for rows.Next() {
+		var message []byte
+		if err := rows.Scan(&message); err != nil {
+			h.t.Fatal(err)
+		}
+		var e event.Event
+		if err := json.Unmarshal(message, &e); err != nil {
+			h.t.Fatal(err)
+		}
+		if err := event.Validate(e); err != nil {
+			h.t.Error(err)
+		}
+		ends[e.SessionID] = e.Payload.(event.SessionEnded)
+	}
+	return ends
+}
+
+func TestASessionGoneQuietIsEndedOnce(t *testing.T) {
+	h := newHouse(t)
+	var quiet []string
+	for range sessionsAStep/8 + 3 { // over all lanes
+		quiet = append(quiet, h.guest(31*day, false))
+	}
+	lively := h.guest(30*day-time.Hour, false)
+	h.must("SweepSessions", `{"dryRun":true}`, int64(len(quiet)))
+	h.must("SweepSessions", `{}`, int64(len(quiet)))
+	h.must("SweepSessions", `{}`, 0)
+	ends := h.ends()
+	if len(ends) != len(quiet) {
+		t.Fatalf("%d ends, want %d", len(ends), len(quiet))
+	}
+	for _, guest := range quiet {
+		e := ends[guest]
+		if e.GuestSessionID != guest || e.Reason != event.TTLExpired || e.LifetimeSeconds != 3600 || !e.EndedAt.Equal(e.LastSeenAt.Add(session.TTL)) {
+			t.Errorf("%+v", e)
+		}
+	}
+	if n := h.rdb.ZCard(t.Context(), keys.Seen(lively[len(lively)-1:], false)).Val(); n != 1 {
+		t.Error("one who may come back is forgotten")
+	}
+}
+
+func TestALaneWithMoreThanAStep(t *testing.T) {
+	h := newHouse(t)
+	pipe := h.rdb.Pipeline()
+	seen := time.Now().Add(-40 * day)
+	for n := range 2*sessionsAStep + 1 {
+		guest := id.New(id.Session, seen)
+		guest = guest[:len(guest)-1] + "7"
+		pipe.ZAdd(t.Context(), keys.Seen("7", false), redis.Z{Score: float64(seen.UnixMilli() + int64(n%3)), Member: guest})
+	}
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := h.rdb.ZCard(t.Context(), keys.Seen("7", false)).Val()
+	h.must("SweepSessions", `{}`, all)
+	if got := int64(len(h.ends())); got != all {
+		t.Errorf("%d ends, want %d", got, all)
+	}
+}
+
+func TestNothingIsToldOfWhoRefused(t *testing.T) {
+	h := newHouse(t)
+	silent, refused, cleared := h.guest(31*day, true), h.guest(31*day, false), h.guest(31*day, false)
+	for guest, over := range map[string]bool{refused: false, cleared: true} {
+		h.exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
+			VALUES ($1, $2, false, now(), CASE WHEN $2 THEN now() END)`, guest, over)
+	}
+	h.must("SweepSessions", `{}`, 3)
+	if ends := h.ends(); len(ends) != 0 {
+		t.Errorf("told: %v", ends)
+	}
+	_ = silent
+	h.must("SweepSessions", `{}`, 0)
+}
+
+func TestTheWishlistOfAnEndedSessionGoes(t *testing.T) {
+	h := newHouse(t)
+	guest, other := h.guest(31*day, true), h.guest(day, false)
+	for _, of := range []string{guest, other} {
+		h.exec(`INSERT INTO bff_consumer.wishlist_anonymous (id, guest_session_id, tenant_id, property_id, source)
+			VALUES ($1, $2, gen_random_uuid(), gen_random_uuid(), 'list')`, id.New(id.Wishlist, time.Now()), of)
+	}
+	h.must("SweepSessions", `{}`, 1)
+	if h.count("wishlist_anonymous WHERE guest_session_id = $1 AND removed_at IS NOT NULL", guest) != 1 {
+		t.Error("kept for somebody who cannot come back")
+	}
+	if h.count("wishlist_anonymous WHERE guest_session_id = $1 AND removed_at IS NULL", other) != 1 {
+		t.Error("took another guest's")
+	}
+}
+
+func TestARunThatWasCutShortTellsNothingTwice(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest(31*day, false)
+	h.must("SweepSessions", `{}`, 1)
+	seen := h.ends()[guest].LastSeenAt // as if Redis had been lost between the two steps
+	h.rdb.ZAdd(t.Context(), keys.Seen(guest[len(guest)-1:], false), redis.Z{Score: float64(seen.UnixMilli()), Member: guest})
+	h.must("SweepSessions", `{}`, 1)
+	if n := h.count("outbox"); n != 1 {
+		t.Errorf("%d events", n)
+	}
+}
+
+func TestSeveralEndSessionsAtOnce(t *testing.T) {
+	h := newHouse(t)
+	var quiet []string
+	for range 300 {
+		quiet = append(quiet, h.guest(31*day, false))
+	}
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			if code, _ := h.tick("SweepSessions", `{}`); code != 200 {
+				t.Errorf("%d", code)
+			}
+		})
+	}
+	all.Wait()
+	ends := h.ends()
+	if len(ends) != len(quiet) || h.count("outbox") != int64(len(quiet)) || slices.ContainsFunc(quiet, func(g string) bool { return ends[g].GuestSessionID != g }) {
+		t.Errorf("%d ends in %d events, want %d", len(ends), h.count("outbox"), len(quiet))
+	}
+}
+
+func TestWithoutItsStoresTheSweepOfSessionsFails(t *testing.T) {
+	h := newHouse(t)
+	h.guest(31*day, false)
+	t.Setenv("DATABASE_URL", "postgres://127.0.0.1:1/none")
+	h.open()
+	if code, _ := h.tick("SweepSessions", `{}`); code != 503 {
+		t.Errorf("without Postgres: %d", code)
+	}
+	h.redis.Stop()
+	for _, orders := range []string{`{}`, `{"dryRun":true}`} {
+		if code, _ := h.tick("SweepSessions", orders); code != 503 {
+			t.Errorf("without Redis: %d", code)
+		}
+	}
+	t.Setenv("REDIS_ADDR", "")
+	if err := openNamed(t, "SweepSessions"); err == nil {
+		t.Error("opened without Redis")
+	}
+}

@@ -1,0 +1,248 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+)
+
+// newDesk opens a desk whose functions all answer with a status and a body.
+func newDesk(t *testing.T, status *atomic.Int32, body string) (*broker.Broker, *desk.Desk) {
+	t.Helper()
+	functions := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(status.Load()))
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(functions.Close)
+	b, err := broker.Open(t.Context(), broker.Options{Project: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	doors := map[string]string{}
+	for _, s := range broker.Pushed() {
+		doors[s.Function] = functions.URL
+	}
+	delete(doors, "SweepChoices")
+	d, err := desk.Open(desk.Options{Broker: b, Doors: doors, Backoff: broker.Backoff{Least: time.Millisecond, Most: time.Millisecond}, DB: pgtest.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return b, d
+}
+
+func answers(status int32) *atomic.Int32 {
+	var s atomic.Int32
+	s.Store(status)
+	return &s
+}
+
+// members reads a list of an answer.
+func members(answer map[string]any, list string) (all []map[string]any) {
+	entries, _ := answer[list].([]any)
+	for _, entry := range entries {
+		all = append(all, entry.(map[string]any))
+	}
+	return all
+}
+
+func TestTelemetryShowsWhatTheTopicsGotWithACursor(t *testing.T) {
+	queue, d := newDesk(t, answers(200), "{}")
+	b := newBench(t, d)
+	read := func(query string) (ids []string, cursor string) {
+		t.Helper()
+		code, answer := b.call(t, "GET", "/_local/telemetry?"+query, "")
+		if code != 200 || answer["missed"] != nil {
+			t.Fatalf("%d %v", code, answer)
+		}
+		for _, m := range members(answer, "messages") {
+			ids = append(ids, m["id"].(string))
+		}
+		return ids, answer["cursor"].(string)
+	}
+	send := func(subject, eventID, data string) {
+		t.Helper()
+		if _, err := queue.Publish(t.Context(), subject, []byte(data), map[string]string{"eventId": eventID, "subject": subject}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids, cursor := read(""); len(ids) != 0 || cursor != "0" {
+		t.Errorf("%v %s", ids, cursor)
+	}
+	const locale, started = "melmastoon.bff.consumer.locale.changed.v1", "melmastoon.bff.consumer.session.started.v1"
+	send(started, "evt_1", `{"envelope": {"eventId": "evt_1"}, "payload": {"a": 1}}`)
+	send(locale, "evt_2", `{}`)
+	send(locale, "evt_2", `{}`) // the broker gives what it got, twice if need be
+	ids, cursor := read("")
+	if fmt.Sprint(ids) != "[evt_1 evt_2 evt_2]" {
+		t.Errorf("%v", ids)
+	}
+	if again, next := read("since=" + cursor); len(again) != 0 || next != cursor {
+		t.Errorf("%v %s", again, next)
+	}
+	send(started, "evt_3", `no JSON`)
+	if ids, _ := read("since=" + cursor); fmt.Sprint(ids) != "[evt_3]" {
+		t.Errorf("%v", ids)
+	}
+	for _, subject := range []string{locale, "locale.changed.v1"} {
+		if ids, next := read("subject=" + subject); len(ids) != 2 || next != "4" {
+			t.Errorf("%s: %v %s", subject, ids, next)
+		}
+	}
+	_, answer := b.call(t, "GET", "/_local/telemetry", "")
+	m := members(answer, "messages")
+	if m[0]["data"].(map[string]any)["payload"].(map[string]any)["a"] != 1.0 || m[0]["subject"] != started || m[0]["messageId"] == "" ||
+		m[0]["attributes"].(map[string]any)["subject"] != started || m[3]["data"] != nil || m[3]["raw"] != "bm8gSlNPTg==" {
+		t.Errorf("%v", m)
+	}
+}
+
+func TestAnswersAreOfAThousandMessages(t *testing.T) {
+	queue, d := newDesk(t, answers(200), "{}")
+	b := newBench(t, d)
+	for range maxMessages + 1 {
+		if _, err := queue.Publish(t.Context(), broker.Published()[0].Topic, []byte("{}"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, answer := b.call(t, "GET", "/_local/telemetry", "")
+	if n := len(members(answer, "messages")); n != maxMessages || answer["cursor"] != "1000" {
+		t.Errorf("%d, %v", n, answer["cursor"])
+	}
+	_, answer = b.call(t, "GET", "/_local/telemetry?since=1000", "")
+	if n := len(members(answer, "messages")); n != 1 || answer["cursor"] != "1001" {
+		t.Errorf("%d, %v", n, answer["cursor"])
+	}
+	d.Close()
+	req, gone := context.WithCancel(t.Context())
+	gone()
+	rec := httptest.NewRecorder()
+	b.ServeHTTP(rec, httptest.NewRequest("GET", "/_local/telemetry", nil).WithContext(req))
+	if rec.Code != 503 {
+		t.Errorf("with nobody listening: %d", rec.Code)
+	}
+}
+
+func TestAnEventIsPublishedAndFollowed(t *testing.T) {
+	status := answers(200)
+	_, d := newDesk(t, status, `{"outcome":"applied"}`)
+	b := newBench(t, d)
+	payload := `{"tenantId":"tnt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","publishedAt":"2026-04-23T09:14:22.041Z"}`
+	publish := func(body string) (eventID string) {
+		t.Helper()
+		code, answer := b.call(t, "POST", "/_local/events", body)
+		eventID, _ = answer["eventId"].(string)
+		if code != 200 || answer["messageId"] == nil {
+			t.Fatalf("%d %v", code, answer)
+		}
+		return eventID
+	}
+	became := func(eventID, state string) map[string]any {
+		t.Helper()
+		for range 2000 {
+			_, answer := b.call(t, "GET", "/_local/events?subject=melmastoon.theme.published.v1&eventId="+eventID, "")
+			if all := members(answer, "events"); len(all) == 1 && all[0]["state"] == state {
+				return all[0]
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-t.Context().Done():
+			}
+		}
+		t.Fatalf("%s is never %s", eventID, state)
+		return nil
+	}
+	taken := publish(`{"subject":"melmastoon.theme.published.v1","payload":` + payload + `}`)
+	e := became(taken, "delivered")
+	if outcome := e["outcome"].(map[string]any); outcome["status"] != 200.0 || outcome["said"].(map[string]any)["outcome"] != "applied" || e["attempts"] != 1.0 {
+		t.Errorf("%v", e)
+	}
+	status.Store(500)
+	const chosen = "evt_01H8YN7QV4D8KZ4F8Y5CK4MV3D"
+	if id := publish(`{"subject":"melmastoon.theme.published.v1","payload":` + payload + `,"envelope":{"eventId":"` + chosen + `"}}`); id != chosen {
+		t.Error(id)
+	}
+	if e := became(chosen, "dead-lettered"); e["attempts"] != 5.0 || e["deadLetterTopic"] != "bff-consumer.theme.published.v1.dlq" {
+		t.Errorf("%v", e)
+	}
+	if id := publish(`{"subject":"melmastoon.theme.published.v1","raw":"{"}`); id != "" {
+		t.Error(id)
+	}
+	if _, answer := b.call(t, "GET", "/_local/events", ""); len(members(answer, "events")) != 3 {
+		t.Errorf("%v", answer)
+	}
+	for body, field := range map[string]string{
+		`{"subject":"melmastoon.brew.started.v1","payload":{}}`: "subject",
+		`{"payload":{}}`: "subject",
+		`{"subject":"melmastoon.theme.published.v1"}`:                                  "payload",
+		`{"subject":"melmastoon.theme.published.v1","payload":[]}`:                     "payload",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"raw":""}`:            "raw",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"envelope":{"x":1}}`:  "envelope.x",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"envelope":7}`:        "envelope",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"eventId":"evt_..."}`: "eventId",
+	} {
+		code, answer := b.call(t, "POST", "/_local/events", body)
+		if wrong := members(answer, "errors"); code != 422 || len(wrong) != 1 || wrong[0]["field"] != field {
+			t.Errorf("%s: %d %v", body, code, answer)
+		}
+	}
+	_, answer := b.call(t, "POST", "/_local/events", `{"subject":"x","payload":{}}`)
+	detail := members(answer, "errors")[0]["detail"].(string)
+	for _, subject := range desk.Subjects() {
+		if !strings.Contains(detail, subject) {
+			t.Errorf("%q does not name %s", detail, subject)
+		}
+	}
+}
+
+func TestJobsAreListedAndRun(t *testing.T) {
+	status := answers(200)
+	_, d := newDesk(t, status, `{"removed":3}`)
+	b := newBench(t, d)
+	if code, answer := b.call(t, "POST", "/_local/jobs/sweep-inbox", ""); code != 200 || answer["job"] != "sweep-inbox" ||
+		answer["status"] != "ok" || answer["report"].(map[string]any)["removed"] != 3.0 {
+		t.Errorf("%d %v", code, answer)
+	}
+	if code, answer := b.call(t, "POST", "/_local/jobs/relay", "{}"); code != 200 || answer["report"] == nil {
+		t.Errorf("%d %v", code, answer)
+	}
+	status.Store(503)
+	if code, answer := b.call(t, "POST", "/_local/jobs/sweep-outbox", `{"dryRun":true}`); code != 502 || answer["code"] != "JOB_FAILED" ||
+		answer["status"] != 502.0 || answer["job"] != "sweep-outbox" || answer["report"].(map[string]any)["removed"] != 3.0 {
+		t.Errorf("%d %v", code, answer)
+	}
+	for path, want := range map[string]struct {
+		body string
+		code int
+	}{
+		"brew": {"", 404}, "sweep-choices": {"", 404}, "sweep-inbox": {`{"dry":true}`, 422}, "sweep-wishlist": {`{`, 400},
+	} {
+		if code, answer := b.call(t, "POST", "/_local/jobs/"+path, want.body); code != want.code {
+			t.Errorf("%s %s: %d %v", path, want.body, code, answer)
+		}
+	}
+	_, answer := b.call(t, "GET", "/_local/jobs", "")
+	jobs := members(answer, "jobs")
+	if len(jobs) != len(broker.Jobs()) || jobs[0]["job"] != "relay" || jobs[0]["cadence"] != "* * * * *" || jobs[0]["startedAt"] == nil {
+		t.Fatalf("%v", jobs)
+	}
+	for _, j := range jobs {
+		last, _ := j["lastRun"].(map[string]any)
+		switch want := map[any]any{"sweep-inbox": "ok", "sweep-outbox": "failed"}[j["job"]]; {
+		case j["job"] == "relay":
+		case want == nil && last != nil, want != nil && (last == nil || last["status"] != want || last["at"] == nil || last["report"] == nil):
+			t.Errorf("%v, want %v", j, want)
+		}
+	}
+}

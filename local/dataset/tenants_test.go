@@ -1,0 +1,19 @@
+package dataset
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNoBrandStammers(t *testing.T) {
+	for _, tenant := range Embedded().Tenants {
+		for lang, name := range tenant.Brand.Localized {
+			words := strings.Fields(name)
+			for i := 1; i < len(words); i++ {
+				if words[i] == words[i-1] {
+					t.Errorf("%s: %s", lang, name)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// until asks again until a condition holds, or fails.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for again := time.Tick(20 * time.Millisecond); !holds(); {
+		select {
+		case <-again:
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// told are the messages on the telemetry topics, on that of one subject unless it is empty, when everything that was
+// committed by now is there, and at least so many.
+func told(t *testing.T, s *system.System, subject string, least int) (messages []map[string]any) {
+	t.Helper()
+	until(t, "the telemetry of "+subject, func() bool {
+		if res, answer := ask(t, http.MethodPost, s.URL+"/_local/jobs/relay", "{}"); res.StatusCode != http.StatusOK {
+			t.Logf("relay: %d %v", res.StatusCode, answer)
+			return false
+		}
+		messages = nil
+		_, answer := ask(t, http.MethodGet, s.URL+"/_local/telemetry?subject="+subject, "")
+		for _, m := range answer["messages"].([]any) {
+			messages = append(messages, m.(map[string]any))
+		}
+		return len(messages) >= least
+	})
+	return messages
+}
+
+// happens publishes an event of the platform and waits until it is delivered.
+func happens(t *testing.T, s *system.System, body string) (outcome map[string]any) {
+	t.Helper()
+	res, published := ask(t, http.MethodPost, s.URL+"/_local/events", body)
+	if res.StatusCode != http.StatusOK {
+		t.Fatalf("%d %v", res.StatusCode, published)
+	}
+	until(t, "an event is delivered", func() bool {
+		_, answer := ask(t, http.MethodGet, s.URL+"/_local/events", "")
+		for _, e := range answer["events"].([]any) {
+			e := e.(map[string]any)
+			if e["messageId"] == published["messageId"] && e["state"] != string(broker.Waiting) {
+				outcome = e
+			}
+		}
+		return outcome != nil
+	})
+	return outcome
+}
+
+func TestEverySubscriptionThatIsPushedHasItsFunction(t *testing.T) {
+	operations, err := gateway.Operations(filepath.Join("..", "api", "internal.openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doors := map[string]string{}
+	for _, op := range operations {
+		if op.Folder != "consume" { // whom tenants call
+			doors[op.Function] = op.Method
+		}
+	}
+	for _, s := range broker.Pushed() {
+		if doors[s.Function] != http.MethodPost {
+			t.Errorf("%s is pushed to %s, which has no door", s.Name, s.Function)
+		}
+		delete(doors, s.Function)
+	}
+	if len(doors) > 0 {
+		t.Errorf("nothing is pushed to %v", doors)
+	}
+}
+
+func TestWhatASessionDoesArrivesByItselfAndInOrder(t *testing.T) {
+	s := start(t, stateDir(t))
+	res, _ := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+	guest := "gms_id=" + res.Cookies()[0].Value
+	locales := []string{"fr", "ps-AF", "en", "fa-AF", "ru"}
+	for i, locale := range append(locales, locales...) {
+		ask(t, http.MethodPost, s.URL+web.Base+"/session/locale", `{"locale":"`+locale+`"}`, "Cookie", guest)
+		ask(t, http.MethodPost, s.URL+web.Base+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
+	}
+	var subjects, changes []string
+	until(t, "all is told", func() bool { // nobody asks for a relay: the scheduler has one at work
+		_, answer := ask(t, http.MethodGet, s.URL+"/_local/telemetry", "")
+		subjects, changes = nil, nil
+		for _, m := range answer["messages"].([]any) {
+			m := m.(map[string]any)
+			envelope, payload := m["data"].(map[string]any)["envelope"].(map[string]any), m["data"].(map[string]any)["payload"].(map[string]any)
+			if envelope["publishedAt"] == nil || envelope["eventId"] != m["id"] || envelope["sessionId"] != m["orderingKey"] {
+				t.Errorf("%v", m)
+			}
+			subjects = append(subjects, strings.TrimPrefix(m["subject"].(string), "melmastoon.bff.consumer."))
+			if locale, ok := payload["newLocale"].(string); ok {
+				changes = append(changes, locale)
+			}
+		}
+		return len(subjects) >= 1+2*len(locales)*2
+	})
+	if want := append(locales, locales...); !slices.Equal(changes, want) {
+		t.Errorf("changes %v, want %v", changes, want)
+	}
+	for i, subject := range subjects[len(subjects)-4*len(locales):] {
+		if want := []string{"locale.changed.v1", "currency.changed.v1"}[i%2]; subject != want {
+			t.Errorf("%d: %s, want %s: %v", i, subject, want, subjects)
+			break
+		}
+	}
+	if subjects[0] != "session.started.v1" {
+		t.Errorf("%v", subjects)
+	}
+}
+
+func TestATenantSuspendedByEventIsGoneAndComesBack(t *testing.T) {
+	s := start(t, stateDir(t))
+	cards := func(tenant string) (n int, guest string, hotel map[string]any) {
+		res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+		if res.StatusCode != http.StatusOK {
+			t.Fatalf("%d %v", res.StatusCode, found)
+		}
+		for _, l := range found["listings"].([]any) {
+			l := l.(map[string]any)
+			if tenant == "" || l["tenantId"] == tenant {
+				n, hotel = n+1, l
+			}
+		}
+		for _, c := range res.Cookies() {
+			guest = "gms_id=" + c.Value
+		}
+		return n, guest, hotel
+	}
+	_, guest, hotel := cards("")
+	tenant := hotel["tenantId"].(string)
+	before, _, _ := cards(tenant)
+	mint := func(key string) int {
+		body := `{"tenantId":"` + tenant + `","propertyId":"` + hotel["propertyId"].(string) + `",` + strings.SplitN(searchFor(""), ",", 3)[2]
+		res, _ := ask(t, http.MethodPost, s.URL+web.Base+"/handoff", body, "Cookie", guest, "Idempotency-Key", key)
+		return res.StatusCode
+	}
+	now := time.Now().UTC()
+	stands := func(change string, at time.Time) {
+		t.Helper()
+		when := `"` + change + `At":"` + at.Format("2006-01-02T15:04:05.000Z") + `"`
+		e := happens(t, s, `{"subject":"melmastoon.tenant.`+change+`.v1","payload":{"tenantId":"`+tenant+`","reason":"billing-overdue",`+when+`}}`)
+		if e["state"] != string(broker.Delivered) || e["attempts"] != 1.0 || e["outcome"].(map[string]any)["status"] != 200.0 {
+			t.Errorf("%v", e)
+		}
+	}
+	stands("suspended", now)
+	if n, _, _ := cards(tenant); n != 0 {
+		t.Errorf("%d cards of a suspended tenant", n)
+	}
+	if status := mint("while-suspended"); status != http.StatusForbidden {
+		t.Errorf("a handoff to a suspended tenant: %d", status)
+	}
+	stands("reinstated", now.Add(-time.Minute)) // late news
+	if n, _, _ := cards(tenant); n != 0 {
+		t.Errorf("%d cards after older news", n)
+	}
+	stands("reinstated", now.Add(time.Second))
+	until(t, "the tenant is back", func() bool { n, _, _ := cards(tenant); return n == before })
+	if status := mint("when-back"); status != http.StatusCreated {
+		t.Errorf("a handoff to a reinstated tenant: %d", status)
+	}
+	if e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"no event"}`); e["state"] != string(broker.Delivered) {
+		t.Errorf("what cannot be read is kept for a person: %v", e)
+	}
+}
+
+func TestAnEventWhoseFunctionFailsForRealEndsInItsDeadLetterTopic(t *testing.T) {
+	redis, err := stores.NewProxy(redistest.Addr(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer redis.Close()
+	for _, name := range []string{"DATABASE_URL", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("REDIS_ADDR", redis.Addr)
+	quick := broker.Backoff{Least: time.Millisecond, Most: 10 * time.Millisecond}
+	s, err := system.Start(t.Context(), system.Options{Root: "..", State: stateDir(t), Out: io.Discard, Backoff: quick})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	event := `{"subject":"melmastoon.theme.published.v1","payload":{"tenantId":"tnt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","themeId":"thm_01H8YN7Q2P7GZ4F8Y5CK4MV3DT",` +
+		`"publishedVersion":"thv_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","publishedAt":"2026-04-23T09:14:22.041Z"}}`
+	redis.Break()
+	e := happens(t, s, event)
+	if outcome := e["outcome"].(map[string]any); e["state"] != string(broker.DeadLettered) || e["attempts"] != 5.0 ||
+		e["deadLetterTopic"] != "bff-consumer.theme.published.v1.dlq" || outcome["status"] != 503.0 && outcome["status"] != 500.0 {
+		t.Errorf("%v", e)
+	}
+	redis.Heal()
+	until(t, "well again", func() bool { return happens(t, s, event)["state"] == string(broker.Delivered) })
+}
+
+func TestTheSweepsRunByHandAndInAProcessOfTheirOwn(t *testing.T) {
+	dir := stateDir(t)
+	s := start(t, dir)
+	for _, j := range broker.Jobs() {
+		if j.Name == "relay" {
+			continue
+		}
+		for _, orders := range []string{`{"dryRun":true}`, `{}`} {
+			res, answer := ask(t, http.MethodPost, s.URL+"/_local/jobs/"+j.Name, orders)
+			report, _ := answer["report"].(map[string]any)
+			if res.StatusCode != http.StatusOK || answer["status"] != "ok" || report["dryRun"] != strings.Contains(orders, "true") || report["removed"] != 0.0 {
+				t.Errorf("%s %s: %d %v", j.Name, orders, res.StatusCode, answer)
+			}
+		}
+	}
+	_, answer := ask(t, http.MethodGet, s.URL+"/_local/jobs", "")
+	for _, j := range answer["jobs"].([]any) {
+		if j := j.(map[string]any); j["job"] != "relay" && j["lastRun"].(map[string]any)["status"] != "ok" || j["startedAt"] == nil {
+			t.Errorf("%v", j)
+		}
+	}
+	for folder, path := range map[string]string{
+		"sweep": "/internal/jobs/sweep-inbox", "invalidate": "/internal/events/theme-published", "relay": "",
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		ready := &line{done: make(chan struct{})}
+		ended := make(chan error, 1)
+		go func() { ended <- system.Only(ctx, system.Options{Root: "..", State: dir, Out: ready}, folder) }()
+		select {
+		case <-ready.done:
+		case err := <-ended:
+			t.Fatalf("%s: %v", folder, err)
+		}
+		url := strings.Fields(ready.text.String())[1]
+		if path != "" {
+			res, answer := ask(t, http.MethodPost, url+path, `{"message":{"messageId":"1","data":"e30="}}`)
+			if res.StatusCode != http.StatusOK {
+				t.Errorf("%s: %d %v", folder, res.StatusCode, answer)
+			}
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}
+
+func TestAnotherBrokerIsUsedWhenItIsNamed(t *testing.T) {
+	b, err := broker.Open(t.Context(), broker.Options{Project: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	dir := stateDir(t)
+	t.Setenv("PUBSUB_EMULATOR_HOST", b.Host)
+	t.Setenv("PUBSUB_PROJECT", "theirs")
+	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR"} {
+		t.Setenv(name, "")
+	}
+	s, err := system.Start(t.Context(), system.Options{Root: "..", State: dir, Out: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	if _, answer := ask(t, http.MethodGet, s.URL+"/_local/healthz", ""); answer["parts"].(map[string]any)["pubsub"] != "ok" {
+		t.Errorf("%v", answer)
+	}
+	if e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"{}"}`); e["state"] != string(broker.Delivered) {
+		t.Errorf("%v", e)
+	}
+	b.Close()
+	if res, answer := ask(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("without its broker: %v", answer)
+	}
+	if res, answer := ask(t, http.MethodPost, s.URL+"/_local/events", `{"subject":"melmastoon.theme.published.v1","payload":{}}`); res.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("without its broker: %d %v", res.StatusCode, answer)
+	}
+}

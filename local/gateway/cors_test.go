@@ -1,0 +1,29 @@
+package gateway
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// A shared answer is stored: without Origin in Vary one page would be given what another was allowed.
+func TestASharedAnswerVariesByOriginAndShowsItsETag(t *testing.T) {
+	for _, inURL := range []bool{true, false} {
+		h := AllowLocalPages(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { web.Shared(w, inURL, false) }))
+		r := httptest.NewRequest(http.MethodGet, web.Base+"/things", nil)
+		r.Header.Set("Origin", "http://localhost:3000")
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		vary := strings.Split(strings.Join(rec.Header()["Vary"], ", "), ", ")
+		if !slices.Contains(vary, "Origin") || !slices.Contains(vary, "Accept-Encoding") || slices.Contains(vary, "X-Currency") == inURL {
+			t.Errorf("in the URL %t: it varies by %v", inURL, vary)
+		}
+		if exposed := strings.Split(rec.Header().Get("Access-Control-Expose-Headers"), ", "); !slices.Contains(exposed, "ETag") {
+			t.Errorf("a page may read %v", exposed)
+		}
+	}
+}

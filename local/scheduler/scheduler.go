@@ -1,0 +1,135 @@
+// Package scheduler owns the clock of the local system: it publishes on the topic of each job when its time has come, as
+// Cloud Scheduler does, and remembers how each job went. It never knows what a job does.
+package scheduler
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
+)
+
+// Orders are what a job is told when its time has come.
+const Orders = "{}"
+
+// Status is how a run of a job went.
+type Status string
+
+const (
+	OK     Status = "ok"
+	Failed Status = "failed" // it is tried again, as often as its subscription allows
+)
+
+// Job is a job with what is known of its runs.
+type Job struct {
+	Name    string
+	Cadence string
+	Started time.Time // the last time; zero when it never was
+	Run     Run       // the last that ended; its At is zero when none has
+}
+
+// Run is one run, or one attempt at it.
+type Run struct {
+	Status  Status
+	At      time.Time // of its answer
+	Attempt int       // 1 unless it failed before
+	Report  any       // what the function said, as JSON has it; nil when that was nothing
+}
+
+// Scheduler is safe for concurrent use.
+type Scheduler struct {
+	publish func(ctx context.Context, job string) error
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
+
+	mu   sync.Mutex
+	jobs []scheduled
+}
+
+type scheduled struct {
+	Job
+	cadence cadence
+}
+
+// New knows the jobs of a table. publish gives the tick of one to the broker.
+func New(table []broker.Job, publish func(ctx context.Context, job string) error) (*Scheduler, error) {
+	s := &Scheduler{publish: publish}
+	for _, j := range table {
+		c, err := parse(j.Cadence)
+		if err != nil {
+			return nil, err
+		}
+		s.jobs = append(s.jobs, scheduled{Job{Name: j.Name, Cadence: j.Cadence}, c})
+	}
+	return s, nil
+}
+
+// Start starts the named jobs at once, and then all at the minutes of their cadence, until Stop. Minutes that this machine
+// slept through are not made up for.
+func (s *Scheduler) Start(now ...string) {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.ended.Go(func() {
+		for _, job := range now {
+			s.tick(ctx, job)
+		}
+		for {
+			next := time.Now().Truncate(time.Minute).Add(time.Minute)
+			wait := time.NewTimer(time.Until(next))
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+				wait.Stop()
+				return
+			}
+			for _, j := range s.jobs {
+				if j.cadence.at(next) {
+					s.tick(ctx, j.Name)
+				}
+			}
+		}
+	})
+}
+
+// Stop ends the ticking, not what it has started.
+func (s *Scheduler) Stop() {
+	s.stop()
+	s.ended.Wait()
+}
+
+func (s *Scheduler) tick(ctx context.Context, job string) {
+	s.Begin(job, time.Now())
+	if err := s.publish(ctx, job); err != nil && ctx.Err() == nil {
+		slog.Error("scheduler: the tick is lost", "job", job, "err", err.Error())
+		s.End(job, Run{Status: Failed, At: time.Now(), Attempt: 1, Report: err.Error()})
+	}
+}
+
+// Begin notes that a job was started.
+func (s *Scheduler) Begin(job string, at time.Time) { s.change(job, func(j *Job) { j.Started = at }) }
+
+// End notes how a job went.
+func (s *Scheduler) End(job string, r Run) { s.change(job, func(j *Job) { j.Run = r }) }
+
+func (s *Scheduler) change(job string, how func(*Job)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.jobs {
+		if s.jobs[i].Name == job {
+			how(&s.jobs[i].Job)
+		}
+	}
+}
+
+// Jobs lists all with their last run.
+func (s *Scheduler) Jobs() []Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]Job, len(s.jobs))
+	for i, j := range s.jobs {
+		all[i] = j.Job
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
+)
+
+func TestTheCadenceIsThatOfCron(t *testing.T) {
+	for _, c := range []struct {
+		cadence, at string
+		want        bool
+	}{
+		{"* * * * *", "2026-11-20T10:00:00Z", true},
+		{"17 3 * * *", "2026-11-20T03:17:59Z", true},
+		{"17 3 * * *", "2026-11-20T03:18:00Z", false},
+		{"17 3 * * *", "2026-11-20T06:47:00+03:30", true}, // it is UTC
+		{"*/15 * * * *", "2026-11-20T03:45:00Z", true},
+		{"*/15 * * * *", "2026-11-20T03:44:00Z", false},
+		{"5/20 * * * *", "2026-11-20T03:45:00Z", true},
+		{"0 8-10,20 * * *", "2026-11-20T20:00:00Z", true},
+		{"0 8-10,20 * * *", "2026-11-20T11:00:00Z", false},
+		{"0 0 1 * *", "2026-12-01T00:00:00Z", true},
+		{"0 0 * 2 *", "2026-11-01T00:00:00Z", false},
+		{"0 0 * * 7", "2026-11-22T00:00:00Z", true}, // a Sunday
+		{"0 0 * * 1-5", "2026-11-22T00:00:00Z", false},
+		{"0 0 13 * 5", "2026-11-20T00:00:00Z", true}, // a Friday, or a 13th
+		{"0 0 13 * *", "2026-11-20T00:00:00Z", false},
+	} {
+		parsed, err := parse(c.cadence)
+		at, wrong := time.Parse(time.RFC3339, c.at)
+		if err != nil || wrong != nil || parsed.at(at) != c.want {
+			t.Errorf("%s at %s: not %v, %v %v", c.cadence, c.at, c.want, err, wrong)
+		}
+	}
+	for _, bad := range []string{"", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "x * * * *", "5-1 * * * *", "*/0 * * * *", "1-x * * * *", "*/x * * * *"} {
+		if _, err := New([]broker.Job{{Name: "bad", Cadence: bad}}, nil); err == nil {
+			t.Errorf("%q is a cadence", bad)
+		}
+	}
+}
+
+func TestTheTableHasGoodCadencesAndASubscriptionForEachJob(t *testing.T) {
+	if _, err := New(broker.Jobs(), nil); err != nil {
+		t.Error(err)
+	}
+	for _, j := range broker.Jobs() {
+		if s, ok := broker.Tick(j.Name); !ok || s.Topic != "bff-consumer.jobs."+j.Name {
+			t.Errorf("%s: %+v", j.Name, s)
+		}
+	}
+}
+
+func TestADayOfTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now() // midnight, in the bubble
+		var mu sync.Mutex
+		ticks := map[string][]time.Duration{}
+		s, err := New([]broker.Job{{Name: "often", Cadence: "* * * * *"}, {Name: "daily", Cadence: "17 3 * * *"}}, func(_ context.Context, job string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			ticks[job] = append(ticks[job], time.Since(begun))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20*time.Second + 7)
+		s.Start("often")
+		time.Sleep(24 * time.Hour)
+		s.Stop()
+		often := ticks["often"]
+		if len(often) != 1+24*60 || often[0] != 20*time.Second+7 || often[1] != time.Minute || often[2] != 2*time.Minute {
+			t.Errorf("%d ticks: %v", len(often), often[:3])
+		}
+		if want := []time.Duration{3*time.Hour + 17*time.Minute}; !slices.Equal(ticks["daily"], want) {
+			t.Errorf("%v", ticks["daily"])
+		}
+		time.Sleep(time.Hour)
+		if len(ticks["often"]) != len(often) {
+			t.Error("it ticks after its end")
+		}
+	})
+}
+
+func TestJobsRememberHowTheyWent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New([]broker.Job{{Name: "a", Cadence: "0 0 1 1 *"}, {Name: "b", Cadence: "0 0 1 1 *"}}, func(_ context.Context, job string) error {
+			if job == "b" {
+				return errors.New("no broker")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start("a", "b")
+		synctest.Wait()
+		now := time.Now()
+		if got := fmt.Sprint(s.Jobs()[0].Started.Equal(now), s.Jobs()[0].Run, s.Jobs()[1].Run.Status, s.Jobs()[1].Run.Report); got != fmt.Sprint(true, Run{}, Failed, "no broker") {
+			t.Error(got)
+		}
+		s.End("a", Run{OK, now, 1, "done"})
+		s.End("nobody", Run{})
+		if r := s.Jobs()[0].Run; r.Status != OK || r.Report != "done" {
+			t.Errorf("%+v", r)
+		}
+		s.Stop()
+	})
+}

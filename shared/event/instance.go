@@ -1,0 +1,16 @@
+package event
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+)
+
+// Instance names this process, for Meta.Instance: the platform's revision, "" where there is none, and a part of its
+// own.
+func Instance(revision string) string {
+	if revision == "" {
+		revision = "bff-consumer"
+	}
+	return fmt.Sprintf("%s-%d-%s", revision, os.Getpid(), rand.Text()[:6])
+}

@@ -1,0 +1,67 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// envelopeOrder is how a published envelope reads. Postgres keeps the fields of a message in an order of its own.
+var envelopeOrder = []string{
+	"eventId", "subject", "version", "occurredAt", "publishedAt", "producer", "producerInstance", "tenantId", "userId", "sessionId",
+	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
+}
+
+// Published is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it is,
+// also fields that only a newer writer knows. What is no message, or no message of that event, is an error, and the error
+// repeats nothing of it.
+func Published(message []byte, eventID string, at time.Time) ([]byte, error) {
+	var whole, envelope map[string]jsontext.Value
+	if json.Unmarshal(message, &whole) != nil || whole == nil {
+		return nil, errors.New("event: publish: the message is no JSON object")
+	}
+	if json.Unmarshal(whole["envelope"], &envelope) != nil || envelope == nil {
+		return nil, errors.New("event: publish: the message has no envelope")
+	}
+	if whole["payload"].Kind() != '{' {
+		return nil, errors.New("event: publish: the message has no payload")
+	}
+	var found string
+	if json.Unmarshal(envelope["eventId"], &found) != nil || found != eventID {
+		return nil, errors.New("event: publish: the envelope is of another event")
+	}
+	envelope["publishedAt"] = at.UTC().AppendFormat(nil, `"`+wireTime+`"`)
+	inner, err := appendObject(nil, envelope, envelopeOrder)
+	if err != nil {
+		return nil, fmt.Errorf("event: publish: %w", err)
+	}
+	whole["envelope"] = inner
+	return appendObject(make([]byte, 0, len(message)+64), whole, []string{"envelope", "payload"})
+}
+
+// appendObject writes first the members that order names, then the others by name.
+func appendObject(to []byte, members map[string]jsontext.Value, order []string) (_ []byte, err error) {
+	names := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return members[name] == nil })
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if !slices.Contains(order, name) {
+			names = append(names, name)
+		}
+	}
+	to = append(to, '{')
+	for i, name := range names {
+		if i > 0 {
+			to = append(to, ',')
+		}
+		if to, err = jsontext.AppendQuote(to, name); err != nil {
+			return nil, err // unreachable: the name was read from JSON
+		}
+		to = append(to, ':')
+		to = append(to, members[name]...)
+	}
+	return append(to, '}'), nil
+}

@@ -1,0 +1,11 @@
+-- unsee: forget when sessions were last seen, but not those that came back since they were read.
+-- KEYS[1] sorted set of sessions    ARGV id, score as read, …
+-- returns how many were forgotten
+local n = 0
+for i = 1, #ARGV, 2 do
+  local score = redis.call('ZSCORE', KEYS[1], ARGV[i])
+  if score and tonumber(score) == tonumber(ARGV[i + 1]) then
+    n = n + redis.call('ZREM', KEYS[1], ARGV[i])
+  end
+end
+return n

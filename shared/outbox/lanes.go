@@ -1,0 +1,299 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+)
+
+// A lane is all rows of the sessions whose id ends in one character: 32 of them, and one, named "", of rows that belong to no
+// session and have no order. Who sends rows has their lane meanwhile, so that the rows of a session are sent by one at a time.
+
+// laneOf and sessionOf are the first two columns of ix_outbox_lane, and have to be written as they are there.
+const (
+	laneOf    = `coalesce(right(o.headers ->> 'orderingKey', 1), '') COLLATE "C"`
+	sessionOf = `coalesce(o.headers ->> 'orderingKey', '') COLLATE "C"`
+	isWaiting = `o.published_at IS NULL AND o.parked_at IS NULL`
+)
+
+// isHeld says that a row of the same session was refused and is not to be tried again yet: it holds back all that come after it.
+const isHeld = `EXISTS (
+				SELECT
+				FROM bff_consumer.outbox AS h
+				WHERE h.headers ->> 'orderingKey' = o.headers ->> 'orderingKey'
+				  AND h.published_at IS NULL AND h.parked_at IS NULL AND h.attempts > 0
+				  AND h.due_at > $1)`
+
+// silent says that the guest of session s refused, or cleared it, so that rows of that topic are not sent.
+func silent(s, topic string) string {
+	return `EXISTS (
+		SELECT
+		FROM bff_consumer.session_choice AS c
+		WHERE c.guest_session_id = ` + s + `
+		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL AND ` + topic + ` <> '` + event.SessionEnded{}.Subject() + `'))`
+}
+
+// lanesDue walks along the index: from a session that is held to the next one, from one that is not to the next lane. So it
+// costs a look per lane and held session, whatever is behind them. U+10FFFF comes after every id.
+const lanesDue = `
+	WITH RECURSIVE walk (lane, session, held) AS (
+		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false
+		UNION ALL
+		SELECT n.*
+		FROM walk AS w
+		CROSS JOIN LATERAL (
+			SELECT ` + laneOf + ` AS lane, ` + sessionOf + ` AS session, ` + isHeld + ` AS held
+			FROM bff_consumer.outbox AS o
+			WHERE ` + isWaiting + `
+			  AND (` + laneOf + `, ` + sessionOf + `) > (w.lane, CASE WHEN w.held THEN w.session ELSE U&'\+10FFFF' END)
+			ORDER BY 1, 2
+			LIMIT 1) AS n
+	)
+	SELECT lane
+	FROM walk
+	WHERE NOT held AND lane <> ''
+	UNION ALL
+	SELECT ''
+	WHERE EXISTS (
+		SELECT
+		FROM bff_consumer.outbox AS o
+		WHERE ` + isWaiting + `
+		  AND ` + laneOf + ` = ''
+		  AND (o.due_at IS NULL OR o.due_at <= $1))`
+
+// Due names the lanes in which something may be sent now.
+func Due(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
+	rows, _ := db.Query(ctx, lanesDue, now)
+	lanes, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("outbox: look for what is due: %w", err)
+	}
+	return lanes, nil
+}
+
+// Pending is a row that is due.
+type Pending struct {
+	ID       string
+	Topic    string
+	Session  string // empty: it has no order
+	Payload  string // JSON, of whatever form
+	Headers  string // JSON, of whatever form
+	Attempts int    // refusals so far
+	Silent   bool   // the guest refused: not to be sent
+}
+
+// ourLock is the first half of the advisory locks of lanes; the second is the lane. No other lock here has two halves.
+const ourLock = 0x6f757462
+
+const tryLane = `SELECT pg_try_advisory_xact_lock($1, hashtext($2))`
+
+// selectPending goes from session to session, past those that are held, and takes of each what is waiting, in order, until
+// it has enough. Who did not get the lane is given nothing.
+var selectPending = `
+	WITH RECURSIVE walk (session, held) AS (
+		SELECT $3::text COLLATE "C", true
+		UNION ALL
+		SELECT n.*
+		FROM walk AS w
+		CROSS JOIN LATERAL (
+			SELECT ` + sessionOf + ` AS session, ` + isHeld + ` AS held
+			FROM bff_consumer.outbox AS o
+			WHERE ` + isWaiting + `
+			  AND ` + laneOf + ` = $2
+			  AND ` + sessionOf + ` > w.session
+			ORDER BY 1
+			LIMIT 1) AS n
+	)
+	SELECT r.id::text, r.topic, w.session, r.payload, r.headers, r.attempts, ` + silent("w.session", "r.topic") + `
+	FROM walk AS w
+	CROSS JOIN LATERAL (
+		SELECT o.id, o.topic, o.payload::text, o.headers::text, o.attempts
+		FROM bff_consumer.outbox AS o
+		WHERE ` + isWaiting + `
+		  AND ` + laneOf + ` = $2
+		  AND ` + sessionOf + ` = w.session
+		ORDER BY o.id
+		LIMIT $4) AS r
+	WHERE NOT w.held AND (SELECT pg_try_advisory_xact_lock($5, hashtext($2)))
+	LIMIT $4`
+
+// selectLoose is selectPending for the lane without sessions, in which each row is held by itself alone.
+const selectLoose = `
+	SELECT o.id::text, o.topic, '', o.payload::text, o.headers::text, o.attempts, false
+	FROM bff_consumer.outbox AS o
+	WHERE ` + isWaiting + `
+	  AND ` + laneOf + ` = $2
+	  AND (o.due_at IS NULL OR o.due_at <= $1)
+	  AND o.id > $3
+	  AND (SELECT pg_try_advisory_xact_lock($5, hashtext($2)))
+	ORDER BY o.id
+	LIMIT $4`
+
+// Batch is some rows of one lane, and the transaction that has the lane. One of Mark and Release must be called.
+type Batch struct {
+	Rows []Pending // by session, in order
+	Next string    // where the next batch of this lane begins; empty: this was the last of them
+
+	conn *pgxpool.Conn
+}
+
+// Take begins a transaction, tries to get a lane and reads at most n of its rows, after the place that an earlier batch named.
+// It returns nil when somebody else has the lane. The transaction ends by itself when nothing is heard of its owner for idle,
+// and so does the lane's lock: it is the connection's.
+//
+// The rows are not locked: who deletes or parks one meanwhile need not wait until it was sent.
+func Take(ctx context.Context, db *pgxpool.Pool, name, after string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
+	conn, err := db.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: take a lane: %w", err)
+	}
+	b := &Batch{conn: conn}
+	defer func() {
+		if err != nil {
+			b.Release(ctx)
+			err = fmt.Errorf("outbox: take lane %q: %w", name, err)
+		}
+	}()
+	sql := selectPending
+	if name == "" {
+		sql = selectLoose
+	}
+	// One round trip. The lock is a statement of its own and comes first, so that the rows are seen as whoever had the lane
+	// before has left them.
+	var ours bool
+	var all pgx.Batch
+	all.Queue("BEGIN")
+	all.Queue(fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle.Milliseconds()))
+	all.Queue(tryLane, ourLock, name).QueryRow(func(row pgx.Row) error { return row.Scan(&ours) })
+	all.Queue(sql, now, name, after, n, ourLock).Query(func(rows pgx.Rows) (err error) {
+		b.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Pending])
+		return err
+	})
+	if err := conn.SendBatch(ctx, &all).Close(); err != nil {
+		return nil, err
+	}
+	if !ours {
+		b.Release(ctx)
+		return nil, nil
+	}
+	if len(b.Rows) == n {
+		last := b.Rows[n-1]
+		if b.Next = last.Session; name == "" {
+			b.Next = last.ID
+		}
+	}
+	return b, nil
+}
+
+// Choice is what a guest who refused or cleared their session left to be told.
+type Choice struct {
+	End bool // nothing but its end; else nothing at all
+}
+
+// Silences reports that rows of the topic are not to be sent. A guest without a choice, nil, silences nothing.
+func (c *Choice) Silences(topic string) bool {
+	return c != nil && !(c.End && topic == event.SessionEnded{}.Subject())
+}
+
+const selectChoices = `
+	SELECT guest_session_id, telemetry
+	FROM bff_consumer.session_choice
+	WHERE guest_session_id = ANY($1)
+	  AND (NOT telemetry OR cleared_at IS NOT NULL)`
+
+// Choices are those of the sessions whose guests have refused or cleared them by now. It must not be called by two at once.
+func (b *Batch) Choices(ctx context.Context, sessions []string) (map[string]*Choice, error) {
+	found := map[string]*Choice{}
+	rows, err := b.conn.Query(ctx, selectChoices, sessions)
+	if err == nil {
+		var id string
+		var telemetry bool
+		_, err = pgx.ForEachRow(rows, []any{&id, &telemetry}, func() error {
+			found[id] = &Choice{End: telemetry}
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("outbox: ask for refusals: %w", err)
+	}
+	return found, nil
+}
+
+// Refusal is why a row was not taken, and when it is tried again.
+type Refusal struct {
+	ID   string
+	Why  string
+	Due  time.Time
+	Park bool // it is not
+}
+
+// Marks are what became of a batch.
+type Marks struct {
+	Published []string // ids
+	Refused   []Refusal
+	Silent    []string // sessions whose waiting rows are deleted, so far as their guests refused them
+}
+
+const markPublished = `
+	UPDATE bff_consumer.outbox
+	SET published_at = $2
+	WHERE id = ANY($1) AND published_at IS NULL`
+
+const markRefused = `
+	UPDATE bff_consumer.outbox AS o
+	SET attempts = o.attempts + 1,
+	    last_error = r.why,
+	    due_at = r.due,
+	    parked_at = CASE WHEN r.park THEN $5::timestamptz END
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::boolean[]) AS r (id, why, due, park)
+	WHERE o.id = r.id AND o.published_at IS NULL AND o.parked_at IS NULL`
+
+var deleteSilent = `
+	DELETE FROM bff_consumer.outbox AS o
+	WHERE o.headers ->> 'orderingKey' = ANY($1)
+	  AND o.published_at IS NULL
+	  AND ` + silent("o.headers ->> 'orderingKey'", "o.topic")
+
+// Mark records what became of the rows and gives the lane back. When it fails, nothing is recorded.
+func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64, err error) {
+	var all pgx.Batch
+	if len(m.Silent) > 0 {
+		all.Queue(deleteSilent, m.Silent).Exec(func(tag pgconn.CommandTag) error { dropped = tag.RowsAffected(); return nil })
+	}
+	if len(m.Published) > 0 {
+		all.Queue(markPublished, m.Published, now)
+	}
+	if len(m.Refused) > 0 {
+		var ids, whys []string
+		var dues []time.Time
+		var parks []bool
+		for _, r := range m.Refused {
+			ids, whys, dues, parks = append(ids, r.ID), append(whys, r.Why), append(dues, r.Due), append(parks, r.Park)
+		}
+		all.Queue(markRefused, ids, whys, dues, parks, now)
+	}
+	all.Queue("COMMIT")
+	defer b.Release(ctx)
+	if err := b.conn.SendBatch(ctx, &all).Close(); err != nil {
+		return 0, fmt.Errorf("outbox: mark %d published and %d refused: %w", len(m.Published), len(m.Refused), err)
+	}
+	return dropped, nil
+}
+
+// Release gives the lane back. A connection whose transaction cannot be ended is closed, which ends it too.
+func (b *Batch) Release(ctx context.Context) {
+	if b.conn == nil {
+		return
+	}
+	if c := b.conn.Conn(); !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
+		c.Exec(ctx, "ROLLBACK")
+	}
+	b.conn.Release()
+	b.conn = nil
+}

@@ -1,0 +1,161 @@
+package outbox
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+)
+
+// put writes n rows of a session by hand; the first was refused and is not due for an hour, when held says so.
+func put(t *testing.T, db *pgxpool.Pool, prefix, session string, n int, held bool) {
+	t.Helper()
+	_, err := db.Exec(t.Context(), `
+		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class, attempts, due_at)
+		SELECT 'evt_' || $1 || lpad(i::text, 24, '0'), 't', '{}', jsonb_build_object('orderingKey', $2::text), 'audit',
+		       CASE WHEN i = 1 AND $4 THEN 1 ELSE 0 END, CASE WHEN i = 1 AND $4 THEN now() + interval '1 hour' END
+		FROM generate_series(1, $3::int) AS i`, prefix, session, n, held)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// buffers is how many pages a statement looks at, and whether it reads the table from end to end.
+func buffers(t *testing.T, db *pgxpool.Pool, sql string, args ...any) (pages int, scan bool) {
+	t.Helper()
+	var text string
+	if err := db.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &plans); err != nil {
+		t.Fatal(err)
+	}
+	return plans[0].Plan.Hit + plans[0].Plan.Read, !strings.Contains(text, "ix_outbox_lane")
+}
+
+// Rows behind a refused one, and rows of others, cost those who look for work nothing.
+func TestLookingForWorkDoesNotCostMoreWhenMuchIsWaiting(t *testing.T) {
+	db := pgtest.New(t)
+	now := time.Now()
+	put(t, db, "01", "gms_1A", 50, true)
+	put(t, db, "02", "gms_2A", 50, false)
+	put(t, db, "03", "gms_0A", 10_000, true)
+	put(t, db, "04", "gms_3A", 10_000, false)
+	put(t, db, "05", "gms_3B", 10_000, false)
+	for i, session := range strings.Fields("gms_4C gms_5D gms_6E gms_7F gms_8G") {
+		put(t, db, "1"+string(rune('0'+i)), session, 100, false)
+	}
+	if _, err := db.Exec(t.Context(), "ANALYZE bff_consumer.outbox"); err != nil {
+		t.Fatal(err)
+	}
+	// Seven lanes, two held sessions and sixteen rows, and a way down an index for each: in a table of thousands of pages.
+	if pages, scan := buffers(t, db, lanesDue, now); pages > 200 || scan {
+		t.Errorf("a look reads %d pages, the whole table: %t", pages, scan)
+	}
+	if pages, scan := buffers(t, db, selectPending, now, "A", "", 16, ourLock); pages > 200 || scan {
+		t.Errorf("a batch reads %d pages, the whole table: %t", pages, scan)
+	}
+}
+
+func TestALaneIsOneRelaysAtATimeAndSeenAsTheLastOneLeftIt(t *testing.T) {
+	db := pgtest.New(t)
+	now := time.Now()
+	mine := changes(3)
+	if err := insert(t.Context(), db, encoded(t, mine)); err != nil {
+		t.Fatal(err)
+	}
+	lane := mine[0].SessionID[29:]
+	if due, err := Due(t.Context(), db, now); err != nil || !slices.Equal(due, []string{lane}) {
+		t.Fatalf("%v %v", due, err)
+	}
+	take := func() *Batch {
+		t.Helper()
+		b, err := Take(t.Context(), db, lane, "", 2, now, time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	first := take()
+	if first == nil || len(first.Rows) != 2 || first.Rows[0].ID != mine[0].ID || first.Next != mine[0].SessionID {
+		t.Fatalf("%+v", first)
+	}
+	if second := take(); second != nil {
+		t.Fatalf("taken twice: %+v", second)
+	}
+	_, err := first.Mark(t.Context(), Marks{
+		Published: []string{mine[0].ID}, Refused: []Refusal{{ID: mine[1].ID, Why: "because", Due: now.Add(time.Minute)}},
+	}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held := take(); len(held.Rows) != 0 {
+		t.Errorf("what is behind a refused row: %+v", held.Rows)
+	} else {
+		held.Release(t.Context())
+		held.Release(t.Context()) // twice is once
+	}
+	if due, err := Due(t.Context(), db, now); err != nil || len(due) != 0 {
+		t.Errorf("%v %v", due, err)
+	}
+	now = now.Add(time.Minute)
+	again := take()
+	if len(again.Rows) != 2 || again.Rows[0].ID != mine[1].ID || again.Rows[0].Attempts != 1 {
+		t.Errorf("%+v", again.Rows)
+	}
+	again.Release(t.Context())
+	if in := db.Stat().AcquiredConns(); in != 0 {
+		t.Errorf("%d connections are not given back", in)
+	}
+}
+
+// A relay whose machine vanished leaves a connection that says nothing.
+func TestASilentRelayLosesItsLane(t *testing.T) {
+	db := pgtest.New(t)
+	mine := changes(1)
+	if err := insert(t.Context(), db, encoded(t, mine)); err != nil {
+		t.Fatal(err)
+	}
+	lane := mine[0].SessionID[29:]
+	silent, err := Take(t.Context(), db, lane, "", 2, time.Now(), time.Millisecond)
+	if err != nil || silent == nil {
+		t.Fatal(silent, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for {
+		b, err := Take(ctx, db, lane, "", 2, time.Now(), time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b != nil {
+			b.Release(ctx)
+			break
+		}
+	}
+	if _, err := silent.Mark(t.Context(), Marks{Published: []string{mine[0].ID}}, time.Now()); err == nil {
+		t.Error("it could still mark")
+	}
+}
+
+func encoded(t *testing.T, events []event.Event) []Row {
+	t.Helper()
+	rows, err := encode(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}

@@ -1,0 +1,61 @@
+package push
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
+)
+
+// published is the type of the CloudEvent that Eventarc makes of a message; its data is the body of a push.
+const published = "google.cloud.pubsub.topic.v1.messagePublished"
+
+// event reads a CloudEvent into m.
+func (m *Message) event(r *http.Request) error {
+	e, err := read(r, m.Body)
+	if err != nil {
+		return err
+	}
+	m.ID, m.Published = e.ID(), e.Time().UTC()
+	for name, value := range e.Extensions() {
+		m.Attributes[name] = fmt.Sprint(value)
+	}
+	m.OrderingKey = m.extension("orderingkey", "partitionkey")
+	m.Subscription = m.extension("subscription")
+	if n, err := strconv.Atoi(m.extension("deliveryattempt")); err == nil {
+		m.Attempt = max(n, 1)
+	}
+	if e.Type() == published {
+		return m.unwrap(e.Data())
+	}
+	m.Data = e.Data()
+	return nil
+}
+
+func (m *Message) extension(names ...string) string {
+	for _, name := range names {
+		if value := m.Attributes[name]; value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// read lets the library read the event, from a copy: it takes the body away. What it says of a wrong one may repeat
+// what was sent.
+func read(r *http.Request, body []byte) (*event.Event, error) {
+	again := &http.Request{Method: r.Method, Header: r.Header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
+	e, err := cehttp.NewEventFromHTTPRequest(again)
+	if err != nil {
+		return nil, malformed("no CloudEvent: %s", printable(err.Error()))
+	}
+	if err := e.Validate(); err != nil {
+		return nil, malformed("no CloudEvent: %s", printable(strings.ReplaceAll(err.Error(), "\n", " ")))
+	}
+	return e, nil
+}
