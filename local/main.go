@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
+	"melmastoon.ghasi.io/bff-consumer/local/bots"
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/soak"
@@ -31,7 +33,7 @@ const usage = `usage:
   ./dev outbox list | replay | park                           the outbox, for the team on call
   ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay]
                                                               the benchmarks of docs/performance.md
-`
+` + bots.Usage
 
 // errUsage has been explained already.
 var errUsage = errors.New("usage")
@@ -53,6 +55,9 @@ func command(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
 		return errUsage
+	}
+	if args[0] == "bots" {
+		return measureBots(args[1:])
 	}
 	o := system.Options{Out: os.Stdout}
 	set := flag.NewFlagSet("local "+args[0], flag.ContinueOnError)
@@ -128,6 +133,25 @@ func command(ctx context.Context, args []string) error {
 	default:
 		return system.Run(ctx, o)
 	}
+}
+
+// measureBots has arguments of its own kind: files without number.
+func measureBots(args []string) error {
+	if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
+		fmt.Fprint(os.Stderr, usage)
+		return nil
+	}
+	o, err := bots.Parse(args)
+	if err != nil {
+		return explain("%v", err)
+	}
+	if o.Root == "" {
+		if o.Root, err = repository(); err != nil {
+			return err
+		}
+	}
+	o.Out = os.Stdout
+	return bots.Run(o)
 }
 
 // onOutbox runs a command for the team on call. It needs no more than DATABASE_URL.

@@ -38,6 +38,7 @@ var plan = map[string][]string{
 		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "session", "tenants", "upstream", "web",
 		pgx, redis,
 	},
+	"bot":     nil,
 	"burial":  {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
 	"cache":   {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
 	"caller":  {jsonv2},

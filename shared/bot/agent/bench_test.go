@@ -1,0 +1,38 @@
+package agent_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
+)
+
+func BenchmarkJudge(b *testing.B) {
+	all := slices.Sorted(maps.Values(people))
+	for name, agents := range map[string][]string{
+		"people":  all,
+		"crawler": {"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"},
+		"tool":    {"curl/8.5.0"},
+		// As long as is looked at, of what costs most.
+		"hostile words":    {strings.Repeat("cubot Current b.co@", 200)},
+		"hostile patterns": {strings.Repeat("Current Spider ", 200)},
+		"hostile domains":  {strings.Repeat("a.b@a.c ", 300)},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				agent.Judge(agents[i%len(agents)])
+			}
+		})
+	}
+}
+
+func BenchmarkAnomaly(b *testing.B) {
+	h := call()
+	b.ReportAllocs()
+	for b.Loop() {
+		agent.Anomaly(h)
+	}
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"bytes"
+	"strings"
+)
+
+// text is a user agent made ready for matching: what people have in theirs that looks like a crawler is blanked.
+type text struct{ raw, lower string }
+
+func read(userAgent string) text {
+	userAgent = userAgent[:min(len(userAgent), longest)]
+	raw := []byte(strings.Trim(userAgent, " \t\r\n\"'"))
+	lower := make([]byte, len(raw))
+	for i, c := range raw {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		lower[i] = c
+	}
+	blank := func(from, to int) {
+		for i := from; i < to; i++ {
+			raw[i], lower[i] = ' ', ' '
+		}
+	}
+	blank(model(lower))
+	for _, phrase := range innocent {
+		for at := 0; ; at += len(phrase) {
+			next := bytes.Index(lower[at:], phrase)
+			if next < 0 {
+				break
+			}
+			at += next
+			blank(at, at+len(phrase))
+		}
+	}
+	return text{string(raw), string(lower)}
+}
+
+// model finds where an Android agent names the phone: (Linux; U; Android 4.4.2; en-us; ForwardRuby Build/KOT49H).
+// Their makers call them anything.
+func model(lower []byte) (from, to int) {
+	from = bytes.Index(lower, []byte("android "))
+	if from < 0 {
+		return 0, 0
+	}
+	comment := lower[from:]
+	if end := bytes.IndexByte(comment, ')'); end >= 0 {
+		comment = comment[:end]
+	}
+	to = bytes.Index(comment, []byte(" build"))
+	if to < 0 {
+		// Without a build, the model is what follows the version.
+		version := bytes.IndexByte(comment, ';')
+		if version < 0 {
+			return 0, 0
+		}
+		if to = bytes.IndexByte(comment[version+1:], ';'); to < 0 {
+			to = len(comment)
+		} else {
+			to += version + 1
+		}
+	}
+	at := bytes.LastIndexByte(comment[:to], ';')
+	if at < 0 || bytes.Contains(comment[at:to], []byte("http")) {
+		return 0, 0
+	}
+	return from + at + 1, from + to
+}
+
+func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+func digit(c byte) bool  { return '0' <= c && c <= '9' }
