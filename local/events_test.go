@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -186,6 +187,56 @@ func TestATenantSuspendedByEventIsGoneAndComesBack(t *testing.T) {
 	}
 	if e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"no event"}`); e["state"] != string(broker.Delivered) {
 		t.Errorf("what cannot be read is kept for a person: %v", e)
+	}
+}
+
+func TestAPublishedThemeIsShownNextAndTheCacheOfOthersStays(t *testing.T) {
+	s := start(t, stateDir(t))
+	search := func(city string) (cards []map[string]any) {
+		_, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor(city))
+		for _, l := range found["listings"].([]any) {
+			cards = append(cards, l.(map[string]any))
+		}
+		return cards
+	}
+	detail := func(card map[string]any) (color, cached, body string) {
+		res, hotel := ask(t, http.MethodGet, s.URL+web.Base+"/hotels/"+card["propertyId"].(string)+"?locale=en&currency=USD", "")
+		text, err := json.Marshal(hotel)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hotel["brandPeek"].(map[string]any)["primaryColor"].(string), res.Header.Get("X-Cache"), string(text)
+	}
+	mine := search("Kabul")[0]
+	tenant := mine["tenantId"].(string)
+	old, _, _ := detail(mine)
+	var others []map[string]any // whose pages do not show the tenant, not among what is similar either
+	for _, card := range slices.Concat(search("Kabul"), search("Herat")) {
+		if _, _, body := detail(card); !strings.Contains(body, tenant) {
+			others = append(others, card)
+		}
+	}
+	if len(others) < 2 {
+		t.Fatalf("%d hotels have nothing to do with the tenant", len(others))
+	}
+	e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","payload":{"tenantId":"`+tenant+
+		`","themeId":"thm_01H8YN7QV4D8KZ4F8Y5CK4MV3D","publishedVersion":"thv_01H8YN7QV4D8KZ4F8Y5CK4MV3D","publishedAt":"2026-11-20T10:00:00.000Z"}}`)
+	if e["state"] != string(broker.Delivered) || e["outcome"].(map[string]any)["status"] != 200.0 {
+		t.Fatalf("%v", e)
+	}
+	color, cached, _ := detail(mine)
+	if color == old || cached != "MISS" {
+		t.Errorf("%s after %s, %s", color, old, cached)
+	}
+	for _, card := range others {
+		if _, cached, _ := detail(card); cached != "HIT" {
+			t.Errorf("another tenant's page: %s", cached)
+		}
+	}
+	for _, card := range search("Kabul") {
+		if shown := card["brandPeek"].(map[string]any)["primaryColor"]; card["tenantId"] == tenant && shown != color {
+			t.Errorf("the list shows %v, the hotel %s", shown, color)
+		}
 	}
 }
 

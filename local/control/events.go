@@ -63,6 +63,7 @@ func (c *Control) publish(w http.ResponseWriter, r *http.Request) error {
 	if wrong != nil {
 		return problem.Invalid(wrong...)
 	}
+	c.comesTrue(in.Subject, in.Payload)
 	ctx, cancel := context.WithTimeout(r.Context(), pingWithin)
 	defer cancel()
 	eventID, messageID, err := c.desk.Publish(ctx, desk.Event{Subject: in.Subject, Payload: in.Payload, Envelope: in.Envelope, Raw: in.Raw})
@@ -73,6 +74,19 @@ func (c *Control) publish(w http.ResponseWriter, r *http.Request) error {
 		EventID   string `json:"eventId,omitzero"` // none when the data is raw
 		MessageID string `json:"messageId"`
 	}{eventID, messageID})
+}
+
+// comesTrue lets theme-config answer what an event of it tells, before anybody hears of it. What the others tell, the sandbox
+// has no part in.
+func (c *Control) comesTrue(subject string, payload jsontext.Value) {
+	var theme struct {
+		TenantID string `json:"tenantId"`
+		Version  string `json:"publishedVersion"`
+	}
+	if subject != "melmastoon.theme.published.v1" || json.Unmarshal(payload, &theme) != nil || theme.Version == "" {
+		return // an event that is none is published all the same, to see what becomes of it
+	}
+	c.sandbox.Rebrand(theme.TenantID, theme.Version)
 }
 
 // job is one of the scheduler as it is listed.

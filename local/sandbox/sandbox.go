@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
@@ -25,6 +26,7 @@ type Sandbox struct {
 	covers map[any][]string // H3 cells of each city and area, worked out once
 	facets map[facetKey]facetCounts
 	now    func() time.Time
+	colors sync.Map // of published themes, #rrggbb by tenant id
 }
 
 // New prepares the services over a data set. now is the clock that prices are captured by.
