@@ -11,7 +11,8 @@ import (
 
 var prune = flag.Int("prune", 100_000, "rows that BenchmarkPrune removes from each table")
 
-// BenchmarkPrune removes rows of every table, and reports how long the longest of the statements took.
+// BenchmarkPrune removes rows of every table, and reports how long the longest of the statements took, that of a second run
+// included: it looks over what the first has left in the index.
 func BenchmarkPrune(b *testing.B) {
 	for _, s := range seeds {
 		b.Run(s.rule, func(b *testing.B) {
@@ -26,6 +27,11 @@ func BenchmarkPrune(b *testing.B) {
 				if err != nil || n != int64(*prune) {
 					b.Fatalf("%d rows: %v", n, err)
 				}
+				b.StopTimer()
+				if n, _, err := (rows{db, s.retention()}).sweep(b.Context(), time.Now(), func() bool { return false }); err != nil || n != 0 {
+					b.Fatalf("a second run removed %d: %v", n, err)
+				}
+				b.StartTimer()
 				b.ReportMetric(float64(db.longest.Microseconds())/1000, "ms/longest-statement")
 				b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
 			}

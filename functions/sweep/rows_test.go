@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// sow writes n rows at a time. Their ids are of that time, and n more of them than there are letters is no matter.
+// sow writes n rows at a time.
 func (h *house) sow(s seed, n int, at time.Time) {
 	h.t.Helper()
 	err := pgx.BeginFunc(context.Background(), h.db, func(tx pgx.Tx) error {
@@ -18,7 +18,7 @@ func (h *house) sow(s seed, n int, at time.Time) {
 			return err
 		}
 		// The time, then 16 characters: random ones would now and then be equal.
-		ulid := "(pg_temp.ulid($2::timestamptz, n) || lpad(n::text, 8, '0') || translate(upper(substr(md5(random()::text), 1, 8)), 'ILOU', '0000'))"
+		ulid := "((SELECT pg_temp.ulid($2::timestamptz)) || lpad(n::text, 8, '0') || translate(upper(substr(md5(random()::text), 1, 8)), 'ILOU', '0000'))"
 		_, err := tx.Exec(context.Background(), strings.ReplaceAll(s.sql, "{id}", ulid), n, at)
 		return err
 	})

@@ -9,9 +9,9 @@ type seed struct {
 	sql  string // $1 how many, $2 when; {id} is a ULID of that time
 }
 
-// ulid is SQL that makes the text of a ULID from a time and a number below 32^5, in Crockford's alphabet.
+// ulidSQL makes the ten characters of a time that a ULID begins with, in Crockford's alphabet.
 const ulidSQL = `
-	CREATE FUNCTION pg_temp.ulid(at timestamptz, n bigint) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+	CREATE FUNCTION pg_temp.ulid(at timestamptz) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 		SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM at) * 1000)::bigint >> (5 * i)) & 31)::int + 1, 1), '' ORDER BY i DESC)
 		FROM generate_series(0, 9) AS i
 	$$`
