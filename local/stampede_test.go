@@ -171,21 +171,49 @@ func held(t *testing.T, state string, answers int) {
 	}
 }
 
+// What is shown holds while Redis answers in time. On a machine that has too much to do it may not: the functions say so in
+// their records, and then another city is tried.
 func TestAThousandCallersOfFourProcessesAskTheUpstreamOnce(t *testing.T) {
 	state := stateDir(t)
 	s := start(t, state)
 	processes := startProcesses(t, state, 4)
 	behave(t, s, "search", `{"latencyMs":200}`)
-	before := askedSo(t, s, quiet)
-	for _, o := range stampede(processes, callers, "Herat") {
-		if o.err != nil || o.status != http.StatusOK {
-			t.Errorf("process %d: %d, %v", o.process, o.status, o.err)
+	cities := []string{"Herat", "Kabul", "Mazar-i-Sharif", "Kandahar"}
+	for trial, city := range cities {
+		before, late := askedSo(t, s, quiet), withoutRedis(t, state)
+		for _, o := range stampede(processes, callers, city) {
+			if o.err != nil || o.status != http.StatusOK {
+				t.Errorf("process %d: %d, %v", o.process, o.status, o.err)
+			}
 		}
+		held(t, state, callers)
+		after := askedSo(t, s, quiet)
+		if after.answered()-before.answered() == 1 {
+			return
+		}
+		late = withoutRedis(t, state) - late
+		if late == 0 || trial == len(cities)-1 {
+			t.Fatalf("search-aggregation was %+v before and %+v after; %d requests had no answer from Redis in time", before, after, late)
+		}
+		t.Logf("%d requests had no answer from Redis in time: this trial shows nothing", late)
 	}
-	held(t, state, callers)
-	if after := askedSo(t, s, quiet); after.answered()-before.answered() != 1 {
-		t.Errorf("search-aggregation was %+v before and %+v after", before, after)
+}
+
+// withoutRedis counts the requests so far to which Redis gave no answer in time.
+func withoutRedis(t *testing.T, state string) (n int) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(state, "log", "search-*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += strings.Count(string(text), `"session":"degraded"`)
+	}
+	return n
 }
 
 // The leader is killed while search-aggregation is silent, which it is to nobody else: so those who take over neither
