@@ -64,7 +64,10 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 		drain func(context.Context) error
 	}{
 		{"relay", func(ctx context.Context) error {
-			_, err := ours.Run(ctx, relay.Orders{Once: true})
+			report, err := ours.Run(ctx, relay.Orders{Once: true})
+			if err == nil && report.Outages+report.Failures > 0 {
+				err = fmt.Errorf("not a quiet run: %+v", report)
+			}
 			return err
 		}},
 		{"plain SKIP LOCKED relay, batch 500, one request per topic and key, no order", func(ctx context.Context) error { return plain.drain(ctx, true) }},
