@@ -30,7 +30,7 @@ const usage = `usage:
   ./dev migrate [--state DIR]                                 the newest schema for its database
   ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
                                                               events out while everything is killed
-  ./dev outbox list | replay | park                           the outbox, for the team on call
+  ./dev outbox list | replay | park [--state DIR]             the outbox, for the team on call
   ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay]
                                                               the benchmarks of docs/performance.md
 ` + bots.Usage
@@ -160,7 +160,10 @@ func onOutbox(ctx context.Context, args []string) error {
 	if len(args) > 1 && args[0] == "--root" { // as dev says it
 		o.Root, args = args[1], args[2:]
 	}
-	err := oncall.Run(ctx, args, func() (string, error) { return system.Database(o) }, os.Stdout, os.Stderr)
+	err := oncall.Run(ctx, args, func(state string) (string, error) {
+		o.State = state
+		return system.Database(o)
+	}, os.Stdout, os.Stderr)
 	if errors.Is(err, oncall.ErrUsage) {
 		return errUsage
 	}

@@ -27,16 +27,21 @@ const Usage = `usage:
   ./dev outbox replay ID… | --all-parked     try again, as if for the first time
   ./dev outbox park ID…                      give up, until a replay; the session goes on without them
 
-The database is that of DATABASE_URL, or of the local system that runs.
+Flags come before ids. A topic may be short: session.started.v1.
+The database is that of DATABASE_URL, or of the local system that runs: with --state DIR of the one that was started so.
 `
 
 // ErrUsage has been explained already.
 var ErrUsage = errors.New("usage")
 
+// ours is what the topics of our subjects begin with. People leave it out.
+const ours = "melmastoon.bff.consumer."
+
 const within = time.Minute // a table of a million rows has no index for every filter
 
-// Run does what args say with the outbox of a database; database is asked for its URL once args are understood.
-func Run(ctx context.Context, args []string, database func() (string, error), out, complaints io.Writer) error {
+// Run does what args say with the outbox of a database; database is asked for its URL once args are understood, and told
+// of whose state, "" when args do not say it.
+func Run(ctx context.Context, args []string, database func(state string) (string, error), out, complaints io.Writer) error {
 	verb := ""
 	if len(args) > 0 {
 		verb, args = args[0], args[1:]
@@ -50,12 +55,14 @@ func Run(ctx context.Context, args []string, database func() (string, error), ou
 	}
 	var f outbox.Filter
 	var asJSON, all bool
+	var state, topic string
+	set.StringVar(&state, "state", "", "")
 	switch verb {
 	case "list":
 		set.BoolVar(&f.Parked, "parked", false, "")
 		set.BoolVar(&f.Refused, "refused", false, "")
 		set.StringVar(&f.Session, "session", "", "")
-		set.StringVar(&f.Topic, "topic", "", "")
+		set.StringVar(&topic, "topic", "", "")
 		set.IntVar(&f.Limit, "limit", 50, "")
 		set.BoolVar(&asJSON, "json", false, "")
 	case "replay":
@@ -64,6 +71,8 @@ func Run(ctx context.Context, args []string, database func() (string, error), ou
 	case "-h", "--help", "help":
 		fmt.Fprint(out, Usage)
 		return nil
+	case "":
+		return explain("outbox: which command?")
 	default:
 		return explain("outbox %s: no such command", verb)
 	}
@@ -84,7 +93,10 @@ func Run(ctx context.Context, args []string, database func() (string, error), ou
 			return explain("%q is no event's id, and flags come before ids", arg)
 		}
 	}
-	url, err := database()
+	if topic != "" {
+		f.Topics = []string{topic, ours + topic}
+	}
+	url, err := database(state)
 	if err != nil {
 		return err
 	}
@@ -100,10 +112,10 @@ func Run(ctx context.Context, args []string, database func() (string, error), ou
 		return list(ctx, db, f, asJSON, out)
 	case "replay":
 		done, err := outbox.Replay(ctx, db, set.Args(), all)
-		return told(out, "will be tried again at the next tick", set.Args(), done, err)
+		return told(out, "will be tried again by the next relay that looks", "published, or not in the outbox", set.Args(), done, err)
 	default:
 		done, err := outbox.Park(ctx, db, set.Args())
-		return told(out, "parked", set.Args(), done, err)
+		return told(out, "parked", "published, parked already, or not in the outbox", set.Args(), done, err)
 	}
 }
 
@@ -150,13 +162,13 @@ func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, o
 		case e.DueAt != nil && e.DueAt.After(now):
 			state = "again in " + age(*e.DueAt, now)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", e.ID, strings.TrimPrefix(e.Topic, "melmastoon.bff.consumer."), cmp.Or(e.Session, "-"),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", e.ID, strings.TrimPrefix(e.Topic, ours), cmp.Or(e.Session, "-"),
 			age(now, e.CreatedAt), e.Attempts, state, cmp.Or(oneLine(e.LastError), "-"))
 	}
 	return t.Flush()
 }
 
-func told(out io.Writer, what string, named, done []string, err error) error {
+func told(out io.Writer, what, orElse string, named, done []string, err error) error {
 	if err != nil {
 		return err
 	}
@@ -169,7 +181,7 @@ func told(out io.Writer, what string, named, done []string, err error) error {
 	for _, id := range named {
 		if !found[id] {
 			missing++
-			fmt.Fprintf(out, "%s left alone: published, parked already, or not in the outbox\n", id)
+			fmt.Fprintf(out, "%s left alone: %s\n", id, orElse)
 		}
 	}
 	fmt.Fprintf(out, "%d rows changed\n", len(done))

@@ -16,8 +16,9 @@ import (
 
 type desk struct {
 	*testing.T
-	url string
-	db  *pgx.Conn
+	url   string
+	db    *pgx.Conn
+	state string // that a command named last
 }
 
 func newDesk(t *testing.T) *desk {
@@ -45,7 +46,7 @@ func (d *desk) add(session, topic string, attempts int, parked bool) string {
 
 func (d *desk) run(args ...string) (string, error) {
 	var out bytes.Buffer
-	err := Run(d.Context(), args, func() (string, error) { return d.url, nil }, &out, &out)
+	err := Run(d.Context(), args, func(state string) (string, error) { d.state = state; return d.url, nil }, &out, &out)
 	return out.String(), err
 }
 
@@ -54,15 +55,18 @@ func TestTheOutboxIsListedWithoutPayloads(t *testing.T) {
 	if out, err := d.run("list"); err != nil || out != "0 rows wait; 0 are parked\n" {
 		t.Errorf("%s %v", out, err)
 	}
-	waits, refused, parked := d.add("gms_a", "t.one", 0, false), d.add("gms_b", "t.two", 3, false), d.add("gms_c", "t.two", 20, true)
+	waits, refused, parked := d.add("gms_a", "melmastoon.bff.consumer.t.one", 0, false), d.add("gms_b", "t.two", 3, false), d.add("gms_c", "t.two", 20, true)
 	for args, want := range map[string][]string{
-		"":                         {waits, refused, parked},
-		"--parked":                 {parked},
-		"--refused":                {refused, parked},
-		"--session gms_a":          {waits},
-		"--topic t.two":            {refused, parked},
-		"--topic t.two --limit 1":  {refused},
-		"--session gms_a --parked": {},
+		"":                                      {waits, refused, parked},
+		"--parked":                              {parked},
+		"--refused":                             {refused, parked},
+		"--session gms_a":                       {waits},
+		"--topic t.one":                         {waits},
+		"--topic t.o":                           {},
+		"--topic melmastoon.bff.consumer.t.one": {waits},
+		"--topic t.two":                         {refused, parked},
+		"--topic t.two --limit 1":               {refused},
+		"--session gms_a --parked":              {},
 	} {
 		out, err := d.run(append([]string{"list"}, strings.Fields(args)...)...)
 		if err != nil || !strings.HasPrefix(out, "2 rows wait, the oldest for ") || !strings.Contains(out, "; 1 are parked\n") {
@@ -89,6 +93,20 @@ func TestTheOutboxIsListedWithoutPayloads(t *testing.T) {
 	}
 }
 
+func TestACommandNamesTheSystemItIsFor(t *testing.T) {
+	d := newDesk(t)
+	row := d.add("gms_a", "t", 0, false)
+	for _, args := range [][]string{{"list", "--state", "/one"}, {"park", "--state", "/one", row}, {"replay", "--state", "/one", row}} {
+		d.state = ""
+		if out, err := d.run(args...); err != nil || d.state != "/one" {
+			t.Errorf("%v: of %q: %s %v", args, d.state, out, err)
+		}
+	}
+	if _, err := d.run("list"); err != nil || d.state != "" {
+		t.Errorf("of %q: %v", d.state, err)
+	}
+}
+
 func TestRowsAreReplayedAndParked(t *testing.T) {
 	d := newDesk(t)
 	one, two, waits := d.add("gms_a", "t", 20, true), d.add("gms_b", "t", 20, true), d.add("gms_c", "t", 3, false)
@@ -104,7 +122,10 @@ func TestRowsAreReplayedAndParked(t *testing.T) {
 	if out, err := d.run("park", waits, one); err != nil || !strings.Contains(out, "2 rows changed") || state(waits) != "3 false false" {
 		t.Errorf("%s %v", out, err)
 	}
-	if out, err := d.run("park", waits, "evt_nothing"); err == nil || !strings.Contains(out, waits+" left alone") || !strings.Contains(out, "0 rows changed") {
+	if out, err := d.run("park", waits, "evt_nothing"); err == nil || !strings.Contains(out, waits+" left alone: published, parked already,") || !strings.Contains(out, "0 rows changed") {
+		t.Errorf("%s %v", out, err)
+	}
+	if out, err := d.run("replay", "evt_nothing"); err == nil || !strings.Contains(out, "evt_nothing left alone: published, or not in the outbox\n") {
 		t.Errorf("%s %v", out, err)
 	}
 	if out, err := d.run("replay", "--all-parked"); err != nil || !strings.Contains(out, "3 rows changed") || state(two) != "0 true true" {

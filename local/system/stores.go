@@ -2,7 +2,6 @@ package system
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -137,9 +136,10 @@ func Migrate(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Database is the URL of DATABASE_URL, or of the system that runs.
+// Database is the URL of the database of the system that runs with a state, if o names one; else of DATABASE_URL, or of the
+// system that runs.
 func Database(o Options) (string, error) {
-	if url := os.Getenv("DATABASE_URL"); url != "" {
+	if url := os.Getenv("DATABASE_URL"); url != "" && o.State == "" {
 		return url, nil
 	}
 	state, err := filepath.Abs(o.state())
@@ -148,7 +148,7 @@ func Database(o Options) (string, error) {
 	}
 	running, ok := readRun(state)
 	if !ok || !answers(running.URL) {
-		return "", errors.New("no local system runs: set DATABASE_URL, or start one with ./dev run")
+		return "", fmt.Errorf("no local system runs with the state %s: start one with ./dev run, name another --state, or set DATABASE_URL", state)
 	}
 	return running.Env["DATABASE_URL"], nil
 }

@@ -39,7 +39,7 @@ type Filter struct {
 	Parked  bool // only those given up
 	Refused bool // only those refused at least once
 	Session string
-	Topic   string
+	Topics  []string // any of these
 	Limit   int
 }
 
@@ -67,9 +67,9 @@ func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 		  AND (NOT $1 OR parked_at IS NOT NULL)
 		  AND (NOT $2 OR attempts > 0)
 		  AND ($3 = '' OR headers ->> 'orderingKey' = $3)
-		  AND ($4 = '' OR topic = $4)
+		  AND ($4::text[] IS NULL OR topic = ANY($4))
 		ORDER BY created_at, id
-		LIMIT $5`, f.Parked, f.Refused, f.Session, f.Topic, f.Limit)
+		LIMIT $5`, f.Parked, f.Refused, f.Session, f.Topics, f.Limit)
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Entry])
 	if err != nil {
 		return nil, fmt.Errorf("outbox: list: %w", err)
