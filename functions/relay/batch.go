@@ -202,7 +202,7 @@ func (b *batch) request(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 		return err
 	}
 	s.sky.failed(topic, turn)
-	s.did.outages.Add(1)
+	s.did.outage(topic, status.Code(err))
 	b.mark(func(*outbox.Marks) { b.stuck = true })
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
 // refusing refuses every request with one of these messages in it.
@@ -148,6 +149,9 @@ func TestAnOutageCostsNoAttemptsAndEverythingDrainsAfterIt(t *testing.T) {
 			r := h.relay()
 			for range 3 {
 				report := h.once(r)
+				if topic, why, _ := strings.Cut(report.LastOutage, ": "); why != code.String() || !slices.Contains(event.Subjects(), topic) {
+					t.Errorf("%+v", report)
+				}
 				if report.Refused != 0 || report.Parked != 0 || report.Published != 0 || report.Depth != 80 {
 					t.Fatalf("%+v", report)
 				}
@@ -160,7 +164,7 @@ func TestAnOutageCostsNoAttemptsAndEverythingDrainsAfterIt(t *testing.T) {
 				t.Errorf("%d rows were charged", n)
 			}
 			h.broker.React(nil)
-			if report := h.once(r); report.Published != 80 || report.Depth != 0 {
+			if report := h.once(r); report.Published != 80 || report.Depth != 0 || report.LastOutage != "" {
 				t.Errorf("%+v", report)
 			}
 			for session, ids := range want {

@@ -43,19 +43,20 @@ type Orders struct {
 
 // Report is what a run did, and what it left.
 type Report struct {
-	Published        int64 `json:"published"`    // rows that the broker took
-	Refused          int64 `json:"refused"`      // times that a row was refused for good and backed off or was parked
-	Dropped          int64 `json:"dropped"`      // rows deleted because their guest refused
-	Spilled          int64 `json:"spilled"`      // rows that waited in Redis and were moved into the table
-	SpillRefused     int64 `json:"spillRefused"` // rows in Redis that never can be; kept aside
-	Attempts         int64 `json:"attempts"`     // rows sent, those included that the broker did not take
-	Requests         int64 `json:"requests"`     // to the broker
-	Outages          int64 `json:"outages"`      // requests to which it had no answer that counts
-	Failures         int64 `json:"failures"`     // times that a lane or the look for one failed, in Postgres
-	Depth            int64 `json:"depth"`        // rows left that wait
-	OldestAgeSeconds int64 `json:"oldestAgeSeconds"`
-	Parked           int64 `json:"parked"` // rows given up, until somebody looks
-	DryRun           bool  `json:"dryRun,omitempty"`
+	Published        int64  `json:"published"`           // rows that the broker took
+	Refused          int64  `json:"refused"`             // times that a row was refused for good and backed off or was parked
+	Dropped          int64  `json:"dropped"`             // rows deleted because their guest refused
+	Spilled          int64  `json:"spilled"`             // rows that waited in Redis and were moved into the table
+	SpillRefused     int64  `json:"spillRefused"`        // rows in Redis that never can be; kept aside
+	Attempts         int64  `json:"attempts"`            // rows sent, those included that the broker did not take
+	Requests         int64  `json:"requests"`            // to the broker
+	Outages          int64  `json:"outages"`             // requests to which it had no answer that counts
+	LastOutage       string `json:"lastOutage,omitzero"` // topic and code of the last of them: "<topic>: PermissionDenied"
+	Failures         int64  `json:"failures"`            // times that a lane or the look for one failed, in Postgres
+	Depth            int64  `json:"depth"`               // rows left that wait
+	OldestAgeSeconds int64  `json:"oldestAgeSeconds"`
+	Parked           int64  `json:"parked"` // rows given up, until somebody looks
+	DryRun           bool   `json:"dryRun,omitzero"`
 }
 
 // lateAfter is when somebody has to be told that events do not get out.
@@ -98,6 +99,7 @@ func (r *Relay) Run(ctx context.Context, o Orders) (Report, error) {
 func (s *shift) report(ctx context.Context) (Report, error) {
 	report := s.did.read()
 	report.DryRun = s.orders.DryRun
+	report.LastOutage = s.did.lastOutage()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countWithin)
 	defer cancel()
 	standing, err := outbox.ReadStanding(ctx, s.relay.db)

@@ -20,7 +20,9 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/grpc/codes"
 
+	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -110,6 +112,18 @@ func TestSomebodyIsToldOfEventsThatDoNotGetOut(t *testing.T) {
 				t.Errorf("%d warnings: %s", n, warned)
 			}
 		})
+	}
+}
+
+func TestATickSaysWhatTheLastOutageWas(t *testing.T) {
+	h := newHouse(t)
+	h.broker.React(func(pubsubtest.Request) pubsubtest.Reaction {
+		return pubsubtest.Reaction{Refuse: codes.PermissionDenied}
+	})
+	h.add(events(newSession(), "l")...)
+	_, body := h.tick(h.relay(), pushed(`{"once":true}`), io.Discard)
+	if want := `"lastOutage":"melmastoon.bff.consumer.locale.changed.v1: PermissionDenied"`; !strings.Contains(body, want) {
+		t.Errorf("%s, want %s", body, want)
 	}
 }
 

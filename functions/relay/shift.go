@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
+
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
@@ -43,6 +45,23 @@ type shift struct {
 // counts are what was done so far.
 type counts struct {
 	published, refused, dropped, spilled, spillRefused, attempts, requests, outages, failures atomic.Int64
+
+	last atomic.Pointer[string] // see Report.LastOutage
+}
+
+// outage counts a request to a topic that had no answer which counts. The broker's words are left out: outages are not the
+// row's, and nobody knows what is in them.
+func (c *counts) outage(topic string, code codes.Code) {
+	c.outages.Add(1)
+	what := topic + ": " + code.String()
+	c.last.Store(&what)
+}
+
+func (c *counts) lastOutage() string {
+	if what := c.last.Load(); what != nil {
+		return *what
+	}
+	return ""
 }
 
 func (c *counts) read() Report {
