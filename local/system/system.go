@@ -198,7 +198,7 @@ func (s *System) openFunctions(ctx context.Context, functions []*web.Function, e
 		return err
 	}
 	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(log, nil)))
+	slog.SetDefault(slog.New(web.Log(log)))
 	s.later(func() {
 		slog.SetDefault(before)
 		log.Close()

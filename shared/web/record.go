@@ -25,6 +25,10 @@ func newLog(w io.Writer, config Config) slog.Handler {
 	return logHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: cloudNames}), prefix}
 }
 
+// Log returns the handler for what the local system, which serves all functions in one process, logs beside their requests:
+// with the names that it has where each is a process of its own.
+func Log(w io.Writer) slog.Handler { return newLog(w, Config{}) }
+
 type logHandler struct {
 	slog.Handler
 	prefix string // of the trace id

@@ -95,7 +95,7 @@ func TestTheSeverityIsOurs(t *testing.T) {
 
 func TestOtherRecordsOfARequestAreTiedToIt(t *testing.T) {
 	l := new(log)
-	logger := slog.New(newLog(l, Config{}))
+	logger := slog.New(Log(l))
 	f := opened(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {
 		logger.With("room", "flags").WithGroup("g").WarnContext(r.Context(), "kept the last good value", "level", 3)
 		return nil
