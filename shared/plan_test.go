@@ -54,7 +54,7 @@ var plan = map[string][]string{
 	"handoff":     {"id", "keyring", "stay", pgx},
 	"id":          {ulid},
 	"idempotency": {"keyspace", "lua", "postgres", "problem", "session/turn", jsonv2, pgx, redis},
-	"inbox":       {"postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
+	"inbox":       {"id", "postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"keyring":     nil,
 	"keyspace":    {redis},
 	"locale":      {"golang.org/x/text"},

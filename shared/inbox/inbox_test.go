@@ -226,6 +226,23 @@ func TestEverySchemaAcceptsItsExampleAndMore(t *testing.T) {
 	}
 }
 
+func TestWhatIsParkedIsNamedIfItHasAName(t *testing.T) {
+	d := newDesk(t)
+	event := id.New(id.Event, time.Now())
+	for name, c := range map[string]struct{ data, want string }{
+		"a wrong payload":      {data(event, `{"tenantId":"tnt_1"}`), event},
+		"of another subject":   {strings.Replace(data(event, about("a")), subject, "melmastoon.other.v1", 1), event},
+		"an id that is no id":  {data("guest@example.org", about("a")), ""},
+		"no envelope":          {`{"payload":{}}`, ""},
+		"nothing that is JSON": {"guest", ""},
+	} {
+		report, err := d.Receive(deliver(c.data), subject, d.read)
+		if err != nil || report.Outcome != Parked || report.EventID != c.want {
+			t.Errorf("%s: %+v %v, want %q", name, report, err, c.want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(newEvent()))
 	f.Add([]byte(`{"envelope":{"eventId":"evt_01H8YN7QV4D8KZ4F8Y5CK4MV3D"},"payload":null}`))

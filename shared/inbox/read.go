@@ -14,6 +14,8 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
 // event is what a message says.
@@ -42,6 +44,9 @@ func parse(subject string, data []byte) (e event, err error) {
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil { // refuses double names and broken text, which the schema would not see
 		return e, fmt.Errorf("the data is no event: %s", explain(err))
+	}
+	if id.Valid(id.Event, m.Envelope.EventID) { // anything else could be anything, and goes to the log
+		e.ID = m.Envelope.EventID
 	}
 	if m.Envelope.Subject != "" && m.Envelope.Subject != subject {
 		return e, errors.New("the event is of another subject than its subscription")
