@@ -108,7 +108,7 @@ func command(ctx context.Context, args []string) error {
 	case o.Backoff.Least < 0 || o.Backoff.Most < o.Backoff.Least:
 		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
 	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
-		return explain("too few for a trial")
+		return explain("too few for a trial: --mutations at least 10, --kills 0, --rate 100")
 	case b.Only != "" && b.Only != "relay":
 		return explain("--only is %q, not relay", b.Only)
 	case only != "" && !given(set, "port"):
