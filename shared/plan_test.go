@@ -44,17 +44,18 @@ var plan = map[string][]string{
 	"caller":  {jsonv2},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
-	"event":   {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
+	"event":   {"id", "instant", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":   {auth, jsonv2},
 	"functest": {
 		"event", "id", "keyring", "pgtest", "redistest", "setup", "stores", "tenants", "web",
 		"github.com/getkin/kin-openapi", pgx, redis,
 	},
 	"geo":         nil,
-	"handoff":     {"id", "keyring", "stay", pgx},
+	"handoff":     {"id", "instant", "keyring", "stay", pgx},
 	"id":          {ulid},
-	"idempotency": {"keyspace", "lua", "postgres", "problem", "session/turn", jsonv2, pgx, redis},
+	"idempotency": {"instant", "keyspace", "lua", "postgres", "problem", "session/turn", jsonv2, pgx, redis},
 	"inbox":       {"postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
+	"instant":     nil,
 	"keyring":     nil,
 	"keyspace":    {redis},
 	"locale":      {"golang.org/x/text"},
@@ -79,9 +80,9 @@ var plan = map[string][]string{
 	"stores":   nil,
 	"tenants":  {"id", "keyspace", "lua", pgx, redis, xsync},
 	"upstream": {"geo", "id", "locale", "money", "stay", auth, jsonv2, breaker, xsync},
-	"view":     {"geo", "locale", "money", "stay", "upstream", jsonv2},
+	"view":     {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
 	"web":      {"id", "locale", "money", "problem", jsonv2, ulid},
-	"wishlist": {"event", "id", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
+	"wishlist": {"event", "id", "instant", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
 }
 
 // testRooms are for _test.go files, and for each other.

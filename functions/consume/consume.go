@@ -15,6 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
@@ -175,12 +176,10 @@ func tell(u *ledger.Consumed) consumed {
 		HandoffID: u.ID, GuestSessionID: u.GuestSessionID, TenantID: u.TenantID, PropertyID: u.PropertyID, Dates: u.Dates,
 		Occupancy: stay.Occupancy{Adults: u.Adults, Children: u.Children, Rooms: u.Rooms, ChildrenAges: u.ChildrenAges},
 		Currency:  u.Currency, Locale: u.Locale,
-		MintedAt: timestamp(u.MintedAt), ExpiresAt: timestamp(u.ExpiresAt), ConsumedAt: timestamp(u.ConsumedAt),
+		MintedAt: instant.Text(u.MintedAt), ExpiresAt: instant.Text(u.ExpiresAt), ConsumedAt: instant.Text(u.ConsumedAt),
 	}
 	if from := u.Campaign; from != nil {
-		c.SourceCampaign = &campaign{from.Source, from.Medium, from.Campaign, timestamp(from.CapturedAt)}
+		c.SourceCampaign = &campaign{from.Source, from.Medium, from.Campaign, instant.Text(from.CapturedAt)}
 	}
 	return c
 }
-
-func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
@@ -65,13 +65,13 @@ func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
 	}
 	body := show(v, now)
 	x := export{
-		ExportedAt: view.Timestamp(d.now()), Session: body, Technical: v.technical(),
+		ExportedAt: instant.Text(d.now()), Session: body, Technical: v.technical(),
 		Wishlist: held.list.Newest(), Removed: held.list.Removed, RecentlyViewed: body.RecentlyViewed,
 		SearchHistory: body.SearchHistory, SearchSessions: searches, Handoffs: held.handoffs,
 		IdempotencyKeys: held.keys, BotVerdicts: held.verdicts,
 	}
 	if held.choice != nil {
-		x.ConsentDecidedAt = view.Timestamp(held.choice.DecidedAt)
+		x.ConsentDecidedAt = instant.Text(held.choice.DecidedAt)
 	}
 	for _, message := range slices.Concat(held.messages, spilled) {
 		x.UnsentEvents = append(x.UnsentEvents, jsontext.Value(message))

@@ -10,9 +10,9 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
@@ -110,12 +110,12 @@ func scanHandoff(row pgx.CollectableRow) (h heldHandoff, err error) {
 		&h.Currency, &h.Locale, &source, &print, &address, &minted, &expires, &consumed, &h.ConsumedBy)
 	h.TenantID, h.PropertyID = id.FromUUID(id.Tenant, tenant), id.FromUUID(id.Property, property)
 	h.FingerprintHash, h.IPHash = hash(print), hash(address)
-	h.MintedAt, h.ExpiresAt = view.Timestamp(minted), view.Timestamp(expires)
+	h.MintedAt, h.ExpiresAt = instant.Text(minted), instant.Text(expires)
 	if source != nil {
-		h.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, view.Timestamp(source.CapturedAt)}
+		h.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, instant.Text(source.CapturedAt)}
 	}
 	if consumed != nil {
-		h.ConsumedAt = view.Timestamp(*consumed)
+		h.ConsumedAt = instant.Text(*consumed)
 	}
 	return h, err
 }
@@ -127,6 +127,6 @@ func scanVerdict(row pgx.CollectableRow) (v heldVerdict, err error) {
 	)
 	err = row.Scan(&v.ID, &v.Score, &v.Verdict, &v.ActionTaken, &signals, &print, &address, &agent, &at)
 	v.Signals, v.FingerprintHash, v.IPHash, v.UserAgentHash = signals, hash(print), hash(address), hash(agent)
-	v.EvaluatedAt = view.Timestamp(at)
+	v.EvaluatedAt = instant.Text(at)
 	return v, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -104,18 +105,16 @@ type jobRun struct {
 	Report  any              `json:"report"`
 }
 
-const wireTime = "2006-01-02T15:04:05.000Z"
-
 // jobs lists the scheduler's jobs.
 func (c *Control) jobs(w http.ResponseWriter, _ *http.Request) error {
 	var all []job
 	for _, j := range c.desk.Jobs() {
 		one := job{Job: j.Name, Cadence: j.Cadence}
 		if !j.Started.IsZero() {
-			one.StartedAt = j.Started.UTC().Format(wireTime)
+			one.StartedAt = instant.Text(j.Started)
 		}
 		if !j.Run.At.IsZero() {
-			one.LastRun = &jobRun{j.Run.At.UTC().Format(wireTime), j.Run.Status, j.Run.Attempt, j.Run.Report}
+			one.LastRun = &jobRun{instant.Text(j.Run.At), j.Run.Status, j.Run.Attempt, j.Run.Report}
 		}
 		all = append(all, one)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // producers says who publishes a subject, and which member of the payload says when it happened.
@@ -27,8 +28,6 @@ var producers = map[string]struct{ service, when string }{
 
 // Subjects are the events of others that can be published, sorted.
 func Subjects() []string { return slices.Sorted(maps.Keys(producers)) }
-
-const wireTime = "2006-01-02T15:04:05.000Z"
 
 // members of the platform's envelope, in its order.
 var members = []string{
@@ -82,7 +81,7 @@ func enclose(e Event, now time.Time) (map[string]jsontext.Value, error) {
 	producer := producers[e.Subject]
 	occurred := payload[producer.when]
 	if _, err := time.Parse(time.RFC3339, text(occurred)); err != nil {
-		occurred = quoted(now.Format(wireTime))
+		occurred = quoted(instant.Text(now))
 	}
 	tenant := payload["tenantId"]
 	if tenant == nil {
@@ -95,7 +94,7 @@ func enclose(e Event, now time.Time) (map[string]jsontext.Value, error) {
 		"subject":          quoted(e.Subject),
 		"version":          jsontext.Value(e.Subject[dot+2:]),
 		"occurredAt":       occurred,
-		"publishedAt":      quoted(now.Format(wireTime)),
+		"publishedAt":      quoted(instant.Text(now)),
 		"producer":         quoted(producer.service),
 		"producerInstance": quoted(producer.service + "-local"),
 		"tenantId":         tenant,

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // envelopeOrder is how a published envelope reads. Postgres keeps the fields of a message in an order of its own.
@@ -35,7 +37,7 @@ func Published(message []byte, eventID string, at time.Time) ([]byte, error) {
 	if json.Unmarshal(envelope["eventId"], &found) != nil || found != eventID {
 		return nil, errors.New("event: publish: the envelope is of another event")
 	}
-	envelope["publishedAt"] = at.UTC().AppendFormat(nil, `"`+wireTime+`"`)
+	envelope["publishedAt"] = at.UTC().AppendFormat(nil, `"`+instant.Layout+`"`)
 	inner, err := appendObject(nil, envelope, envelopeOrder)
 	if err != nil {
 		return nil, fmt.Errorf("event: publish: %w", err)
