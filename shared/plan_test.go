@@ -44,6 +44,7 @@ var plan = map[string][]string{
 	"caller":  {jsonv2},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
+	"digest":  nil,
 	"event":   {"id", "instant", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":   {auth, jsonv2},
 	"functest": {
@@ -51,10 +52,10 @@ var plan = map[string][]string{
 		"github.com/getkin/kin-openapi", pgx, redis,
 	},
 	"geo":         nil,
-	"handoff":     {"id", "instant", "keyring", "stay", pgx},
+	"handoff":     {"digest", "id", "instant", "keyring", "stay", jsonv2, pgx},
 	"id":          {ulid},
 	"idempotency": {"instant", "keyspace", "lua", "postgres", "problem", "session/turn", jsonv2, pgx, redis},
-	"inbox":       {"postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
+	"inbox":       {"digest", "postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"instant":     nil,
 	"keyring":     nil,
 	"keyspace":    {redis},
@@ -69,7 +70,7 @@ var plan = map[string][]string{
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"redistest":   {"stores", redis},
 	"session": {
-		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
+		"digest", "event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
 		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/hex"
 	"net/http"
 	"slices"
 
@@ -98,5 +97,3 @@ func (v *visit) technical() map[string]string {
 	}
 	return rest
 }
-
-func hash(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/instant"
@@ -109,7 +110,7 @@ func scanHandoff(row pgx.CollectableRow) (h heldHandoff, err error) {
 	err = row.Scan(&h.HandoffID, &tenant, &property, &h.CheckIn, &h.CheckOut, &h.Adults, &h.Children, &h.Rooms, &h.ChildrenAges,
 		&h.Currency, &h.Locale, &source, &print, &address, &minted, &expires, &consumed, &h.ConsumedBy)
 	h.TenantID, h.PropertyID = id.FromUUID(id.Tenant, tenant), id.FromUUID(id.Property, property)
-	h.FingerprintHash, h.IPHash = hash(print), hash(address)
+	h.FingerprintHash, h.IPHash = digest.Text(print), digest.Text(address)
 	h.MintedAt, h.ExpiresAt = instant.Text(minted), instant.Text(expires)
 	if source != nil {
 		h.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, instant.Text(source.CapturedAt)}
@@ -126,7 +127,7 @@ func scanVerdict(row pgx.CollectableRow) (v heldVerdict, err error) {
 		at                             time.Time
 	)
 	err = row.Scan(&v.ID, &v.Score, &v.Verdict, &v.ActionTaken, &signals, &print, &address, &agent, &at)
-	v.Signals, v.FingerprintHash, v.IPHash, v.UserAgentHash = signals, hash(print), hash(address), hash(agent)
+	v.Signals, v.FingerprintHash, v.IPHash, v.UserAgentHash = signals, digest.Text(print), digest.Text(address), digest.Text(agent)
 	v.EvaluatedAt = instant.Text(at)
 	return v, err
 }
