@@ -63,7 +63,7 @@ var plan = map[string][]string{
 	"lua":         {redis},
 	"migrations":  {pgx, "github.com/pressly/goose/v3"},
 	"money":       nil,
-	"outbox":      {"event", "keyspace", "lua", "postgres", pgx, redis, breaker},
+	"outbox":      {"event", "keyspace", "lua", "postgres", jsonv2, pgx, redis, breaker},
 	"pgtest":      {"migrations", "stores", pgx},
 	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},

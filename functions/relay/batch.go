@@ -2,8 +2,7 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/go-json-experiment/json"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -272,7 +272,7 @@ func encode(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) 
 	}
 	var attributes map[string]string
 	if json.Unmarshal([]byte(row.Headers), &attributes) != nil {
-		return nil, fmt.Errorf("relay: the headers are not an object of strings")
+		return nil, errors.New("relay: the headers are not an object of strings")
 	}
 	delete(attributes, "orderingKey")
 	return &pubsubpb.PubsubMessage{Data: data, Attributes: attributes, OrderingKey: row.Session}, nil

@@ -67,13 +67,10 @@ func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
 		ExportedAt: instant.Text(d.now()), Session: body, Technical: v.technical(),
 		Wishlist: held.list.Newest(), Removed: held.list.Removed, RecentlyViewed: body.RecentlyViewed,
 		SearchHistory: body.SearchHistory, SearchSessions: searches, Handoffs: held.handoffs,
-		IdempotencyKeys: held.keys, BotVerdicts: held.verdicts,
+		IdempotencyKeys: held.keys, UnsentEvents: slices.Concat(held.messages, spilled), BotVerdicts: held.verdicts,
 	}
 	if held.choice != nil {
 		x.ConsentDecidedAt = instant.Text(held.choice.DecidedAt)
-	}
-	for _, message := range slices.Concat(held.messages, spilled) {
-		x.UnsentEvents = append(x.UnsentEvents, jsontext.Value(message))
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="session.json"`)
 	return web.WriteJSON(w, http.StatusOK, x)

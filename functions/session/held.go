@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,7 +22,7 @@ type held struct {
 	choice   *session.Choice
 	list     wishlist.List
 	keys     []idempotency.Held
-	messages []json.RawMessage
+	messages []jsontext.Value
 	handoffs []heldHandoff
 	verdicts []heldVerdict
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -216,7 +217,7 @@ func lag(ctx context.Context, o Options, db *pgxpool.Pool, ours *relay.Relay, br
 		}
 	}
 	if len(lags) == 0 {
-		return fmt.Errorf("bench: no event arrived")
+		return errors.New("bench: no event arrived")
 	}
 	slices.Sort(lags)
 	at := func(q float64) time.Duration {

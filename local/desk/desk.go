@@ -4,7 +4,6 @@ package desk
 
 import (
 	"context"
-	"encoding/json"
 	"mime"
 	"slices"
 	"strings"
@@ -91,7 +90,7 @@ func said(a broker.Answer) any {
 		return a.Err
 	case len(a.Body) == 0:
 		return nil
-	case (media == "application/json" || strings.HasSuffix(media, "+json")) && json.Valid(a.Body):
+	case (media == "application/json" || strings.HasSuffix(media, "+json")) && jsontext.Value(a.Body).IsValid():
 		return jsontext.Value(a.Body)
 	default:
 		return string(a.Body)

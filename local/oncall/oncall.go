@@ -5,7 +5,6 @@ package oncall
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
@@ -113,14 +114,13 @@ func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, o
 		return err
 	}
 	if asJSON {
-		lines := json.NewEncoder(out)
-		lines.SetEscapeHTML(false)
+		lines := jsontext.NewEncoder(out)
 		for _, e := range entries {
-			err := lines.Encode(struct {
+			err := json.MarshalEncode(lines, struct {
 				outbox.Entry
-				Headers json.RawMessage `json:"headers"`
-				Payload json.RawMessage `json:"payload"`
-			}{e, json.RawMessage(e.Headers), json.RawMessage(e.Payload)})
+				Headers jsontext.Value `json:"headers"`
+				Payload jsontext.Value `json:"payload"`
+			}{e, jsontext.Value(e.Headers), jsontext.Value(e.Payload)})
 			if err != nil {
 				return err
 			}

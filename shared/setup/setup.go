@@ -4,6 +4,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -136,7 +137,7 @@ func openUpstreams(e Environment) (*upstream.Upstreams, error) {
 		cfg.Tokens = &upstream.Google{}
 	case "none":
 	default:
-		return nil, fmt.Errorf("setup: UPSTREAM_AUTH must be google or none")
+		return nil, errors.New("setup: UPSTREAM_AUTH must be google or none")
 	}
 	return upstream.New(cfg)
 }
