@@ -107,15 +107,15 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (r *request) check() error {
-	var wrong []problem.Field
+	var wrong problem.Faults
 	if r.Token == "" {
-		wrong = append(wrong, problem.Field{Field: "token", Code: "required", Detail: "Send the token of the handoff."})
+		wrong.Add("token", "required", "Send the token of the handoff.")
 	}
 	switch by := r.ConsumedBy; {
 	case by == "":
-		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "required", Detail: "Say who uses it."})
+		wrong.Add("consumedBy", "required", "Say who uses it.")
 	case len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }):
-		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "malformed", Detail: "Must be 1 to 128 printable ASCII characters without spaces."})
+		wrong.Add("consumedBy", "malformed", "Must be 1 to 128 printable ASCII characters without spaces.")
 	}
 	if wrong != nil {
 		return problem.Invalid(wrong...)

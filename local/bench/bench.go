@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +50,8 @@ type house struct {
 }
 
 func (h *house) close() {
-	for i := len(h.undo) - 1; i >= 0; i-- {
-		h.undo[i]()
+	for _, undo := range slices.Backward(h.undo) {
+		undo()
 	}
 }
 

@@ -67,7 +67,7 @@ func (d *Desk) tick(ctx context.Context, job string) error {
 
 // watch files what is heard of a push.
 func (d *Desk) watch(p broker.Delivery) {
-	if job, ok := strings.CutPrefix(p.Subscription.Name, "bff-consumer.jobs."); ok {
+	if job, ok := p.Subscription.Job(); ok {
 		d.scheduler.End(job, ran(p.Answer, p.Attempt, p.At))
 		return
 	}

@@ -66,8 +66,8 @@ type child struct {
 func Run(ctx context.Context, o Options) (Report, error) {
 	s := &soak{Options: o, random: rand.New(rand.NewPCG(o.Seed, 1)), killed: map[string]int{}}
 	fmt.Fprintf(o.Out, "seed %d: %d mutations, %d writers, %d relays, %d kills\n", o.Seed, o.Mutations, writers, relays, o.Kills)
-	close, err := s.open(ctx)
-	defer close()
+	closeAll, err := s.open(ctx)
+	defer closeAll()
 	if err != nil {
 		return Report{}, err
 	}

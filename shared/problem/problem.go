@@ -29,6 +29,14 @@ func (f Field) Error() string {
 	return f.Field + " " + f.Code
 }
 
+// Faults collects what is wrong with a request.
+type Faults []Field
+
+// Add notes that a field is wrong.
+func (f *Faults) Add(field, code, detail string) {
+	*f = append(*f, Field{Field: field, Code: code, Detail: detail})
+}
+
 // Problem is an error with its answer: the kind, words for the guest, and the cause, which is for the log alone.
 type Problem struct {
 	Kind       Kind
