@@ -37,7 +37,8 @@ func init() {
 	})
 }
 
-// environment is what these functions read; the settings shared with others are described in setup.Environment.
+// environment is what these functions read; the settings shared with others are described in basis.Environment.
+// It is not embedded: the sweeps of tables need no Redis, and one connection is enough.
 type environment struct {
 	Env           string        `env:"ENVIRONMENT" envDefault:"local"`
 	RedisAddr     string        `env:"REDIS_ADDR"` // of SweepSessions alone
