@@ -22,8 +22,8 @@ const (
 	requestWithin = 5 * time.Second
 	// batchWithin is how long requests of one batch are begun; then what is left of it is left to the next one.
 	batchWithin = 10 * time.Second
-	// idleWithin ends the transaction of a relay that is not heard of any more. The longest silence of one that lives is a
-	// request that began last.
+	// idleWithin ends the transaction of a relay that is not heard of any more. The longest silence of one that lives
+	// is a request that began last.
 	idleWithin   = batchWithin + requestWithin + 5*time.Second
 	parkAfter    = 20 // refusals
 	firstBackoff = time.Second
@@ -82,8 +82,8 @@ func (s *shift) batch(ctx context.Context, v *visit) (next string, err error) {
 	return rows.Next, nil
 }
 
-// send lets the sessions of the batch go side by side, each in its order. Rows of no session have none, but for what one
-// request takes: they go by topic.
+// send lets the sessions of the batch go side by side, each in its order. Rows of no session have none, but for what
+// one request takes: they go by topic.
 func (b *batch) send() {
 	rows := b.rows.Rows
 	same := func(r, of outbox.Pending) bool { return r.Session == of.Session }
@@ -104,7 +104,8 @@ func (b *batch) send() {
 	all.Wait()
 }
 
-// session sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not sent.
+// session sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not
+// sent.
 func (b *batch) session(rows []outbox.Pending) {
 	for len(rows) > 0 {
 		n := 1
@@ -145,8 +146,8 @@ func (b *batch) topic(rows []outbox.Pending) bool {
 	return true
 }
 
-// publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only the one
-// that is to blame is charged; those behind it wait for it.
+// publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only
+// the one that is to blame is charged; those behind it wait for it.
 func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) bool {
 	err := b.request(rows, messages)
 	if !permanent(err) {
@@ -254,8 +255,8 @@ func (b *batch) refuse(row outbox.Pending, why string) {
 	b.mark(func(m *outbox.Marks) { m.Refused = append(m.Refused, r) })
 }
 
-// permanent reports that the broker will never take what it was sent. Everything else that is not an answer is an outage,
-// lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
+// permanent reports that the broker will never take what it was sent. Everything else that is not an answer is an
+// outage, lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
 func permanent(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange:

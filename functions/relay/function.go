@@ -1,5 +1,5 @@
-// Package relay is the private door through which the scheduler lets the outbox be told to others. It registers its entry
-// point and builds it.
+// Package relay is the private door through which the scheduler lets the outbox be told to others. It registers its
+// entry point and builds it.
 package relay
 
 import (
@@ -82,8 +82,8 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Relay, er
 	}, nil
 }
 
-// dial makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is sent
-// again, and after what, is decided here.
+// dial makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is
+// sent again, and after what, is decided here.
 func dial(ctx context.Context, endpoint string) (*pubsub.TopicAdminClient, error) {
 	options := []option.ClientOption{
 		// By default a broker that was away for long is looked for every two minutes.

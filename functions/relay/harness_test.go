@@ -130,7 +130,8 @@ const (
 	currencies = "melmastoon.bff.consumer.currency.changed.v1"
 )
 
-// events makes events of one session; kinds has a letter for each: l for a change of locale, c of currency, e for its end.
+// events makes events of one session; kinds has a letter for each: l for a change of locale, c of currency, e for its
+// end.
 func events(session, kinds string) []event.Event {
 	var all []event.Event
 	now := time.Now()

@@ -61,8 +61,8 @@ type Report struct {
 // lateAfter is when somebody has to be told that events do not get out.
 const lateAfter = 5 * time.Minute
 
-// Serve answers a tick: it drains the outbox until the minute is over. A run whose report cannot be made failed, and the
-// broker may tick again; what was sent was marked by then.
+// Serve answers a tick: it drains the outbox until the minute is over. A run whose report cannot be made failed, and
+// the broker may tick again; what was sent was marked by then.
 func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	m, err := push.Decode(req)
 	var o Orders
@@ -114,8 +114,8 @@ func (s *shift) report(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// note puts the report on the request's log record, and one warning beside it when somebody has to look. Alerts are made
-// from both: see docs/runbooks/outbox.md.
+// note puts the report on the request's log record, and one warning beside it when somebody has to look. Alerts are
+// made from both: see docs/runbooks/outbox.md.
 func (r Report) note(ctx context.Context) {
 	web.From(ctx).Note("relay", r)
 	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateAfter.Seconds()) {

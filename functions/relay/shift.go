@@ -158,8 +158,8 @@ func (p *plan) over() bool {
 	return !p.looked.IsZero() && len(p.busy) == 0 && len(p.queue) == 0 && !p.moved
 }
 
-// look asks which lanes have something due, lets those wait that are not waiting or busy already, in an order that is another
-// one each time, and returns when to look again.
+// look asks which lanes have something due, lets those wait that are not waiting or busy already, in an order that is
+// another one each time, and returns when to look again.
 func (s *shift) look(ctx context.Context, p *plan) time.Duration {
 	if s.orders.Once && len(p.queue)+len(p.busy) > 0 {
 		return pollAtMost // the next look tells whether there is an end
@@ -209,7 +209,8 @@ func (p *plan) finished(v visit, fine bool) (soon bool) {
 	return v.moved
 }
 
-// unspill moves what waits in Redis. Without Redis the relay goes on; the next time is soon. Only one of a shift does it.
+// unspill moves what waits in Redis. Without Redis the relay goes on; the next time is soon. Only one of a shift does
+// it.
 func (s *shift) unspill(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, spillsWithin)
 	defer cancel()

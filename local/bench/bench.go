@@ -223,6 +223,7 @@ func (h *house) warm(ctx context.Context, s *server) (cookie, key string, entry 
 	if err != nil || len(keys) != 1 {
 		return "", "", nil, fmt.Errorf("bench: the first search left %d entries: %w", len(keys), err)
 	}
-	// The bytes that go out are the reference of handler (a); what lies in Redis, header and index included, that of (b).
+	// The bytes that go out are the reference of handler (a); what lies in Redis, header and index included, that of
+	// (b).
 	return cookie, keys[0], entry, nil
 }

@@ -17,8 +17,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What may
-// happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
+// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What
+// may happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
 func (h *house) journey(ctx context.Context, searching *server, cookie string) ([]contest, error) {
 	hotel := h.data.Properties[0]
 	detail := request("GET", web.Base+"/hotels/"+hotel.ID, "", "Accept-Encoding", "gzip")

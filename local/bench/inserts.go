@@ -24,8 +24,8 @@ type copied struct {
 	row            []any
 }
 
-// serveInserts answers each request with one transaction in one round trip: the rows of the last mint again, under keys of
-// their own.
+// serveInserts answers each request with one transaction in one round trip: the rows of the last mint again, under keys
+// of their own.
 func serveInserts(addr string) error {
 	ctx := context.Background()
 	db, err := postgres.Open(ctx, postgres.Config{URL: os.Getenv("DATABASE_URL"), MaxConns: 4}) // as many as a function has

@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
-// plainRelay is what one writes first: it takes the next 500 rows that nobody has, sends them and marks them. It keeps no
-// order, knows no refusals, asks no guest, and sends 500 rows twice when it is killed.
+// plainRelay is what one writes first: it takes the next 500 rows that nobody has, sends them and marks them. It keeps
+// no order, knows no refusals, asks no guest, and sends 500 rows twice when it is killed.
 type plainRelay struct {
 	db     *pgxpool.Pool
 	broker *pubsub.TopicAdminClient

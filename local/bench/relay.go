@@ -24,8 +24,8 @@ const (
 	perSession = 3      // of them
 )
 
-// relays measures the way out: how fast a backlog is sent, beside plain relays; how long an event takes that is committed
-// while the relay waits; and what waking it by NOTIFY would cost those who commit.
+// relays measures the way out: how fast a backlog is sent, beside plain relays; how long an event takes that is
+// committed while the relay waits; and what waking it by NOTIFY would cost those who commit.
 func relays(ctx context.Context, o Options, url, redis string) error {
 	broker, err := pubsubtest.Start()
 	if err != nil {

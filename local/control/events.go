@@ -71,8 +71,8 @@ func (c *Control) publish(w http.ResponseWriter, r *http.Request) error {
 	}{eventID, messageID})
 }
 
-// comesTrue lets theme-config answer what an event of it tells, before anybody hears of it. What the others tell, the sandbox
-// has no part in.
+// comesTrue lets theme-config answer what an event of it tells, before anybody hears of it. What the others tell, the
+// sandbox has no part in.
 func (c *Control) comesTrue(subject string, payload jsontext.Value) {
 	var theme struct {
 		TenantID string `json:"tenantId"`

@@ -44,8 +44,8 @@ type Event struct {
 	Raw      *string                   // the whole data instead, whatever it is; nil: as the producer would
 }
 
-// Publish puts an event on its topic as its producer would. Nothing in it is left to chance but the id, so that the same
-// payload with the same id is the same event. eventID is "" when the data is raw.
+// Publish puts an event on its topic as its producer would. Nothing in it is left to chance but the id, so that the
+// same payload with the same id is the same event. eventID is "" when the data is raw.
 func (d *Desk) Publish(ctx context.Context, e Event) (eventID, messageID string, err error) {
 	now := time.Now().UTC()
 	var data []byte

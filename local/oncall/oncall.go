@@ -1,5 +1,5 @@
-// Package oncall owns the commands for the team on call: what is in the outbox, and what to do with it. It changes nothing
-// that it does not say.
+// Package oncall owns the commands for the team on call: what is in the outbox, and what to do with it. It changes
+// nothing that it does not say.
 package oncall
 
 import (

@@ -26,7 +26,8 @@ const (
 	undoneShare = 0.1
 )
 
-// Child is a process of the trial, as its environment says; it runs until it is killed, or until nobody holds its leash.
+// Child is a process of the trial, as its environment says; it runs until it is killed, or until nobody holds its
+// leash.
 func Child(ctx context.Context) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)

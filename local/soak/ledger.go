@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 )
 
-// ledgerTable is where each mutation leaves a row, in the transaction of its event: the truth that arrivals are held against.
-// A sequence counts those that were rolled back, because it is not.
+// ledgerTable is where each mutation leaves a row, in the transaction of its event: the truth that arrivals are held
+// against. A sequence counts those that were rolled back, because it is not.
 const ledgerTable = `
 	CREATE SCHEMA soak;
 	CREATE TABLE soak.ledger (

@@ -1,5 +1,5 @@
-// Package soak owns the long trial of the way out: mutations are committed and events are relayed while the processes that do
-// it are killed at random and the broker fails. It has stores of its own and judges by what was committed.
+// Package soak owns the long trial of the way out: mutations are committed and events are relayed while the processes
+// that do it are killed at random and the broker fails. It has stores of its own and judges by what was committed.
 package soak
 
 import (
@@ -141,7 +141,8 @@ func (s *soak) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// Half of the work is to commit, the other half to deliver; in the last tenth everybody lives, so that there is an end.
+	// Half of the work is to commit, the other half to deliver; in the last tenth everybody lives, so that there is an
+	// end.
 	deaths := make([]int, s.Kills)
 	for i := range deaths {
 		deaths[i] = s.random.IntN(2 * s.Mutations * 9 / 10)

@@ -35,8 +35,8 @@ func TestNothingIsLostInventedOrOutOfOrderWhileAllAreKilled(t *testing.T) {
 	if _, missing := errors.AsType[stores.ErrMissing](err); missing && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
-	// Sixteen kills weigh more on so few mutations than a hundred on fifty times as many: here each may cost what its relay can have
-	// under way.
+	// Sixteen kills weigh more on so few mutations than a hundred on fifty times as many: here each may cost what its
+	// relay can have under way.
 	const underWay = 4 * 32
 	if err != nil && !(errors.Is(err, errVerdict) && r.Missing+r.Invented+r.Disorder+r.Charged == 0 && r.Rest <= underWay*r.KilledRelays) {
 		t.Error(err)

@@ -19,9 +19,9 @@ var envelopeOrder = []string{
 	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
 }
 
-// Published is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it is,
-// also fields that only a newer writer knows. What is no message, or no message of that event, is an error, and the error
-// repeats nothing of it.
+// Published is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it
+// is, also fields that only a newer writer knows. What is no message, or no message of that event, is an error, and the
+// error repeats nothing of it.
 func Published(message []byte, eventID string, at time.Time) ([]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	if json.Unmarshal(message, &whole) != nil || whole == nil {

@@ -1,5 +1,5 @@
-// Package instant owns how a point in time is written for others, in bodies, messages and tokens alike. It never reads a
-// clock.
+// Package instant owns how a point in time is written for others, in bodies, messages and tokens alike. It never reads
+// a clock.
 package instant
 
 import "time"

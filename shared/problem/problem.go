@@ -20,8 +20,8 @@ type Field struct {
 // Unknown is the code of a field we have no name for.
 const Unknown = "unknown"
 
-// Error makes a Field an error, so that a type that decodes itself (a date) can say what is wrong; the decoder adds where.
-// The name of an unknown field is the client's invention and stays out of the log.
+// Error makes a Field an error, so that a type that decodes itself (a date) can say what is wrong; the decoder adds
+// where. The name of an unknown field is the client's invention and stays out of the log.
 func (f Field) Error() string {
 	if f.Code == Unknown {
 		return "a field unknown"
@@ -57,7 +57,8 @@ func Invalid(fields ...Field) *Problem {
 	return &Problem{Kind: ValidationFailed, Detail: "See errors for the fields that need attention.", Fields: fields}
 }
 
-// From returns the problem in err's chain. A passed deadline is UpstreamBudgetExceeded, anything else Internal; nil is nil.
+// From returns the problem in err's chain. A passed deadline is UpstreamBudgetExceeded, anything else Internal; nil is
+// nil.
 func From(err error) *Problem {
 	if err == nil {
 		return nil

@@ -28,9 +28,9 @@ type Dates struct {
 // Nights is how many nights are spent; negative when the dates are reversed.
 func (d Dates) Nights() int { return d.CheckOut.DaysSince(d.CheckIn) }
 
-// Check returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the codes
-// "required", "past", "too-far", "reversed", "too-long". Today is the day it is in UTC: the hotels of this platform lie
-// east of Greenwich, where that day has begun already (docs/decisions/0002-days-in-utc.md).
+// Check returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the
+// codes "required", "past", "too-far", "reversed", "too-long". Today is the day it is in UTC: the hotels of this
+// platform lie east of Greenwich, where that day has begun already (docs/decisions/0002-days-in-utc.md).
 func (d Dates) Check(now time.Time) []problem.Field {
 	var wrong problem.Faults
 	today := DateOf(now.UTC())

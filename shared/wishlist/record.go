@@ -300,8 +300,8 @@ func Forget(batch *pgx.Batch, sessionID string) {
 		WHERE guest_session_id = $1`, sessionID)
 }
 
-// Abandon removes, with what else is in batch, what is left on the wishlists of sessions that are over. Rows stay for as
-// long as others that were removed.
+// Abandon removes, with what else is in batch, what is left on the wishlists of sessions that are over. Rows stay for
+// as long as others that were removed.
 func Abandon(batch *pgx.Batch, sessionIDs []string) {
 	batch.Queue(`
 		UPDATE bff_consumer.wishlist_anonymous

@@ -15,7 +15,8 @@ type function struct {
 }
 
 func read(set map[string]string) (f function, err error) {
-	return f, env.ParseWithOptions(&f, env.Options{Environment: set})
+	err = env.ParseWithOptions(&f, env.Options{Environment: set})
+	return f, err
 }
 
 func TestTheSettingsAreReadWhereTheyAreEmbedded(t *testing.T) {
