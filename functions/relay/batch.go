@@ -250,7 +250,8 @@ func (b *batch) refuse(row outbox.Pending, why string) {
 	wait := min(firstBackoff<<min(attempt-1, 20), mostBackoff)
 	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // a fifth more or less, so that they do not come together
 	r := outbox.Refusal{
-		ID: row.ID, Why: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""), Due: b.shift.relay.now().Add(wait), Park: attempt >= parkAfter,
+		ID: row.ID, Why: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""),
+		Due: b.shift.relay.now().Add(wait), Park: attempt >= parkAfter,
 	}
 	b.mark(func(m *outbox.Marks) { m.Refused = append(m.Refused, r) })
 }

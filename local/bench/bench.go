@@ -166,7 +166,8 @@ func request(method, path, body string, more ...string) []byte {
 	if body != "" {
 		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}
-	fmt.Fprintf(&b, "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept-Language: ps-AF\r\nX-Currency: AFN\r\n")
+	b.WriteString("User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n")
+	b.WriteString("Accept-Language: ps-AF\r\nX-Currency: AFN\r\n")
 	for i := 0; i < len(more); i += 2 {
 		fmt.Fprintf(&b, "%s: %s\r\n", more[i], more[i+1])
 	}

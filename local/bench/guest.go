@@ -102,7 +102,8 @@ func (h *house) handoffs(ctx context.Context, n int) ([][]byte, error) {
 			e := ledger.Entry{
 				Handoff: handoff.Handoff{
 					ID: id.New(id.Handoff, now), GuestSessionID: id.New(id.Session, now), TenantID: hotel.Tenant.ID, PropertyID: hotel.ID,
-					Dates: stay.Dates{CheckIn: arrival, CheckOut: arrival.AddDays(3)}, Adults: 2, Rooms: 1, Currency: "AFN", Locale: "ps-AF", MintedAt: now,
+					Dates: stay.Dates{CheckIn: arrival, CheckOut: arrival.AddDays(3)}, Adults: 2, Rooms: 1,
+					Currency: "AFN", Locale: "ps-AF", MintedAt: now,
 				},
 				Fingerprint: hash, IPHash: hash,
 			}

@@ -72,6 +72,7 @@ func (c *copied) read(ctx context.Context, db *pgxpool.Pool) error {
 	for i := range places {
 		places[i] = fmt.Sprintf("$%d", i+1)
 	}
-	c.sql = `INSERT INTO bff_consumer.` + c.table + ` (` + strings.ReplaceAll(c.columns, "::text", "") + `) VALUES (` + strings.Join(places, ", ") + `)`
+	c.sql = `INSERT INTO bff_consumer.` + c.table + ` (` + strings.ReplaceAll(c.columns, "::text", "") + `)
+		VALUES (` + strings.Join(places, ", ") + `)`
 	return nil
 }

@@ -61,7 +61,8 @@ func notify(ctx context.Context, o Options, url string) error {
 		slices.Sort(r)
 	}
 	without, with := rates[false][len(rates[false])/2], rates[true][len(rates[true])/2]
-	fmt.Fprintf(o.Out, "\n%d clients that commit one outbox row each: %.0f/s; with pg_notify in the transaction, and one who listens: %.0f/s (%.2f)\n",
+	fmt.Fprintf(o.Out, "\n%d clients that commit one outbox row each: %.0f/s; "+
+		"with pg_notify in the transaction, and one who listens: %.0f/s (%.2f)\n",
 		notifiers, without, with, with/without)
 	return nil
 }

@@ -33,7 +33,8 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 	}
 	defer broker.Stop()
 	for name, value := range map[string]string{
-		"ENVIRONMENT": "bench", "DATABASE_URL": url, "REDIS_ADDR": redis, "PUBSUB_PROJECT": "bench", "PUBSUB_EMULATOR_HOST": broker.Addr, "RELAY_RUN": "60s",
+		"ENVIRONMENT": "bench", "DATABASE_URL": url, "REDIS_ADDR": redis,
+		"PUBSUB_PROJECT": "bench", "PUBSUB_EMULATOR_HOST": broker.Addr, "RELAY_RUN": "60s",
 	} {
 		os.Setenv(name, value)
 	}
@@ -66,8 +67,10 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 			}
 			return err
 		}},
-		{"plain SKIP LOCKED relay, batch 500, one request per topic and key, no order", func(ctx context.Context) error { return plain.drain(ctx, true) }},
-		{"plain SKIP LOCKED relay, batch 500, one request per topic, no key at all", func(ctx context.Context) error { return plain.drain(ctx, false) }},
+		{"plain SKIP LOCKED relay, batch 500, one request per topic and key, no order",
+			func(ctx context.Context) error { return plain.drain(ctx, true) }},
+		{"plain SKIP LOCKED relay, batch 500, one request per topic, no key at all",
+			func(ctx context.Context) error { return plain.drain(ctx, false) }},
 	}
 	rates, requests := make([][]float64, len(contests)), make([]int, len(contests))
 	for range o.Rounds {
@@ -98,7 +101,8 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 	}
 	asking := func(i int) float64 { return medians[i] * float64(requests[i]) / backlog }
 	for i, c := range contests {
-		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%d\t%.0f\t%.2f\t\n", c.name, medians[i], medians[i]/medians[1], requests[i], asking(i), asking(i)/asking(1))
+		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%d\t%.0f\t%.2f\t\n",
+			c.name, medians[i], medians[i]/medians[1], requests[i], asking(i), asking(i)/asking(1))
 	}
 	t.Flush()
 	if err := lag(ctx, o, db, ours, broker); err != nil {
@@ -113,7 +117,8 @@ func sample(session string, n int) []event.Event {
 	all := make([]event.Event, n)
 	for i := range all {
 		var p event.Payload = event.ClickRecorded{
-			GuestSessionID: session, Kind: "listing-card", TenantID: id.New(id.Tenant, now), PropertyID: id.New(id.Property, now), OccurredAt: now,
+			GuestSessionID: session, Kind: "listing-card", TenantID: id.New(id.Tenant, now),
+			PropertyID: id.New(id.Property, now), OccurredAt: now,
 		}
 		if i%perSession == 1 {
 			p = event.LocaleChanged{GuestSessionID: session, PreviousLocale: "en", NewLocale: "ps-AF", Trigger: "user-explicit", OccurredAt: now}

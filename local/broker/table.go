@@ -30,7 +30,8 @@ type Job struct {
 // platform are the events of others, by EVENT_SCHEMAS §5.
 var platform = []Subscription{
 	pushed("bff-consumer.theme.published.v1", "melmastoon.theme.published.v1", 30*time.Second, 5, "ThemePublished"),
-	pushed("bff-consumer.search_aggregation.listing.indexed.v1", "melmastoon.search_aggregation.listing.indexed.v1", 30*time.Second, 5, "ListingIndexed"),
+	pushed("bff-consumer.search_aggregation.listing.indexed.v1", "melmastoon.search_aggregation.listing.indexed.v1",
+		30*time.Second, 5, "ListingIndexed"),
 	pushed("bff-consumer.tenant.suspended.v1", "melmastoon.tenant.suspended.v1", 30*time.Second, 10, "TenantSuspended"),
 	pushed("bff-consumer.tenant.reinstated.v1", "melmastoon.tenant.reinstated.v1", 30*time.Second, 10, "TenantReinstated"),
 }

@@ -117,7 +117,8 @@ func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allowed == nil {
-		gateway.Refuse(w, r, problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil).With("routes", c.routes))
+		p := problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil)
+		gateway.Refuse(w, r, p.With("routes", c.routes))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))

@@ -112,9 +112,11 @@ func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d mutations committed, %d rolled back; %d writers and %d relays killed, in %s\n",
 		r.Committed, r.RolledBack, r.KilledWriters, r.KilledRelays, r.Took.Round(100*time.Millisecond))
-	fmt.Fprintf(&b, "broker: %d requests, %d refused, %d taken without an answer; %d messages arrived\n", r.Requests, r.Refused, r.Lost, r.Arrived)
+	fmt.Fprintf(&b, "broker: %d requests, %d refused, %d taken without an answer; %d messages arrived\n",
+		r.Requests, r.Refused, r.Lost, r.Arrived)
 	fmt.Fprintf(&b, "missing %d, never committed %d, out of order %d, charged %d\n", r.Missing, r.Invented, r.Disorder, r.Charged)
-	fmt.Fprintf(&b, "duplicates: %d owed to lost answers, %d to kills (%.2f %% of the mutations)\n", r.Forced, r.Rest, 100*float64(r.Rest)/float64(max(1, r.Committed)))
+	fmt.Fprintf(&b, "duplicates: %d owed to lost answers, %d to kills (%.2f %% of the mutations)\n",
+		r.Forced, r.Rest, 100*float64(r.Rest)/float64(max(1, r.Committed)))
 	return b.String()
 }
 
@@ -142,7 +144,8 @@ func (s *soak) judge(ctx context.Context) (Report, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.Committed, r.Arrived, r.Disorder, r.Forced, r.Rest, r.Refused, r.Lost = len(committed), l.all, l.disorder, l.forced, l.rest, l.refused, l.lost
+	r.Committed, r.Arrived, r.Refused, r.Lost = len(committed), l.all, l.refused, l.lost
+	r.Disorder, r.Forced, r.Rest = l.disorder, l.forced, l.rest
 	here := 0
 	for _, id := range committed {
 		if _, ok := l.seen[id]; ok {

@@ -119,7 +119,8 @@ func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 	s.broker.Take(s.ledger.take)
 	s.broker.React(moods(rand.New(rand.NewPCG(s.Seed, 2)), s.ledger))
 	s.env = append(os.Environ(), "ENVIRONMENT=soak", "DATABASE_URL="+url, "REDIS_ADDR="+redis, "CLOUDSQL_INSTANCE=", "PUBSUB_PROJECT=soak",
-		"PUBSUB_EMULATOR_HOST="+s.broker.Addr, "RELAY_RUN=10s", "SOAK_SEED="+strconv.FormatUint(s.Seed, 10), "SOAK_RATE="+strconv.Itoa(s.Rate/writers))
+		"PUBSUB_EMULATOR_HOST="+s.broker.Addr, "RELAY_RUN=10s",
+		"SOAK_SEED="+strconv.FormatUint(s.Seed, 10), "SOAK_RATE="+strconv.Itoa(s.Rate/writers))
 	undo = append(undo, func() {
 		for _, c := range s.children {
 			c.kill()
@@ -160,7 +161,8 @@ func (s *soak) run(ctx context.Context) error {
 		}
 		var committed, waiting int
 		err := s.db.QueryRow(ctx, `
-			SELECT (SELECT count(*) FROM soak.ledger), (SELECT count(*) FROM bff_consumer.outbox WHERE published_at IS NULL)`).Scan(&committed, &waiting)
+			SELECT (SELECT count(*) FROM soak.ledger),
+			       (SELECT count(*) FROM bff_consumer.outbox WHERE published_at IS NULL)`).Scan(&committed, &waiting)
 		if err != nil {
 			return err
 		}

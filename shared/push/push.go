@@ -55,14 +55,16 @@ func Decode(r *http.Request) (Message, error) {
 	case !whole:
 		return m, malformed("the body is larger than %d bytes", MaxBody)
 	}
-	media := r.Header.Get("Content-Type")
+	media := strings.ToLower(r.Header.Get("Content-Type"))
 	if kind, _, err := mime.ParseMediaType(media); err == nil {
 		media = kind
 	}
+	structured := strings.HasPrefix(media, "application/cloudevents")
+	binary := r.Header.Get("Ce-Id")+r.Header.Get("Ce-Specversion") != ""
 	switch {
-	case strings.HasPrefix(strings.ToLower(media), "application/cloudevents-batch"):
+	case strings.HasPrefix(media, "application/cloudevents-batch"):
 		return m, malformed("a batch of CloudEvents")
-	case r.Header.Get("Ce-Id") != "", r.Header.Get("Ce-Specversion") != "", strings.HasPrefix(strings.ToLower(media), "application/cloudevents"):
+	case structured || binary:
 		return m, m.event(r)
 	}
 	if err := m.unwrap(body); err != nil {
