@@ -127,8 +127,8 @@ func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
 
 const pingWithin = 2 * time.Second
 
-// Check asks all parts at once; the answer has "ok" or what is wrong, by part.
-func Check(ctx context.Context, parts []Part) (state map[string]string, healthy bool) {
+// check asks all parts at once; the answer has "ok" or what is wrong, by part.
+func check(ctx context.Context, parts []Part) (state map[string]string, healthy bool) {
 	ctx, cancel := context.WithTimeout(ctx, pingWithin)
 	defer cancel()
 	answers := make([]error, len(parts))
@@ -153,7 +153,7 @@ type health struct {
 }
 
 func (c *Control) health(w http.ResponseWriter, r *http.Request) error {
-	state, healthy := Check(r.Context(), c.parts)
+	state, healthy := check(r.Context(), c.parts)
 	if !healthy {
 		return web.WriteJSON(w, http.StatusServiceUnavailable, health{"unavailable", state})
 	}

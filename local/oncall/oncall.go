@@ -21,8 +21,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
-// Usage is what a person may type.
-const Usage = `usage:
+// usage is what a person may type.
+const usage = `usage:
   ./dev outbox list [--parked] [--refused] [--session gms_…] [--topic T] [--limit 50] [--json]
                                              what was not published, the oldest first; payloads only with --json
   ./dev outbox replay ID… | --all-parked     try again, as if for the first time
@@ -44,9 +44,9 @@ func Run(ctx context.Context, args []string, database func() (string, error), ou
 	}
 	set := flag.NewFlagSet("outbox "+verb, flag.ContinueOnError)
 	set.SetOutput(complaints)
-	set.Usage = func() { fmt.Fprint(complaints, Usage) }
+	set.Usage = func() { fmt.Fprint(complaints, usage) }
 	explain := func(format string, a ...any) error {
-		fmt.Fprintf(complaints, format+"\n"+Usage, a...)
+		fmt.Fprintf(complaints, format+"\n"+usage, a...)
 		return ErrUsage
 	}
 	var f outbox.Filter
@@ -63,7 +63,7 @@ func Run(ctx context.Context, args []string, database func() (string, error), ou
 		set.BoolVar(&all, "all-parked", false, "")
 	case "park":
 	case "-h", "--help", "help":
-		fmt.Fprint(out, Usage)
+		fmt.Fprint(out, usage)
 		return nil
 	default:
 		return explain("outbox %s: no such command", verb)

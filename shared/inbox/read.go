@@ -46,7 +46,7 @@ func parse(subject string, data []byte) (e event, err error) {
 	if m.Envelope.Subject != "" && m.Envelope.Subject != subject {
 		return e, errors.New("the event is of another subject than its subscription")
 	}
-	if err := Check(subject, data); err != nil {
+	if err := check(subject, data); err != nil {
 		return e, err
 	}
 	e = event{ID: m.Envelope.EventID, Subject: subject, Payload: m.Payload}
@@ -130,9 +130,9 @@ var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	return all, nil
 })
 
-// Check holds the data of a message against the schema of a subject. Its error names places and the rules they
+// check holds the data of a message against the schema of a subject. Its error names places and the rules they
 // break, never what is there.
-func Check(subject string, data []byte) error {
+func check(subject string, data []byte) error {
 	all, err := compiled()
 	if err != nil {
 		return err
