@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -28,7 +29,7 @@ func visits(property, tenant string) map[string]visit {
 	box := strings.Replace(search, `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.3,"swLng":69,"neLat":34.7,"neLng":69.4}`, 1)
 	from := time.Now().UTC().AddDate(0, 0, 5).Format(time.DateOnly)
 	entry := `{"propertyId":"` + property + `","tenantId":"` + tenant + `","source":"list"}`
-	now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	now := instant.Text(time.Now())
 	same := func(path, body, badBody string) visit {
 		return visit{path: path, body: body, badPath: path, badBody: badBody}
 	}

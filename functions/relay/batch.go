@@ -2,8 +2,7 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/go-json-experiment/json"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -22,8 +22,8 @@ const (
 	requestWithin = 5 * time.Second
 	// batchWithin is how long requests of one batch are begun; then what is left of it is left to the next one.
 	batchWithin = 10 * time.Second
-	// idleWithin ends the transaction of a relay that is not heard of any more. The longest silence of one that lives is a
-	// request that began last.
+	// idleWithin ends the transaction of a relay that is not heard of any more. The longest silence of one that lives
+	// is a request that began last.
 	idleWithin   = batchWithin + requestWithin + 5*time.Second
 	parkAfter    = 20 // refusals
 	firstBackoff = time.Second
@@ -82,8 +82,8 @@ func (s *shift) batch(ctx context.Context, v *visit) (next string, err error) {
 	return rows.Next, nil
 }
 
-// send lets the sessions of the batch go side by side, each in its order. Rows of no session have none, but for what one
-// request takes: they go by topic.
+// send lets the sessions of the batch go side by side, each in its order. Rows of no session have none, but for what
+// one request takes: they go by topic.
 func (b *batch) send() {
 	rows := b.rows.Rows
 	same := func(r, of outbox.Pending) bool { return r.Session == of.Session }
@@ -104,7 +104,8 @@ func (b *batch) send() {
 	all.Wait()
 }
 
-// session sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not sent.
+// session sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not
+// sent.
 func (b *batch) session(rows []outbox.Pending) {
 	for len(rows) > 0 {
 		n := 1
@@ -145,8 +146,8 @@ func (b *batch) topic(rows []outbox.Pending) bool {
 	return true
 }
 
-// publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only the one
-// that is to blame is charged; those behind it wait for it.
+// publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only
+// the one that is to blame is charged; those behind it wait for it.
 func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) bool {
 	err := b.request(rows, messages)
 	if !permanent(err) {
@@ -249,13 +250,14 @@ func (b *batch) refuse(row outbox.Pending, why string) {
 	wait := min(firstBackoff<<min(attempt-1, 20), mostBackoff)
 	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // a fifth more or less, so that they do not come together
 	r := outbox.Refusal{
-		ID: row.ID, Why: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""), Due: b.shift.relay.now().Add(wait), Park: attempt >= parkAfter,
+		ID: row.ID, Why: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""),
+		Due: b.shift.relay.now().Add(wait), Park: attempt >= parkAfter,
 	}
 	b.mark(func(m *outbox.Marks) { m.Refused = append(m.Refused, r) })
 }
 
-// permanent reports that the broker will never take what it was sent. Everything else that is not an answer is an outage,
-// lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
+// permanent reports that the broker will never take what it was sent. Everything else that is not an answer is an
+// outage, lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
 func permanent(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange:
@@ -272,7 +274,7 @@ func encode(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) 
 	}
 	var attributes map[string]string
 	if json.Unmarshal([]byte(row.Headers), &attributes) != nil {
-		return nil, fmt.Errorf("relay: the headers are not an object of strings")
+		return nil, errors.New("relay: the headers are not an object of strings")
 	}
 	delete(attributes, "orderingKey")
 	return &pubsubpb.PubsubMessage{Data: data, Attributes: attributes, OrderingKey: row.Session}, nil

@@ -39,13 +39,13 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var f faults
+	var f problem.Faults
 	country := strings.ToUpper(in.Get("country"))
 	switch {
 	case country == "":
-		f.add("country", "required", "Say which country, by its ISO 3166-1 alpha-2 code.")
+		f.Add("country", "required", "Say which country, by its ISO 3166-1 alpha-2 code.")
 	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
-		f.add("country", "malformed", "Must be an ISO 3166-1 alpha-2 code.")
+		f.Add("country", "malformed", "Must be an ISO 3166-1 alpha-2 code.")
 	}
 	region := place(&f, "region", in.Get("region"))
 	if len(f) > 0 {

@@ -13,7 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// house is the three functions of this module with real stores, which tests take away, and upstreams that tests command.
+// house is the three functions of this module with real stores, which tests take away, and upstreams that tests
+// command.
 type house struct {
 	*functest.House
 	up    *upstreams

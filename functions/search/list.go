@@ -35,7 +35,7 @@ type pageRequest struct {
 }
 
 // page checks the page and fills in its defaults.
-func (p *pageRequest) page(f *faults) upstream.Page {
+func (p *pageRequest) page(f *problem.Faults) upstream.Page {
 	page := upstream.Page{Limit: defaultLimit}
 	if p == nil {
 		return page
@@ -45,10 +45,10 @@ func (p *pageRequest) page(f *faults) upstream.Page {
 	}
 	page.Offset = p.Offset
 	if page.Limit < 1 || page.Limit > maxLimit {
-		f.add("page.limit", "out-of-range", "Must be from 1 to 50.")
+		f.Add("page.limit", "out-of-range", "Must be from 1 to 50.")
 	}
 	if page.Offset < 0 || page.Offset > maxOffset {
-		f.add("page.offset", "out-of-range", "Must be from 0 to 1000.")
+		f.Add("page.offset", "out-of-range", "Must be from 0 to 1000.")
 	}
 	return page
 }

@@ -13,6 +13,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/burial"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
@@ -166,7 +167,7 @@ func unavailable(part string) view.Degraded {
 func show(v *visit, now *standing) *guestSession {
 	s := v.Session
 	g := &guestSession{
-		ID: s.ID, CreatedAt: view.Timestamp(s.CreatedAt), LastSeenAt: view.Timestamp(s.LastSeenAt),
+		ID: s.ID, CreatedAt: instant.Text(s.CreatedAt), LastSeenAt: instant.Text(s.LastSeenAt),
 		LocalePreference: string(s.Locale), CurrencyPreference: string(s.Currency),
 		RecentlyViewed: v.lists.Recent(s), SearchHistory: v.lists.History(s),
 		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: now.missing,
@@ -175,7 +176,7 @@ func show(v *visit, now *standing) *guestSession {
 		g.WishlistRefs = append(g.WishlistRefs, wishlistRef{item.ID, item.PropertyID, item.TenantID, item.AddedAt})
 	}
 	if c := s.Campaign; c != nil {
-		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, view.Timestamp(c.CapturedAt)}
+		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, instant.Text(c.CapturedAt)}
 	}
 	return g
 }

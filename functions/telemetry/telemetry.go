@@ -12,10 +12,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -122,7 +122,7 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 			ids := idsOf(guest.ID, report)
 			guest.RecordOnce(ctx, ids(id.Event), at, report.tell(guest, at, ids))
 			if property, tenant, source := report.viewed(); property != "" {
-				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: view.Timestamp(at), Source: source})
+				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: instant.Text(at), Source: source})
 			}
 		}
 	}

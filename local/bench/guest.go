@@ -17,8 +17,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What may
-// happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
+// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What
+// may happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
 func (h *house) journey(ctx context.Context, searching *server, cookie string) ([]contest, error) {
 	hotel := h.data.Properties[0]
 	detail := request("GET", web.Base+"/hotels/"+hotel.ID, "", "Accept-Encoding", "gzip")
@@ -102,7 +102,8 @@ func (h *house) handoffs(ctx context.Context, n int) ([][]byte, error) {
 			e := ledger.Entry{
 				Handoff: handoff.Handoff{
 					ID: id.New(id.Handoff, now), GuestSessionID: id.New(id.Session, now), TenantID: hotel.Tenant.ID, PropertyID: hotel.ID,
-					Dates: stay.Dates{CheckIn: arrival, CheckOut: arrival.AddDays(3)}, Adults: 2, Rooms: 1, Currency: "AFN", Locale: "ps-AF", MintedAt: now,
+					Dates: stay.Dates{CheckIn: arrival, CheckOut: arrival.AddDays(3)}, Adults: 2, Rooms: 1,
+					Currency: "AFN", Locale: "ps-AF", MintedAt: now,
 				},
 				Fingerprint: hash, IPHash: hash,
 			}

@@ -24,8 +24,8 @@ type copied struct {
 	row            []any
 }
 
-// serveInserts answers each request with one transaction in one round trip: the rows of the last mint again, under keys of
-// their own.
+// serveInserts answers each request with one transaction in one round trip: the rows of the last mint again, under keys
+// of their own.
 func serveInserts(addr string) error {
 	ctx := context.Background()
 	db, err := postgres.Open(ctx, postgres.Config{URL: os.Getenv("DATABASE_URL"), MaxConns: 4}) // as many as a function has
@@ -72,6 +72,7 @@ func (c *copied) read(ctx context.Context, db *pgxpool.Pool) error {
 	for i := range places {
 		places[i] = fmt.Sprintf("$%d", i+1)
 	}
-	c.sql = `INSERT INTO bff_consumer.` + c.table + ` (` + strings.ReplaceAll(c.columns, "::text", "") + `) VALUES (` + strings.Join(places, ", ") + `)`
+	c.sql = `INSERT INTO bff_consumer.` + c.table + ` (` + strings.ReplaceAll(c.columns, "::text", "") + `)
+		VALUES (` + strings.Join(places, ", ") + `)`
 	return nil
 }

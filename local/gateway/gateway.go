@@ -1,5 +1,6 @@
 // Package gateway owns the front of the local system, where the platform has its API gateway: it sends each request to
-// the function that api/consumer.openapi.yaml names, and lets pages of this machine call it. It never looks into a body.
+// the function that api/consumer.openapi.yaml names, and lets pages of this machine call it. It never looks into a
+// body.
 package gateway
 
 import (

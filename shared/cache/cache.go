@@ -99,8 +99,8 @@ func (p *Peeked) entry() *Entry {
 //   - nothing: one caller of all processes fetches, the others wait, each no longer than its own context.
 //
 // Redis out of reach never makes an error: then one caller of each process fetches, and nothing is stored. It costs at
-// most 400 ms before Fill and 400 ms after, until it is known to be away; then nothing. One that refuses costs its reply.
-// Errors are those of Fill, as they are, or of ctx.
+// most 400 ms before Fill and 400 ms after, until it is known to be away; then nothing. One that refuses costs its
+// reply. Errors are those of Fill, as they are, or of ctx.
 func (c *Cache) Do(ctx context.Context, key string, seen *Peeked, r Recipe) (*Entry, State, error) {
 	if seen == nil {
 		seen = c.read(ctx, key)

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // Producer is the name of this service in every envelope.
@@ -137,13 +138,11 @@ type envelope struct {
 	SamplingRate     float64   `json:"samplingRate"`
 }
 
-const wireTime = "2006-01-02T15:04:05.000Z"
-
 // wire is how everything in a message is encoded: instants in UTC with milliseconds, maps in one order.
 var wire = json.JoinOptions(
 	json.Deterministic(true),
 	json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) {
-		return t.UTC().AppendFormat(nil, `"`+wireTime+`"`), nil
+		return t.UTC().AppendFormat(nil, `"`+instant.Layout+`"`), nil
 	})),
 )
 

@@ -11,8 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 )
 
-// Messages are the outbox rows of a subject, or of all whose name has it after a dot ("wishlist.", "" for every one), in the
-// order they were written, each held against its schema.
+// Messages are the outbox rows of a subject, or of all whose name has it after a dot ("wishlist.", "" for every one),
+// in the order they were written, each held against its schema.
 func (h *House) Messages(subject string) []json.RawMessage {
 	h.T.Helper()
 	rows, _ := h.DB.Query(context.Background(), `

@@ -221,7 +221,7 @@ func TestEverySchemaAcceptsItsExampleAndMore(t *testing.T) {
 			delete(whole["payload"], field)
 		}
 	}
-	if err := Check("melmastoon.nobody.knows.v1", []byte("{}")); err == nil {
+	if err := check("melmastoon.nobody.knows.v1", []byte("{}")); err == nil {
 		t.Error("an unknown subject is checked")
 	}
 }

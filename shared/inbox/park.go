@@ -3,10 +3,10 @@ package inbox
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/push"
 )
@@ -47,7 +47,7 @@ func messageID(m *push.Message) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d:%s", len(m.ID), m.ID)
 	sum.Write(m.Body)
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return digest.Text(sum.Sum(nil))
 }
 
 // text is s as Postgres takes it: valid, without NUL, and not long.

@@ -19,9 +19,9 @@ func (k Keys) Session(id string) string { return k.Key("session", "{"+id+"}") }
 // SessionPart names a list beside that hash: "wishlist", "recent" or "history".
 func (k Keys) SessionPart(id, part string) string { return k.Key("session", "{"+id+"}", part) }
 
-// Seen names one of the sorted sets of sessions by when they were last seen, Unix ms; silent ones, whose end is not told,
-// have their own. A lane is the last character of the session's id: one set of all would be one shard of a cluster that
-// every guest writes to. The braces keep both sets of a lane in one slot.
+// Seen names one of the sorted sets of sessions by when they were last seen, Unix ms; silent ones, whose end is not
+// told, have their own. A lane is the last character of the session's id: one set of all would be one shard of a
+// cluster that every guest writes to. The braces keep both sets of a lane in one slot.
 func (k Keys) Seen(lane string, silent bool) string {
 	if silent {
 		return k.Key("session", "seen", "{"+lane+"}", "silent")
@@ -29,8 +29,8 @@ func (k Keys) Seen(lane string, silent bool) string {
 	return k.Key("session", "seen", "{"+lane+"}")
 }
 
-// Penalty names the count of what a client of that fingerprint, sha256:<hex>, was caught at of late. It raises the score
-// of every request of the fingerprint until it expires.
+// Penalty names the count of what a client of that fingerprint, sha256:<hex>, was caught at of late. It raises the
+// score of every request of the fingerprint until it expires.
 func (k Keys) Penalty(fingerprint string) string { return k.Key("bot", "penalty", Part(fingerprint)) }
 
 // Lock names the single-flight lock of a cache entry. Its hash tag is the whole entry key, so both share a slot and one

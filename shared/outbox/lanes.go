@@ -12,8 +12,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// A lane is all rows of the sessions whose id ends in one character: 32 of them, and one, named "", of rows that belong to no
-// session and have no order. Who sends rows has their lane meanwhile, so that the rows of a session are sent by one at a time.
+// A lane is all rows of the sessions whose id ends in one character: 32 of them, and one, named "", of rows that belong
+// to no session and have no order. Who sends rows has their lane meanwhile, so that the rows of a session are sent by
+// one at a time.
 
 // laneOf and sessionOf are the first two columns of ix_outbox_lane, and have to be written as they are there.
 const (
@@ -22,7 +23,8 @@ const (
 	isWaiting = `o.published_at IS NULL AND o.parked_at IS NULL`
 )
 
-// isHeld says that a row of the same session was refused and is not to be tried again yet: it holds back all that come after it.
+// isHeld says that a row of the same session was refused and is not to be tried again yet: it holds back all that come
+// after it.
 const isHeld = `EXISTS (
 				SELECT
 				FROM bff_consumer.outbox AS h
@@ -39,8 +41,8 @@ func silent(s, topic string) string {
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL AND ` + topic + ` <> '` + event.SessionEnded{}.Subject() + `'))`
 }
 
-// lanesDue walks along the index: from a session that is held to the next one, from one that is not to the next lane. So it
-// costs a look per lane and held session, whatever is behind them. U+10FFFF comes after every id.
+// lanesDue walks along the index: from a session that is held to the next one, from one that is not to the next lane.
+// So it costs a look per lane and held session, whatever is behind them. U+10FFFF comes after every id.
 const lanesDue = `
 	WITH RECURSIVE walk (lane, session, held) AS (
 		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false
@@ -93,8 +95,8 @@ const ourLock = 0x6f757462
 
 const tryLane = `SELECT pg_try_advisory_xact_lock($1, hashtext($2))`
 
-// selectPending goes from session to session, past those that are held, and takes of each what is waiting, in order, until
-// it has enough. Who did not get the lane is given nothing.
+// selectPending goes from session to session, past those that are held, and takes of each what is waiting, in order,
+// until it has enough. Who did not get the lane is given nothing.
 var selectPending = `
 	WITH RECURSIVE walk (session, held) AS (
 		SELECT $3::text COLLATE "C", true
@@ -143,9 +145,9 @@ type Batch struct {
 	conn *pgxpool.Conn
 }
 
-// Take begins a transaction, tries to get a lane and reads at most n of its rows, after the place that an earlier batch named.
-// It returns nil when somebody else has the lane. The transaction ends by itself when nothing is heard of its owner for idle,
-// and so does the lane's lock: it is the connection's.
+// Take begins a transaction, tries to get a lane and reads at most n of its rows, after the place that an earlier batch
+// named. It returns nil when somebody else has the lane. The transaction ends by itself when nothing is heard of its
+// owner for idle, and so does the lane's lock: it is the connection's.
 //
 // The rows are not locked: who deletes or parks one meanwhile need not wait until it was sent.
 func Take(ctx context.Context, db *pgxpool.Pool, name, after string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
@@ -164,8 +166,8 @@ func Take(ctx context.Context, db *pgxpool.Pool, name, after string, n int, now 
 	if name == "" {
 		sql = selectLoose
 	}
-	// One round trip. The lock is a statement of its own and comes first, so that the rows are seen as whoever had the lane
-	// before has left them.
+	// One round trip. The lock is a statement of its own and comes first, so that the rows are seen as whoever had the
+	// lane before has left them.
 	var ours bool
 	var all pgx.Batch
 	all.Queue("BEGIN")
@@ -207,7 +209,8 @@ const selectChoices = `
 	WHERE guest_session_id = ANY($1)
 	  AND (NOT telemetry OR cleared_at IS NOT NULL)`
 
-// Choices are those of the sessions whose guests have refused or cleared them by now. It must not be called by two at once.
+// Choices are those of the sessions whose guests have refused or cleared them by now. It must not be called by two at
+// once.
 func (b *Batch) Choices(ctx context.Context, sessions []string) (map[string]*Choice, error) {
 	found := map[string]*Choice{}
 	rows, err := b.conn.Query(ctx, selectChoices, sessions)

@@ -61,7 +61,8 @@ func TestLookingForWorkDoesNotCostMoreWhenMuchIsWaiting(t *testing.T) {
 	if _, err := db.Exec(t.Context(), "ANALYZE bff_consumer.outbox"); err != nil {
 		t.Fatal(err)
 	}
-	// Seven lanes, two held sessions and sixteen rows, and a way down an index for each: in a table of thousands of pages.
+	// Seven lanes, two held sessions and sixteen rows, and a way down an index for each: in a table of thousands of
+	// pages.
 	if pages, scan := buffers(t, db, lanesDue, now); pages > 200 || scan {
 		t.Errorf("a look reads %d pages, the whole table: %t", pages, scan)
 	}

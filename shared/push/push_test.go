@@ -141,7 +141,7 @@ var hostile = map[string]struct {
 	"a batch":                 {"[]", []string{"Content-Type", "application/cloudevents-batch+json"}, "a batch of CloudEvents"},
 	"an event around nothing": {"", []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", published, "Ce-Source", "s"}, "the body is empty"},
 	"an event around no push": {told, []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", published, "Ce-Source", "s"}, "the push has no message"},
-	"one byte too many":       {`{"message":{"messageId":"1","data":"` + strings.Repeat("A", MaxBody), nil, "the body is larger than 1048576 bytes"},
+	"one byte too many":       {`{"message":{"messageId":"1","data":"` + strings.Repeat("A", maxBody), nil, "the body is larger than 1048576 bytes"},
 }
 
 func TestWhatIsNoMessageIsSaidClearly(t *testing.T) {
@@ -151,7 +151,7 @@ func TestWhatIsNoMessageIsSaidClearly(t *testing.T) {
 		if !ok || !strings.HasPrefix(wrong.Reason, c.reason) || wrong.Error() != "push: "+wrong.Reason {
 			t.Errorf("%s: %v, want %q", name, err, c.reason)
 		}
-		if want := c.body[:min(len(c.body), MaxBody)]; string(m.Body) != want {
+		if want := c.body[:min(len(c.body), maxBody)]; string(m.Body) != want {
 			t.Errorf("%s: the body is not kept", name)
 		}
 		if m.Attempt < 1 || m.Attributes == nil {
@@ -169,9 +169,9 @@ func TestOfAWrongPushIsKnownWhatCanBeRead(t *testing.T) {
 
 func TestAMessageMayBeAsLargeAsTheLimit(t *testing.T) {
 	around := `{"message":{"messageId":"1","data":""}}`
-	data := strings.Repeat("A", (MaxBody-len(around))/4*4)
+	data := strings.Repeat("A", (maxBody-len(around))/4*4)
 	body := strings.Replace(around, `"data":""`, `"data":"`+data+`"`, 1)
-	body += strings.Repeat(" ", MaxBody-len(body))
+	body += strings.Repeat(" ", maxBody-len(body))
 	m, err := Decode(post(body))
 	if err != nil || len(m.Data) != len(data)/4*3 {
 		t.Errorf("%v, %d bytes", err, len(m.Data))
@@ -209,7 +209,7 @@ func FuzzDecodeReadsOrSaysWhy(f *testing.F) {
 		if wrong, ok := errors.AsType[*Malformed](err); err != nil && (!ok || wrong.Reason == "" || strings.ContainsAny(wrong.Reason, "\n\r")) {
 			t.Fatalf("%q: %v", body, err)
 		}
-		if err == nil && m.ID == "" || m.Attempt < 1 || m.Attributes == nil || !bytes.Equal(m.Body, body) && len(body) < MaxBody {
+		if err == nil && m.ID == "" || m.Attempt < 1 || m.Attributes == nil || !bytes.Equal(m.Body, body) && len(body) < maxBody {
 			t.Fatalf("%q: %+v", body, m)
 		}
 		_ = fmt.Sprint(m)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
@@ -61,16 +62,20 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 	a := r.agents.family(h.Get("User-Agent"))
 	v.AgentClass, v.bindings = a.class, a.bindings
 	v.pepper, v.client, v.agent = r.peppers.Active(), web.From(req.Context()).ClientIP, h.Get("User-Agent")
-	v.Fingerprint = hash(v.pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
+	v.Fingerprint = digest.Text(v.pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
 		[]byte(primary(h.Get("Accept-Language"))), []byte(h.Get("X-Client-Screen")), []byte(h.Get("X-Client-Timezone"))))
 	return v, nil
 }
 
 // IPHash is sha256:<hex> of the client's address, IPv6 by /64.
-func (v *Visit) IPHash() string { return hash(v.pepper.Sum("ip.v1", []byte(web.Group(v.client)))) }
+func (v *Visit) IPHash() string {
+	return digest.Text(v.pepper.Sum("ip.v1", []byte(web.Group(v.client))))
+}
 
 // AgentHash is sha256:<hex> of the user agent as it was sent.
-func (v *Visit) AgentHash() string { return hash(v.pepper.Sum("user-agent.v1", []byte(v.agent))) }
+func (v *Visit) AgentHash() string {
+	return digest.Text(v.pepper.Sum("user-agent.v1", []byte(v.agent)))
+}
 
 // primary is the first language range of an Accept-Language header, without its weight.
 func primary(acceptLanguage string) string {

@@ -4,6 +4,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,8 +22,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
@@ -30,15 +31,8 @@ import (
 // Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
 // named at once.
 type Environment struct {
-	Env           string `env:"ENVIRONMENT" envDefault:"local"`        // first part of every Redis key
-	Region        string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
-	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`          // host:port, or the path of a socket
-	RedisPassword string `env:"REDIS_PASSWORD"`                        // of Memorystore with AUTH
-	DatabaseURL   string `env:"DATABASE_URL"`                          // or the four below
-	Instance      string `env:"CLOUDSQL_INSTANCE"`                     // project:region:instance
-	DBUser        string `env:"CLOUDSQL_USER"`                         // IAM user
-	DBName        string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
-	DBMaxConns    int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
+	basis.Environment
+	Region string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
 
 	SearchURL    string `env:"SEARCH_URL,required,notEmpty"`
 	PricingURL   string `env:"PRICING_URL,required,notEmpty"`
@@ -52,7 +46,6 @@ type Environment struct {
 	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
 	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
 	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written
-	Revision       string `env:"K_REVISION"`            // set by the platform
 }
 
 // Parts are the rooms a guest-facing function is built from.
@@ -88,13 +81,11 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	if err != nil {
 		return nil, err
 	}
-	db, err := postgres.Open(ctx, postgres.Config{
-		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
-	})
+	db, err := e.Postgres(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
-	rdb := keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword})
+	rdb := e.Redis()
 	name := event.Instance(e.Revision) // in events and locks
 	keys := keyspace.Keys{Env: e.Env}
 	p := &Parts{
@@ -136,7 +127,7 @@ func openUpstreams(e Environment) (*upstream.Upstreams, error) {
 		cfg.Tokens = &upstream.Google{}
 	case "none":
 	default:
-		return nil, fmt.Errorf("setup: UPSTREAM_AUTH must be google or none")
+		return nil, errors.New("setup: UPSTREAM_AUTH must be google or none")
 	}
 	return upstream.New(cfg)
 }
