@@ -65,7 +65,8 @@ func explain(err error) string {
 }
 
 // fingerprint is the digest of what an event says, whatever the order of its members. When it was published is not
-// part of that: its producer may publish it twice.
+// part of that: its producer may publish it twice. Whole numbers count as they are written, because large ones would be
+// rounded to the same.
 func fingerprint(data []byte) (digest, error) {
 	var whole, envelope map[string]jsontext.Value
 	err := json.Unmarshal(data, &whole)
@@ -81,7 +82,7 @@ func fingerprint(data []byte) (digest, error) {
 		canonical, err = json.Marshal(whole)
 	}
 	if err == nil {
-		err = canonical.Canonicalize()
+		err = canonical.Canonicalize(jsontext.CanonicalizeRawInts(false))
 	}
 	if err != nil {
 		return digest{}, fmt.Errorf("the data is no event: %s", explain(err))
