@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -91,7 +92,7 @@ type Pending struct {
 // ourLock is the first half of the advisory locks of lanes; the second is the lane. No other lock here has two halves.
 const ourLock = 0x6f757462
 
-const tryLane = `SELECT pg_try_advisory_xact_lock($1, hashtext($2))`
+const tryLane = `SELECT pg_try_advisory_xact_lock($1, hashtext($2)), current_setting('transaction_read_only') = 'on'`
 
 // selectPending goes from session to session, past those that are held, and takes of each what is waiting, in order, until
 // it has enough. Who did not get the lane is given nothing.
@@ -135,6 +136,10 @@ const selectLoose = `
 	ORDER BY o.id
 	LIMIT $4`
 
+// errReadOnly is Take's answer by a database that another one takes over from: what is sent could not be marked, and would
+// be sent again and again until it has.
+var errReadOnly = errors.New("the database only reads at present")
+
 // Batch is some rows of one lane, and the transaction that has the lane. One of Mark and Release must be called.
 type Batch struct {
 	Rows []Pending // by session, in order
@@ -166,17 +171,21 @@ func Take(ctx context.Context, db *pgxpool.Pool, name, after string, n int, now 
 	}
 	// One round trip. The lock is a statement of its own and comes first, so that the rows are seen as whoever had the lane
 	// before has left them.
-	var ours bool
+	var ours, readOnly bool
 	var all pgx.Batch
-	all.Queue("BEGIN")
+	// The isolation is what lets a later statement see a refusal that came meanwhile.
+	all.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	all.Queue(fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle.Milliseconds()))
-	all.Queue(tryLane, ourLock, name).QueryRow(func(row pgx.Row) error { return row.Scan(&ours) })
+	all.Queue(tryLane, ourLock, name).QueryRow(func(row pgx.Row) error { return row.Scan(&ours, &readOnly) })
 	all.Queue(sql, now, name, after, n, ourLock).Query(func(rows pgx.Rows) (err error) {
 		b.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Pending])
 		return err
 	})
 	if err := conn.SendBatch(ctx, &all).Close(); err != nil {
 		return nil, err
+	}
+	if readOnly {
+		return nil, errReadOnly
 	}
 	if !ours {
 		b.Release(ctx)
