@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // inflate makes rows larger by so many bytes.
@@ -43,6 +45,28 @@ func TestARowThatNoBrokerTakesIsParkedWithoutAskingOne(t *testing.T) {
 	}
 	h.expect(session, []string{ids[0], ids[2]})
 	h.expect(other, fine)
+}
+
+func TestAClockThatWasAheadHoldsNothingBackOnceItIsRight(t *testing.T) {
+	h := newHouse(t)
+	session := newSession()
+	ids := h.add(events(session, "ll")...)
+	loose := h.insert(locales, `{}`, `{}`)
+	h.broker.React(refusing(codes.InvalidArgument, ids[0]))
+	r := h.relay()
+	h.advance(240 * time.Hour)
+	if report := h.once(r); report.Refused != 2 {
+		t.Errorf("%+v", report)
+	}
+	h.broker.React(nil)
+	h.advance(-240 * time.Hour)
+	if report := h.once(r); report.Published != 2 || report.Refused != 1 {
+		t.Errorf("%+v", report)
+	}
+	h.expect(session, ids)
+	if n := read[int](h, `SELECT attempts FROM bff_consumer.outbox WHERE id = $1`, loose); n != 2 {
+		t.Errorf("the row without a session was tried %d times", n)
+	}
 }
 
 func TestNothingIsSentWhileTheDatabaseOnlyReads(t *testing.T) {

@@ -23,13 +23,19 @@ const (
 	isWaiting = `o.published_at IS NULL AND o.parked_at IS NULL`
 )
 
+// longestHold is more than any back-off. What is due later than that was written by a clock that was wrong, and is due now.
+const longestHold = `interval '15 minutes'`
+
 // isHeld says that a row of the same session was refused and is not to be tried again yet: it holds back all that come after it.
 const isHeld = `EXISTS (
 				SELECT
 				FROM bff_consumer.outbox AS h
 				WHERE h.headers ->> 'orderingKey' = o.headers ->> 'orderingKey'
 				  AND h.published_at IS NULL AND h.parked_at IS NULL AND h.attempts > 0
-				  AND h.due_at > $1)`
+				  AND h.due_at > $1 AND h.due_at <= $1 + ` + longestHold + `)`
+
+// isLooseDue is the same of a row without a session, which holds back itself alone.
+const isLooseDue = `(o.due_at IS NULL OR o.due_at NOT BETWEEN $1 AND $1 + ` + longestHold + `)`
 
 // silent says that the guest of session s refused, or cleared it, so that rows of that topic are not sent.
 func silent(s, topic string) string {
@@ -66,7 +72,7 @@ const lanesDue = `
 		FROM bff_consumer.outbox AS o
 		WHERE ` + isWaiting + `
 		  AND ` + laneOf + ` = ''
-		  AND (o.due_at IS NULL OR o.due_at <= $1))`
+		  AND ` + isLooseDue + `)`
 
 // Due names the lanes in which something may be sent now.
 func Due(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
@@ -130,7 +136,7 @@ const selectLoose = `
 	FROM bff_consumer.outbox AS o
 	WHERE ` + isWaiting + `
 	  AND ` + laneOf + ` = $2
-	  AND (o.due_at IS NULL OR o.due_at <= $1)
+	  AND ` + isLooseDue + `
 	  AND o.id > $3
 	  AND (SELECT pg_try_advisory_xact_lock($5, hashtext($2)))
 	ORDER BY o.id
