@@ -17,6 +17,7 @@ const (
 	pollAtMost   = 10 * time.Millisecond  // apart, while there is something to do
 	pollIdle     = 100 * time.Millisecond // apart, while there is nothing
 	pollGloomy   = 5 * time.Second        // apart at most, while nothing that is there can be sent
+	pollHeld     = time.Second            // apart at most, visits of a lane with nothing for us
 	pollShare    = 10                     // a look takes at most so small a part of the time, however long it takes
 	spillEvery   = 3 * time.Second
 	sendingMost  = 64 // requests to the broker at once
@@ -197,10 +198,14 @@ func (p *plan) finished(v visit, fine bool) (soon bool) {
 	switch {
 	case v.more:
 		p.queue = append(p.queue, visit{lane: v.lane, after: v.after}) // behind the others
-	case v.moved || !v.stuck:
+	case v.moved:
 		delete(p.rest, v.lane)
 	default:
-		pause := min(max(2*p.rest[v.lane].pause, pollIdle), pollGloomy)
+		most := pollGloomy
+		if !v.stuck { // somebody else has the lane, or all that is in it is held
+			most = pollHeld
+		}
+		pause := min(max(2*p.rest[v.lane].pause, pollIdle), most)
 		p.rest[v.lane] = rest{pause, time.Now().Add(pause)}
 	}
 	if v.moved && fine {

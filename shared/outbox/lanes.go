@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,12 +28,14 @@ const (
 const longestHold = `interval '15 minutes'`
 
 // isHeld says that a row of the same session was refused and is not to be tried again yet: it holds back all that come after it.
-const isHeld = `EXISTS (
-				SELECT
+// Written with EXISTS, Postgres would first read all that are held, once there are many.
+const isHeld = `(
+				SELECT true
 				FROM bff_consumer.outbox AS h
 				WHERE h.headers ->> 'orderingKey' = o.headers ->> 'orderingKey'
 				  AND h.published_at IS NULL AND h.parked_at IS NULL AND h.attempts > 0
-				  AND h.due_at > $1 AND h.due_at <= $1 + ` + longestHold + `)`
+				  AND h.due_at > $1 AND h.due_at <= $1 + ` + longestHold + `
+				LIMIT 1) IS NOT NULL`
 
 // isLooseDue is the same of a row without a session, which holds back itself alone.
 const isLooseDue = `(o.due_at IS NULL OR o.due_at NOT BETWEEN $1 AND $1 + ` + longestHold + `)`
@@ -46,16 +49,21 @@ func silent(s, topic string) string {
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL AND ` + topic + ` <> '` + event.SessionEnded{}.Subject() + `'))`
 }
 
+// passMost is how many held sessions of a lane are passed by in a look. With more, as when a topic is missing, somebody goes
+// there and sees: looks stay short, so that those of other lanes are not late.
+const passMost = 200
+
 // lanesDue walks along the index: from a session that is held to the next one, from one that is not to the next lane. So it
 // costs a look per lane and held session, whatever is behind them. U+10FFFF comes after every id.
-const lanesDue = `
-	WITH RECURSIVE walk (lane, session, held) AS (
-		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false
+var lanesDue = `
+	WITH RECURSIVE walk (lane, session, held, passed) AS (
+		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false, 0
 		UNION ALL
-		SELECT n.*
+		SELECT n.lane, n.session, n.held AND n.passed < ` + strconv.Itoa(passMost) + `, n.passed
 		FROM walk AS w
 		CROSS JOIN LATERAL (
-			SELECT ` + laneOf + ` AS lane, ` + sessionOf + ` AS session, ` + isHeld + ` AS held
+			SELECT ` + laneOf + ` AS lane, ` + sessionOf + ` AS session, ` + isHeld + ` AS held,
+			       CASE WHEN w.held AND ` + laneOf + ` = w.lane THEN w.passed + 1 ELSE 0 END AS passed
 			FROM bff_consumer.outbox AS o
 			WHERE ` + isWaiting + `
 			  AND (` + laneOf + `, ` + sessionOf + `) > (w.lane, CASE WHEN w.held THEN w.session ELSE U&'\+10FFFF' END)
@@ -74,7 +82,8 @@ const lanesDue = `
 		  AND ` + laneOf + ` = ''
 		  AND ` + isLooseDue + `)`
 
-// Due names the lanes in which something may be sent now.
+// Due names the lanes in which something may be sent now, and those in which so many are held that it was not looked to the
+// end.
 func Due(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
 	rows, _ := db.Query(ctx, lanesDue, now)
 	lanes, err := pgx.CollectRows(rows, pgx.RowTo[string])
