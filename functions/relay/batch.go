@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,6 +30,10 @@ const (
 	firstBackoff = time.Second
 	mostBackoff  = 10 * time.Minute
 	whyMost      = 300 // bytes of last_error
+	// largestRow is a bit less than the 10 MB that Pub/Sub takes in one request, for what is around the messages in it.
+	largestRow = 10_000_000 - 100_000
+	// sizeAtOnce is how many bytes of rows go in one request, unless it is one row: what is not Pub/Sub may take 4 MiB.
+	sizeAtOnce = 3 << 20
 )
 
 // askedLately is how old the answer may be that a guest did not refuse, when a request begins.
@@ -123,25 +128,32 @@ func (b *batch) session(rows []outbox.Pending) {
 	}
 }
 
-// topic sends a run of rows of one session and one topic, and reports that the broker took all of them.
+// topic sends a run of rows of one session and one topic, in as many requests as their sizes need, and reports that the
+// broker took all of them.
 func (b *batch) topic(rows []outbox.Pending) bool {
-	s := b.shift
-	messages := make([]*pubsubpb.PubsubMessage, 0, len(rows))
-	var broken error
-	for _, row := range rows {
-		var m *pubsubpb.PubsubMessage
-		if m, broken = encode(row, s.relay.now()); broken != nil {
-			break
+	for len(rows) > 0 {
+		var messages []*pubsubpb.PubsubMessage
+		var broken error
+		size := 0
+		for _, row := range rows {
+			m, err := encode(row, b.shift.relay.now())
+			if broken = err; err != nil {
+				break
+			}
+			if size += len(m.Data) + len(row.Headers); size > sizeAtOnce && len(messages) > 0 {
+				break
+			}
+			messages = append(messages, m)
 		}
-		messages = append(messages, m)
-	}
-	good := rows[:len(messages)]
-	if len(good) > 0 && !b.publish(good, messages) {
-		return false
-	}
-	if broken != nil {
-		b.refuse(rows[len(good)], broken.Error())
-		return false
+		n := len(messages)
+		if n > 0 && !b.publish(rows[:n], messages) {
+			return false
+		}
+		if broken != nil {
+			b.refuse(rows[n], broken.Error())
+			return false
+		}
+		rows = rows[n:]
 	}
 	return true
 }
@@ -277,5 +289,8 @@ func encode(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) 
 		return nil, errors.New("relay: the headers are not an object of strings")
 	}
 	delete(attributes, "orderingKey")
+	if size := len(data) + len(row.Headers); size > largestRow {
+		return nil, fmt.Errorf("relay: %d bytes are more than a message may have", size)
+	}
 	return &pubsubpb.PubsubMessage{Data: data, Attributes: attributes, OrderingKey: row.Session}, nil
 }

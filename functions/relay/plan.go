@@ -79,10 +79,14 @@ func (p *plan) finished(v visit, fine bool) (soon bool) {
 	switch {
 	case v.more:
 		p.queue = append(p.queue, visit{lane: v.lane, after: v.after}) // behind the others
-	case v.moved || !v.stuck:
+	case v.moved:
 		delete(p.rest, v.lane)
 	default:
-		pause := min(max(2*p.rest[v.lane].pause, pollIdle), pollGloomy)
+		most := pollGloomy
+		if !v.stuck { // somebody else has the lane, or all that is in it is held
+			most = pollHeld
+		}
+		pause := min(max(2*p.rest[v.lane].pause, pollIdle), most)
 		p.rest[v.lane] = rest{pause, time.Now().Add(pause)}
 	}
 	if v.moved && fine {

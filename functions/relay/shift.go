@@ -17,6 +17,7 @@ const (
 	pollAtMost   = 10 * time.Millisecond  // apart, while there is something to do
 	pollIdle     = 100 * time.Millisecond // apart, while there is nothing
 	pollGloomy   = 5 * time.Second        // apart at most, while nothing that is there can be sent
+	pollHeld     = time.Second            // apart at most, visits of a lane with nothing for us
 	pollShare    = 10                     // a look takes at most so small a part of the time, however long it takes
 	spillEvery   = 3 * time.Second
 	sendingMost  = 64 // requests to the broker at once

@@ -109,6 +109,19 @@ func TestALaneWithMoreThanAStep(t *testing.T) {
 	}
 }
 
+func TestWhatIsNoSessionIsTakenOffTheListAndNotTold(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest(31*day, false)
+	for _, member := range []string{"", "somebody", "gms_\x00", "\xff"} {
+		h.rdb.ZAdd(t.Context(), keys.Seen("0", false), redis.Z{Score: 1, Member: member})
+	}
+	h.must("SweepSessions", `{}`, 5)
+	if ends := h.ends(); len(ends) != 1 || ends[guest].GuestSessionID != guest {
+		t.Errorf("%+v", ends)
+	}
+	h.must("SweepSessions", `{}`, 0)
+}
+
 func TestNothingIsToldOfWhoRefused(t *testing.T) {
 	h := newHouse(t)
 	silent, refused, cleared := h.guest(31*day, true), h.guest(31*day, false), h.guest(31*day, false)

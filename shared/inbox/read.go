@@ -64,7 +64,8 @@ func explain(err error) string {
 }
 
 // fingerprint is the digest of what an event says, whatever the order of its members. When it was published is not
-// part of that: its producer may publish it twice.
+// part of that: its producer may publish it twice. Whole numbers count as they are written, because large ones would be
+// rounded to the same.
 func fingerprint(data []byte) ([sha256.Size]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	err := json.Unmarshal(data, &whole)
@@ -80,7 +81,7 @@ func fingerprint(data []byte) ([sha256.Size]byte, error) {
 		canonical, err = json.Marshal(whole)
 	}
 	if err == nil {
-		err = canonical.Canonicalize()
+		err = canonical.Canonicalize(jsontext.CanonicalizeRawInts(false))
 	}
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("the data is no event: %s", explain(err))

@@ -42,6 +42,19 @@ var wrappedPush = `{
 	"deliveryAttempt": 3
 }`
 
+func TestACloudEventThatTheLibraryPanicsOnIsMalformed(t *testing.T) {
+	for name, r := range map[string]*http.Request{
+		"a header without a name": post("{}", "Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "s", "Ce-Type", "t", "Ce-", "x"),
+		"data_base64 that is no text": post(`{"specversion":"1.0","id":"1","source":"s","type":"t","data_base64":5}`,
+			"Content-Type", "application/cloudevents+json"),
+	} {
+		m, err := Decode(r)
+		if _, ok := errors.AsType[*Malformed](err); !ok || len(m.Body) == 0 {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+	}
+}
+
 func TestAMessageIsReadInEveryFormItComesIn(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123e6, time.UTC)
 	binary := []string{
