@@ -1,0 +1,98 @@
+package main
+
+import (
+	"maps"
+	"math/big"
+	"regexp"
+	"strings"
+
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+// foreseen is what the platform would make of a resource, in its shape, so that a plan shows what is put together from it: the
+// addresses that are pushed to, the environment of a function. {name} is another attribute, or the provider's.
+var foreseen = map[string]map[string]string{
+	"google_api_gateway_gateway":           {"default_hostname": "{gateway_id}-abc.gateway.dev"},
+	"google_cloudfunctions2_function":      {"service_config.uri": "https://{name}-abc.a.run.app"},
+	"google_compute_network":               {"id": "projects/{project}/global/networks/{name}"},
+	"google_compute_subnetwork":            {"id": "projects/{project}/regions/{region}/subnetworks/{name}"},
+	"google_pubsub_topic":                  {"id": "projects/{project}/topics/{name}"},
+	"google_redis_instance":                {"host": "10.0.0.3", "port": "6379", "auth_string": "the-password-of-redis"},
+	"google_secret_manager_secret_version": {"version": "1"},
+	"google_service_account": {
+		"email":  "{account_id}@{project}.iam.gserviceaccount.com",
+		"member": "serviceAccount:{account_id}@{project}.iam.gserviceaccount.com",
+		"name":   "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
+	},
+	"google_sql_database_instance": {"connection_name": "{project}:{region}:{name}"},
+}
+
+var named = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// foresee fills in what is foreseen of a resource and still unknown.
+func (s *server) foresee(typ string, v tftypes.Value) (tftypes.Value, error) {
+	if v.IsNull() || foreseen[typ] == nil {
+		return v, nil
+	}
+	known, err := texts(v)
+	if err != nil {
+		return v, err
+	}
+	values := maps.Clone(s.config)
+	maps.Copy(values, known)
+	for path, text := range foreseen[typ] {
+		text = named.ReplaceAllStringFunc(text, func(name string) string { return values[strings.Trim(name, "{}")] })
+		if v, err = set(v, strings.Split(path, "."), text); err != nil {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+// set puts text at the path, through blocks of which there is one, where nothing is known yet.
+func set(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
+	if !v.IsKnown() && len(path) == 0 {
+		if v.Type().Is(tftypes.Number) {
+			n, _, err := big.ParseFloat(text, 10, 64, big.ToNearestEven)
+			return tftypes.NewValue(tftypes.Number, n), err
+		}
+		return tftypes.NewValue(tftypes.String, text), nil
+	}
+	if !v.IsKnown() || v.IsNull() || len(path) == 0 {
+		return v, nil
+	}
+	if v.Type().Is(tftypes.List{}) {
+		var list []tftypes.Value
+		if err := v.As(&list); err != nil || len(list) != 1 {
+			return v, err
+		}
+		one, err := set(list[0], path, text)
+		return tftypes.NewValue(v.Type(), []tftypes.Value{one}), err
+	}
+	fields := map[string]tftypes.Value{}
+	if err := v.As(&fields); err != nil {
+		return v, err
+	}
+	inner, err := set(fields[path[0]], path[1:], text)
+	fields[path[0]] = inner
+	return tftypes.NewValue(v.Type(), fields), err
+}
+
+// texts are the attributes that are text and known.
+func texts(v tftypes.Value) (map[string]string, error) {
+	fields := map[string]tftypes.Value{}
+	if err := v.As(&fields); err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name, f := range fields {
+		if f.Type().Is(tftypes.String) && f.IsKnown() && !f.IsNull() {
+			var text string
+			if err := f.As(&text); err != nil {
+				return nil, err
+			}
+			out[name] = text
+		}
+	}
+	return out, nil
+}
