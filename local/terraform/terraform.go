@@ -1,0 +1,176 @@
+// Package terraform plans what terraform/ deploys, without a network and without an account, and reads the plan. The
+// providers are tools/tfstub.
+package terraform
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// ErrMissing says that there is no terraform on this machine.
+var ErrMissing = errors.New("terraform: not on the PATH; install 1.11 or newer from the packages of its makers")
+
+// version of the providers, as terraform/versions.tf asks for it and tools/tfstub has its schema.
+const version = "7.39.0"
+
+// Bench is a directory with the providers, and copies of terraform/ beside them.
+type Bench struct {
+	root string // the repository
+	dir  string
+}
+
+// NewBench builds the providers and lays them out in dir.
+func NewBench(ctx context.Context, root, dir string) (*Bench, error) {
+	if _, err := exec.LookPath("terraform"); err != nil {
+		return nil, ErrMissing
+	}
+	b := &Bench{root, dir}
+	if err := os.WriteFile(b.config(), []byte("disable_checkpoint = true\n"), 0o644); err != nil {
+		return nil, err
+	}
+	stub := filepath.Join(dir, "tfstub")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", stub, ".")
+	build.Dir = filepath.Join(root, "tools", "tfstub")
+	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("terraform: build the providers: %w\n%s", err, out)
+	}
+	host, err := b.host(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mirror := filepath.Join(dir, "mirror")
+	for _, name := range []string{"google", "google-beta"} {
+		place := filepath.Join(mirror, host, "hashicorp", name, version, runtime.GOOS+"_"+runtime.GOARCH)
+		if err := os.MkdirAll(place, 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.Link(stub, filepath.Join(place, "terraform-provider-"+name+"_v"+version)); err != nil {
+			return nil, err
+		}
+	}
+	config := fmt.Sprintf("disable_checkpoint = true\nprovider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
+	return b, os.WriteFile(b.config(), []byte(config), 0o644)
+}
+
+func (b *Bench) config() string { return filepath.Join(b.dir, "terraform.rc") }
+
+// host is the registry that terraform takes a source without host to be of. It asks nobody.
+func (b *Bench) host(ctx context.Context) (string, error) {
+	dir := filepath.Join(b.dir, "host")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	asks := "terraform {\n  required_providers {\n    google = { source = \"hashicorp/google\" }\n  }\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(asks), 0o644); err != nil {
+		return "", err
+	}
+	out, err := b.run(ctx, dir, nil, "providers")
+	if err != nil {
+		return "", err
+	}
+	found := regexp.MustCompile(`\[([^/\]]+)/hashicorp/google\]`).FindSubmatch(out)
+	if found == nil {
+		return "", fmt.Errorf("terraform: cannot read the host of providers from %s", out)
+	}
+	return string(found[1]), nil
+}
+
+// run runs terraform in dir. The output is both streams.
+func (b *Bench) run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "terraform", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), append(env, "TF_CLI_CONFIG_FILE="+b.config(), "TF_IN_AUTOMATION=1", "NO_COLOR=1", "TF_CLI_ARGS=-no-color")...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return out, fmt.Errorf("terraform %s: %w\n%s", args[0], err, out)
+	}
+	return out, nil
+}
+
+// Copy is a copy of terraform/ that may be changed.
+type Copy struct {
+	Dir   string
+	bench *Bench
+	packs string
+}
+
+// Copy copies terraform/ and initialises the copy, with archives that have nothing in them.
+func (b *Bench) Copy(ctx context.Context) (*Copy, error) {
+	dir, err := os.MkdirTemp(b.dir, "copy-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.CopyFS(filepath.Join(dir, "terraform"), os.DirFS(filepath.Join(b.root, "terraform"))); err != nil {
+		return nil, err
+	}
+	c := &Copy{filepath.Join(dir, "terraform"), b, filepath.Join(dir, "packs")}
+	if err := os.Mkdir(c.packs, 0o755); err != nil {
+		return nil, err
+	}
+	folders, err := filepath.Glob(filepath.Join(b.root, "functions", "*", "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	for _, mod := range folders {
+		folder := filepath.Base(filepath.Dir(mod))
+		if err := os.WriteFile(filepath.Join(c.packs, folder+".zip"), []byte(folder), 0o644); err != nil {
+			return nil, err
+		}
+	}
+	// The state of the deployed system is elsewhere; this one has none.
+	local := []byte("terraform {\n  backend \"local\" {}\n}\n")
+	if err := os.WriteFile(filepath.Join(c.Dir, "backend_override.tf"), local, 0o644); err != nil {
+		return nil, err
+	}
+	_, err = b.run(ctx, c.Dir, nil, "init", "-input=false")
+	return c, err
+}
+
+// Format fails when a file is not as `terraform fmt` writes it.
+func (c *Copy) Format(ctx context.Context) error {
+	_, err := c.bench.run(ctx, c.Dir, nil, "fmt", "-check", "-recursive", "-diff")
+	return err
+}
+
+// Validate fails when types, references or arguments are wrong.
+func (c *Copy) Validate(ctx context.Context) error {
+	_, err := c.bench.run(ctx, c.Dir, nil, "validate")
+	return err
+}
+
+// Test runs terraform's own tests.
+func (c *Copy) Test(ctx context.Context) error {
+	_, err := c.bench.run(ctx, c.Dir, nil, "test", "-var", "packs_dir="+c.packs)
+	return err
+}
+
+// Plan is what an environment, "production", would be made of.
+func (c *Copy) Plan(ctx context.Context, environment string) (*Plan, error) {
+	file := filepath.Join(c.Dir, environment+".plan")
+	secret := "TF_VAR_edge_secrets=[\"" + strings.Repeat("e", 40) + "\"]"
+	_, err := c.bench.run(ctx, c.Dir, []string{secret}, "plan", "-input=false", "-refresh=false", "-compact-warnings", "-out="+file,
+		"-var-file="+filepath.Join("environments", environment+".tfvars"),
+		"-var=project=melmastoon-"+environment, "-var=project_number=123456789", "-var=packs_dir="+c.packs)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.bench.run(ctx, c.Dir, nil, "show", "-json", file)
+	if err != nil {
+		return nil, err
+	}
+	var p Plan
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&p); err != nil {
+		return nil, fmt.Errorf("terraform: read the plan of %s: %w", environment, err)
+	}
+	return &p, nil
+}

@@ -1,0 +1,151 @@
+# Optional: a load balancer of the world in front of the gateway, with a cache, rules, and our own name. The gateway's public
+# host stays reachable, so the load balancer adds a secret to each request and the functions refuse one without it.
+locals {
+  edges = var.edge == null ? {} : { this = var.edge }
+}
+
+resource "google_compute_region_network_endpoint_group" "gateway" {
+  provider = google-beta
+  for_each = local.edges
+
+  # One in use cannot be replaced: a new one has another name.
+  name                  = "${local.name}-gateway-${substr(md5(google_api_gateway_gateway.this.gateway_id), 0, 6)}"
+  region                = coalesce(var.gateway_region, var.region)
+  network_endpoint_type = "SERVERLESS"
+
+  serverless_deployment {
+    platform = "apigateway.googleapis.com"
+    resource = google_api_gateway_gateway.this.gateway_id
+    url_mask = ""
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "google_compute_backend_service" "gateway" {
+  for_each = local.edges
+
+  name                  = "${local.name}-gateway"
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  protocol              = "HTTPS"
+  security_policy       = google_compute_security_policy.this[each.key].id
+
+  custom_request_headers = ["X-Edge-Secret: ${var.edge_secrets[0]}"]
+
+  backend {
+    group = google_compute_region_network_endpoint_group.gateway[each.key].id
+  }
+
+  enable_cdn = true
+
+  # Answers say themselves how long they may be kept: those of shared routes whose URL has locale and currency, and no others.
+  cdn_policy {
+    cache_mode = "USE_ORIGIN_HEADERS"
+
+    cache_key_policy {
+      include_host         = true
+      include_protocol     = true
+      include_query_string = true # all of it: locale and currency too
+    }
+  }
+
+  log_config {
+    enable      = true
+    sample_rate = each.value.log_sample
+  }
+}
+
+resource "google_compute_security_policy" "this" {
+  for_each = local.edges
+
+  name = local.name
+  type = "CLOUD_ARMOR"
+
+  # The functions limit guests by cookie, address and fingerprint; this is for what would only cost money there.
+  rule {
+    action      = "rate_based_ban"
+    priority    = 1000
+    description = "More from one address than a town behind one carrier sends"
+
+    match {
+      versioned_expr = "SRC_IPS_V1"
+
+      config {
+        src_ip_ranges = ["*"]
+      }
+    }
+
+    rate_limit_options {
+      conform_action   = "allow"
+      exceed_action    = "deny(429)"
+      enforce_on_key   = "IP"
+      ban_duration_sec = 300
+
+      rate_limit_threshold {
+        count        = each.value.requests_per_minute
+        interval_sec = 60
+      }
+    }
+  }
+
+  rule {
+    action      = "allow"
+    priority    = 2147483647
+    description = "All others"
+
+    match {
+      versioned_expr = "SRC_IPS_V1"
+
+      config {
+        src_ip_ranges = ["*"]
+      }
+    }
+  }
+}
+
+resource "google_compute_url_map" "this" {
+  for_each = local.edges
+
+  name            = local.name
+  default_service = google_compute_backend_service.gateway[each.key].id
+}
+
+resource "google_compute_managed_ssl_certificate" "this" {
+  for_each = local.edges
+
+  name = "${local.name}-${substr(md5(each.value.domain), 0, 6)}"
+
+  managed {
+    domains = [each.value.domain]
+  }
+
+  lifecycle {
+    create_before_destroy = true
+  }
+}
+
+resource "google_compute_target_https_proxy" "this" {
+  for_each = local.edges
+
+  name             = local.name
+  url_map          = google_compute_url_map.this[each.key].id
+  ssl_certificates = [google_compute_managed_ssl_certificate.this[each.key].id]
+}
+
+resource "google_compute_global_address" "edge" {
+  for_each = local.edges
+
+  name = "${local.name}-edge"
+}
+
+resource "google_compute_global_forwarding_rule" "this" {
+  for_each = local.edges
+
+  name                  = local.name
+  load_balancing_scheme = "EXTERNAL_MANAGED"
+  ip_address            = google_compute_global_address.edge[each.key].id
+  port_range            = "443"
+  target                = google_compute_target_https_proxy.this[each.key].id
+}

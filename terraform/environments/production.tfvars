@@ -1,0 +1,32 @@
+# Numbers at SERVICE_OVERVIEW's steady state, with room for a campaign. project, project_number, packs_dir and
+# TF_VAR_edge_secrets are given beside this file.
+environment = "production"
+region      = "asia-south1"
+# API Gateway is not in asia-south1: docs/decisions/0034-the-gateway-is-elsewhere.md.
+gateway_region = "europe-west1"
+
+page_origins     = ["https://www.melmastoon.ghasi.io"]
+edge             = { domain = "api.melmastoon.ghasi.io" }
+consume_audience = "bff-consumer"
+consume_callers  = ["bff-tenant-booking@melmastoon-production.iam.gserviceaccount.com"]
+deployers        = ["group:bff-consumer-deployers@ghasi.io"]
+
+upstreams = {
+  search   = "https://search-aggregation.melmastoon.ghasi.io"
+  pricing  = "https://pricing.melmastoon.ghasi.io"
+  property = "https://property.melmastoon.ghasi.io"
+  theme    = "https://theme.melmastoon.ghasi.io"
+}
+
+redis_memory_gb    = 4
+next_rotation_time = "2027-04-01T06:00:00Z"
+
+# Three instances wait for guests (SERVICE_OVERVIEW §8); the rest start within moments.
+sizes = {
+  search              = { min_instances = 1, max_instances = 10 }
+  search-map          = { max_instances = 4 }
+  detail              = { min_instances = 1, max_instances = 10 }
+  availability        = { max_instances = 4 }
+  handoff             = { min_instances = 1, max_instances = 4 }
+  telemetry-page-view = { max_instances = 5 }
+}

@@ -1,0 +1,37 @@
+# A tenant's BFF uses a handoff, once. Only its account is let in, by the platform and once more by the code: the caller sends one
+# token in X-Serverless-Authorization for the platform, which is cut off there, and one in Authorization for us.
+module "consume" {
+  source   = "./modules/function"
+  for_each = { for name, f in local.functions : name => f if f.folder == "consume" }
+
+  name            = each.key
+  folder          = each.value.folder
+  entry_point     = each.value.entry
+  kind            = each.value.kind
+  timeout_seconds = each.value.timeout
+
+  memory        = local.size[each.key].memory
+  concurrency   = local.size[each.key].concurrency
+  min_instances = local.size[each.key].min_instances
+  max_instances = local.size[each.key].max_instances
+
+  environment = merge(local.environment.private, local.environment.redis, local.environment.database, {
+    DATABASE_MAX_CONNS = tostring(each.value.connections)
+    CALLER_ISSUER      = "https://accounts.google.com"
+    CALLER_KEYS        = "https://www.googleapis.com/oauth2/v3/certs"
+    CALLER_AUDIENCE    = var.consume_audience
+    CALLER_ACCOUNTS    = join(",", var.consume_callers)
+  })
+
+  secrets       = { for name in ["REDIS_PASSWORD", "HANDOFF_KEYS", "PEPPERS"] : name => local.secrets[name] }
+  database_user = true
+  roles         = local.database_roles
+  invokers      = { for account in var.consume_callers : account => "serviceAccount:${account}" }
+
+  runtime        = var.runtime
+  builder        = local.common.builder
+  network        = local.common.network
+  source_archive = local.common.source[each.value.folder]
+  project        = var.project
+  region         = var.region
+}

@@ -1,0 +1,36 @@
+# The way of events out. One instance drains all lanes; a second one is there while the first is replaced.
+module "relay" {
+  source   = "./modules/function"
+  for_each = { for name, f in local.functions : name => f if f.folder == "relay" }
+
+  name            = each.key
+  folder          = each.value.folder
+  entry_point     = each.value.entry
+  kind            = each.value.kind
+  timeout_seconds = each.value.timeout
+
+  memory        = local.size[each.key].memory
+  concurrency   = local.size[each.key].concurrency
+  min_instances = local.size[each.key].min_instances
+  max_instances = local.size[each.key].max_instances
+
+  environment = merge(local.environment.private, local.environment.redis, local.environment.database, {
+    RELAY_MAX_CONNS = tostring(each.value.connections)
+    RELAY_RUN       = var.relay.run
+    RELAY_WORKERS   = tostring(var.relay.workers)
+    PUBSUB_PROJECT  = var.project
+    PUBSUB_ENDPOINT = "${var.region}-pubsub.googleapis.com:443"
+  })
+
+  secrets       = { for name in ["REDIS_PASSWORD"] : name => local.secrets[name] }
+  database_user = true
+  roles         = local.database_roles
+  invokers      = { pubsub = google_service_account.pusher.member }
+
+  runtime        = var.runtime
+  builder        = local.common.builder
+  network        = local.common.network
+  source_archive = local.common.source[each.value.folder]
+  project        = var.project
+  region         = var.region
+}

@@ -1,0 +1,108 @@
+# One entry point: the function, an account of its own with what it needs and no more, its secrets, and who may call it.
+
+terraform {
+  required_version = ">= 1.11"
+
+  required_providers {
+    google = {
+      source  = "hashicorp/google"
+      version = "~> 7.39"
+    }
+  }
+}
+
+resource "google_service_account" "this" {
+  account_id   = "bffc-${var.name}" # at most 30 characters in all
+  display_name = "${var.entry_point} of bff-consumer"
+}
+
+resource "google_project_iam_member" "role" {
+  for_each = var.roles
+
+  project = var.project
+  role    = each.key
+  member  = google_service_account.this.member
+}
+
+resource "google_secret_manager_secret_iam_member" "reader" {
+  for_each = var.secrets
+
+  secret_id = each.value.id
+  role      = "roles/secretmanager.secretAccessor"
+  member    = google_service_account.this.member
+}
+
+resource "google_cloudfunctions2_function" "this" {
+  name        = "bff-consumer-${var.name}"
+  location    = var.region
+  description = "${var.entry_point} of functions/${var.folder}"
+
+  labels = {
+    folder = var.folder
+    kind   = var.kind
+  }
+
+  build_config {
+    runtime         = var.runtime
+    entry_point     = var.entry_point
+    service_account = var.builder
+
+    source {
+      storage_source {
+        bucket = var.source_archive.bucket
+        object = var.source_archive.object # named by its contents, so that other code is another build
+      }
+    }
+  }
+
+  service_config {
+    service_account_email            = google_service_account.this.email
+    available_memory                 = var.memory
+    available_cpu                    = var.cpu
+    timeout_seconds                  = var.timeout_seconds
+    min_instance_count               = var.min_instances
+    max_instance_count               = var.max_instances
+    max_instance_request_concurrency = var.concurrency
+    all_traffic_on_latest_revision   = true
+
+    # The gateway and Pub/Sub come from outside the project's network; who may call is said by the invoker below.
+    ingress_settings = "ALLOW_ALL"
+
+    direct_vpc_egress = "VPC_EGRESS_PRIVATE_RANGES_ONLY"
+
+    direct_vpc_network_interface {
+      network    = var.network.network
+      subnetwork = var.network.subnetwork
+    }
+
+    environment_variables = merge(
+      var.environment,
+      var.database_user ? {
+        CLOUDSQL_USER = trimsuffix(google_service_account.this.email, ".gserviceaccount.com")
+      } : {},
+    )
+
+    dynamic "secret_environment_variables" {
+      for_each = var.secrets
+
+      content {
+        key        = secret_environment_variables.key
+        project_id = var.project
+        secret     = secret_environment_variables.value.id
+        version    = secret_environment_variables.value.version
+      }
+    }
+  }
+
+  # A revision that cannot read its secrets does not start.
+  depends_on = [google_secret_manager_secret_iam_member.reader, google_project_iam_member.role]
+}
+
+resource "google_cloud_run_v2_service_iam_member" "invoker" {
+  for_each = var.invokers
+
+  name     = google_cloudfunctions2_function.this.name # the platform calls the service like the function
+  location = var.region
+  role     = "roles/run.invoker"
+  member   = each.value
+}

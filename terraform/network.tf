@@ -1,0 +1,32 @@
+# One private network: Redis and Postgres have addresses in it and no others, and the functions reach into it directly.
+
+resource "google_compute_network" "this" {
+  name                    = local.name
+  auto_create_subnetworks = false
+
+  depends_on = [google_project_service.this]
+}
+
+# An instance takes an address of this range, and keeps it for some minutes after it is gone: four for each one that may
+# run is what Google advises.
+resource "google_compute_subnetwork" "functions" {
+  name                     = "${local.name}-functions"
+  network                  = google_compute_network.this.id
+  region                   = var.region
+  ip_cidr_range            = var.functions_cidr
+  private_ip_google_access = true
+}
+
+resource "google_compute_global_address" "services" {
+  name          = "${local.name}-services"
+  network       = google_compute_network.this.id
+  purpose       = "VPC_PEERING"
+  address_type  = "INTERNAL"
+  prefix_length = 20
+}
+
+resource "google_service_networking_connection" "services" {
+  network                 = google_compute_network.this.id
+  service                 = "servicenetworking.googleapis.com"
+  reserved_peering_ranges = [google_compute_global_address.services.name]
+}

@@ -1,0 +1,130 @@
+# What each variable refuses. A run has one bad value for each.
+mock_provider "google" {
+  source          = "./tests/mocks/google"
+  override_during = plan
+}
+
+mock_provider "google-beta" {
+  source          = "./tests/mocks/google-beta"
+  override_during = plan
+}
+
+# packs_dir is given by whoever runs the tests.
+variables {
+  project            = "melmastoon-test"
+  project_number     = "123456789"
+  environment        = "staging"
+  gateway_region     = "europe-west1"
+  page_origins       = ["https://www.melmastoon.ghasi.io"]
+  consume_audience   = "bff-consumer"
+  consume_callers    = ["bff-tenant-booking@melmastoon-test.iam.gserviceaccount.com"]
+  deployers          = ["group:deployers@ghasi.io"]
+  next_rotation_time = "2027-04-01T06:00:00Z"
+  upstreams = {
+    search   = "https://search.example.com"
+    pricing  = "https://pricing.example.com"
+    property = "https://property.example.com"
+    theme    = "https://theme.example.com"
+  }
+}
+
+run "a_good_environment" {
+  command = plan
+
+  assert {
+    condition     = length(local.deployed) == length(local.functions)
+    error_message = "Not every function is deployed: ${join(", ", setsubtract(keys(local.functions), keys(local.deployed)))}."
+  }
+
+  assert {
+    condition     = alltrue([for op in flatten([for path in values(yamldecode(local.gateway_document).paths) : values(path)]) : startswith(op["x-google-backend"].address, "https://")])
+    error_message = "A route of the gateway has no address."
+  }
+}
+
+run "bad_words" {
+  command = plan
+
+  variables {
+    project            = "No"
+    project_number     = "one"
+    environment        = "test"
+    region             = "asia"
+    page_origins       = ["http://www.melmastoon.ghasi.io"]
+    consume_audience   = ""
+    consume_callers    = ["serviceAccount:a@b.iam.gserviceaccount.com"]
+    deployers          = ["allUsers"]
+    next_rotation_time = "in April"
+    handoff_link       = "https://book.example.com"
+    runtime            = "nodejs22"
+    postgres_version   = "MYSQL_8_0"
+    postgres_tier      = "large"
+    functions_cidr     = "10.0.0.0/28"
+    upstreams = {
+      search = "search", pricing = "https://p", property = "https://p", theme = "https://t/"
+    }
+  }
+
+  expect_failures = [
+    var.project, var.project_number, var.environment, var.region, var.page_origins, var.consume_audience,
+    var.consume_callers, var.deployers, var.next_rotation_time, var.handoff_link, var.runtime, var.postgres_version,
+    var.postgres_tier, var.functions_cidr, var.upstreams,
+  ]
+}
+
+run "bad_numbers_and_times" {
+  command = plan
+
+  variables {
+    cadence               = { relay = "* * * *" }
+    rotation_period       = "90"
+    sweep_run             = "5"
+    relay                 = { run = "57" }
+    secret_versions       = { SESSION_KEYS = "latest", PEPPERS = "1", HANDOFF_KEYS = "1" }
+    redis_memory_gb       = 0.5
+    postgres_availability = "GLOBAL"
+    trusted_hops          = 9
+    edge                  = { domain = "api" }
+    gateway_region        = "asia-south1"
+  }
+
+  expect_failures = [
+    var.cadence, var.rotation_period, var.sweep_run, var.relay, var.secret_versions, var.redis_memory_gb,
+    var.postgres_availability, var.trusted_hops, var.edge, var.gateway_region,
+  ]
+}
+
+run "a_relay_needs_two_connections_more_than_workers" {
+  command = plan
+
+  variables {
+    relay        = { workers = 5 }
+    cadence      = { sleep = "* * * * *" }
+    sweep_run    = "10m"
+    edge         = { domain = "api.melmastoon.ghasi.io" }
+    edge_secrets = []
+  }
+
+  expect_failures = [var.relay, var.cadence, var.sweep_run, var.edge_secrets]
+}
+
+run "a_short_secret_and_a_size_of_no_function" {
+  command = plan
+
+  variables {
+    edge_secrets = ["short"]
+    sizes        = { find = { max_instances = 3 } }
+  }
+
+  expect_failures = [var.edge_secrets, var.sizes]
+}
+
+run "more_instances_than_postgres_has_connections_for" {
+  command = plan
+
+  variables {
+    sizes = { search = { max_instances = 90 } }
+  }
+
+  expect_failures = [check.connections_fit]
+}
