@@ -6,6 +6,7 @@ import (
 	_ "melmastoon.ghasi.io/bff-consumer/functions/detail"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/handoff"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/invalidate"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/migrate"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/relay"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/search"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/session"

@@ -89,6 +89,7 @@ require (
 	melmastoon.ghasi.io/bff-consumer/functions/detail v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/handoff v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/invalidate v0.0.0
+	melmastoon.ghasi.io/bff-consumer/functions/migrate v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/relay v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/search v0.0.0
 	melmastoon.ghasi.io/bff-consumer/functions/session v0.0.0
@@ -106,6 +107,8 @@ replace melmastoon.ghasi.io/bff-consumer/functions/detail => ../functions/detail
 replace melmastoon.ghasi.io/bff-consumer/functions/handoff => ../functions/handoff
 
 replace melmastoon.ghasi.io/bff-consumer/functions/invalidate => ../functions/invalidate
+
+replace melmastoon.ghasi.io/bff-consumer/functions/migrate => ../functions/migrate
 
 replace melmastoon.ghasi.io/bff-consumer/functions/relay => ../functions/relay
 

@@ -39,7 +39,7 @@ locals {
     sweep-idempotency   = { folder = "sweep", entry = "SweepIdempotency", kind = "job", timeout = 600, connections = 1 }
     sweep-sessions      = { folder = "sweep", entry = "SweepSessions", kind = "job", timeout = 600, connections = 1 }
     sweep-choices       = { folder = "sweep", entry = "SweepChoices", kind = "job", timeout = 600, connections = 1 }
-    migrate             = { folder = "migrate", entry = "Migrate", kind = "operator", timeout = 3600, connections = 1 }
+    migrate             = { folder = "migrate", entry = "Migrate", kind = "operator", timeout = 3600, connections = 2 }
   }
 
   # How many instances and how much each takes, where an environment says nothing of a function. Who is pushed to answers

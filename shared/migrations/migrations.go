@@ -1,5 +1,5 @@
 // Package migrations owns the schema of Postgres, step by step and forward only; schema.sql is the whole of it for
-// reading. It never runs inside a deployed function: whoever deploys applies it first.
+// reading. Whoever deploys applies it first, by functions/migrate; no function that serves anybody else has it.
 package migrations
 
 import (
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
@@ -32,6 +33,11 @@ func Apply(ctx context.Context, url string) (err error) {
 		return fmt.Errorf("migrations: open: %w", err)
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	return ApplyTo(ctx, db)
+}
+
+// ApplyTo is Apply for a database that is open.
+func ApplyTo(ctx context.Context, db *sql.DB) error {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return fmt.Errorf("migrations: lock: %w", err)
@@ -48,4 +54,39 @@ func Apply(ctx context.Context, url string) (err error) {
 		return fmt.Errorf("migrations: apply: %w", err)
 	}
 	return nil
+}
+
+// Newest is the file of the last step.
+func Newest() string {
+	steps, err := Files.ReadDir(".")
+	if err != nil || len(steps) == 0 {
+		panic("migrations: no steps") // unreachable: they are part of the program
+	}
+	return steps[len(steps)-1].Name()
+}
+
+// Grant lets roles of Postgres, one for each function, read and write what the steps have made, and nothing else. It names those that there
+// are none of: a function's role is made where it is first deployed, which may be later.
+func Grant(ctx context.Context, db *sql.DB, roles []string) (missing []string, err error) {
+	for _, role := range roles {
+		var exists bool
+		if err := db.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", role).Scan(&exists); err != nil {
+			return nil, fmt.Errorf("migrations: look for %s: %w", role, err)
+		}
+		if !exists {
+			missing = append(missing, role)
+			continue
+		}
+		to := " TO " + pgx.Identifier{role}.Sanitize()
+		for _, what := range []string{
+			"USAGE ON SCHEMA bff_consumer",
+			"SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA bff_consumer",
+			"USAGE ON ALL SEQUENCES IN SCHEMA bff_consumer",
+		} {
+			if _, err := db.ExecContext(ctx, "GRANT "+what+to); err != nil {
+				return nil, fmt.Errorf("migrations: grant %s to %s: %w", what, role, err)
+			}
+		}
+	}
+	return missing, nil
 }

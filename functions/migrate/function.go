@@ -1,0 +1,51 @@
+// Package migrate is the private door through which whoever deploys brings the schema to its newest step, before the code
+// that needs it. It registers its entry point and builds it.
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+	"github.com/caarlos0/env/v11"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// budget is for a step that rewrites or indexes a large table; the platform gives a request an hour.
+const budget = 55 * time.Minute
+
+func init() {
+	functions.HTTP("Migrate", web.OpenWithin("Migrate", "POST /internal/migrate", budget, open))
+}
+
+// environment is what this function reads. Those it shares with others are described in setup.Environment.
+type environment struct {
+	DatabaseURL string   `env:"DATABASE_URL"`
+	Instance    string   `env:"CLOUDSQL_INSTANCE"`
+	DBUser      string   `env:"CLOUDSQL_USER"`
+	DBName      string   `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
+	Users       []string `env:"DATABASE_USERS"` // those of the other functions, comma between them
+}
+
+func open(ctx context.Context) (web.Handler, error) {
+	e, err := env.ParseAs[environment]()
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return build(ctx, e)
+}
+
+func build(ctx context.Context, e environment) (web.Handler, error) {
+	pool, err := postgres.Open(ctx, postgres.Config{
+		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName,
+		MaxConns: 2, // one has the lock
+	})
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return (&Migrate{pool, e.Users}).Serve, nil
+}
