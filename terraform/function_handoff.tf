@@ -21,7 +21,7 @@ module "handoff" {
 
   secrets       = { for name in concat(local.guest_secrets, ["HANDOFF_KEYS"]) : name => local.secrets[name] }
   database_user = true
-  roles         = local.database_roles
+  roles         = local.guest_roles
   invokers      = { gateway = google_service_account.gateway.member }
 
   runtime        = var.runtime

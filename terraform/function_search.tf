@@ -20,7 +20,7 @@ module "search" {
 
   secrets       = { for name in local.guest_secrets : name => local.secrets[name] }
   database_user = true
-  roles         = local.database_roles
+  roles         = local.guest_roles
   invokers      = { gateway = google_service_account.gateway.member }
 
   runtime        = var.runtime

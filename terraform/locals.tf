@@ -47,5 +47,6 @@ locals {
   }
 
   database_roles = toset(["roles/cloudsql.client", "roles/cloudsql.instanceUser"])
+  guest_roles    = setunion(local.database_roles, ["roles/cloudconfig.viewer"]) # Remote Config
   guest_secrets  = concat(["REDIS_PASSWORD", "SESSION_KEYS", "PEPPERS"], var.edge == null ? [] : ["EDGE_SECRET"])
 }

@@ -1,0 +1,286 @@
+package terraform
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+
+	_ "melmastoon.ghasi.io/bff-consumer/functions/consume"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/detail"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/handoff"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/invalidate"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/migrate"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/relay"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/search"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/session"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/sweep"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/telemetry"
+	_ "melmastoon.ghasi.io/bff-consumer/functions/wishlist"
+	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// The accounts of terraform/ that call functions.
+const (
+	pusher = "serviceAccount:bffc-pusher@"
+	caller = "serviceAccount:bffc-gateway@"
+)
+
+// findings says in how many ways a plan is not what the code, the API documents and the local system are.
+func findings(root string, p *Plan) ([]string, error) {
+	deployed, err := p.Functions()
+	if err != nil {
+		return nil, err
+	}
+	operations := map[string]gateway.Operation{} // by function
+	for _, document := range []string{"consumer", "internal"} {
+		all, err := gateway.Operations(filepath.Join(root, "api", document+".openapi.yaml"))
+		if err != nil {
+			return nil, err
+		}
+		for _, op := range all {
+			operations[op.Function] = op
+		}
+	}
+	var found []string
+	for _, c := range p.Checks {
+		if c.Status != "pass" {
+			found = append(found, fmt.Sprintf("%s: %s", c.Address.Display, c.Status))
+		}
+	}
+	found = append(found, entryPoints(deployed, operations)...)
+	found = append(found, invokers(deployed)...)
+	for _, compare := range []func() ([]string, error){
+		func() ([]string, error) { return variables(root, deployed) },
+		func() ([]string, error) { return grants(p, deployed) },
+		func() ([]string, error) { return routes(p, deployed, operations) },
+		func() ([]string, error) { return messages(p, deployed, operations) },
+		func() ([]string, error) { return schedule(p) },
+	} {
+		more, err := compare()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, more...)
+	}
+	return found, nil
+}
+
+// differ says what is in one set of names and not in the other.
+func differ(what string, want, got []string) []string {
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		return []string{what + " (-), and what is deployed (+):\n" + diff}
+	}
+	return nil
+}
+
+func entryPoints(deployed []Function, operations map[string]gateway.Operation) []string {
+	var registered, planned []string
+	for _, f := range web.Functions() {
+		registered = append(registered, f.Name+" of "+operations[f.Name].Folder)
+	}
+	for _, f := range deployed {
+		planned = append(planned, f.EntryPoint+" of "+f.Folder)
+	}
+	return differ("entry points that the code registers", registered, planned)
+}
+
+// invokers says who may call what he should not.
+func invokers(deployed []Function) (found []string) {
+	for _, f := range deployed {
+		for _, member := range f.Invokers {
+			ok := map[string]bool{
+				"public":   strings.HasPrefix(member, caller),
+				"event":    strings.HasPrefix(member, pusher),
+				"job":      strings.HasPrefix(member, pusher),
+				"internal": strings.HasPrefix(member, "serviceAccount:") && strings.TrimPrefix(member, "serviceAccount:") == f.Environment["CALLER_ACCOUNTS"],
+				"operator": !strings.HasPrefix(member, "all"),
+			}[f.Kind]
+			if !ok {
+				found = append(found, fmt.Sprintf("%s is %s and %s may call it", f.EntryPoint, f.Kind, member))
+			}
+		}
+		if len(f.Invokers) == 0 {
+			found = append(found, f.EntryPoint+": nobody may call it")
+		}
+	}
+	return found
+}
+
+// routes compares what the gateway is given with the API document.
+func routes(p *Plan, deployed []Function, operations map[string]gateway.Operation) ([]string, error) {
+	document, err := p.Gateway()
+	if err != nil {
+		return nil, err
+	}
+	said, err := readGateway(document)
+	if err != nil {
+		return nil, err
+	}
+	uri := map[string]string{}
+	var found []string
+	for _, f := range deployed {
+		uri[f.EntryPoint] = f.URI
+		if (f.Kind == "public") != strings.HasPrefix(operations[f.EntryPoint].Path, web.Base+"/") {
+			found = append(found, fmt.Sprintf("%s is %s at %q", f.EntryPoint, f.Kind, operations[f.EntryPoint].Path))
+		}
+	}
+	var want, got []string
+	paths := map[string]bool{}
+	for _, op := range operations {
+		if !strings.HasPrefix(op.Path, web.Base+"/") {
+			continue
+		}
+		methods := []string{op.Method}
+		if op.Method == http.MethodGet {
+			methods = append(methods, http.MethodHead)
+		}
+		for _, m := range methods {
+			want = append(want, fmt.Sprintf("%s %s to %s", m, op.Path, uri[op.Function]))
+		}
+		paths[op.Path] = true
+	}
+	for path, methods := range said {
+		for method, backend := range methods {
+			method = strings.ToUpper(method)
+			if method != http.MethodOptions {
+				got = append(got, fmt.Sprintf("%s %s to %s", method, path, backend.Address))
+			}
+			if backend.Translation != "APPEND_PATH_TO_ADDRESS" || backend.Deadline < 2*web.Budget.Seconds() {
+				found = append(found, fmt.Sprintf("%s %s: %+v", method, path, backend))
+			}
+		}
+		if methods["options"].Address == "" {
+			found = append(found, "a browser cannot ask about "+path)
+		}
+	}
+	return append(found, differ("routes of the API document", want, got)...), nil
+}
+
+// messages compares subscriptions and topics with those of the local system.
+func messages(p *Plan, deployed []Function, operations map[string]gateway.Operation) (found []string, _ error) {
+	pushed, pulled, err := p.Subscriptions()
+	if err != nil {
+		return nil, err
+	}
+	topics, err := p.Topics()
+	if err != nil {
+		return nil, err
+	}
+	functions := map[string]Function{}
+	for _, f := range deployed {
+		functions[f.EntryPoint] = f
+	}
+	wantTopics := []string{"bff-consumer.secrets.rotation"}
+	wantPulled := map[string]string{"bff-consumer.secrets.rotation": "bff-consumer.secrets.rotation"}
+	var want []Subscription
+	for _, s := range broker.Pushed() {
+		f := functions[s.Function]
+		want = append(want, Subscription{
+			Name: s.Name, Topic: s.Topic, Ack: s.AckDeadline, Attempts: s.Attempts, DeadLetter: s.DeadLetter,
+			Endpoint: f.URI + operations[s.Function].Path, Audience: f.URI,
+			Account: strings.TrimPrefix(strings.Join(f.Invokers, " "), "serviceAccount:"),
+		})
+		wantTopics = append(wantTopics, s.DeadLetter)
+		wantPulled[s.DeadLetter] = s.DeadLetter
+		if strings.HasPrefix(s.Topic, "bff-consumer.") {
+			wantTopics = append(wantTopics, s.Topic)
+		}
+		if f.Timeout < s.AckDeadline {
+			found = append(found, fmt.Sprintf("%s is cut off after %s, and has %s to answer", s.Function, f.Timeout, s.AckDeadline))
+		}
+	}
+	for _, s := range broker.Published() {
+		wantTopics = append(wantTopics, s.Topic)
+	}
+	slices.SortFunc(want, func(a, b Subscription) int { return strings.Compare(a.Name, b.Name) })
+	if diff := cmp.Diff(want, pushed); diff != "" {
+		found = append(found, "subscriptions of the local system (-), and what is deployed (+):\n"+diff)
+	}
+	if diff := cmp.Diff(wantPulled, pulled); diff != "" {
+		found = append(found, "subscriptions that a person pulls (-), and what is deployed (+):\n"+diff)
+	}
+	return append(found, differ("topics of the local system", wantTopics, topics)...), nil
+}
+
+func schedule(p *Plan) ([]string, error) {
+	got, err := p.Jobs()
+	if err != nil {
+		return nil, err
+	}
+	want := map[string]string{}
+	for _, j := range broker.Jobs() {
+		tick, _ := broker.Tick(j.Name)
+		want[tick.Topic] = j.Cadence
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		return []string{"jobs of the local system (-), and what is deployed (+):\n" + diff}, nil
+	}
+	return nil, nil
+}
+
+// grants compares who has been given what with what each needs.
+func grants(p *Plan, deployed []Function) (found []string, _ error) {
+	const agent = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
+	type grant struct {
+		Topic, Subscription, Secret, Project, Role, Member string
+	}
+	type raw struct {
+		Topic, Subscription, Project, Role, Member string
+		Secret                                     string `json:"secret_id"`
+	}
+	var got, want []string
+	for _, typ := range []string{
+		"google_pubsub_topic_iam_member", "google_pubsub_subscription_iam_member", "google_secret_manager_secret_iam_member", "google_project_iam_member",
+	} {
+		all, err := of[raw](p, typ)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range slices.Collect(maps.Values(all)) {
+			got = append(got, fmt.Sprintf("%+v", grant{g.Topic, g.Subscription, g.Secret, "", g.Role, g.Member}))
+		}
+	}
+	add := func(g grant) { want = append(want, fmt.Sprintf("%+v", g)) }
+	account := func(f Function) string {
+		return "serviceAccount:" + f.Environment["CLOUDSQL_USER"] + ".gserviceaccount.com"
+	}
+	for _, f := range deployed {
+		roles := []string{"roles/cloudsql.client", "roles/cloudsql.instanceUser"}
+		if f.Environment["REMOTE_CONFIG_PROJECT"] != "" {
+			roles = append(roles, "roles/cloudconfig.viewer")
+		}
+		for _, role := range roles {
+			add(grant{Role: role, Member: account(f)})
+		}
+		for _, secret := range f.Secrets {
+			add(grant{Secret: secret, Role: "roles/secretmanager.secretAccessor", Member: account(f)})
+		}
+		if f.EntryPoint == "Relay" {
+			for _, s := range broker.Published() {
+				add(grant{Topic: s.Topic, Role: "roles/pubsub.publisher", Member: account(f)})
+			}
+		}
+	}
+	for _, s := range broker.Pushed() {
+		add(grant{Topic: s.DeadLetter, Role: "roles/pubsub.publisher", Member: agent})
+		add(grant{Subscription: s.Name, Role: "roles/pubsub.subscriber", Member: agent})
+	}
+	for _, role := range []string{"roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer"} {
+		builder, _, _ := strings.Cut(deployed[0].Environment["CLOUDSQL_USER"], "@")
+		add(grant{Role: role, Member: strings.Replace(account(deployed[0]), builder, "bffc-builder", 1)})
+	}
+	add(grant{
+		Topic: "bff-consumer.secrets.rotation", Role: "roles/pubsub.publisher",
+		Member: "serviceAccount:service-123456789@gcp-sa-secretmanager.iam.gserviceaccount.com",
+	})
+	return differ("grants that are needed", want, got), nil
+}

@@ -1,0 +1,100 @@
+package terraform
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// own is the prefix of this repository's packages; they lie where the rest of the path says.
+const own = "melmastoon.ghasi.io/bff-consumer/"
+
+// reads lists the environment variables that a function folder and everything of ours that it links reads: those in the
+// tags of structures for env.ParseAs, and the constant arguments of os.Getenv and os.LookupEnv.
+func reads(root, folder string) (map[string]bool, error) {
+	names, seen := map[string]bool{}, map[string]bool{}
+	var visit func(dir string) error
+	visit = func(dir string) error {
+		if seen[dir] {
+			return nil
+		}
+		seen[dir] = true
+		p, err := build.ImportDir(filepath.Join(root, dir), 0)
+		if err != nil {
+			return err
+		}
+		for _, file := range p.GoFiles {
+			if err := readsOf(filepath.Join(root, dir, file), names); err != nil {
+				return err
+			}
+		}
+		for _, path := range p.Imports {
+			if below, ok := strings.CutPrefix(path, own); ok {
+				if err := visit(below); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	return names, visit(filepath.Join("functions", folder))
+}
+
+func readsOf(file string, names map[string]bool) error {
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	var wrong error
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			if n.Tag != nil {
+				text, _ := strconv.Unquote(n.Tag.Value)
+				if name, _, _ := strings.Cut(reflect.StructTag(text).Get("env"), ","); name != "" {
+					names[name] = true
+				}
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && isOS(f.X) && (f.Sel.Name == "Getenv" || f.Sel.Name == "LookupEnv") {
+				arg, ok := n.Args[0].(*ast.BasicLit)
+				if !ok {
+					wrong = fmt.Errorf("%s reads a variable whose name is not written there", file)
+					return false
+				}
+				name, _ := strconv.Unquote(arg.Value)
+				names[name] = true
+			}
+		}
+		return true
+	})
+	return wrong
+}
+
+func isOS(x ast.Expr) bool {
+	id, ok := x.(*ast.Ident)
+	return ok && id.Name == "os"
+}
+
+// registered has the entry points of each folder, by the names in the operations of the API documents; that those are what the
+// code registers is a test of package main.
+func folders(root string) ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(root, "functions"))
+	var all []string
+	for _, e := range entries {
+		if _, missing := os.Stat(filepath.Join(root, "functions", e.Name(), "go.mod")); !errors.Is(missing, os.ErrNotExist) {
+			all = append(all, e.Name())
+		}
+	}
+	slices.Sort(all)
+	return all, err
+}

@@ -1,0 +1,92 @@
+package terraform
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/oasdiff/yaml"
+)
+
+// notDeployed are variables that the code reads and Terraform does not set, and why.
+var notDeployed = map[string]string{
+	"DATABASE_URL":    "of the local system; the deployed one has CLOUDSQL_INSTANCE",
+	"FLAGS_FILE":      "of the local system; the deployed one has REMOTE_CONFIG_PROJECT",
+	"FUNCTION_TARGET": "set by the platform's packer",
+	"GOGC":            "for whoever measures: the code has a value of its own",
+	"K_REVISION":      "set by the platform",
+}
+
+// onlyPublic are variables that mean something behind the gateway alone.
+var onlyPublic = []string{"PAGE_ORIGINS", "EDGE_SECRET"}
+
+// variables compares what functions are given with what their source reads. Functions of one folder share its source, so what it
+// reads must be given to one of them at least.
+func variables(root string, deployed []Function) (found []string, _ error) {
+	all, err := folders(root)
+	if err != nil {
+		return nil, err
+	}
+	withEdge := slices.ContainsFunc(deployed, func(f Function) bool { return f.Secrets["EDGE_SECRET"] != "" })
+	for _, folder := range all {
+		read, err := reads(root, folder)
+		if err != nil {
+			return nil, err
+		}
+		given := map[string]bool{}
+		public := false
+		for _, f := range deployed {
+			if f.Folder != folder {
+				continue
+			}
+			public = public || f.Kind == "public"
+			for _, name := range slices.Concat(slices.Collect(maps.Keys(f.Environment)), slices.Collect(maps.Keys(f.Secrets))) {
+				given[name] = true
+				if !read[name] {
+					found = append(found, fmt.Sprintf("%s is given %s, which functions/%s does not read", f.EntryPoint, name, folder))
+				}
+				if notDeployed[name] != "" {
+					found = append(found, fmt.Sprintf("%s is given %s, which is %s", f.EntryPoint, name, notDeployed[name]))
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(read)) {
+			switch {
+			case given[name], notDeployed[name] != "":
+			case slices.Contains(onlyPublic, name) && !public:
+			case name == "EDGE_SECRET" && !withEdge:
+			default:
+				found = append(found, fmt.Sprintf("functions/%s reads %s, and none of its functions is given it", folder, name))
+			}
+		}
+	}
+	return found, nil
+}
+
+// backend is where the gateway sends a request.
+type backend struct {
+	Address     string  `json:"address"`
+	Translation string  `json:"path_translation"`
+	Deadline    float64 `json:"deadline"` // seconds
+}
+
+// readGateway reads the gateway's document: backends by path and method, in small letters.
+func readGateway(document []byte) (map[string]map[string]backend, error) {
+	var doc struct {
+		Paths map[string]map[string]struct {
+			Backend backend `json:"x-google-backend"`
+		} `json:"paths"`
+	}
+	if _, err := yaml.Unmarshal(document, &doc, yaml.DecodeOpts{}); err != nil {
+		return nil, fmt.Errorf("terraform: read the gateway's document: %w", err)
+	}
+	all := map[string]map[string]backend{}
+	for path, methods := range doc.Paths {
+		all[path] = map[string]backend{}
+		for method, op := range methods {
+			all[path][strings.ToLower(method)] = op.Backend
+		}
+	}
+	return all, nil
+}
