@@ -143,7 +143,7 @@ const wireTime = "2006-01-02T15:04:05.000Z"
 var wire = json.JoinOptions(
 	json.Deterministic(true),
 	json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) {
-		return t.UTC().AppendFormat(nil, `"`+wireTime+`"`), nil
+		return t.UTC().AppendFormat(make([]byte, 0, len(wireTime)+2), `"`+wireTime+`"`), nil
 	})),
 )
 

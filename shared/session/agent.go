@@ -1,6 +1,7 @@
 package session
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -63,4 +64,7 @@ func class(ua useragent.UserAgent) string {
 	}
 }
 
-func hash(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }
+func hash(sum []byte) string {
+	var text [len("sha256:") + 2*sha256.Size]byte
+	return string(hex.AppendEncode(append(text[:0], "sha256:"...), sum))
+}
