@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
@@ -26,24 +27,21 @@ const Header = "X-Recaptcha-Token"
 // remembered is how long a session need not be asked again.
 const remembered = time.Hour
 
-// Client is whom a puzzle is for: nobody else can use its solution. Both are hashes, as session.Visit has them.
-type Client struct {
-	Fingerprint string // Visit.Fingerprint
-	Address     string // Visit.IPHash, of the group of addresses that count as one
-}
+// Client is whom a puzzle is for, and who alone can send a token twice.
+type Client = work.Client
 
 // Room asks and checks. Safe for concurrent use; one per process, because it keeps the provider's breaker and what was
 // said of recent tokens.
 type Room struct {
 	keys      keyspace.Keys
-	puzzles   puzzles
+	puzzles   work.Puzzles
 	recaptcha *once // nil: nobody to ask
 	now       func() time.Time
 }
 
 // New makes a Room. ring signs puzzles, under a label of their own; recaptcha may be nil: then puzzles are all there is.
 func New(keys keyspace.Keys, ring keyring.Ring, recaptcha Provider, now func() time.Time) *Room {
-	r := &Room{keys: keys, puzzles: puzzles{ring, now}, now: now}
+	r := &Room{keys: keys, puzzles: work.Puzzles{Ring: ring, Now: now}, now: now}
 	if recaptcha != nil {
 		r.recaptcha = newOnce(recaptcha, now)
 	}
@@ -72,7 +70,7 @@ func (r *Room) Prove(ctx context.Context, read *Read, sessionID, token string, c
 	switch {
 	case token == "", before.Kind == Recaptcha:
 		return before
-	case strings.HasPrefix(token, prefix):
+	case strings.HasPrefix(token, work.Prefix):
 		if before.Solved {
 			return before
 		}
@@ -86,9 +84,9 @@ func (r *Room) Prove(ctx context.Context, read *Read, sessionID, token string, c
 }
 
 func (r *Room) solution(token string, c Client) Proof {
-	expires, err := r.puzzles.check(token, c)
+	expires, err := r.puzzles.Check(token, c)
 	if err != nil {
-		return Proof{Reason: err.Error()}
+		return Proof{Reason: "proof-of-work: " + err.Error()}
 	}
 	return Proof{Kind: Work, Solved: true, until: expires}
 }
@@ -144,7 +142,11 @@ func (r *Room) Problem(c Client, difficulty int) *problem.Problem {
 			ways = append(ways, *o)
 		}
 	}
-	ways = append(ways, r.puzzles.offer(c, difficulty))
+	puzzle := r.puzzles.Make(c, difficulty)
+	ways = append(ways, Offer{
+		Kind: Work, Challenge: puzzle.Text, Difficulty: puzzle.Difficulty, Algorithm: "SHA-256",
+		ExpiresAt: puzzle.Expires.Format("2006-01-02T15:04:05.000Z"),
+	})
 	return problem.New(problem.SuspectedBot, "Send this request again with what one of the challenges gives you.", nil).
 		With("challenge", struct {
 			Header    string  `json:"header"`

@@ -96,9 +96,5 @@ func (o *once) ask(ctx context.Context, token string, digest [sha256.Size]byte, 
 
 // plausible keeps what cannot be a token from being paid for.
 func plausible(token string) bool {
-	return len(token) >= minToken && len(token) <= maxToken && strings.IndexFunc(token, foreign) < 0
-}
-
-func foreign(c rune) bool {
-	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	return len(token) >= minToken && len(token) <= maxToken && strings.IndexFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 }

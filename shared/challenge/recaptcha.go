@@ -39,7 +39,8 @@ const (
 	tooEarly   = patience / 2 // a failure for lack of time says nothing of a service that had less
 	opensAfter = 5            // failures in a row
 	openFor    = 10 * time.Second
-	maxAnswer  = 1 << 20 // bytes; a real one has about 1 KB
+	drift      = time.Minute // between the service's clock and ours
+	maxAnswer  = 1 << 20     // bytes; a real one has about 1 KB
 )
 
 // recaptcha is reCAPTCHA Enterprise by its REST API, projects.assessments.create. Only the token is sent: nothing of the

@@ -1,4 +1,4 @@
-package challenge
+package work
 
 import (
 	"bytes"
@@ -63,10 +63,10 @@ func made(t *testing.T) vectors {
 	for i, d := range []int{1, 7, 8, 12, 16} {
 		now := noon.Add(time.Duration(i) * 61 * time.Second)
 		c := Client{guest.Fingerprint, "sha256:" + hex.EncodeToString(bytes.Repeat([]byte{byte(i)}, 32))}
-		o := puzzles{ring(t, newKey), at(now)}.offer(c, d)
-		token := Solve(o.Challenge, d)
+		o := Puzzles{ring(t, newKey), at(now)}.Make(c, d)
+		token := Solve(o.Text, d)
 		sum := sha256.Sum256([]byte(token))
-		v.Solve = append(v.Solve, solveVector{o.Challenge, d, token, hex.EncodeToString(sum[:]), c.Fingerprint, c.Address, now})
+		v.Solve = append(v.Solve, solveVector{o.Text, d, token, hex.EncodeToString(sum[:]), c.Fingerprint, c.Address, now})
 	}
 	for name, c := range refusals(t) {
 		if len(c.token) < maxSolution {
@@ -120,7 +120,7 @@ func TestTheVectorsHold(t *testing.T) {
 	keys := ring(t, v.Key.ID+":"+v.Key.Secret)
 	for _, c := range v.Solve {
 		client := Client{c.Fingerprint, c.Address}
-		if _, err := (puzzles{keys, at(c.Now)}).check(c.Token, client); err != nil {
+		if _, err := (Puzzles{keys, at(c.Now)}).Check(c.Token, client); err != nil {
 			t.Errorf("%s: %v", c.Token, err)
 		}
 		if err := issuable(c.Token, secret, v.Key.ID, client, c.Now); err != nil {
@@ -132,7 +132,7 @@ func TestTheVectorsHold(t *testing.T) {
 	}
 	for _, c := range v.Refuse {
 		client := Client{c.Fingerprint, c.Address}
-		if _, err := (puzzles{keys, at(c.Now)}).check(c.Token, client); err == nil {
+		if _, err := (Puzzles{keys, at(c.Now)}).Check(c.Token, client); err == nil {
 			t.Errorf("%s: taken", c.Name)
 		}
 		if issuable(c.Token, secret, v.Key.ID, client, c.Now) == nil {

@@ -1,4 +1,4 @@
-package challenge
+package work
 
 import (
 	"crypto/hmac"
@@ -62,9 +62,9 @@ func FuzzSolution(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	p := puzzles{keys, at(noon)}
+	p := Puzzles{keys, at(noon)}
 	for _, d := range []int{1, 8, 12} {
-		token := Solve(p.offer(guest, d).Challenge, d)
+		token := Solve(p.Make(guest, d).Text, d)
 		f.Add(token, guest.Fingerprint, guest.Address, int64(0))
 		f.Add(token, guest.Fingerprint, "", int64(3599))
 		f.Add(token+"0", guest.Address, guest.Fingerprint, int64(3600))
@@ -73,23 +73,23 @@ func FuzzSolution(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token, fingerprint, address string, seconds int64) {
 		c := Client{fingerprint, address}
 		now := noon.Add(time.Duration(seconds%100_000) * time.Second)
-		p := puzzles{keys, at(now)}
-		if _, err := p.check(token, c); err == nil {
+		p := Puzzles{keys, at(now)}
+		if _, err := p.Check(token, c); err == nil {
 			if err := issuable(token, secret, "k2", c, now); err != nil {
 				t.Errorf("accepted: %v", err)
 			}
 		}
 		// And of what we issue to this client: only solved, and by nobody else.
-		o := p.offer(c, 6)
-		good := Solve(o.Challenge, 6)
-		if _, err := p.check(good, c); err != nil {
+		o := p.Make(c, 6)
+		good := Solve(o.Text, 6)
+		if _, err := p.Check(good, c); err != nil {
 			t.Errorf("its own solution: %v", err)
 		}
-		if _, err := p.check(good, Client{fingerprint + "x", address}); err == nil {
+		if _, err := p.Check(good, Client{fingerprint + "x", address}); err == nil {
 			t.Error("taken from another client")
 		}
-		if token != good && strings.HasPrefix(token, o.Challenge) {
-			if _, err := p.check(token, c); err == nil && slowZeros(token) < 6 {
+		if token != good && strings.HasPrefix(token, o.Text) {
+			if _, err := p.Check(token, c); err == nil && slowZeros(token) < 6 {
 				t.Errorf("not solved: %q", token)
 			}
 		}

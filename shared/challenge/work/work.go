@@ -1,4 +1,6 @@
-package challenge
+// Package work owns the puzzle of the proof of work: how it is written, signed, solved and checked. It keeps nothing and
+// knows no request.
+package work
 
 import (
 	"crypto/hmac"
@@ -22,7 +24,8 @@ import (
 // many zero bits. The HMAC is over all before it and over the client, who is not in the text. Nothing is drawn by lot:
 // the calls of one page get one puzzle, and one solution does for all of them.
 const (
-	prefix  = "pow1."
+	// Prefix is what every solution begins with, and no reCAPTCHA token.
+	Prefix  = "pow1."
 	purpose = "challenge.pow.v1"
 
 	life     = time.Hour   // of a puzzle and its solution
@@ -41,27 +44,38 @@ const (
 
 // Why a solution is not taken. None repeats what was sent.
 var (
-	errMalformed = errors.New("proof-of-work: not a solution")
-	errForeign   = errors.New("proof-of-work: not of this client")
-	errExpired   = errors.New("proof-of-work: expired")
-	errUnsolved  = errors.New("proof-of-work: not solved")
+	errMalformed = errors.New("not a solution")
+	errForeign   = errors.New("not of this client")
+	errExpired   = errors.New("expired")
+	errUnsolved  = errors.New("not solved")
 )
 
-// puzzles makes and checks them, without a store.
-type puzzles struct {
-	ring keyring.Ring
-	now  func() time.Time
+// Client is whom a puzzle is for: nobody else can use its solution. Both are hashes, as session.Visit has them.
+type Client struct {
+	Fingerprint string // Visit.Fingerprint
+	Address     string // Visit.IPHash, of the group of addresses that count as one
 }
 
-func (p puzzles) offer(c Client, difficulty int) Offer {
+// Puzzles makes and checks them. Safe for concurrent use.
+type Puzzles struct {
+	Ring keyring.Ring     // signs, under a label of its own
+	Now  func() time.Time // the clock
+}
+
+// Puzzle is one to solve.
+type Puzzle struct {
+	Text       string
+	Difficulty int       // leading zero bits
+	Expires    time.Time // so does its solution
+}
+
+// Make is the puzzle of that client, the same for a minute. A difficulty that no puzzle can have becomes the nearest one.
+func (p Puzzles) Make(c Client, difficulty int) Puzzle {
 	difficulty = min(max(difficulty, MinDifficulty), MaxDifficulty)
-	expires := p.now().Add(life).Truncate(time.Minute).UTC()
-	key := p.ring.Active()
-	text := prefix + strconv.Itoa(difficulty) + "." + strconv.FormatInt(expires.Unix(), 10) + "." + key.ID
-	return Offer{
-		Kind: Work, Challenge: text + "." + mac(key, text, c), Difficulty: difficulty, Algorithm: "SHA-256",
-		ExpiresAt: expires.Format("2006-01-02T15:04:05.000Z"),
-	}
+	expires := p.Now().Add(life).Truncate(time.Minute).UTC()
+	key := p.Ring.Active()
+	text := Prefix + strconv.Itoa(difficulty) + "." + strconv.FormatInt(expires.Unix(), 10) + "." + key.ID
+	return Puzzle{text + "." + mac(key, text, c), difficulty, expires}
 }
 
 func mac(key keyring.Key, text string, c Client) string {
@@ -69,23 +83,23 @@ func mac(key keyring.Key, text string, c Client) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:macBytes])
 }
 
-// check says until when a solution is good for that client. Nothing in it but the name of its key is looked at before
+// Check says until when a solution is good for that client. Nothing in it but the name of its key is looked at before
 // its HMAC is known to be right; that is compared as text, so one puzzle has one spelling.
-func (p puzzles) check(token string, c Client) (expires time.Time, err error) {
+func (p Puzzles) Check(token string, c Client) (expires time.Time, err error) {
 	part := strings.Split(token, ".")
 	if len(token) > maxSolution || len(part) != 6 || !isNumber(part[5]) {
 		return time.Time{}, errMalformed
 	}
-	key, known := p.ring.Find(part[3])
+	key, known := p.Ring.Find(part[3])
 	text := strings.Join(part[:4], ".")
 	if !known || !hmac.Equal([]byte(part[4]), []byte(mac(key, text, c))) {
 		return time.Time{}, errForeign
 	}
 	difficulty, err1 := strconv.Atoi(part[1])
 	seconds, err2 := strconv.ParseInt(part[2], 10, 64)
-	expires, now := time.Unix(seconds, 0), p.now()
+	expires, now := time.Unix(seconds, 0), p.Now()
 	switch {
-	case part[0]+"." != prefix || err1 != nil || err2 != nil: // unreachable unless our key signed something else
+	case part[0]+"." != Prefix || err1 != nil || err2 != nil: // unreachable unless our key signed something else
 		return time.Time{}, errMalformed
 	case !now.Before(expires), expires.After(now.Add(life + drift)):
 		return time.Time{}, errExpired
@@ -110,9 +124,9 @@ func zeros(s string) int {
 }
 
 // Solve is what a client does with a puzzle: it returns the token to send. Nothing deployed needs it; tools and tests do.
-func Solve(challenge string, difficulty int) (token string) {
+func Solve(text string, difficulty int) (token string) {
 	for n := 0; ; n++ {
-		if token = challenge + "." + strconv.Itoa(n); zeros(token) >= difficulty {
+		if token = text + "." + strconv.Itoa(n); zeros(token) >= difficulty {
 			return token
 		}
 	}

@@ -1,4 +1,4 @@
-package challenge
+package work
 
 import (
 	"errors"
@@ -33,43 +33,43 @@ func ring(t testing.TB, keys ...string) keyring.Ring {
 func at(now time.Time) func() time.Time { return func() time.Time { return now } }
 
 func TestASolvedPuzzleIsTaken(t *testing.T) {
-	p := puzzles{ring(t, newKey, oldKey), at(noon)}
-	o := p.offer(guest, 12)
-	if o.Kind != "proof-of-work" || o.Difficulty != 12 || o.Algorithm != "SHA-256" || o.ExpiresAt != "2026-11-20T13:00:00.000Z" {
+	p := Puzzles{ring(t, newKey, oldKey), at(noon)}
+	o := p.Make(guest, 12)
+	if o.Difficulty != 12 || !o.Expires.Equal(noon.Add(time.Hour)) {
 		t.Errorf("%+v", o)
 	}
-	token := Solve(o.Challenge, o.Difficulty)
+	token := Solve(o.Text, o.Difficulty)
 	for name, now := range map[string]time.Time{"at once": noon, "again, later": noon.Add(59 * time.Minute), "by a clock behind": noon.Add(-drift)} {
-		p.now = at(now)
-		if expires, err := p.check(token, guest); err != nil || !expires.Equal(noon.Add(time.Hour)) {
+		p.Now = at(now)
+		if expires, err := p.Check(token, guest); err != nil || !expires.Equal(noon.Add(time.Hour)) {
 			t.Errorf("%s: %v, %v", name, expires, err)
 		}
 	}
-	retired := puzzles{ring(t, oldKey), at(noon)}
-	before := retired.offer(guest, 4)
-	p.now = at(noon)
-	if _, err := p.check(Solve(before.Challenge, 4), guest); err != nil {
+	retired := Puzzles{ring(t, oldKey), at(noon)}
+	before := retired.Make(guest, 4)
+	p.Now = at(noon)
+	if _, err := p.Check(Solve(before.Text, 4), guest); err != nil {
 		t.Errorf("by the key before: %v", err)
 	}
 }
 
 func TestThePuzzlesOfOnePageAreOne(t *testing.T) {
-	p := puzzles{ring(t, newKey), at(noon.Add(time.Second))}
-	first := p.offer(guest, 16)
-	p.now = at(noon.Add(59 * time.Second))
-	if p.offer(guest, 16) != first {
+	p := Puzzles{ring(t, newKey), at(noon.Add(time.Second))}
+	first := p.Make(guest, 16)
+	p.Now = at(noon.Add(59 * time.Second))
+	if p.Make(guest, 16) != first {
 		t.Error("another puzzle within the minute")
 	}
-	p.now = at(noon.Add(time.Minute))
-	if p.offer(guest, 16) == first {
+	p.Now = at(noon.Add(time.Minute))
+	if p.Make(guest, 16) == first {
 		t.Error("the same puzzle for ever")
 	}
 }
 
 func TestADifficultyIsAlwaysOneThatCanBeSolved(t *testing.T) {
-	p := puzzles{ring(t, newKey), at(noon)}
+	p := Puzzles{ring(t, newKey), at(noon)}
 	for asked, want := range map[int]int{-3: 1, 0: 1, 1: 1, 24: 24, 25: 24, 1000: 24} {
-		if o := p.offer(guest, asked); o.Difficulty != want || !strings.HasPrefix(o.Challenge, fmt.Sprintf("pow1.%d.", want)) {
+		if o := p.Make(guest, asked); o.Difficulty != want || !strings.HasPrefix(o.Text, fmt.Sprintf("pow1.%d.", want)) {
 			t.Errorf("%d became %+v", asked, o)
 		}
 	}
@@ -87,16 +87,16 @@ func refusals(t *testing.T) map[string]struct {
 	after time.Duration
 	want  error
 } {
-	p := puzzles{ring(t, newKey), at(noon)}
-	o := p.offer(guest, 12)
-	good := Solve(o.Challenge, 12)
+	p := Puzzles{ring(t, newKey), at(noon)}
+	o := p.Make(guest, 12)
+	good := Solve(o.Text, 12)
 	text, number := good[:strings.LastIndexByte(good, '.')], good[strings.LastIndexByte(good, '.')+1:]
 	unsolved := text + ".0"
 	for n := 1; zeros(unsolved) >= 12; n++ {
 		unsolved = fmt.Sprintf("%s.%d", text, n)
 	}
-	stranger := puzzles{ring(t, "k2:"+oldKey[3:]), at(noon)}.offer(guest, 1).Challenge
-	signed := func(text string) string { return text + "." + mac(p.ring.Active(), text, guest) + ".0" }
+	stranger := Puzzles{ring(t, "k2:"+oldKey[3:]), at(noon)}.Make(guest, 1).Text
+	signed := func(text string) string { return text + "." + mac(p.Ring.Active(), text, guest) + ".0" }
 	type refusal = struct {
 		token string
 		by    Client
@@ -133,8 +133,8 @@ func refusals(t *testing.T) map[string]struct {
 
 func TestWhatIsNotTaken(t *testing.T) {
 	for name, c := range refusals(t) {
-		p := puzzles{ring(t, newKey), at(noon.Add(c.after))}
-		if _, err := p.check(c.token, c.by); !errors.Is(err, c.want) {
+		p := Puzzles{ring(t, newKey), at(noon.Add(c.after))}
+		if _, err := p.Check(c.token, c.by); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
@@ -142,16 +142,16 @@ func TestWhatIsNotTaken(t *testing.T) {
 
 // A bit of the number may make another number, which is another solution one time in 2^difficulty; this token has none.
 func TestEveryFlippedBitIsRefused(t *testing.T) {
-	p := puzzles{ring(t, newKey), at(noon)}
-	good := Solve(p.offer(guest, 14).Challenge, 14)
-	if _, err := p.check(good, guest); err != nil {
+	p := Puzzles{ring(t, newKey), at(noon)}
+	good := Solve(p.Make(guest, 14).Text, 14)
+	if _, err := p.Check(good, guest); err != nil {
 		t.Fatal(err)
 	}
 	for i := range good {
 		for bit := range 8 {
 			flipped := []byte(good)
 			flipped[i] ^= 1 << bit
-			if _, err := p.check(string(flipped), guest); err == nil {
+			if _, err := p.Check(string(flipped), guest); err == nil {
 				t.Errorf("taken: %q", flipped)
 			}
 		}
