@@ -32,7 +32,7 @@ const (
 	drift    = time.Minute // between the clocks of our instances
 	macBytes = 16
 
-	maxSolution = 128 // characters; a real one has about 65
+	maxSolution = 128 // characters; a real one has about 50
 	maxNumber   = 16  // digits: what a double, the only number of a browser, counts to exactly
 )
 
