@@ -16,7 +16,8 @@ func (k Keys) Key(parts ...string) string {
 // Session names the hash of a session. The braces are literal: all keys of one session share a cluster slot.
 func (k Keys) Session(id string) string { return k.Key("session", "{"+id+"}") }
 
-// SessionPart names a list beside that hash: "wishlist", "recent" or "history".
+// SessionPart names what lies beside that hash: the lists "wishlist", "recent" and "history", what was shown to a
+// "challenge", and the mark of a "cleared" session.
 func (k Keys) SessionPart(id, part string) string { return k.Key("session", "{"+id+"}", part) }
 
 // Seen names one of the sorted sets of sessions by when they were last seen, Unix ms; silent ones, whose end is not

@@ -28,6 +28,30 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Del(ctx, "spill")
 	},
+	"remember": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		c.Del(ctx, "{s}:it", "{s}:cleared")
+		put := func(value string) (kept int64) {
+			pipe := c.Pipeline()
+			cmd := Remember(ctx, pipe, "{s}:it", "{s}:cleared", value, 90*time.Second)
+			if err := Exec(ctx, pipe); err != nil {
+				t.Fatal(err)
+			}
+			kept, _ = cmd.Int64()
+			return kept
+		}
+		if put("a") != 1 || put("b") != 1 || c.Get(ctx, "{s}:it").Val() != "b" {
+			t.Error("not kept")
+		}
+		if left := c.PTTL(ctx, "{s}:it").Val(); left <= 80*time.Second || left > 90*time.Second {
+			t.Errorf("for %v", left)
+		}
+		c.Del(ctx, "{s}:it")
+		c.Set(ctx, "{s}:cleared", 1, 0)
+		if put("c") != 0 || c.Exists(ctx, "{s}:it").Val() != 0 {
+			t.Error("kept for a session that was cleared")
+		}
+	},
 	"acquire, extend, release": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		won, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
