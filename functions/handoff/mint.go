@@ -59,6 +59,7 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 		seen = m.once.Peek(ctx, pipe, asked)
 	})
 	if err != nil {
+		m.once.Drop(ctx, seen)
 		return err
 	}
 	asked.SessionID = guest.ID
