@@ -116,7 +116,7 @@ func TestTheWalkOfTheReadmeWorks(t *testing.T) {
 	}
 	s := start(t, stateDir(t))
 	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`) // a person's own system has them on
-	for range 2 { // the second guest is told of what became of the second handoff
+	for range 2 {                                           // the second guest is told of what became of the second handoff
 		walk(t, s.URL, script)
 	}
 }
