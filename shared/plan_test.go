@@ -35,8 +35,8 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "session", "tenants", "upstream", "web",
-		pgx, redis,
+		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "ratelimit", "session", "tenants",
+		"upstream", "web", pgx, redis,
 	},
 	"bot":    nil,
 	"burial": {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
@@ -71,14 +71,15 @@ var plan = map[string][]string{
 	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
+	"ratelimit":   {"flags", "keyspace", "lua", "github.com/hashicorp/golang-lru/v2", redis},
 	"redistest":   {"stores", redis},
 	"session": {
 		"digest", "event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
 		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
-		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres", "session",
-		"tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
+		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
+		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"stay":     {"problem"},
 	"stores":   nil,

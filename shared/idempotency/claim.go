@@ -117,6 +117,13 @@ func waitFor(ctx context.Context) time.Duration {
 	return waitMost
 }
 
+// Drop gives up what Peek claimed, for a request that is refused before it comes to Do; seen may be nil.
+func (r *Room) Drop(ctx context.Context, seen *Peeked) {
+	if seen != nil && seen.tried.Err() != nil { // redis.Nil when it was claimed; else, without an answer, perhaps
+		r.release(ctx, seen.claim)
+	}
+}
+
 // release lets the next one try at once. If it fails, the claim lapses.
 func (r *Room) release(ctx context.Context, c claim) {
 	if c == (claim{}) {

@@ -34,6 +34,12 @@ func (k Keys) Seen(lane string, silent bool) string {
 // score of every request of the fingerprint until it expires.
 func (k Keys) Penalty(fingerprint string) string { return k.Key("bot", "penalty", Part(fingerprint)) }
 
+// Bucket names what is left of a client's requests: of a class of routes, by cookie, address or fingerprint. who is an id
+// of ours or a hash.
+func (k Keys) Bucket(class, kind, who string) string {
+	return k.Key("rl", "{"+class+":"+kind+":"+who+"}")
+}
+
 // Lock names the single-flight lock of a cache entry. Its hash tag is the whole entry key, so both share a slot and one
 // script may touch both; the entry key itself must hold no brace.
 func (k Keys) Lock(cacheKey string) string { return k.Key("lock", "{"+cacheKey+"}") }

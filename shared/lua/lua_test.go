@@ -129,6 +129,55 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 			t.Errorf("holds %q", got)
 		}
 	},
+	"spend, refund": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		const gain, whole = 10 * time.Second, 20 * time.Second
+		spend := func() Spent {
+			pipe := c.Pipeline()
+			cmd := Spend(ctx, pipe, "b", gain, whole)
+			if err := Exec(ctx, pipe); err != nil {
+				t.Fatal(err)
+			}
+			spent, err := ReadSpent(cmd)
+			if now := c.Time(ctx).Val().UnixMicro(); err != nil || spent.At > now || spent.At < now-time.Minute.Microseconds() {
+				t.Errorf("at %d, %v", spent.At, err)
+			}
+			return spent
+		}
+		refund := func() {
+			pipe := c.Pipeline()
+			Refund(ctx, pipe, "b", gain)
+			if err := Exec(ctx, pipe); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Del(ctx, "b")
+		if s := spend(); !s.Taken || s.Lack != gain {
+			t.Errorf("of a full one: %+v", s)
+		}
+		if s := spend(); !s.Taken || s.Lack <= gain || s.Lack > whole {
+			t.Errorf("the last: %+v", s)
+		}
+		if s := spend(); s.Taken || s.Lack <= gain || s.Lack > whole {
+			t.Errorf("of an empty one: %+v", s)
+		}
+		if ttl := c.PTTL(ctx, "b").Val(); ttl <= gain || ttl > whole {
+			t.Errorf("kept for %s", ttl)
+		}
+		refund()
+		if ttl := c.PTTL(ctx, "b").Val(); ttl <= 0 || ttl > gain {
+			t.Errorf("kept for %s after a refund", ttl)
+		}
+		if s := spend(); !s.Taken {
+			t.Errorf("what was given back: %+v", s)
+		}
+		for range 3 {
+			refund()
+		}
+		if c.Exists(ctx, "b").Val() != 0 {
+			t.Error("fuller than full")
+		}
+	},
 	"register, detach": func(t *testing.T, c redis.UniversalClient) {
 		ctx, now := t.Context(), time.Now()
 		tag := TagKeys{"tag:{a}", "tag:{a}:busted", "tag:{a}:busting"}
