@@ -28,6 +28,7 @@ const (
 	ulid    = "github.com/oklog/ulid/v2"
 	auth    = "cloud.google.com/go/auth"
 	breaker = "github.com/sony/gobreaker/v2"
+	lru     = "github.com/hashicorp/golang-lru/v2"
 	xsync   = "golang.org/x/sync"
 )
 
@@ -38,9 +39,9 @@ var plan = map[string][]string{
 		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "session", "tenants", "upstream", "web",
 		pgx, redis,
 	},
-	"bot":     nil,
+	"bot":     {"event", "flags", "id", "keyspace", "lua", "outbox", lru, pgx, redis},
 	"burial":  {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
-	"cache":   {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
+	"cache":   {"keyspace", "lua", jsonv2, lru, "github.com/klauspost/compress", redis},
 	"caller":  {jsonv2},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
@@ -69,7 +70,7 @@ var plan = map[string][]string{
 	"redistest":   {"stores", redis},
 	"session": {
 		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
-		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
+		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
 		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres", "session",
