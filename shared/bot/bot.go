@@ -84,7 +84,7 @@ func Evaluate(e Evidence) Score {
 	}
 	var s Score
 	add := func(kind string, weight float64, detail string) {
-		if weight = hundredths(weight); weight != 0 {
+		if weight = hundredths(weight); weight != 0 && !math.IsNaN(weight) {
 			s.Signals = append(s.Signals, event.BotSignal{Kind: kind, Weight: weight, Detail: detail})
 			s.Value += weight
 		}
