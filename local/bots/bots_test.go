@@ -112,7 +112,7 @@ func TestALogIsReplayedInTheOrderOfTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"bot 1 1 0 0 0 1", "robots-txt 1 0 1 1 1 1", "unlabelled 1 0 0 0 0 0"} {
+	for _, want := range []string{"bot 1 1 0 0 0 0 1 0", "robots-txt 1 0 1 1 1 0 1 1", "unlabelled 1 0 0 0 0 0 0 0"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is not told in\n%s", want, out)
 		}

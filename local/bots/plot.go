@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
 )
 
 // The plot's measures in its own units.
@@ -80,7 +82,7 @@ func axes(s *strings.Builder) {
 	for _, at := range []struct {
 		score float64
 		name  string
-	}{{suspect, "suspect"}, {blocked, "bot"}} {
+	}{{bot.FromSuspect, "suspect"}, {bot.FromBot, "bot"}} {
 		x := left + at.score*width
 		fmt.Fprintf(s, `<line x1="%v" x2="%v" y1="%v" y2="%v" stroke="#444" stroke-dasharray="4 3"/><text x="%v" y="%v">%s from %v</text>`+"\n",
 			x, x, top, top+height, x+4, top+12, at.name, at.score)
