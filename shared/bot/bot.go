@@ -92,7 +92,7 @@ func Evaluate(e Evidence) Score {
 	add(uaPattern, e.Agent.Kind.Weight(), named(e.Agent))
 	weight, detail := e.Cadence.weigh(e.Campaign)
 	add(cadence, weight, detail)
-	shared := collisionWeight(e.Sessions)
+	shared := hundredths(collisionWeight(e.Sessions))
 	add(collision, shared, "shared-with-"+digits(e.Sessions)+"-sessions")
 	add(collision, min(replayWeight*float64(e.Replays), mostReplays, mostCollision-shared), "handoff-replayed")
 	switch { // one reason is enough: the kind weighs the same

@@ -1,6 +1,8 @@
 package bot
 
 import (
+	"math"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -154,17 +156,26 @@ func TestDetailsAreThoseOfTheEvent(t *testing.T) {
 	}
 }
 
-func FuzzEvaluate(f *testing.F) {
-	f.Add("curl/8", 12, 12, 30, 60, true, int64(5), true, 99, 2, -0.5)
-	f.Fuzz(func(t *testing.T, ua string, burst, minute, own, ownMinute int, cookie bool, since int64, campaign bool, sessions, replays int, weight float64) {
+// Whatever is observed, a score is one, and no kind of signal weighs more than it may.
+func TestAnyEvidenceMakesAScore(t *testing.T) {
+	random := rand.New(rand.NewPCG(27, 0))
+	agents := []string{"", "curl/8", headless, chrome, googlebot}
+	pace := func() Pace { return Pace{random.IntN(60), random.IntN(600)} }
+	seen := map[Verdict]int{}
+	for range 50_000 {
 		e := Evidence{
-			Agent: agent.Judge(ua), Campaign: campaign, Challenge: &Answer{weight, "score-90"},
-			Seen: Seen{Cadence{Pace{burst, minute}, Pace{own, ownMinute}, cookie, time.Duration(since)}, max(sessions, 0), max(replays, 0)},
+			Agent: agent.Judge(agents[random.IntN(len(agents))]), Campaign: random.IntN(2) == 0, ForeignCookie: random.IntN(2) == 0,
+			Seen: Seen{
+				Cadence{pace(), pace(), random.IntN(2) == 0, time.Duration(random.IntN(int(2*Long))) - time.Second},
+				random.IntN(300), random.IntN(5),
+			},
+			Challenge: &Answer{[]float64{0, -0.5, 0.5, -9, 9, math.NaN(), random.Float64()}[random.IntN(7)], "score-90"},
 		}
 		s := Evaluate(e)
 		if !(s.Value >= 0 && s.Value <= 1) || s.Verdict != verdict(s.Value) {
-			t.Fatalf("%+v", s)
+			t.Fatalf("%+v of %+v", s, e)
 		}
+		seen[s.Verdict]++
 		kinds := map[string]float64{}
 		for _, r := range s.Signals {
 			kinds[r.Kind] += r.Weight
@@ -175,5 +186,8 @@ func FuzzEvaluate(f *testing.F) {
 		if diff := cmp.Diff(s, Evaluate(e)); diff != "" {
 			t.Fatal("the same evidence, another score")
 		}
-	})
+	}
+	if len(seen) != 3 {
+		t.Errorf("%v", seen)
+	}
 }

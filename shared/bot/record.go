@@ -95,7 +95,8 @@ func Record(batch *pgx.Batch, e Entry) error {
 	}
 	batch.Queue(`
 		INSERT INTO bff_consumer.bot_score_log
-		       (id, guest_session_id, fingerprint_hash, ip_hash, user_agent_hash, score, verdict, signals, action_taken, evaluated_at)
+		       (id, guest_session_id, fingerprint_hash, ip_hash, user_agent_hash, score, verdict, signals, action_taken,
+		        evaluated_at)
 		SELECT $1::text, s.named, $3, $4, $5, $6, $7, $8::jsonb, $9, $10
 		FROM (SELECT CASE WHEN NOT EXISTS (
 		               SELECT FROM bff_consumer.session_choice AS c

@@ -124,7 +124,8 @@ func (read *Read) seen() (s Seen) {
 // client is that of the request that began it.
 func (r *Room) Began(ctx context.Context, pipe redis.Pipeliner, c Client, session string) {
 	group := c.group()
-	lua.Collide(ctx, pipe, r.keys.Collisions(group), r.own(group, session), mark(session), r.now(), sessionsKept, sessionsLife, Long)
+	lua.Collide(ctx, pipe, r.keys.Collisions(group), r.own(group, session), mark(session), r.now(),
+		sessionsKept, sessionsLife, Long)
 }
 
 func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }

@@ -43,7 +43,8 @@ func Cadence(ctx context.Context, pipe redis.Pipeliner, keys CadenceKeys, now ti
 	if note {
 		noted = 1
 	}
-	return Counted{cadence.EvalSha(ctx, pipe, names, now.UnixMilli(), noted, w.Kept, w.Short.Milliseconds(), w.Long.Milliseconds())}
+	return Counted{cadence.EvalSha(ctx, pipe, names,
+		now.UnixMilli(), noted, w.Kept, w.Short.Milliseconds(), w.Long.Milliseconds())}
 }
 
 // Result is the answer, once the pipeline has run.
@@ -53,12 +54,16 @@ func (c Counted) Result() (Counts, error) {
 		return Counts{}, err
 	}
 	return Counts{
-		Group: [2]int{int(n[0]), int(n[1])}, Own: [2]int{int(n[2]), int(n[3])}, SinceCookie: time.Duration(n[4]) * time.Millisecond,
+		Group: [2]int{int(n[0]), int(n[1])}, Own: [2]int{int(n[2]), int(n[3])},
+		SinceCookie: time.Duration(n[4]) * time.Millisecond,
 	}, nil
 }
 
 // Collide queues the note that a session, by its mark, began at a client group, for a pipeline that Exec runs. sessions and
 // own share a slot; of the sessions kept the oldest go first. The command's Int is how many the group has.
-func Collide(ctx context.Context, pipe redis.Pipeliner, sessions, own, mark string, now time.Time, kept int, life, ownLife time.Duration) *redis.Cmd {
-	return collide.EvalSha(ctx, pipe, []string{sessions, own}, now.UnixMilli(), mark, kept, life.Milliseconds(), ownLife.Milliseconds())
+func Collide(
+	ctx context.Context, pipe redis.Pipeliner, sessions, own, mark string, now time.Time, kept int, life, ownLife time.Duration,
+) *redis.Cmd {
+	return collide.EvalSha(ctx, pipe, []string{sessions, own},
+		now.UnixMilli(), mark, kept, life.Milliseconds(), ownLife.Milliseconds())
 }
