@@ -31,7 +31,7 @@ const usage = `usage:
   ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
                                                               events out while everything is killed
   ./dev outbox list | replay | park [--state DIR]             the outbox, for the team on call
-  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay]
+  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay|mint]
                                                               the benchmarks of docs/performance.md
 ` + bots.Usage
 
@@ -79,7 +79,7 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
-		set.StringVar(&b.Only, "only", "", "relay: only the way of events out")
+		set.StringVar(&b.Only, "only", "", "relay: only the way of events out; mint: only a mint beside the bare transaction")
 	case "soak":
 		set.IntVar(&k.Mutations, "mutations", 200_000, "to be committed")
 		set.IntVar(&k.Kills, "kills", 100, "of writers and relays")
@@ -109,8 +109,8 @@ func command(ctx context.Context, args []string) error {
 		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
 	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
 		return explain("too few for a trial: --mutations at least 10, --kills 0, --rate 100")
-	case b.Only != "" && b.Only != "relay":
-		return explain("--only is %q, not relay", b.Only)
+	case b.Only != "" && b.Only != "relay" && b.Only != "mint":
+		return explain("--only is %q, not relay or mint", b.Only)
 	case only != "" && !given(set, "port"):
 		return explain("--only needs --port: the port of this instance")
 	}

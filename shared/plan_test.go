@@ -28,6 +28,7 @@ const (
 	ulid    = "github.com/oklog/ulid/v2"
 	auth    = "cloud.google.com/go/auth"
 	breaker = "github.com/sony/gobreaker/v2"
+	lru     = "github.com/hashicorp/golang-lru/v2"
 	xsync   = "golang.org/x/sync"
 )
 
@@ -35,13 +36,16 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "session", "tenants", "upstream", "web",
-		pgx, redis,
+		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "ratelimit", "session", "tenants",
+		"upstream", "web", pgx, redis,
 	},
-	"bot":     nil,
-	"burial":  {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
-	"cache":   {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
-	"caller":  {jsonv2},
+	"bot":    {"event", "flags", "id", "keyspace", "lua", "outbox", lru, pgx, redis},
+	"burial": {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
+	"cache":  {"keyspace", "lua", jsonv2, lru, "github.com/klauspost/compress", redis},
+	"caller": {jsonv2},
+	"challenge": {
+		"keyring", "keyspace", "lua", "problem", auth, jsonv2, lru, redis, breaker, xsync,
+	},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
 	"digest":  nil,
@@ -68,14 +72,15 @@ var plan = map[string][]string{
 	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
+	"ratelimit":   {"flags", "keyspace", "lua", lru, redis},
 	"redistest":   {"stores", redis},
 	"session": {
 		"digest", "event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
-		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
+		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
-		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres", "session",
-		"tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
+		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
+		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"stay":     {"problem"},
 	"stores":   nil,

@@ -72,7 +72,7 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err := web.Body(r, l.asks.keep(&a)); err != nil {
 		return err
 	}
-	ctx, guest, err := l.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
+	ctx, guest, err := l.guests.door.Admit(w, r, func(tag locale.Tag, c money.Currency) []string {
 		return []string{l.finder.pageKey(a.hash(tag, c), a.page)}
 	})
 	if err != nil {

@@ -74,7 +74,7 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err := web.Body(r, m.asks.keep(&a)); err != nil {
 		return err
 	}
-	ctx, guest, err := m.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
+	ctx, guest, err := m.guests.door.Admit(w, r, func(tag locale.Tag, c money.Currency) []string {
 		hash := a.hash(tag, c)
 		if a.spotlight == "" {
 			return []string{m.finder.mapKey(hash)}

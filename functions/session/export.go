@@ -33,7 +33,7 @@ type export struct {
 
 // Export answers GET /session/export. It is whole or refused: what a store that is away holds would be missing unseen.
 func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(r)
+	ctx, v, err := d.admit(w, r)
 	if err != nil {
 		return err
 	}

@@ -89,9 +89,9 @@ type visit struct {
 }
 
 // admit lets a guest in.
-func (d *Desk) admit(r *http.Request) (context.Context, *visit, error) {
+func (d *Desk) admit(w http.ResponseWriter, r *http.Request) (context.Context, *visit, error) {
 	v := &visit{}
-	ctx, guest, err := d.door.Admit(r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
+	ctx, guest, err := d.door.Admit(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
 		v.lists = d.sessions.PeekLists(ctx, pipe, id)
 		v.hash = pipe.HGetAll(ctx, d.keys.Session(id))
 	})
@@ -101,7 +101,7 @@ func (d *Desk) admit(r *http.Request) (context.Context, *visit, error) {
 
 // Show answers GET /session.
 func (d *Desk) Show(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(r)
+	ctx, v, err := d.admit(w, r)
 	if err != nil {
 		return err
 	}

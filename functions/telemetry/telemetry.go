@@ -14,6 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -26,7 +27,7 @@ type Desk struct {
 }
 
 // NewDesk makes a Desk.
-func NewDesk(p *setup.Parts) *Desk { return &Desk{p.Door, p.Sessions} }
+func NewDesk(p *setup.Parts) *Desk { return &Desk{p.Door.For(ratelimit.Telemetry), p.Sessions} }
 
 const maxEvents = 50 // of one request
 
@@ -109,7 +110,7 @@ type accepted struct {
 // the client is told to send them again: here nothing else was asked for, and an eventId makes the second time
 // harmless.
 func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error {
-	ctx, guest, err := d.door.Admit(r, nil)
+	ctx, guest, err := d.door.Admit(w, r, nil)
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	if wrong := in.check(); len(wrong) > 0 {
 		return problem.Invalid(wrong...)
 	}
-	ctx, guest, err := h.door.Admit(r, nil)
+	ctx, guest, err := h.door.Admit(w, r, nil)
 	if err != nil {
 		return err
 	}

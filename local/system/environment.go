@@ -46,6 +46,7 @@ func environment(state string, kept stores, pubsub *broker.Broker, urls map[stri
 		"PEPPERS":      secrets["PEPPERS"],
 		"HANDOFF_KEYS": secrets["HANDOFF_KEYS"],
 		"HANDOFF_LINK": handoff.DefaultLink,
+		"TRUSTED_HOPS": "1", // the gateway of this machine
 	} {
 		env[name] = value
 		if set := os.Getenv(name); set != "" {

@@ -81,6 +81,18 @@ func (c *Cache) Peek(ctx context.Context, pipe redis.Pipeliner, key string) *Pee
 	return &Peeked{pipe.Get(ctx, key)}
 }
 
+// Fresh is the entry that Do would answer with at once, because what was read of it is fresh; nil when it would do more.
+// For an entry that has no rates. seen may be nil.
+func (c *Cache) Fresh(seen *Peeked) *Entry {
+	if seen == nil {
+		return nil
+	}
+	if e := seen.entry(); e != nil && c.now().Before(e.FreshUntil) {
+		return e
+	}
+	return nil
+}
+
 // entry is what was read; nil when that is nothing usable.
 func (p *Peeked) entry() *Entry {
 	raw, err := p.cmd.Bytes()

@@ -3,6 +3,7 @@
 package digest
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -11,7 +12,10 @@ import (
 const prefix = "sha256:"
 
 // Text writes a sum.
-func Text(sum []byte) string { return prefix + hex.EncodeToString(sum) }
+func Text(sum []byte) string {
+	var text [len(prefix) + 2*sha256.Size]byte
+	return string(hex.AppendEncode(append(text[:0], prefix...), sum))
+}
 
 // Parse is the inverse of Text, for a sum of any length. Its error does not repeat s.
 func Parse(s string) ([]byte, error) {

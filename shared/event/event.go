@@ -93,23 +93,19 @@ func New(m Meta, p Payload) Event {
 // OrderingKey keeps the events of one session in order; empty means that order does not matter.
 func (e Event) OrderingKey() string { return e.SessionID }
 
-// Attributes repeats in the message's attributes what a reader needs before it opens the body.
-// Empty values are left out.
-func (e Event) Attributes() map[string]string {
-	all := map[string]string{
-		"eventId":        e.ID,
-		"subject":        e.Subject,
-		"schemaUri":      e.SchemaURI,
-		"retentionClass": string(e.RetentionClass),
-		"traceparent":    e.Traceparent,
-		"orderingKey":    e.OrderingKey(),
-	}
-	for name, value := range all {
-		if value == "" {
-			delete(all, name)
-		}
-	}
-	return all
+// Attributes repeat in the message's attributes what a reader needs before it opens the body. Empty values are left out.
+type Attributes struct {
+	EventID        string    `json:"eventId,omitempty"`
+	OrderingKey    string    `json:"orderingKey,omitempty"`
+	RetentionClass Retention `json:"retentionClass,omitempty"`
+	SchemaURI      string    `json:"schemaUri,omitempty"`
+	Subject        string    `json:"subject,omitempty"`
+	Traceparent    string    `json:"traceparent,omitempty"`
+}
+
+// Attributes of this event.
+func (e Event) Attributes() Attributes {
+	return Attributes{e.ID, e.OrderingKey(), e.RetentionClass, e.SchemaURI, e.Subject, e.Traceparent}
 }
 
 // message is an event on the wire; its payload is a Payload on the way out, and not decoded yet on the way in.
@@ -142,7 +138,7 @@ type envelope struct {
 var wire = json.JoinOptions(
 	json.Deterministic(true),
 	json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) {
-		return t.UTC().AppendFormat(nil, `"`+instant.Layout+`"`), nil
+		return t.UTC().AppendFormat(make([]byte, 0, len(instant.Layout)+2), `"`+instant.Layout+`"`), nil
 	})),
 )
 

@@ -16,13 +16,18 @@ var ErrAway = errors.New("keyspace: redis is away")
 // IsAway reports whether err means that Redis was not reached or did not answer in time. A reply of any kind, an absent
 // key, a caller that hung up and a busy pool of our own do not.
 func IsAway(err error) bool {
-	ours := errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed)
-	return !isReply(err) && !ours
+	if isReply(err) {
+		return false
+	}
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrClosed)
 }
 
 func isReply(err error) bool {
+	if err == nil {
+		return true
+	}
 	_, reply := errors.AsType[redis.Error](err) // redis.Nil is one
-	return err == nil || reply
+	return reply
 }
 
 const (

@@ -22,6 +22,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
@@ -97,7 +98,8 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
 	p.Outbox = recorder(e, db, rdb, keys)
 	p.Burial = burial.New(rdb, db, p.Sessions, idempotency.New(rdb, db, keys, now), p.Outbox)
-	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Burial, name)
+	limits := ratelimit.New(rdb, keys, p.Flags, now)
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Burial, limits, name)
 	return p, nil
 }
 
