@@ -20,7 +20,9 @@ type Options struct {
 	Round       time.Duration // of one server at a time
 	Rounds      int
 	Connections int
-	Only        string // "relay": the way of events out; else everything
+	Only        string // "relay": the way of events out; for ColdStart: folders, comma between them; else everything
+	Root        string // of the repository, for ColdStart
+	Starts      int    // of each function, for ColdStart
 	Out         io.Writer
 }
 
