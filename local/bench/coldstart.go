@@ -70,7 +70,9 @@ func ColdStart(ctx context.Context, o Options) error {
 		return err
 	}
 	if o.Only != "" {
-		starters = slices.DeleteFunc(starters, func(s *starter) bool { return s.folder != "empty" && !slices.Contains(strings.Split(o.Only, ","), s.folder) })
+		starters = slices.DeleteFunc(starters, func(s *starter) bool {
+			return s.folder != "empty" && !slices.Contains(strings.Split(o.Only, ","), s.folder)
+		})
 	}
 	for _, s := range starters {
 		if err := h.pack(ctx, o, s); err != nil {
