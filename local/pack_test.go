@@ -46,7 +46,8 @@ func stations() []station {
 		}},
 		{"detail", "Detail", func(t *testing.T, way *traveller, url string) {
 			res, page := ask(t, http.MethodGet, url+web.Base+"/hotels/"+way.property, "")
-			if res.StatusCode != http.StatusOK || page["propertyId"] != way.property {
+			hotel, _ := page["property"].(map[string]any)
+			if res.StatusCode != http.StatusOK || hotel["propertyId"] != way.property {
 				t.Errorf("%d %v", res.StatusCode, page)
 			}
 		}},
