@@ -40,6 +40,8 @@ func init() {
 }
 `
 
+const emptyFolder = "empty"
+
 // starter is a packed function that is started again and again, and what each start is asked first.
 type starter struct {
 	folder, target string
@@ -65,19 +67,29 @@ func ColdStart(ctx context.Context, o Options) error {
 	}
 	defer broker.Stop()
 	h.env = append(h.env, "PUBSUB_EMULATOR_HOST="+broker.Addr, "PUBSUB_PROJECT=bench")
-	starters, err := h.starters(ctx, o.Starts)
+	folders, err := pack.Folders(o.Root)
 	if err != nil {
 		return err
 	}
 	if o.Only != "" {
-		starters = slices.DeleteFunc(starters, func(s *starter) bool {
-			return s.folder != "empty" && !slices.Contains(strings.Split(o.Only, ","), s.folder)
-		})
+		folders = strings.Split(o.Only, ",")
 	}
-	for _, s := range starters {
-		if err := h.pack(ctx, o, s); err != nil {
+	programs := map[string]string{}
+	for _, folder := range append([]string{emptyFolder}, folders...) {
+		if programs[folder], err = h.pack(ctx, o, folder); err != nil {
 			return err
 		}
+	}
+	starters, err := h.starters(ctx, o.Starts) // after the building, which takes longer than an entry stays fresh
+	if err != nil {
+		return err
+	}
+	starters = slices.DeleteFunc(starters, func(s *starter) bool {
+		s.binary = programs[s.folder]
+		return s.binary == ""
+	})
+	if len(starters) != len(programs) {
+		return fmt.Errorf("bench: %d programs, and %d of them are asked something", len(programs), len(starters))
 	}
 	for range o.Starts {
 		for _, s := range starters {
@@ -90,30 +102,29 @@ func ColdStart(ctx context.Context, o Options) error {
 	return nil
 }
 
-// pack makes the program of a starter.
-func (h *house) pack(ctx context.Context, o Options, s *starter) error {
-	fmt.Fprintf(o.Out, "packing and building %s\n", s.folder)
+// pack makes the program of a folder and returns its path.
+func (h *house) pack(ctx context.Context, o Options, folder string) (string, error) {
+	fmt.Fprintf(o.Out, "packing and building %s\n", folder)
 	archive, err := []byte(nil), error(nil)
-	if s.folder == "empty" {
+	if folder == emptyFolder {
 		archive, err = h.packEmpty(ctx, o.Root)
 	} else {
-		archive, _, err = pack.Function(ctx, o.Root, s.folder)
+		archive, _, err = pack.Function(ctx, o.Root, folder)
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	dir := filepath.Join(h.dir, "built", s.folder)
+	dir := filepath.Join(h.dir, "built", folder)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return "", err
 	}
-	s.binary, err = pack.Build(ctx, archive, dir)
-	return err
+	return pack.Build(ctx, archive, dir)
 }
 
 // packEmpty puts the empty function into the module of search, so that it has the same versions of everything it links.
 func (h *house) packEmpty(ctx context.Context, root string) ([]byte, error) {
 	stage := filepath.Join(h.dir, "stage")
-	dir := filepath.Join(stage, "functions", "empty")
+	dir := filepath.Join(stage, "functions", emptyFolder)
 	for to, from := range map[string]string{
 		filepath.Join(dir, "go.mod"):             filepath.Join(root, "functions", "search", "go.mod"),
 		filepath.Join(dir, "go.sum"):             filepath.Join(root, "functions", "search", "go.sum"),
@@ -162,7 +173,7 @@ func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
 	}
 	known := []string{"Accept-Encoding", "gzip", "Cookie", cookie}
 	return []*starter{
-		{folder: "empty", target: "Empty", next: always(request("GET", "/", ""))},
+		{folder: emptyFolder, target: "Empty", next: always(request("GET", "/", ""))},
 		{folder: "search", target: "Search", next: always(searchFor(city, known...))},
 		{folder: "detail", target: "Detail", next: always(page)},
 		{folder: "handoff", target: "Handoff", next: func() []byte {
