@@ -11,7 +11,6 @@ import (
 	"time"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
@@ -67,8 +66,8 @@ const lateAfter = 5 * time.Minute
 func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	m, err := push.Decode(req)
 	var o Orders
-	if err == nil && len(m.Data) > 0 {
-		err = json.Unmarshal(m.Data, &o, json.RejectUnknownMembers(true))
+	if err == nil {
+		err = m.Orders(&o)
 	}
 	if err != nil {
 		return problem.New(problem.MalformedRequest, "This is no order for a run.", err)
