@@ -111,7 +111,7 @@ const insertRow = `
 func statement(rows []Row) (sql string, args []any) {
 	if len(rows) == 1 {
 		r := rows[0]
-		return insertRow, []any{r.ID, r.Topic, r.Payload, r.Headers, r.RetentionClass}
+		return insertRow, []any{r.ID, r.Topic, string(r.Payload), string(r.Headers), r.RetentionClass} // as text: bytes would be a bytea where types are guessed, as in write
 	}
 	return insertRows, columns(rows)
 }
