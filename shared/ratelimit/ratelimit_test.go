@@ -98,7 +98,7 @@ func TestTheLimitsOfTheSpecification(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s, campaign %v: %+v", c.class, c.campaign, got)
 		}
-		burst := c.want.cookie / 4
+		burst := (c.want.cookie + 3) / 4
 		if n := d.let(burst, c.class, guest(1)); n != burst {
 			t.Errorf("%s, campaign %v: %d of a burst of %d", c.class, c.campaign, n, burst)
 		}
