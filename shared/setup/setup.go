@@ -52,7 +52,7 @@ type Environment struct {
 
 	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
 	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
-	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written
+	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written; only where event/strict is linked
 
 	DNS crawler.Resolver `env:"-"` // who is asked whether a search engine is one; nil: the system's resolver
 }
@@ -86,6 +86,9 @@ func Guest(ctx context.Context) (*Parts, error) {
 
 // Build constructs the rooms of an environment. now is the clock of everything but the stores.
 func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, error) {
+	if e.ValidateEvents && event.Judge == nil {
+		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
+	}
 	up, err := openUpstreams(e)
 	if err != nil {
 		return nil, err
@@ -147,7 +150,7 @@ func flagsOf(e Environment) *flags.Source {
 func recorder(e Environment, db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys) *outbox.Recorder {
 	r := outbox.NewRecorder(db, rdb, keys)
 	if e.ValidateEvents {
-		r.Validate = event.Validate
+		r.Validate = event.Judge
 	}
 	return r
 }
