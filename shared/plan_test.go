@@ -36,8 +36,8 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "ratelimit", "session", "tenants",
-		"upstream", "web", pgx, redis,
+		"bot", "burial", "cache", "challenge", "event", "flags", "keyspace", "locale", "lua", "money", "outbox", "problem",
+		"ratelimit", "session", "tenants", "upstream", "web", pgx, redis,
 	},
 	"bot":    {"event", "flags", "id", "keyspace", "lua", "outbox", lru, pgx, redis},
 	"burial": {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
@@ -79,7 +79,7 @@ var plan = map[string][]string{
 		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
-		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
+		"admission", "bot", "burial", "cache", "challenge", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
 		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"stay":     {"problem"},

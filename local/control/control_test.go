@@ -180,6 +180,8 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 		{`{"sampling":{"search.executed":1}}`, func(v *flags.Values) bool { return v.CampaignMode && v.Rate("search.executed") == 1 }},
 		{`{"botMode":"off","limitsEnabled":false}`, func(v *flags.Values) bool { return v.BotMode == flags.BotOff && !v.LimitsEnabled && v.CampaignMode }},
 		{`{"campaignMode":null}`, func(v *flags.Values) bool { return !v.CampaignMode && v.BotMode == flags.BotOff }},
+		{`{"botMode":"enforce"}`, func(v *flags.Values) bool { return v.BotMode == flags.BotEnforce }},
+		{`{"botMode":null}`, func(v *flags.Values) bool { return v.BotMode == flags.BotObserve && !v.LimitsEnabled }},
 	} {
 		code, answer := b.call(t, "PUT", "/_local/flags", step.body)
 		if code != 200 || answer["botMode"] == nil {
@@ -213,10 +215,10 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 	if code, _ := b.call(t, "DELETE", "/_local/flags", ""); code != 204 {
 		t.Errorf("delete: %d", code)
 	}
-	if v := reader.Current(); v.BotMode != flags.BotEnforce || !v.LimitsEnabled {
+	if v := reader.Current(); v.BotMode != flags.BotObserve || !v.LimitsEnabled {
 		t.Errorf("after the delete: %+v", v)
 	}
-	if _, answer := b.call(t, "GET", "/_local/flags", ""); answer["botMode"] != "enforce" {
+	if _, answer := b.call(t, "GET", "/_local/flags", ""); answer["botMode"] != "observe" {
 		t.Errorf("flags %v", answer)
 	}
 }
