@@ -67,6 +67,7 @@ var plan = map[string][]string{
 	"lua":         {redis},
 	"migrations":  {pgx, "github.com/pressly/goose/v3"},
 	"money":       nil,
+	"otlptest":    {"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
 	"outbox":      {"event", "keyspace", "lua", "postgres", jsonv2, pgx, redis, breaker},
 	"pgtest":      {"migrations", "stores", pgx},
 	"postgres":    {"problem", "telemetry", "cloud.google.com/go/cloudsqlconn", pgx},
@@ -93,7 +94,7 @@ var plan = map[string][]string{
 }
 
 // testRooms are for _test.go files, and for each other.
-var testRooms = []string{"deptest", "functest", "pgtest", "redistest"}
+var testRooms = []string{"deptest", "functest", "otlptest", "pgtest", "redistest"}
 
 func TestRoomsImportOnlyWhatThePlanSays(t *testing.T) {
 	for _, complaint := range complaints(t, os.DirFS("."), plan) {

@@ -39,7 +39,7 @@ type export struct {
 }
 
 func newExport(traces sdktrace.SpanExporter, metrics sdkmetric.Exporter, now func() time.Time) *export {
-	return &export{tracesTo: traces, metricsTo: metrics, reader: sdkmetric.NewManualReader(), now: now, metricsAt: now()}
+	return &export{tracesTo: traces, metricsTo: metrics, reader: sdkmetric.NewManualReader(), now: now}
 }
 
 // OnStart has nothing to do.
