@@ -128,7 +128,7 @@ func write(ctx context.Context, db execer, rows []Row) (written int, err error) 
 	}
 	sql, args := statement(rows)
 	for i, arg := range args {
-		if text, ok := arg.([]byte); ok {
+		if text, ok := arg.(jsontext.Value); ok {
 			args[i] = string(text) // bytes would go as bytea, where nobody has asked Postgres for the types
 		}
 	}
