@@ -139,8 +139,18 @@ var transport = sync.OnceValue(func() http.RoundTripper {
 	t.Proxy = nil
 	t.MaxIdleConnsPerHost = 4
 	t.MaxResponseHeaderBytes = 16 << 10
-	return t
+	return repeatable{t}
 })
+
+// repeatable lets the transport send a request again on a new connection when a pooled one turns out to be dead, which
+// it does by itself only where that is harmless: here it is, and an instance that was frozen has none that lives.
+type repeatable struct{ next http.RoundTripper }
+
+func (t repeatable) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header["Idempotency-Key"] = []string{} // the transport's sign for it; not sent
+	return t.next.RoundTrip(r)
+}
 
 // httpClient follows no redirect: what is sent is for the collector alone.
 func httpClient(c config) (*http.Client, error) {

@@ -1,8 +1,13 @@
 package telemetry
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 func TestOffUnlessACollectorIsNamed(t *testing.T) {
@@ -49,6 +54,43 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 		if _, err := Open(t.Context(), "Search"); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q and %q: %v", c.endpoint, c.share, err)
 		}
+	}
+}
+
+func TestAConnectionThatDiedMeanwhileLosesNothing(t *testing.T) {
+	var mu sync.Mutex
+	known, taken := map[string]bool{}, 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		mu.Lock()
+		defer mu.Unlock()
+		if known[r.RemoteAddr] { // the second request of a connection finds it dead
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			conn.Close()
+			return
+		}
+		known[r.RemoteAddr] = true
+		taken++
+	}))
+	defer server.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
+	r, err := Open(t.Context(), "Search")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, q := r.Begin(t.Context(), "GET", "/x", "", time.Now())
+		q.End(Outcome{Status: 200}, time.Now())
+		r.Close(t.Context())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if taken != 6 || r.export.lost() != 0 {
+		t.Errorf("%d of 6 requests arrived, %d spans lost", taken, r.export.lost())
 	}
 }
 
