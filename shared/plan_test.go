@@ -28,6 +28,7 @@ const (
 	ulid    = "github.com/oklog/ulid/v2"
 	auth    = "cloud.google.com/go/auth"
 	breaker = "github.com/sony/gobreaker/v2"
+	lru     = "github.com/hashicorp/golang-lru/v2"
 	xsync   = "golang.org/x/sync"
 	otel    = "go.opentelemetry.io/otel"
 )
@@ -39,12 +40,12 @@ var plan = map[string][]string{
 		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "ratelimit", "session", "tenants",
 		"upstream", "web", pgx, redis,
 	},
-	"bot":    nil,
+	"bot":    {"event", "flags", "id", "keyspace", "lua", "outbox", lru, pgx, redis},
 	"burial": {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
-	"cache":  {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
+	"cache":  {"keyspace", "lua", jsonv2, lru, "github.com/klauspost/compress", redis},
 	"caller": {jsonv2},
 	"challenge": {
-		"keyring", "keyspace", "lua", "problem", auth, jsonv2, "github.com/hashicorp/golang-lru/v2", redis, breaker, xsync,
+		"keyring", "keyspace", "lua", "problem", auth, jsonv2, lru, redis, breaker, xsync,
 	},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
@@ -73,11 +74,11 @@ var plan = map[string][]string{
 	"postgres":    {"problem", "telemetry", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
-	"ratelimit":   {"flags", "keyspace", "lua", "github.com/hashicorp/golang-lru/v2", redis},
+	"ratelimit":   {"flags", "keyspace", "lua", lru, redis},
 	"redistest":   {"stores", redis},
 	"session": {
 		"digest", "event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
-		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
+		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
 		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",

@@ -40,6 +40,19 @@ func (k Keys) Bucket(class, kind, who string) string {
 	return k.Key("rl", "{"+class+":"+kind+":"+who+"}")
 }
 
+// Cadence names the list of when a client group made its last requests. A group is ours to name: hex. The braces keep all
+// that is remembered of a group's cadence in one slot.
+func (k Keys) Cadence(group string) string { return k.Key("bot", "cadence", "{"+group+"}") }
+
+// CadencePart names what stands beside it: "cookie", or "own" and the mark of a session.
+func (k Keys) CadencePart(group string, part ...string) string {
+	return k.Cadence(group) + ":" + strings.Join(part, ":")
+}
+
+// Collisions names the sorted set of marks of the sessions that began at a client group, by when, Unix ms; in the
+// slot of the group's cadence.
+func (k Keys) Collisions(group string) string { return k.Key("bot", "sessions", "{"+group+"}") }
+
 // Lock names the single-flight lock of a cache entry. Its hash tag is the whole entry key, so both share a slot and one
 // script may touch both; the entry key itself must hold no brace.
 func (k Keys) Lock(cacheKey string) string { return k.Key("lock", "{"+cacheKey+"}") }
