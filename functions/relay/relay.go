@@ -19,6 +19,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/push"
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -80,6 +81,7 @@ func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return postgres.Problem(err)
 	}
+	report.tell(ctx, r.now())
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
@@ -122,6 +124,17 @@ func (r Report) note(ctx context.Context) {
 	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateAfter.Seconds()) {
 		slog.WarnContext(ctx, "outbox: events do not get out",
 			"depth", r.Depth, "oldestAgeSeconds", r.OldestAgeSeconds, "parked", r.Parked)
+	}
+}
+
+// tell measures how a run left the outbox, and that there was one.
+func (r Report) tell(ctx context.Context, now time.Time) {
+	measured := telemetry.From(ctx)
+	measured.Standing(ctx, telemetry.Outbox{
+		Depth: r.Depth, Parked: r.Parked, OldestAge: time.Duration(r.OldestAgeSeconds) * time.Second,
+	})
+	if !r.DryRun {
+		measured.Succeeded(ctx, now)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/push"
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -74,6 +75,9 @@ func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	call.Note("dryRun", report.DryRun)
 	if err != nil {
 		return postgres.Problem(err)
+	}
+	if !o.DryRun {
+		telemetry.From(ctx).Succeeded(ctx, s.now())
 	}
 	return web.WriteJSON(w, http.StatusOK, report)
 }
