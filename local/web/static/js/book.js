@@ -47,7 +47,7 @@ async function welcome(given) {
     h("h1", {dir: "auto"}, t("bookWelcome", {brand})), h("p", {class: "note"}, t("playing")),
     h("p", {class: "note note-good", role: "status", id: "verified"}, t("verified")),
     h("dl", {class: "facts", id: "handoff-facts"}, Object.entries(facts).map(([key, value]) =>
-      [h("dt", {}, t(key)), h("dd", {"data-fact": key, dir: "auto"}, value)])),
+      [h("dt", {}, t(key)), h("dd", {"data-fact": key}, h("bdi", {}, value))])),
     h("div", {class: "book-buttons"}, again, back()), outcome)
   document.documentElement.dataset.booked = "yes"
   announce(t("verified"))

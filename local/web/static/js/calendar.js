@@ -1,7 +1,7 @@
 // The free nights of a hotel, month by month.
 import {call, shared} from "./api.js"
 import {h, show} from "./dom.js"
-import {t, day, money, number, plural} from "./i18n.js"
+import {t, day, money, number, plural, rough} from "./i18n.js"
 import {degraded, refused} from "./notes.js"
 import {plus, today} from "./query.js"
 
@@ -50,7 +50,7 @@ function grid(month, last, days, q) {
     const words = [day(date), t(state), price, left].filter(Boolean).join(t("comma") + " ")
     cells.push(h("li", {class: `night night-${state}${chosen ? " night-chosen" : ""}`, title: words},
       h("span", {class: "hidden"}, words), h("span", {"aria-hidden": "true"}, number(Number(date.slice(8)))),
-      price && h("small", {"aria-hidden": "true"}, number(Math.round(found.cheapestMinor / 100), {notation: "compact", maximumFractionDigits: 1}))))
+      price && h("small", {"aria-hidden": "true"}, rough(found.cheapestMinor, found.currency))))
   }
   // 3 January 2027 is a Sunday.
   const names = Array.from({length: 7}, (_, i) => h("li", {class: "weekday", "aria-hidden": "true"}, day(plus("2027-01-03", i), {weekday: "short"})))

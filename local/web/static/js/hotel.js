@@ -60,7 +60,7 @@ function page(view, detail, cache, q, change) {
 
 const section = (id, key, ...content) => h("section", {class: "part", id: "part-" + id}, h("h2", {}, t(key)), content)
 
-export const fact = (term, text) => [h("dt", {}, term), h("dd", {dir: "auto"}, text)]
+const fact = (term, text) => [h("dt", {}, term), h("dd", {}, h("bdi", {}, text))]
 
 function popularity(signals) {
   if (!signals?.bookedLast24h && !signals?.viewedLast1h) return null
@@ -73,7 +73,7 @@ function preview(detail) {
   const days = detail.priceCalendarPreview
   if (!days?.length) return null
   const most = Math.max(...days.map(d => Number(d.cheapestMinor))) // heights only: no amount is computed
-  return section("prices", "prices", h("ol", {class: "bars"}, days.map(d => h("li", {vars: {"--height": `${Math.round(30 + 70 * d.cheapestMinor / most)}%`}},
+  return section("prices", "prices", h("ol", {class: "bars", tabindex: "0", "aria-label": t("prices")}, days.map(d => h("li", {vars: {"--height": `${Math.round(30 + 70 * d.cheapestMinor / most)}%`}},
     h("span", {class: "bar-price"}, money(d.cheapestMinor, d.currency)), h("i", {class: "bar"}),
     h("span", {class: "bar-day"}, day(d.date, {weekday: "short"}), h("small", {}, day(d.date, {day: "numeric"})))))))
 }
@@ -89,7 +89,7 @@ function aside(detail, q, brand, change) {
   const button = h("button", {class: "button button-main button-book", type: "button", id: "book-button", onclick: () => book(detail, q, button, outcome)},
     t("book", {brand}))
   return h("aside", {class: "booking", "aria-labelledby": "your-stay"},
-    rate ? h("p", {class: "booking-price"}, h("span", {}, t("from") + " "), h("b", {}, money(rate.cheapestNightlyMinor, rate.currency)), h("small", {}, t("tonight")),
+    rate ? h("p", {class: "booking-price"}, h("b", {}, t("from", {amount: money(rate.cheapestNightlyMinor, rate.currency)})), h("small", {}, t("tonight")),
       rate.isStale && h("small", {class: "price-stale"}, t("stalePrice")))
       : h("p", {class: "booking-price"}, h("span", {}, t(detail.degraded.some(d => d.part === "pricing") ? "noPrice" : "soldOut")), h("small", {}, t("tonight"))),
     h("h2", {id: "your-stay"}, t("yourStay")),
@@ -98,7 +98,7 @@ function aside(detail, q, brand, change) {
     button, h("p", {class: "hint"}, t("bookHint")), outcome)
 }
 
-export const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
+const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
 
 let attempt = null // {what, key}: a booking that failed is tried again under its key, so that it is made once
 

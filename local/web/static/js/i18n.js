@@ -67,6 +67,12 @@ export function money(minor, currency) {
   return new Intl.NumberFormat(numbers(), {style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits}).format(amount)
 }
 
+// rough is an amount in units without its fraction and its currency, for where there is little room.
+export function rough(minor, currency) {
+  const units = Math.round(Number(decimal(minor, currency)))
+  return number(units, units < 100_000 ? {} : {notation: "compact", maximumFractionDigits: 1})
+}
+
 // minor is what a guest typed in units, in minor units; "" when it is no amount.
 export function minor(text, currency) {
   const match = /^(\d{1,12})$/.exec(text.trim())

@@ -25,7 +25,7 @@ export default {
   failed: "لم ينجح ذلك", retry: "أعد المحاولة", retryIn: "أعد المحاولة بعد {n} ث", requestId: "الطلب {id}", offline: "تعذر الوصول إلى الخدمة.",
   checking: "نتحقق من متصفحك، لحظة…", rooms2: "الغرف", guests: "حتى {n} نزلاء", amenities: "المرافق", policies: "من المفيد معرفته",
   cancellation: "الإلغاء", prices: "أسعار الليالي القادمة", calendar: "الليالي المتاحة", calendarCurrency: "الأسعار بعملة {currency} مقرّبة", free: "متاح", full: "محجوز", unknown: "غير معروف",
-  "left.one": "بقيت غرفة واحدة", "left.two": "بقيت غرفتان", "left.few": "بقيت {n} غرف", "left.other": "بقيت {n} غرفة", from: "من", tonight: "لليلة الغد، بالغان", similar: "أماكن مشابهة",
+  "left.one": "بقيت غرفة واحدة", "left.two": "بقيت غرفتان", "left.few": "بقيت {n} غرف", "left.other": "بقيت {n} غرفة", from: "من {amount}", tonight: "لليلة الغد، بالغان", similar: "أماكن مشابهة",
   booked: "حُجز {n} مرة في يوم", viewed: "شاهده {n} شخصاً في الساعة الأخيرة", yourStay: "إقامتك",
   "nights.one": "ليلة واحدة", "nights.two": "ليلتان", "nights.few": "{n} ليالٍ", "nights.many": "{n} ليلة", "nights.other": "{n} ليلة",
   book: "احجز لدى {brand}", booking: "لحظة…", bookHint: "تتابع في صفحة الحجز لدى الفندق. الرابط يعمل مرة واحدة خلال نصف ساعة.",

@@ -22,7 +22,7 @@ export default {
   failed: "That did not work", retry: "Try again", retryIn: "Try again in {n} s", requestId: "Request {id}", offline: "The service cannot be reached.",
   checking: "Checking your browser, one moment…", rooms2: "Rooms", guests: "Up to {n} guests", amenities: "Amenities", policies: "Good to know",
   cancellation: "Cancellation", prices: "Prices of the next nights", calendar: "Free nights", calendarCurrency: "Prices in {currency}, rounded", free: "Free", full: "Sold out", unknown: "Not known",
-  "left.one": "{n} room left", "left.other": "{n} rooms left", from: "from", tonight: "for tomorrow night, two adults", similar: "Similar places",
+  "left.one": "{n} room left", "left.other": "{n} rooms left", from: "from {amount}", tonight: "for tomorrow night, two adults", similar: "Similar places",
   booked: "Booked {n} times in a day", viewed: "{n} people looked in the last hour", yourStay: "Your stay", "nights.one": "{n} night", "nights.other": "{n} nights",
   book: "Book with {brand}", booking: "One moment…", bookHint: "You go on at the booking page of the house. The link works once, for half an hour.",
   searchHere: "Search this area", follow: "Search as the map moves", zoomIn: "Zoom in", zoomOut: "Zoom out", tooWide: "Zoom in to search here.",

@@ -22,7 +22,7 @@ export default {
   failed: "انجام نشد", retry: "تلاش دوباره", retryIn: "تلاش دوباره پس از {n} ثانیه", requestId: "درخواست {id}", offline: "سرویس در دسترس نیست.",
   checking: "مرورگر شما بررسی می‌شود، یک لحظه…", rooms2: "اتاق‌ها", guests: "تا {n} مهمان", amenities: "امکانات", policies: "خوب است بدانید",
   cancellation: "لغو", prices: "قیمت شب‌های آینده", calendar: "شب‌های خالی", calendarCurrency: "قیمت‌ها به {currency}، گرد شده", free: "خالی", full: "پر", unknown: "نامعلوم",
-  "left.one": "{n} اتاق مانده", "left.other": "{n} اتاق مانده", from: "از", tonight: "برای فردا شب، دو بزرگسال", similar: "جاهای مشابه",
+  "left.one": "{n} اتاق مانده", "left.other": "{n} اتاق مانده", from: "از {amount}", tonight: "برای فردا شب، دو بزرگسال", similar: "جاهای مشابه",
   booked: "{n} بار رزرو در یک روز", viewed: "{n} نفر در ساعت گذشته دیده‌اند", yourStay: "اقامت شما", "nights.one": "{n} شب", "nights.other": "{n} شب",
   book: "رزرو با {brand}", booking: "یک لحظه…", bookHint: "به صفحهٔ رزرو هتل می‌روید. پیوند یک بار کار می‌کند، تا نیم ساعت.",
   searchHere: "جستجوی این منطقه", follow: "جستجو هنگام حرکت نقشه", zoomIn: "بزرگ‌نمایی", zoomOut: "کوچک‌نمایی", tooWide: "برای جستجو نقشه را نزدیک‌تر کنید.",

@@ -22,7 +22,7 @@ export default {
   failed: "Cela n’a pas marché", retry: "Réessayer", retryIn: "Réessayer dans {n} s", requestId: "Requête {id}", offline: "Le service est injoignable.",
   checking: "Vérification du navigateur, un instant…", rooms2: "Chambres", guests: "Jusqu’à {n} personnes", amenities: "Équipements", policies: "Bon à savoir",
   cancellation: "Annulation", prices: "Prix des prochaines nuits", calendar: "Nuits libres", calendarCurrency: "Prix en {currency}, arrondis", free: "Libre", full: "Complet", unknown: "Inconnu",
-  "left.one": "Reste {n} chambre", "left.other": "Restent {n} chambres", from: "dès", tonight: "pour demain soir, deux adultes", similar: "Hébergements semblables",
+  "left.one": "Reste {n} chambre", "left.other": "Restent {n} chambres", from: "dès {amount}", tonight: "pour demain soir, deux adultes", similar: "Hébergements semblables",
   booked: "Réservé {n} fois en un jour", viewed: "Vu par {n} personnes en une heure", yourStay: "Votre séjour", "nights.one": "{n} nuit", "nights.other": "{n} nuits",
   book: "Réserver chez {brand}", booking: "Un instant…", bookHint: "Vous continuez sur la page de l’hôtel. Le lien sert une fois, pendant une demi-heure.",
   searchHere: "Chercher ici", follow: "Chercher quand la carte bouge", zoomIn: "Agrandir", zoomOut: "Réduire", tooWide: "Agrandissez la carte pour chercher ici.",

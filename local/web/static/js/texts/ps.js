@@ -22,7 +22,7 @@ export default {
   failed: "ونه شو", retry: "بیا هڅه وکړئ", retryIn: "{n} ثانیې وروسته بیا هڅه", requestId: "غوښتنه {id}", offline: "خدمت ته لاسرسی نشته.",
   checking: "ستاسو براوزر کتل کېږي، یوه شېبه…", rooms2: "خونې", guests: "تر {n} مېلمنو پورې", amenities: "اسانتیاوې", policies: "پوهېدل یې ښه دي",
   cancellation: "لغوه کول", prices: "د راتلونکو شپو بیې", calendar: "خالي شپې", calendarCurrency: "بیې په {currency}، نږدې شوې", free: "خالي", full: "ډک", unknown: "نامعلوم",
-  "left.one": "{n} خونه پاتې", "left.other": "{n} خونې پاتې", from: "له", tonight: "د سبا شپې، دوه لویان", similar: "ورته ځایونه",
+  "left.one": "{n} خونه پاتې", "left.other": "{n} خونې پاتې", from: "له {amount} څخه", tonight: "د سبا شپې، دوه لویان", similar: "ورته ځایونه",
   booked: "په یوه ورځ کې {n} ځله نیول شوی", viewed: "په تېر ساعت کې {n} کسانو کتلی", yourStay: "ستاسو اوسېدنه", "nights.one": "{n} شپه", "nights.other": "{n} شپې",
   book: "له {brand} سره یې ونیسئ", booking: "یوه شېبه…", bookHint: "تاسو د هوټل د نیولو مخ ته ځئ. لینک یو ځل کار کوي، تر نیم ساعته.",
   searchHere: "دا سیمه ولټوئ", follow: "د نقشې له خوځېدو سره لټون", zoomIn: "نږدې کول", zoomOut: "لرې کول", tooWide: "د لټون لپاره نقشه نږدې کړئ.",

@@ -25,7 +25,7 @@ export default {
   checking: "Проверяем браузер, секунду…", rooms2: "Номера", guests: "До {n} гостей", amenities: "Удобства", policies: "Полезно знать",
   cancellation: "Отмена", prices: "Цены ближайших ночей", calendar: "Свободные ночи", calendarCurrency: "Цены в {currency}, округлены", free: "Свободно", full: "Мест нет", unknown: "Неизвестно",
   "left.one": "Остался {n} номер", "left.few": "Осталось {n} номера", "left.many": "Осталось {n} номеров", "left.other": "Осталось {n} номера",
-  from: "от", tonight: "на завтрашнюю ночь, двое взрослых", similar: "Похожие места",
+  from: "от {amount}", tonight: "на завтрашнюю ночь, двое взрослых", similar: "Похожие места",
   booked: "Бронирований за день: {n}", viewed: "Смотрели за последний час: {n}", yourStay: "Ваше пребывание",
   "nights.one": "{n} ночь", "nights.few": "{n} ночи", "nights.many": "{n} ночей", "nights.other": "{n} ночи",
   book: "Забронировать: {brand}", booking: "Секунду…", bookHint: "Дальше — страница бронирования гостиницы. Ссылка действует один раз, полчаса.",

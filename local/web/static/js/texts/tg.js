@@ -22,7 +22,7 @@ export default {
   failed: "Нашуд", retry: "Боз кӯшиш кунед", retryIn: "Кӯшиш пас аз {n} сония", requestId: "Дархост {id}", offline: "Хидмат дастнорас аст.",
   checking: "Браузери шумо санҷида мешавад, як лаҳза…", rooms2: "Ҳуҷраҳо", guests: "То {n} меҳмон", amenities: "Шароит", policies: "Донистан хуб аст",
   cancellation: "Бекоркунӣ", prices: "Нархи шабҳои наздик", calendar: "Шабҳои холӣ", calendarCurrency: "Нархҳо бо {currency}, яклухт", free: "Холӣ", full: "Пур", unknown: "Номаълум",
-  "left.one": "{n} ҳуҷра монд", "left.other": "{n} ҳуҷра монд", from: "аз", tonight: "барои шаби фардо, ду калонсол", similar: "Ҷойҳои монанд",
+  "left.one": "{n} ҳуҷра монд", "left.other": "{n} ҳуҷра монд", from: "аз {amount}", tonight: "барои шаби фардо, ду калонсол", similar: "Ҷойҳои монанд",
   booked: "Дар як рӯз {n} бор банд шуд", viewed: "Дар соати охир {n} кас диданд", yourStay: "Истиқомати шумо", "nights.one": "{n} шаб", "nights.other": "{n} шаб",
   book: "Бандкунӣ: {brand}", booking: "Як лаҳза…", bookHint: "Ба саҳифаи бандкунии меҳмонхона мегузаред. Пайванд як бор, то ним соат кор мекунад.",
   searchHere: "Дар ин ҷо ҷустан", follow: "Ҷустуҷӯ ҳангоми ҳаракати харита", zoomIn: "Наздик кардан", zoomOut: "Дур кардан", tooWide: "Барои ҷустуҷӯ харитаро наздик кунед.",

@@ -22,7 +22,7 @@ export default {
   failed: "کام نہیں ہوا", retry: "دوبارہ کوشش کریں", retryIn: "{n} سیکنڈ بعد دوبارہ کوشش", requestId: "درخواست {id}", offline: "سروس تک رسائی نہیں۔",
   checking: "آپ کا براؤزر جانچا جا رہا ہے، ایک لمحہ…", rooms2: "کمرے", guests: "{n} مہمانوں تک", amenities: "سہولیات", policies: "جاننا اچھا ہے",
   cancellation: "منسوخی", prices: "اگلی راتوں کی قیمتیں", calendar: "خالی راتیں", calendarCurrency: "قیمتیں {currency} میں، قریبی", free: "خالی", full: "بھرا ہوا", unknown: "معلوم نہیں",
-  "left.one": "{n} کمرہ باقی", "left.other": "{n} کمرے باقی", from: "سے", tonight: "کل رات، دو بالغ", similar: "ملتی جلتی جگہیں",
+  "left.one": "{n} کمرہ باقی", "left.other": "{n} کمرے باقی", from: "{amount} سے", tonight: "کل رات، دو بالغ", similar: "ملتی جلتی جگہیں",
   booked: "ایک دن میں {n} بار بک ہوا", viewed: "پچھلے گھنٹے میں {n} لوگوں نے دیکھا", yourStay: "آپ کا قیام", "nights.one": "{n} رات", "nights.other": "{n} راتیں",
   book: "{brand} کے ساتھ بک کریں", booking: "ایک لمحہ…", bookHint: "آپ ہوٹل کے بکنگ صفحے پر جائیں گے۔ لنک ایک بار، آدھے گھنٹے تک کام کرتا ہے۔",
   searchHere: "اس علاقے میں تلاش کریں", follow: "نقشہ ہلنے پر تلاش", zoomIn: "قریب کریں", zoomOut: "دور کریں", tooWide: "تلاش کے لیے نقشہ قریب کریں۔",
