@@ -18,6 +18,11 @@ export class Refusal extends Error {
   }
 }
 
+// campaign is what brought the guest, as the address the visit began with says it.
+const arrived = new URLSearchParams(location.search)
+const campaign = [["X-Campaign-Source", "utm_source"], ["X-Campaign-Medium", "utm_medium"], ["X-Campaign-Name", "utm_campaign"]]
+  .map(([header, name]) => [header, arrived.get(name)]).filter(([, value]) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value ?? ""))
+
 // solution is the answer to the last puzzle, as long as it is good. It lives in this page alone.
 let solution = null
 
@@ -27,6 +32,7 @@ export async function call(method, path, body, {key, signal, keepalive} = {}) {
     "Accept-Language": locale, "X-Currency": preferences.currency, "X-Client-Screen": `${screen.width}x${screen.height}@${devicePixelRatio}`,
     "X-Client-Timezone": Intl.DateTimeFormat().resolvedOptions().timeZone,
   }
+  for (const [header, value] of campaign) headers[header] = value
   if (body !== undefined) headers["Content-Type"] = "application/json"
   if (key) headers["Idempotency-Key"] = key
   if (solution && Date.parse(solution.expiresAt) > Date.now()) headers[solution.header] = solution.token

@@ -1,7 +1,7 @@
 // The page: what its address says is what it shows.
 import {call, calls, preferences, shared, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
-import {currencies, locale, locales, placeName, speak, t} from "./i18n.js"
+import {currencies, day, locale, locales, number, placeName, speak, t} from "./i18n.js"
 import {card} from "./card.js"
 import {form} from "./form.js"
 import {allCities, find, prepare} from "./gazette.js"
@@ -46,16 +46,24 @@ async function route() {
   const searching = form(q, place, entered => go(page === "map" ? "map" : "search", entered))
   if (page === "map") {
     const below = h("div", {class: "below"})
-    show(view, searching, below)
+    show(view, fold(searching, q, place), below)
     return mapPage(below, q, place)
   }
   if (page === "search" && q.place) {
     const below = h("div", {class: "below"})
-    show(view, searching, below)
+    show(view, fold(searching, q, place), below)
     tell("page-view", {path: "/search"})
     return list(below, q, place, changed => go("search", changed))
   }
   return home(q, searching)
+}
+
+// fold leaves one line of the form where there is little room: what is looked for, to be opened and changed.
+function fold(searching, q, place) {
+  if (!matchMedia("(max-width: 640px)").matches) return searching
+  const short = {day: "numeric", month: "short"}
+  return h("details", {class: "fold", id: "search-fold"}, h("summary", {}, icon("search"), h("span", {},
+    h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${t("adults")} ${number(q.adults)}`))), searching)
 }
 
 // home is where a visit begins: the form, some cities, and what was looked at before.

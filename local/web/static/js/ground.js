@@ -1,5 +1,5 @@
 // What is under the pins: a graticule, outlines, the names of cities.
-import {placeName} from "./i18n.js"
+import {number, placeName} from "./i18n.js"
 import {allCities} from "./gazette.js"
 import {outlines} from "./outlines.js"
 
@@ -29,6 +29,7 @@ export function canvas(element) {
     for (const line of lines) stroke(pen, view, line)
     pen.stroke()
     names(pen, view, cities, style)
+    scale(pen, view, style)
   }
   return draw
 }
@@ -66,7 +67,8 @@ function graticule(pen, view, color) {
 
 // names writes those that have room, larger cities first.
 function names(pen, view, cities, style) {
-  pen.font = `600 ${view.zoom > 10 ? 17 : 13}px ${style.fontFamily}`
+  const near = view.zoom > 10
+  pen.font = `600 ${near ? 20 : 13}px ${style.fontFamily}`
   pen.textAlign = "center"
   pen.lineJoin = "round"
   const taken = []
@@ -79,11 +81,30 @@ function names(pen, view, cities, style) {
     taken.push({x, y, wide})
     pen.strokeStyle = style.getPropertyValue("--ground")
     pen.lineWidth = 4
-    pen.strokeText(text, x, y - 8)
+    const below = near ? 24 : -8 // the pins of a city stand around and above its centre
+    pen.strokeText(text, x, y + below)
     pen.fillStyle = style.getPropertyValue("--place")
-    pen.fillText(text, x, y - 8)
+    pen.fillText(text, x, y + below)
     pen.beginPath()
     pen.arc(x, y, 2.5, 0, 7)
     pen.fill()
   }
+}
+
+// scale draws how long some kilometres are, at the middle of the map.
+function scale(pen, view, style) {
+  const perPixel = 40075 * Math.cos(view.center.lat * Math.PI / 180) / view.scale // km
+  const km = [1000, 500, 200, 100, 50, 20, 10, 5, 2, 1, .5, .2, .1].find(n => n / perPixel < 120) ?? .1
+  const long = km / perPixel, x = 14, y = view.height - 16
+  pen.strokeStyle = pen.fillStyle = style.getPropertyValue("--place")
+  pen.lineWidth = 2
+  pen.beginPath()
+  pen.moveTo(x, y - 5)
+  pen.lineTo(x, y)
+  pen.lineTo(x + long, y)
+  pen.lineTo(x + long, y - 5)
+  pen.stroke()
+  pen.font = `12px ${style.fontFamily}`
+  pen.textAlign = "center"
+  pen.fillText(`${number(km)} km`, x + long / 2, y - 7)
 }

@@ -11,7 +11,7 @@ const kept = 12    // requests that are listed
 const upstreams = ["search", "pricing", "property", "theme"]
 let total = null       // upstream calls that were given to a request, by kind
 let requests = []      // newest first
-let chosen = null      // the request that is shown; null: the newest
+let chosen = null      // the request that is shown; null: the newest that a guest waited for
 const costs = new Map() // route → upstream calls of its last miss, to say what a hit saved
 
 let timer
@@ -50,6 +50,10 @@ async function heard(call) {
   const counters = await local("GET", "/upstreams").catch(() => null)
   if (!counters) return
   const now = count(counters)
+  if (!costly.test(request.route)) {
+    total ??= now
+    return
+  }
   const own = Object.keys(now).find(key => request.route.endsWith(key)) ?? "other"
   if (total && now[own] >= total[own]) {
     request.upstream = now[own] - total[own]
@@ -59,6 +63,9 @@ async function heard(call) {
   } else total = now
   paintRequests()
 }
+
+// costly are the routes that ask upstream; the others never do.
+const costly = /^(POST \/search|POST \/search\/map|GET \/facets|GET \/hotels\/.*|GET \/wishlist|POST \/handoff)$/
 
 // count adds up the calls of all upstreams, those of the routes apart that serve one route of ours alone.
 function count(counters) {
@@ -89,10 +96,10 @@ async function look() {
 }
 
 function paintRequests() {
-  const one = chosen && requests.includes(chosen) ? chosen : requests[0]
+  const one = requests.includes(chosen) ? chosen : requests.find(r => !/telemetry|session/.test(r.route)) ?? requests[0]
   show(document.getElementById("inside-last"), one && request(one),
     h("ul", {class: "calls", id: "inside-calls"}, requests.map(r => h("li", {}, h("button", {type: "button", class: "call", "aria-pressed": String(r === one), onclick: () => {
-      chosen = r === requests[0] ? null : r
+      chosen = r === chosen ? null : r
       paintRequests()
     }}, status(r), h("span", {class: "call-route"}, r.route), cache(r), h("span", {class: "call-time"}, `${Math.round(r.millis)} ms`))))))
 }
@@ -105,7 +112,7 @@ function request(r) {
   return h("div", {class: "request", id: "inside-request"},
     h("p", {class: "request-line"}, status(r), h("code", {}, r.route)),
     h("dl", {class: "facts facts-small"}, fact("Cache", cache(r)), fact("Time", `${Math.round(r.millis)} ms in the browser`),
-      fact("Upstream calls", r.upstream === null ? "not counted" : `${r.upstream} made` + (r.saved ? `, ${r.saved} saved` : "")),
+      fact("Upstream", r.upstream === null ? "no calls counted" : `${r.upstream} ${r.upstream === 1 ? "call" : "calls"} made, ${r.saved} saved`),
       fact("Degraded", r.degraded.length ? r.degraded.map(d => h("span", {class: "tag tag-bad"}, `${d.part}: ${d.reason}`)) : "nothing"),
       r.limit ? fact("Limit", h("code", {}, r.limit)) : null,
       r.code ? fact("Code", h("code", {}, r.code)) : null, fact("Request", h("code", {}, r.requestId || "—"))),

@@ -11,6 +11,7 @@ import {heart} from "./wishlist.js"
 
 const kabul = {lat: 34.5281, lng: 69.1723}
 const widest = 25 // square degrees, what the API takes
+const tooWide = area => (area.neLat - area.swLat) * (area.neLng - area.swLng) > widest
 
 // mapPage shows the map around a place. It searches where it is moved to.
 export function mapPage(into, q, place) {
@@ -28,6 +29,7 @@ export function mapPage(into, q, place) {
 
   const zooms = {city: 12, region: 8.5, country: 6}
   let view = new View(place?.center ?? kabul, zooms[place?.kind ?? "city"], box.clientWidth, box.clientHeight)
+  while (tooWide(view.box())) view = view.zoomed(.25)
   let found = null, spotlight = "", wait, asked = 0
   const draw = canvas(ground)
 
@@ -51,7 +53,7 @@ export function mapPage(into, q, place) {
   const look = async () => {
     here.hidden = true
     const area = view.box()
-    if ((area.neLat - area.swLat) * (area.neLng - area.swLng) > widest) {
+    if (tooWide(area)) {
       asked++
       show(note, h("p", {class: "note", role: "status"}, t("tooWide")))
       return

@@ -18,7 +18,7 @@ export function refused(problem, again) {
   const offline = problem.code === "OFFLINE" || problem.code === undefined
   const button = again && h("button", {class: "button", type: "button", onclick: again}, t("retry"))
   const note = h("div", {class: "note note-error", role: "alert", id: "problem"},
-    h("strong", {class: "problem-title"}, offline ? t("offline") : problem.title || t("failed")),
+    h("strong", {class: "problem-title", dir: "auto"}, offline ? t("offline") : title(problem)),
     problem.detail && h("p", {class: "problem-detail", dir: "auto"}, problem.detail),
     problem.errors?.length > 0 && h("ul", {}, problem.errors.map(e => h("li", {dir: "ltr"}, `${e.field}: ${e.detail}`))),
     problem.code && !offline && h("p", {class: "problem-code", dir: "ltr"}, problem.code),
@@ -26,6 +26,12 @@ export function refused(problem, again) {
     button)
   if (button && problem.retryAfter > 0) countDown(button, problem.retryAfter)
   return note
+}
+
+// title says what happened in the language of the page, if we know that problem.
+export function title(problem) {
+  const key = "problem." + (problem.code ?? "").split(".").at(-1)
+  return has(key) ? t(key) : problem.title || t("failed")
 }
 
 // countDown lets a button be pressed after some seconds, and says how many are left.

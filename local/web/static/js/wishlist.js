@@ -3,7 +3,7 @@ import {call, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
 import {t, name} from "./i18n.js"
 import {card} from "./card.js"
-import {degraded, empty, refused, skeletons, toast} from "./notes.js"
+import {degraded, empty, refused, skeletons, title, toast} from "./notes.js"
 
 const saved = new Set() // property ids
 
@@ -44,7 +44,7 @@ async function toggle(listing, source, button) {
     toast(t(was ? "removedNow" : "savedNow"))
     if (!was) tell("funnel", {step: "wishlist.added", propertyId, tenantId})
   } catch (problem) {
-    toast(problem.title || t("failed"))
+    toast(title(problem))
   }
   button.disabled = false
   for (const other of document.querySelectorAll(`.heart[data-property="${propertyId}"]`)) paint(other, listing)

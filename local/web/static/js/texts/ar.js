@@ -37,4 +37,8 @@ export default {
   verified: "الرابط أصلي، وقد استُعمل الآن.", again: "استعمل الرابط نفسه ثانية", refused: "رُفض كما ينبغي", refusedBook: "هذا الرابط لا يعمل",
   backToSearch: "العودة إلى البحث", noToken: "لا رابط للتحقق منه.", hotel: "الفندق", handoff: "التسليم", minted: "أُنشئ", expires: "صالح حتى", consumed: "استُعمل",
   clear: "انسَني",
+  "problem.RATE_LIMITED": "طلبات كثيرة جداً.", "problem.SUSPECTED_BOT": "يرجى إثبات أنك لست روبوتاً.", "problem.UPSTREAM_UNAVAILABLE": "الخدمة غير متاحة حالياً.",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "استغرقت الإجابة وقتاً طويلاً.", "problem.TENANT_SUSPENDED": "الفندق لا يقبل الحجز حالياً.", "problem.HANDOFF_REPLAYED": "استُعمل الرابط من قبل.",
+  "problem.HANDOFF_EXPIRED": "انتهت صلاحية الرابط.", "problem.HANDOFF_SIGNATURE_INVALID": "الرابط ليس أصلياً.", "problem.RESOURCE_NOT_FOUND": "لا شيء هنا.",
+  "problem.VALIDATION_FAILED": "في الطلب قيم غير صالحة.", "problem.WISHLIST_LIMIT_EXCEEDED": "قائمة المحفوظات ممتلئة.", "problem.INTERNAL": "حدث خطأ ما.",
 }

@@ -32,4 +32,8 @@ export default {
   verified: "The link is genuine, and has been used now.", again: "Use the same link again", refused: "Refused, as it must be", refusedBook: "This link does not work",
   backToSearch: "Back to the search", noToken: "There is no link to check.", hotel: "Hotel", handoff: "Handoff", minted: "Made", expires: "Good until", consumed: "Used",
   clear: "Forget me",
+  "problem.RATE_LIMITED": "Too many requests.", "problem.SUSPECTED_BOT": "Please show that you are not a robot.", "problem.UPSTREAM_UNAVAILABLE": "The service is not available at present.",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "The answer took too long.", "problem.TENANT_SUSPENDED": "The hotel takes no bookings at present.", "problem.HANDOFF_REPLAYED": "The link was already used.",
+  "problem.HANDOFF_EXPIRED": "The link has expired.", "problem.HANDOFF_SIGNATURE_INVALID": "The link is not genuine.", "problem.RESOURCE_NOT_FOUND": "There is nothing here.",
+  "problem.VALIDATION_FAILED": "The request has invalid values.", "problem.WISHLIST_LIMIT_EXCEEDED": "The saved list is full.", "problem.INTERNAL": "Something went wrong.",
 }

@@ -32,4 +32,8 @@ export default {
   verified: "پیوند اصل است و اکنون استفاده شد.", again: "استفادهٔ دوباره از همین پیوند", refused: "رد شد، چنان که باید", refusedBook: "این پیوند کار نمی‌کند",
   backToSearch: "بازگشت به جستجو", noToken: "پیوندی برای بررسی نیست.", hotel: "هتل", handoff: "واگذاری", minted: "ساخته شده", expires: "اعتبار تا", consumed: "استفاده شده",
   clear: "مرا فراموش کن",
+  "problem.RATE_LIMITED": "درخواست‌ها زیاد شد.", "problem.SUSPECTED_BOT": "لطفاً نشان دهید که ربات نیستید.", "problem.UPSTREAM_UNAVAILABLE": "سرویس فعلاً در دسترس نیست.",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "پاسخ خیلی طول کشید.", "problem.TENANT_SUSPENDED": "هتل فعلاً رزرو نمی‌پذیرد.", "problem.HANDOFF_REPLAYED": "این پیوند پیش‌تر استفاده شده است.",
+  "problem.HANDOFF_EXPIRED": "مهلت پیوند گذشته است.", "problem.HANDOFF_SIGNATURE_INVALID": "پیوند اصل نیست.", "problem.RESOURCE_NOT_FOUND": "اینجا چیزی نیست.",
+  "problem.VALIDATION_FAILED": "مقدارهای درخواست نادرست است.", "problem.WISHLIST_LIMIT_EXCEEDED": "فهرست ذخیره‌شده پر است.", "problem.INTERNAL": "مشکلی پیش آمد.",
 }

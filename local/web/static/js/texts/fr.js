@@ -32,4 +32,8 @@ export default {
   verified: "Le lien est authentique et vient de servir.", again: "Utiliser le même lien encore une fois", refused: "Refusé, comme il se doit", refusedBook: "Ce lien ne marche pas",
   backToSearch: "Retour à la recherche", noToken: "Pas de lien à vérifier.", hotel: "Hôtel", handoff: "Passage", minted: "Créé", expires: "Valable jusqu’à", consumed: "Utilisé",
   clear: "Oubliez-moi",
+  "problem.RATE_LIMITED": "Trop de requêtes.", "problem.SUSPECTED_BOT": "Montrez que vous n’êtes pas un robot.", "problem.UPSTREAM_UNAVAILABLE": "Le service n’est pas disponible pour le moment.",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "La réponse a pris trop de temps.", "problem.TENANT_SUSPENDED": "L’hôtel ne prend pas de réservations pour le moment.", "problem.HANDOFF_REPLAYED": "Le lien a déjà servi.",
+  "problem.HANDOFF_EXPIRED": "Le lien a expiré.", "problem.HANDOFF_SIGNATURE_INVALID": "Le lien n’est pas authentique.", "problem.RESOURCE_NOT_FOUND": "Il n’y a rien ici.",
+  "problem.VALIDATION_FAILED": "La requête a des valeurs non valables.", "problem.WISHLIST_LIMIT_EXCEEDED": "La liste des favoris est pleine.", "problem.INTERNAL": "Quelque chose s’est mal passé.",
 }

@@ -33,4 +33,8 @@ export default {
   backToSearch: "بېرته لټون ته", noToken: "د کتلو لپاره لینک نشته.", hotel: "هوټل", handoff: "سپارنه", minted: "جوړ شوی", expires: "اعتبار تر", consumed: "کارول شوی",
   clear: "ما هېر کړئ",
   months: "جنوري فبروري مارچ اپریل می جون جولای اګست سپتمبر اکتوبر نومبر دسمبر", weekdays: "یکشنبه دوشنبه سه‌شنبه چهارشنبه پنجشنبه جمعه شنبه",
+  "problem.RATE_LIMITED": "غوښتنې ډېرې شوې.", "problem.SUSPECTED_BOT": "مهرباني وکړئ وښایئ چې روبوټ نه یاست.", "problem.UPSTREAM_UNAVAILABLE": "خدمت اوس نشته.",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "ځواب ډېر وخت ونیو.", "problem.TENANT_SUSPENDED": "هوټل اوس بکنګ نه مني.", "problem.HANDOFF_REPLAYED": "لینک مخکې کارول شوی.",
+  "problem.HANDOFF_EXPIRED": "د لینک وخت تېر شوی.", "problem.HANDOFF_SIGNATURE_INVALID": "لینک رښتینی نه دی.", "problem.RESOURCE_NOT_FOUND": "دلته څه نشته.",
+  "problem.VALIDATION_FAILED": "په غوښتنه کې ناسم ارزښتونه دي.", "problem.WISHLIST_LIMIT_EXCEEDED": "ساتل شوی لړلیک ډک دی.", "problem.INTERNAL": "یوه ستونزه پېښه شوه.",
 }

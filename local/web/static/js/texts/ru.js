@@ -37,4 +37,8 @@ export default {
   verified: "Ссылка подлинная и только что использована.", again: "Использовать ту же ссылку снова", refused: "Отказано, как и должно быть", refusedBook: "Эта ссылка не работает",
   backToSearch: "К поиску", noToken: "Нет ссылки для проверки.", hotel: "Гостиница", handoff: "Передача", minted: "Создана", expires: "Действует до", consumed: "Использована",
   clear: "Забыть меня",
+  "problem.RATE_LIMITED": "Слишком много запросов.", "problem.SUSPECTED_BOT": "Покажите, что вы не робот.", "problem.UPSTREAM_UNAVAILABLE": "Сервис сейчас недоступен.",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "Ответ занял слишком много времени.", "problem.TENANT_SUSPENDED": "Гостиница сейчас не принимает бронирования.", "problem.HANDOFF_REPLAYED": "Ссылка уже использована.",
+  "problem.HANDOFF_EXPIRED": "Срок ссылки истёк.", "problem.HANDOFF_SIGNATURE_INVALID": "Ссылка не подлинная.", "problem.RESOURCE_NOT_FOUND": "Здесь ничего нет.",
+  "problem.VALIDATION_FAILED": "В запросе неверные значения.", "problem.WISHLIST_LIMIT_EXCEEDED": "Избранное заполнено.", "problem.INTERNAL": "Что-то пошло не так.",
 }

@@ -33,4 +33,8 @@ export default {
   backToSearch: "Ба ҷустуҷӯ", noToken: "Пайванде барои санҷиш нест.", hotel: "Меҳмонхона", handoff: "Супориш", minted: "Сохта шуд", expires: "Эътибор то", consumed: "Истифода шуд",
   clear: "Маро фаромӯш кунед",
   months: "январ феврал март апрел май июн июл август сентябр октябр ноябр декабр", weekdays: "яш дш сш чш пш ҷм шб",
+  "problem.RATE_LIMITED": "Дархостҳо аз ҳад зиёданд.", "problem.SUSPECTED_BOT": "Лутфан нишон диҳед, ки робот нестед.", "problem.UPSTREAM_UNAVAILABLE": "Хидмат ҳоло дастнорас аст.",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "Ҷавоб хеле тӯл кашид.", "problem.TENANT_SUSPENDED": "Меҳмонхона ҳоло бандкунӣ намепазирад.", "problem.HANDOFF_REPLAYED": "Пайванд аллакай истифода шудааст.",
+  "problem.HANDOFF_EXPIRED": "Мӯҳлати пайванд гузашт.", "problem.HANDOFF_SIGNATURE_INVALID": "Пайванд аслӣ нест.", "problem.RESOURCE_NOT_FOUND": "Дар ин ҷо чизе нест.",
+  "problem.VALIDATION_FAILED": "Дар дархост қиматҳои нодуруст ҳастанд.", "problem.WISHLIST_LIMIT_EXCEEDED": "Рӯйхати нигоҳдошта пур аст.", "problem.INTERNAL": "Хатое рӯй дод.",
 }

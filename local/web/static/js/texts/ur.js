@@ -32,4 +32,8 @@ export default {
   verified: "لنک اصلی ہے، اور ابھی استعمال ہو گیا۔", again: "یہی لنک دوبارہ استعمال کریں", refused: "رد ہوا، جیسا کہ ہونا چاہیے", refusedBook: "یہ لنک کام نہیں کرتا",
   backToSearch: "تلاش پر واپس", noToken: "جانچنے کو کوئی لنک نہیں۔", hotel: "ہوٹل", handoff: "حوالگی", minted: "بنایا گیا", expires: "کارآمد تا", consumed: "استعمال ہوا",
   clear: "مجھے بھول جائیں",
+  "problem.RATE_LIMITED": "بہت زیادہ درخواستیں۔", "problem.SUSPECTED_BOT": "براہ کرم دکھائیں کہ آپ روبوٹ نہیں۔", "problem.UPSTREAM_UNAVAILABLE": "سروس فی الحال دستیاب نہیں۔",
+  "problem.UPSTREAM_BUDGET_EXCEEDED": "جواب میں بہت دیر لگی۔", "problem.TENANT_SUSPENDED": "ہوٹل فی الحال بکنگ نہیں لے رہا۔", "problem.HANDOFF_REPLAYED": "یہ لنک پہلے استعمال ہو چکا ہے۔",
+  "problem.HANDOFF_EXPIRED": "لنک کی مدت ختم ہو گئی۔", "problem.HANDOFF_SIGNATURE_INVALID": "لنک اصلی نہیں۔", "problem.RESOURCE_NOT_FOUND": "یہاں کچھ نہیں۔",
+  "problem.VALIDATION_FAILED": "درخواست میں غلط قدریں ہیں۔", "problem.WISHLIST_LIMIT_EXCEEDED": "محفوظ فہرست بھر گئی ہے۔", "problem.INTERNAL": "کچھ غلط ہو گیا۔",
 }
