@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
@@ -78,7 +79,7 @@ func (d *Dataset) Places(text string, most int) []Place {
 func begins(wanted, name string, names map[string]string) (rank int, ok bool) {
 	rank = 2
 	look := func(name string) {
-		for i, word := range strings.Fields(name) {
+		for i, word := range strings.FieldsFunc(name, between) {
 			rest := name
 			if i > 0 {
 				rest = word
@@ -94,6 +95,9 @@ func begins(wanted, name string, names map[string]string) (rank int, ok bool) {
 	}
 	return rank, rank < 2
 }
+
+// between reports what stands between the words of a name.
+func between(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }
 
 func (d *Dataset) placeOf(c *City) Place {
 	query := c.Name

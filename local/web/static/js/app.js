@@ -14,7 +14,13 @@ import {heart, know, savedPage} from "./wishlist.js"
 import {openInside} from "./inside.js"
 
 const view = document.getElementById("view")
-const go = (page, q) => location.hash = `#/${page}?${write(q)}`
+
+// go shows a page for a query. The same one is asked for again: a guest who presses the button wants to know how things are now.
+function go(page, q) {
+  const to = `#/${page}?${write(q)}`
+  if (location.hash === to) return route()
+  location.hash = to
+}
 
 // parts of the address: "#/hotel/ppt_1?in=…" is ["hotel", "ppt_1"] and the parameters.
 function address() {

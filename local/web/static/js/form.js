@@ -43,7 +43,8 @@ const select = (id, least, most, value) => h("select", {id}, Array.from({length:
 
 const count = (id, least, most, value) => select(id, least, most, value)
 
-const label = place => place.kind === "country" ? placeName(place) : `${placeName(place)}${t("comma")} ${countryName(place.country)}`
+const label = place => place.kind === "country" ? placeName(place)
+  : `${placeName(place)}${place.kind === "region" ? ` (${t("region")})` : ""}${t("comma")} ${countryName(place.country)}`
 
 // combobox is a field that suggests places. It writes what was chosen into chosen; what was only typed is looked up at the end.
 function combobox(chosen) {

@@ -64,7 +64,9 @@ export function money(minor, currency) {
   const exponent = exponents[currency] ?? 2
   const whole = !/[1-9]/.test(amount.split(".")[1] ?? "")
   const digits = whole ? 0 : exponent
-  return new Intl.NumberFormat(numbers(), {style: "currency", currency, minimumFractionDigits: digits, maximumFractionDigits: digits}).format(amount)
+  // What a script from right to left does with "US$" is no longer read as one: it gets the sign alone.
+  const currencyDisplay = rightToLeft(locale) ? "narrowSymbol" : "symbol"
+  return new Intl.NumberFormat(numbers(), {style: "currency", currency, currencyDisplay, minimumFractionDigits: digits, maximumFractionDigits: digits}).format(amount)
 }
 
 // rough is an amount in units without its fraction and its currency, for where there is little room.

@@ -1,4 +1,5 @@
 export default {
+  region: "region",
   title: "Melmastoon: places to stay", skip: "Skip to the content", search: "Search", map: "Map", list: "List", saved: "Saved", menu: "Menu",
   language: "Language", currency: "Currency", apiReference: "API reference", inside: "Inside view", close: "Close", comma: ",",
   headline: "A place to stay, wherever the road leads", tagline: "Compare the hotels of many houses, then book with the house itself.",

@@ -1,4 +1,5 @@
 export default {
+  region: "ولایت",
   title: "میلمستون: جای اقامت", skip: "رفتن به محتوا", search: "جستجو", map: "نقشه", list: "فهرست", saved: "ذخیره‌شده", menu: "منو",
   language: "زبان", currency: "واحد پول", apiReference: "راهنمای API", inside: "نمای درون", close: "بستن", comma: "،",
   headline: "جایی برای ماندن، هر جا که راه ببرد", tagline: "هتل‌های گوناگون را مقایسه کنید و با خود هتل رزرو کنید.",

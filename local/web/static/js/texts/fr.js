@@ -1,4 +1,5 @@
 export default {
+  region: "région",
   title: "Melmastoon : où séjourner", skip: "Aller au contenu", search: "Recherche", map: "Carte", list: "Liste", saved: "Favoris", menu: "Menu",
   language: "Langue", currency: "Devise", apiReference: "Référence de l’API", inside: "Vue interne", close: "Fermer", comma: ",",
   headline: "Un endroit où dormir, où que mène la route", tagline: "Comparez les hôtels de nombreuses maisons, puis réservez chez elles.",

@@ -1,4 +1,5 @@
 export default {
+  region: "ولایت",
   title: "میلمستون: د اوسېدو ځایونه", skip: "منځپانګې ته ورشئ", search: "لټون", map: "نقشه", list: "لړلیک", saved: "ساتل شوي", menu: "مینو",
   language: "ژبه", currency: "اسعار", apiReference: "د API لارښود", inside: "دننه کتنه", close: "بندول", comma: "،",
   headline: "هر ځای ته چې سفر کوئ، د اوسېدو ځای مومئ", tagline: "د بېلابېلو هوټلونو بیې پرتله کړئ، بیا یې نېغ په نېغه له هوټل سره ونیسئ.",

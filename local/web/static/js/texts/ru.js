@@ -1,4 +1,5 @@
 export default {
+  region: "область",
   title: "Melmastoon: где остановиться", skip: "К содержанию", search: "Поиск", map: "Карта", list: "Список", saved: "Избранное", menu: "Меню",
   language: "Язык", currency: "Валюта", apiReference: "Описание API", inside: "Что внутри", close: "Закрыть", comma: ",",
   headline: "Место для ночлега, куда бы ни вела дорога", tagline: "Сравните гостиницы и забронируйте прямо в той, что понравилась.",

@@ -1,4 +1,5 @@
 export default {
+  region: "вилоят",
   title: "Melmastoon: ҷойи истиқомат", skip: "Ба матн", search: "Ҷустуҷӯ", map: "Харита", list: "Рӯйхат", saved: "Нигоҳдошта", menu: "Меню",
   language: "Забон", currency: "Асъор", apiReference: "Тавсифи API", inside: "Намои дарун", close: "Пӯшидан", comma: ",",
   headline: "Ҷойи хоб, ба ҳар куҷое ки роҳ барад", tagline: "Меҳмонхонаҳоро муқоиса кунед ва аз худи меҳмонхона банд кунед.",

@@ -1,4 +1,5 @@
 export default {
+  region: "علاقہ",
   title: "میلمستون: قیام کی جگہیں", skip: "مواد پر جائیں", search: "تلاش", map: "نقشہ", list: "فہرست", saved: "محفوظ", menu: "مینو",
   language: "زبان", currency: "کرنسی", apiReference: "API حوالہ", inside: "اندرونی منظر", close: "بند کریں", comma: "،",
   headline: "راستہ جہاں بھی لے جائے، ٹھہرنے کی جگہ", tagline: "بہت سے ہوٹلوں کا موازنہ کریں، پھر خود ہوٹل سے بک کریں۔",
