@@ -12,6 +12,7 @@ import {refused} from "./notes.js"
 import {read, write, writeStay} from "./query.js"
 import {heart, know, savedPage} from "./wishlist.js"
 import {openInside} from "./inside.js"
+import {belongs} from "./stream.js"
 
 const view = document.getElementById("view")
 
@@ -72,6 +73,8 @@ function fold(searching, q, place) {
     h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${t("adults")} ${number(q.adults)}`))), searching)
 }
 
+let fresh = null // the session as it was answered a moment ago
+
 // home is where a visit begins: the form, some cities, and what was looked at before.
 async function home(q, searching) {
   const cities = h("div", {class: "cities", id: "popular-cities"}), recent = h("div", {class: "results"})
@@ -83,7 +86,8 @@ async function home(q, searching) {
   const rank = c => (first.indexOf(c.name) + 1) || 99
   show(cities, [...all].sort((a, b) => rank(a) - rank(b)).slice(0, 8).map(c =>
     h("a", {class: "city", href: "#/search?" + write({...q, place: c.query, kind: c.kind, country: c.country})}, icon("pin"), h("span", {dir: "auto"}, placeName(c)))))
-  const {body: session} = await call("GET", "/session")
+  const session = fresh ?? (await call("GET", "/session")).body
+  fresh = null
   const ids = session.recentlyViewed.slice(0, 4).map(v => v.propertyId)
   if (ids.length === 0) return
   const hotels = await Promise.all(ids.map(id => call("GET", shared("/hotels/" + id)).then(a => a.body, () => null)))
@@ -118,8 +122,11 @@ async function settle(session) {
   preferences.currency = session.currencyPreference
   await speak(session.localePreference)
   know(session)
+  belongs(session.id)
+  fresh = session
   chrome()
   await route()
+  fresh = null
 }
 
 async function start() {

@@ -64,9 +64,11 @@ export function money(minor, currency) {
   const exponent = exponents[currency] ?? 2
   const whole = !/[1-9]/.test(amount.split(".")[1] ?? "")
   const digits = whole ? 0 : exponent
-  // What a script from right to left does with "US$" is no longer read as one: it gets the sign alone.
-  const currencyDisplay = rightToLeft(locale) ? "narrowSymbol" : "symbol"
-  return new Intl.NumberFormat(numbers(), {style: "currency", currency, currencyDisplay, minimumFractionDigits: digits, maximumFractionDigits: digits}).format(amount)
+  // Between letters that run from right to left "US$" would be shown as "$US": the sign alone says the same.
+  const rtl = rightToLeft(locale)
+  const text = new Intl.NumberFormat(numbers(), {style: "currency", currency, currencyDisplay: rtl ? "narrowSymbol" : "symbol",
+    minimumFractionDigits: digits, maximumFractionDigits: digits}).format(amount)
+  return rtl ? text.replace("US$", "$") : text
 }
 
 // rough is an amount in units without its fraction and its currency, for where there is little room.

@@ -48,7 +48,7 @@ function countDown(button, seconds) {
 
 // skeletons stand where cards will be.
 export const skeletons = n => h("div", {class: "skeletons", "aria-hidden": "true"}, Array.from({length: n}, () =>
-  h("div", {class: "card skeleton"}, h("div", {class: "skeleton-picture"}), h("div", {class: "skeleton-lines"}, h("i"), h("i"), h("i")))))
+  h("div", {class: "skeleton"}, h("div", {class: "skeleton-picture"}), h("div", {class: "skeleton-lines"}, h("i"), h("i"), h("i")))))
 
 // empty says that there is nothing, and what to do about it.
 export const empty = (title, hint, ...more) => h("div", {class: "empty", id: "empty"}, icon("search"), h("h2", {}, title), h("p", {}, hint), more)

@@ -1,5 +1,5 @@
 // The stream of telemetry as it is delivered, and the funnel of this session in it.
-import {call, local} from "./api.js"
+import {local} from "./api.js"
 import {h, show} from "./dom.js"
 
 const ours = "melmastoon.bff.consumer."
@@ -10,6 +10,15 @@ let messages = [] // newest first
 const steps = new Map() // funnel step → how often, in this session
 let session = ""
 
+// belongs says whose page this is. What was counted of another session is not this one's.
+export function belongs(id) {
+  if (id === session) return
+  session = id
+  steps.clear()
+  cursor = null
+  messages = []
+}
+
 // ladder is the way to a booking, in its order.
 const ladder = ["session.started", "search.executed", "list.scrolled-50pct", "list.scrolled-90pct", "map.opened", "detail.viewed", "wishlist.added", "handoff.initiated"]
 
@@ -19,7 +28,6 @@ const subjects = {"session.started.v1": "session.started", "search.executed.v1":
 
 // stream takes in what was delivered since the last time.
 export async function stream(into, funnel) {
-  if (!session) session = await call("GET", "/session").then(a => a.body.id, () => "")
   const found = await local("GET", "/telemetry?since=" + (cursor ?? 0)).catch(() => null)
   if (!found) return
   cursor = found.cursor
