@@ -11,7 +11,7 @@ export const calls = new EventTarget()
 export const preferences = {currency: "USD"}
 
 // Refusal is an answer that is none: a problem of the API, or nothing at all.
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(problem) {
     super(problem.title)
     Object.assign(this, {status: 0, code: "", detail: "", requestId: "", retryAfter: null, errors: []}, problem)

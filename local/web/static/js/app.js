@@ -1,5 +1,5 @@
 // The page: what its address says is what it shows.
-import {call, calls, preferences, shared, tell} from "./api.js"
+import {call, calls, local, preferences, shared, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
 import {currencies, day, locale, locales, number, placeName, speak, t} from "./i18n.js"
 import {card} from "./card.js"
@@ -54,7 +54,7 @@ async function route() {
   if (page === "map") {
     const below = h("div", {class: "below"})
     show(view, fold(searching, q, place), below)
-    return mapPage(below, q, place)
+    return mapPage(below, q, place ?? await somewhere())
   }
   if (page === "search" && q.place) {
     const below = h("div", {class: "below"})
@@ -63,6 +63,12 @@ async function route() {
     return list(below, q, place, changed => go("search", changed))
   }
   return home(q, searching)
+}
+
+// somewhere is where a map begins that was opened without a place.
+async function somewhere() {
+  const all = await allCities()
+  return all.find(c => c.query === "Kabul") ?? all[0]
 }
 
 // fold leaves one line of the form where there is little room: what is looked for, to be opened and changed.
@@ -77,7 +83,7 @@ let fresh = null // the session as it was answered a moment ago
 
 // home is where a visit begins: the form, some cities, and what was looked at before.
 async function home(q, searching) {
-  const cities = h("div", {class: "cities", id: "popular-cities"}), recent = h("div", {class: "results"})
+  const cities = h("div", {class: "cities", id: "popular-cities"}), recent = h("section", {class: "results part", id: "recent"})
   show(view, h("section", {class: "hero"}, h("h1", {}, t("headline")), h("p", {}, t("tagline")), searching),
     h("section", {class: "part"}, h("h2", {}, t("popular")), cities), recent)
   tell("page-view", {path: "/"})
@@ -146,6 +152,8 @@ async function start() {
   })
   calls.addEventListener("checking", e => document.getElementById("checking").hidden = !e.detail)
   openInside()
+  // Data of others are shown with their names, as their licences ask.
+  local("GET", "/dataset").then(d => document.getElementById("attribution").textContent = d.attribution ?? "", () => {})
   addEventListener("hashchange", route)
   try {
     let {body: session} = await call("GET", "/session")

@@ -51,7 +51,7 @@ export const number = (value, options) => new Intl.NumberFormat(numbers(), optio
 const exponents = {BHD: 3, IQD: 3, JOD: 3, KWD: 3, LYD: 3, OMR: 3, TND: 3, JPY: 0, KRW: 0, VND: 0}
 
 // decimal is an amount of minor units, a string of digits, in units: "450050" of AFN is "4500.50". Nothing is rounded.
-export function decimal(minor, currency) {
+function decimal(minor, currency) {
   const exponent = exponents[currency] ?? 2
   if (exponent === 0) return minor
   const digits = minor.padStart(exponent + 1, "0")

@@ -1,7 +1,7 @@
 export default {
   region: "منطقة",
-  title: "ميلمستون: أماكن الإقامة", skip: "إلى المحتوى", search: "بحث", map: "الخريطة", list: "القائمة", saved: "المحفوظات", menu: "القائمة الرئيسية",
-  language: "اللغة", currency: "العملة", apiReference: "مرجع الواجهة", inside: "نظرة داخلية", close: "إغلاق", comma: "،",
+  title: "ميلمستون: أماكن الإقامة", skip: "إلى المحتوى", search: "بحث", map: "الخريطة", saved: "المحفوظات", menu: "القائمة الرئيسية",
+  language: "اللغة", currency: "العملة", apiReference: "مرجع الواجهة", inside: "نظرة داخلية", comma: "،",
   headline: "مكان للإقامة أينما قادك الطريق", tagline: "قارن بين فنادق كثيرة، ثم احجز لدى الفندق نفسه.",
   where: "إلى أين؟", wherePlaceholder: "مدينة أو منطقة أو بلد", checkIn: "الوصول", checkOut: "المغادرة", adults: "بالغون", children: "أطفال",
   rooms: "غرف", age: "عمر الطفل {n}", go: "بحث", sort: "الترتيب", filters: "التصفية", clearFilters: "مسح التصفية", apply: "عرض النتائج",
@@ -12,7 +12,7 @@ export default {
   "found.zero": "لا أماكن إقامة", "found.one": "مكان إقامة واحد", "found.two": "مكانا إقامة", "found.few": "{n} أماكن إقامة", "found.many": "{n} مكان إقامة", "found.other": "{n} مكان إقامة",
   in: "{found} في {place}", loading: "جارٍ البحث…",
   insteadOf: "نتائج {name}", perNight: "لليلة", total: "{amount} للإقامة كلها", soldOut: "لا غرف في هذه التواريخ",
-  noPrice: "لا سعر حالياً", stalePrice: "قد يكون السعر تغيّر", more: "عرض الفندق",
+  noPrice: "لا سعر حالياً", stalePrice: "قد يكون السعر تغيّر",
   "stars.one": "نجمة واحدة", "stars.two": "نجمتان", "stars.few": "{n} نجوم", "stars.other": "{n} نجمة",
   "ratings.one": "تقييم واحد", "ratings.two": "تقييمان", "ratings.few": "{n} تقييمات", "ratings.many": "{n} تقييماً", "ratings.other": "{n} تقييم",
   distance: "{km} كم من المركز", previous: "السابق", next: "التالي", page: "صفحة {n} من {of}",

@@ -1,7 +1,7 @@
 export default {
   region: "region",
-  title: "Melmastoon: places to stay", skip: "Skip to the content", search: "Search", map: "Map", list: "List", saved: "Saved", menu: "Menu",
-  language: "Language", currency: "Currency", apiReference: "API reference", inside: "Inside view", close: "Close", comma: ",",
+  title: "Melmastoon: places to stay", skip: "Skip to the content", search: "Search", map: "Map", saved: "Saved", menu: "Menu",
+  language: "Language", currency: "Currency", apiReference: "API reference", inside: "Inside view", comma: ",",
   headline: "A place to stay, wherever the road leads", tagline: "Compare the hotels of many houses, then book with the house itself.",
   where: "Where to?", wherePlaceholder: "City, region or country", checkIn: "Check-in", checkOut: "Check-out", adults: "Adults", children: "Children",
   rooms: "Rooms", age: "Age of child {n}", go: "Search", sort: "Sort by", filters: "Filters", clearFilters: "Clear filters", apply: "Show results",
@@ -11,7 +11,7 @@ export default {
   "facet.cancellationFlexibility": "Cancellation", "facet.neighbourhoods": "Neighbourhood", any: "Any",
   "found.one": "{n} place to stay", "found.other": "{n} places to stay", in: "{found} in {place}", loading: "Looking for places…",
   insteadOf: "Showing results for {name}", perNight: "per night", total: "{amount} for the stay", soldOut: "Sold out on these dates",
-  noPrice: "No price at present", stalePrice: "Price may have changed", more: "See the hotel", "stars.one": "{n} star", "stars.other": "{n} stars",
+  noPrice: "No price at present", stalePrice: "Price may have changed", "stars.one": "{n} star", "stars.other": "{n} stars",
   "ratings.one": "{n} rating", "ratings.other": "{n} ratings", distance: "{km} km from the centre", previous: "Previous", next: "Next", page: "Page {n} of {of}",
   "badge.shariaCompliant": "Sharia-compliant", "badge.newProperty": "New here", "badge.crossRegionDelivery": "Served from another region",
   save: "Save", unsave: "Remove from saved", savedNow: "Saved", removedNow: "Removed from saved", nothingSaved: "Nothing saved yet.",

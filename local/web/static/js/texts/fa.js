@@ -1,7 +1,7 @@
 export default {
   region: "ولایت",
-  title: "میلمستون: جای اقامت", skip: "رفتن به محتوا", search: "جستجو", map: "نقشه", list: "فهرست", saved: "ذخیره‌شده", menu: "منو",
-  language: "زبان", currency: "واحد پول", apiReference: "راهنمای API", inside: "نمای درون", close: "بستن", comma: "،",
+  title: "میلمستون: جای اقامت", skip: "رفتن به محتوا", search: "جستجو", map: "نقشه", saved: "ذخیره‌شده", menu: "منو",
+  language: "زبان", currency: "واحد پول", apiReference: "راهنمای API", inside: "نمای درون", comma: "،",
   headline: "جایی برای ماندن، هر جا که راه ببرد", tagline: "هتل‌های گوناگون را مقایسه کنید و با خود هتل رزرو کنید.",
   where: "کجا می‌روید؟", wherePlaceholder: "شهر، ولایت یا کشور", checkIn: "تاریخ ورود", checkOut: "تاریخ خروج", adults: "بزرگسالان", children: "کودکان",
   rooms: "اتاق‌ها", age: "سن کودک {n}", go: "جستجو", sort: "ترتیب", filters: "فیلترها", clearFilters: "پاک کردن فیلترها", apply: "نمایش نتایج",
@@ -11,7 +11,7 @@ export default {
   "facet.cancellationFlexibility": "لغو", "facet.neighbourhoods": "محله", any: "همه",
   "found.one": "{n} جای اقامت", "found.other": "{n} جای اقامت", in: "{found} در {place}", loading: "در حال جستجو…",
   insteadOf: "نتایج برای {name}", perNight: "هر شب", total: "{amount} برای کل اقامت", soldOut: "در این تاریخ‌ها پر است",
-  noPrice: "فعلاً بدون قیمت", stalePrice: "شاید قیمت تغییر کرده باشد", more: "دیدن هتل", "stars.one": "{n} ستاره", "stars.other": "{n} ستاره",
+  noPrice: "فعلاً بدون قیمت", stalePrice: "شاید قیمت تغییر کرده باشد", "stars.one": "{n} ستاره", "stars.other": "{n} ستاره",
   "ratings.one": "{n} نظر", "ratings.other": "{n} نظر", distance: "{km} کیلومتر تا مرکز", previous: "قبلی", next: "بعدی", page: "صفحهٔ {n} از {of}",
   "badge.shariaCompliant": "مطابق شریعت", "badge.newProperty": "تازه", "badge.crossRegionDelivery": "ارائه از منطقه‌ای دیگر",
   save: "ذخیره", unsave: "حذف از ذخیره‌شده‌ها", savedNow: "ذخیره شد", removedNow: "از ذخیره‌شده‌ها حذف شد", nothingSaved: "هنوز چیزی ذخیره نشده است.",

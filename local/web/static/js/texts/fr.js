@@ -1,7 +1,7 @@
 export default {
   region: "région",
-  title: "Melmastoon : où séjourner", skip: "Aller au contenu", search: "Recherche", map: "Carte", list: "Liste", saved: "Favoris", menu: "Menu",
-  language: "Langue", currency: "Devise", apiReference: "Référence de l’API", inside: "Vue interne", close: "Fermer", comma: ",",
+  title: "Melmastoon : où séjourner", skip: "Aller au contenu", search: "Recherche", map: "Carte", saved: "Favoris", menu: "Menu",
+  language: "Langue", currency: "Devise", apiReference: "Référence de l’API", inside: "Vue interne", comma: ",",
   headline: "Un endroit où dormir, où que mène la route", tagline: "Comparez les hôtels de nombreuses maisons, puis réservez chez elles.",
   where: "Où allez-vous ?", wherePlaceholder: "Ville, région ou pays", checkIn: "Arrivée", checkOut: "Départ", adults: "Adultes", children: "Enfants",
   rooms: "Chambres", age: "Âge de l’enfant {n}", go: "Rechercher", sort: "Trier par", filters: "Filtres", clearFilters: "Effacer les filtres", apply: "Voir les résultats",
@@ -11,7 +11,7 @@ export default {
   "facet.cancellationFlexibility": "Annulation", "facet.neighbourhoods": "Quartier", any: "Indifférent",
   "found.one": "{n} hébergement", "found.many": "{n} hébergements", "found.other": "{n} hébergements", in: "{place} : {found}", loading: "Recherche en cours…",
   insteadOf: "Résultats pour {name}", perNight: "par nuit", total: "{amount} pour le séjour", soldOut: "Complet à ces dates",
-  noPrice: "Pas de prix pour le moment", stalePrice: "Le prix a pu changer", more: "Voir l’hôtel", "stars.one": "{n} étoile", "stars.other": "{n} étoiles",
+  noPrice: "Pas de prix pour le moment", stalePrice: "Le prix a pu changer", "stars.one": "{n} étoile", "stars.other": "{n} étoiles",
   "ratings.one": "{n} avis", "ratings.other": "{n} avis", distance: "à {km} km du centre", previous: "Précédent", next: "Suivant", page: "Page {n} sur {of}",
   "badge.shariaCompliant": "Conforme à la charia", "badge.newProperty": "Nouveau", "badge.crossRegionDelivery": "Servi depuis une autre région",
   save: "Enregistrer", unsave: "Retirer des favoris", savedNow: "Enregistré", removedNow: "Retiré des favoris", nothingSaved: "Rien d’enregistré pour l’instant.",

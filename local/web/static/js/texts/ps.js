@@ -1,7 +1,7 @@
 export default {
   region: "ولایت",
-  title: "میلمستون: د اوسېدو ځایونه", skip: "منځپانګې ته ورشئ", search: "لټون", map: "نقشه", list: "لړلیک", saved: "ساتل شوي", menu: "مینو",
-  language: "ژبه", currency: "اسعار", apiReference: "د API لارښود", inside: "دننه کتنه", close: "بندول", comma: "،",
+  title: "میلمستون: د اوسېدو ځایونه", skip: "منځپانګې ته ورشئ", search: "لټون", map: "نقشه", saved: "ساتل شوي", menu: "مینو",
+  language: "ژبه", currency: "اسعار", apiReference: "د API لارښود", inside: "دننه کتنه", comma: "،",
   headline: "هر ځای ته چې سفر کوئ، د اوسېدو ځای مومئ", tagline: "د بېلابېلو هوټلونو بیې پرتله کړئ، بیا یې نېغ په نېغه له هوټل سره ونیسئ.",
   where: "چېرته ځئ؟", wherePlaceholder: "ښار، ولایت یا هېواد", checkIn: "د رسېدو نېټه", checkOut: "د وتلو نېټه", adults: "لویان", children: "ماشومان",
   rooms: "خونې", age: "د {n}. ماشوم عمر", go: "لټول", sort: "ترتیب", filters: "چاڼونه", clearFilters: "چاڼونه لرې کړئ", apply: "پایلې وښایئ",
@@ -11,7 +11,7 @@ export default {
   "facet.cancellationFlexibility": "لغوه کول", "facet.neighbourhoods": "سیمه", any: "هر یو",
   "found.one": "د اوسېدو {n} ځای", "found.other": "د اوسېدو {n} ځایونه", in: "په {place} کې {found}", loading: "ځایونه لټول کېږي…",
   insteadOf: "د {name} پایلې ښودل کېږي", perNight: "د یوې شپې", total: "د ټولې مودې {amount}", soldOut: "په دې نېټو کې ډک دی",
-  noPrice: "اوس بیه نشته", stalePrice: "کېدای شي بیه بدله شوې وي", more: "هوټل وګورئ", "stars.one": "{n} ستوری", "stars.other": "{n} ستوري",
+  noPrice: "اوس بیه نشته", stalePrice: "کېدای شي بیه بدله شوې وي", "stars.one": "{n} ستوری", "stars.other": "{n} ستوري",
   "ratings.one": "{n} نظر", "ratings.other": "{n} نظرونه", distance: "له مرکزه {km} کیلومتره", previous: "مخکینی", next: "راتلونکی", page: "{n} مخ له {of}",
   "badge.shariaCompliant": "له شریعت سره برابر", "badge.newProperty": "نوی", "badge.crossRegionDelivery": "له بلې سیمې وړاندې کېږي",
   save: "ساتل", unsave: "له ساتل شوو لرې کول", savedNow: "وساتل شو", removedNow: "له ساتل شوو لرې شو", nothingSaved: "لا تر اوسه مو څه نه دي ساتلي.",

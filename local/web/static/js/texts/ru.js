@@ -1,7 +1,7 @@
 export default {
   region: "область",
-  title: "Melmastoon: где остановиться", skip: "К содержанию", search: "Поиск", map: "Карта", list: "Список", saved: "Избранное", menu: "Меню",
-  language: "Язык", currency: "Валюта", apiReference: "Описание API", inside: "Что внутри", close: "Закрыть", comma: ",",
+  title: "Melmastoon: где остановиться", skip: "К содержанию", search: "Поиск", map: "Карта", saved: "Избранное", menu: "Меню",
+  language: "Язык", currency: "Валюта", apiReference: "Описание API", inside: "Что внутри", comma: ",",
   headline: "Место для ночлега, куда бы ни вела дорога", tagline: "Сравните гостиницы и забронируйте прямо в той, что понравилась.",
   where: "Куда?", wherePlaceholder: "Город, область или страна", checkIn: "Заезд", checkOut: "Выезд", adults: "Взрослые", children: "Дети",
   rooms: "Номера", age: "Возраст ребёнка {n}", go: "Найти", sort: "Порядок", filters: "Фильтры", clearFilters: "Сбросить фильтры", apply: "Показать",
@@ -11,7 +11,7 @@ export default {
   "facet.cancellationFlexibility": "Отмена", "facet.neighbourhoods": "Район", any: "Любой",
   "found.one": "{n} вариант", "found.few": "{n} варианта", "found.many": "{n} вариантов", "found.other": "{n} варианта", in: "{place}: {found}", loading: "Ищем…",
   insteadOf: "Показано для: {name}", perNight: "за ночь", total: "{amount} за всё время", soldOut: "На эти даты мест нет",
-  noPrice: "Сейчас цены нет", stalePrice: "Цена могла измениться", more: "К гостинице",
+  noPrice: "Сейчас цены нет", stalePrice: "Цена могла измениться",
   "stars.one": "{n} звезда", "stars.few": "{n} звезды", "stars.many": "{n} звёзд", "stars.other": "{n} звезды",
   "ratings.one": "{n} оценка", "ratings.few": "{n} оценки", "ratings.many": "{n} оценок", "ratings.other": "{n} оценки",
   distance: "{km} км от центра", previous: "Назад", next: "Дальше", page: "Страница {n} из {of}",

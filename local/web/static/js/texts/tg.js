@@ -1,7 +1,7 @@
 export default {
   region: "вилоят",
-  title: "Melmastoon: ҷойи истиқомат", skip: "Ба матн", search: "Ҷустуҷӯ", map: "Харита", list: "Рӯйхат", saved: "Нигоҳдошта", menu: "Меню",
-  language: "Забон", currency: "Асъор", apiReference: "Тавсифи API", inside: "Намои дарун", close: "Пӯшидан", comma: ",",
+  title: "Melmastoon: ҷойи истиқомат", skip: "Ба матн", search: "Ҷустуҷӯ", map: "Харита", saved: "Нигоҳдошта", menu: "Меню",
+  language: "Забон", currency: "Асъор", apiReference: "Тавсифи API", inside: "Намои дарун", comma: ",",
   headline: "Ҷойи хоб, ба ҳар куҷое ки роҳ барад", tagline: "Меҳмонхонаҳоро муқоиса кунед ва аз худи меҳмонхона банд кунед.",
   where: "Ба куҷо?", wherePlaceholder: "Шаҳр, вилоят ё кишвар", checkIn: "Омадан", checkOut: "Рафтан", adults: "Калонсолон", children: "Кӯдакон",
   rooms: "Ҳуҷраҳо", age: "Синни кӯдаки {n}", go: "Ҷустан", sort: "Тартиб", filters: "Филтрҳо", clearFilters: "Тоза кардани филтрҳо", apply: "Нишон додан",
@@ -11,7 +11,7 @@ export default {
   "facet.cancellationFlexibility": "Бекоркунӣ", "facet.neighbourhoods": "Маҳалла", any: "Ҳама",
   "found.one": "{n} ҷойи истиқомат", "found.other": "{n} ҷойи истиқомат", in: "{place}: {found}", loading: "Ҷустуҷӯ меравад…",
   insteadOf: "Натиҷаҳо барои {name}", perNight: "барои як шаб", total: "{amount} барои тамоми муддат", soldOut: "Дар ин рӯзҳо ҷой нест",
-  noPrice: "Ҳоло нарх нест", stalePrice: "Нарх шояд тағйир ёфта бошад", more: "Дидани меҳмонхона", "stars.one": "{n} ситора", "stars.other": "{n} ситора",
+  noPrice: "Ҳоло нарх нест", stalePrice: "Нарх шояд тағйир ёфта бошад", "stars.one": "{n} ситора", "stars.other": "{n} ситора",
   "ratings.one": "{n} баҳо", "ratings.other": "{n} баҳо", distance: "{km} км аз марказ", previous: "Қаблӣ", next: "Баъдӣ", page: "Саҳифаи {n} аз {of}",
   "badge.shariaCompliant": "Мувофиқи шариат", "badge.newProperty": "Нав", "badge.crossRegionDelivery": "Аз минтақаи дигар",
   save: "Нигоҳ доштан", unsave: "Аз нигоҳдошта бардоштан", savedNow: "Нигоҳ дошта шуд", removedNow: "Бардошта шуд", nothingSaved: "Ҳоло чизе нигоҳ дошта нашудааст.",

@@ -1,7 +1,7 @@
 export default {
   region: "علاقہ",
-  title: "میلمستون: قیام کی جگہیں", skip: "مواد پر جائیں", search: "تلاش", map: "نقشہ", list: "فہرست", saved: "محفوظ", menu: "مینو",
-  language: "زبان", currency: "کرنسی", apiReference: "API حوالہ", inside: "اندرونی منظر", close: "بند کریں", comma: "،",
+  title: "میلمستون: قیام کی جگہیں", skip: "مواد پر جائیں", search: "تلاش", map: "نقشہ", saved: "محفوظ", menu: "مینو",
+  language: "زبان", currency: "کرنسی", apiReference: "API حوالہ", inside: "اندرونی منظر", comma: "،",
   headline: "راستہ جہاں بھی لے جائے، ٹھہرنے کی جگہ", tagline: "بہت سے ہوٹلوں کا موازنہ کریں، پھر خود ہوٹل سے بک کریں۔",
   where: "کہاں جانا ہے؟", wherePlaceholder: "شہر، علاقہ یا ملک", checkIn: "آمد", checkOut: "روانگی", adults: "بالغ", children: "بچے",
   rooms: "کمرے", age: "بچہ {n} کی عمر", go: "تلاش کریں", sort: "ترتیب", filters: "فلٹر", clearFilters: "فلٹر ہٹائیں", apply: "نتائج دکھائیں",
@@ -11,7 +11,7 @@ export default {
   "facet.cancellationFlexibility": "منسوخی", "facet.neighbourhoods": "محلہ", any: "کوئی بھی",
   "found.one": "قیام کی {n} جگہ", "found.other": "قیام کی {n} جگہیں", in: "{place} میں {found}", loading: "جگہیں تلاش کی جا رہی ہیں…",
   insteadOf: "{name} کے نتائج", perNight: "فی رات", total: "پورے قیام کے {amount}", soldOut: "ان تاریخوں میں دستیاب نہیں",
-  noPrice: "فی الحال قیمت نہیں", stalePrice: "قیمت بدل چکی ہو سکتی ہے", more: "ہوٹل دیکھیں", "stars.one": "{n} ستارہ", "stars.other": "{n} ستارے",
+  noPrice: "فی الحال قیمت نہیں", stalePrice: "قیمت بدل چکی ہو سکتی ہے", "stars.one": "{n} ستارہ", "stars.other": "{n} ستارے",
   "ratings.one": "{n} رائے", "ratings.other": "{n} آرا", distance: "مرکز سے {km} کلومیٹر", previous: "پچھلا", next: "اگلا", page: "صفحہ {n} از {of}",
   "badge.shariaCompliant": "شریعت کے مطابق", "badge.newProperty": "نیا", "badge.crossRegionDelivery": "دوسرے خطے سے فراہم",
   save: "محفوظ کریں", unsave: "محفوظ سے ہٹائیں", savedNow: "محفوظ ہو گیا", removedNow: "محفوظ سے ہٹا دیا گیا", nothingSaved: "ابھی کچھ محفوظ نہیں۔",
