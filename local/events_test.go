@@ -14,6 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stores"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -163,7 +164,7 @@ func TestATenantSuspendedByEventIsGoneAndComesBack(t *testing.T) {
 	now := time.Now().UTC()
 	stands := func(change string, at time.Time) {
 		t.Helper()
-		when := `"` + change + `At":"` + at.Format("2006-01-02T15:04:05.000Z") + `"`
+		when := `"` + change + `At":"` + instant.Text(at) + `"`
 		e := happens(t, s, `{"subject":"melmastoon.tenant.`+change+`.v1","payload":{"tenantId":"`+tenant+`","reason":"billing-overdue",`+when+`}}`)
 		if e["state"] != string(broker.Delivered) || e["attempts"] != 1.0 || e["outcome"].(map[string]any)["status"] != 200.0 {
 			t.Errorf("%v", e)

@@ -115,7 +115,8 @@ func TestTheWalkOfTheReadmeWorks(t *testing.T) {
 		t.Fatal("the README has no script of the journey")
 	}
 	s := start(t, stateDir(t))
-	for range 2 { // the second guest is told of what became of the second handoff
+	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`) // a person's own system has them on
+	for range 2 {                                           // the second guest is told of what became of the second handoff
 		walk(t, s.URL, script)
 	}
 }

@@ -52,7 +52,8 @@ func stateDir(t *testing.T) string {
 	return dir
 }
 
-// start runs a whole system in a directory until the test ends.
+// start runs a whole system in a directory until the test ends, with limits and the hunt for bots off: a test is one client
+// who asks a lot.
 func start(t *testing.T, dir string) *system.System {
 	t.Helper()
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
@@ -66,7 +67,15 @@ func start(t *testing.T, dir string) *system.System {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Stop)
+	setFlags(t, s, `{"limitsEnabled":false,"botMode":"off"}`)
 	return s
+}
+
+func setFlags(t *testing.T, s *system.System, document string) {
+	t.Helper()
+	if res, answer := ask(t, http.MethodPut, s.URL+"/_local/flags", document); res.StatusCode != http.StatusOK {
+		t.Fatalf("flags: %d %v", res.StatusCode, answer)
+	}
 }
 
 // ask calls a route; headers replace others.
@@ -246,6 +255,7 @@ func TestTheCommandExplainsItself(t *testing.T) {
 	for _, args := range [][]string{
 		nil, {"fly"}, {"run", "--colour"}, {"run", "now"}, {"migrate", "--dataset", "x"},
 		{"run", "--port", "99999"}, {"run", "--port", "-1"}, {"run", "--retry-least", "1m"}, {"run", "--only", "search"},
+		{"pack"}, {"pack", "a", "b"}, {"bench", "coldstart", "--starts", "0"},
 	} {
 		if err := command(t.Context(), args); !errors.Is(err, errUsage) {
 			t.Errorf("%v: %v", args, err)

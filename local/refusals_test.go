@@ -40,7 +40,7 @@ func TestWhatAnyRouteMayAnswerIsInTheDescriptionOfAll(t *testing.T) {
 	for _, op := range describedOperations(t) {
 		kinds := []problem.Kind{
 			problem.MalformedRequest, problem.PayloadTooLarge, problem.ValidationFailed,
-			problem.Internal, problem.UpstreamUnavailable, problem.UpstreamBudgetExceeded,
+			problem.RateLimited, problem.Internal, problem.UpstreamUnavailable, problem.UpstreamBudgetExceeded,
 		}
 		if op.method != http.MethodGet {
 			kinds = append(kinds, problem.CallerNotAllowed) // from the page of another origin

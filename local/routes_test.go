@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -28,7 +29,7 @@ func visits(property, tenant string) map[string]visit {
 	box := strings.Replace(search, `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.3,"swLng":69,"neLat":34.7,"neLng":69.4}`, 1)
 	from := time.Now().UTC().AddDate(0, 0, 5).Format(time.DateOnly)
 	entry := `{"propertyId":"` + property + `","tenantId":"` + tenant + `","source":"list"}`
-	now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	now := instant.Text(time.Now())
 	same := func(path, body, badBody string) visit {
 		return visit{path: path, body: body, badPath: path, badBody: badBody}
 	}
@@ -55,11 +56,13 @@ func visits(property, tenant string) map[string]visit {
 }
 
 // TestAnAnswerIsSharedOrPersonalNeverBoth asks every route of the API document well and badly, with a cookie and
-// without. What is marked public neither sets nor reads the cookie; what is personal is stored nowhere; a refusal is
-// neither. And nothing of the guest, nor the token, is in the log of all that.
+// without. What is marked public neither sets nor reads the cookie; what is personal is stored nowhere, and says how the
+// guest stands with the limits, refused or not; a refusal is neither. And nothing of the guest, nor the token, is in the log of all that.
 func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
 	state := stateDir(t)
 	s := start(t, state)
+	const many = `{"cookie":1000000,"ip":1000000,"fingerprint":1000000}`
+	setFlags(t, s, `{"limitsEnabled":true,"limits":{"read":`+many+`,"handoff":`+many+`,"telemetry":`+many+`}}`)
 	res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
 	cookie := res.Cookies()[0].Value
 	hotel := found["listings"].([]any)[0].(map[string]any)
@@ -97,6 +100,7 @@ func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
 			case !v.shared && (control != "private, no-store" || len(cookies) > 1):
 				t.Errorf("%s is personal: %s, cookies %v", op.Function, control, cookies)
 			}
+			standing(t, op.Function, v.shared, res)
 			if v.badPath == "" {
 				continue
 			}
@@ -104,6 +108,7 @@ func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
 			if res.StatusCode < 400 || res.StatusCode > 499 || res.Header.Get("Cache-Control") != "no-store" || len(res.Header["Set-Cookie"]) > 0 {
 				t.Errorf("%s refuses: %d %s, cookies %v, %v", op.Function, res.StatusCode, res.Header.Get("Cache-Control"), res.Header["Set-Cookie"], answer)
 			}
+			standing(t, op.Function, v.shared, res)
 		}
 		if v.shared {
 			with, _ := ask(t, op.Method, s.URL+web.Base+v.path, "", headers...)
@@ -133,6 +138,26 @@ func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
 		}
 		if strings.Contains(string(text), `"127.0.0.1`) || strings.Contains(string(text), " 127.0.0.1:") {
 			t.Errorf("an address is in %s", filepath.Base(log))
+		}
+	}
+}
+
+// standing holds the fields of the limits against what they must be: those of the class of the route on every personal
+// answer, and none on one that anybody may get.
+func standing(t *testing.T, function string, shared bool, res *http.Response) {
+	t.Helper()
+	class := "read"
+	switch {
+	case function == "Handoff":
+		class = "handoff"
+	case strings.HasPrefix(function, "Telemetry"):
+		class = "telemetry"
+	}
+	for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "RateLimit", "RateLimit-Policy"} {
+		got := res.Header.Get(name)
+		ok := got != "" && (name != "RateLimit" && name != "RateLimit-Policy" || strings.HasPrefix(got, `"`+class+"-"))
+		if ok == shared || shared && got != "" {
+			t.Errorf("%s answers %d with %s: %s", function, res.StatusCode, name, got)
 		}
 	}
 }

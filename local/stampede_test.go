@@ -171,8 +171,8 @@ func held(t *testing.T, state string, answers int) {
 	}
 }
 
-// What is shown holds while Redis answers in time. On a machine that has too much to do it may not: the functions say so in
-// their records, and then another city is tried.
+// What is shown holds while Redis answers in time. On a machine that has too much to do it may not: the functions say
+// so in their records, and then another city is tried.
 func TestAThousandCallersOfFourProcessesAskTheUpstreamOnce(t *testing.T) {
 	state := stateDir(t)
 	s := start(t, state)

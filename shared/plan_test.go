@@ -28,6 +28,7 @@ const (
 	ulid    = "github.com/oklog/ulid/v2"
 	auth    = "cloud.google.com/go/auth"
 	breaker = "github.com/sony/gobreaker/v2"
+	lru     = "github.com/hashicorp/golang-lru/v2"
 	xsync   = "golang.org/x/sync"
 )
 
@@ -35,53 +36,59 @@ const (
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "session", "tenants", "upstream", "web",
-		pgx, redis,
+		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "ratelimit", "session", "tenants",
+		"upstream", "web", pgx, redis,
 	},
-	"bot":     nil,
-	"burial":  {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
-	"cache":   {"keyspace", "lua", jsonv2, "github.com/hashicorp/golang-lru/v2", "github.com/klauspost/compress", redis},
-	"caller":  {jsonv2},
+	"bot":    {"event", "flags", "id", "keyspace", "lua", "outbox", lru, pgx, redis},
+	"burial": {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
+	"cache":  {"keyspace", "lua", jsonv2, lru, "github.com/klauspost/compress", redis},
+	"caller": {jsonv2},
+	"challenge": {
+		"keyring", "keyspace", "lua", "problem", auth, jsonv2, lru, redis, breaker, xsync,
+	},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
-	"event":   {"id", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
+	"digest":  nil,
+	"event":   {"id", "instant", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":   {auth, jsonv2},
 	"functest": {
 		"event", "id", "keyring", "pgtest", "redistest", "setup", "stores", "tenants", "web",
 		"github.com/getkin/kin-openapi", pgx, redis,
 	},
 	"geo":         nil,
-	"handoff":     {"id", "keyring", "stay", pgx},
+	"handoff":     {"digest", "id", "instant", "keyring", "stay", jsonv2, pgx},
 	"id":          {ulid},
-	"idempotency": {"keyspace", "lua", "postgres", "problem", "session/turn", jsonv2, pgx, redis},
-	"inbox":       {"id", "postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
+	"idempotency": {"instant", "keyspace", "lua", "postgres", "problem", "session/turn", jsonv2, pgx, redis},
+	"inbox":       {"digest", "id", "postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
+	"instant":     nil,
 	"keyring":     nil,
 	"keyspace":    {redis},
 	"locale":      {"golang.org/x/text"},
 	"lua":         {redis},
 	"migrations":  {pgx, "github.com/pressly/goose/v3"},
 	"money":       nil,
-	"outbox":      {"event", "keyspace", "lua", "postgres", pgx, redis, breaker},
+	"outbox":      {"event", "keyspace", "lua", "postgres", jsonv2, pgx, redis, breaker},
 	"pgtest":      {"migrations", "stores", pgx},
 	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
+	"ratelimit":   {"flags", "keyspace", "lua", lru, redis},
 	"redistest":   {"stores", redis},
 	"session": {
-		"event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
-		"github.com/hashicorp/golang-lru/v2", "github.com/mileusna/useragent", ulid, pgx, redis,
+		"digest", "event", "id", "keyring", "keyspace", "locale", "lua", "money", "stay", "web", jsonv2,
+		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
-		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres", "session",
-		"tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
+		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
+		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"stay":     {"problem"},
 	"stores":   nil,
 	"tenants":  {"id", "keyspace", "lua", pgx, redis, xsync},
 	"upstream": {"geo", "id", "locale", "money", "stay", auth, jsonv2, breaker, xsync},
-	"view":     {"geo", "locale", "money", "stay", "upstream", jsonv2},
+	"view":     {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
 	"web":      {"id", "locale", "money", "problem", jsonv2, ulid},
-	"wishlist": {"event", "id", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
+	"wishlist": {"event", "id", "instant", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
 }
 
 // testRooms are for _test.go files, and for each other.

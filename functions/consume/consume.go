@@ -15,6 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
@@ -106,15 +107,15 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (r *request) check() error {
-	var wrong []problem.Field
+	var wrong problem.Faults
 	if r.Token == "" {
-		wrong = append(wrong, problem.Field{Field: "token", Code: "required", Detail: "Send the token of the handoff."})
+		wrong.Add("token", "required", "Send the token of the handoff.")
 	}
 	switch by := r.ConsumedBy; {
 	case by == "":
-		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "required", Detail: "Say who uses it."})
+		wrong.Add("consumedBy", "required", "Say who uses it.")
 	case len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }):
-		wrong = append(wrong, problem.Field{Field: "consumedBy", Code: "malformed", Detail: "Must be 1 to 128 printable ASCII characters without spaces."})
+		wrong.Add("consumedBy", "malformed", "Must be 1 to 128 printable ASCII characters without spaces.")
 	}
 	if wrong != nil {
 		return problem.Invalid(wrong...)
@@ -175,12 +176,10 @@ func tell(u *ledger.Consumed) consumed {
 		HandoffID: u.ID, GuestSessionID: u.GuestSessionID, TenantID: u.TenantID, PropertyID: u.PropertyID, Dates: u.Dates,
 		Occupancy: stay.Occupancy{Adults: u.Adults, Children: u.Children, Rooms: u.Rooms, ChildrenAges: u.ChildrenAges},
 		Currency:  u.Currency, Locale: u.Locale,
-		MintedAt: timestamp(u.MintedAt), ExpiresAt: timestamp(u.ExpiresAt), ConsumedAt: timestamp(u.ConsumedAt),
+		MintedAt: instant.Text(u.MintedAt), ExpiresAt: instant.Text(u.ExpiresAt), ConsumedAt: instant.Text(u.ConsumedAt),
 	}
 	if from := u.Campaign; from != nil {
-		c.SourceCampaign = &campaign{from.Source, from.Medium, from.Campaign, timestamp(from.CapturedAt)}
+		c.SourceCampaign = &campaign{from.Source, from.Medium, from.Campaign, instant.Text(from.CapturedAt)}
 	}
 	return c
 }
-
-func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -24,19 +24,11 @@ func init() {
 	functions.HTTP("Consume", web.Open("Consume", "POST /internal/handoff/{id}/consume", open))
 }
 
-// environment is what this function reads. Those it shares with others are described in setup.Environment.
+// environment is what this function reads.
 type environment struct {
-	Env         string       `env:"ENVIRONMENT" envDefault:"local"`
-	RedisAddr   string       `env:"REDIS_ADDR,required"`
-	DatabaseURL string       `env:"DATABASE_URL"`
-	Instance    string       `env:"CLOUDSQL_INSTANCE"`
-	DBUser      string       `env:"CLOUDSQL_USER"`
-	DBName      string       `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
-	DBMaxConns  int32        `env:"DATABASE_MAX_CONNS" envDefault:"4"`
-	Peppers     keyring.Ring `env:"PEPPERS,required"`
-	Revision    string       `env:"K_REVISION"`
-
-	Keys handoff.Keys `env:"HANDOFF_KEYS,required"` // verifies tokens; see handoff.ParseKeys
+	basis.Environment
+	Peppers keyring.Ring `env:"PEPPERS,required"`      // hashes addresses, newest first
+	Keys    handoff.Keys `env:"HANDOFF_KEYS,required"` // verifies tokens; see handoff.ParseKeys
 
 	// Whose Google ID tokens are let in; see caller.Config.
 	Issuer     string   `env:"CALLER_ISSUER" envDefault:"https://accounts.google.com"`
@@ -62,16 +54,14 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Consume, 
 	if err != nil {
 		return nil, err
 	}
-	db, err := postgres.Open(ctx, postgres.Config{
-		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
-	})
+	db, err := e.Postgres(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return &Consume{
 		callers: callers, keys: e.Keys, db: db, now: now,
 		suspects: suspects{
-			rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr}), names: keyspace.Keys{Env: e.Env},
+			rdb: e.Redis(), names: keyspace.Keys{Env: e.Env},
 			peppers: e.Peppers, instance: event.Instance(e.Revision),
 		},
 	}, nil

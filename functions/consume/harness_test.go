@@ -11,6 +11,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/caller/issuer"
 	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 )
 
 const (
@@ -44,7 +45,8 @@ func houseIn(base *functest.House) *house {
 	keys := httptest.NewServer(h.issuer)
 	t.Cleanup(keys.Close)
 	h.consume, err = build(context.Background(), environment{
-		Env: "test", RedisAddr: h.Redis.Addr, DatabaseURL: h.Database, Peppers: functest.Ring(t), Keys: keysOf(t, active+","+grace),
+		Environment: basis.Environment{Env: "test", RedisAddr: h.Redis.Addr, DatabaseURL: h.Database},
+		Peppers:     functest.Ring(t), Keys: keysOf(t, active+","+grace),
 		Issuer: issuer.Name, IssuerKeys: keys.URL, Audience: audience, Accounts: []string{account, second},
 	}, h.Now)
 	if err != nil {

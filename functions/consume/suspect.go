@@ -2,16 +2,15 @@ package consume
 
 import (
 	"context"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
@@ -46,7 +45,7 @@ func (s *suspects) record(ctx context.Context, tx pgx.Tx, r *http.Request, use s
 		GuestSessionID: who.GuestSessionID, Score: replayWeight, Verdict: "suspect",
 		Signals: []event.BotSignal{{Kind: "header-anomaly", Weight: replayWeight, Detail: "handoff-replayed"}},
 		IPHash:  who.IPHash, FingerprintHash: who.Fingerprint,
-		UserAgentHash: "sha256:" + hex.EncodeToString(s.peppers.Active().Sum("user-agent.v1", []byte(r.UserAgent()))),
+		UserAgentHash: digest.Text(s.peppers.Active().Sum("user-agent.v1", []byte(r.UserAgent()))),
 		EvaluatedAt:   use.At, ActionTaken: "none",
 	}
 	signals, err := json.Marshal(e.Signals)
@@ -89,11 +88,11 @@ func (u secondUse) id(p id.Prefix, who ledger.Standing) string {
 
 // sum is the digest of a hash as Postgres keeps it.
 func sum(hash string) []byte {
-	digest, err := hex.DecodeString(strings.TrimPrefix(hash, "sha256:"))
+	sum, err := digest.Parse(hash)
 	if err != nil {
 		panic(err) // unreachable: encoded in this process
 	}
-	return digest
+	return sum
 }
 
 // punish raises the fingerprint's penalty for a day. Losing it loses no record: the verdict is in bot_score_log.

@@ -47,7 +47,7 @@ func (a *Availability) Serve(w http.ResponseWriter, r *http.Request) error {
 		return problem.Invalid(wrong...)
 	}
 	q.PropertyID = property
-	entry, state, _, err := a.find(caller(r.Context()), a.key(q), cache.Recipe{
+	entry, state, _, err := a.find(w, r, a.key(q), cache.Recipe{
 		TTL:  availabilityTTL,
 		Fill: func(ctx context.Context) (cache.Filled, error) { return a.fill(ctx, q) },
 	})

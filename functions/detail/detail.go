@@ -57,7 +57,7 @@ func (d *Detail) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	h := hotel{property, in.Locale, in.Currency}
-	entry, state, suspended, err := d.find(caller(r.Context()), d.key(h), cache.Recipe{
+	entry, state, suspended, err := d.find(w, r, d.key(h), cache.Recipe{
 		TTL:   detailTTL,
 		Fill:  func(ctx context.Context) (cache.Filled, error) { return d.fill(ctx, h) },
 		Renew: func(ctx context.Context, old *cache.Entry) (cache.Filled, error) { return d.renew(ctx, h, old) },

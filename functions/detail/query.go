@@ -18,26 +18,23 @@ const maxDays = 62 // in one question, first and last included
 // read reads and checks what is asked for, by a guest who asks now: the days between the members from and to, for two
 // adults in one room unless the URL says otherwise. A number has one way to be written, because each URL is an entry of
 // its own at the edge.
-func read(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong []problem.Field) {
+func read(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong problem.Faults) {
 	today := stay.DateOf(now.UTC())
 	q.From, wrong = date(values, "from", wrong)
 	q.To, wrong = date(values, "to", wrong)
-	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
-	}
 	switch {
 	case q.From.IsZero():
 	case q.From.Compare(today) < 0:
-		add("from", "past", "The first day is past.")
+		wrong.Add("from", "past", "The first day is past.")
 	case q.From.Compare(today.AddDays(stay.MaxAhead)) > 0:
-		add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxAhead))
+		wrong.Add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxAhead))
 	}
 	switch {
 	case q.From.IsZero() || q.To.IsZero():
 	case q.To.Compare(q.From) < 0:
-		add("to", "reversed", "The last day must not be before the first.")
+		wrong.Add("to", "reversed", "The last day must not be before the first.")
 	case q.To.DaysSince(q.From) >= maxDays:
-		add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxDays))
+		wrong.Add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxDays))
 	}
 	occupancy := stay.Occupancy{}
 	occupancy.Adults, wrong = number(values, "adults", 2, wrong)
@@ -53,7 +50,7 @@ func read(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong
 	return q, wrong
 }
 
-func date(values url.Values, name string, wrong []problem.Field) (stay.Date, []problem.Field) {
+func date(values url.Values, name string, wrong problem.Faults) (stay.Date, problem.Faults) {
 	if !values.Has(name) {
 		return stay.Date{}, append(wrong, problem.Field{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
 	}
@@ -65,7 +62,7 @@ func date(values url.Values, name string, wrong []problem.Field) (stay.Date, []p
 	return d, wrong
 }
 
-func number(values url.Values, name string, unsaid int, wrong []problem.Field) (int, []problem.Field) {
+func number(values url.Values, name string, unsaid int, wrong problem.Faults) (int, problem.Faults) {
 	if !values.Has(name) {
 		return unsaid, wrong
 	}

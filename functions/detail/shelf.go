@@ -2,33 +2,29 @@ package detail
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
-	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // shelf is what both routes do alike: take an answer from the cache, or make it, and hand it to whoever asks. The first
 // owner of an answer is the tenant of its hotel.
 type shelf struct {
-	rdb     redis.UniversalClient
-	cache   *cache.Cache
-	tenants *tenants.Tenants
-	now     func() time.Time
+	door  *admission.Door
+	cache *cache.Cache
+	now   func() time.Time
 }
 
-func newShelf(p *setup.Parts) shelf { return shelf{p.Redis, p.Cache, p.Tenants, p.Now} }
+func newShelf(p *setup.Parts) shelf { return shelf{p.Door, p.Cache, p.Now} }
 
 // Marks are an answer's Index: a letter for each that holds.
 const (
@@ -70,17 +66,16 @@ func nothing(propertyID string) (cache.Filled, error) {
 	return cache.Filled{Entry: entry, Tags: []string{cache.Property(propertyID)}}, err
 }
 
-// find is the answer under key. The read of it and the question who is suspended are one round trip to Redis; without
-// Redis the answer is made anew. A hotel whose tenant is suspended is not found, like one that does not exist.
-func (s *shelf) find(ctx context.Context, key string, r cache.Recipe) (*cache.Entry, cache.State, *tenants.Suspended, error) {
-	call := web.From(ctx)
+// find is the answer under key for whoever is let in, read with the way in; without Redis the answer is made anew. A hotel
+// whose tenant is suspended is not found, like one that does not exist.
+func (s *shelf) find(w http.ResponseWriter, r *http.Request, key string, recipe cache.Recipe) (*cache.Entry, cache.State, *tenants.Suspended, error) {
+	ctx, look, err := s.door.Look(w, r, key)
+	if err != nil {
+		return nil, cache.Bypass, nil, err
+	}
+	call, suspended := web.From(ctx), look.Suspended
 	defer call.Phase("find")()
-	pipe := s.rdb.Pipeline()
-	asked := s.tenants.Peek(ctx, pipe)
-	seen := s.cache.Peek(ctx, pipe, key)
-	pipe.Exec(ctx) // each command carries its own error
-	suspended := s.tenants.Settle(ctx, asked)
-	entry, state, err := s.cache.Do(ctx, key, seen, r)
+	entry, state, err := s.cache.Do(ctx, key, look.Seen, recipe)
 	if err != nil {
 		return nil, state, suspended, compose.Problem(err)
 	}
@@ -112,12 +107,6 @@ func (s *shelf) answer(w http.ResponseWriter, r *http.Request, in web.SharedQuer
 	w.Header().Set("X-Cache", string(state))
 	web.Shared(w, in.InURL, state == cache.Stale || marked(e, partial))
 	return e.WriteShared(w, r)
-}
-
-// caller names the request to the upstreams; on a shared route they are told nothing of the guest.
-func caller(ctx context.Context) context.Context {
-	call := web.From(ctx)
-	return upstream.WithCaller(ctx, upstream.Caller{RequestID: call.ID, Traceparent: call.Traceparent})
 }
 
 // propertyIn is the property the path names.

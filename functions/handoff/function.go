@@ -13,6 +13,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -36,13 +37,14 @@ func open(ctx context.Context) (web.Handler, error) {
 	if err := errors.Join(err, setupErr); err != nil {
 		return nil, err
 	}
-	return New(p, e.Keys, e.Link).Serve, nil
+	mint := New(p, e.Keys, e.Link)
+	return mint.door.Counted(mint.Serve), nil
 }
 
 // New makes the handler from the rooms and the keys it signs with.
 func New(p *setup.Parts, keys handoff.Keys, link handoff.Link) *Mint {
 	return &Mint{
-		door: p.Door, compose: p.Compose, once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
+		door: p.Door.For(ratelimit.Handoff), compose: p.Compose, once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
 		keys: keys, link: link, now: p.Now,
 	}
 }

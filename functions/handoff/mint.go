@@ -17,11 +17,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -52,13 +52,14 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var seen *idempotency.Peeked
-	ctx, guest, err := m.door.Admit(r, func(locale.Tag, money.Currency) []string {
+	ctx, guest, err := m.door.Admit(w, r, func(locale.Tag, money.Currency) []string {
 		return []string{m.compose.OwnerKey(in.PropertyID), m.compose.BrandKey(in.TenantID)}
 	}, func(ctx context.Context, pipe redis.Pipeliner, session string) {
 		asked.SessionID = session
 		seen = m.once.Peek(ctx, pipe, asked)
 	})
 	if err != nil {
+		m.once.Drop(ctx, seen)
 		return err
 	}
 	asked.SessionID = guest.ID
@@ -139,7 +140,7 @@ func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *admission.Gu
 		return a, nil, err
 	}
 	body, err := json.Marshal(minted{
-		HandoffID: e.ID, URL: m.link.With(slug, token), ExpiresAt: view.Timestamp(e.ExpiresAt), TTLSeconds: int(handoff.TTL / time.Second),
+		HandoffID: e.ID, URL: m.link.With(slug, token), ExpiresAt: instant.Text(e.ExpiresAt), TTLSeconds: int(handoff.TTL / time.Second),
 	})
 	return idempotency.Answer{Status: http.StatusCreated, Body: body}, b, err
 }

@@ -17,13 +17,14 @@ import (
 // to book is not sent away for want of a colour.
 func (m *Mint) slug(ctx context.Context, guest *admission.Guest, in *request) (string, error) {
 	var (
-		brand    *upstream.Brand
+		seen     = guest.Seen(m.compose.BrandKey(in.TenantID))
 		brandErr error
 		beside   sync.WaitGroup
 	)
-	beside.Go(func() {
-		brand, brandErr = m.compose.Brand(ctx, in.TenantID, guest.Seen(m.compose.BrandKey(in.TenantID)))
-	})
+	brand, known := m.compose.CachedBrand(ctx, in.TenantID, seen)
+	if !known {
+		beside.Go(func() { brand, brandErr = m.compose.Brand(ctx, in.TenantID, seen) })
+	}
 	owner, err := m.compose.Owner(ctx, in.PropertyID, guest.Seen(m.compose.OwnerKey(in.PropertyID)))
 	beside.Wait()
 	switch {

@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -44,18 +44,6 @@ func init() {
 	}
 }
 
-// environment is what these functions read. Those they share with others are described in setup.Environment.
-type environment struct {
-	Env           string `env:"ENVIRONMENT" envDefault:"local"`
-	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`
-	RedisPassword string `env:"REDIS_PASSWORD"`
-	DatabaseURL   string `env:"DATABASE_URL"`
-	Instance      string `env:"CLOUDSQL_INSTANCE"`
-	DBUser        string `env:"CLOUDSQL_USER"`
-	DBName        string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
-	DBMaxConns    int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
-}
-
 // parts is what the entry points are built from. Safe for concurrent use.
 type parts struct {
 	db      *pgxpool.Pool
@@ -65,21 +53,19 @@ type parts struct {
 }
 
 func open(ctx context.Context) (*parts, error) {
-	e, err := env.ParseAs[environment]()
+	e, err := env.ParseAs[basis.Environment]()
 	if err != nil {
 		return nil, fmt.Errorf("invalidate: %w", err)
 	}
 	return build(ctx, e)
 }
 
-func build(ctx context.Context, e environment) (*parts, error) {
-	db, err := postgres.Open(ctx, postgres.Config{
-		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
-	})
+func build(ctx context.Context, e basis.Environment) (*parts, error) {
+	db, err := e.Postgres(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("invalidate: %w", err)
 	}
-	rdb, keys := keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword}), keyspace.Keys{Env: e.Env}
+	rdb, keys := e.Redis(), keyspace.Keys{Env: e.Env}
 	return &parts{
 		db: db, inbox: inbox.New(db),
 		cache:   cache.New(rdb, keys, time.Now, "invalidate-"+rand.Text()[:6]),

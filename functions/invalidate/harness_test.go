@@ -26,6 +26,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -52,7 +53,7 @@ func newHouseOn(t testing.TB, database string) *house {
 	h := &house{t: t, redis: redistest.Server(t), mux: http.NewServeMux()}
 	h.rdb = h.redis.Client()
 	var err error
-	if h.parts, err = build(context.Background(), environment{Env: keys.Env, RedisAddr: h.redis.Addr, DatabaseURL: database, DBMaxConns: 8}); err != nil {
+	if h.parts, err = build(context.Background(), basis.Environment{Env: keys.Env, RedisAddr: h.redis.Addr, DatabaseURL: database, DBMaxConns: 8}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.parts.db.Close)

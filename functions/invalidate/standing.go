@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
@@ -100,17 +99,4 @@ func (p *parts) apply(ctx context.Context, uuid [16]byte, tenant string) error {
 		}
 		return p.tenants.Reinstate(ctx, tenant)
 	})
-}
-
-// decode reads a payload that has the form its schema asks for. What is wrong all the same is a time the calendar
-// has not.
-func decode[P any](payload []byte) (p P, err error) {
-	if err := json.Unmarshal(payload, &p); err != nil {
-		at := "payload"
-		if e, ok := errors.AsType[*json.SemanticError](err); ok {
-			at += strings.ReplaceAll(string(e.JSONPointer), "/", ".")
-		}
-		return p, errors.New("the event is wrong: " + at)
-	}
-	return p, nil
 }

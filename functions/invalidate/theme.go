@@ -2,7 +2,6 @@ package invalidate
 
 import (
 	"context"
-	"net/http"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
@@ -21,15 +20,4 @@ func (p *parts) themePublished() web.Handler {
 		e, err := decode[themePublished](payload)
 		return inbox.Work{Tell: func(ctx context.Context) (int, error) { return p.cache.Bust(ctx, cache.Tenant(e.TenantID)) }}, err
 	})
-}
-
-// receive answers with what became of each message on the subject.
-func (p *parts) receive(subject string, read func(payload []byte) (inbox.Work, error)) web.Handler {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		report, err := p.inbox.Receive(r, subject, read)
-		if err != nil {
-			return err
-		}
-		return web.WriteJSON(w, http.StatusOK, report)
-	}
 }

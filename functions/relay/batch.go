@@ -2,7 +2,7 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/go-json-experiment/json"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -22,13 +23,17 @@ const (
 	requestWithin = 5 * time.Second
 	// batchWithin is how long requests of one batch are begun; then what is left of it is left to the next one.
 	batchWithin = 10 * time.Second
-	// idleWithin ends the transaction of a relay that is not heard of any more. The longest silence of one that lives is a
-	// request that began last.
+	// idleWithin ends the transaction of a relay that is not heard of any more. The longest silence of one that lives
+	// is a request that began last.
 	idleWithin   = batchWithin + requestWithin + 5*time.Second
 	parkAfter    = 20 // refusals
 	firstBackoff = time.Second
 	mostBackoff  = 10 * time.Minute
 	whyMost      = 300 // bytes of last_error
+	// largestRow is a bit less than the 10 MB that Pub/Sub takes in one request, for what is around the messages in it.
+	largestRow = 10_000_000 - 100_000
+	// sizeAtOnce is how many bytes of rows go in one request, unless it is one row: what is not Pub/Sub may take 4 MiB.
+	sizeAtOnce = 3 << 20
 )
 
 // askedLately is how old the answer may be that a guest did not refuse, when a request begins.
@@ -82,8 +87,8 @@ func (s *shift) batch(ctx context.Context, v *visit) (next string, err error) {
 	return rows.Next, nil
 }
 
-// send lets the sessions of the batch go side by side, each in its order. Rows of no session have none, but for what one
-// request takes: they go by topic.
+// send lets the sessions of the batch go side by side, each in its order. Rows of no session have none, but for what
+// one request takes: they go by topic.
 func (b *batch) send() {
 	rows := b.rows.Rows
 	same := func(r, of outbox.Pending) bool { return r.Session == of.Session }
@@ -104,7 +109,8 @@ func (b *batch) send() {
 	all.Wait()
 }
 
-// session sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not sent.
+// session sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not
+// sent.
 func (b *batch) session(rows []outbox.Pending) {
 	for len(rows) > 0 {
 		n := 1
@@ -122,31 +128,38 @@ func (b *batch) session(rows []outbox.Pending) {
 	}
 }
 
-// topic sends a run of rows of one session and one topic, and reports that the broker took all of them.
+// topic sends a run of rows of one session and one topic, in as many requests as their sizes need, and reports that the
+// broker took all of them.
 func (b *batch) topic(rows []outbox.Pending) bool {
-	s := b.shift
-	messages := make([]*pubsubpb.PubsubMessage, 0, len(rows))
-	var broken error
-	for _, row := range rows {
-		var m *pubsubpb.PubsubMessage
-		if m, broken = encode(row, s.relay.now()); broken != nil {
-			break
+	for len(rows) > 0 {
+		var messages []*pubsubpb.PubsubMessage
+		var broken error
+		size := 0
+		for _, row := range rows {
+			m, err := encode(row, b.shift.relay.now())
+			if broken = err; err != nil {
+				break
+			}
+			if size += len(m.Data) + len(row.Headers); size > sizeAtOnce && len(messages) > 0 {
+				break
+			}
+			messages = append(messages, m)
 		}
-		messages = append(messages, m)
-	}
-	good := rows[:len(messages)]
-	if len(good) > 0 && !b.publish(good, messages) {
-		return false
-	}
-	if broken != nil {
-		b.refuse(rows[len(good)], broken.Error())
-		return false
+		n := len(messages)
+		if n > 0 && !b.publish(rows[:n], messages) {
+			return false
+		}
+		if broken != nil {
+			b.refuse(rows[n], broken.Error())
+			return false
+		}
+		rows = rows[n:]
 	}
 	return true
 }
 
-// publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only the one
-// that is to blame is charged; those behind it wait for it.
+// publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only
+// the one that is to blame is charged; those behind it wait for it.
 func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) bool {
 	err := b.request(rows, messages)
 	if !permanent(err) {
@@ -249,13 +262,14 @@ func (b *batch) refuse(row outbox.Pending, why string) {
 	wait := min(firstBackoff<<min(attempt-1, 20), mostBackoff)
 	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // a fifth more or less, so that they do not come together
 	r := outbox.Refusal{
-		ID: row.ID, Why: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""), Due: b.shift.relay.now().Add(wait), Park: attempt >= parkAfter,
+		ID: row.ID, Why: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""),
+		Due: b.shift.relay.now().Add(wait), Park: attempt >= parkAfter,
 	}
 	b.mark(func(m *outbox.Marks) { m.Refused = append(m.Refused, r) })
 }
 
-// permanent reports that the broker will never take what it was sent. Everything else that is not an answer is an outage,
-// lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
+// permanent reports that the broker will never take what it was sent. Everything else that is not an answer is an
+// outage, lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
 func permanent(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange:
@@ -272,8 +286,11 @@ func encode(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) 
 	}
 	var attributes map[string]string
 	if json.Unmarshal([]byte(row.Headers), &attributes) != nil {
-		return nil, fmt.Errorf("relay: the headers are not an object of strings")
+		return nil, errors.New("relay: the headers are not an object of strings")
 	}
 	delete(attributes, "orderingKey")
+	if size := len(data) + len(row.Headers); size > largestRow {
+		return nil, fmt.Errorf("relay: %d bytes are more than a message may have", size)
+	}
 	return &pubsubpb.PubsubMessage{Data: data, Attributes: attributes, OrderingKey: row.Session}, nil
 }

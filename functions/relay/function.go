@@ -1,5 +1,5 @@
-// Package relay is the private door through which the scheduler lets the outbox be told to others. It registers its entry
-// point and builds it.
+// Package relay is the private door through which the scheduler lets the outbox be told to others. It registers its
+// entry point and builds it.
 package relay
 
 import (
@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -31,15 +31,10 @@ func init() {
 	functions.HTTP("Relay", web.OpenWithin("Relay", "POST /internal/jobs/relay", longestRun+afterRun, open))
 }
 
-// environment is what this function reads. Those it shares with others are described in setup.Environment.
+// environment is what this function reads; MaxConns stands for the number that others have.
 type environment struct {
-	Env         string `env:"ENVIRONMENT" envDefault:"local"`
-	RedisAddr   string `env:"REDIS_ADDR,required"`
-	DatabaseURL string `env:"DATABASE_URL"`
-	Instance    string `env:"CLOUDSQL_INSTANCE"`
-	DBUser      string `env:"CLOUDSQL_USER"`
-	DBName      string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
-	DBMaxConns  int32  `env:"RELAY_MAX_CONNS" envDefault:"6"` // one for each worker, one to look for work, one for the spill
+	basis.Environment
+	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"` // one for each worker, one to look for work, one for the spill
 
 	Project  string        `env:"PUBSUB_PROJECT,required"` // of the topics; PUBSUB_EMULATOR_HOST is read by the library
 	Endpoint string        `env:"PUBSUB_ENDPOINT"`         // host:port of one region: Pub/Sub keeps the order of a key within a region only
@@ -68,28 +63,27 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Relay, er
 	switch {
 	case e.Run <= 0 || e.Run > longestRun:
 		return nil, fmt.Errorf("relay: RELAY_RUN is %s, not up to %s", e.Run, longestRun)
-	case e.Workers < 1 || int32(e.Workers)+2 > e.DBMaxConns:
+	case e.Workers < 1 || int32(e.Workers)+2 > e.MaxConns:
 		return nil, errors.New("relay: RELAY_WORKERS must be at least 1, and RELAY_MAX_CONNS two more than it")
 	}
 	broker, err := dial(ctx, e.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	db, err := postgres.Open(ctx, postgres.Config{
-		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
-	})
+	e.DBMaxConns = e.MaxConns
+	db, err := e.Postgres(ctx)
 	if err != nil {
 		broker.Close()
 		return nil, err
 	}
 	return &Relay{
-		db: db, rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr}), keys: keyspace.Keys{Env: e.Env},
+		db: db, rdb: e.Redis(), keys: keyspace.Keys{Env: e.Env},
 		broker: broker, project: e.Project, run: e.Run, workers: e.Workers, now: now,
 	}, nil
 }
 
-// dial makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is sent
-// again, and after what, is decided here.
+// dial makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is
+// sent again, and after what, is decided here.
 func dial(ctx context.Context, endpoint string) (*pubsub.TopicAdminClient, error) {
 	options := []option.ClientOption{
 		// By default a broker that was away for long is looked for every two minutes.

@@ -24,6 +24,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 )
 
 var keys = keyspace.Keys{Env: "test"}
@@ -68,7 +69,7 @@ func (h *house) advance(d time.Duration) { h.time.Add(d.Milliseconds() + 1) }
 func (h *house) relay(change ...func(*environment)) *Relay {
 	h.Helper()
 	e := environment{
-		Env: keys.Env, RedisAddr: h.redis, DatabaseURL: h.url, DBMaxConns: 6, Project: "test", Run: longestRun, Workers: 4,
+		Environment: basis.Environment{Env: keys.Env, RedisAddr: h.redis, DatabaseURL: h.url}, MaxConns: 6, Project: "test", Run: longestRun, Workers: 4,
 	}
 	for _, c := range change {
 		c(&e)
@@ -129,7 +130,8 @@ const (
 	currencies = "melmastoon.bff.consumer.currency.changed.v1"
 )
 
-// events makes events of one session; kinds has a letter for each: l for a change of locale, c of currency, e for its end.
+// events makes events of one session; kinds has a letter for each: l for a change of locale, c of currency, e for its
+// end.
 func events(session, kinds string) []event.Event {
 	var all []event.Event
 	now := time.Now()

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
@@ -35,7 +35,7 @@ type Relay struct {
 	now     func() time.Time // of what is written to the table; pauses go by the real clock
 }
 
-// Orders are what a tick may ask for.
+// Orders are what a tick may ask for; what is not known is an order that would not be followed, and refused.
 type Orders struct {
 	DryRun bool `json:"dryRun"` // only count
 	Once   bool `json:"once"`   // end when nothing more can be sent now, and not with the minute
@@ -62,13 +62,13 @@ type Report struct {
 // lateAfter is when somebody has to be told that events do not get out.
 const lateAfter = 5 * time.Minute
 
-// Serve answers a tick: it drains the outbox until the minute is over. A run whose report cannot be made failed, and the
-// broker may tick again; what was sent was marked by then.
+// Serve answers a tick: it drains the outbox until the minute is over. A run whose report cannot be made failed, and
+// the broker may tick again; what was sent was marked by then.
 func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	m, err := push.Decode(req)
 	var o Orders
 	if err == nil && len(m.Data) > 0 {
-		err = json.Unmarshal(m.Data, &o)
+		err = json.Unmarshal(m.Data, &o, json.RejectUnknownMembers(true))
 	}
 	if err != nil {
 		return problem.New(problem.MalformedRequest, "This is no order for a run.", err)
@@ -116,8 +116,8 @@ func (s *shift) report(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
-// note puts the report on the request's log record, and one warning beside it when somebody has to look. Alerts are made
-// from both: see docs/runbooks/outbox.md.
+// note puts the report on the request's log record, and one warning beside it when somebody has to look. Alerts are
+// made from both: see docs/runbooks/outbox.md.
 func (r Report) note(ctx context.Context) {
 	web.From(ctx).Note("relay", r)
 	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateAfter.Seconds()) {

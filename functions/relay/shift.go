@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +17,7 @@ const (
 	pollAtMost   = 10 * time.Millisecond  // apart, while there is something to do
 	pollIdle     = 100 * time.Millisecond // apart, while there is nothing
 	pollGloomy   = 5 * time.Second        // apart at most, while nothing that is there can be sent
+	pollHeld     = time.Second            // apart at most, visits of a lane with nothing for us
 	pollShare    = 10                     // a look takes at most so small a part of the time, however long it takes
 	spillEvery   = 3 * time.Second
 	sendingMost  = 64 // requests to the broker at once
@@ -95,16 +94,6 @@ func (s *shift) lastFailure() error {
 	return errors.Join(s.lookErr, s.laneErr)
 }
 
-// visit is one stay of a worker in a lane.
-type visit struct {
-	lane  string
-	after string // where it begins; when it is over, where the next one should
-
-	moved bool // something was published, charged or dropped
-	stuck bool // something was left because the broker, or Postgres, had no answer
-	more  bool // the lane goes on at after
-}
-
 // work drains lanes until ctx ends, and returns when everybody has finished what they began.
 func (s *shift) work(ctx context.Context) {
 	var others sync.WaitGroup
@@ -156,79 +145,8 @@ func (s *shift) work(ctx context.Context) {
 	}
 }
 
-// plan is what the one who looks knows of the lanes. Only they touch it.
-type plan struct {
-	queue []visit
-	busy  map[string]bool
-	rest  map[string]rest // lanes in which nothing could be moved of late
-
-	looked       time.Time
-	interval     time.Duration
-	moved, stuck bool // since the last look
-}
-
-type rest struct {
-	pause time.Duration
-	until time.Time
-}
-
-// over reports that the last look, and the visits that came of it, moved nothing.
-func (p *plan) over() bool {
-	return !p.looked.IsZero() && len(p.busy) == 0 && len(p.queue) == 0 && !p.moved
-}
-
-// look asks which lanes have something due, lets those wait that are not waiting or busy already, in an order that is another
-// one each time, and returns when to look again.
-func (s *shift) look(ctx context.Context, p *plan) time.Duration {
-	if s.orders.Once && len(p.queue)+len(p.busy) > 0 {
-		return pollAtMost // the next look tells whether there is an end
-	}
-	begun := time.Now()
-	ask, cancel := context.WithTimeout(ctx, askWithin)
-	due, err := outbox.Due(ask, s.relay.db, s.relay.now())
-	cancel()
-	if ctx.Err() == nil {
-		s.looked(err)
-	}
-	if p.stuck = p.stuck || err != nil; p.stuck && !p.moved {
-		p.interval = min(2*p.interval, pollGloomy)
-	} else {
-		p.interval = pollIdle
-	}
-	p.looked, p.moved, p.stuck = time.Now(), false, false
-	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
-	for _, lane := range due {
-		waits := slices.ContainsFunc(p.queue, func(v visit) bool { return v.lane == lane })
-		if !waits && !p.busy[lane] && !p.looked.Before(p.rest[lane].until) {
-			p.queue = append(p.queue, visit{lane: lane})
-		}
-	}
-	if s.orders.Once && len(p.queue) == 0 {
-		return 0
-	}
-	return max(p.interval, pollShare*p.looked.Sub(begun))
-}
-
-// finished takes a visit's end in, and reports that it is worth looking again soon.
-func (p *plan) finished(v visit, fine bool) (soon bool) {
-	delete(p.busy, v.lane)
-	p.moved, p.stuck = p.moved || v.moved, p.stuck || v.stuck
-	switch {
-	case v.more:
-		p.queue = append(p.queue, visit{lane: v.lane, after: v.after}) // behind the others
-	case v.moved || !v.stuck:
-		delete(p.rest, v.lane)
-	default:
-		pause := min(max(2*p.rest[v.lane].pause, pollIdle), pollGloomy)
-		p.rest[v.lane] = rest{pause, time.Now().Add(pause)}
-	}
-	if v.moved && fine {
-		clear(p.rest) // what they waited for is back
-	}
-	return v.moved
-}
-
-// unspill moves what waits in Redis. Without Redis the relay goes on; the next time is soon. Only one of a shift does it.
+// unspill moves what waits in Redis. Without Redis the relay goes on; the next time is soon. Only one of a shift does
+// it.
 func (s *shift) unspill(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, spillsWithin)
 	defer cancel()

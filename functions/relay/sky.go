@@ -11,8 +11,8 @@ const (
 	longestPause  = 5 * time.Second
 )
 
-// sky knows of which topics the broker has no answer at present, so that a broker that is away is not asked for every row.
-// It goes by topic because the right to publish does, and so may the trouble.
+// sky knows of which topics the broker has no answer at present, so that a broker that is away is not asked for every
+// row. It goes by topic because the right to publish does, and so may the trouble.
 type sky struct {
 	mu     sync.Mutex
 	topics map[string]*weather
@@ -36,8 +36,8 @@ func (s *sky) of(topic string) *weather {
 	return w
 }
 
-// allow reports whether a request may be sent, and the turn to report its end with. After a pause one may, and the others
-// wait for what becomes of it.
+// allow reports whether a request may be sent, and the turn to report its end with. After a pause one may, and the
+// others wait for what becomes of it.
 func (s *sky) allow(topic string) (turn int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

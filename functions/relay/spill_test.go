@@ -1,12 +1,15 @@
 package relay
 
 import (
+	"crypto/rand"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 )
@@ -34,6 +37,14 @@ func rowsOf(t *testing.T, all ...event.Event) (values []string) {
 	return values
 }
 
+// many is what make makes, n times.
+func many(n int, make func() string) (s string) {
+	for range n {
+		s += make()
+	}
+	return s
+}
+
 func TestWhatWaitedInRedisIsMovedAndTold(t *testing.T) {
 	h := newHouse(t).withRedis()
 	said := logged(t)
@@ -43,14 +54,19 @@ func TestWhatWaitedInRedisIsMovedAndTold(t *testing.T) {
 		all = append(all, events(mine, "lclc")...)
 	}
 	h.choose(refused, false, false)
-	h.add(all[7]) // committed, and its writer did not hear of it
+	h.add(all[7])              // committed, and its writer did not hear of it
+	beyond := text(outbox.Row{ // an index of ours has no room for such a session
+		ID: id.New(id.Event, time.Now()), Topic: locales, Payload: []byte(`{}`), RetentionClass: "operational",
+		Headers: []byte(`{"orderingKey":"` + many(1000, rand.Text) + `"}`),
+	})
 	values := slices.Concat(rowsOf(t, all[:100]...), []string{
+		beyond,
 		`{`, `null`, `{"id":"evt_1"}`, strings.TrimSuffix(rowsOf(t, events(mine, "l")...)[0], `"operational"}`) + `"canary"}`,
 	}, rowsOf(t, events(refused, "l")...), rowsOf(t, all[100:]...))
 	spill(t, h, values...)
 	r := h.relay()
 	report := h.once(r)
-	if report.SpillRefused != 4 || report.Spilled != int64(len(values)-4) || report.Published != int64(len(all)) || report.Depth != 0 {
+	if report.SpillRefused != 5 || report.Spilled != int64(len(values)-5) || report.Published != int64(len(all)) || report.Depth != 0 {
 		t.Errorf("%+v", report)
 	}
 	var ids []string
@@ -63,7 +79,7 @@ func TestWhatWaitedInRedisIsMovedAndTold(t *testing.T) {
 		t.Errorf("%d rows are left in Redis", n)
 	}
 	aside := r.rdb.LRange(t.Context(), outbox.SpillRefusedKey(keys), 0, -1).Val()
-	if len(aside) != 4 || r.rdb.PTTL(t.Context(), outbox.SpillRefusedKey(keys)).Val() <= 0 {
+	if len(aside) != 5 || r.rdb.PTTL(t.Context(), outbox.SpillRefusedKey(keys)).Val() <= 0 {
 		t.Errorf("kept aside: %v", aside)
 	}
 	if log := said.String(); !strings.Contains(log, "kept aside") || strings.Contains(log, "canary") {

@@ -12,6 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
@@ -71,7 +72,7 @@ func (g *Guests) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		}
 		history = &session.HistoryEntry{
 			SearchSessionID: searchID, QueryHash: s.hash, Geo: s.query.Geo, Dates: s.query.Dates,
-			Occupancy: s.query.Occupancy, ExecutedAt: view.Timestamp(now),
+			Occupancy: s.query.Occupancy, ExecutedAt: instant.Text(now),
 		}
 	}
 	var touch func(redis.Pipeliner)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
@@ -50,25 +51,25 @@ func (b *box) said() geo.Box {
 	return geo.Box{SwLat: *b.SwLat, SwLng: *b.SwLng, NeLat: *b.NeLat, NeLng: *b.NeLng}
 }
 
-func (a *area) check(f *faults) {
+func (a *area) check(f *problem.Faults) {
 	given := map[string]bool{
 		"point": a.Point != nil, "bounding-box": a.BoundingBox != nil, "city": a.City != "", "region": a.Region != "",
 	}
 	member := map[string]string{"point": "point", "bounding-box": "boundingBox", "city": "city", "region": "region"}
 	switch {
 	case a.Mode == "":
-		f.add("geo.mode", "required", "Must be one of "+strings.Join(modes, ", ")+".")
+		f.Add("geo.mode", "required", "Must be one of "+strings.Join(modes, ", ")+".")
 		return
 	case !slices.Contains(modes, a.Mode):
-		f.add("geo.mode", "not-supported", "Must be one of "+strings.Join(modes, ", ")+".")
+		f.Add("geo.mode", "not-supported", "Must be one of "+strings.Join(modes, ", ")+".")
 		return
 	}
 	if !given[a.Mode] {
-		f.add("geo."+member[a.Mode], "required", "The mode "+a.Mode+" needs it.")
+		f.Add("geo."+member[a.Mode], "required", "The mode "+a.Mode+" needs it.")
 	}
 	for _, mode := range modes {
 		if mode != a.Mode && given[mode] {
-			f.add("geo."+member[mode], "exactly-one", "Search by exactly one of point, boundingBox, city and region.")
+			f.Add("geo."+member[mode], "exactly-one", "Search by exactly one of point, boundingBox, city and region.")
 		}
 	}
 	if a.Point != nil {
@@ -81,28 +82,28 @@ func (a *area) check(f *faults) {
 	a.Region = place(f, "geo.region", a.Region)
 }
 
-func (c *circle) check(f *faults) {
-	if !f.figures("geo.point", figure{"lat", c.Lat}, figure{"lng", c.Lng}, figure{"radiusKm", c.RadiusKm}) {
+func (c *circle) check(f *problem.Faults) {
+	if !figures(f, "geo.point", figure{"lat", c.Lat}, figure{"lng", c.Lng}, figure{"radiusKm", c.RadiusKm}) {
 		return
 	}
 	p := c.said()
 	if !(geo.Point{Lat: p.Lat, Lng: p.Lng}).Valid() {
-		f.add("geo.point", "out-of-range", "lat must be from -90 to 90, lng from -180 to 180.")
+		f.Add("geo.point", "out-of-range", "lat must be from -90 to 90, lng from -180 to 180.")
 	}
 	if !(p.RadiusKm > 0 && p.RadiusKm <= maxRadiusKm) {
-		f.add("geo.point.radiusKm", "out-of-range", fmt.Sprintf("Must be more than 0 and at most %d.", maxRadiusKm))
+		f.Add("geo.point.radiusKm", "out-of-range", fmt.Sprintf("Must be more than 0 and at most %d.", maxRadiusKm))
 	}
 }
 
-func (b *box) check(f *faults) {
-	if !f.figures("geo.boundingBox", figure{"swLat", b.SwLat}, figure{"swLng", b.SwLng}, figure{"neLat", b.NeLat}, figure{"neLng", b.NeLng}) {
+func (b *box) check(f *problem.Faults) {
+	if !figures(f, "geo.boundingBox", figure{"swLat", b.SwLat}, figure{"swLng", b.SwLng}, figure{"neLat", b.NeLat}, figure{"neLng", b.NeLng}) {
 		return
 	}
 	switch said := b.said(); {
 	case !said.Valid():
-		f.add("geo.boundingBox", "out-of-range", "The south-west corner must lie south of the north-east one, the box must have a width, and both must be on the globe.")
+		f.Add("geo.boundingBox", "out-of-range", "The south-west corner must lie south of the north-east one, the box must have a width, and both must be on the globe.")
 	case said.AreaDeg2() > maxBoxDeg2*(1+1e-9): // 65-60 is 5 only nearly everywhere on the globe
-		f.add("geo.boundingBox", "too-large", fmt.Sprintf("Must cover at most %d square degrees.", maxBoxDeg2))
+		f.Add("geo.boundingBox", "too-large", fmt.Sprintf("Must cover at most %d square degrees.", maxBoxDeg2))
 	}
 }
 
@@ -113,11 +114,11 @@ type figure struct {
 }
 
 // figures says which of them are missing, and whether all are there.
-func (f *faults) figures(of string, all ...figure) (there bool) {
+func figures(f *problem.Faults, of string, all ...figure) (there bool) {
 	there = true
 	for _, n := range all {
 		if n.value == nil {
-			f.add(of+"."+n.name, "required", "A number is needed.")
+			f.Add(of+"."+n.name, "required", "A number is needed.")
 			there = false
 		}
 	}

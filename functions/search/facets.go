@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
@@ -20,42 +21,45 @@ import (
 // Facets answers GET /facets: a shared answer, which knows nothing of the guest and may be stored at
 // the edge.
 type Facets struct {
+	door  *admission.Door
 	keys  keyspace.Keys
 	cache *cache.Cache
 	up    *upstream.Upstreams
 }
 
 // NewFacets makes the handler.
-func NewFacets(keys keyspace.Keys, cache *cache.Cache, up *upstream.Upstreams) *Facets {
-	return &Facets{keys, cache, up}
+func NewFacets(door *admission.Door, keys keyspace.Keys, cache *cache.Cache, up *upstream.Upstreams) *Facets {
+	return &Facets{door, keys, cache, up}
 }
 
 const facetsTTL = time.Hour
 
 // Serve answers the values one can filter by in a country, or in a region of it.
 func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
-	ctx := r.Context()
 	in, err := web.ReadSharedQuery(r, "country", "region")
 	if err != nil {
 		return err
 	}
-	var f faults
+	var f problem.Faults
 	country := strings.ToUpper(in.Get("country"))
 	switch {
 	case country == "":
-		f.add("country", "required", "Say which country, by its ISO 3166-1 alpha-2 code.")
+		f.Add("country", "required", "Say which country, by its ISO 3166-1 alpha-2 code.")
 	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
-		f.add("country", "malformed", "Must be an ISO 3166-1 alpha-2 code.")
+		f.Add("country", "malformed", "Must be an ISO 3166-1 alpha-2 code.")
 	}
 	region := place(&f, "region", in.Get("region"))
 	if len(f) > 0 {
 		return problem.Invalid(f...)
 	}
-	call := web.From(ctx)
-	ctx = upstream.WithCaller(ctx, upstream.Caller{RequestID: call.ID, Traceparent: call.Traceparent})
 	key := h.keys.Key("cache", "facets", country, keyspace.Part(strings.ToLower(region)), string(in.Locale))
+	ctx, look, err := h.door.Look(w, r, key)
+	if err != nil {
+		return err
+	}
+	call := web.From(ctx)
 	done := call.Phase("find")
-	entry, state, err := h.cache.Do(ctx, key, nil, cache.Recipe{
+	entry, state, err := h.cache.Do(ctx, key, look.Seen, cache.Recipe{
 		TTL: facetsTTL,
 		Fill: func(ctx context.Context) (cache.Filled, error) {
 			found, err := h.up.Search.Facets(ctx, country, region, in.Locale)

@@ -102,8 +102,8 @@ func (f *Finder) renew(ctx context.Context, q upstream.SearchQuery, old *cache.E
 	}
 	quotes, err := f.up.Pricing.Preview(ctx, quoteRequest(q, properties))
 	if err != nil {
-		// Kept as it is shown, so that the next hits are copies again, and pricing is asked every two seconds and not with
-		// each of them.
+		// Kept as it is shown, so that the next hits are copies again, and pricing is asked every two seconds and not
+		// with each of them.
 		web.From(ctx).Note("notRenewed", err.Error())
 		page.MarkStale(f.now().Add(mendAfter))
 		filled, err := pack(page, nil)

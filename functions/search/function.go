@@ -23,7 +23,7 @@ func openList(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewList(finder, guests).Serve, nil
+	return guests.door.Counted(NewList(finder, guests).Serve), nil
 }
 
 func openMap(ctx context.Context) (web.Handler, error) {
@@ -31,7 +31,7 @@ func openMap(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewMap(finder, guests).Serve, nil
+	return guests.door.Counted(NewMap(finder, guests).Serve), nil
 }
 
 func openFacets(ctx context.Context) (web.Handler, error) {
@@ -39,7 +39,7 @@ func openFacets(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return NewFacets(p.Keys, p.Cache, p.Upstreams).Serve, nil
+	return NewFacets(p.Door, p.Keys, p.Cache, p.Upstreams).Serve, nil
 }
 
 func build(ctx context.Context) (*Finder, *Guests, error) {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,11 +14,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// house is the three functions of this module with real stores, which tests take away, and upstreams that tests command.
+// house is the three functions of this module with real stores, which tests take away, and upstreams that tests
+// command.
 type house struct {
 	*functest.House
 	up    *upstreams
-	flags string // path of the flags file, which is not there at first
+	flags string // path of the flags file
 }
 
 func newHouse(t testing.TB) *house { return houseIn(functest.New(t)) }
@@ -25,6 +27,7 @@ func newHouse(t testing.TB) *house { return houseIn(functest.New(t)) }
 func houseIn(base *functest.House) *house {
 	base.T.Helper()
 	h := &house{base, newUpstreams(base.T), base.T.TempDir() + "/flags.json"}
+	h.writeFlags(`{}`)
 	e := functest.Environment(h.T, h.Database, h.Redis.Addr, h.up.URL)
 	e.FlagsFile, e.ValidateEvents = h.flags, true
 	h.Open(e)
@@ -33,7 +36,7 @@ func houseIn(base *functest.House) *house {
 	guests := NewGuests(p.Door, p.Sessions, p.Flags, p.Now)
 	h.Mount("POST "+web.Base+"/search", NewList(finder, guests).Serve)
 	h.Mount("POST "+web.Base+"/search/map", NewMap(finder, guests).Serve)
-	h.Mount("GET "+web.Base+"/facets", NewFacets(p.Keys, p.Cache, p.Upstreams).Serve)
+	h.Mount("GET "+web.Base+"/facets", NewFacets(p.Door, p.Keys, p.Cache, p.Upstreams).Serve)
 	return h
 }
 
@@ -99,12 +102,28 @@ func (h *house) request(city string, with ...string) string {
 // setFlags writes the flags file and waits until it is in force.
 func (h *house) setFlags(document string) {
 	h.T.Helper()
-	if err := os.WriteFile(h.flags, []byte(document), 0o600); err != nil {
+	want := h.writeFlags(document)
+	h.Eventually("the flags are in force", func() bool { return reflect.DeepEqual(h.Parts.Flags.Current(), want) })
+}
+
+// writeFlags writes the flags file, with limits and the hunt for bots off unless the document says otherwise: a test is one
+// guest who asks a lot.
+func (h *house) writeFlags(document string) *flags.Values {
+	h.T.Helper()
+	fields := map[string]any{"limitsEnabled": false, "botMode": "off"}
+	if err := json.Unmarshal([]byte(document), &fields); err != nil {
 		h.T.Fatal(err)
 	}
-	want, err := flags.Parse([]byte(document), nil)
+	whole, err := json.Marshal(fields)
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	h.Eventually("the flags are in force", func() bool { return reflect.DeepEqual(h.Parts.Flags.Current(), want) })
+	if err := os.WriteFile(h.flags, whole, 0o600); err != nil {
+		h.T.Fatal(err)
+	}
+	want, err := flags.Parse(whole, nil)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return want
 }

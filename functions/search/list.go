@@ -35,7 +35,7 @@ type pageRequest struct {
 }
 
 // page checks the page and fills in its defaults.
-func (p *pageRequest) page(f *faults) upstream.Page {
+func (p *pageRequest) page(f *problem.Faults) upstream.Page {
 	page := upstream.Page{Limit: defaultLimit}
 	if p == nil {
 		return page
@@ -45,10 +45,10 @@ func (p *pageRequest) page(f *faults) upstream.Page {
 	}
 	page.Offset = p.Offset
 	if page.Limit < 1 || page.Limit > maxLimit {
-		f.add("page.limit", "out-of-range", "Must be from 1 to 50.")
+		f.Add("page.limit", "out-of-range", "Must be from 1 to 50.")
 	}
 	if page.Offset < 0 || page.Offset > maxOffset {
-		f.add("page.offset", "out-of-range", "Must be from 0 to 1000.")
+		f.Add("page.offset", "out-of-range", "Must be from 0 to 1000.")
 	}
 	return page
 }
@@ -72,7 +72,7 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err := web.Body(r, l.asks.keep(&a)); err != nil {
 		return err
 	}
-	ctx, guest, err := l.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
+	ctx, guest, err := l.guests.door.Admit(w, r, func(tag locale.Tag, c money.Currency) []string {
 		return []string{l.finder.pageKey(a.hash(tag, c), a.page)}
 	})
 	if err != nil {

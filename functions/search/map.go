@@ -38,16 +38,16 @@ type mapRequest struct {
 	Zoom                *int   `json:"zoom"`
 }
 
-func (in *mapRequest) check(f *faults) {
+func (in *mapRequest) check(f *problem.Faults) {
 	if in.Geo.Mode != "bounding-box" && slices.Contains(modes, in.Geo.Mode) { // another has been refused already
-		f.add("geo.mode", "not-supported", "A map is searched by bounding-box.")
+		f.Add("geo.mode", "not-supported", "A map is searched by bounding-box.")
 	}
 	if in.Zoom != nil && (*in.Zoom < 0 || *in.Zoom > maxZoom) {
-		f.add("zoom", "out-of-range", "Must be from 0 to 22.")
+		f.Add("zoom", "out-of-range", "Must be from 0 to 22.")
 		in.Zoom = nil
 	}
 	if s := in.SpotlightPropertyID; s != "" && !id.Valid(id.Property, s) {
-		f.add("spotlightPropertyId", "malformed", "Must be a property id.")
+		f.Add("spotlightPropertyId", "malformed", "Must be a property id.")
 	}
 }
 
@@ -74,7 +74,7 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err := web.Body(r, m.asks.keep(&a)); err != nil {
 		return err
 	}
-	ctx, guest, err := m.guests.door.Admit(r, func(tag locale.Tag, c money.Currency) []string {
+	ctx, guest, err := m.guests.door.Admit(w, r, func(tag locale.Tag, c money.Currency) []string {
 		hash := a.hash(tag, c)
 		if a.spotlight == "" {
 			return []string{m.finder.mapKey(hash)}

@@ -2,7 +2,6 @@ package search
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"math"
 	"slices"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
@@ -111,20 +111,20 @@ func hashOf(n upstream.SearchQuery, l locale.Tag, c money.Currency) string {
 		panic(err) // unreachable: every part was decoded from JSON
 	}
 	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digest.Text(sum[:])
 }
 
 // pageKey is the cache key of one page of a list.
 func (f *Finder) pageKey(hash string, p upstream.Page) string {
-	return f.keys.Key("cache", "search", "list", bare(hash), strconv.Itoa(p.Limit), strconv.Itoa(p.Offset))
+	return f.keys.Key("cache", "search", "list", digest.Hex(hash), strconv.Itoa(p.Limit), strconv.Itoa(p.Offset))
 }
 
 // mapKey is the cache key of a map's pins, whichever of them is in the spotlight.
-func (f *Finder) mapKey(hash string) string { return f.keys.Key("cache", "search", "map", bare(hash)) }
+func (f *Finder) mapKey(hash string) string {
+	return f.keys.Key("cache", "search", "map", digest.Hex(hash))
+}
 
 // spotlightKey is the cache key of one pin's rate for the stay the map is about.
 func (f *Finder) spotlightKey(hash, property string) string {
-	return f.keys.Key("cache", "search", "spotlight", bare(hash), property)
+	return f.keys.Key("cache", "search", "spotlight", digest.Hex(hash), property)
 }
-
-func bare(hash string) string { return strings.TrimPrefix(hash, "sha256:") }

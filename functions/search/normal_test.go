@@ -6,6 +6,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
 func TestABoxOfExactly25SquareDegreesIsAllowedEverywhere(t *testing.T) {
@@ -16,7 +17,7 @@ func TestABoxOfExactly25SquareDegreesIsAllowedEverywhere(t *testing.T) {
 		if lat+5 > 90 || lng+5 > 180 {
 			continue
 		}
-		var f faults
+		var f problem.Faults
 		if a.check(&f); len(f) > 0 {
 			t.Fatalf("%+v: %v", a.BoundingBox.said(), f)
 		}

@@ -59,16 +59,9 @@ type priceRange struct {
 	Currency string  `json:"currency"`
 }
 
-// faults collects what is wrong with a request.
-type faults []problem.Field
-
-func (f *faults) add(field, code, detail string) {
-	*f = append(*f, problem.Field{Field: field, Code: code, Detail: detail})
-}
-
 // check validates the query for a guest who asks now.
-func (q *query) check(now time.Time) faults {
-	var f faults
+func (q *query) check(now time.Time) problem.Faults {
+	var f problem.Faults
 	q.Geo.check(&f)
 	f = append(f, q.Dates.Check(now)...)
 	f = append(f, q.Occupancy.Check()...)
@@ -77,13 +70,13 @@ func (q *query) check(now time.Time) faults {
 		q.SortKey = defaultSortKey
 	}
 	if !slices.Contains(sortKeys, q.SortKey) {
-		f.add("sortKey", "not-supported", "Must be one of "+strings.Join(sortKeys, ", ")+".")
+		f.Add("sortKey", "not-supported", "Must be one of "+strings.Join(sortKeys, ", ")+".")
 	}
 	return f
 }
 
 // place checks a typed name and returns it composed (NFC), trimmed and with single spaces.
-func place(f *faults, field, s string) string {
+func place(f *problem.Faults, field, s string) string {
 	if s == "" {
 		return ""
 	}
@@ -93,68 +86,68 @@ func place(f *faults, field, s string) string {
 	}
 	s = strings.Join(strings.FieldsFunc(norm.NFC.String(s), unicode.IsSpace), " ")
 	if s == "" {
-		f.add(field, "required", "A name is needed.")
+		f.Add(field, "required", "A name is needed.")
 	}
 	return s
 }
 
-func (v *filters) check(f *faults) {
+func (v *filters) check(f *problem.Faults) {
 	if p := v.PriceRange; p != nil {
 		p.check(f)
 	}
 	v.Amenities = words(f, "filters.amenities", v.Amenities)
 	v.PropertyType = words(f, "filters.propertyType", v.PropertyType)
 	if len(v.StarRating) > maxValues {
-		f.add("filters.starRating", "too-many", "Too many values.")
+		f.Add("filters.starRating", "too-many", "Too many values.")
 	}
 	for i, stars := range v.StarRating {
 		if stars < 1 || stars > 5 {
-			f.add(fmt.Sprintf("filters.starRating.%d", i), "out-of-range", "Must be from 1 to 5.")
+			f.Add(fmt.Sprintf("filters.starRating.%d", i), "out-of-range", "Must be from 1 to 5.")
 		}
 	}
 	v.StarRating = sorted(v.StarRating)
 	if m := v.GuestRatingMin; m != nil && !(*m >= 0 && *m <= 10) {
-		f.add("filters.guestRatingMin", "out-of-range", "Must be from 0 to 10.")
+		f.Add("filters.guestRatingMin", "out-of-range", "Must be from 0 to 10.")
 	}
 	if c := v.CancellationFlexibility; c != "" && c != "free" && c != "partial" && c != "any" {
-		f.add("filters.cancellationFlexibility", "not-supported", "Must be one of free, partial, any.")
+		f.Add("filters.cancellationFlexibility", "not-supported", "Must be one of free, partial, any.")
 	}
 	if len(v.Neighbourhoods) > maxValues {
-		f.add("filters.neighbourhoods", "too-many", "Too many values.")
+		f.Add("filters.neighbourhoods", "too-many", "Too many values.")
 		return
 	}
 	for i, s := range v.Neighbourhoods {
 		field := fmt.Sprintf("filters.neighbourhoods.%d", i)
 		if v.Neighbourhoods[i] = place(f, field, s); s == "" {
-			f.add(field, "required", "A name is needed.")
+			f.Add(field, "required", "A name is needed.")
 		}
 	}
 	v.Neighbourhoods = sorted(v.Neighbourhoods)
 }
 
-func (p *priceRange) check(f *faults) {
+func (p *priceRange) check(f *problem.Faults) {
 	if p.Min == nil && p.Max == nil {
-		f.add("filters.priceRange", "required", "Give min or max, in minor units.")
+		f.Add("filters.priceRange", "required", "Give min or max, in minor units.")
 	}
 	if p.Min != nil && p.Max != nil && p.Min.value.Cmp(p.Max.value) > 0 {
-		f.add("filters.priceRange.max", "reversed", "Must not be below min.")
+		f.Add("filters.priceRange.max", "reversed", "Must not be below min.")
 	}
 	if p.Currency == "" {
-		f.add("filters.priceRange.currency", "required", web.Currencies)
+		f.Add("filters.priceRange.currency", "required", web.Currencies)
 	} else if _, err := money.Parse(p.Currency); err != nil {
-		f.add("filters.priceRange.currency", "not-supported", web.Currencies)
+		f.Add("filters.priceRange.currency", "not-supported", web.Currencies)
 	}
 }
 
 // words checks codes such as "halal-kitchen" and returns them sorted, each once.
-func words(f *faults, field string, list []string) []string {
+func words(f *problem.Faults, field string, list []string) []string {
 	if len(list) > maxValues {
-		f.add(field, "too-many", "Too many values.")
+		f.Add(field, "too-many", "Too many values.")
 		return list
 	}
 	for i, s := range list {
 		if !isWord(s) {
-			f.add(fmt.Sprintf("%s.%d", field, i), "malformed", "Must be lower-case letters, digits and hyphens, at most 40.")
+			f.Add(fmt.Sprintf("%s.%d", field, i), "malformed", "Must be lower-case letters, digits and hyphens, at most 40.")
 		}
 	}
 	return sorted(list)

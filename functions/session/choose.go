@@ -47,7 +47,7 @@ func (d *Desk) Currency(w http.ResponseWriter, r *http.Request) error {
 // choose keeps a preference in Redis, where it lives; the event of the change may wait there too. A wish that was not
 // kept must not look as if it was.
 func (d *Desk) choose(w http.ResponseWriter, r *http.Request, set func(*session.Session)) error {
-	ctx, v, err := d.admit(r)
+	ctx, v, err := d.admit(w, r)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (d *Desk) Consent(w http.ResponseWriter, r *http.Request) error {
 	if in.Telemetry == nil && in.Marketing == nil {
 		return problem.Invalid(problem.Field{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."})
 	}
-	ctx, v, err := d.admit(r)
+	ctx, v, err := d.admit(w, r)
 	if err != nil {
 		return err
 	}

@@ -1,15 +1,14 @@
 package session
 
 import (
-	"encoding/hex"
 	"net/http"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
@@ -34,7 +33,7 @@ type export struct {
 
 // Export answers GET /session/export. It is whole or refused: what a store that is away holds would be missing unseen.
 func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(r)
+	ctx, v, err := d.admit(w, r)
 	if err != nil {
 		return err
 	}
@@ -65,16 +64,13 @@ func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
 	}
 	body := show(v, now)
 	x := export{
-		ExportedAt: view.Timestamp(d.now()), Session: body, Technical: v.technical(),
+		ExportedAt: instant.Text(d.now()), Session: body, Technical: v.technical(),
 		Wishlist: held.list.Newest(), Removed: held.list.Removed, RecentlyViewed: body.RecentlyViewed,
 		SearchHistory: body.SearchHistory, SearchSessions: searches, Handoffs: held.handoffs,
-		IdempotencyKeys: held.keys, BotVerdicts: held.verdicts,
+		IdempotencyKeys: held.keys, UnsentEvents: slices.Concat(held.messages, spilled), BotVerdicts: held.verdicts,
 	}
 	if held.choice != nil {
-		x.ConsentDecidedAt = view.Timestamp(held.choice.DecidedAt)
-	}
-	for _, message := range slices.Concat(held.messages, spilled) {
-		x.UnsentEvents = append(x.UnsentEvents, jsontext.Value(message))
+		x.ConsentDecidedAt = instant.Text(held.choice.DecidedAt)
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="session.json"`)
 	return web.WriteJSON(w, http.StatusOK, x)
@@ -98,5 +94,3 @@ func (v *visit) technical() map[string]string {
 	}
 	return rest
 }
-
-func hash(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

@@ -2,17 +2,17 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
@@ -22,7 +22,7 @@ type held struct {
 	choice   *session.Choice
 	list     wishlist.List
 	keys     []idempotency.Held
-	messages []json.RawMessage
+	messages []jsontext.Value
 	handoffs []heldHandoff
 	verdicts []heldVerdict
 }
@@ -109,13 +109,13 @@ func scanHandoff(row pgx.CollectableRow) (h heldHandoff, err error) {
 	err = row.Scan(&h.HandoffID, &tenant, &property, &h.CheckIn, &h.CheckOut, &h.Adults, &h.Children, &h.Rooms, &h.ChildrenAges,
 		&h.Currency, &h.Locale, &source, &print, &address, &minted, &expires, &consumed, &h.ConsumedBy)
 	h.TenantID, h.PropertyID = id.FromUUID(id.Tenant, tenant), id.FromUUID(id.Property, property)
-	h.FingerprintHash, h.IPHash = hash(print), hash(address)
-	h.MintedAt, h.ExpiresAt = view.Timestamp(minted), view.Timestamp(expires)
+	h.FingerprintHash, h.IPHash = digest.Text(print), digest.Text(address)
+	h.MintedAt, h.ExpiresAt = instant.Text(minted), instant.Text(expires)
 	if source != nil {
-		h.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, view.Timestamp(source.CapturedAt)}
+		h.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, instant.Text(source.CapturedAt)}
 	}
 	if consumed != nil {
-		h.ConsumedAt = view.Timestamp(*consumed)
+		h.ConsumedAt = instant.Text(*consumed)
 	}
 	return h, err
 }
@@ -126,7 +126,7 @@ func scanVerdict(row pgx.CollectableRow) (v heldVerdict, err error) {
 		at                             time.Time
 	)
 	err = row.Scan(&v.ID, &v.Score, &v.Verdict, &v.ActionTaken, &signals, &print, &address, &agent, &at)
-	v.Signals, v.FingerprintHash, v.IPHash, v.UserAgentHash = signals, hash(print), hash(address), hash(agent)
-	v.EvaluatedAt = view.Timestamp(at)
+	v.Signals, v.FingerprintHash, v.IPHash, v.UserAgentHash = signals, digest.Text(print), digest.Text(address), digest.Text(agent)
+	v.EvaluatedAt = instant.Text(at)
 	return v, err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // searchSessions are the search sessions that still run, each with every field that Redis has of it.
@@ -46,7 +46,7 @@ func readable(field, value string) any {
 	switch field {
 	case "startedAt", "lastInteractionAt", "ttlExpiresAt":
 		if millis, err := strconv.ParseInt(value, 10, 64); err == nil {
-			return view.Timestamp(time.UnixMilli(millis))
+			return instant.Text(time.UnixMilli(millis))
 		}
 	case "query", "resultCount":
 		if v := jsontext.Value(value); v.IsValid() {

@@ -13,6 +13,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/burial"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
@@ -88,9 +89,9 @@ type visit struct {
 }
 
 // admit lets a guest in.
-func (d *Desk) admit(r *http.Request) (context.Context, *visit, error) {
+func (d *Desk) admit(w http.ResponseWriter, r *http.Request) (context.Context, *visit, error) {
 	v := &visit{}
-	ctx, guest, err := d.door.Admit(r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
+	ctx, guest, err := d.door.Admit(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
 		v.lists = d.sessions.PeekLists(ctx, pipe, id)
 		v.hash = pipe.HGetAll(ctx, d.keys.Session(id))
 	})
@@ -100,7 +101,7 @@ func (d *Desk) admit(r *http.Request) (context.Context, *visit, error) {
 
 // Show answers GET /session.
 func (d *Desk) Show(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(r)
+	ctx, v, err := d.admit(w, r)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func unavailable(part string) view.Degraded {
 func show(v *visit, now *standing) *guestSession {
 	s := v.Session
 	g := &guestSession{
-		ID: s.ID, CreatedAt: view.Timestamp(s.CreatedAt), LastSeenAt: view.Timestamp(s.LastSeenAt),
+		ID: s.ID, CreatedAt: instant.Text(s.CreatedAt), LastSeenAt: instant.Text(s.LastSeenAt),
 		LocalePreference: string(s.Locale), CurrencyPreference: string(s.Currency),
 		RecentlyViewed: v.lists.Recent(s), SearchHistory: v.lists.History(s),
 		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: now.missing,
@@ -175,7 +176,7 @@ func show(v *visit, now *standing) *guestSession {
 		g.WishlistRefs = append(g.WishlistRefs, wishlistRef{item.ID, item.PropertyID, item.TenantID, item.AddedAt})
 	}
 	if c := s.Campaign; c != nil {
-		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, view.Timestamp(c.CapturedAt)}
+		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, instant.Text(c.CapturedAt)}
 	}
 	return g
 }

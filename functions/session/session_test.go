@@ -61,7 +61,7 @@ func (h *house) visit(cookie string, work func(ctx context.Context, s *session.S
 	r := httptest.NewRequest("POST", "/search", nil)
 	r.Header.Set("User-Agent", functest.Firefox)
 	r.Header.Set("Cookie", "gms_id="+cookie)
-	ctx, guest, err := h.Parts.Door.Admit(r, nil)
+	ctx, guest, err := h.Parts.Door.Admit(httptest.NewRecorder(), r, nil)
 	if err != nil {
 		h.T.Error(err)
 		return

@@ -11,8 +11,8 @@ import (
 
 var prune = flag.Int("prune", 100_000, "rows that BenchmarkPrune removes from each table")
 
-// BenchmarkPrune removes rows of every table, and reports how long the longest of the statements took, that of a second run
-// included: it looks over what the first has left in the index.
+// BenchmarkPrune removes rows of every table, and reports how long the longest of the statements took, that of a second
+// run included: it looks over what the first has left in the index.
 func BenchmarkPrune(b *testing.B) {
 	for _, s := range seeds {
 		b.Run(s.rule, func(b *testing.B) {

@@ -4,14 +4,15 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -26,17 +27,18 @@ func init() {
 	}
 	register("SweepSessions", "sweep-sessions", func(ctx context.Context, e environment) (job, error) {
 		if e.RedisAddr == "" {
-			return nil, fmt.Errorf("sweep: REDIS_ADDR must be set")
+			return nil, errors.New("sweep: REDIS_ADDR must be set")
 		}
 		db, err := e.open(ctx)
 		return &sessions{
 			rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword}),
-			db:  db, keys: keyspace.Keys{Env: e.Env}, instance: e.instance(),
+			db:  db, keys: keyspace.Keys{Env: e.Env}, instance: event.Instance(e.Revision),
 		}, err
 	})
 }
 
-// environment is what these functions read; the settings shared with others are described in setup.Environment.
+// environment is what these functions read; the settings shared with others are described in basis.Environment.
+// It is not embedded: the sweeps of tables need no Redis, and one connection is enough.
 type environment struct {
 	Env           string        `env:"ENVIRONMENT" envDefault:"local"`
 	RedisAddr     string        `env:"REDIS_ADDR"` // of SweepSessions alone
@@ -59,7 +61,7 @@ func register(name, path string, build func(context.Context, environment) (job, 
 			return nil, fmt.Errorf("sweep: %w", err)
 		}
 		if e.Run <= 0 || e.Run > deadline-50*time.Second {
-			return nil, fmt.Errorf("sweep: SWEEP_RUN must be from 1ns to 9m")
+			return nil, errors.New("sweep: SWEEP_RUN must be from 1ns to 9m")
 		}
 		j, err := build(ctx, e)
 		if err != nil {
@@ -71,11 +73,4 @@ func register(name, path string, build func(context.Context, environment) (job, 
 
 func (e environment) open(ctx context.Context) (database, error) {
 	return postgres.Open(ctx, postgres.Config{URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: 1})
-}
-
-func (e environment) instance() string {
-	if e.Revision != "" {
-		return fmt.Sprintf("%s-%d", e.Revision, os.Getpid())
-	}
-	return ""
 }

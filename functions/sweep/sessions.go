@@ -52,13 +52,16 @@ func (s *sessions) sweep(ctx context.Context, now time.Time, enough func() bool)
 	return ended, more, err
 }
 
-// end tells that sessions are over, and removes what is left of their wishlists, which nobody can reach any more.
+// end tells that sessions are over, and removes what is left of their wishlists, which nobody can reach any more. What is no
+// id of a session is left out, and so taken off the list: it would be told as one, or keep Postgres from taking the others.
 func (s *sessions) end(ctx context.Context, quiet []session.Quiet, silent bool) error {
 	var events []event.Event
-	ids := make([]string, len(quiet))
-	for i, q := range quiet {
-		ids[i] = q.ID
-		if !silent {
+	ids := make([]string, 0, len(quiet))
+	for _, q := range quiet {
+		if _, err := id.Parse(id.Session, q.ID); err != nil {
+			continue
+		}
+		if ids = append(ids, q.ID); !silent {
 			events = append(events, s.ended(q))
 		}
 	}

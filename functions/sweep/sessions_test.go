@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -57,7 +58,7 @@ func (h *house) ends() map[string]event.SessionEnded {
 		if err := json.Unmarshal(message, &e); err != nil {
 			h.t.Fatal(err)
 		}
-		if err := event.Validate(e); err != nil {
+		if err := strict.Validate(e); err != nil {
 			h.t.Error(err)
 		}
 		ends[e.SessionID] = e.Payload.(event.SessionEnded)
@@ -107,6 +108,19 @@ func TestALaneWithMoreThanAStep(t *testing.T) {
 	if got := int64(len(h.ends())); got != all {
 		t.Errorf("%d ends, want %d", got, all)
 	}
+}
+
+func TestWhatIsNoSessionIsTakenOffTheListAndNotTold(t *testing.T) {
+	h := newHouse(t)
+	guest := h.guest(31*day, false)
+	for _, member := range []string{"", "somebody", "gms_\x00", "\xff"} {
+		h.rdb.ZAdd(t.Context(), keys.Seen("0", false), redis.Z{Score: 1, Member: member})
+	}
+	h.must("SweepSessions", `{}`, 5)
+	if ends := h.ends(); len(ends) != 1 || ends[guest].GuestSessionID != guest {
+		t.Errorf("%+v", ends)
+	}
+	h.must("SweepSessions", `{}`, 0)
 }
 
 func TestNothingIsToldOfWhoRefused(t *testing.T) {

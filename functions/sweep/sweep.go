@@ -53,8 +53,8 @@ type Report struct {
 	Millis  int64 `json:"durationMs"`
 }
 
-// Serve answers the scheduler's tick, in any form that package push reads. A job that failed is never 200, so that it is delivered
-// again and, in the end, seen among the dead letters.
+// Serve answers the scheduler's tick, in any form that package push reads. A job that failed is never 200, so that it
+// is delivered again and, in the end, seen among the dead letters.
 func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	o, err := read(r)
 	if err != nil {

@@ -24,6 +24,7 @@ func register(name, pattern string, of func(*Desk) web.Handler) {
 		if err != nil {
 			return nil, err
 		}
-		return of(NewDesk(p)), nil
+		desk := NewDesk(p)
+		return desk.door.Counted(of(desk)), nil
 	}))
 }

@@ -12,10 +12,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
-	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -26,7 +27,7 @@ type Desk struct {
 }
 
 // NewDesk makes a Desk.
-func NewDesk(p *setup.Parts) *Desk { return &Desk{p.Door, p.Sessions} }
+func NewDesk(p *setup.Parts) *Desk { return &Desk{p.Door.For(ratelimit.Telemetry), p.Sessions} }
 
 const maxEvents = 50 // of one request
 
@@ -109,7 +110,7 @@ type accepted struct {
 // the client is told to send them again: here nothing else was asked for, and an eventId makes the second time
 // harmless.
 func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error {
-	ctx, guest, err := d.door.Admit(r, nil)
+	ctx, guest, err := d.door.Admit(w, r, nil)
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 			ids := idsOf(guest.ID, report)
 			guest.RecordOnce(ctx, ids(id.Event), at, report.tell(guest, at, ids))
 			if property, tenant, source := report.viewed(); property != "" {
-				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: view.Timestamp(at), Source: source})
+				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: instant.Text(at), Source: source})
 			}
 		}
 	}

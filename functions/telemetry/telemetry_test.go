@@ -12,6 +12,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -79,7 +80,7 @@ func TestAClickIsRecordedAndRemembered(t *testing.T) {
 		p.Position != 3 || p.Page != 1 || p.SortKey != "recommended" || p.SearchSessionID != srs || !p.OccurredAt.Equal(at) || !e.OccurredAt.Equal(at) {
 		t.Errorf("%+v", e)
 	}
-	want := viewed{propertyID(3), tenantID(3), at.Format("2006-01-02T15:04:05.000Z"), "search-list"}
+	want := viewed{propertyID(3), tenantID(3), instant.Text(at), "search-list"}
 	if got := h.recent(cookie); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v", got)
 	}

@@ -35,28 +35,25 @@ type addRequest struct {
 	Note       string `json:"note"`
 }
 
-func (in *addRequest) check() (wrong []problem.Field) {
-	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
-	}
+func (in *addRequest) check() (wrong problem.Faults) {
 	switch {
 	case in.PropertyID == "":
-		add("propertyId", "required", "Say which hotel.")
+		wrong.Add("propertyId", "required", "Say which hotel.")
 	case !id.Valid(id.Property, in.PropertyID):
-		add("propertyId", "malformed", "Must be the id of a property, ppt_….")
+		wrong.Add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
 	switch {
 	case in.TenantID == "":
-		add("tenantId", "required", "Say whose hotel it is.")
+		wrong.Add("tenantId", "required", "Say whose hotel it is.")
 	case !id.Valid(id.Tenant, in.TenantID):
-		add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
+		wrong.Add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
 	}
 	sources := "Must be one of " + strings.Join(wishlist.Sources, ", ") + "."
 	switch {
 	case in.Source == "":
-		add("source", "required", sources)
+		wrong.Add("source", "required", sources)
 	case !slices.Contains(wishlist.Sources, in.Source):
-		add("source", "not-supported", sources)
+		wrong.Add("source", "not-supported", sources)
 	}
 	if field := web.Text("note", in.Note, wishlist.MaxNote); field != nil {
 		wrong = append(wrong, *field)
@@ -78,7 +75,7 @@ func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	if wrong := in.check(); len(wrong) > 0 {
 		return problem.Invalid(wrong...)
 	}
-	ctx, guest, err := h.door.Admit(r, nil)
+	ctx, guest, err := h.door.Admit(w, r, nil)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func register(name, pattern string, build func(*setup.Parts) web.Handler) {
 		if err != nil {
 			return nil, err
 		}
-		return build(p), nil
+		return p.Door.Counted(build(p)), nil
 	}))
 }
 

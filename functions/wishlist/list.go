@@ -47,7 +47,7 @@ type entry struct {
 // shown, and without one there is no answer.
 func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	var lists *session.Lists
-	ctx, guest, err := h.door.Admit(r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
+	ctx, guest, err := h.door.Admit(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
 		lists = h.sessions.PeekLists(ctx, pipe, id)
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func (h *Remove) Serve(w http.ResponseWriter, r *http.Request) error {
 	if !id.Valid(id.Property, property) {
 		return problem.Invalid(problem.Field{Field: "propertyId", Code: "malformed", Detail: "Must be the id of a property, ppt_…."})
 	}
-	ctx, guest, err := h.door.Admit(r, nil)
+	ctx, guest, err := h.door.Admit(w, r, nil)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +50,8 @@ type house struct {
 }
 
 func (h *house) close() {
-	for i := len(h.undo) - 1; i >= 0; i-- {
-		h.undo[i]()
+	for _, undo := range slices.Backward(h.undo) {
+		undo()
 	}
 }
 
@@ -165,7 +166,8 @@ func request(method, path, body string, more ...string) []byte {
 	if body != "" {
 		fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
 	}
-	fmt.Fprintf(&b, "User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\nAccept-Language: ps-AF\r\nX-Currency: AFN\r\n")
+	b.WriteString("User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0\r\n")
+	b.WriteString("Accept-Language: ps-AF\r\nX-Currency: AFN\r\n")
 	for i := 0; i < len(more); i += 2 {
 		fmt.Fprintf(&b, "%s: %s\r\n", more[i], more[i+1])
 	}
@@ -222,6 +224,7 @@ func (h *house) warm(ctx context.Context, s *server) (cookie, key string, entry 
 	if err != nil || len(keys) != 1 {
 		return "", "", nil, fmt.Errorf("bench: the first search left %d entries: %w", len(keys), err)
 	}
-	// The bytes that go out are the reference of handler (a); what lies in Redis, header and index included, that of (b).
+	// The bytes that go out are the reference of handler (a); what lies in Redis, header and index included, that of
+	// (b).
 	return cookie, keys[0], entry, nil
 }

@@ -17,40 +17,59 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What may
-// happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
-func (h *house) journey(ctx context.Context, searching *server, cookie string) ([]contest, error) {
+// minting starts the server that mints, and the reference beside it.
+func (h *house) minting(cookie string) ([]contest, error) {
 	hotel := h.data.Properties[0]
-	detail := request("GET", web.Base+"/hotels/"+hotel.ID, "", "Accept-Encoding", "gzip")
 	mint := func() []byte {
 		return request("POST", web.Base+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotel.Tenant.ID, hotel.ID, stayed()),
 			"Cookie", cookie, "Idempotency-Key", id.New(id.Request, time.Now()))
 	}
-	servers := map[string]*server{}
-	for name, first := range map[string][]byte{"Detail": detail, "Handoff": mint(), "Consume": nil} {
-		s, err := h.startFunction(name)
-		if err != nil {
-			return nil, err
-		}
-		servers[name] = s
-		if first == nil {
-			continue
-		}
-		if _, _, err := s.once(first); err != nil { // fills the cache; leaves the rows that the reference copies
-			return nil, err
-		}
+	minting, err := h.startFunction("Handoff")
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := minting.once(mint()); err != nil { // fills the cache; leaves the rows that the reference copies
+		return nil, err
 	}
 	plain, err := h.start(inserts)
 	if err != nil {
 		return nil, err
 	}
-	using := &prepared{make: func(n int) ([][]byte, error) { return h.handoffs(ctx, n) }}
-	contests := []contest{
-		{name: "(c) net/http + one transaction, the three inserts of a mint", server: plain, next: mint, writes: true},
-		{name: "detail, warm hit, gzip", server: servers["Detail"], next: always(detail)},
-		{name: "handoff, mint", server: servers["Handoff"], next: mint, writes: true},
-		{name: "consume", server: servers["Consume"], next: using.next, prepare: using.fill, writes: true},
+	stepped, err := h.start(steps)
+	if err != nil {
+		return nil, err
 	}
+	return []contest{
+		{name: bareMint + " net/http + one transaction, the three inserts of a mint, in one round trip", server: plain, next: mint, writes: true},
+		{name: bareSteps + " the same transaction, a statement at a time", server: stepped, next: mint, writes: true},
+		{name: "handoff, mint", server: minting, next: mint, writes: true},
+	}, nil
+}
+
+// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What may
+// happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
+func (h *house) journey(ctx context.Context, searching *server, cookie string) ([]contest, error) {
+	detail := request("GET", web.Base+"/hotels/"+h.data.Properties[0].ID, "", "Accept-Encoding", "gzip")
+	looking, err := h.startFunction("Detail")
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := looking.once(detail); err != nil { // fills the cache
+		return nil, err
+	}
+	contests, err := h.minting(cookie)
+	if err != nil {
+		return nil, err
+	}
+	consuming, err := h.startFunction("Consume")
+	if err != nil {
+		return nil, err
+	}
+	using := &prepared{make: func(n int) ([][]byte, error) { return h.handoffs(ctx, n) }}
+	contests = append(contests,
+		contest{name: "detail, warm hit, gzip", server: looking, next: always(detail)},
+		contest{name: "consume", server: consuming, next: using.next, prepare: using.fill, writes: true},
+	)
 	if !slices.ContainsFunc(web.Functions(), func(f *web.Function) bool { return f.Name == "WishlistAdd" }) {
 		return contests, nil
 	}
@@ -102,7 +121,8 @@ func (h *house) handoffs(ctx context.Context, n int) ([][]byte, error) {
 			e := ledger.Entry{
 				Handoff: handoff.Handoff{
 					ID: id.New(id.Handoff, now), GuestSessionID: id.New(id.Session, now), TenantID: hotel.Tenant.ID, PropertyID: hotel.ID,
-					Dates: stay.Dates{CheckIn: arrival, CheckOut: arrival.AddDays(3)}, Adults: 2, Rooms: 1, Currency: "AFN", Locale: "ps-AF", MintedAt: now,
+					Dates: stay.Dates{CheckIn: arrival, CheckOut: arrival.AddDays(3)}, Adults: 2, Rooms: 1,
+					Currency: "AFN", Locale: "ps-AF", MintedAt: now,
 				},
 				Fingerprint: hash, IPHash: hash,
 			}

@@ -3,7 +3,7 @@ package bench
 import (
 	"bufio"
 	"bytes"
-	"fmt"
+	"errors"
 	"io"
 	"net"
 	"slices"
@@ -70,7 +70,7 @@ func (c *client) ask(request []byte) (ok bool, err error) {
 		}
 	}
 	if length < 0 {
-		return false, fmt.Errorf("bench: an answer without a length")
+		return false, errors.New("bench: an answer without a length")
 	}
 	_, err = c.in.Discard(length)
 	return ok, err

@@ -2,20 +2,20 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
-// plainRelay is what one writes first: it takes the next 500 rows that nobody has, sends them and marks them. It keeps no
-// order, knows no refusals, asks no guest, and sends 500 rows twice when it is killed.
+// plainRelay is what one writes first: it takes the next 500 rows that nobody has, sends them and marks them. It keeps
+// no order, knows no refusals, asks no guest, and sends 500 rows twice when it is killed.
 type plainRelay struct {
 	db     *pgxpool.Pool
 	broker *pubsub.TopicAdminClient

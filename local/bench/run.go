@@ -20,7 +20,9 @@ type Options struct {
 	Round       time.Duration // of one server at a time
 	Rounds      int
 	Connections int
-	Only        string // "relay": the way of events out; else everything
+	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; else everything
+	Root        string // of the repository, for ColdStart, whose Only is folders, comma between them
+	Starts      int    // of each function, for ColdStart
 	Out         io.Writer
 }
 
@@ -53,6 +55,17 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if o.Only == "mint" {
+		contests, err := h.minting(cookie)
+		if err != nil {
+			return err
+		}
+		rows, err := m.inTurns(o, contests)
+		if err == nil {
+			table(o, rows)
+		}
+		return err
+	}
 	path := filepath.Join(h.dir, "entry")
 	if err := os.WriteFile(path, body, 0o600); err != nil {
 		return err
@@ -78,8 +91,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	contests := []contest{
-		{name: "(a) net/http, the same bytes", server: plain, next: always(hit)},
-		{name: "(b) net/http + one Redis GET", server: one, next: always(hit)},
+		{name: bareBytes + " net/http, the same bytes", server: plain, next: always(hit)},
+		{name: bareGet + " net/http + one Redis GET", server: one, next: always(hit)},
 		{name: "search, warm hit, gzip", server: searching, next: always(hit)},
 		{name: "search, warm hit, identity", server: searching, next: always(unzipped)},
 		{name: "search, miss", server: searching, next: miss},
@@ -234,22 +247,43 @@ func median(rounds []row) row {
 	return m
 }
 
-func report(o Options, rows []row, c cold) {
+// The rows that the others are compared with are named so that they begin with these.
+const (
+	bareBytes = "(a)"
+	bareGet   = "(b)"
+	bareMint  = "(c)"
+	bareSteps = "(d)"
+)
+
+// table prints the rows; where a reference was not measured, nothing is compared with it.
+func table(o Options, rows []row) {
+	of := func(r row, reference string) string {
+		i := slices.IndexFunc(rows, func(r row) bool { return strings.HasPrefix(r.name, reference) })
+		if i < 0 {
+			return ""
+		}
+		return fmt.Sprintf("%.2f", r.perSecond/rows[i].perSecond)
+	}
 	fmt.Fprintf(o.Out, "medians of %d rounds of %s each, in turns, %d connections\n\n", o.Rounds, o.Round, o.Connections)
 	t := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	bareWrite := rows[slices.IndexFunc(rows, func(r row) bool { return strings.HasPrefix(r.name, "(c)") })].perSecond
-	fmt.Fprintln(t, "\treq/s\tof (a)\tof (b)\tof (c)\tp50\tp99\tCPU/req\tRedis trips/req\tupstream calls/req\tnot 2xx\t")
+	fmt.Fprintln(t, "\treq/s\tof (a)\tof (b)\tof (c)\tof (d)\tp50\tp99\tCPU/req\tRedis trips/req\tupstream calls/req\tnot 2xx\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%.2f\t%.2f\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, r.perSecond/rows[0].perSecond, r.perSecond/rows[1].perSecond, r.perSecond/bareWrite,
+		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, of(r, bareBytes), of(r, bareGet), of(r, bareMint), of(r, bareSteps),
 			r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu.Round(time.Microsecond), r.trips, r.calls, r.failed)
 	}
 	t.Flush()
+}
+
+func report(o Options, rows []row, c cold) {
+	table(o, rows)
 	fmt.Fprintf(o.Out, "\ncold stampede: %d callers at once, %d processes, one key, upstream takes %s\n", c.callers, c.processes, upstreamTakes)
 	hedges := ""
 	if c.hedges > 0 { // the machine was silent for 800 ms, not the upstream
 		hedges = fmt.Sprintf(" (%d of them hedges that lost)", c.hedges)
 	}
-	fmt.Fprintf(o.Out, "%.0f req/s, CPU %s per request, calls to search-aggregation %d%s, answers not 200 %d, p50 %s, p99 %s, p99 over the upstream %s, Redis round trips %d\n",
-		c.l.perSecond(), (c.cpu / time.Duration(c.callers)).Round(time.Microsecond), c.searches, hedges, c.l.failed, c.l.quantile(0.5).Round(time.Millisecond), c.l.quantile(0.99).Round(time.Millisecond),
-		(c.l.quantile(0.99) - upstreamTakes).Round(time.Millisecond), c.trips)
+	fmt.Fprintf(o.Out, "%.0f req/s, CPU %s per request, calls to search-aggregation %d%s, answers not 200 %d, ",
+		c.l.perSecond(), (c.cpu / time.Duration(c.callers)).Round(time.Microsecond), c.searches, hedges, c.l.failed)
+	p50, p99 := c.l.quantile(0.5), c.l.quantile(0.99)
+	fmt.Fprintf(o.Out, "p50 %s, p99 %s, p99 over the upstream %s, Redis round trips %d\n", p50.Round(time.Millisecond),
+		p99.Round(time.Millisecond), (p99 - upstreamTakes).Round(time.Millisecond), c.trips)
 }

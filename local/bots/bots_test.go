@@ -45,7 +45,7 @@ func small(t *testing.T) Options {
 	return Options{
 		Bots: []string{write(t, "b.jsonl", `{"ua":"curl/8","src":["monperrus","isbot"]}`, `{"ua":"`+headless+`","src":["isbot"]}`,
 			`{"ua":"`+chrome+`","src":["isbot"],"disputed":true}`)},
-		Humans: []string{write(t, "h.jsonl.gz", `{"ua":"`+chrome+`","w":0.75}`, ``, `{"ua":"Acme","w":0.25}`)},
+		Humans: []string{write(t, "h.jsonl.gz", `{"ua":"`+chrome+`","w":0.75}`, ``, `{"ua":"Acme hotel list","w":0.25}`)},
 		Headers: []string{write(t, "s.jsonl", `{"headers":{"user-agent":"`+chrome+`","Accept":"*/*","accept-language":"fa"}}`,
 			`{"headers":{"User-Agent":"`+headless+`","Accept":"*/*"}}`)},
 		SVG: filepath.Join(t.TempDir(), "deep", "plot.svg"),
@@ -76,7 +76,7 @@ func TestPeopleReadWhoWasToldWhat(t *testing.T) {
 	for _, want := range []string{
 		"b.jsonl bots 3 1 33.33 % 1 of 2, 50.00 %", "h.jsonl.gz humans 2 1 50.00 % 25.000 %", "s.jsonl headers 2 1 50.00 %",
 		"taken from (monperrus: crawler-user-agents 1.60.0) 1 1 100.00 %", "nothing was taken from 2 0 0.00 %",
-		"header-anomaly: no-accept-language 0 0 1", "ua-pattern: automation 1 0 1", "tool not-a-browser Acme",
+		"header-anomaly: no-accept-language 0 0 1", "ua-pattern: automation 1 0 1", "tool not-a-browser Acme hotel list",
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is not told in\n%s", want, out)
@@ -112,7 +112,7 @@ func TestALogIsReplayedInTheOrderOfTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"bot 1 1 0 0 0 1", "robots-txt 1 0 1 1 1 1", "unlabelled 1 0 0 0 0 0"} {
+	for _, want := range []string{"bot 1 1 0 0 0 0 1 0", "robots-txt 1 0 1 1 1 0 1 1", "unlabelled 1 0 0 0 0 0 0 0"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is not told in\n%s", want, out)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
@@ -14,12 +15,6 @@ const (
 	bots    = "bots"
 	humans  = "humans"
 	headers = "headers" // of humans
-)
-
-// A verdict above human begins here, and a hard block there.
-const (
-	suspect = 0.45
-	blocked = 0.85
 )
 
 // row is a client of a list. Lists of humans may have a weight, lists of bots who says so.
@@ -40,7 +35,7 @@ type result struct {
 	listed        count             // rows that are also in the list the patterns were taken from
 	unlisted      count             // rows of other lists only
 	sources       map[string]*count // by each list that has them
-	signals       map[string]int    // what was said, and how often
+	signals       map[string]int    // what was said, and of how many rows
 	scores        map[float64]int
 	wrong         []string
 }
@@ -74,26 +69,25 @@ func judge(file, kind string) (*result, error) {
 }
 
 func (r *result) add(client row) {
-	j := agent.Judge(client.UA)
-	score := j.Kind.Weight()
-	r.signals["ua-pattern: "+j.Kind.String()]++
-	anomaly := ""
+	evidence := bot.Evidence{Agent: agent.Judge(client.UA)}
 	if r.kind == headers {
-		if anomaly = agent.Anomaly(headerSet(client.Headers)); anomaly != "" {
-			score += agent.AnomalyWeight
-			r.signals["header-anomaly: "+anomaly]++
-		}
+		evidence.Anomaly = agent.Anomaly(headerSet(client.Headers))
 	}
-	flagged := score >= suspect
+	score := bot.Evaluate(evidence)
+	flagged := score.Verdict != bot.Human
+	r.signals["ua-pattern: "+evidence.Agent.Kind.String()]++
+	if evidence.Anomaly != "" {
+		r.signals["header-anomaly: "+evidence.Anomaly]++
+	}
 	r.rows++
-	r.scores[score]++
+	r.scores[score.Value]++
 	r.weight += client.Weight
 	if flagged {
 		r.flagged++
 		r.heavy += client.Weight
 	}
 	if flagged != (r.kind == bots) {
-		r.wrong = append(r.wrong, strings.TrimSpace(fmt.Sprintf("%s %s %s", j.Kind, j.Name, anomaly))+"\t"+client.UA)
+		r.wrong = append(r.wrong, strings.TrimSpace(fmt.Sprintf("%s %s %s", evidence.Agent.Kind, evidence.Agent.Name, evidence.Anomaly))+"\t"+client.UA)
 	}
 	if !client.Disputed {
 		r.undisputed.add(flagged)

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
 )
 
 // The plot's measures in its own units.
 const (
-	left, top     = 70.0, 50.0
+	left, top     = 90.0, 60.0
 	width, height = 800.0, 320.0
 	bins          = 20   // of a twentieth each
 	least         = 1e-5 // share at the foot of the axis, which is logarithmic: what matters is rare
@@ -80,10 +82,10 @@ func axes(s *strings.Builder) {
 	for _, at := range []struct {
 		score float64
 		name  string
-	}{{suspect, "suspect"}, {blocked, "bot"}} {
+	}{{bot.FromSuspect, "suspect"}, {bot.FromBot, "bot"}} {
 		x := left + at.score*width
 		fmt.Fprintf(s, `<line x1="%v" x2="%v" y1="%v" y2="%v" stroke="#444" stroke-dasharray="4 3"/><text x="%v" y="%v">%s from %v</text>`+"\n",
-			x, x, top, top+height, x+4, top+12, at.name, at.score)
+			x, x, top, top+height, x+4, top-6, at.name, at.score)
 	}
 	fmt.Fprintf(s, `<text x="%v" y="%v" text-anchor="middle">score</text>`+"\n", left+width/2, top+height+40)
 }

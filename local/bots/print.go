@@ -8,6 +8,7 @@ import (
 	"slices"
 	"text/tabwriter"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
@@ -28,7 +29,7 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "Flagged is a score of %v or more: recall on bots, false positives elsewhere. Judged by the user agent, and\n"+
-		"header sets by their headers as well.\n", suspect)
+		"header sets by their headers as well.\n", bot.FromSuspect)
 	for _, r := range results {
 		if len(r.sources) > 0 {
 			printSources(w, r)

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
@@ -25,19 +26,13 @@ type request struct {
 	at     time.Time
 }
 
-// The cadence that a person does not keep up.
-const (
-	burst, burstWithin   = 12, 2 * time.Second
-	steady, steadyWithin = 120, time.Minute
-	cadenceWeight        = 0.3
-)
-
 // visitor is one user agent of one client: what a fingerprint would tell apart.
 type visitor struct {
-	kind            agent.Kind
-	requests, pages []time.Time
-	label           string
-	fast, fastPages bool
+	who                                     bot.Client
+	judged                                  agent.Judgement
+	label                                   string
+	named, fast, collided, flagged, blocked bool
+	assetsToo                               bool // fast if its assets counted
 }
 
 // replay takes a log in the order of time and says who would have been challenged.
@@ -52,34 +47,40 @@ func replay(out io.Writer, file string) error {
 		return err
 	}
 	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	pages, everything := bot.NewMemory(), bot.NewMemory()
 	visitors := map[[2]string]*visitor{}
 	for _, r := range all {
 		key := [2]string{r.Client, r.UA}
 		v := visitors[key]
 		if v == nil {
-			v = &visitor{kind: agent.Judge(r.UA).Kind, label: r.Label}
+			v = &visitor{who: bot.Client{Address: r.Client, Fingerprint: r.UA}, judged: agent.Judge(r.UA), label: r.Label}
 			visitors[key] = v
 		}
-		v.see(r)
+		v.see(r, pages, everything)
 	}
 	return printReplay(out, filepath.Base(file), len(all), visitors)
 }
 
-func (v *visitor) see(r request) {
-	v.requests = append(v.requests, r.at)
-	v.fast = v.fast || tooFast(v.requests)
-	if !asset(r.Line) {
-		v.pages = append(v.pages, r.at)
-		v.fastPages = v.fastPages || tooFast(v.pages)
+// see is one request. Whose agent is a browser's gives its cookie back, which the log does not tell; nobody else does, so
+// each of the others' pages begins a session. This service answers only what corresponds to pages.
+func (v *visitor) see(r request, pages, everything *bot.Memory) {
+	page := !asset(r.Line)
+	score := bot.Evaluate(bot.Evidence{Agent: v.judged, Seen: pages.Observe(v.who, r.at, page)})
+	if page && v.who.Session == "" {
+		pages.Began(v.who, r.Time+r.Line, r.at)
+		if v.judged.Kind == agent.Human {
+			v.who.Session = "its own"
+		}
 	}
-}
-
-// tooFast says whether the newest of some requests completes a burst or keeps up a pace.
-func tooFast(at []time.Time) bool {
-	within := func(many int, long time.Duration) bool {
-		return len(at) >= many && at[len(at)-1].Sub(at[len(at)-many]) < long
+	for _, s := range score.Signals {
+		v.fast = v.fast || s.Kind == "cadence"
+		v.collided = v.collided || s.Kind == "fingerprint-collision"
 	}
-	return within(burst, burstWithin) || within(steady, steadyWithin)
+	v.named = v.named || v.judged.Kind.Weight() >= bot.FromSuspect
+	v.flagged = v.flagged || score.Verdict != bot.Human
+	v.blocked = v.blocked || score.Verdict == bot.Bot
+	with := everything.Observe(bot.Client{Address: v.who.Address, Fingerprint: v.who.Fingerprint}, r.at, true)
+	v.assetsToo = v.assetsToo || len(bot.Evaluate(bot.Evidence{Seen: with}).Signals) > 0
 }
 
 // asset says whether a request is for what a page is made of, which one visit asks for by the dozen.
@@ -95,7 +96,7 @@ func asset(line string) bool {
 }
 
 func printReplay(out io.Writer, file string, requests int, visitors map[[2]string]*visitor) error {
-	type line struct{ visitors, named, driven, fast, fastPages, both int }
+	type line struct{ visitors, named, driven, assetsToo, fast, collided, flagged, blocked int }
 	labels := map[string]*line{}
 	for _, v := range visitors {
 		l := labels[v.label]
@@ -103,28 +104,26 @@ func printReplay(out io.Writer, file string, requests int, visitors map[[2]strin
 			l = &line{}
 			labels[v.label] = l
 		}
-		score := v.kind.Weight()
 		l.visitors++
-		l.named += one(score >= suspect)
-		l.driven += one(v.kind == agent.Automation)
+		l.named += one(v.named)
+		l.driven += one(v.judged.Kind == agent.Automation)
+		l.assetsToo += one(v.assetsToo)
 		l.fast += one(v.fast)
-		l.fastPages += one(v.fastPages)
-		if v.fastPages {
-			score += cadenceWeight
-		}
-		l.both += one(score >= suspect)
+		l.collided += one(v.collided)
+		l.flagged += one(v.flagged)
+		l.blocked += one(v.blocked)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s: %d requests of %d clients, a client being an address with a user agent\n", file, requests, len(visitors))
-	fmt.Fprintln(w, "label\tclients\tchallenged by agent\tautomation marks\ttoo fast\ttoo fast without assets\tchallenged")
+	fmt.Fprintln(w, "label\tclients\tby agent alone\tautomation marks\ttoo fast with assets\ttoo fast\tmany sessions\tchallenged\tof them blocked")
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
 		l := labels[label]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\n", cmp.Or(label, "no label"), l.visitors, l.named, l.driven, l.fast, l.fastPages, l.both)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", cmp.Or(label, "no label"), l.visitors, l.named, l.driven, l.assetsToo, l.fast,
+			l.collided, l.flagged, l.blocked)
 	}
-	fmt.Fprintf(w, "Too fast is %d requests within %v or %d within %v. A browser asks for all that a page is made of at once, and logs\n"+
-		"count in whole seconds; this service answers only what corresponds to pages, so it is the count without assets that\n"+
-		"is added to the agent's score, %v. Cadence alone challenges nobody.\n",
-		burst, burstWithin, steady, steadyWithin, cadenceWeight)
+	fmt.Fprintln(w, "Cadence and sessions are those of the time that the log tells, in whole seconds. A browser asks at once for all that a\n"+
+		"page is made of; this service answers only what corresponds to pages, so assets are not counted, but in one column.\n"+
+		"Browsers are taken to give their cookie back, others not. Search engines are as good as unverified here.")
 	return w.Flush()
 }
 

@@ -24,7 +24,8 @@ type Options struct {
 	Project string
 }
 
-// Broker is a connection to a Pub/Sub that has all topics and subscriptions of the table. It is safe for concurrent use.
+// Broker is a connection to a Pub/Sub that has all topics and subscriptions of the table. It is safe for concurrent
+// use.
 type Broker struct {
 	Host    string // for PUBSUB_EMULATOR_HOST
 	Project string
@@ -108,7 +109,8 @@ func (b *Broker) create(ctx context.Context, table []Subscription) error {
 	subscriptions.SetLimit(8)
 	for _, s := range table {
 		subscriptions.Go(func() error {
-			// Neither push configuration nor dead-letter policy: the emulators would store the one and do the other wrong.
+			// Neither push configuration nor dead-letter policy: the emulators would store the one and do the other
+			// wrong.
 			_, err := b.sub.CreateSubscription(within, &pb.Subscription{
 				Name: b.subscription(s.Name), Topic: b.topic(s.Topic),
 				AckDeadlineSeconds: int32(s.AckDeadline / time.Second), EnableMessageOrdering: s.Ordered,

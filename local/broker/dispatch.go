@@ -158,7 +158,8 @@ func (d *Dispatcher) run(ctx context.Context, s Subscription) {
 func (d *Dispatcher) deliver(ctx context.Context, s Subscription, m *pb.PubsubMessage, pushes chan struct{}) {
 	for attempt := 1; ; attempt++ {
 		wait := d.backoff.after(attempt)
-		// The next lease begins before this one ends. When it cannot be had, the message comes again, and only its id changes.
+		// The next lease begins before this one ends. When it cannot be had, the message comes again, and only its id
+		// changes.
 		if err := d.broker.lease(ctx, s, d.ackID(m.MessageId), s.AckDeadline+wait+leaseMargin); err != nil && ctx.Err() == nil {
 			slog.Warn("broker: no lease", "subscription", s.Name, "err", err.Error())
 		}
@@ -199,7 +200,8 @@ func (d *Dispatcher) deliver(ctx context.Context, s Subscription, m *pb.PubsubMe
 
 const leaseMargin = 10 * time.Second
 
-// bury publishes a message on the dead-letter topic, as Pub/Sub does it. When that fails, the message is pushed once more.
+// bury publishes a message on the dead-letter topic, as Pub/Sub does it. When that fails, the message is pushed once
+// more.
 func (d *Dispatcher) bury(ctx context.Context, s Subscription, m *pb.PubsubMessage, attempts int) bool {
 	attributes := maps.Clone(m.Attributes)
 	if attributes == nil {

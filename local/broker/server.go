@@ -146,7 +146,8 @@ func (s *server) settled() bool {
 	readers := map[string]int{}
 	for _, m := range s.fake.Messages() {
 		if _, known := readers[m.Topic]; !known {
-			res, err := s.fake.GServer.ListTopicSubscriptions(context.Background(), &pb.ListTopicSubscriptionsRequest{Topic: m.Topic, PageSize: 1000})
+			res, err := s.fake.GServer.ListTopicSubscriptions(context.Background(),
+				&pb.ListTopicSubscriptionsRequest{Topic: m.Topic, PageSize: 1000})
 			if err != nil {
 				return false
 			}

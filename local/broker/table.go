@@ -2,6 +2,7 @@ package broker
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
@@ -18,72 +19,67 @@ type Subscription struct {
 	Ordered     bool
 }
 
-// Job is what the scheduler starts: at each time of its cadence, "{}" is published on the topic of its subscription.
+// Job is what the scheduler starts: at each time of its cadence, "{}" is published on a topic of its own.
 type Job struct {
-	Name    string // topic and subscription are called bff-consumer.jobs.<name>
-	Cadence string // as cron has it, UTC
+	Name        string        // topic and subscription are called bff-consumer.jobs.<name>
+	Cadence     string        // as cron has it, UTC
+	AckDeadline time.Duration // of its subscription
+	Function    string        // that does it
 }
 
 // platform are the events of others, by EVENT_SCHEMAS §5.
 var platform = []Subscription{
 	pushed("bff-consumer.theme.published.v1", "melmastoon.theme.published.v1", 30*time.Second, 5, "ThemePublished"),
-	pushed("bff-consumer.search_aggregation.listing.indexed.v1", "melmastoon.search_aggregation.listing.indexed.v1", 30*time.Second, 5, "ListingIndexed"),
+	pushed("bff-consumer.search_aggregation.listing.indexed.v1", "melmastoon.search_aggregation.listing.indexed.v1",
+		30*time.Second, 5, "ListingIndexed"),
 	pushed("bff-consumer.tenant.suspended.v1", "melmastoon.tenant.suspended.v1", 30*time.Second, 10, "TenantSuspended"),
 	pushed("bff-consumer.tenant.reinstated.v1", "melmastoon.tenant.reinstated.v1", 30*time.Second, 10, "TenantReinstated"),
 }
 
-// ticks are what the scheduler's jobs are delivered by.
-var ticks = []Subscription{
-	tick("relay", 90*time.Second, "Relay"),
-	tick("sweep-outbox", 600*time.Second, "SweepOutbox"),
-	tick("sweep-inbox", 600*time.Second, "SweepInbox"),
-	tick("sweep-parked", 600*time.Second, "SweepParked"),
-	tick("sweep-handoffs", 600*time.Second, "SweepHandoffs"),
-	tick("sweep-wishlist", 600*time.Second, "SweepWishlist"),
-	tick("sweep-bot-scores", 600*time.Second, "SweepBotScores"),
-	tick("sweep-idempotency", 600*time.Second, "SweepIdempotency"),
-	tick("sweep-sessions", 600*time.Second, "SweepSessions"),
-	tick("sweep-choices", 600*time.Second, "SweepChoices"),
-}
-
 // jobs have the relay at work all the time, and the sweeps one after the other while few guests are awake.
 var jobs = []Job{
-	{"relay", "* * * * *"},
-	{"sweep-outbox", "17 3 * * *"},
-	{"sweep-inbox", "27 3 * * *"},
-	{"sweep-parked", "32 3 * * *"},
-	{"sweep-handoffs", "37 3 * * *"},
-	{"sweep-wishlist", "47 3 * * *"},
-	{"sweep-bot-scores", "57 3 * * *"},
-	{"sweep-idempotency", "7 4 * * *"},
-	{"sweep-sessions", "17 4 * * *"},
-	{"sweep-choices", "27 4 * * *"},
+	{"relay", "* * * * *", 90 * time.Second, "Relay"},
+	{"sweep-outbox", "17 3 * * *", sweepWithin, "SweepOutbox"},
+	{"sweep-inbox", "27 3 * * *", sweepWithin, "SweepInbox"},
+	{"sweep-parked", "32 3 * * *", sweepWithin, "SweepParked"},
+	{"sweep-handoffs", "37 3 * * *", sweepWithin, "SweepHandoffs"},
+	{"sweep-wishlist", "47 3 * * *", sweepWithin, "SweepWishlist"},
+	{"sweep-bot-scores", "57 3 * * *", sweepWithin, "SweepBotScores"},
+	{"sweep-idempotency", "7 4 * * *", sweepWithin, "SweepIdempotency"},
+	{"sweep-sessions", "17 4 * * *", sweepWithin, "SweepSessions"},
+	{"sweep-choices", "27 4 * * *", sweepWithin, "SweepChoices"},
 }
+
+const sweepWithin = 600 * time.Second // the longest that Pub/Sub waits for an answer
+
+// ticks are what the jobs are delivered by.
+var ticks = func() (all []Subscription) {
+	for _, j := range jobs {
+		all = append(all, pushed(jobTopic+j.Name, jobTopic+j.Name, j.AckDeadline, 5, j.Function))
+	}
+	return all
+}()
+
+const jobTopic = "bff-consumer.jobs."
 
 func pushed(name, topic string, ackDeadline time.Duration, attempts int, function string) Subscription {
 	return Subscription{Name: name, Topic: topic, AckDeadline: ackDeadline, Attempts: attempts, DeadLetter: name + ".dlq", Function: function}
 }
-
-func tick(job string, ackDeadline time.Duration, function string) Subscription {
-	return pushed(topicOf(job), topicOf(job), ackDeadline, 5, function)
-}
-
-func topicOf(job string) string { return "bff-consumer.jobs." + job }
-
-// Platform are the subscriptions to the events of others.
-func Platform() []Subscription { return slices.Clone(platform) }
 
 // Jobs are what the scheduler starts.
 func Jobs() []Job { return slices.Clone(jobs) }
 
 // Tick is the subscription that delivers a job; ok is false when there is no such job.
 func Tick(job string) (_ Subscription, ok bool) {
-	at := slices.IndexFunc(ticks, func(s Subscription) bool { return s.Name == topicOf(job) })
+	at := slices.IndexFunc(ticks, func(s Subscription) bool { return s.Name == jobTopic+job })
 	if at < 0 {
 		return Subscription{}, false
 	}
 	return ticks[at], true
 }
+
+// Job is the name of the job that a subscription delivers; ok is false when it delivers none.
+func (s Subscription) Job() (name string, ok bool) { return strings.CutPrefix(s.Name, jobTopic) }
 
 // Pushed are all subscriptions that are pushed to a function.
 func Pushed() []Subscription { return slices.Concat(platform, ticks) }

@@ -32,13 +32,13 @@ type Told struct {
 	Message *pb.PubsubMessage // not to be changed
 }
 
-// KeptTelemetry is how many messages are kept at least; it is never twice as many.
-const KeptTelemetry = 10_000
+// keptTelemetry is how many messages are kept at least; it is never twice as many.
+const keptTelemetry = 10_000
 
 // Listen begins to collect.
 func (b *Broker) Listen() *Telemetry {
 	ctx, stop := context.WithCancel(context.Background())
-	t := &Telemetry{broker: b, most: KeptTelemetry, stop: stop, moved: make(chan struct{}), nudge: make(chan struct{}, 1)}
+	t := &Telemetry{broker: b, most: keptTelemetry, stop: stop, moved: make(chan struct{}), nudge: make(chan struct{}, 1)}
 	t.ended.Go(func() { t.run(ctx) })
 	return t
 }

@@ -4,17 +4,12 @@ package control
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 	"melmastoon.ghasi.io/bff-consumer/local/desk"
@@ -127,7 +122,8 @@ func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allowed == nil {
-		gateway.Refuse(w, r, problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil).With("routes", c.routes))
+		p := problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil)
+		gateway.Refuse(w, r, p.With("routes", c.routes))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -136,8 +132,8 @@ func (c *Control) nothing(w http.ResponseWriter, r *http.Request) {
 
 const pingWithin = 2 * time.Second
 
-// Check asks all parts at once; the answer has "ok" or what is wrong, by part.
-func Check(ctx context.Context, parts []Part) (state map[string]string, healthy bool) {
+// check asks all parts at once; the answer has "ok" or what is wrong, by part.
+func check(ctx context.Context, parts []Part) (state map[string]string, healthy bool) {
 	ctx, cancel := context.WithTimeout(ctx, pingWithin)
 	defer cancel()
 	answers := make([]error, len(parts))
@@ -162,106 +158,9 @@ type health struct {
 }
 
 func (c *Control) health(w http.ResponseWriter, r *http.Request) error {
-	state, healthy := Check(r.Context(), c.parts)
+	state, healthy := check(r.Context(), c.parts)
 	if !healthy {
 		return web.WriteJSON(w, http.StatusServiceUnavailable, health{"unavailable", state})
 	}
 	return web.WriteJSON(w, http.StatusOK, health{"ok", state})
-}
-
-func (c *Control) upstreams(w http.ResponseWriter, _ *http.Request) error {
-	all := map[string]sandbox.Counters{}
-	for name, u := range c.sandbox.Upstreams {
-		all[name] = u.Counters()
-	}
-	return web.WriteJSON(w, http.StatusOK, all)
-}
-
-func (c *Control) named(r *http.Request) (*sandbox.Upstream, error) {
-	u := c.sandbox.Upstreams[r.PathValue("name")]
-	if u == nil {
-		return nil, problem.New(problem.ResourceNotFound, "The upstreams are "+strings.Join(sandbox.Names, ", ")+".", nil)
-	}
-	return u, nil
-}
-
-func (c *Control) upstream(w http.ResponseWriter, r *http.Request) error {
-	u, err := c.named(r)
-	if err != nil {
-		return err
-	}
-	return web.WriteJSON(w, http.StatusOK, u.Counters())
-}
-
-// misbehave replaces the behaviour of an upstream: what the body leaves out is good again. Counters go on.
-func (c *Control) misbehave(w http.ResponseWriter, r *http.Request) error {
-	u, err := c.named(r)
-	if err != nil {
-		return err
-	}
-	var b sandbox.Behaviour
-	if err := decode(r, &b); err != nil {
-		return err
-	}
-	if wrong := b.Check(); wrong != nil {
-		return problem.Invalid(wrong...)
-	}
-	u.Behave(b)
-	return web.WriteJSON(w, http.StatusOK, u.Counters())
-}
-
-func (c *Control) reset(w http.ResponseWriter, r *http.Request) error {
-	u, err := c.named(r)
-	if err != nil {
-		return err
-	}
-	u.Reset()
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-func (c *Control) resetAll(w http.ResponseWriter, _ *http.Request) error {
-	for _, u := range c.sandbox.Upstreams {
-		u.Reset()
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
-}
-
-// decode reads a body of at most 64 KiB, whatever its media type: these routes are called by hand.
-func decode(r *http.Request, into any) error {
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, web.MaxBody))
-	if err != nil {
-		return problem.New(problem.MalformedRequest, "The body could not be read.", err)
-	}
-	err = json.Unmarshal(body, into, json.RejectUnknownMembers(true))
-	if wrong, ok := member(err); ok {
-		return problem.Invalid(wrong)
-	}
-	if err != nil {
-		return problem.New(problem.MalformedRequest, "The body must be a JSON object.", err)
-	}
-	return nil
-}
-
-// member is the member that an error of decoding is about; ok is false when it is about no single one.
-func member(err error) (_ problem.Field, ok bool) {
-	wrong, ok := errors.AsType[*json.SemanticError](err)
-	switch {
-	case !ok:
-		return problem.Field{}, false
-	case errors.Is(err, json.ErrUnknownName):
-		return problem.Field{Field: field(wrong.JSONPointer), Code: problem.Unknown, Detail: "There is no such member."}, true
-	default:
-		return problem.Field{Field: field(wrong.JSONPointer), Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)}, true
-	}
-}
-
-// field is the dotted path of a JSON pointer.
-func field(p jsontext.Pointer) string {
-	path := strings.ReplaceAll(strings.TrimPrefix(string(p), "/"), "/", ".")
-	if path == "" {
-		return "body"
-	}
-	return path
 }

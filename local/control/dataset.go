@@ -11,7 +11,10 @@ import (
 )
 
 // synthetic are the properties' members that no source has: derived from the row's id, and true of no real house.
-var synthetic = []string{"tenant", "brand colour", "logo", "price", "availability", "guestRating", "badges", "cancellation", "photos", "rooms by type", "servingRegion", "popularity"}
+var synthetic = []string{
+	"tenant", "brand colour", "logo", "price", "availability", "guestRating", "badges", "cancellation", "photos",
+	"rooms by type", "servingRegion", "popularity",
+}
 
 // dataset says what the sandbox knows and how much of it is somebody's word.
 func (c *Control) dataset(w http.ResponseWriter, _ *http.Request) error {

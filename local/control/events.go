@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/local/desk"
-	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -42,22 +40,19 @@ func (c *Control) publish(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &in); err != nil {
 		return err
 	}
-	var wrong []problem.Field
-	refuse := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
-	}
+	var wrong problem.Faults
 	if !slices.Contains(desk.Subjects(), in.Subject) {
-		refuse("subject", "unsupported", "The subjects are "+strings.Join(desk.Subjects(), ", ")+".")
+		wrong.Add("subject", "unsupported", "The subjects are "+strings.Join(desk.Subjects(), ", ")+".")
 	}
 	switch {
 	case in.Raw == nil && in.Payload.Kind() != jsontext.KindBeginObject:
-		refuse("payload", "type", "Must be a JSON object.")
+		wrong.Add("payload", "type", "Must be a JSON object.")
 	case in.Raw != nil && (in.Payload != nil || in.Envelope != nil):
-		refuse("raw", "conflict", "Stands for the whole data: there is neither payload nor envelope beside it.")
+		wrong.Add("raw", "conflict", "Stands for the whole data: there is neither payload nor envelope beside it.")
 	}
 	for _, member := range slices.Sorted(maps.Keys(in.Envelope)) {
 		if !slices.Contains(desk.Members(), member) {
-			refuse("envelope."+member, problem.Unknown, "The members are "+strings.Join(desk.Members(), ", ")+".")
+			wrong.Add("envelope."+member, problem.Unknown, "The members are "+strings.Join(desk.Members(), ", ")+".")
 		}
 	}
 	if wrong != nil {
@@ -76,8 +71,8 @@ func (c *Control) publish(w http.ResponseWriter, r *http.Request) error {
 	}{eventID, messageID})
 }
 
-// comesTrue lets theme-config answer what an event of it tells, before anybody hears of it. What the others tell, the sandbox
-// has no part in.
+// comesTrue lets theme-config answer what an event of it tells, before anybody hears of it. What the others tell, the
+// sandbox has no part in.
 func (c *Control) comesTrue(subject string, payload jsontext.Value) {
 	var theme struct {
 		TenantID string `json:"tenantId"`
@@ -87,97 +82,4 @@ func (c *Control) comesTrue(subject string, payload jsontext.Value) {
 		return // an event that is none is published all the same, to see what becomes of it
 	}
 	c.sandbox.Rebrand(theme.TenantID, theme.Version)
-}
-
-// job is one of the scheduler as it is listed.
-type job struct {
-	Job       string  `json:"job"`
-	Cadence   string  `json:"cadence"` // as cron has it, UTC
-	StartedAt string  `json:"startedAt,omitzero"`
-	LastRun   *jobRun `json:"lastRun"` // the last that ended
-}
-
-type jobRun struct {
-	At      string           `json:"at"`
-	Status  scheduler.Status `json:"status"`
-	Attempt int              `json:"attempt"`
-	Report  any              `json:"report"`
-}
-
-const wireTime = "2006-01-02T15:04:05.000Z"
-
-// jobs lists the scheduler's jobs.
-func (c *Control) jobs(w http.ResponseWriter, _ *http.Request) error {
-	var all []job
-	for _, j := range c.desk.Jobs() {
-		one := job{Job: j.Name, Cadence: j.Cadence}
-		if !j.Started.IsZero() {
-			one.StartedAt = j.Started.UTC().Format(wireTime)
-		}
-		if !j.Run.At.IsZero() {
-			one.LastRun = &jobRun{j.Run.At.UTC().Format(wireTime), j.Run.Status, j.Run.Attempt, j.Run.Report}
-		}
-		all = append(all, one)
-	}
-	return web.WriteJSON(w, http.StatusOK, struct {
-		Jobs []job `json:"jobs"`
-	}{all})
-}
-
-// result is what came of a job.
-type result struct {
-	Job    string           `json:"job"`
-	Status scheduler.Status `json:"status"`
-	Report any              `json:"report"`
-}
-
-// failure is the problem of a job that failed, of this route alone and in no catalogue.
-type failure struct {
-	Title  string `json:"title"`
-	Status int    `json:"status"`
-	Code   string `json:"code"`
-	Job    string `json:"job"`
-	Report any    `json:"report"`
-}
-
-// run runs a job now and answers what its function said.
-func (c *Control) run(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("job")
-	if !desk.Known(name) {
-		return problem.New(problem.ResourceNotFound, "The jobs are "+strings.Join(desk.Names(), ", ")+".", nil)
-	}
-	var in struct {
-		DryRun bool `json:"dryRun"`
-	}
-	if r.ContentLength != 0 {
-		if err := decode(r, &in); err != nil {
-			return err
-		}
-	}
-	got, err := c.desk.Run(r.Context(), name, in.DryRun)
-	switch {
-	case errors.Is(err, desk.ErrNoFunction):
-		return problem.New(problem.ResourceNotFound, "No function serves this job.", err)
-	case err != nil:
-		return problem.New(problem.UpstreamUnavailable, "It cannot be said how the job went.", err)
-	}
-	switch got.Status {
-	case scheduler.Failed:
-		return fail(w, failure{"The job failed.", http.StatusBadGateway, "JOB_FAILED", name, got.Report})
-	case desk.Going:
-		return web.WriteJSON(w, http.StatusAccepted, result{name, got.Status, got.Report})
-	default:
-		return web.WriteJSON(w, http.StatusOK, result{name, got.Status, got.Report})
-	}
-}
-
-func fail(w http.ResponseWriter, f failure) error {
-	body, err := json.Marshal(f, json.Deterministic(true))
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(f.Status)
-	_, _ = w.Write(body) // the client may be gone
-	return nil
 }

@@ -4,7 +4,6 @@ package desk
 
 import (
 	"context"
-	"encoding/json"
 	"mime"
 	"slices"
 	"strings"
@@ -68,7 +67,7 @@ func (d *Desk) tick(ctx context.Context, job string) error {
 
 // watch files what is heard of a push.
 func (d *Desk) watch(p broker.Delivery) {
-	if job, ok := strings.CutPrefix(p.Subscription.Name, "bff-consumer.jobs."); ok {
+	if job, ok := p.Subscription.Job(); ok {
 		d.scheduler.End(job, ran(p.Answer, p.Attempt, p.At))
 		return
 	}
@@ -91,7 +90,7 @@ func said(a broker.Answer) any {
 		return a.Err
 	case len(a.Body) == 0:
 		return nil
-	case (media == "application/json" || strings.HasSuffix(media, "+json")) && json.Valid(a.Body):
+	case (media == "application/json" || strings.HasSuffix(media, "+json")) && jsontext.Value(a.Body).IsValid():
 		return jsontext.Value(a.Body)
 	default:
 		return string(a.Body)

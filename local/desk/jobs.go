@@ -36,7 +36,8 @@ type orders struct {
 	Once   bool `json:"once,omitzero"` // of the relay: not for its whole minute
 }
 
-// Run runs a job now, past the broker, and waits for the function's answer. The relay is run until the outbox is drained.
+// Run runs a job now, past the broker, and waits for the function's answer. The relay is run until the outbox is
+// drained.
 func (d *Desk) Run(ctx context.Context, job string, dryRun bool) (Result, error) {
 	s, _ := broker.Tick(job)
 	if !d.dispatcher.Reaches(s) {
@@ -67,8 +68,8 @@ const (
 	drainEvery  = 20 * time.Millisecond
 )
 
-// drain runs the relay until everything that may be sent by now was, or it failed, or some time is over. One run need not
-// be enough: a relay leaves alone what another one is sending.
+// drain runs the relay until everything that may be sent by now was, or it failed, or some time is over. One run need
+// not be enough: a relay leaves alone what another one is sending.
 func (d *Desk) drain(ctx context.Context, s broker.Subscription) (Result, error) {
 	late := time.Now().Add(drainWithin)
 	for {

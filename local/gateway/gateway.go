@@ -1,11 +1,13 @@
 // Package gateway owns the front of the local system, where the platform has its API gateway: it sends each request to
-// the function that api/consumer.openapi.yaml names, and lets pages of this machine call it. It never looks into a body.
+// the function that api/consumer.openapi.yaml names, and lets pages of this machine call it. It never looks into a
+// body.
 package gateway
 
 import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -64,6 +66,7 @@ func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if r.Method == rt.Method || r.Method == http.MethodHead && rt.Method == http.MethodGet {
+			forwarded(r)
 			rt.function.ServeHTTP(w, r)
 			return
 		}
@@ -78,6 +81,14 @@ func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	Refuse(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
+}
+
+// forwarded adds who called to X-Forwarded-For, as the gateway of the platform does. The functions believe that entry, the
+// last, and none that came with the request.
+func forwarded(r *http.Request) {
+	if peer, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		r.Header.Add("X-Forwarded-For", peer)
+	}
 }
 
 // shape is a path by segments, with every variable the same: what it is called differs between documents.

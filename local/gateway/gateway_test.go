@@ -6,8 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -181,5 +183,40 @@ func TestTheCountryOfTheGuestPasses(t *testing.T) {
 	h.ServeHTTP(httptest.NewRecorder(), r)
 	if seen != "AF" {
 		t.Errorf("it arrives as %q", seen)
+	}
+}
+
+func TestTheClientIsWhoeverCallsTheGateway(t *testing.T) {
+	t.Setenv("TRUSTED_HOPS", "1")
+	var seen netip.Addr
+	web.Open("Whence", "GET "+web.Base+"/whence", func(context.Context) (web.Handler, error) {
+		return func(_ http.ResponseWriter, r *http.Request) error {
+			seen = web.From(r.Context()).ClientIP
+			return nil
+		}, nil
+	})
+	functions := web.Functions()
+	f := functions[slices.IndexFunc(functions, func(f *web.Function) bool { return f.Name == "Whence" })]
+	if err := f.OpenTo(t.Context(), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	h, err := New(web.Base, []Operation{{Function: "Whence", Method: "GET", Path: web.Base + "/whence"}}, []*web.Function{f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ peer, claimed, want string }{
+		{"192.0.2.7:4711", "", "192.0.2.7"},
+		{"192.0.2.7:4711", "203.0.113.9, 203.0.113.10", "192.0.2.7"},
+		{"[2001:db8::7]:4711", "203.0.113.9", "2001:db8::7"},
+	} {
+		r := httptest.NewRequest("GET", web.Base+"/whence", nil)
+		r.RemoteAddr = c.peer
+		if c.claimed != "" {
+			r.Header.Set("X-Forwarded-For", c.claimed)
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if seen.String() != c.want {
+			t.Errorf("%s, who claims %q, is taken for %s", c.peer, c.claimed, seen)
+		}
 	}
 }

@@ -1,11 +1,10 @@
-// Package oncall owns the commands for the team on call: what is in the outbox, and what to do with it. It changes nothing
-// that it does not say.
+// Package oncall owns the commands for the team on call: what is in the outbox, and what to do with it. It changes
+// nothing that it does not say.
 package oncall
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,14 +13,16 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
-// Usage is what a person may type.
-const Usage = `usage:
+// usage is what a person may type.
+const usage = `usage:
   ./dev outbox list [--parked] [--refused] [--session gms_…] [--topic T] [--limit 50] [--json]
                                              what was not published, the oldest first; payloads only with --json
   ./dev outbox replay ID… | --all-parked     try again, as if for the first time
@@ -48,9 +49,9 @@ func Run(ctx context.Context, args []string, database func(state string) (string
 	}
 	set := flag.NewFlagSet("outbox "+verb, flag.ContinueOnError)
 	set.SetOutput(complaints)
-	set.Usage = func() { fmt.Fprint(complaints, Usage) }
+	set.Usage = func() { fmt.Fprint(complaints, usage) }
 	explain := func(format string, a ...any) error {
-		fmt.Fprintf(complaints, format+"\n"+Usage, a...)
+		fmt.Fprintf(complaints, format+"\n"+usage, a...)
 		return ErrUsage
 	}
 	var f outbox.Filter
@@ -69,7 +70,7 @@ func Run(ctx context.Context, args []string, database func(state string) (string
 		set.BoolVar(&all, "all-parked", false, "")
 	case "park":
 	case "-h", "--help", "help":
-		fmt.Fprint(out, Usage)
+		fmt.Fprint(out, usage)
 		return nil
 	case "":
 		return explain("outbox: which command?")
@@ -125,14 +126,13 @@ func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, o
 		return err
 	}
 	if asJSON {
-		lines := json.NewEncoder(out)
-		lines.SetEscapeHTML(false)
+		lines := jsontext.NewEncoder(out)
 		for _, e := range entries {
-			err := lines.Encode(struct {
+			err := json.MarshalEncode(lines, struct {
 				outbox.Entry
-				Headers json.RawMessage `json:"headers"`
-				Payload json.RawMessage `json:"payload"`
-			}{e, json.RawMessage(e.Headers), json.RawMessage(e.Payload)})
+				Headers jsontext.Value `json:"headers"`
+				Payload jsontext.Value `json:"payload"`
+			}{e, jsontext.Value(e.Headers), jsontext.Value(e.Payload)})
 			if err != nil {
 				return err
 			}

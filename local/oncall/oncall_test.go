@@ -144,7 +144,7 @@ func TestWhatIsNotUnderstoodChangesNothing(t *testing.T) {
 			t.Errorf("%v: %s %v", args, out, err)
 		}
 	}
-	if out, err := d.run("--help"); err != nil || out != Usage {
+	if out, err := d.run("--help"); err != nil || out != usage {
 		t.Errorf("%s %v", out, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
@@ -45,7 +46,6 @@ const (
 	maxBatch    = 250
 	maxCalendar = 31
 	rateTTL     = 60 * time.Second
-	wireTime    = "2006-01-02T15:04:05.000Z"
 )
 
 func (s *Sandbox) pricingRoutes() http.Handler {
@@ -80,8 +80,8 @@ func (s *Sandbox) quotes(r *http.Request) (any, error) {
 			continue
 		}
 		one := q.quote(p)
-		one.CapturedAt = captured.Format(wireTime)
-		one.TTLExpiresAt = captured.Add(rateTTL).Format(wireTime)
+		one.CapturedAt = instant.Text(captured)
+		one.TTLExpiresAt = instant.Text(captured.Add(rateTTL))
 		list = append(list, one)
 	}
 	return struct {

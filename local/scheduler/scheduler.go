@@ -1,5 +1,5 @@
-// Package scheduler owns the clock of the local system: it publishes on the topic of each job when its time has come, as
-// Cloud Scheduler does, and remembers how each job went. It never knows what a job does.
+// Package scheduler owns the clock of the local system: it publishes on the topic of each job when its time has come,
+// as Cloud Scheduler does, and remembers how each job went. It never knows what a job does.
 package scheduler
 
 import (
@@ -66,8 +66,8 @@ func New(table []broker.Job, publish func(ctx context.Context, job string) error
 	return s, nil
 }
 
-// Start starts the named jobs at once, and then all at the minutes of their cadence, until Stop. Minutes that this machine
-// slept through are not made up for.
+// Start starts the named jobs at once, and then all at the minutes of their cadence, until Stop. Minutes that this
+// machine slept through are not made up for.
 func (s *Scheduler) Start(now ...string) {
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop

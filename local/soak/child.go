@@ -26,7 +26,8 @@ const (
 	undoneShare = 0.1
 )
 
-// Child is a process of the trial, as its environment says; it runs until it is killed, or until nobody holds its leash.
+// Child is a process of the trial, as its environment says; it runs until it is killed, or until nobody holds its
+// leash.
 func Child(ctx context.Context) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -91,7 +92,8 @@ func writerChild(ctx context.Context) error {
 			sessions := make([]string, perHand)
 			for i := range sessions {
 				// The same ones after a kill.
-				sessions[i] = id.Derive(id.Session, time.UnixMilli(1_800_000_000_000), os.Getenv("SOAK_SEED"), number, strconv.Itoa(hand), strconv.Itoa(i))
+				sessions[i] = id.Derive(id.Session, time.UnixMilli(1_800_000_000_000),
+					os.Getenv("SOAK_SEED"), number, strconv.Itoa(hand), strconv.Itoa(i))
 			}
 			write(ctx, db, sessions, time.Second*hands/time.Duration(rate))
 		})
@@ -133,9 +135,13 @@ func write(ctx context.Context, db *pgxpool.Pool, sessions []string, every time.
 func change(session string, now time.Time) event.Payload {
 	switch rand.IntN(3) {
 	case 0:
-		return event.LocaleChanged{GuestSessionID: session, PreviousLocale: "en", NewLocale: "ps-AF", Trigger: "user-explicit", OccurredAt: now}
+		return event.LocaleChanged{
+			GuestSessionID: session, PreviousLocale: "en", NewLocale: "ps-AF", Trigger: "user-explicit", OccurredAt: now,
+		}
 	case 1:
-		return event.CurrencyChanged{GuestSessionID: session, PreviousCurrency: "USD", NewCurrency: "AFN", Trigger: "user-explicit", OccurredAt: now}
+		return event.CurrencyChanged{
+			GuestSessionID: session, PreviousCurrency: "USD", NewCurrency: "AFN", Trigger: "user-explicit", OccurredAt: now,
+		}
 	}
 	return event.ClickRecorded{
 		GuestSessionID: session, Kind: "listing-card", TenantID: id.New(id.Tenant, now), PropertyID: id.New(id.Property, now), OccurredAt: now,

@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 )
 
-// ledgerTable is where each mutation leaves a row, in the transaction of its event: the truth that arrivals are held against.
-// A sequence counts those that were rolled back, because it is not.
+// ledgerTable is where each mutation leaves a row, in the transaction of its event: the truth that arrivals are held
+// against. A sequence counts those that were rolled back, because it is not.
 const ledgerTable = `
 	CREATE SCHEMA soak;
 	CREATE TABLE soak.ledger (
@@ -90,11 +90,11 @@ func moods(random *rand.Rand, l *ledger) func(pubsubtest.Request) pubsubtest.Rea
 
 // Report is what came of a trial.
 type Report struct {
-	Seed                       uint64
-	Committed, RolledBack      int // mutations
-	KilledWriters, KilledRelay int
-	Requests, Refused, Lost    int // of the broker: all, those refused, those without an answer
-	Arrived                    int // messages, repeated ones included
+	Seed                        uint64
+	Committed, RolledBack       int // mutations
+	KilledWriters, KilledRelays int
+	Requests, Refused, Lost     int // of the broker: all, those refused, those without an answer
+	Arrived                     int // messages, repeated ones included
 
 	Missing  int // committed, and never arrived
 	Invented int // arrived, and never committed
@@ -111,10 +111,12 @@ const restMost = 0.01 // of what was committed
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d mutations committed, %d rolled back; %d writers and %d relays killed, in %s\n",
-		r.Committed, r.RolledBack, r.KilledWriters, r.KilledRelay, r.Took.Round(100*time.Millisecond))
-	fmt.Fprintf(&b, "broker: %d requests, %d refused, %d taken without an answer; %d messages arrived\n", r.Requests, r.Refused, r.Lost, r.Arrived)
+		r.Committed, r.RolledBack, r.KilledWriters, r.KilledRelays, r.Took.Round(100*time.Millisecond))
+	fmt.Fprintf(&b, "broker: %d requests, %d refused, %d taken without an answer; %d messages arrived\n",
+		r.Requests, r.Refused, r.Lost, r.Arrived)
 	fmt.Fprintf(&b, "missing %d, never committed %d, out of order %d, charged %d\n", r.Missing, r.Invented, r.Disorder, r.Charged)
-	fmt.Fprintf(&b, "duplicates: %d owed to lost answers, %d to kills (%.2f %% of the mutations)\n", r.Forced, r.Rest, 100*float64(r.Rest)/float64(max(1, r.Committed)))
+	fmt.Fprintf(&b, "duplicates: %d owed to lost answers, %d to kills (%.2f %% of the mutations)\n",
+		r.Forced, r.Rest, 100*float64(r.Rest)/float64(max(1, r.Committed)))
 	return b.String()
 }
 
@@ -128,7 +130,7 @@ func (r Report) verdict() error {
 // judge holds what arrived against what was committed.
 func (s *soak) judge(ctx context.Context) (Report, error) {
 	l := s.ledger
-	r := Report{Seed: s.Seed, KilledWriters: s.killed["writer"], KilledRelay: s.killed["relay"], Requests: s.broker.Requests()}
+	r := Report{Seed: s.Seed, KilledWriters: s.killed["writer"], KilledRelays: s.killed["relay"], Requests: s.broker.Requests()}
 	rows, _ := s.db.Query(ctx, `SELECT event_id FROM soak.ledger`)
 	committed, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
@@ -142,7 +144,8 @@ func (s *soak) judge(ctx context.Context) (Report, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.Committed, r.Arrived, r.Disorder, r.Forced, r.Rest, r.Refused, r.Lost = len(committed), l.all, l.disorder, l.forced, l.rest, l.refused, l.lost
+	r.Committed, r.Arrived, r.Refused, r.Lost = len(committed), l.all, l.refused, l.lost
+	r.Disorder, r.Forced, r.Rest = l.disorder, l.forced, l.rest
 	here := 0
 	for _, id := range committed {
 		if _, ok := l.seen[id]; ok {

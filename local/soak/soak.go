@@ -1,5 +1,5 @@
-// Package soak owns the long trial of the way out: mutations are committed and events are relayed while the processes that do
-// it are killed at random and the broker fails. It has stores of its own and judges by what was committed.
+// Package soak owns the long trial of the way out: mutations are committed and events are relayed while the processes
+// that do it are killed at random and the broker fails. It has stores of its own and judges by what was committed.
 package soak
 
 import (
@@ -66,8 +66,8 @@ type child struct {
 func Run(ctx context.Context, o Options) (Report, error) {
 	s := &soak{Options: o, random: rand.New(rand.NewPCG(o.Seed, 1)), killed: map[string]int{}}
 	fmt.Fprintf(o.Out, "seed %d: %d mutations, %d writers, %d relays, %d kills\n", o.Seed, o.Mutations, writers, relays, o.Kills)
-	close, err := s.open(ctx)
-	defer close()
+	closeAll, err := s.open(ctx)
+	defer closeAll()
 	if err != nil {
 		return Report{}, err
 	}
@@ -119,7 +119,8 @@ func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 	s.broker.Take(s.ledger.take)
 	s.broker.React(moods(rand.New(rand.NewPCG(s.Seed, 2)), s.ledger))
 	s.env = append(os.Environ(), "ENVIRONMENT=soak", "DATABASE_URL="+url, "REDIS_ADDR="+redis, "CLOUDSQL_INSTANCE=", "PUBSUB_PROJECT=soak",
-		"PUBSUB_EMULATOR_HOST="+s.broker.Addr, "RELAY_RUN=10s", "SOAK_SEED="+strconv.FormatUint(s.Seed, 10), "SOAK_RATE="+strconv.Itoa(s.Rate/writers))
+		"PUBSUB_EMULATOR_HOST="+s.broker.Addr, "RELAY_RUN=10s",
+		"SOAK_SEED="+strconv.FormatUint(s.Seed, 10), "SOAK_RATE="+strconv.Itoa(s.Rate/writers))
 	undo = append(undo, func() {
 		for _, c := range s.children {
 			c.kill()
@@ -141,7 +142,8 @@ func (s *soak) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// Half of the work is to commit, the other half to deliver; in the last tenth everybody lives, so that there is an end.
+	// Half of the work is to commit, the other half to deliver; in the last tenth everybody lives, so that there is an
+	// end.
 	deaths := make([]int, s.Kills)
 	for i := range deaths {
 		deaths[i] = s.random.IntN(2 * s.Mutations * 9 / 10)
@@ -159,7 +161,8 @@ func (s *soak) run(ctx context.Context) error {
 		}
 		var committed, waiting int
 		err := s.db.QueryRow(ctx, `
-			SELECT (SELECT count(*) FROM soak.ledger), (SELECT count(*) FROM bff_consumer.outbox WHERE published_at IS NULL)`).Scan(&committed, &waiting)
+			SELECT (SELECT count(*) FROM soak.ledger),
+			       (SELECT count(*) FROM bff_consumer.outbox WHERE published_at IS NULL)`).Scan(&committed, &waiting)
 		if err != nil {
 			return err
 		}

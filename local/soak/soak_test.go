@@ -35,13 +35,13 @@ func TestNothingIsLostInventedOrOutOfOrderWhileAllAreKilled(t *testing.T) {
 	if _, missing := errors.AsType[stores.ErrMissing](err); missing && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
-	// Sixteen kills weigh more on so few mutations than a hundred on fifty times as many: here each may cost what its relay can have
-	// under way.
+	// Sixteen kills weigh more on so few mutations than a hundred on fifty times as many: here each may cost what its
+	// relay can have under way.
 	const underWay = 4 * 32
-	if err != nil && !(errors.Is(err, errVerdict) && r.Missing+r.Invented+r.Disorder+r.Charged == 0 && r.Rest <= underWay*r.KilledRelay) {
+	if err != nil && !(errors.Is(err, errVerdict) && r.Missing+r.Invented+r.Disorder+r.Charged == 0 && r.Rest <= underWay*r.KilledRelays) {
 		t.Error(err)
 	}
-	if r.Committed < o.Mutations || r.KilledWriters+r.KilledRelay != o.Kills || r.RolledBack == 0 || r.Lost == 0 || r.Refused == 0 {
+	if r.Committed < o.Mutations || r.KilledWriters+r.KilledRelays != o.Kills || r.RolledBack == 0 || r.Lost == 0 || r.Refused == 0 {
 		t.Errorf("that was no trial: %+v", r)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	_ "melmastoon.ghasi.io/bff-consumer/shared/event/strict" // VALIDATE_EVENTS below
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
 
@@ -46,6 +47,7 @@ func environment(state string, kept stores, pubsub *broker.Broker, urls map[stri
 		"PEPPERS":      secrets["PEPPERS"],
 		"HANDOFF_KEYS": secrets["HANDOFF_KEYS"],
 		"HANDOFF_LINK": handoff.DefaultLink,
+		"TRUSTED_HOPS": "1", // the gateway of this machine
 	} {
 		env[name] = value
 		if set := os.Getenv(name); set != "" {

@@ -41,8 +41,8 @@ type BFF struct {
 	issuer *issuer.Issuer
 	now    func() time.Time
 
-	// begun are the keys, by handoff, of uses that nobody knows the end of. It may have been consumed all the same, so a
-	// guest who reloads asks under the same key; under a new one that would be a second use.
+	// begun are the keys, by handoff, of uses that nobody knows the end of. It may have been consumed all the same, so
+	// a guest who reloads asks under the same key; under a new one that would be a second use.
 	begun sync.Map
 }
 

@@ -19,6 +19,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
@@ -33,15 +34,24 @@ type Door struct {
 	cache    *cache.Cache
 	outbox   *outbox.Recorder
 	burial   *burial.Room
+	limits   *ratelimit.Room
+	class    ratelimit.Class
 	instance string
 }
 
-// New makes a Door. instance is the name under which this process speaks in events.
+// New makes a Door for routes of the class Read. instance is the name under which this process speaks in events.
 func New(
 	rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder,
-	burial *burial.Room, instance string,
+	burial *burial.Room, limits *ratelimit.Room, instance string,
 ) *Door {
-	return &Door{rdb, sessions, tenants, cache, outbox, burial, instance}
+	return &Door{rdb, sessions, tenants, cache, outbox, burial, limits, ratelimit.Read, instance}
+}
+
+// For is the same Door for routes of another class.
+func (d *Door) For(class ratelimit.Class) *Door {
+	other := *d
+	other.class = class
+	return &other
 }
 
 // Guest is an admitted request: whose it is, and what was read for it.
@@ -68,8 +78,9 @@ type Also func(ctx context.Context, pipe redis.Pipeliner, id string)
 // Admit reads everything the request needs from Redis in one round trip of at most 100 ms; keys may be nil. Without Redis
 // the guest is admitted all the same, with a degraded session and nothing cached. For a session that Redis lost it asks
 // Postgres what the guest decided about it. The context it returns tells upstreams on whose behalf they are called. The
-// only errors are problems of the request.
-func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context, *Guest, error) {
+// answer's headers say how the client stands with the limits. The only errors are problems of the request, or that its client
+// asks for too much.
+func (d *Door) Admit(w http.ResponseWriter, r *http.Request, keys Keys, also ...Also) (context.Context, *Guest, error) {
 	ctx := r.Context()
 	call := web.From(ctx)
 	defer call.Phase("admit")()
@@ -82,6 +93,7 @@ func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context,
 	}
 	g := &Guest{Visit: visit, seen: map[string]*cache.Peeked{}, door: d}
 	pipe := d.rdb.Pipeline()
+	gate := d.ask(ctx, pipe, &visit.Client, visit.ID)
 	read := d.sessions.Peek(ctx, pipe, visit)
 	suspended := d.tenants.Peek(ctx, pipe)
 	if keys != nil {
@@ -97,6 +109,13 @@ func (d *Door) Admit(r *http.Request, keys Keys, also ...Also) (context.Context,
 	within, cancel := context.WithTimeout(ctx, patience)
 	lua.Exec(within, pipe) // each command carries its own error, and each room says what it does without an answer
 	cancel()
+	standing, err := gate.open(ctx)
+	if standing != nil {
+		standing.Write(w.Header())
+	}
+	if err != nil {
+		return ctx, nil, err
+	}
 	g.Session = d.sessions.Recall(ctx, visit, d.sessions.Settle(visit, read))
 	g.Suspended = d.tenants.Settle(ctx, suspended)
 	if g.Degraded {

@@ -1,6 +1,6 @@
-// Package burial owns the end of a session that its guest cleared. Postgres records that it is over, in one transaction;
-// then every store forgets it, and whoever meets such a session that is not forgotten yet finishes that. It never
-// decides that a session is to be cleared.
+// Package burial owns the end of a session that its guest cleared. Postgres records that it is over, in one
+// transaction; then every store forgets it, and whoever meets such a session that is not forgotten yet finishes that.
+// It never decides that a session is to be cleared.
 package burial
 
 import (
@@ -47,10 +47,10 @@ func step(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), within)
 }
 
-// Bury records that a session is over, in one transaction, and takes 1.5 s at most. From its commit on nothing is written
-// for it and its id is not used again. told is the event of it, or none. What is left is for Finish, but for the ledger of
-// handoffs, whose tokens must not work twice, and verdicts of the bot detector: both for audit, both for their own short
-// time.
+// Bury records that a session is over, in one transaction, and takes 1.5 s at most. From its commit on nothing is
+// written for it and its id is not used again. told is the event of it, or none. What is left is for Finish, but for
+// the ledger of handoffs, whose tokens must not work twice, and verdicts of the bot detector: both for audit, both for
+// their own short time.
 //
 // The order counts: unsent events go before the last one is written, and that before the id is buried, after which no
 // event of it can be. A second burial waits for the first and finds it done: one end is told.

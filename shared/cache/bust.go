@@ -22,8 +22,8 @@ func (c *Cache) tagKeys(tag string) lua.TagKeys {
 
 // Bust removes every entry that carries one of the tags, and takes from every fill under way that will carry one the
 // right to be stored. When it returns nil, what it found is gone and stays gone; after an error, or a crash, calling it
-// again with the same tags finishes the work. It says how many entries it removed. However many there are, each round trip
-// holds Redis up for a moment only; it waits 150 ms for the reply, then fails.
+// again with the same tags finishes the work. It says how many entries it removed. However many there are, each round
+// trip holds Redis up for a moment only; it waits 150 ms for the reply, then fails.
 func (c *Cache) Bust(ctx context.Context, tags ...string) (removed int, err error) {
 	tags = slices.Compact(slices.Sorted(slices.Values(tags)))
 	for len(tags) > 0 {

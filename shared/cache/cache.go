@@ -81,6 +81,18 @@ func (c *Cache) Peek(ctx context.Context, pipe redis.Pipeliner, key string) *Pee
 	return &Peeked{pipe.Get(ctx, key)}
 }
 
+// Fresh is the entry that Do would answer with at once, because what was read of it is fresh; nil when it would do more.
+// For an entry that has no rates. seen may be nil.
+func (c *Cache) Fresh(seen *Peeked) *Entry {
+	if seen == nil {
+		return nil
+	}
+	if e := seen.entry(); e != nil && c.now().Before(e.FreshUntil) {
+		return e
+	}
+	return nil
+}
+
 // entry is what was read; nil when that is nothing usable.
 func (p *Peeked) entry() *Entry {
 	raw, err := p.cmd.Bytes()
@@ -99,8 +111,8 @@ func (p *Peeked) entry() *Entry {
 //   - nothing: one caller of all processes fetches, the others wait, each no longer than its own context.
 //
 // Redis out of reach never makes an error: then one caller of each process fetches, and nothing is stored. It costs at
-// most 400 ms before Fill and 400 ms after, until it is known to be away; then nothing. One that refuses costs its reply.
-// Errors are those of Fill, as they are, or of ctx.
+// most 400 ms before Fill and 400 ms after, until it is known to be away; then nothing. One that refuses costs its
+// reply. Errors are those of Fill, as they are, or of ctx.
 func (c *Cache) Do(ctx context.Context, key string, seen *Peeked, r Recipe) (*Entry, State, error) {
 	if seen == nil {
 		seen = c.read(ctx, key)

@@ -7,8 +7,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Decoded keeps what the bodies read last say, so that a small entry many ask for is not unpacked and decoded each time.
-// Redis is asked all the same whether the entry is still that one. Safe for concurrent use.
+// Decoded keeps what the bodies read last say, so that a small entry many ask for is not unpacked and decoded each
+// time. Redis is asked all the same whether the entry is still that one. Safe for concurrent use.
 type Decoded[T any] struct{ kept *lru.Cache[plainKey, *T] }
 
 // NewDecoded makes one for n bodies.

@@ -16,8 +16,8 @@ func digestOf(packed []byte) digest {
 	return digest(sum[:16])
 }
 
-// WriteShared is Write for an answer that is the same for everybody who asks for the same: it carries a strong ETag, and
-// a client that has that answer is told so with 304 instead. Neither unpacks a body for it.
+// WriteShared is Write for an answer that is the same for everybody who asks for the same: it carries a strong ETag,
+// and a client that has that answer is told so with 304 instead. Neither unpacks a body for it.
 func (e *Entry) WriteShared(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	tag := e.etag(acceptsGzip(r.Header))

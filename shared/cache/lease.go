@@ -120,9 +120,9 @@ const (
 	tryAgain  = 25 * time.Millisecond  // after so long
 )
 
-// insist takes a step in Redis, again if it fails: a moment's trouble would otherwise cost a call of the upstream in every
-// process. It gives up when Redis refuses or is known to be away, and in time for the answer, which is there without
-// Redis, to be written. It does not end with the context's own deadline, which is that of the work before it.
+// insist takes a step in Redis, again if it fails: a moment's trouble would otherwise cost a call of the upstream in
+// every process. It gives up when Redis refuses or is known to be away, and in time for the answer, which is there
+// without Redis, to be written. It does not end with the context's own deadline, which is that of the work before it.
 func insist(ctx context.Context, step func(context.Context) error) error {
 	end := time.Now().Add(insistFor)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(headroom/2).Before(end) {

@@ -2,8 +2,8 @@ package cache
 
 import lru "github.com/hashicorp/golang-lru/v2"
 
-// Clients that take no gzip are few, but unpacking a page costs as much as all the rest of a hit. So the bodies unpacked
-// last are kept, by what names them: an entry that was stored anew has another digest.
+// Clients that take no gzip are few, but unpacking a page costs as much as all the rest of a hit. So the bodies
+// unpacked last are kept, by what names them: an entry that was stored anew has another digest.
 
 const (
 	keptPlains   = 256

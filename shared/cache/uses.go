@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// An answer made of other entries is only as new as they are. When one of them was made, or its making had begun, before
-// an invalidation that the answer itself began after, the answer must not be stored either.
+// An answer made of other entries is only as new as they are. When one of them was made, or its making had begun,
+// before an invalidation that the answer itself began after, the answer must not be stored either.
 
 type usesKey struct{}
 
@@ -16,8 +16,8 @@ type uses struct {
 	since map[string]int64 // by tag, server's time µs; 0: unknown
 }
 
-// Used says that e, which carries the tags, went into the answer that a Fill is making in ctx. Elsewhere it does nothing.
-// It knows of e's own making, not of what e in turn was made of.
+// Used says that e, which carries the tags, went into the answer that a Fill is making in ctx. Elsewhere it does
+// nothing. It knows of e's own making, not of what e in turn was made of.
 func Used(ctx context.Context, e *Entry, tags ...string) {
 	u, filling := ctx.Value(usesKey{}).(*uses)
 	if !filling {

@@ -78,6 +78,20 @@ func (p *Parts) brand(ctx context.Context, tenant string, seen *cache.Peeked) (*
 	if err != nil {
 		return nil, err
 	}
+	return p.brandIn(ctx, tenant, entry)
+}
+
+// CachedBrand is Brand when it need wait for nobody, because what was read of BrandKey is fresh; else known is false.
+func (p *Parts) CachedBrand(ctx context.Context, tenant string, seen *cache.Peeked) (brand *upstream.Brand, known bool) {
+	entry := p.cache.Fresh(seen)
+	if entry == nil {
+		return nil, false
+	}
+	brand, err := p.brandIn(ctx, tenant, entry)
+	return brand, err == nil
+}
+
+func (p *Parts) brandIn(ctx context.Context, tenant string, entry *cache.Entry) (*upstream.Brand, error) {
 	cache.Used(ctx, entry, cache.Tenant(tenant))
 	if entry.Status == http.StatusNotFound {
 		return nil, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // Producer is the name of this service in every envelope.
@@ -92,23 +93,19 @@ func New(m Meta, p Payload) Event {
 // OrderingKey keeps the events of one session in order; empty means that order does not matter.
 func (e Event) OrderingKey() string { return e.SessionID }
 
-// Attributes repeats in the message's attributes what a reader needs before it opens the body.
-// Empty values are left out.
-func (e Event) Attributes() map[string]string {
-	all := map[string]string{
-		"eventId":        e.ID,
-		"subject":        e.Subject,
-		"schemaUri":      e.SchemaURI,
-		"retentionClass": string(e.RetentionClass),
-		"traceparent":    e.Traceparent,
-		"orderingKey":    e.OrderingKey(),
-	}
-	for name, value := range all {
-		if value == "" {
-			delete(all, name)
-		}
-	}
-	return all
+// Attributes repeat in the message's attributes what a reader needs before it opens the body. Empty values are left out.
+type Attributes struct {
+	EventID        string    `json:"eventId,omitempty"`
+	OrderingKey    string    `json:"orderingKey,omitempty"`
+	RetentionClass Retention `json:"retentionClass,omitempty"`
+	SchemaURI      string    `json:"schemaUri,omitempty"`
+	Subject        string    `json:"subject,omitempty"`
+	Traceparent    string    `json:"traceparent,omitempty"`
+}
+
+// Attributes of this event.
+func (e Event) Attributes() Attributes {
+	return Attributes{e.ID, e.OrderingKey(), e.RetentionClass, e.SchemaURI, e.Subject, e.Traceparent}
 }
 
 // message is an event on the wire; its payload is a Payload on the way out, and not decoded yet on the way in.
@@ -137,13 +134,11 @@ type envelope struct {
 	SamplingRate     float64   `json:"samplingRate"`
 }
 
-const wireTime = "2006-01-02T15:04:05.000Z"
-
 // wire is how everything in a message is encoded: instants in UTC with milliseconds, maps in one order.
 var wire = json.JoinOptions(
 	json.Deterministic(true),
 	json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) {
-		return t.UTC().AppendFormat(nil, `"`+wireTime+`"`), nil
+		return t.UTC().AppendFormat(make([]byte, 0, len(instant.Layout)+2), `"`+instant.Layout+`"`), nil
 	})),
 )
 

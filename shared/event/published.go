@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // envelopeOrder is how a published envelope reads. Postgres keeps the fields of a message in an order of its own.
@@ -17,9 +19,9 @@ var envelopeOrder = []string{
 	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
 }
 
-// Published is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it is,
-// also fields that only a newer writer knows. What is no message, or no message of that event, is an error, and the error
-// repeats nothing of it.
+// Published is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it
+// is, also fields that only a newer writer knows. What is no message, or no message of that event, is an error, and the
+// error repeats nothing of it.
 func Published(message []byte, eventID string, at time.Time) ([]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	if json.Unmarshal(message, &whole) != nil || whole == nil {
@@ -35,7 +37,7 @@ func Published(message []byte, eventID string, at time.Time) ([]byte, error) {
 	if json.Unmarshal(envelope["eventId"], &found) != nil || found != eventID {
 		return nil, errors.New("event: publish: the envelope is of another event")
 	}
-	envelope["publishedAt"] = at.UTC().AppendFormat(nil, `"`+wireTime+`"`)
+	envelope["publishedAt"] = at.UTC().AppendFormat(nil, `"`+instant.Layout+`"`)
 	inner, err := appendObject(nil, envelope, envelopeOrder)
 	if err != nil {
 		return nil, fmt.Errorf("event: publish: %w", err)

@@ -18,6 +18,7 @@ type Values struct {
 	LimitsEnabled bool               `json:"limitsEnabled"` // false lets everybody through
 	Limits        Limits             `json:"limits"`
 	BotMode       BotMode            `json:"botMode"`
+	Challenge     Challenge          `json:"challenge"`
 }
 
 // Limits are requests per minute, by what is asked for.
@@ -32,6 +33,11 @@ type Limit struct {
 	Cookie      int `json:"cookie"`
 	IP          int `json:"ip"`
 	Fingerprint int `json:"fingerprint"`
+}
+
+// Challenge is what a client that looks like a robot is asked.
+type Challenge struct {
+	Difficulty int `json:"difficulty"` // of a puzzle, in leading zero bits, 1 … 24: each doubles the work
 }
 
 // BotMode says what follows from a verdict.
@@ -53,7 +59,8 @@ func Defaults() *Values {
 			Handoff:   Limit{Cookie: 10, IP: 120, Fingerprint: 60},
 			Telemetry: Limit{Cookie: 240, IP: 2400, Fingerprint: 1200},
 		},
-		BotMode: BotEnforce,
+		BotMode:   BotEnforce,
+		Challenge: Challenge{Difficulty: 16},
 	}
 }
 
@@ -93,6 +100,7 @@ func merge(fields map[string]jsontext.Value, last *Values) (*Values, error) {
 		{"limitsEnabled", into(&next.LimitsEnabled), func() { next.LimitsEnabled = last.LimitsEnabled }},
 		{"limits", func(data jsontext.Value) error { return readLimits(data, &next.Limits) }, func() { next.Limits = last.Limits }},
 		{"botMode", func(data jsontext.Value) error { return readBotMode(data, &next.BotMode) }, func() { next.BotMode = last.BotMode }},
+		{"challenge", func(data jsontext.Value) error { return readChallenge(data, &next.Challenge) }, func() { next.Challenge = last.Challenge }},
 	} {
 		data, ok := fields[f.name]
 		if !ok {
@@ -140,6 +148,16 @@ func readLimits(data jsontext.Value, limits *Limits) error {
 				return fmt.Errorf("%s has a limit of %d, not 1 … 1,000,000", name, perMinute)
 			}
 		}
+	}
+	return nil
+}
+
+func readChallenge(data jsontext.Value, challenge *Challenge) error {
+	if err := json.Unmarshal(data, challenge); err != nil {
+		return err
+	}
+	if d := challenge.Difficulty; d < 1 || d > 24 {
+		return fmt.Errorf("the difficulty is %d, not 1 … 24", d)
 	}
 	return nil
 }

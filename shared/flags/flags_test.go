@@ -50,6 +50,7 @@ func other() *Values {
 		Sampling:     map[string]float64{"search.executed": 0.25, "page.viewed": 0},
 		Limits:       Limits{Limit{1, 2, 3}, Limit{4, 5, 6}, Limit{7, 8, 9}},
 		BotMode:      BotObserve,
+		Challenge:    Challenge{Difficulty: 9},
 	}
 }
 
@@ -79,6 +80,9 @@ func TestAFieldThatCannotBeReadKeepsItsLastValueAndIsNamed(t *testing.T) {
 		"limits of a type":     {`{"limits": [120]}`, "read limits"},
 		"unknown mode":         {`{"botMode": "panic"}`, "read botMode"},
 		"mode of a type":       {`{"botMode": true}`, "read botMode"},
+		"nothing to solve":     {`{"challenge": {"difficulty": 0}}`, "read challenge"},
+		"too hard a puzzle":    {`{"challenge": {"difficulty": 25}}`, "read challenge"},
+		"difficulty of a type": {`{"challenge": {"difficulty": "16"}}`, "read challenge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			last := other()
@@ -98,6 +102,8 @@ func TestAFieldThatCannotBeReadKeepsItsLastValueAndIsNamed(t *testing.T) {
 				want.Limits = last.Limits
 			case "read botMode":
 				want.BotMode = last.BotMode
+			case "read challenge":
+				want.Challenge = last.Challenge
 			}
 			if diff := cmp.Diff(want, v); diff != "" {
 				t.Error(diff)

@@ -15,7 +15,7 @@ import (
 
 const (
 	scope       = "https://www.googleapis.com/auth/firebase.remoteconfig"
-	maxTemplate = 1 << 20 // bytes; ours has five parameters
+	maxTemplate = 1 << 20 // bytes; ours has six parameters
 )
 
 // parameters are the names of the fields in Remote Config. A new meaning gets a new version.
@@ -25,6 +25,7 @@ var parameters = map[string]string{
 	"bff.consumer.limits_enabled.v1": "limitsEnabled",
 	"bff.consumer.limits.v1":         "limits",
 	"bff.consumer.bot_mode.v1":       "botMode",
+	"bff.consumer.challenge.v1":      "challenge",
 }
 
 // remote is one Remote Config template.

@@ -10,10 +10,13 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -333,4 +336,17 @@ func TestReadersKickOffOneRefreshPerThirtySeconds(t *testing.T) {
 			t.Error("asked without a reader")
 		}
 	})
+}
+
+func TestEveryFlagHasAParameter(t *testing.T) {
+	fields := slices.Sorted(maps.Values(parameters))
+	v := reflect.TypeFor[Values]()
+	for i := range v.NumField() {
+		if name := v.Field(i).Tag.Get("json"); !slices.Contains(fields, name) {
+			t.Errorf("%s cannot be set", name)
+		}
+	}
+	if len(fields) != v.NumField() {
+		t.Errorf("parameters of no flag: %v", fields)
+	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// Conforms fails when an answer is not what an OpenAPI document, the path of a file, says of its request. A body that is
-// not sent, or is compressed, is not looked at; status and headers are.
+// Conforms fails when an answer is not what an OpenAPI document, the path of a file, says of its request. A body that
+// is not sent, or is compressed, is not looked at; status and headers are.
 func Conforms(t testing.TB, document string, r *http.Request, a *Answer) {
 	t.Helper()
 	router, err := described(document)

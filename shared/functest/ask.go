@@ -46,8 +46,8 @@ func (a *Answer) Into(t testing.TB, v any) {
 	}
 }
 
-// Ask sends a request as the guest of cookie, or as a new one, and checks the answer as Send does. Headers are names, each
-// with its value; a value of "" takes away one that a browser would send.
+// Ask sends a request as the guest of cookie, or as a new one, and checks the answer as Send does. Headers are names,
+// each with its value; a value of "" takes away one that a browser would send.
 func (h *House) Ask(method, path, cookie, body string, headers ...string) *Answer {
 	h.T.Helper()
 	r := httptest.NewRequest(method, h.Base+path, strings.NewReader(body))
@@ -79,8 +79,8 @@ func (h *House) Must(status int, method, path, cookie, body string, headers ...s
 	return a
 }
 
-// Send sends a request through the pipeline and checks what holds for every answer: it is as the API describes it, and a
-// refusal is a problem that nobody keeps and that sets no cookie. It may be called by several at once.
+// Send sends a request through the pipeline and checks what holds for every answer: it is as the API describes it, and
+// a refusal is a problem that nobody keeps and that sets no cookie. It may be called by several at once.
 func (h *House) Send(r *http.Request) *Answer {
 	h.T.Helper()
 	w := httptest.NewRecorder()
@@ -107,7 +107,8 @@ func (h *House) Send(r *http.Request) *Answer {
 	return a
 }
 
-// Replace is a body in which each old part has become the new one that follows it; it fails when an old part is not there.
+// Replace is a body in which each old part has become the new one that follows it; it fails when an old part is not
+// there.
 func Replace(t testing.TB, body string, oldnew ...string) string {
 	t.Helper()
 	for i := 0; i < len(oldnew); i += 2 {

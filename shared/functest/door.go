@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Mount puts a handler behind the pipeline, at a pattern such as "GET /path/{id}". One that is there already is replaced.
-// A method that nobody has at a path is refused by the first function there, as it would be alone.
+// Mount puts a handler behind the pipeline, at a pattern such as "GET /path/{id}". One that is there already is
+// replaced. A method that nobody has at a path is refused by the first function there, as it would be alone.
 func (h *House) Mount(pattern string, handler web.Handler) {
 	h.T.Helper()
 	h.doors[pattern] = Door(h.T, pattern, handler, h.Log)

@@ -1,7 +1,7 @@
-// Package functest owns what the tests of every function stand on: stores of the test's own, a clock that the test moves,
-// requests through the whole pipeline, answers held against the API description, and what is in the outbox afterwards. Only
-// tests import it. It never knows what a function does: the handlers, the bodies and the upstreams' answers are the
-// function's own.
+// Package functest owns what the tests of every function stand on: stores of the test's own, a clock that the test
+// moves, requests through the whole pipeline, answers held against the API description, and what is in the outbox
+// afterwards. Only tests import it. It never knows what a function does: the handlers, the bodies and the upstreams'
+// answers are the function's own.
 //
 // A function's harness_test.go embeds a House and adds its own:
 //
@@ -16,12 +16,13 @@
 //
 //	a := h.Must(200, "GET", "/session", cookie, "", "Accept-Language", "ps-AF")
 //
-// A private door leaves Open out, builds itself from h.Database, h.Redis.Addr and h.Now, and says where it is described:
+// A private door leaves Open out, builds itself from h.Database, h.Redis.Addr and h.Now, and says where it is
+// described:
 //
 //	h.API, h.Base = "../../api/internal.openapi.yaml", "" // API "": not described, not checked
 //
-// The test looks at the stores by h.DB and h.RDB, which are patient; what the function uses is not, and is taken away by
-// h.Redis.Stop and h.Redis.Hang and, in a house of Behind, by h.PG.Break and h.PG.Hang.
+// The test looks at the stores by h.DB and h.RDB, which are patient; what the function uses is not, and is taken away
+// by h.Redis.Stop and h.Redis.Hang and, in a house of Behind, by h.PG.Break and h.PG.Hang.
 package functest
 
 import (
@@ -64,8 +65,9 @@ type House struct {
 	mux   *http.ServeMux
 }
 
-// New is a house with empty stores, at the present time, with nothing mounted. All of it goes at the test's end. Tests that
-// mount must not run in parallel: web's registry of functions is written by init functions and by Mount, without a lock.
+// New is a house with empty stores, at the present time, with nothing mounted. All of it goes at the test's end. Tests
+// that mount must not run in parallel: web's registry of functions is written by init functions and by Mount, without a
+// lock.
 func New(t testing.TB) *House {
 	t.Helper()
 	h := &House{
@@ -88,8 +90,8 @@ func Behind(t testing.TB) *House {
 	return h
 }
 
-// Heal ends what PG.Break and PG.Hang began, if there is a PG. A pool that is closed while the proxy hangs waits 15 s for
-// its goodbyes, so whoever closes one in a cleanup heals first.
+// Heal ends what PG.Break and PG.Hang began, if there is a PG. A pool that is closed while the proxy hangs waits 15 s
+// for its goodbyes, so whoever closes one in a cleanup heals first.
 func (h *House) Heal() {
 	if h.PG != nil {
 		h.PG.Heal()

@@ -9,6 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 )
 
 // Nowhere is where no upstream answers.
@@ -23,7 +24,7 @@ func Environment(t testing.TB, database, redisAddr, upstreams string) setup.Envi
 		t.Fatal(err)
 	}
 	return setup.Environment{
-		Env: "test", Region: "asia-south1", RedisAddr: redisAddr, DatabaseURL: database, DBMaxConns: 4,
+		Environment: basis.Environment{Env: "test", RedisAddr: redisAddr, DatabaseURL: database, DBMaxConns: 4}, Region: "asia-south1",
 		SearchURL: upstreams, PricingURL: upstreams, PropertyURL: upstreams, ThemeURL: upstreams,
 		UpstreamAuth: "none", FlagsFile: flags, SessionKeys: Ring(t), Peppers: Ring(t),
 	}

@@ -22,8 +22,8 @@ var kinds = map[string]struct{ service, route string }{
 	"theme":        {"theme", "GET /theme-config/v1/tenants/{id}/brand-peek"},
 }
 
-// Answers are what upstreams say to each kind of call: queries, facets, hotel, availability, pricing, property or theme. A
-// handler runs alone and sees the truth as it was when it was asked.
+// Answers are what upstreams say to each kind of call: queries, facets, hotel, availability, pricing, property or
+// theme. A handler runs alone and sees the truth as it was when it was asked.
 type Answers map[string]http.HandlerFunc
 
 // Upstreams stand in for search-aggregation (by name: search), pricing, property-service (property) and theme-config

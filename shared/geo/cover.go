@@ -20,9 +20,9 @@ const (
 )
 
 // CoverCircle is a set of H3 cells of one resolution that covers every point within radiusKm of the centre: it contains
-// each such point's cell of that resolution, and the ancestor, at that resolution, of each such point's every finer cell.
-// The resolution is the finest up to 8 that needs at most max cells. They are sorted.
-// A cover is nil when the arguments are not valid or resolution 0 needs more than max.
+// each such point's cell of that resolution, and the ancestor, at that resolution, of each such point's every finer
+// cell. The resolution is the finest up to 8 that needs at most max cells. They are sorted. A cover is nil when the
+// arguments are not valid or resolution 0 needs more than max.
 func CoverCircle(centre Point, radiusKm float64, max int) []Cell {
 	if !centre.Valid() || !(radiusKm >= 0) || math.IsInf(radiusKm, 1) {
 		return nil

@@ -94,7 +94,8 @@ func locate(v vector, res int) (onFace int, z eisenstein[int]) {
 	return onFace, nearest(at.times(scales[res]))
 }
 
-// centre is the direction of a site as seen from a face. Beyond the face's edge the neighbour sees it a little elsewhere.
+// centre is the direction of a site as seen from a face. Beyond the face's edge the neighbour sees it a little
+// elsewhere.
 func centre(onFace int, z eisenstein[int], res int) vector {
 	scale := scales[res]
 	conjugate := eisenstein[float64]{scale.a - scale.b, -scale.b}

@@ -22,7 +22,8 @@ func (p Point) Valid() bool {
 func validLat(deg float64) bool { return deg >= -90 && deg <= 90 }
 func validLng(deg float64) bool { return deg >= -180 && deg <= 180 }
 
-// DistanceKm is the great-circle distance in kilometres (haversine). It is within 0.6 % of the distance on the ellipsoid.
+// DistanceKm is the great-circle distance in kilometres (haversine). It is within 0.6 % of the distance on the
+// ellipsoid.
 func DistanceKm(a, b Point) float64 {
 	sinLat := math.Sin(radians(b.Lat-a.Lat) / 2)
 	sinLng := math.Sin(radians(b.Lng-a.Lng) / 2)

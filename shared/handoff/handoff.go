@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
@@ -38,7 +39,6 @@ type Handoff struct {
 const (
 	version = "v1"
 	lines   = 15
-	instant = "2006-01-02T15:04:05.000Z"
 )
 
 // The shapes of codes. Which of them exist is decided where a handoff is made: a receiver that was deployed before a
@@ -67,8 +67,8 @@ func (h *Handoff) canonical() []byte {
 	line(strconv.Itoa(h.Rooms))
 	line(h.Currency)
 	line(h.Locale)
-	line(h.MintedAt.UTC().Format(instant))
-	line(h.ExpiresAt.UTC().Format(instant))
+	line(instant.Text(h.MintedAt))
+	line(instant.Text(h.ExpiresAt))
 	line(h.KeyID)
 	return b
 }
@@ -88,8 +88,8 @@ func parse(text string) (Handoff, error) {
 	h.Adults, errs[2] = strconv.Atoi(f[7])
 	h.Children, errs[3] = strconv.Atoi(f[8])
 	h.Rooms, errs[4] = strconv.Atoi(f[9])
-	h.MintedAt, errs[5] = time.Parse(instant, f[12])
-	h.ExpiresAt, errs[6] = time.Parse(instant, f[13])
+	h.MintedAt, errs[5] = time.Parse(instant.Layout, f[12])
+	h.ExpiresAt, errs[6] = time.Parse(instant.Layout, f[13])
 	for _, err := range errs {
 		if err != nil {
 			return Handoff{}, errors.New("a field cannot be read") // what it says is not for a log

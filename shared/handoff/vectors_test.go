@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
@@ -141,7 +142,7 @@ func fields(h Handoff) vectorFields {
 	return vectorFields{
 		h.ID, h.GuestSessionID, h.TenantID, h.PropertyID, h.Dates.CheckIn.String(), h.Dates.CheckOut.String(),
 		h.Adults, h.Children, h.Rooms, h.Currency, h.Locale,
-		h.MintedAt.Format(instant), h.ExpiresAt.Format(instant), h.KeyID,
+		instant.Text(h.MintedAt), instant.Text(h.ExpiresAt), h.KeyID,
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package id owns the identifiers of the trade: a prefix that says what is named and a ULID that says when it was minted.
-// It never decides whether an id is genuine or still in use; the room that owns the thing does.
+// Package id owns the identifiers of the trade: a prefix that says what is named and a ULID that says when it was
+// minted. It never decides whether an id is genuine or still in use; the room that owns the thing does.
 package id
 
 import (
@@ -59,8 +59,8 @@ func New(p Prefix, now time.Time) string {
 	return FromUUID(p, u)
 }
 
-// Derive makes the id that the same time and the same parts always make, so that telling something twice can be noticed.
-// Who does not choose all of the parts cannot aim at an id that others have.
+// Derive makes the id that the same time and the same parts always make, so that telling something twice can be
+// noticed. Who does not choose all of the parts cannot aim at an id that others have.
 func Derive(p Prefix, at time.Time, parts ...string) string {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -82,7 +82,8 @@ func First(p Prefix, at time.Time) string {
 	return FromUUID(p, u)
 }
 
-// Parse returns the ULID of an id that has exactly the given prefix and 26 upper-case Crockford characters, else ErrMalformed.
+// Parse returns the ULID of an id that has exactly the given prefix and 26 upper-case Crockford characters, else
+// ErrMalformed.
 func Parse(p Prefix, s string) (ulid.ULID, error) {
 	text, ok := strings.CutPrefix(s, string(p))
 	if !ok {

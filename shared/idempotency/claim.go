@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
@@ -24,86 +26,85 @@ const (
 	ioWithin  = 100 * time.Millisecond // for one step in Redis; then it is done without
 )
 
-// kept is the value of a key in Redis, as JSON: a claim while the work is done, the answer afterwards.
-type kept struct {
-	Digest []byte `json:"digest"`
-	Claim  string `json:"claim,omitempty"`
-	Status int    `json:"status,omitzero"`
-	Body   string `json:"body,omitempty"`
+// The value of a key in Redis is a claim while the work is done, "claim <random>", and the answer afterwards:
+// "answer <status> <hex of the request's digest>" and a line feed before the body.
+const (
+	claimed  = "claim "
+	answered = "answer "
+)
+
+// value is what Redis has of an answer.
+func (o *outcome) value() string {
+	b := make([]byte, 0, len(answered)+4+2*sha256.Size+1+len(o.Body))
+	b = append(b, answered...)
+	b = strconv.AppendInt(b, int64(o.Status), 10)
+	b = append(b, ' ')
+	b = hex.AppendEncode(b, o.digest[:])
+	b = append(b, '\n')
+	return string(append(b, o.Body...))
+}
+
+// readValue is the inverse; nil when it is no answer.
+func readValue(there string) *outcome {
+	head, body, whole := strings.Cut(there, "\n")
+	head, is := strings.CutPrefix(head, answered)
+	status, digits, _ := strings.Cut(head, " ")
+	n, err := strconv.Atoi(status)
+	digest, digestErr := hex.DecodeString(digits)
+	if !whole || !is || err != nil || digestErr != nil || len(digest) != sha256.Size {
+		return nil
+	}
+	return &outcome{Answer: Answer{Status: n, Body: []byte(body), Replayed: true}, digest: [sha256.Size]byte(digest)}
 }
 
 // claim is the right to do the work while the others wait; the zero claim, without Redis, keeps nobody waiting.
 type claim struct{ key, value string }
 
-func (r *Room) newClaim(q Request) claim {
-	value, err := json.Marshal(kept{Digest: q.Digest[:], Claim: rand.Text()})
-	if err != nil {
-		panic(err) // unreachable: bytes and a string
-	}
-	return claim{r.key(q.composite()), string(value)}
-}
-
-// Peeked is a claim that was tried in a round trip of the caller's.
+// Peeked is a claim that was tried.
 type Peeked struct {
-	q     Request
-	claim claim
-	tried *redis.StatusCmd
+	q         Request
+	composite string // of q
+	claim     claim
+	tried     *redis.StatusCmd // what is there; redis.Nil when the claim is set
 }
 
 // Peek queues the first try to claim the key on the caller's pipeline, for Do to use once the pipeline has run.
 func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, q Request) *Peeked {
-	c := r.newClaim(q)
-	return &Peeked{q, c, c.try(ctx, pipe)}
+	return r.peek(ctx, pipe, q)
 }
 
-// try sets the claim unless something is there, which is the reply; redis.Nil when the claim is set.
-func (c claim) try(ctx context.Context, redisOrPipe redis.Cmdable) *redis.StatusCmd {
-	return redisOrPipe.SetArgs(ctx, c.key, c.value, redis.SetArgs{Mode: "NX", Get: true, TTL: leaseTerm})
+func (r *Room) peek(ctx context.Context, redisOrPipe redis.Cmdable, q Request) *Peeked {
+	composite := q.composite()
+	c := claim{r.key(composite), claimed + rand.Text()}
+	return &Peeked{q, composite, c, redisOrPipe.SetArgs(ctx, c.key, c.value, redis.SetArgs{Mode: "NX", Get: true, TTL: leaseTerm})}
 }
 
-// claim wins the key, or returns what was answered under it. It waits while somebody else has it.
-func (r *Room) claim(ctx context.Context, q Request, seen *Peeked) (c claim, prior *outcome, err error) {
-	if seen != nil && seen.q != q { // tried for a session that the guest turned out not to have
-		r.release(ctx, seen.claim)
-		seen = nil
-	}
-	wait, cancel := context.WithTimeout(ctx, waitFor(ctx))
+// try is Peek in a round trip of its own.
+func (r *Room) try(ctx context.Context, q Request) *Peeked {
+	ctx, cancel := context.WithTimeout(ctx, ioWithin)
 	defer cancel()
-	poll := time.NewTicker(pollEvery)
-	defer poll.Stop()
-	for {
-		var there string
-		if seen != nil {
-			c = seen.claim
-			there, err = seen.tried.Result()
-			seen = nil
-		} else {
-			c = r.newClaim(q)
-			there, err = r.try(ctx, c)
-		}
+	return r.peek(ctx, r.rdb, q)
+}
+
+// claim wins the key, or returns what was answered under it. It waits while somebody else has it. seen is the first try.
+func (r *Room) claim(ctx context.Context, seen *Peeked) (c claim, prior *outcome, err error) {
+	for end := time.Now().Add(waitFor(ctx)); ; seen = r.try(ctx, seen.q) {
+		there, err := seen.tried.Result()
 		switch {
 		case errors.Is(err, redis.Nil):
-			return c, nil, nil
+			return seen.claim, nil, nil
 		case ctx.Err() != nil:
 			return claim{}, nil, ctx.Err() // who asked has gone, and nothing was begun
-		}
-		var k kept
-		if err != nil || json.Unmarshal([]byte(there), &k) != nil || len(k.Digest) != sha256.Size {
-			return claim{}, nil, nil // Redis is away, or has what cannot be read
-		}
-		if k.Status != 0 {
-			return claim{}, &outcome{
-				Answer: Answer{Status: k.Status, Body: []byte(k.Body), Replayed: true}, digest: [sha256.Size]byte(k.Digest),
-			}, nil
+		case err != nil || !strings.HasPrefix(there, claimed):
+			return claim{}, readValue(there), nil // no answer: Redis is away, or has what cannot be read
+		case !time.Now().Before(end):
+			return claim{}, nil, problem.New(problem.IdempotencyInProgress, "Please ask again in a moment.", nil).After(time.Second)
 		}
 		// Also a claim for another request is waited for: it may come to nothing, and then the key was never used.
 		select {
-		case <-poll.C:
-		case <-wait.Done():
-			if ctx.Err() != nil {
-				return claim{}, nil, ctx.Err()
-			}
-			return claim{}, nil, problem.New(problem.IdempotencyInProgress, "Please ask again in a moment.", nil).After(time.Second)
+		case <-time.After(min(pollEvery, time.Until(end))):
+		case <-ctx.Done():
+			return claim{}, nil, ctx.Err()
 		}
 	}
 }
@@ -116,10 +117,11 @@ func waitFor(ctx context.Context) time.Duration {
 	return waitMost
 }
 
-func (r *Room) try(ctx context.Context, c claim) (there string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, ioWithin)
-	defer cancel()
-	return c.try(ctx, r.rdb).Result()
+// Drop gives up what Peek claimed, for a request that is refused before it comes to Do; seen may be nil.
+func (r *Room) Drop(ctx context.Context, seen *Peeked) {
+	if seen != nil && seen.tried.Err() != nil { // redis.Nil when it was claimed; else, without an answer, perhaps
+		r.release(ctx, seen.claim)
+	}
 }
 
 // release lets the next one try at once. If it fails, the claim lapses.
@@ -145,10 +147,7 @@ func (c *Copy) Keep(ctx context.Context, pipe redis.Pipeliner) {
 	if c == nil || c.claim == (claim{}) {
 		return
 	}
-	life := c.answer.until.Sub(c.room.now())
-	value, err := json.Marshal(kept{Digest: c.answer.digest[:], Status: c.answer.Status, Body: string(c.answer.Body)})
-	if err != nil || life <= 0 {
-		return // the error is unreachable: the body is JSON, and so UTF-8
+	if life := c.answer.until.Sub(c.room.now()); life > 0 {
+		lua.Keep(ctx, pipe, c.key, c.value, c.answer.value(), life)
 	}
-	lua.Keep(ctx, pipe, c.key, c.value, string(value), life)
 }

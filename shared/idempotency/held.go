@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // Held is one key on record, without the answer, which may hold a token.
@@ -24,12 +26,9 @@ func List(batch *pgx.Batch, sessionID string, into *[]Held) {
 		*into, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (h Held, err error) {
 			var created, expires time.Time
 			err = row.Scan(&h.Route, &h.Status, &created, &expires)
-			h.CreatedAt, h.ExpiresAt = stamp(created), stamp(expires)
+			h.CreatedAt, h.ExpiresAt = instant.Text(created), instant.Text(expires)
 			return h, err
 		})
 		return err
 	})
 }
-
-// stamp writes a time as every body does: UTC with milliseconds.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

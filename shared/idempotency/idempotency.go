@@ -84,13 +84,20 @@ func (r *Room) key(composite string) string { return r.keys.Key("idem", composit
 // For a session that was cleared nothing is done either: turn.ErrCleared. seen is what Peek tried for the same request,
 // nil when it did not.
 func (r *Room) Do(ctx context.Context, q Request, seen *Peeked, work Work) (Answer, *Copy, error) {
-	c, prior, err := r.claim(ctx, q, seen)
+	if seen != nil && seen.q != q { // tried for a session that the guest turned out not to have
+		r.release(ctx, seen.claim)
+		seen = nil
+	}
+	if seen == nil {
+		seen = r.try(ctx, q)
+	}
+	c, prior, err := r.claim(ctx, seen)
 	if err != nil {
 		return Answer{}, nil, err
 	}
 	var copied *Copy
 	if prior == nil {
-		if prior, err = r.once(ctx, q, work); err != nil {
+		if prior, err = r.once(ctx, q, seen.composite, work); err != nil {
 			r.release(ctx, c)
 			return Answer{}, nil, err
 		}
@@ -114,19 +121,19 @@ type outcome struct {
 
 // once does the work, unless the record says that it was done. Whatever goes wrong, the record is asked: it tells
 // whether somebody else was first, and, after a commit whose answer got lost, whether that somebody was us.
-func (r *Room) once(ctx context.Context, q Request, work Work) (*outcome, error) {
+func (r *Room) once(ctx context.Context, q Request, composite string, work Work) (*outcome, error) {
 	for again := false; ; again = true {
 		answer, batch, err := work(ctx)
 		if err == nil {
 			o := &outcome{Answer: answer, digest: q.Digest, until: r.now().Add(Life)}
-			if err = r.commit(ctx, q, o, batch); err == nil {
+			if err = r.commit(ctx, q, composite, o, batch); err == nil {
 				return o, nil
 			}
 			if errors.Is(err, turn.ErrCleared) {
 				return nil, err // what may be on record still is nobody's
 			}
 		}
-		prior, lookErr := r.load(ctx, q)
+		prior, lookErr := r.load(ctx, composite)
 		switch {
 		case prior != nil:
 			return prior, nil

@@ -283,7 +283,10 @@ func TestAStatementThatFailsTakesTheRecordWithIt(t *testing.T) {
 func TestWhatRedisHasThatCannotBeReadIsLeftToPostgres(t *testing.T) {
 	h := newHouse(t)
 	q := request("k", "a")
-	for _, garbage := range []string{"", "{", `{"digest":"AAAA","status":201}`, `[]`} {
+	zeros := strings.Repeat("00", sha256.Size)
+	for _, garbage := range []string{
+		"", "{", `{"digest":"AAAA","status":201}`, `[]`, "answer", "answer 201 00\n{}", "answer x " + zeros + "\n{}", "answer 201 " + zeros,
+	} {
 		h.rdb.Set(t.Context(), "test:bff-consumer:idem:"+q.composite(), garbage, time.Minute)
 		if a, err := h.do(t.Context(), q, work); err != nil || string(a.Body) != odd {
 			t.Errorf("%q: %v %s", garbage, err, a.Body)

@@ -26,7 +26,7 @@ func inPostgres(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // commit sends the work's statements and the record of its answer as one transaction: everything between two Syncs of
 // the protocol is one.
-func (r *Room) commit(ctx context.Context, q Request, o *outcome, work *pgx.Batch) error {
+func (r *Room) commit(ctx context.Context, q Request, composite string, o *outcome, work *pgx.Batch) error {
 	ctx, cancel := inPostgres(ctx)
 	defer cancel()
 	b := &pgx.Batch{}
@@ -43,7 +43,7 @@ func (r *Room) commit(ctx context.Context, q Request, o *outcome, work *pgx.Batc
 		                           FROM bff_consumer.session_choice
 		                           WHERE guest_session_id = $2::text AND cleared_at IS NOT NULL)),
 		        $3, $4, $5, to_jsonb($6::text), $7, $8)`,
-		q.composite(), q.SessionID, q.Route, q.Digest[:], o.Status, string(o.Body), r.now(), o.until)
+		composite, q.SessionID, q.Route, q.Digest[:], o.Status, string(o.Body), r.now(), o.until)
 	b.QueuedQueries = append(b.QueuedQueries, work.QueuedQueries...)
 	err := r.db.SendBatch(ctx, b).Close()
 	switch {
@@ -70,7 +70,7 @@ func taken(err error) bool {
 }
 
 // load reads the record of a key; nil when there is none. One whose time is over is removed: it must not keep the key.
-func (r *Room) load(ctx context.Context, q Request) (*outcome, error) {
+func (r *Room) load(ctx context.Context, composite string) (*outcome, error) {
 	ctx, cancel := inPostgres(ctx)
 	defer cancel()
 	var (
@@ -80,11 +80,11 @@ func (r *Room) load(ctx context.Context, q Request) (*outcome, error) {
 	)
 	b.Queue(`
 		DELETE FROM bff_consumer.idempotency_keys
-		WHERE composite_key = $1 AND expires_at <= $2`, q.composite(), r.now())
+		WHERE composite_key = $1 AND expires_at <= $2`, composite, r.now())
 	b.Queue(`
 		SELECT request_digest, response_status, response_body #>> '{}', expires_at
 		FROM bff_consumer.idempotency_keys
-		WHERE composite_key = $1`, q.composite()).QueryRow(func(row pgx.Row) error {
+		WHERE composite_key = $1`, composite).QueryRow(func(row pgx.Row) error {
 		o := outcome{Answer: Answer{Replayed: true}}
 		err := row.Scan(&digest, &o.Status, &o.Body, &o.until)
 		if errors.Is(err, pgx.ErrNoRows) {

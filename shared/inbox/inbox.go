@@ -4,7 +4,6 @@ package inbox
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -179,6 +178,3 @@ func note(ctx context.Context, m *push.Message, report Report) {
 		call.Note("reason", report.Reason)
 	}
 }
-
-// digest is the fingerprint that tells two events of one id apart.
-type digest = [sha256.Size]byte

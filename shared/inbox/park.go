@@ -1,12 +1,16 @@
 package inbox
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/push"
 )
@@ -22,16 +26,16 @@ func Subscription(subject string) string {
 	return "bff-consumer." + strings.TrimPrefix(subject, "melmastoon.")
 }
 
-// park keeps a message for a person. Parked once, it stays: the same message again is the same row.
+// park keeps a message for a person. Parked once, it stays: the same message again is the same row. Another message under
+// its id is a row of its own: only a broker's ids are its alone, and only while it lives.
 func (b *Inbox) park(ctx context.Context, subject string, m *push.Message, report Report) (Report, error) {
 	report.Outcome = Parked
 	report.Reason = text(report.Reason, maxReason)
 	body := append([]byte{}, m.Body[:min(len(m.Body), maxParked)]...) // nil would be NULL
-	_, err := b.db.Exec(ctx, `
-		INSERT INTO bff_consumer.inbox_parked (subscription, message_id, reason, body)
-		VALUES ($1, $2, $3, $4)
-		ON CONFLICT (subscription, message_id) DO NOTHING`,
-		Subscription(subject), messageID(m), report.Reason, body)
+	there, err := b.keep(ctx, subject, messageID(m), report.Reason, body)
+	if err == nil && there != nil && !bytes.Equal(said(there), said(body)) {
+		_, err = b.keep(ctx, subject, digestID(m.ID, said(body)), report.Reason, body)
+	}
 	if err != nil {
 		return Report{}, postgres.Problem(fmt.Errorf("inbox: park: %w", err))
 	}
@@ -39,15 +43,51 @@ func (b *Inbox) park(ctx context.Context, subject string, m *push.Message, repor
 	return report, nil
 }
 
+// keep writes a row unless there is one of that id; then it returns the body of that.
+func (b *Inbox) keep(ctx context.Context, subject, message, reason string, body []byte) (there []byte, err error) {
+	tag, err := b.db.Exec(ctx, `
+		INSERT INTO bff_consumer.inbox_parked (subscription, message_id, reason, body)
+		VALUES ($1, $2, $3, $4)
+		ON CONFLICT (subscription, message_id) DO NOTHING`,
+		Subscription(subject), message, reason, body)
+	if err != nil || tag.RowsAffected() == 1 {
+		return nil, err
+	}
+	err = b.db.QueryRow(ctx, `
+		SELECT body
+		FROM bff_consumer.inbox_parked
+		WHERE subscription = $1
+		  AND message_id = $2`, Subscription(subject), message).Scan(&there)
+	return there, err
+}
+
+// said is a body without what changes from one delivery of a message to the next.
+func said(body []byte) []byte {
+	var whole map[string]jsontext.Value
+	if json.Unmarshal(body, &whole) != nil || whole["deliveryAttempt"] == nil {
+		return body
+	}
+	delete(whole, "deliveryAttempt")
+	rest, err := json.Marshal(whole, json.Deterministic(true))
+	if err != nil {
+		return body // unreachable: it was read from JSON
+	}
+	return rest
+}
+
 // messageID is the broker's id, when the message has one that Postgres would take; else one made of what arrived.
 func messageID(m *push.Message) string {
 	if m.ID != "" && m.ID == text(m.ID, maxID) {
 		return m.ID
 	}
+	return digestID(m.ID, m.Body)
+}
+
+func digestID(message string, body []byte) string {
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%d:%s", len(m.ID), m.ID)
-	sum.Write(m.Body)
-	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	fmt.Fprintf(sum, "%d:%s", len(message), message)
+	sum.Write(body)
+	return digest.Text(sum.Sum(nil))
 }
 
 // text is s as Postgres takes it: valid, without NUL, and not long.

@@ -9,13 +9,25 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"strings"
+	"sync"
 )
 
 // Key is one secret with the name it is known by in logs and tokens.
 type Key struct {
-	ID     string
-	secret []byte
+	ID   string
+	macs *sync.Pool // of *mac, which have the secret
+}
+
+// mac computes HMACs under one secret, one after the other: making one costs as much as what most of them sum up.
+type mac struct {
+	hash.Hash
+	text []byte // room for what is summed
+}
+
+func newKey(id string, secret []byte) Key {
+	return Key{id, &sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, secret)} }}}
 }
 
 // Ring is a set of keys, newest first. Make one with Parse.
@@ -47,7 +59,7 @@ func Parse(s string) (Ring, error) {
 			return nil, fmt.Errorf("keyring: key %q appears twice", id)
 		}
 		seen[id] = true
-		ring = append(ring, Key{id, secret})
+		ring = append(ring, newKey(id, secret))
 	}
 	return ring, nil
 }
@@ -74,26 +86,29 @@ func (r Ring) Find(id string) (Key, bool) {
 // Sum is HMAC-SHA-256 over the purpose and the parts, each behind its length so that no byte can move
 // from one to the next: 32 bytes.
 func (k Key) Sum(purpose string, parts ...[]byte) []byte {
-	mac := hmac.New(sha256.New, k.secret)
-	var length [4]byte
-	write := func(p []byte) {
-		binary.BigEndian.PutUint32(length[:], uint32(len(p)))
-		mac.Write(length[:])
-		mac.Write(p)
-	}
-	write([]byte(purpose))
+	m := k.macs.Get().(*mac)
+	defer k.macs.Put(m)
+	m.text = binary.BigEndian.AppendUint32(m.text[:0], uint32(len(purpose)))
+	m.text = append(m.text, purpose...)
 	for _, p := range parts {
-		write(p)
+		m.text = binary.BigEndian.AppendUint32(m.text, uint32(len(p)))
+		m.text = append(m.text, p...)
 	}
-	return mac.Sum(nil)
+	return m.sum(m.text)
 }
 
 // HMAC is plain HMAC-SHA-256 of exactly these bytes, for a format that others check in a language of their own: 32
 // bytes. It binds no purpose, so a ring used this way is used for nothing else.
 func (k Key) HMAC(message []byte) []byte {
-	mac := hmac.New(sha256.New, k.secret)
-	mac.Write(message)
-	return mac.Sum(nil)
+	m := k.macs.Get().(*mac)
+	defer k.macs.Put(m)
+	return m.sum(message)
+}
+
+func (m *mac) sum(text []byte) []byte {
+	m.Reset()
+	m.Write(text)
+	return m.Sum(make([]byte, 0, sha256.Size))
 }
 
 func wellNamed(id string) bool {

@@ -64,7 +64,7 @@ func TestABadRingIsRefusedWithoutShowingSecrets(t *testing.T) {
 
 // The vector is test case 2 of RFC 4231, whose key is too short for a ring.
 func TestHMACIsTheOneOfTheRFC(t *testing.T) {
-	k := Key{secret: []byte("Jefe")}
+	k := newKey("", []byte("Jefe"))
 	const want = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
 	if got := hex.EncodeToString(k.HMAC([]byte("what do ya want for nothing?"))); got != want {
 		t.Errorf("%s, not %s", got, want)

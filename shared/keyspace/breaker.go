@@ -16,13 +16,18 @@ var ErrAway = errors.New("keyspace: redis is away")
 // IsAway reports whether err means that Redis was not reached or did not answer in time. A reply of any kind, an absent
 // key, a caller that hung up and a busy pool of our own do not.
 func IsAway(err error) bool {
-	ours := errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed)
-	return !isReply(err) && !ours
+	if isReply(err) {
+		return false
+	}
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrClosed)
 }
 
 func isReply(err error) bool {
+	if err == nil {
+		return true
+	}
 	_, reply := errors.AsType[redis.Error](err) // redis.Nil is one
-	return err == nil || reply
+	return reply
 }
 
 const (
@@ -31,8 +36,8 @@ const (
 	fairTry   = 25 * time.Millisecond // a context that ends sooner says nothing about Redis
 )
 
-// breaker keeps a Redis that is gone from costing every command its timeout. It is a hook of the client: closed it costs
-// a few atomic operations, so it may stand in the way of everything.
+// breaker keeps a Redis that is gone from costing every command its timeout. It is a hook of the client: closed it
+// costs a few atomic operations, so it may stand in the way of everything.
 type breaker struct {
 	now      func() time.Time
 	answers  atomic.Uint64
@@ -51,8 +56,8 @@ func (b *breaker) allow() bool {
 	return now.UnixNano() >= shut && b.shut.CompareAndSwap(shut, now.Add(pause).UnixNano())
 }
 
-// answered is told of every reply, even one that was on its way when the door shut: Redis is back. One that comes between
-// the last failure and its shutting the door leaves it shut with no failures; the next answer opens it.
+// answered is told of every reply, even one that was on its way when the door shut: Redis is back. One that comes
+// between the last failure and its shutting the door leaves it shut with no failures; the next answer opens it.
 func (b *breaker) answered() {
 	b.answers.Add(1)
 	if b.failures.Load() != 0 || b.shut.Load() != 0 {
@@ -61,8 +66,8 @@ func (b *breaker) answered() {
 	}
 }
 
-// failed is told of what failed, and how many answers there had been when it began. If others were answered since, Redis
-// is there: it is this machine that has more to do than it can, and shutting the door would make that worse.
+// failed is told of what failed, and how many answers there had been when it began. If others were answered since,
+// Redis is there: it is this machine that has more to do than it can, and shutting the door would make that worse.
 func (b *breaker) failed(answersBefore uint64) {
 	if b.answers.Load() == answersBefore && b.failures.Add(1) >= tolerated {
 		b.shut.Store(b.now().Add(pause).UnixNano())
@@ -134,8 +139,8 @@ func (b *breaker) guard(ctx context.Context, send func() error) error {
 	return err
 }
 
-// unsent reports that a command never had a connection: dialling failed, which DialHook has counted, or its context ended
-// while it waited for one to be free. A context that ends later shows as a timeout of the connection.
+// unsent reports that a command never had a connection: dialling failed, which DialHook has counted, or its context
+// ended while it waited for one to be free. A context that ends later shows as a timeout of the connection.
 func unsent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
 	return err == context.DeadlineExceeded || ok && dial.Op == "dial"

@@ -16,12 +16,13 @@ func (k Keys) Key(parts ...string) string {
 // Session names the hash of a session. The braces are literal: all keys of one session share a cluster slot.
 func (k Keys) Session(id string) string { return k.Key("session", "{"+id+"}") }
 
-// SessionPart names a list beside that hash: "wishlist", "recent" or "history".
+// SessionPart names what lies beside that hash: the lists "wishlist", "recent" and "history", what was shown to a
+// "challenge", and the mark of a "cleared" session.
 func (k Keys) SessionPart(id, part string) string { return k.Key("session", "{"+id+"}", part) }
 
-// Seen names one of the sorted sets of sessions by when they were last seen, Unix ms; silent ones, whose end is not told,
-// have their own. A lane is the last character of the session's id: one set of all would be one shard of a cluster that
-// every guest writes to. The braces keep both sets of a lane in one slot.
+// Seen names one of the sorted sets of sessions by when they were last seen, Unix ms; silent ones, whose end is not
+// told, have their own. A lane is the last character of the session's id: one set of all would be one shard of a
+// cluster that every guest writes to. The braces keep both sets of a lane in one slot.
 func (k Keys) Seen(lane string, silent bool) string {
 	if silent {
 		return k.Key("session", "seen", "{"+lane+"}", "silent")
@@ -29,9 +30,28 @@ func (k Keys) Seen(lane string, silent bool) string {
 	return k.Key("session", "seen", "{"+lane+"}")
 }
 
-// Penalty names the count of what a client of that fingerprint, sha256:<hex>, was caught at of late. It raises the score
-// of every request of the fingerprint until it expires.
+// Penalty names the count of what a client of that fingerprint, sha256:<hex>, was caught at of late. It raises the
+// score of every request of the fingerprint until it expires.
 func (k Keys) Penalty(fingerprint string) string { return k.Key("bot", "penalty", Part(fingerprint)) }
+
+// Bucket names what is left of a client's requests: of a class of routes, by cookie, address or fingerprint. who is an id
+// of ours or a hash.
+func (k Keys) Bucket(class, kind, who string) string {
+	return k.Key("rl", "{"+class+":"+kind+":"+who+"}")
+}
+
+// Cadence names the list of when a client group made its last requests. A group is ours to name: hex. The braces keep all
+// that is remembered of a group's cadence in one slot.
+func (k Keys) Cadence(group string) string { return k.Key("bot", "cadence", "{"+group+"}") }
+
+// CadencePart names what stands beside it: "cookie", or "own" and the mark of a session.
+func (k Keys) CadencePart(group string, part ...string) string {
+	return k.Cadence(group) + ":" + strings.Join(part, ":")
+}
+
+// Collisions names the sorted set of marks of the sessions that began at a client group, by when, Unix ms; in the
+// slot of the group's cadence.
+func (k Keys) Collisions(group string) string { return k.Key("bot", "sessions", "{"+group+"}") }
 
 // Lock names the single-flight lock of a cache entry. Its hash tag is the whole entry key, so both share a slot and one
 // script may touch both; the entry key itself must hold no brace.

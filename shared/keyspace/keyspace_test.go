@@ -13,6 +13,9 @@ func TestKeysAreNamedAsTheDataModelNamesThem(t *testing.T) {
 		{k.Session("gms_1"), "prod:bff-consumer:session:{gms_1}"},
 		{k.SessionPart("gms_1", "history"), "prod:bff-consumer:session:{gms_1}:history"},
 		{k.Penalty("sha256:ab"), "prod:bff-consumer:bot:penalty:sha256%3Aab"},
+		{k.Cadence("ab"), "prod:bff-consumer:bot:cadence:{ab}"},
+		{k.CadencePart("ab", "own", "cd"), "prod:bff-consumer:bot:cadence:{ab}:own:cd"},
+		{k.Collisions("ab"), "prod:bff-consumer:bot:sessions:{ab}"},
 		{k.Lock("prod:bff-consumer:cache:facets:AF"), "prod:bff-consumer:lock:{prod:bff-consumer:cache:facets:AF}"},
 		{k.Tag("tenant:tnt_1"), "prod:bff-consumer:tag:{tenant%3Atnt_1}"},
 		{k.Busted("t"), "prod:bff-consumer:tag:{t}:busted"},
@@ -31,6 +34,7 @@ func TestKeysThatOneScriptTouchesShareASlot(t *testing.T) {
 		{entry, k.Lock(entry)},
 		{k.Tag("a}b"), k.Busted("a}b"), k.Busting("a}b")},
 		{k.Session("gms_1"), k.SessionPart("gms_1", "recent")},
+		{k.Cadence("ab"), k.CadencePart("ab", "cookie"), k.CadencePart("ab", "own", "cd"), k.Collisions("ab")},
 	} {
 		for _, key := range group[1:] {
 			if hashed(key) != hashed(group[0]) {

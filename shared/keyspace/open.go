@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// patience bounds each part of a command by itself: waiting for a free connection, writing, reading. A caller that wants
-// less says so by its context. A dial goes on beside the command that wanted it, for the next one, and may take longer.
+// patience bounds each part of a command by itself: waiting for a free connection, writing, reading. A caller that
+// wants less says so by its context. A dial goes on beside the command that wanted it, for the next one, and may take
+// longer.
 const (
 	patience     = 150 * time.Millisecond
 	dialPatience = 400 * time.Millisecond
@@ -24,8 +25,8 @@ type Config struct {
 }
 
 // Open makes a client and dials nothing. A command waits at most its context, and 150 ms each for a free connection,
-// write and read, 400 ms for a new connection; it is never repeated, and fails at once with ErrAway while Redis is known to
-// be out of reach.
+// write and read, 400 ms for a new connection; it is never repeated, and fails at once with ErrAway while Redis is
+// known to be out of reach.
 func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
 
 func open(cfg Config, now func() time.Time) redis.UniversalClient {

@@ -26,8 +26,8 @@ func tags() []language.Tag {
 	return list
 }
 
-// Match returns the best supported tag for an Accept-Language header by the CLDR distances; Default and false when nothing is
-// near enough. An entry that is no language is passed over.
+// Match returns the best supported tag for an Accept-Language header by the CLDR distances; Default and false when
+// nothing is near enough. An entry that is no language is passed over.
 func Match(acceptLanguage string) (Tag, bool) {
 	if len(acceptLanguage) > maxHeader {
 		acceptLanguage = acceptLanguage[:maxHeader]
@@ -49,8 +49,9 @@ func Match(acceptLanguage string) (Tag, bool) {
 	return supported[i], true
 }
 
-// obvious answers for a first entry without a weight in a language that we have in one form only, as "en-US": nothing that
-// follows can beat it. It spares nearly every browser's request the parser and the matcher; a test holds it to their answers.
+// obvious answers for a first entry without a weight in a language that we have in one form only, as "en-US": nothing
+// that follows can beat it. It spares nearly every browser's request the parser and the matcher; a test holds it to
+// their answers.
 func obvious(entry string) (Tag, bool) {
 	base, region, regional := strings.Cut(entry, "-")
 	if regional && (len(region) != 2 || !upper(region[0]) || !upper(region[1])) {

@@ -35,7 +35,7 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 	again := map[*redis.Cmd]*redis.Cmd{}
 	for _, cmd := range cmds {
 		script, ok := cmd.(*redis.Cmd)
-		if !ok || !redis.HasErrorPrefix(script.Err(), "NOSCRIPT") {
+		if !ok || script.Err() == nil || !redis.HasErrorPrefix(script.Err(), "NOSCRIPT") {
 			continue
 		}
 		// EVALSHA digest … becomes EVAL source …, which also makes the server remember it.

@@ -28,6 +28,30 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Del(ctx, "spill")
 	},
+	"remember": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		c.Del(ctx, "{s}:it", "{s}:cleared")
+		put := func(value string) (kept int64) {
+			pipe := c.Pipeline()
+			cmd := Remember(ctx, pipe, "{s}:it", "{s}:cleared", value, 90*time.Second)
+			if err := Exec(ctx, pipe); err != nil {
+				t.Fatal(err)
+			}
+			kept, _ = cmd.Int64()
+			return kept
+		}
+		if put("a") != 1 || put("b") != 1 || c.Get(ctx, "{s}:it").Val() != "b" {
+			t.Error("not kept")
+		}
+		if left := c.PTTL(ctx, "{s}:it").Val(); left <= 80*time.Second || left > 90*time.Second {
+			t.Errorf("for %v", left)
+		}
+		c.Del(ctx, "{s}:it")
+		c.Set(ctx, "{s}:cleared", 1, 0)
+		if put("c") != 0 || c.Exists(ctx, "{s}:it").Val() != 0 {
+			t.Error("kept for a session that was cleared")
+		}
+	},
 	"acquire, extend, release": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		won, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
@@ -103,6 +127,55 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		if got := c.Get(ctx, "e").Val(); got != "x\x00y" || c.Exists(ctx, "lock:{e}").Val() != 0 {
 			t.Errorf("holds %q", got)
+		}
+	},
+	"spend, refund": func(t *testing.T, c redis.UniversalClient) {
+		ctx := t.Context()
+		const gain, whole = 10 * time.Second, 20 * time.Second
+		spend := func() Spent {
+			pipe := c.Pipeline()
+			cmd := Spend(ctx, pipe, "b", gain, whole)
+			if err := Exec(ctx, pipe); err != nil {
+				t.Fatal(err)
+			}
+			spent, err := ReadSpent(cmd)
+			if now := c.Time(ctx).Val().UnixMicro(); err != nil || spent.At > now || spent.At < now-time.Minute.Microseconds() {
+				t.Errorf("at %d, %v", spent.At, err)
+			}
+			return spent
+		}
+		refund := func() {
+			pipe := c.Pipeline()
+			Refund(ctx, pipe, "b", gain)
+			if err := Exec(ctx, pipe); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Del(ctx, "b")
+		if s := spend(); !s.Taken || s.Lack != gain {
+			t.Errorf("of a full one: %+v", s)
+		}
+		if s := spend(); !s.Taken || s.Lack <= gain || s.Lack > whole {
+			t.Errorf("the last: %+v", s)
+		}
+		if s := spend(); s.Taken || s.Lack <= gain || s.Lack > whole {
+			t.Errorf("of an empty one: %+v", s)
+		}
+		if ttl := c.PTTL(ctx, "b").Val(); ttl <= gain || ttl > whole {
+			t.Errorf("kept for %s", ttl)
+		}
+		refund()
+		if ttl := c.PTTL(ctx, "b").Val(); ttl <= 0 || ttl > gain {
+			t.Errorf("kept for %s after a refund", ttl)
+		}
+		if s := spend(); !s.Taken {
+			t.Errorf("what was given back: %+v", s)
+		}
+		for range 3 {
+			refund()
+		}
+		if c.Exists(ctx, "b").Val() != 0 {
+			t.Error("fuller than full")
 		}
 	},
 	"register, detach": func(t *testing.T, c redis.UniversalClient) {

@@ -37,7 +37,8 @@ func Parse(s string) (Currency, error) {
 	return "", ErrNotSupported
 }
 
-// ForCountry is the currency a guest is shown who chose none: by the ISO 3166-1 alpha-2 code of where the request came from.
+// ForCountry is the currency a guest is shown who chose none: by the ISO 3166-1 alpha-2 code of where the request came
+// from.
 func ForCountry(iso2 string) Currency {
 	switch iso2 {
 	case "AF":

@@ -2,8 +2,8 @@ package money
 
 import "strings"
 
-// The active currencies of ISO 4217 by how many digits their minor unit has. The table is ours because the CLDR's, which
-// golang.org/x/text carries, says how amounts are shown: it gives AFN, IRR and PKR none, and accepts dead codes.
+// The active currencies of ISO 4217 by how many digits their minor unit has. The table is ours because the CLDR's,
+// which golang.org/x/text carries, says how amounts are shown: it gives AFN, IRR and PKR none, and accepts dead codes.
 // Codes without a minor unit (metals, funds such as XDR, tests) are absent.
 var iso4217 = map[int]string{
 	0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Minor is an amount in minor units as canonical decimal text: "450000". It is compared and passed on, never computed with.
+// Minor is an amount in minor units as canonical decimal text: "450000". It is compared and passed on, never computed
+// with.
 type Minor string
 
 // ErrMalformed is returned for a text that is no canonical amount.
@@ -15,7 +16,8 @@ var ErrMalformed = errors.New("money: malformed amount")
 // maxDigits keeps every amount inside an int64, which is what other services hold it in.
 const maxDigits = 18
 
-// ParseMinor accepts a decimal integer of at most 18 digits without leading zeros or a plus sign; "-" may lead, "-0" may not.
+// ParseMinor accepts a decimal integer of at most 18 digits without leading zeros or a plus sign; "-" may lead, "-0"
+// may not.
 func ParseMinor(s string) (Minor, error) {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || len(digits) > maxDigits || digits[0] == '0' && s != "0" {

@@ -2,9 +2,10 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
@@ -27,14 +28,14 @@ func Forget(batch *pgx.Batch, sessionID string) {
 }
 
 // Unsent reads, with what else is in batch, the messages of one session that were not published yet, oldest first.
-func Unsent(batch *pgx.Batch, sessionID string, into *[]json.RawMessage) {
+func Unsent(batch *pgx.Batch, sessionID string, into *[]jsontext.Value) {
 	batch.Queue(`
 		SELECT payload
 		FROM bff_consumer.outbox
 		WHERE headers ->> 'orderingKey' = $1
 		  AND published_at IS NULL
 		ORDER BY id`, sessionID).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
+		*into, err = pgx.CollectRows(rows, pgx.RowTo[jsontext.Value])
 		return err
 	})
 }
@@ -43,12 +44,12 @@ func Unsent(batch *pgx.Batch, sessionID string, into *[]json.RawMessage) {
 const spillChunk = 1_000
 
 // Spilled returns the messages of one session that wait in Redis for Postgres to come back, oldest first.
-func (r *Recorder) Spilled(ctx context.Context, sessionID string) ([]json.RawMessage, error) {
+func (r *Recorder) Spilled(ctx context.Context, sessionID string) ([]jsontext.Value, error) {
 	values, err := r.spilled(ctx, sessionID)
 	if err != nil {
 		return nil, err
 	}
-	var messages []json.RawMessage
+	var messages []jsontext.Value
 	for _, value := range values {
 		var row Row
 		if err := json.Unmarshal([]byte(value), &row); err != nil {

@@ -2,10 +2,10 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -86,7 +86,7 @@ func TestForgetDeletesWhatOneSessionHasNotTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var batch pgx.Batch
-	var unsent []json.RawMessage
+	var unsent []jsontext.Value
 	Unsent(&batch, mine[0].SessionID, &unsent)
 	Forget(&batch, mine[0].SessionID)
 	if err := db.SendBatch(t.Context(), &batch).Close(); err != nil {

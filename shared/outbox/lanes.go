@@ -2,7 +2,9 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,8 +14,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// A lane is all rows of the sessions whose id ends in one character: 32 of them, and one, named "", of rows that belong to no
-// session and have no order. Who sends rows has their lane meanwhile, so that the rows of a session are sent by one at a time.
+// A lane is all rows of the sessions whose id ends in one character: 32 of them, and one, named "", of rows that belong
+// to no session and have no order. Who sends rows has their lane meanwhile, so that the rows of a session are sent by
+// one at a time.
 
 // laneOf and sessionOf are the first two columns of ix_outbox_lane, and have to be written as they are there.
 const (
@@ -22,13 +25,21 @@ const (
 	isWaiting = `o.published_at IS NULL AND o.parked_at IS NULL`
 )
 
+// longestHold is more than any back-off. What is due later than that was written by a clock that was wrong, and is due now.
+const longestHold = `interval '15 minutes'`
+
 // isHeld says that a row of the same session was refused and is not to be tried again yet: it holds back all that come after it.
-const isHeld = `EXISTS (
-				SELECT
+// Written with EXISTS, Postgres would first read all that are held, once there are many.
+const isHeld = `(
+				SELECT true
 				FROM bff_consumer.outbox AS h
 				WHERE h.headers ->> 'orderingKey' = o.headers ->> 'orderingKey'
 				  AND h.published_at IS NULL AND h.parked_at IS NULL AND h.attempts > 0
-				  AND h.due_at > $1)`
+				  AND h.due_at > $1 AND h.due_at <= $1 + ` + longestHold + `
+				LIMIT 1) IS NOT NULL`
+
+// isLooseDue is the same of a row without a session, which holds back itself alone.
+const isLooseDue = `(o.due_at IS NULL OR o.due_at NOT BETWEEN $1 AND $1 + ` + longestHold + `)`
 
 // silent says that the guest of session s refused, or cleared it, so that rows of that topic are not sent.
 func silent(s, topic string) string {
@@ -39,16 +50,21 @@ func silent(s, topic string) string {
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL AND ` + topic + ` <> '` + event.SessionEnded{}.Subject() + `'))`
 }
 
+// passMost is how many held sessions of a lane are passed by in a look. With more, as when a topic is missing, somebody goes
+// there and sees: looks stay short, so that those of other lanes are not late.
+const passMost = 200
+
 // lanesDue walks along the index: from a session that is held to the next one, from one that is not to the next lane. So it
 // costs a look per lane and held session, whatever is behind them. U+10FFFF comes after every id.
-const lanesDue = `
-	WITH RECURSIVE walk (lane, session, held) AS (
-		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false
+var lanesDue = `
+	WITH RECURSIVE walk (lane, session, held, passed) AS (
+		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false, 0
 		UNION ALL
-		SELECT n.*
+		SELECT n.lane, n.session, n.held AND n.passed < ` + strconv.Itoa(passMost) + `, n.passed
 		FROM walk AS w
 		CROSS JOIN LATERAL (
-			SELECT ` + laneOf + ` AS lane, ` + sessionOf + ` AS session, ` + isHeld + ` AS held
+			SELECT ` + laneOf + ` AS lane, ` + sessionOf + ` AS session, ` + isHeld + ` AS held,
+			       CASE WHEN w.held AND ` + laneOf + ` = w.lane THEN w.passed + 1 ELSE 0 END AS passed
 			FROM bff_consumer.outbox AS o
 			WHERE ` + isWaiting + `
 			  AND (` + laneOf + `, ` + sessionOf + `) > (w.lane, CASE WHEN w.held THEN w.session ELSE U&'\+10FFFF' END)
@@ -65,9 +81,10 @@ const lanesDue = `
 		FROM bff_consumer.outbox AS o
 		WHERE ` + isWaiting + `
 		  AND ` + laneOf + ` = ''
-		  AND (o.due_at IS NULL OR o.due_at <= $1))`
+		  AND ` + isLooseDue + `)`
 
-// Due names the lanes in which something may be sent now.
+// Due names the lanes in which something may be sent now, and those in which so many are held that it was not looked to the
+// end.
 func Due(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
 	rows, _ := db.Query(ctx, lanesDue, now)
 	lanes, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -91,10 +108,10 @@ type Pending struct {
 // ourLock is the first half of the advisory locks of lanes; the second is the lane. No other lock here has two halves.
 const ourLock = 0x6f757462
 
-const tryLane = `SELECT pg_try_advisory_xact_lock($1, hashtext($2))`
+const tryLane = `SELECT pg_try_advisory_xact_lock($1, hashtext($2)), current_setting('transaction_read_only') = 'on'`
 
-// selectPending goes from session to session, past those that are held, and takes of each what is waiting, in order, until
-// it has enough. Who did not get the lane is given nothing.
+// selectPending goes from session to session, past those that are held, and takes of each what is waiting, in order,
+// until it has enough. Who did not get the lane is given nothing.
 var selectPending = `
 	WITH RECURSIVE walk (session, held) AS (
 		SELECT $3::text COLLATE "C", true
@@ -129,11 +146,15 @@ const selectLoose = `
 	FROM bff_consumer.outbox AS o
 	WHERE ` + isWaiting + `
 	  AND ` + laneOf + ` = $2
-	  AND (o.due_at IS NULL OR o.due_at <= $1)
+	  AND ` + isLooseDue + `
 	  AND o.id > $3
 	  AND (SELECT pg_try_advisory_xact_lock($5, hashtext($2)))
 	ORDER BY o.id
 	LIMIT $4`
+
+// errReadOnly is Take's answer by a database that another one takes over from: what is sent could not be marked, and would
+// be sent again and again until it has.
+var errReadOnly = errors.New("the database only reads at present")
 
 // Batch is some rows of one lane, and the transaction that has the lane. One of Mark and Release must be called.
 type Batch struct {
@@ -143,9 +164,9 @@ type Batch struct {
 	conn *pgxpool.Conn
 }
 
-// Take begins a transaction, tries to get a lane and reads at most n of its rows, after the place that an earlier batch named.
-// It returns nil when somebody else has the lane. The transaction ends by itself when nothing is heard of its owner for idle,
-// and so does the lane's lock: it is the connection's.
+// Take begins a transaction, tries to get a lane and reads at most n of its rows, after the place that an earlier batch
+// named. It returns nil when somebody else has the lane. The transaction ends by itself when nothing is heard of its
+// owner for idle, and so does the lane's lock: it is the connection's.
 //
 // The rows are not locked: who deletes or parks one meanwhile need not wait until it was sent.
 func Take(ctx context.Context, db *pgxpool.Pool, name, after string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
@@ -166,17 +187,21 @@ func Take(ctx context.Context, db *pgxpool.Pool, name, after string, n int, now 
 	}
 	// One round trip. The lock is a statement of its own and comes first, so that the rows are seen as whoever had the lane
 	// before has left them.
-	var ours bool
+	var ours, readOnly bool
 	var all pgx.Batch
-	all.Queue("BEGIN")
+	// The isolation is what lets a later statement see a refusal that came meanwhile.
+	all.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	all.Queue(fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle.Milliseconds()))
-	all.Queue(tryLane, ourLock, name).QueryRow(func(row pgx.Row) error { return row.Scan(&ours) })
+	all.Queue(tryLane, ourLock, name).QueryRow(func(row pgx.Row) error { return row.Scan(&ours, &readOnly) })
 	all.Queue(sql, now, name, after, n, ourLock).Query(func(rows pgx.Rows) (err error) {
 		b.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Pending])
 		return err
 	})
 	if err := conn.SendBatch(ctx, &all).Close(); err != nil {
 		return nil, err
+	}
+	if readOnly {
+		return nil, errReadOnly
 	}
 	if !ours {
 		b.Release(ctx)
@@ -207,7 +232,8 @@ const selectChoices = `
 	WHERE guest_session_id = ANY($1)
 	  AND (NOT telemetry OR cleared_at IS NOT NULL)`
 
-// Choices are those of the sessions whose guests have refused or cleared them by now. It must not be called by two at once.
+// Choices are those of the sessions whose guests have refused or cleared them by now. It must not be called by two at
+// once.
 func (b *Batch) Choices(ctx context.Context, sessions []string) (map[string]*Choice, error) {
 	found := map[string]*Choice{}
 	rows, err := b.conn.Query(ctx, selectChoices, sessions)

@@ -14,13 +14,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
 
-// put writes n rows of a session by hand; the first was refused and is not due for an hour, when held says so.
+// put writes n rows of a session by hand; the first was refused and is not due for ten minutes, when held says so.
 func put(t *testing.T, db *pgxpool.Pool, prefix, session string, n int, held bool) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
 		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class, attempts, due_at)
 		SELECT 'evt_' || $1 || lpad(i::text, 24, '0'), 't', '{}', jsonb_build_object('orderingKey', $2::text), 'audit',
-		       CASE WHEN i = 1 AND $4 THEN 1 ELSE 0 END, CASE WHEN i = 1 AND $4 THEN now() + interval '1 hour' END
+		       CASE WHEN i = 1 AND $4 THEN 1 ELSE 0 END, CASE WHEN i = 1 AND $4 THEN now() + interval '10 minutes' END
 		FROM generate_series(1, $3::int) AS i`, prefix, session, n, held)
 	if err != nil {
 		t.Fatal(err)
@@ -61,12 +61,46 @@ func TestLookingForWorkDoesNotCostMoreWhenMuchIsWaiting(t *testing.T) {
 	if _, err := db.Exec(t.Context(), "ANALYZE bff_consumer.outbox"); err != nil {
 		t.Fatal(err)
 	}
-	// Seven lanes, two held sessions and sixteen rows, and a way down an index for each: in a table of thousands of pages.
+	// Seven lanes, two held sessions and sixteen rows, and a way down an index for each: in a table of thousands of
+	// pages.
 	if pages, scan := buffers(t, db, lanesDue, now); pages > 200 || scan {
 		t.Errorf("a look reads %d pages, the whole table: %t", pages, scan)
 	}
 	if pages, scan := buffers(t, db, selectPending, now, "A", "", 16, ourLock); pages > 200 || scan {
 		t.Errorf("a batch reads %d pages, the whole table: %t", pages, scan)
+	}
+}
+
+// When a topic is missing, every session that has an event on it is held.
+func TestALookIsShortHoweverManySessionsAreHeld(t *testing.T) {
+	db := pgtest.New(t)
+	now := time.Now()
+	_, err := db.Exec(t.Context(), `
+		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class, attempts, due_at)
+		SELECT 'evt_' || lpad(i::text, 26, '0'), 't', '{}', jsonb_build_object('orderingKey', 'gms_' || i || 'A'), 'audit', 1, now() + interval '10 minutes'
+		FROM generate_series(1, 20000) AS i`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, db, "7A", "gms_zA", 1, false)
+	put(t, db, "7B", "gms_zB", 1, false)
+	put(t, db, "7C", "gms_zC", 1, true)
+	if _, err := db.Exec(t.Context(), "ANALYZE bff_consumer.outbox"); err != nil {
+		t.Fatal(err)
+	}
+	if due, err := Due(t.Context(), db, now); err != nil || !slices.Equal(due, []string{"A", "B"}) {
+		t.Errorf("%v, %v", due, err)
+	}
+	if pages, scan := buffers(t, db, lanesDue, now); pages > 10*passMost || scan {
+		t.Errorf("a look reads %d pages, the whole table: %t", pages, scan)
+	}
+	b, err := Take(t.Context(), db, "A", "", 16, now, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Release(t.Context())
+	if len(b.Rows) != 1 || b.Rows[0].Session != "gms_zA" {
+		t.Errorf("behind those that are held: %+v", b.Rows)
 	}
 }
 

@@ -77,8 +77,8 @@ func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	return list, nil
 }
 
-// Replay lets rows be tried again, as if for the first time, and returns the ids of those that were not published: of the rows
-// named, or of all that are parked. A row that was parked comes after what its session has sent meanwhile.
+// Replay lets rows be tried again, as if for the first time, and returns the ids of those that were not published: of
+// the rows named, or of all that are parked. A row that was parked comes after what its session has sent meanwhile.
 func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox
@@ -89,8 +89,8 @@ func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool)
 	return collect(rows, "replay")
 }
 
-// Park gives rows up until somebody replays them, and returns the ids of those that were waiting. Their sessions are not held
-// back by them any more.
+// Park gives rows up until somebody replays them, and returns the ids of those that were waiting. Their sessions are
+// not held back by them any more.
 func Park(ctx context.Context, db *pgxpool.Pool, ids []string) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox

@@ -4,9 +4,10 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -15,11 +16,11 @@ import (
 
 // Row is one event as the table has it, and as JSON the form in which it waits in Redis while Postgres is away.
 type Row struct {
-	ID             string          `json:"id"`             // evt_<ulid>, what everybody deduplicates by
-	Topic          string          `json:"topic"`          // the subject
-	Payload        json.RawMessage `json:"payload"`        // the message: {"envelope": …, "payload": …}
-	Headers        json.RawMessage `json:"headers"`        // its attributes, orderingKey among them
-	RetentionClass string          `json:"retentionClass"` // "operational" or "audit"
+	ID             string         `json:"id"`             // evt_<ulid>, what everybody deduplicates by
+	Topic          string         `json:"topic"`          // the subject
+	Payload        jsontext.Value `json:"payload"`        // the message: {"envelope": …, "payload": …}
+	Headers        jsontext.Value `json:"headers"`        // its attributes, orderingKey among them
+	RetentionClass string         `json:"retentionClass"` // "operational" or "audit"
 }
 
 // Add writes events in tx, all in one round trip; they are gone when tx rolls back. An event already there is left as
@@ -54,7 +55,7 @@ func Encode(e event.Event) (Row, error) {
 	if err != nil {
 		return Row{}, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
 	}
-	headers, err := json.Marshal(e.Attributes())
+	headers, err := json.Marshal(e.Attributes(), json.Deterministic(true))
 	if err != nil {
 		return Row{}, fmt.Errorf("outbox: encode %s: %w", e.ID, err)
 	}
@@ -110,7 +111,7 @@ const insertRow = `
 func statement(rows []Row) (sql string, args []any) {
 	if len(rows) == 1 {
 		r := rows[0]
-		return insertRow, []any{r.ID, r.Topic, string(r.Payload), string(r.Headers), r.RetentionClass}
+		return insertRow, []any{r.ID, r.Topic, r.Payload, r.Headers, r.RetentionClass}
 	}
 	return insertRows, columns(rows)
 }

@@ -2,12 +2,12 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
@@ -136,9 +136,9 @@ func (r *Recorder) push(ctx context.Context, rows []Row) error {
 	return err
 }
 
-// refused says that Postgres was there and will never take these rows: a data exception or a broken constraint. In
-// Redis they would only stop the others.
+// refused says that Postgres was there and will never take these rows: a data exception, a broken constraint, or a limit
+// of its own that one of them is beyond. In Redis they would only stop the others.
 func refused(err error) bool {
 	answer, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (strings.HasPrefix(answer.Code, "22") || strings.HasPrefix(answer.Code, "23"))
+	return ok && slices.Contains([]string{"22", "23", "54"}, answer.Code[:min(2, len(answer.Code))])
 }

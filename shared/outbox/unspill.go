@@ -2,10 +2,10 @@ package outbox
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
@@ -19,13 +19,13 @@ const (
 	refusedLife  = 7 * 24 * time.Hour
 )
 
-// SpillRefusedKey names the Redis list of what was in the spill and will never be in the table: for a person to look at,
-// newest first, for seven days.
+// SpillRefusedKey names the Redis list of what was in the spill and will never be in the table: for a person to look
+// at, newest first, for seven days.
 func SpillRefusedKey(keys keyspace.Keys) string { return keys.Key("outbox", "spill", "refused") }
 
-// Unspill moves what waits in Redis into the table, the oldest first, until nothing is left. A row leaves Redis when it is
-// committed, so it may be moved twice and is there once; several may move at once. What cannot be a row is kept aside. It
-// returns how many it moved, and how many it kept aside.
+// Unspill moves what waits in Redis into the table, the oldest first, until nothing is left. A row leaves Redis when it
+// is committed, so it may be moved twice and is there once; several may move at once. What cannot be a row is kept
+// aside. It returns how many it moved, and how many it kept aside.
 func Unspill(ctx context.Context, db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys) (moved, refused int, err error) {
 	spill, aside := SpillKey(keys), SpillRefusedKey(keys)
 	for {

@@ -14,9 +14,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// IsAway reports whether err means that Postgres was not reached, did not answer in time, is not taking writes, is busy, or
-// was migrated under a statement that had been prepared: nothing was written, and the same may work the next moment. An
-// answer about the statement itself, an absent row and a caller that hung up do not.
+// IsAway reports whether err means that Postgres was not reached, did not answer in time, is not taking writes, is
+// busy, or was migrated under a statement that had been prepared: nothing was written, and the same may work the next
+// moment. An answer about the statement itself, an absent row and a caller that hung up do not.
 func IsAway(err error) bool {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return false
@@ -34,9 +34,9 @@ func IsAway(err error) bool {
 	return IsBusy(err) || isOutdated(answer)
 }
 
-// isOutdated knows the answer to a statement whose columns have other types than when this connection prepared it; it was
-// not run. pgx forgets the statement then, and the next one is prepared anew. No other answer says this: the code alone
-// means as well that Postgres cannot do something, and the text depends on the server's language.
+// isOutdated knows the answer to a statement whose columns have other types than when this connection prepared it; it
+// was not run. pgx forgets the statement then, and the next one is prepared anew. No other answer says this: the code
+// alone means as well that Postgres cannot do something, and the text depends on the server's language.
 func isOutdated(answer *pgconn.PgError) bool {
 	return answer.Code == "0A000" && answer.Routine == "RevalidateCachedQuery"
 }

@@ -33,7 +33,8 @@ const (
 //
 // Statements are prepared by name, each when a connection first needs it, which costs that one time a round trip. So a
 // connection must lead to one session of Postgres. A URL that leads to a pooler which gives out sessions by transaction
-// must say default_query_exec_mode=cache_describe, unless the pooler knows of prepared statements, as PgBouncer 1.21 does.
+// must say default_query_exec_mode=cache_describe, unless the pooler knows of prepared statements, as PgBouncer 1.21
+// does.
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	cfg, err := parse(c)
 	if err != nil {

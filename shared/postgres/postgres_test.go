@@ -97,9 +97,9 @@ func TestStatementsHaveNamesUnlessTheURLSaysOtherwise(t *testing.T) {
 	}
 }
 
-// TestAMigrationUnderPreparedStatements says what steps cost a service that runs: those that widen cost nothing, alone or
-// in a batch. One that changes the type of a column that is read is refused once by a connection, which is then worth
-// another try, and has written nothing.
+// TestAMigrationUnderPreparedStatements says what steps cost a service that runs: those that widen cost nothing, alone
+// or in a batch. One that changes the type of a column that is read is refused once by a connection, which is then
+// worth another try, and has written nothing.
 func TestAMigrationUnderPreparedStatements(t *testing.T) {
 	url := pgtest.Blank(t)
 	pool, err := Open(t.Context(), Config{URL: url, MaxConns: 1})

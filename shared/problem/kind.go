@@ -59,5 +59,6 @@ func (k Kind) Type() string {
 // PublicCode is the code as the platform spells it: "MELMASTOON.BFF.CONSUMER.VALIDATION_FAILED".
 func (k Kind) PublicCode() string { return "MELMASTOON.BFF.CONSUMER." + k.Code }
 
-// MessageKey is the key of the sentence a client shows in the guest's language: "errors.bff.consumer.validation_failed".
+// MessageKey is the key of the sentence a client shows in the guest's language:
+// "errors.bff.consumer.validation_failed".
 func (k Kind) MessageKey() string { return "errors.bff.consumer." + strings.ToLower(k.Code) }

@@ -20,13 +20,21 @@ type Field struct {
 // Unknown is the code of a field we have no name for.
 const Unknown = "unknown"
 
-// Error makes a Field an error, so that a type that decodes itself (a date) can say what is wrong; the decoder adds where.
-// The name of an unknown field is the client's invention and stays out of the log.
+// Error makes a Field an error, so that a type that decodes itself (a date) can say what is wrong; the decoder adds
+// where. The name of an unknown field is the client's invention and stays out of the log.
 func (f Field) Error() string {
 	if f.Code == Unknown {
 		return "a field unknown"
 	}
 	return f.Field + " " + f.Code
+}
+
+// Faults collects what is wrong with a request.
+type Faults []Field
+
+// Add notes that a field is wrong.
+func (f *Faults) Add(field, code, detail string) {
+	*f = append(*f, Field{Field: field, Code: code, Detail: detail})
 }
 
 // Problem is an error with its answer: the kind, words for the guest, and the cause, which is for the log alone.
@@ -49,7 +57,8 @@ func Invalid(fields ...Field) *Problem {
 	return &Problem{Kind: ValidationFailed, Detail: "See errors for the fields that need attention.", Fields: fields}
 }
 
-// From returns the problem in err's chain. A passed deadline is UpstreamBudgetExceeded, anything else Internal; nil is nil.
+// From returns the problem in err's chain. A passed deadline is UpstreamBudgetExceeded, anything else Internal; nil is
+// nil.
 func From(err error) *Problem {
 	if err == nil {
 		return nil

@@ -33,14 +33,16 @@ type body struct {
 	Extra          map[string]any `json:",embed"`
 }
 
-// A refusal must not look like the answer it replaces: a cached one would be served to everybody, a cookie belongs to an answer.
+// A refusal must not look like the answer it replaces: a cached one would be served to everybody, a cookie belongs to
+// an answer.
 var dropped = []string{
 	"Set-Cookie", "Etag", "Last-Modified", "Expires", "Age", "Vary", "X-Cache", "Location",
 	"Content-Encoding", "Content-Length", "Content-Disposition", "Accept-Ranges", "Retry-After",
 	"Cdn-Cache-Control", "Surrogate-Control",
 }
 
-// Write answers with the problem in err's chain and returns it. It is the only writer of errors; nothing may have been written before.
+// Write answers with the problem in err's chain and returns it. It is the only writer of errors; nothing may have been
+// written before.
 func Write(w http.ResponseWriter, at Where, err error) *Problem {
 	p := From(err)
 	b := body{

@@ -47,8 +47,14 @@ func (m *Message) extension(names ...string) string {
 }
 
 // read lets the library read the event, from a copy: it takes the body away. What it says of a wrong one may repeat
-// what was sent.
-func read(r *http.Request, body []byte) (*event.Event, error) {
+// what was sent. It panics on some that no producer writes: a header "Ce-", or data_base64
+// that is no text.
+func read(r *http.Request, body []byte) (_ *event.Event, err error) {
+	defer func() {
+		if recover() != nil {
+			err = malformed("no CloudEvent: the library cannot read it")
+		}
+	}()
 	again := &http.Request{Method: r.Method, Header: r.Header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
 	e, err := cehttp.NewEventFromHTTPRequest(again)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// MaxBody is how much of a request is read, in bytes. Events and orders are a hundredth of it.
-const MaxBody = 1 << 20
+// maxBody is how much of a request is read, in bytes. Events and orders are a hundredth of it.
+const maxBody = 1 << 20
 
 // Message is something that arrived.
 type Message struct {
@@ -31,7 +31,7 @@ type Message struct {
 	Subscription string
 	Attempt      int       // which delivery this is, 1 when not told
 	Published    time.Time // zero when not told
-	Body         []byte    // of the request as it arrived, at most MaxBody of it
+	Body         []byte    // of the request as it arrived, at most 1 MiB of it
 }
 
 // Malformed says why what arrived cannot be read. Delivering it again would change nothing.
@@ -47,22 +47,24 @@ func malformed(format string, args ...any) error {
 // same, its Body always. Any other error means that the request broke off.
 func Decode(r *http.Request) (Message, error) {
 	m := Message{Attributes: map[string]string{}, Attempt: 1}
-	body, whole, err := web.Read(r, MaxBody)
+	body, whole, err := web.Read(r, maxBody)
 	m.Body = body
 	switch {
 	case err != nil:
 		return m, err
 	case !whole:
-		return m, malformed("the body is larger than %d bytes", MaxBody)
+		return m, malformed("the body is larger than %d bytes", maxBody)
 	}
-	media := r.Header.Get("Content-Type")
+	media := strings.ToLower(r.Header.Get("Content-Type"))
 	if kind, _, err := mime.ParseMediaType(media); err == nil {
 		media = kind
 	}
+	structured := strings.HasPrefix(media, "application/cloudevents")
+	binary := r.Header.Get("Ce-Id")+r.Header.Get("Ce-Specversion") != ""
 	switch {
-	case strings.HasPrefix(strings.ToLower(media), "application/cloudevents-batch"):
+	case strings.HasPrefix(media, "application/cloudevents-batch"):
 		return m, malformed("a batch of CloudEvents")
-	case r.Header.Get("Ce-Id") != "", r.Header.Get("Ce-Specversion") != "", strings.HasPrefix(strings.ToLower(media), "application/cloudevents"):
+	case structured || binary:
 		return m, m.event(r)
 	}
 	if err := m.unwrap(body); err != nil {

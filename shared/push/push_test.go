@@ -42,6 +42,19 @@ var wrappedPush = `{
 	"deliveryAttempt": 3
 }`
 
+func TestACloudEventThatTheLibraryPanicsOnIsMalformed(t *testing.T) {
+	for name, r := range map[string]*http.Request{
+		"a header without a name": post("{}", "Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "s", "Ce-Type", "t", "Ce-", "x"),
+		"data_base64 that is no text": post(`{"specversion":"1.0","id":"1","source":"s","type":"t","data_base64":5}`,
+			"Content-Type", "application/cloudevents+json"),
+	} {
+		m, err := Decode(r)
+		if _, ok := errors.AsType[*Malformed](err); !ok || len(m.Body) == 0 {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+	}
+}
+
 func TestAMessageIsReadInEveryFormItComesIn(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 123e6, time.UTC)
 	binary := []string{
@@ -141,7 +154,7 @@ var hostile = map[string]struct {
 	"a batch":                 {"[]", []string{"Content-Type", "application/cloudevents-batch+json"}, "a batch of CloudEvents"},
 	"an event around nothing": {"", []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", published, "Ce-Source", "s"}, "the body is empty"},
 	"an event around no push": {told, []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", published, "Ce-Source", "s"}, "the push has no message"},
-	"one byte too many":       {`{"message":{"messageId":"1","data":"` + strings.Repeat("A", MaxBody), nil, "the body is larger than 1048576 bytes"},
+	"one byte too many":       {`{"message":{"messageId":"1","data":"` + strings.Repeat("A", maxBody), nil, "the body is larger than 1048576 bytes"},
 }
 
 func TestWhatIsNoMessageIsSaidClearly(t *testing.T) {
@@ -151,7 +164,7 @@ func TestWhatIsNoMessageIsSaidClearly(t *testing.T) {
 		if !ok || !strings.HasPrefix(wrong.Reason, c.reason) || wrong.Error() != "push: "+wrong.Reason {
 			t.Errorf("%s: %v, want %q", name, err, c.reason)
 		}
-		if want := c.body[:min(len(c.body), MaxBody)]; string(m.Body) != want {
+		if want := c.body[:min(len(c.body), maxBody)]; string(m.Body) != want {
 			t.Errorf("%s: the body is not kept", name)
 		}
 		if m.Attempt < 1 || m.Attributes == nil {
@@ -169,9 +182,9 @@ func TestOfAWrongPushIsKnownWhatCanBeRead(t *testing.T) {
 
 func TestAMessageMayBeAsLargeAsTheLimit(t *testing.T) {
 	around := `{"message":{"messageId":"1","data":""}}`
-	data := strings.Repeat("A", (MaxBody-len(around))/4*4)
+	data := strings.Repeat("A", (maxBody-len(around))/4*4)
 	body := strings.Replace(around, `"data":""`, `"data":"`+data+`"`, 1)
-	body += strings.Repeat(" ", MaxBody-len(body))
+	body += strings.Repeat(" ", maxBody-len(body))
 	m, err := Decode(post(body))
 	if err != nil || len(m.Data) != len(data)/4*3 {
 		t.Errorf("%v, %d bytes", err, len(m.Data))
@@ -209,7 +222,7 @@ func FuzzDecodeReadsOrSaysWhy(f *testing.F) {
 		if wrong, ok := errors.AsType[*Malformed](err); err != nil && (!ok || wrong.Reason == "" || strings.ContainsAny(wrong.Reason, "\n\r")) {
 			t.Fatalf("%q: %v", body, err)
 		}
-		if err == nil && m.ID == "" || m.Attempt < 1 || m.Attributes == nil || !bytes.Equal(m.Body, body) && len(body) < MaxBody {
+		if err == nil && m.ID == "" || m.Attempt < 1 || m.Attributes == nil || !bytes.Equal(m.Body, body) && len(body) < maxBody {
 			t.Fatalf("%q: %+v", body, m)
 		}
 		_ = fmt.Sprint(m)

@@ -1,11 +1,10 @@
 package session
 
 import (
-	"encoding/hex"
-
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/mileusna/useragent"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
@@ -42,7 +41,7 @@ func (a agents) family(userAgent string) agent {
 	parsed := useragent.Parse(userAgent)
 	found := agent{browser: parsed.Name, system: parsed.OS, class: class(parsed)}
 	for _, pepper := range a.peppers {
-		found.bindings = append(found.bindings, hash(pepper.Sum("binding.v1", []byte(found.browser), []byte(found.system))))
+		found.bindings = append(found.bindings, digest.Text(pepper.Sum("binding.v1", []byte(found.browser), []byte(found.system))))
 	}
 	a.known.Add(userAgent, found)
 	return found
@@ -62,5 +61,3 @@ func class(ua useragent.UserAgent) string {
 		return "other"
 	}
 }
-
-func hash(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

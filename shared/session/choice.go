@@ -100,8 +100,8 @@ func (s *Session) Correct(c *Choice) {
 }
 
 // Refuse puts on record, with what else is in batch, that a guest's browser refuses telemetry; what the guest decided
-// stands. It goes along with the first rows of such a session, because who tells of those rows later asks the record and
-// not the browser.
+// stands. It goes along with the first rows of such a session, because who tells of those rows later asks the record
+// and not the browser.
 func Refuse(batch *pgx.Batch, sessionID string, at time.Time) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)

@@ -9,8 +9,8 @@ import (
 // CookieName is the one cookie of this service.
 const CookieName = "gms_id"
 
-// cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
-func (r *Room) cookie(req *http.Request) string {
+// Cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
+func (r *Room) Cookie(req *http.Request) string {
 	sent := req.CookiesNamed(CookieName)
 	if len(sent) != 1 || !genuine(r.ring, sent[0].Value, r.now()) {
 		return ""

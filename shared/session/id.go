@@ -8,6 +8,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
@@ -58,5 +59,5 @@ func proof(k keyring.Key, u ulid.ULID) []byte {
 
 // Bucket is what upstreams are told of a session: a peppered hash, opaque and stable.
 func (r *Room) Bucket(sessionID string) string {
-	return hash(r.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
+	return digest.Text(r.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
 }

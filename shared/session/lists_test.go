@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
@@ -100,5 +101,18 @@ func TestNothingIsPushedForAClearedSession(t *testing.T) {
 	d.push(t, s, hotel(1))
 	if n := d.rdb.Exists(t.Context(), d.keys.SessionPart(s.ID, "recent")).Val(); n != 0 {
 		t.Error("the list is back")
+	}
+}
+
+func TestAClearForgetsWhatWasShownToAChallenge(t *testing.T) {
+	d := newDesk(t)
+	s := d.visit(t, "")
+	key := d.keys.SessionPart(s.ID, "challenge")
+	d.rdb.Set(t.Context(), key, "proof-of-work", time.Hour)
+	if err := d.Purge(t.Context(), d.rdb, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	if d.rdb.Exists(t.Context(), key).Val() != 0 {
+		t.Error("it is still there")
 	}
 }

@@ -38,7 +38,7 @@ func (r *Room) Purge(ctx context.Context, rdb redis.UniversalClient, id string) 
 	pipe = rdb.TxPipeline()
 	pipe.Set(ctx, r.cleared(id), 1, clearedFor)
 	pipe.Del(ctx, r.keys.Session(id), r.keys.SessionPart(id, "wishlist"),
-		r.keys.SessionPart(id, "recent"), r.keys.SessionPart(id, "history"))
+		r.keys.SessionPart(id, "recent"), r.keys.SessionPart(id, "history"), r.keys.SessionPart(id, "challenge"))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}

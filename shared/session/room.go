@@ -135,8 +135,8 @@ func (r *Room) stored(v *Visit, f map[string]string) *Session {
 	s.setIfChanged(f, "cookieFingerprintHash", v.Fingerprint)
 	s.setIfChanged(f, "bindingHash", v.bindings[0]) // moves to the newest pepper
 	s.Fingerprint = v.Fingerprint
-	if err := json.Unmarshal([]byte(f["campaignAttribution"]), &s.Campaign); err != nil {
-		s.Campaign = nil // absent, or unreadable: then as good as absent
+	if known := f["campaignAttribution"]; known != "" && json.Unmarshal([]byte(known), &s.Campaign) != nil {
+		s.Campaign = nil // unreadable: as good as absent
 	}
 	if v.campaign != nil && !v.campaign.same(s.Campaign) { // the last campaign that brought the guest counts
 		s.Campaign = v.campaign

@@ -233,7 +233,7 @@ func TestAClearedSessionIsNotRevivedByALateWrite(t *testing.T) {
 	d := newDesk(t)
 	first := d.visit(t, "")
 	ctx := context.Background()
-	v := &Visit{ID: first.ID, bindings: []string{first.binding}}
+	v := &Visit{ID: first.ID, Client: Client{bindings: []string{first.binding}}}
 	pipe := d.rdb.Pipeline()
 	read := d.Peek(ctx, pipe, v)
 	pipe.Exec(ctx)

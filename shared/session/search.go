@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
@@ -77,7 +78,7 @@ type activeSearch struct{ hash, id string }
 // Search returns the search session of that query: the running one, or a fresh srs_ id when there is
 // none or its hour is over. queryHash is "sha256:<hex>".
 func (s *Session) Search(queryHash string, now time.Time) (searchID string, fresh bool) {
-	hash := strings.TrimPrefix(queryHash, "sha256:")[:hashPrefix]
+	hash := digest.Hex(queryHash)[:hashPrefix]
 	running := s.searches[:0:0]
 	for _, a := range s.searches {
 		if now.Sub(id.Time(a.id)) >= searchTTL {

@@ -17,8 +17,8 @@ const Lanes = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 func lane(id string) string { return id[len(id)-1:] }
 
-// noteSeen writes down when the session was last here, for the sweep that ends those gone quiet, and whether that may be
-// told. A session that was cleared meanwhile is noted too: who learns of that takes it back.
+// noteSeen writes down when the session was last here, for the sweep that ends those gone quiet, and whether that may
+// be told. A session that was cleared meanwhile is noted too: who learns of that takes it back.
 func (r *Room) noteSeen(ctx context.Context, pipe redis.Pipeliner, s *Session) {
 	silent := !s.Emits()
 	pipe.ZAddArgs(ctx, r.keys.Seen(lane(s.ID), silent), redis.ZAddArgs{

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 )
 
 // viewed is hotel n, looked at so many seconds after noon.
 func viewed(n, second int) Viewed {
 	v := hotel(n)
-	v.ViewedAt = time.Date(2026, 4, 23, 12, 0, second, 0, time.UTC).Format("2006-01-02T15:04:05.000Z")
+	v.ViewedAt = instant.Text(time.Date(2026, 4, 23, 12, 0, second, 0, time.UTC))
 	return v
 }
 

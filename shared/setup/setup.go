@@ -4,6 +4,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,8 +22,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
@@ -30,15 +32,8 @@ import (
 // Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
 // named at once.
 type Environment struct {
-	Env           string `env:"ENVIRONMENT" envDefault:"local"`        // first part of every Redis key
-	Region        string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
-	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`          // host:port, or the path of a socket
-	RedisPassword string `env:"REDIS_PASSWORD"`                        // of Memorystore with AUTH
-	DatabaseURL   string `env:"DATABASE_URL"`                          // or the four below
-	Instance      string `env:"CLOUDSQL_INSTANCE"`                     // project:region:instance
-	DBUser        string `env:"CLOUDSQL_USER"`                         // IAM user
-	DBName        string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
-	DBMaxConns    int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
+	basis.Environment
+	Region string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
 
 	SearchURL    string `env:"SEARCH_URL,required,notEmpty"`
 	PricingURL   string `env:"PRICING_URL,required,notEmpty"`
@@ -51,8 +46,7 @@ type Environment struct {
 
 	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
 	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
-	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written
-	Revision       string `env:"K_REVISION"`            // set by the platform
+	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written; only where event/strict is linked
 }
 
 // Parts are the rooms a guest-facing function is built from.
@@ -84,17 +78,18 @@ func Guest(ctx context.Context) (*Parts, error) {
 
 // Build constructs the rooms of an environment. now is the clock of everything but the stores.
 func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, error) {
+	if e.ValidateEvents && event.Judge == nil {
+		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
+	}
 	up, err := openUpstreams(e)
 	if err != nil {
 		return nil, err
 	}
-	db, err := postgres.Open(ctx, postgres.Config{
-		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
-	})
+	db, err := e.Postgres(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
-	rdb := keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword})
+	rdb := e.Redis()
 	name := event.Instance(e.Revision) // in events and locks
 	keys := keyspace.Keys{Env: e.Env}
 	p := &Parts{
@@ -106,7 +101,8 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
 	p.Outbox = recorder(e, db, rdb, keys)
 	p.Burial = burial.New(rdb, db, p.Sessions, idempotency.New(rdb, db, keys, now), p.Outbox)
-	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Burial, name)
+	limits := ratelimit.New(rdb, keys, p.Flags, now)
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Burial, limits, name)
 	return p, nil
 }
 
@@ -124,7 +120,7 @@ func flagsOf(e Environment) *flags.Source {
 func recorder(e Environment, db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys) *outbox.Recorder {
 	r := outbox.NewRecorder(db, rdb, keys)
 	if e.ValidateEvents {
-		r.Validate = event.Validate
+		r.Validate = event.Judge
 	}
 	return r
 }
@@ -136,7 +132,7 @@ func openUpstreams(e Environment) (*upstream.Upstreams, error) {
 		cfg.Tokens = &upstream.Google{}
 	case "none":
 	default:
-		return nil, fmt.Errorf("setup: UPSTREAM_AUTH must be google or none")
+		return nil, errors.New("setup: UPSTREAM_AUTH must be google or none")
 	}
 	return upstream.New(cfg)
 }

@@ -59,7 +59,8 @@ func (d Date) IsZero() bool { return d == Date{} }
 
 // String is "2006-01-02", or "" for an absent date.
 func (d Date) String() string {
-	b, _ := d.AppendText(nil)
+	var text [len(time.DateOnly)]byte
+	b, _ := d.AppendText(text[:0])
 	return string(b)
 }
 

@@ -28,31 +28,28 @@ type Dates struct {
 // Nights is how many nights are spent; negative when the dates are reversed.
 func (d Dates) Nights() int { return d.CheckOut.DaysSince(d.CheckIn) }
 
-// Check returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the codes
-// "required", "past", "too-far", "reversed", "too-long". Today is the day it is in UTC: the hotels of this platform lie
-// east of Greenwich, where that day has begun already (docs/decisions/0002-days-in-utc.md).
+// Check returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the
+// codes "required", "past", "too-far", "reversed", "too-long". Today is the day it is in UTC: the hotels of this
+// platform lie east of Greenwich, where that day has begun already (docs/decisions/0002-days-in-utc.md).
 func (d Dates) Check(now time.Time) []problem.Field {
-	var wrong []problem.Field
-	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: "dates." + field, Code: code, Detail: detail})
-	}
+	var wrong problem.Faults
 	today := DateOf(now.UTC())
 	switch {
 	case d.CheckIn.IsZero():
-		add("checkIn", "required", "Say the day of arrival.")
+		wrong.Add("dates.checkIn", "required", "Say the day of arrival.")
 	case d.CheckIn.Compare(today) < 0:
-		add("checkIn", "past", "The day of arrival is past.")
+		wrong.Add("dates.checkIn", "past", "The day of arrival is past.")
 	case d.CheckIn.Compare(today.AddDays(MaxAhead)) > 0:
-		add("checkIn", "too-far", fmt.Sprintf("The day of arrival must be at most %d days ahead.", MaxAhead))
+		wrong.Add("dates.checkIn", "too-far", fmt.Sprintf("The day of arrival must be at most %d days ahead.", MaxAhead))
 	}
 	switch {
 	case d.CheckOut.IsZero():
-		add("checkOut", "required", "Say the day of departure.")
+		wrong.Add("dates.checkOut", "required", "Say the day of departure.")
 	case d.CheckIn.IsZero():
 	case d.Nights() < 1:
-		add("checkOut", "reversed", "The day of departure must be after the day of arrival.")
+		wrong.Add("dates.checkOut", "reversed", "The day of departure must be after the day of arrival.")
 	case d.Nights() > MaxNights:
-		add("checkOut", "too-long", fmt.Sprintf("A stay has at most %d nights.", MaxNights))
+		wrong.Add("dates.checkOut", "too-long", fmt.Sprintf("A stay has at most %d nights.", MaxNights))
 	}
 	return wrong
 }
@@ -74,10 +71,7 @@ func Unsaid() Occupancy { return Occupancy{Adults: unsaid, Rooms: unsaid} }
 // Check returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its
 // entries), with one of the codes "required", "out-of-range" and "count".
 func (o Occupancy) Check() []problem.Field {
-	var wrong []problem.Field
-	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: "occupancy." + field, Code: code, Detail: detail})
-	}
+	var wrong problem.Faults
 	within := func(field string, n, low, high int) bool {
 		if low <= n && n <= high {
 			return true
@@ -86,7 +80,7 @@ func (o Occupancy) Check() []problem.Field {
 		if n == unsaid {
 			code = "required"
 		}
-		add(field, code, fmt.Sprintf("Must be from %d to %d.", low, high))
+		wrong.Add("occupancy."+field, code, fmt.Sprintf("Must be from %d to %d.", low, high))
 		return false
 	}
 	within("adults", o.Adults, 1, MaxAdults)
@@ -94,7 +88,7 @@ func (o Occupancy) Check() []problem.Field {
 	within("rooms", o.Rooms, 1, MaxRooms)
 	if o.ChildrenAges != nil && children {
 		if len(o.ChildrenAges) != o.Children {
-			add("childrenAges", "count", "Give one age for each child.")
+			wrong.Add("occupancy.childrenAges", "count", "Give one age for each child.")
 			return wrong
 		}
 		for i, age := range o.ChildrenAges {

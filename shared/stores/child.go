@@ -42,8 +42,8 @@ if [ -n "$remove" ]; then rm -rf "$remove"; fi
 exit "$code"
 `
 
-// stopWithin is how long a server may take to stop before it is killed. The watchdog, for whom nobody may wait any more,
-// gives it a second longer.
+// stopWithin is how long a server may take to stop before it is killed. The watchdog, for whom nobody may wait any
+// more, gives it a second longer.
 var stopWithin = 10 * time.Second // changed by tests
 
 // signals are those that a program may be stopped with.

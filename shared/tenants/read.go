@@ -16,15 +16,15 @@ import (
 
 var errNoRecord = errors.New("tenants: the record cannot be read")
 
-// whole is a member beside the tenants of every set that was restored. A set without it is what became of one that Redis
-// evicted without its version.
+// whole is a member beside the tenants of every set that was restored. A set without it is what became of one that
+// Redis evicted without its version.
 const whole = "whole"
 
 // restoreLife bounds the right to restore the set, so that nobody restores it with what was read long ago.
 const restoreLife = 10 * time.Second
 
-// read makes a new copy: from Redis when it has the set, else from the record. Redis has neither set nor lost it when it
-// is away.
+// read makes a new copy: from Redis when it has the set, else from the record. Redis has neither set nor lost it when
+// it is away.
 func (t *Tenants) read(ctx context.Context, has, lost bool) (*Suspended, error) {
 	if has {
 		s, err := t.readRedis(ctx)

@@ -75,7 +75,8 @@ func (t *Tenants) Peek(ctx context.Context, pipe redis.Pipeliner) *redis.StringC
 // Settle returns the set, once the pipeline of Peek has run: the copy, unless Redis says that it is not right any more
 // or has lost the set; then one caller reads it anew while the others wait, at most 300 ms and their own context. What
 // cannot be read leaves the copy as it is. With Redis away the copy stands for five minutes; then, or if there is none
-// yet, Postgres is asked, at most once a second while it does not answer. It never fails: what it does not know, Known says.
+// yet, Postgres is asked, at most once a second while it does not answer. It never fails: what it does not know, Known
+// says.
 func (t *Tenants) Settle(ctx context.Context, peeked *redis.StringCmd) *Suspended {
 	version, err := peeked.Result()
 	copied := t.copied.Load()

@@ -48,7 +48,8 @@ func newClient(name string, base *url.URL, p policy, transport http.RoundTripper
 }
 
 // NewTransport returns the connection pool the upstreams share: HTTP/2 where it is offered, no proxy from the
-// environment, no compression (the services are neighbours), and no redirects, because it is used without a http.Client.
+// environment, no compression (the services are neighbours), and no redirects, because it is used without a
+// http.Client.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
@@ -191,7 +192,8 @@ func (c *client) refusal(resp *http.Response) error {
 		e.fault = true
 	case status == http.StatusTooManyRequests:
 	case status >= 400:
-		// It is well, but refuses us: a wrong base URL (a front end's 404 is HTML), no permission, a query it does not know.
+		// It is well, but refuses us: a wrong base URL (a front end's 404 is HTML), no permission, a query it does not
+		// know.
 		e.Reason = BadResponse
 	default: // another 2xx, or a redirect: nothing the contract knows
 		e.Reason, e.fault = BadResponse, true

@@ -222,7 +222,8 @@ func judged(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 	})
 }
 
-// undocumented reports what the validator lets pass: a query parameter or one of our headers that the contract does not name.
+// undocumented reports what the validator lets pass: a query parameter or one of our headers that the contract does not
+// name.
 func undocumented(t testing.TB, r *http.Request, route *routers.Route) {
 	t.Helper()
 	for name := range r.URL.Query() {

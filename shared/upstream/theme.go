@@ -17,7 +17,8 @@ type Brand struct {
 	BrandName    Localized `json:"brandName"`
 }
 
-// BrandPeek reads one tenant's brand. ErrNotFound when theme-config does not know the tenant; otherwise fails as *Error.
+// BrandPeek reads one tenant's brand. ErrNotFound when theme-config does not know the tenant; otherwise fails as
+// *Error.
 func (t *Theme) BrandPeek(ctx context.Context, tenantID string) (Brand, error) {
 	q := call{path: "/theme-config/v1/tenants/" + url.PathEscape(tenantID) + "/brand-peek"}
 	return ask(ctx, t.c, q, func(b *Brand) error {

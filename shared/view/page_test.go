@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
@@ -150,7 +151,7 @@ func TestARateIsFreshForAMinuteAtMost(t *testing.T) {
 		"pricing's clock is far ahead": {upstream.Quote{CapturedAt: now.Add(time.Hour), TTLExpiresAt: now.Add(2 * time.Hour)}, now.Add(time.Minute)},
 	} {
 		snapshot, until := Rate(&c.q, now)
-		if !until.Equal(c.want) || snapshot.TTLExpiresAt != Timestamp(c.want) || snapshot.IsStale {
+		if !until.Equal(c.want) || snapshot.TTLExpiresAt != instant.Text(c.want) || snapshot.IsStale {
 			t.Errorf("%s: until %s, %+v", name, until, snapshot)
 		}
 	}

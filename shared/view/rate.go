@@ -3,6 +3,7 @@ package view
 import (
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
@@ -29,7 +30,7 @@ func Rate(q *upstream.Quote, now time.Time) (RateSnapshot, time.Time) {
 	return RateSnapshot{
 		CheapestNightlyMinor: q.CheapestNightlyMinor, TotalForStayMinor: q.TotalForStayMinor,
 		Currency: q.Currency, CurrencyDisplayPolicy: q.CurrencyDisplayPolicy, FxSnapshotID: q.FXSnapshotID,
-		CapturedAt: Timestamp(q.CapturedAt), TTLExpiresAt: Timestamp(until),
+		CapturedAt: instant.Text(q.CapturedAt), TTLExpiresAt: instant.Text(until),
 	}, until
 }
 
@@ -41,6 +42,3 @@ func earliest(first time.Time, others ...time.Time) time.Time {
 	}
 	return first
 }
-
-// Timestamp writes a time as every body does: UTC with milliseconds.
-func Timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// clientIP is the address our outermost proxy saw. Each of our proxies appends its peer to X-Forwarded-For, so with n of them the
-// client is the nth entry from the end, and what stands before it is hearsay. A chain that is shorter than it
-// should be was written by ours alone, and its first entry is the client.
+// clientIP is the address our outermost proxy saw. Each of our proxies appends its peer to X-Forwarded-For, so with n
+// of them the client is the nth entry from the end, and what stands before it is hearsay. A chain that is shorter than
+// it should be was written by ours alone, and its first entry is the client.
 func clientIP(r *http.Request, hops int) netip.Addr {
 	if hops > 0 {
 		lines := r.Header["X-Forwarded-For"]

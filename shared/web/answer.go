@@ -21,7 +21,8 @@ func release(b *bytes.Buffer) {
 	}
 }
 
-// WriteJSON answers with v as JSON. An answer that did not say whom it is for is private. Nothing is written when v has no JSON form.
+// WriteJSON answers with v as JSON. An answer that did not say whom it is for is private. Nothing is written when v has
+// no JSON form.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	b := buffers.Get().(*bytes.Buffer)
 	defer release(b)
@@ -43,8 +44,9 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 // Private says that the answer is for this guest alone and is kept nowhere.
 func Private(w http.ResponseWriter) { w.Header().Set("Cache-Control", "private, no-store") }
 
-// Shared says that the answer is for everybody who asks for the same. inURL: locale and currency are both in the URL, so that the
-// CDN can store it (it refuses any Vary on what they would otherwise come from). A degraded or stale answer is kept for 15 s at most.
+// Shared says that the answer is for everybody who asks for the same. inURL: locale and currency are both in the URL,
+// so that the CDN can store it (it refuses any Vary on what they would otherwise come from). A degraded or stale answer
+// is kept for 15 s at most.
 func Shared(w http.ResponseWriter, inURL, degraded bool) {
 	h := w.Header()
 	if degraded {

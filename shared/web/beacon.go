@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DecodeBeacon is Decode for what navigator.sendBeacon sends: JSON also when it is called text/plain, as a string is, or
-// nothing, as a Blob without a type is.
+// DecodeBeacon is Decode for what navigator.sendBeacon sends: JSON also when it is called text/plain, as a string is,
+// or nothing, as a Blob without a type is.
 func DecodeBeacon(r *http.Request, into any) error {
 	if !isBeacon(r.Header) {
 		return Decode(r, into)

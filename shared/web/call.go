@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Call is what the pipeline knows about one request. It is safe for concurrent use, also by work that outlives the request:
-// what is noted after the answer is dropped.
+// Call is what the pipeline knows about one request. It is safe for concurrent use, also by work that outlives the
+// request: what is noted after the answer is dropped.
 type Call struct {
 	ID          string     // of the request, echoed as X-Request-Id
 	Traceparent string     // to send with every call made for this request; this service is the parent
@@ -60,7 +60,8 @@ func newCall(s *state, w http.ResponseWriter, r *http.Request) *Call {
 // Took is how long the request has run.
 func (c *Call) Took() time.Duration { return c.now().Sub(c.Started) }
 
-// Note adds a field to the request's log record; noting the same key again replaces the value. Values must not identify a guest.
+// Note adds a field to the request's log record; noting the same key again replaces the value. Values must not identify
+// a guest.
 func (c *Call) Note(key string, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +89,8 @@ func (c *Call) Alarm(name string) {
 	c.alarm = true
 }
 
-// Phase begins a named part of the request and returns the function that ends it. Parts of one name add up. The name is a token of
-// RFC 9110 and appears, with milliseconds, in Server-Timing and the log record.
+// Phase begins a named part of the request and returns the function that ends it. Parts of one name add up. The name is
+// a token of RFC 9110 and appears, with milliseconds, in Server-Timing and the log record.
 func (c *Call) Phase(name string) (stop func()) {
 	began := c.now()
 	return func() { c.spent(name, c.now().Sub(began)) }

@@ -26,15 +26,16 @@ var bodyTooLarge = &problem.Problem{
 	Fields: []problem.Field{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}},
 }
 
-// Decode reads the body of a request into a pointer to a struct: JSON in UTF-8, names spelt exactly, nothing unknown, nothing twice, null
-// only where the Go type is a pointer. What cannot be read is MalformedRequest or PayloadTooLarge, what can be read but not be meant
-// is ValidationFailed; each names the field by its dotted path. Reading ends with the request's budget.
+// Decode reads the body of a request into a pointer to a struct: JSON in UTF-8, names spelt exactly, nothing unknown,
+// nothing twice, null only where the Go type is a pointer. What cannot be read is MalformedRequest or PayloadTooLarge,
+// what can be read but not be meant is ValidationFailed; each names the field by its dotted path. Reading ends with the
+// request's budget.
 func Decode(r *http.Request, into any) error {
 	return Body(r, func(body []byte) error { return Parse(body, into) })
 }
 
-// Body hands the whole body of a JSON request to read, which must not keep it. Its media type and size are checked before; what Decode
-// does is Body and Parse.
+// Body hands the whole body of a JSON request to read, which must not keep it. Its media type and size are checked
+// before; what Decode does is Body and Parse.
 func Body(r *http.Request, read func(body []byte) error) error {
 	if err := checkMedia(r.Header); err != nil {
 		return err
@@ -97,7 +98,8 @@ func checkMedia(h http.Header) error {
 	}
 }
 
-// readBody reads at most MaxBody bytes, and no longer than the request may take: a client that sends slowly must not hold us.
+// readBody reads at most MaxBody bytes, and no longer than the request may take: a client that sends slowly must not
+// hold us.
 func readBody(r *http.Request, into *bytes.Buffer) error {
 	if r.ContentLength > MaxBody {
 		return bodyTooLarge
@@ -123,8 +125,9 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 func limitReading(r *http.Request) {
 	if c, ok := r.Context().Value(callKey{}).(*Call); ok {
 		deadline, _ := r.Context().Deadline()
-		// Not every writer has a connection behind it. The server lifts the deadline itself once the body is read, and when that fails
-		// it must stay: the server would otherwise wait for the rest of the body before it sends the answer.
+		// Not every writer has a connection behind it. The server lifts the deadline itself once the body is read, and
+		// when that fails it must stay: the server would otherwise wait for the rest of the body before it sends the
+		// answer.
 		_ = http.NewResponseController(c.out.ResponseWriter).SetReadDeadline(deadline)
 	}
 }
@@ -153,7 +156,8 @@ func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
 	return body, rest == 0, nil
 }
 
-// explain turns the decoder's error into a problem that names the field and says what would be right, without repeating what was sent.
+// explain turns the decoder's error into a problem that names the field and says what would be right, without repeating
+// what was sent.
 func explain(body []byte, err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return explainSyntax(body, e)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// The platform sends SIGTERM ten seconds before it ends an instance, and the framework that owns the listener would die at once.
+// The platform sends SIGTERM ten seconds before it ends an instance, and the framework that owns the listener would die
+// at once.
 const drainLimit = 9 * time.Second
 
 var (
@@ -17,7 +18,8 @@ var (
 	draining atomic.Bool
 )
 
-// leave ends a request. While draining its bytes are pushed out first, as the process may exit before the server does it.
+// leave ends a request. While draining its bytes are pushed out first, as the process may exit before the server does
+// it.
 func leave(w http.ResponseWriter) {
 	if draining.Load() {
 		_ = http.NewResponseController(w).Flush() // a connection that is gone has nothing to lose
@@ -36,8 +38,8 @@ func drainOnSignal() {
 	}()
 }
 
-// drain refuses new requests and returns when none is in flight any more, or the limit is over. New ones are answered 503 with
-// Connection: close: the listener belongs to the framework and cannot be closed from here.
+// drain refuses new requests and returns when none is in flight any more, or the limit is over. New ones are answered
+// 503 with Connection: close: the listener belongs to the framework and cannot be closed from here.
 func drain(limit time.Duration) {
 	draining.Store(true)
 	const step = 20 * time.Millisecond

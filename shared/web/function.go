@@ -1,5 +1,5 @@
-// Package web owns the way of every request: routing to the one function, deadline, recovery, identity, limits, the answer's
-// headers and its one log record. It never knows what a request is about.
+// Package web owns the way of every request: routing to the one function, deadline, recovery, identity, limits, the
+// answer's headers and its one log record. It never knows what a request is about.
 package web
 
 import (
@@ -22,10 +22,12 @@ const Base = "/bff/consumer/v1"
 // Budget is how long a request may take in all.
 const Budget = 2500 * time.Millisecond
 
-// Handler answers a request, or returns an error before it has written anything; problem.Write turns that into the answer.
+// Handler answers a request, or returns an error before it has written anything; problem.Write turns that into the
+// answer.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Function is one entry point: a name to deploy it by, a route, and the way to open it. Its methods are safe for concurrent use.
+// Function is one entry point: a name to deploy it by, a route, and the way to open it. Its methods are safe for
+// concurrent use.
 type Function struct {
 	Name    string // "Search"
 	Pattern string // "POST /bff/consumer/v1/search", "GET /bff/consumer/v1/hotels/{propertyId}"
@@ -49,11 +51,12 @@ type state struct {
 // registry holds every function of the binary. It is written by init functions and read after them.
 var registry = map[string]*Function{}
 
-// Open records a function and returns its door, for functions.HTTP(name, …). The pattern is a method and a path with {variables}.
+// Open records a function and returns its door, for functions.HTTP(name, …). The pattern is a method and a path with
+// {variables}.
 //
-// When FUNCTION_TARGET is the function's name it is opened at once: a mistake in the configuration ends the process with status 1,
-// so that it fails the rollout and not a guest. On SIGTERM such a process finishes what it began and exits 0.
-// In any other process the function is closed until Function.Open is called.
+// When FUNCTION_TARGET is the function's name it is opened at once: a mistake in the configuration ends the process
+// with status 1, so that it fails the rollout and not a guest. On SIGTERM such a process finishes what it began and
+// exits 0. In any other process the function is closed until Function.Open is called.
 func Open(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
 	return register(&Function{Name: name, Pattern: pattern, open: open, budget: Budget, maxBody: MaxBody})
 }
@@ -99,8 +102,8 @@ func Functions() []*Function {
 	return list
 }
 
-// Open builds the function from the environment and lets it serve; its log records go to stdout. It may be called again, when the
-// environment has changed. The error names every setting that is wrong.
+// Open builds the function from the environment and lets it serve; its log records go to stdout. It may be called
+// again, when the environment has changed. The error names every setting that is wrong.
 func (f *Function) Open(ctx context.Context) error { return f.OpenTo(ctx, os.Stdout) }
 
 // OpenTo is Open with another place for the log records; each is one Write.

@@ -12,7 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// requestID is the client's when it is a ULID, a UUID or one of ours, so that both sides can find the request; else a new one.
+// requestID is the client's when it is a ULID, a UUID or one of ours, so that both sides can find the request; else a
+// new one.
 func requestID(h http.Header, at time.Time) string {
 	if v := h.Get("X-Request-Id"); isULID(strings.TrimPrefix(v, string(id.Request))) || isUUID(v) {
 		return v

@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveAsTheFrameworkDoes listens without any means to shut down. A request with ?wait answers "begun", and "done" once stdin ends.
+// serveAsTheFrameworkDoes listens without any means to shut down. A request with ?wait answers "begun", and "done" once
+// stdin ends.
 func serveAsTheFrameworkDoes() {
 	door := Open("Work", "GET /work", func(context.Context) (Handler, error) {
 		return func(w http.ResponseWriter, r *http.Request) error {

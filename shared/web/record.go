@@ -16,7 +16,8 @@ type stdout struct{}
 
 func (stdout) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
 
-// newLog returns a handler that writes records as Cloud Logging reads them, each tied to the request its context belongs to.
+// newLog returns a handler that writes records as Cloud Logging reads them, each tied to the request its context
+// belongs to.
 func newLog(w io.Writer, config Config) slog.Handler {
 	prefix := ""
 	if config.ProjectID != "" {
@@ -82,8 +83,8 @@ func severity(level slog.Level) string {
 	return "DEBUG"
 }
 
-// record writes the one log record of a request: what was asked for by pattern, never by value, and how it went. It holds no address,
-// browser, query, cookie or id of a guest.
+// record writes the one log record of a request: what was asked for by pattern, never by value, and how it went. It
+// holds no address, browser, query, cookie or id of a guest.
 func (f *Function) record(s *state, c *Call, r *http.Request, err error) {
 	notes, phases, alarm := c.close()
 	level, status := slog.LevelInfo, c.out.status

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// route is one parsed pattern. net/http's mux is not used: it redirects unclean paths and answers 404 and 405 in plain text.
+// route is one parsed pattern. net/http's mux is not used: it redirects unclean paths and answers 404 and 405 in plain
+// text.
 type route struct {
 	method   string
 	path     string
@@ -31,7 +32,8 @@ func (f *Function) Method() string { return f.route.method }
 // Path is the path of the function's pattern, variables in braces.
 func (f *Function) Path() string { return f.route.path }
 
-// matches reports whether the path is the route's, and sets the path values of its variables on r; none of them is empty.
+// matches reports whether the path is the route's, and sets the path values of its variables on r; none of them is
+// empty.
 func (rt *route) matches(r *http.Request) bool {
 	if rt.segments == nil {
 		return r.URL.Path == rt.path

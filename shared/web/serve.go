@@ -18,7 +18,8 @@ const (
 	MaxPush   = 14 << 20 // at a private door of OpenWithin: a message of 10 MB in base64, with room for what is around it
 )
 
-// ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log record.
+// ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log
+// record.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	inFlight.Add(1)
 	defer leave(w)

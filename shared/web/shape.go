@@ -61,8 +61,8 @@ func deepest(text []byte, t reflect.Type) string {
 	return dotted(ours)
 }
 
-// forbiddenNull returns the path of the first null whose Go type has no way to hold it. The text was decoded into the type, so it is
-// JSON and all its names are known.
+// forbiddenNull returns the path of the first null whose Go type has no way to hold it. The text was decoded into the
+// type, so it is JSON and all its names are known.
 func forbiddenNull(text []byte, t reflect.Type) (path string, found bool) {
 	d := jsontext.NewDecoder(bytes.NewReader(text))
 	if findNull(d, t.Elem()) {
@@ -102,7 +102,8 @@ func findNull(d *jsontext.Decoder, t reflect.Type) bool {
 	return false
 }
 
-// holdsNull reports whether null means something for a type: for a pointer, for any, and for a type that decodes itself.
+// holdsNull reports whether null means something for a type: for a pointer, for any, and for a type that decodes
+// itself.
 func holdsNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || decodesItself(t)
 }

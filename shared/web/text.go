@@ -9,9 +9,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// Text checks what a guest wrote: valid UTF-8, no control characters, at most most characters. It returns nil when all is well, else
-// the field with one of the codes "too-long", "utf-8", "control-character". Joiners and direction marks, which Persian and
-// Arabic need, are no control characters.
+// Text checks what a guest wrote: valid UTF-8, no control characters, at most most characters. It returns nil when all
+// is well, else the field with one of the codes "too-long", "utf-8", "control-character". Joiners and direction marks,
+// which Persian and Arabic need, are no control characters.
 func Text(field, s string, most int) *problem.Field {
 	switch {
 	case utf8.RuneCountInString(s) > most:

@@ -11,8 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// BenchmarkAdd measures an addition in Postgres beside a bare transaction of the same two inserts, which decides nothing:
-// no lock, no cap, no dedup, no consent.
+// BenchmarkAdd measures an addition in Postgres beside a bare transaction of the same two inserts, which decides
+// nothing: no lock, no cap, no dedup, no consent.
 func BenchmarkAdd(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		name := map[int]string{1: "1 client", 8: "8 clients"}[clients]

@@ -12,6 +12,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
@@ -221,7 +222,7 @@ func (r *Room) add(ctx context.Context, sessionID string, refuses bool, args []a
 	}
 	if c.Done = itemID != nil; c.Done {
 		c.Size++
-		c.Item.ID, c.Item.AddedAt = *itemID, stamp(*at)
+		c.Item.ID, c.Item.AddedAt = *itemID, instant.Text(*at)
 		c.before, c.now = millis(version), millis(at)
 	}
 	return c, choice, nil
@@ -267,12 +268,12 @@ func Read(batch *pgx.Batch, sessionID string, into *List) {
 		*into = List{}
 		for _, row := range all {
 			into.version = max(into.version, row.added.UnixMilli())
-			row.AddedAt = stamp(row.added)
+			row.AddedAt = instant.Text(row.added)
 			if row.removed == nil {
 				into.Items = append(into.Items, row.Item)
 			} else {
 				into.version = max(into.version, row.removed.UnixMilli())
-				into.Removed = append(into.Removed, Removed{row.Item, stamp(*row.removed)})
+				into.Removed = append(into.Removed, Removed{row.Item, instant.Text(*row.removed)})
 			}
 		}
 		return nil
@@ -299,8 +300,8 @@ func Forget(batch *pgx.Batch, sessionID string) {
 		WHERE guest_session_id = $1`, sessionID)
 }
 
-// Abandon removes, with what else is in batch, what is left on the wishlists of sessions that are over. Rows stay for as
-// long as others that were removed.
+// Abandon removes, with what else is in batch, what is left on the wishlists of sessions that are over. Rows stay for
+// as long as others that were removed.
 func Abandon(batch *pgx.Batch, sessionIDs []string) {
 	batch.Queue(`
 		UPDATE bff_consumer.wishlist_anonymous

@@ -4,7 +4,6 @@ package wishlist
 
 import (
 	"slices"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -51,9 +50,6 @@ func (l List) Newest() []Item {
 	slices.Reverse(items)
 	return items
 }
-
-// stamp writes a time as every body does: UTC with milliseconds.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // encode is an item as the copy holds it: the same bytes for the same item.
 func encode(i Item) string {

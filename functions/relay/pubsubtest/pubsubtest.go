@@ -1,5 +1,5 @@
-// Package pubsubtest owns a broker that takes what is published, remembers it, and misbehaves as it is told: it refuses, loses
-// its answers and hangs. Only tests, benchmarks and the soak use it. It delivers nothing to anybody.
+// Package pubsubtest owns a broker that takes what is published, remembers it, and misbehaves as it is told: it
+// refuses, loses its answers and hangs. Only tests, benchmarks and the soak use it. It delivers nothing to anybody.
 package pubsubtest
 
 import (

@@ -53,11 +53,12 @@ func Judge(userAgent string) Judgement {
 	if name := l.tools(t); name != "" {
 		return Judgement{Tool, name, crawler(t.lower)}
 	}
-	if name := strange(t); name != "" {
+	driver := l.automations.find(t.lower)
+	if name := strange(t, driver != ""); name != "" {
 		return Judgement{Kind: Tool, Name: name}
 	}
-	if name := l.automations.find(t.lower); name != "" {
-		return Judgement{Kind: Automation, Name: name}
+	if driver != "" {
+		return Judgement{Kind: Automation, Name: driver}
 	}
 	return Judgement{}
 }

@@ -21,7 +21,9 @@ func TestWhoDeclaresItselfIsATool(t *testing.T) {
 		"python-requests/2.32.3":             "python-requests",
 		"Go-http-client/2.0":                 "Go-http-client",
 		"okhttp/4.12.0":                      "okhttp",
-		"Acme":                               "not-a-browser",
+		"Acme hotel prices":                  "not-a-browser",
+		"acme-http":                          "not-a-browser",
+		"Acme/1":                             "not-a-browser",
 		"acme-hotel-prices/2.1":              "not-a-browser",
 		"Mozilla/5.0 Acme/0.1":               "no-platform",
 		"Acme/1.0, Mozilla/5.0 (X)":          "before-mozilla",
@@ -91,7 +93,7 @@ func TestSearchEnginesAreNamed(t *testing.T) {
 func TestNothingOfTheAgentIsTold(t *testing.T) {
 	const canary = "c4n4ry"
 	for _, ua := range []string{
-		canary, canary + "/1.0", canary + "bot/1.0", "bot-" + canary, "Mozilla/5.0 (compatible; " + canary + "/1.0)",
+		canary + " " + canary, canary + "/1.0", canary + "bot/1.0", "bot-" + canary, "Mozilla/5.0 (compatible; " + canary + "/1.0)",
 		"Mozilla/5.0 " + canary + "/1.0", canary + "@example.org", "http://" + canary + ".example", "curl/8 " + canary,
 		"Googlebot/" + canary, canary + ", Mozilla/5.0 (X)", "HeadlessChrome " + canary,
 	} {

@@ -4,12 +4,8 @@ import "strings"
 
 // contact finds an address that somebody may write to or look up: programs leave one, browsers never do.
 func contact(t text) string {
-	for _, mark := range [...]string{"http:/", "https:/", "www.", " dot com", "[at]"} {
-		if strings.Contains(t.lower, mark) {
-			return "contact"
-		}
-	}
-	if domain(t.lower) {
+	// Whatever was installed into Internet Explorer wrote itself into its agent, with the page of its maker.
+	if guests := strings.Contains(t.lower, "msie ") && !strings.Contains(t.lower, "+http"); !guests && page(t.lower) {
 		return "contact"
 	}
 	for at := 0; ; at++ {
@@ -21,6 +17,16 @@ func contact(t text) string {
 			return "contact"
 		}
 	}
+}
+
+// page says whether a text has in it what looks like the address of a page.
+func page(s string) bool {
+	for _, mark := range [...]string{"http:/", "https:/", "www.", " dot com", "[at]"} {
+		if strings.Contains(s, mark) {
+			return true
+		}
+	}
+	return domain(s)
 }
 
 // host says whether a text begins with a host name. A version behind an @, as some browsers have, ends in digits.

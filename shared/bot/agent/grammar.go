@@ -1,6 +1,9 @@
 package agent
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // A browser's agent has a form: it begins in one of few ways, says on what it runs, and which engine draws.
 // Whoever writes a program's by hand rarely gets that right, whatever the program is called.
@@ -39,12 +42,12 @@ var engines = []string{
 	"applewebkit", "gecko/", "like gecko", "trident/", "msie ", "presto/", "khtml", "opera/", "goanna/", "webkit/", "firefox/",
 }
 
-// strange names what no browser does, or nothing.
-func strange(t text) string {
+// strange names what no browser does, or nothing. A driver's name without a browser's is no browser.
+func strange(t text, driven bool) string {
 	own, mozilla, ok := strings.Cut(t.lower, "mozilla/")
 	switch {
 	case !ok:
-		if begins(t.lower, beginnings) || contains(t.lower, devices) || contains(t.lower, engines) {
+		if begins(t.lower, beginnings) || contains(t.lower, devices) || contains(t.lower, engines) || !driven && bare(t.lower) {
 			return ""
 		}
 		return "not-a-browser"
@@ -57,6 +60,25 @@ func strange(t text) string {
 	}
 	return ""
 }
+
+// bare says that an agent is one or two short words and nothing more: DLME, Google Talk. Programs are called so, but so are
+// the apps of phones and set-top boxes, and there is no end to their names; what a program does tells it all the same.
+func bare(name string) bool {
+	if len(name) > longestBare {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; !letter(c) && !digit(c) && c != '-' && c != ' ' {
+			return false
+		}
+	}
+	return strings.IndexFunc(name, unicode.IsLetter) >= 0 && !contains(name, libraries)
+}
+
+const longestBare = 9
+
+// libraries are in the bare names of what calls for programs.
+var libraries = []string{"http", "curl", "request", "client", "undici", "fetch"}
 
 // onlyCompatible says that an agent is of the form Mozilla/5.0 (compatible; Name/1.0) with nothing else.
 func onlyCompatible(mozilla string) bool {

@@ -40,5 +40,8 @@ var people = map[string]string{
 	"an app on iPhone":    "Hotels/12.1 (iPhone; iOS 17.1.2; Scale/3.00)",
 	"an app on Android":   "Dalvik/2.1.0 (Linux; U; Android 12; TECNO BF7 Build/SP1A.210812.001)",
 	"a console":           "Mozilla/5.0 (PlayStation; PlayStation 5/6.50) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.0 Safari/605.1.15",
+	"a toolbar":           "Mozilla/4.0 (compatible; MSIE 8.0; Windows NT 6.1; Trident/4.0; Acme Bar http://www.acme.example/)",
+	"a bare name":         "HotelTalk",
+	"two short words":     "Set Top",
 	"a lost first letter": "ozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/115.0.0.0 Mobile Safari/537.36",
 }

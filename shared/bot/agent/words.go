@@ -14,16 +14,16 @@ var automationWords = []string{
 var toolWords = []string{
 	// Those who collect.
 	`bot\b`, `bots\b`, `robot`, `crawl`, `spider`, `scrap`, `slurp`, `archiver`, `harvest`, `indexer`, `grabber`,
-	`extractor`, `fetch`, `sniffer`, `downloader`, `downloadmanager`, `sitemap`, `\bfeed`, `\brss`, `quiterss`, `parser`,
+	`extractor`, `fetch`, `sniffer`, `sitemap`, `\bfeed`, `\brss`, `quiterss`, `parser`,
 	// Those who look at pages for others.
 	`urlpreview`, `url-preview`, `linkpreview`, `webpreview`, `web preview`, `favicon`, `thumbnail`, `webthumb`, `screenshot`,
-	`mshots`, `websnap`, `webscreen`, `webcapture`, `web-capture`, `transcoder`, `googleweblight`, `googlemessages`,
+	`mshots`, `websnap`, `webscreen`, `webcapture`, `web-capture`, `googleweblight`, `googlemessages`,
 	`macintosh; intel mac os x) word/`, `macintosh; intel mac os x) excel/`, `macintosh; intel mac os x) powerpoint/`,
 	// Those who check.
 	`validator`, `\bscanner`, `monitor`, `checker`, `linkcheck`, `link check`, `backlink`, `\bseo`, `analyzer`, `analyser`,
 	`inspector`, `tester/`, `uptime`, `speedtest`, `loadtest`, `pagespeed`, `page speed`, `search console`, `lighthouse`,
 	`synthetic`, `observatory`, `ptst`, `pingdom`, `gtmetrix`, `debugbear`, `dareboost`, `catchpoint`, `neustar wpm`,
-	`gomezagent`, `site24x7`, `speedcurve`, `dynatrace`, `newrelic`,
+	`gomezagent`, `wechatdevtools`, `site24x7`, `speedcurve`, `dynatrace`, `newrelic`,
 	// HTTP libraries and runtimes.
 	`\bcurl`, `libcurl`, `wget`, `libwww`, `python`, `\bperl`, `\bphp`, `ruby/`, `^java`, `go-http`, `okhttp`, `axios`,
 	`node-fetch`, `node.js`, `nodejs`, `urllib`, `httpclient`, `http-client`, `http client`, `http_`, `winhttp`, `guzzle`,
@@ -37,8 +37,6 @@ var innocent = [][]byte{
 	[]byte("cubot"),     // phones
 	[]byte("libwww-fm"), // in the text browser Lynx
 	[]byte("bytedance"), // TikTok's own browser; the company's crawler is a spider
-	// A component that programs show pages with; it writes itself into Internet Explorer's agent.
-	[]byte("http://bsalsa.com"), []byte("http://www.bsalsa.com"),
 	// People who read a page through these.
 	[]byte("(via docs.google.com/viewer)"), []byte("(via translate.google.com)"),
 }

@@ -8,11 +8,12 @@ import (
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"math/big"
 	"net/http"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
 // Name is the iss claim of its tokens.

@@ -2,13 +2,14 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
@@ -119,7 +120,7 @@ func Find(ctx context.Context, db Querier, handoffID string) (Standing, error) {
 			consumedAt      *time.Time
 		)
 		err = row.Scan(&s.GuestSessionID, &s.Consumed, &consumedAt, &s.ExpiresAt, &fingerprint, &ip, &s.Suspended)
-		s.Fingerprint, s.IPHash = toHash(fingerprint), toHash(ip)
+		s.Fingerprint, s.IPHash = digest.Text(fingerprint), digest.Text(ip)
 		if consumedAt != nil {
 			s.ConsumedAt = consumedAt.UTC()
 		}

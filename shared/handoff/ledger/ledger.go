@@ -3,16 +3,15 @@
 package ledger
 
 import (
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
@@ -33,9 +32,9 @@ type Details struct {
 
 // Campaign is what brought the guest. Each value is an event.CampaignToken or empty.
 type Campaign struct {
-	Source     string    `json:"source,omitempty"`
-	Medium     string    `json:"medium,omitempty"`
-	Campaign   string    `json:"campaign,omitempty"`
+	Source     string    `json:"source,omitzero"`
+	Medium     string    `json:"medium,omitzero"`
+	Campaign   string    `json:"campaign,omitzero"`
 	CapturedAt time.Time `json:"capturedAt"`
 }
 
@@ -50,13 +49,13 @@ func Queue(b *pgx.Batch, e Entry) error {
 	if err != nil {
 		return fmt.Errorf("ledger: property: %w", err)
 	}
-	fingerprint, err := fromHash(e.Fingerprint)
+	fingerprint, err := digest.Parse(e.Fingerprint)
 	if err != nil {
-		return err
+		return fmt.Errorf("ledger: fingerprint: %w", err)
 	}
-	ip, err := fromHash(e.IPHash)
+	ip, err := digest.Parse(e.IPHash)
 	if err != nil {
-		return err
+		return fmt.Errorf("ledger: address: %w", err)
 	}
 	var campaign, ages any // NULL when there is none
 	if e.Campaign != nil {
@@ -93,16 +92,3 @@ func Suspended(err error) bool {
 	answer, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && answer.Code == notNull && answer.TableName == "handoff_replay_log" && answer.ColumnName == "tenant_id"
 }
-
-const hashPrefix = "sha256:"
-
-func fromHash(s string) ([]byte, error) {
-	digits, ok := strings.CutPrefix(s, hashPrefix)
-	sum, err := hex.DecodeString(digits)
-	if !ok || err != nil {
-		return nil, errors.New("ledger: a hash is sha256:<hex>")
-	}
-	return sum, nil
-}
-
-func toHash(sum []byte) string { return hashPrefix + hex.EncodeToString(sum) }

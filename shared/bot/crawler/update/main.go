@@ -1,0 +1,131 @@
+// Command update rewrites the address ranges of the room crawler:
+//
+//	go run ./bot/crawler/update SOURCE ENGINE=FILE…     in shared/
+//
+// SOURCE is one line that names where the files come from, with its licence. ENGINE is one of agent.Judgement.Crawler.
+// FILE is a list of CIDR prefixes, one a line, or the JSON that the engine publishes:
+//
+//	googlebot=googlebot.json    developers.google.com/static/search/apis/ipranges/googlebot.json, and special-crawlers.json
+//	bingbot=bingbot.json        www.bing.com/toolbox/bingbot.json
+//	duckduckbot=duckduckbot.json    duckduckgo.com/duckduckbot.json
+//
+// Google's lists of user-triggered fetchers do not belong there: anybody makes those fetch. Nothing is fetched here, nor
+// when the service runs.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: go run ./bot/crawler/update SOURCE ENGINE=FILE…")
+		os.Exit(2)
+	}
+	list, err := compile(os.Args[1], os.Args[2:])
+	if err == nil {
+		err = os.WriteFile(filepath.Join("bot", "crawler", "data", "ranges.txt"), list, 0o644)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "update:", err)
+		os.Exit(1)
+	}
+}
+
+type line struct {
+	engine string
+	prefix netip.Prefix
+}
+
+// compile makes the list of all files, sorted, each prefix of an engine once and none inside another.
+func compile(source string, files []string) ([]byte, error) {
+	var all []line
+	for _, arg := range files {
+		engine, file, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not ENGINE=FILE", arg)
+		}
+		content, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		found, err := read(content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		for _, p := range found {
+			all = append(all, line{engine, p})
+		}
+	}
+	slices.SortFunc(all, func(a, b line) int {
+		return cmp.Or(strings.Compare(a.engine, b.engine), a.prefix.Addr().Compare(b.prefix.Addr()), a.prefix.Bits()-b.prefix.Bits())
+	})
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# %s. Written by update; see there for the form.\n", strings.TrimRight(source, "."))
+	var last line
+	for _, l := range all {
+		if l.engine == last.engine && last.prefix.Overlaps(l.prefix) {
+			continue // the wider one comes first
+		}
+		fmt.Fprintln(&out, l.engine, l.prefix)
+		last = l
+	}
+	return out.Bytes(), nil
+}
+
+// read takes the prefixes out of one file.
+func read(content []byte) (found []netip.Prefix, err error) {
+	words := strings.Fields(string(content))
+	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
+		var published struct {
+			Prefixes []struct{ Ipv4Prefix, Ipv6Prefix string }
+		}
+		if err := json.Unmarshal(content, &published); err != nil {
+			return nil, err
+		}
+		words = nil
+		for _, p := range published.Prefixes {
+			words = append(words, cmp.Or(p.Ipv4Prefix, p.Ipv6Prefix))
+		}
+	}
+	for _, word := range words {
+		p, err := netip.ParsePrefix(word)
+		if err != nil {
+			return nil, err
+		}
+		if err := trusted(p); err != nil {
+			return nil, fmt.Errorf("%v: %w", p, err)
+		}
+		found = append(found, p)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("no prefix in it")
+	}
+	return found, nil
+}
+
+// trusted refuses what no engine publishes: one such line by mistake would let everybody in.
+func trusted(p netip.Prefix) error {
+	widest := 16
+	if p.Addr().Is6() {
+		widest = 48
+	}
+	switch {
+	case p != p.Masked():
+		return errors.New("has bits behind its length")
+	case p.Bits() < widest:
+		return errors.New("is too wide for one crawler")
+	case p.Addr().IsPrivate() || p.Addr().IsLoopback() || !p.Addr().IsGlobalUnicast():
+		return errors.New("is not on the public network")
+	}
+	return nil
+}

@@ -1,0 +1,207 @@
+package bot_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
+	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+)
+
+// send writes one verdict as its caller would, in one round trip.
+func send(t *testing.T, db *pgxpool.Pool, e bot.Entry) {
+	t.Helper()
+	batch := &pgx.Batch{}
+	if err := bot.Record(batch, e); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SendBatch(t.Context(), batch).Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// entry is a tool's that was fast.
+func entry(session string) bot.Entry {
+	return bot.Entry{
+		Client: client("gms_somebody"), AgentHash: hash("agent"), Session: session, Act: bot.Challenge, At: noon,
+		RequestID: id.New(id.Request, noon), Instance: "search-1",
+		Score: bot.Evaluate(bot.Evidence{
+			Agent: agent.Judge("python-requests/2.32"), Anomaly: "no-accept",
+			Seen: bot.Seen{Cadence: bot.Cadence{Group: bot.Pace{Burst: 14, Minute: 14}, SinceCookie: -1}},
+		}),
+	}
+}
+
+// row is one of bot_score_log, as text.
+func rows(t *testing.T, db *pgxpool.Pool) []string {
+	t.Helper()
+	found, _ := db.Query(t.Context(), `
+		SELECT concat_ws(' ', coalesce(guest_session_id, '-'), encode(fingerprint_hash, 'hex'), encode(ip_hash, 'hex'),
+		       encode(user_agent_hash, 'hex'), score, verdict, signals, action_taken, evaluated_at AT TIME ZONE 'UTC')
+		FROM bff_consumer.bot_score_log ORDER BY id`)
+	all, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// told are the messages in the outbox.
+func told(t *testing.T, db *pgxpool.Pool) []string {
+	t.Helper()
+	found, _ := db.Query(t.Context(), `SELECT payload::text FROM bff_consumer.outbox ORDER BY id`)
+	all, err := pgx.CollectRows(found, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestAVerdictIsARowAndAnEvent(t *testing.T) {
+	db, session := pgtest.New(t), id.New(id.Session, noon)
+	e := entry(session)
+	send(t, db, e)
+	hex := func(of string) string { return strings.TrimPrefix(hash(of), "sha256:") }
+	want := session + " " + hex("fingerprint") + " " + hex("address") + " " + hex("agent") + ` 1 bot [` +
+		`{"kind": "ua-pattern", "detail": "tool-python-requests", "weight": 0.5}, {"kind": "cadence", "detail": "14 reqs/2s", "weight": 0.45}, ` +
+		`{"kind": "header-anomaly", "detail": "no-accept", "weight": 0.15}] challenge 2026-11-21 12:00:00`
+	if diff := cmp.Diff([]string{want}, rows(t, db)); diff != "" {
+		t.Error(diff)
+	}
+	messages := told(t, db)
+	if len(messages) != 1 {
+		t.Fatalf("%d events", len(messages))
+	}
+	var message struct {
+		Envelope struct{ Subject, SessionID, RequestID string }
+		Payload  event.BotSuspected
+	}
+	if err := json.Unmarshal([]byte(messages[0]), &message); err != nil {
+		t.Fatal(err)
+	}
+	p := message.Payload
+	if p.GuestSessionID != session || p.Verdict != "bot" || p.ActionTaken != "challenge" || len(p.Signals) != 3 || p.FingerprintHash != hash("fingerprint") {
+		t.Errorf("%+v", p)
+	}
+	if message.Envelope.SessionID != session || message.Envelope.RequestID != e.RequestID {
+		t.Errorf("%+v", message.Envelope)
+	}
+	publish(t, messages[0])
+}
+
+// publish holds a message to its schema, as it is when the relay has sent it.
+func publish(t *testing.T, message string) {
+	t.Helper()
+	var m map[string]map[string]any
+	if err := json.Unmarshal([]byte(message), &m); err != nil {
+		t.Fatal(err)
+	}
+	m["envelope"]["publishedAt"] = m["envelope"]["occurredAt"]
+	data, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := strict.ValidateMessage(event.BotSuspected{}.Subject(), data); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBeforeASessionThereIsNone(t *testing.T) {
+	db := pgtest.New(t)
+	send(t, db, entry(""))
+	if got := rows(t, db); len(got) != 1 || !strings.HasPrefix(got[0], "- ") {
+		t.Errorf("%q", got)
+	}
+	messages := told(t, db)
+	if len(messages) != 1 || strings.Contains(messages[0], "gms_") {
+		t.Fatalf("%q", messages)
+	}
+	publish(t, messages[0])
+}
+
+func TestOfWhoRefusesNothingIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		choice string // what Postgres knows, as the row after the session's id
+		silent bool
+	}{
+		"as is known here":     {"", true},
+		"as Postgres knows":    {"false, false, now(), NULL", false},
+		"who cleared it since": {"true, false, now(), now()", false},
+	} {
+		db, session := pgtest.New(t), id.New(id.Session, noon)
+		if c.choice != "" {
+			if _, err := db.Exec(t.Context(), `
+				INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
+				VALUES ('`+session+`', `+c.choice+`)`); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e := entry(session)
+		e.Silent = c.silent
+		send(t, db, e)
+		if got := rows(t, db); len(got) != 1 || !strings.HasPrefix(got[0], "- ") {
+			t.Errorf("%s: %q", name, got)
+		}
+		if messages := told(t, db); len(messages) != 0 {
+			t.Errorf("%s: %q", name, messages)
+		}
+	}
+}
+
+func TestWhatIsNoHashIsNotRecorded(t *testing.T) {
+	e := entry("")
+	e.AgentHash = chrome
+	batch := &pgx.Batch{}
+	if err := bot.Record(batch, e); err == nil || batch.Len() != 0 {
+		t.Errorf("%v, %d statements", err, batch.Len())
+	}
+}
+
+func TestOnAndOnIsRecordedOnceAMinute(t *testing.T) {
+	d := newDesk(nil)
+	due := func(c bot.Client, v bot.Verdict, act bot.Act) (n int) {
+		for range 100 {
+			if d.Due(c, v, act) {
+				n++
+			}
+		}
+		return n
+	}
+	c := client("")
+	if due(c, bot.Human, bot.None) != 0 {
+		t.Error("humans are recorded")
+	}
+	if due(c, bot.Suspect, bot.Challenge) != 1 || due(client("gms_1"), bot.Suspect, bot.Challenge) != 0 {
+		t.Error("a suspect is not recorded once")
+	}
+	if due(c, bot.Bot, bot.HardBlock) != 1 || due(c, bot.Suspect, bot.None) != 1 {
+		t.Error("another verdict or action is not another record")
+	}
+	d.time = d.time.Add(time.Minute)
+	if due(c, bot.Suspect, bot.Challenge) != 1 {
+		t.Error("a minute later it is not recorded")
+	}
+	n := 0
+	for i := range 5000 {
+		if d.Due(bot.Client{Fingerprint: hash(fmt.Sprint(i)), Address: hash("address")}, bot.Suspect, bot.Challenge) {
+			n++
+		}
+	}
+	if n != 599 {
+		t.Errorf("%d records of one who is another with every request, want what was left of 600", n)
+	}
+	if d.time = d.time.Add(time.Minute); due(c, bot.Suspect, bot.Challenge) != 1 {
+		t.Error("nothing is recorded in the minute after")
+	}
+}

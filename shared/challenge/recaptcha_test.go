@@ -1,0 +1,336 @@
+package challenge
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	api "google.golang.org/api/recaptchaenterprise/v1"
+)
+
+const (
+	site  = "6LcTestSiteKey"
+	token = "03AFcWeA-a_token_of_the_form_they_have_0123456789"
+)
+
+// google stands in for the service. It reads and writes the types of Google's own client.
+type google struct {
+	asked  atomic.Int32
+	answer func(*api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment)
+}
+
+// RoundTrip is the whole network: no connection is made, so that tests may run on a clock of their own.
+func (g *google) RoundTrip(r *http.Request) (*http.Response, error) {
+	g.asked.Add(1)
+	w := httptest.NewRecorder()
+	if r.Method != http.MethodPost || r.URL.String() != "https://recaptcha.test/v1/projects/melmastoon-prod/assessments" {
+		http.Error(w, "no such method", http.StatusNotFound)
+		return w.Result(), nil
+	}
+	if r.Header.Get("Authorization") != "Bearer ours" || r.Header.Get("Content-Type") != "application/json" {
+		http.Error(w, "who is that?", http.StatusUnauthorized)
+		return w.Result(), nil
+	}
+	var asked api.GoogleCloudRecaptchaenterpriseV1Assessment
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&asked); err != nil {
+		return nil, err
+	}
+	status, answer := g.answer(asked.Event)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(answer); err != nil {
+		return nil, err
+	}
+	return w.Result(), nil
+}
+
+// assessed is a good answer to a question.
+func assessed(e *api.GoogleCloudRecaptchaenterpriseV1Event, score float64, now time.Time) *api.GoogleCloudRecaptchaenterpriseV1Assessment {
+	return &api.GoogleCloudRecaptchaenterpriseV1Assessment{
+		Name:  "projects/1/assessments/2",
+		Event: e,
+		RiskAnalysis: &api.GoogleCloudRecaptchaenterpriseV1RiskAnalysis{
+			Score: score, Reasons: []string{"LOW_CONFIDENCE_SCORE"},
+		},
+		TokenProperties: &api.GoogleCloudRecaptchaenterpriseV1TokenProperties{
+			Valid: true, Action: e.ExpectedAction, Hostname: "www.melmastoon.ghasi.io", CreateTime: now.Add(-20 * time.Second).Format(time.RFC3339Nano),
+		},
+	}
+}
+
+type ours struct{ err error }
+
+func (o ours) Token(context.Context) (string, error) { return "ours", o.err }
+
+func config(g http.RoundTripper) Config {
+	return Config{
+		Project: "melmastoon-prod", SiteKey: site, Hosts: []string{"melmastoon.ghasi.io", "WWW.melmastoon.ghasi.io"},
+		URL: "https://recaptcha.test", Tokens: ours{}, Transport: g,
+	}
+}
+
+func open(t *testing.T, cfg Config) Provider {
+	t.Helper()
+	p, err := Open(cfg, at(noon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestATokenIsAskedAboutInTheServicesOwnWords(t *testing.T) {
+	g := &google{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+		if e.Token != token || e.SiteKey != site || e.ExpectedAction != "guest_request" {
+			t.Errorf("asked with %+v", e)
+		}
+		if e.UserAgent != "" || e.UserIpAddress != "" || e.RequestedUri != "" || len(e.Headers) > 0 {
+			t.Errorf("told more than it needs: %+v", e)
+		}
+		return 200, assessed(e, 0.7, noon)
+	}}
+	p := open(t, config(g))
+	if a, err := p.Verify(t.Context(), token); err != nil || a != (Assessment{Valid: true, Score: 0.7}) {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if o := p.Offer(); o == nil || *o != (Offer{Kind: "recaptcha", SiteKey: site, Action: "guest_request"}) {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestWhatAnAnswerSays(t *testing.T) {
+	type properties = api.GoogleCloudRecaptchaenterpriseV1TokenProperties
+	score := func(v float64) func(*api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+		return func(a *api.GoogleCloudRecaptchaenterpriseV1Assessment) { a.RiskAnalysis.Score = v }
+	}
+	with := func(change func(*properties)) func(*api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+		return func(a *api.GoogleCloudRecaptchaenterpriseV1Assessment) { change(a.TokenProperties) }
+	}
+	for name, c := range map[string]struct {
+		status int
+		change func(*api.GoogleCloudRecaptchaenterpriseV1Assessment)
+		want   Assessment
+		fails  string
+	}{
+		"human":         {200, score(1), Assessment{Valid: true, Score: 1}, ""},
+		"robot":         {200, score(0), Assessment{Valid: true}, ""},
+		"no score":      {200, func(a *api.GoogleCloudRecaptchaenterpriseV1Assessment) { a.RiskAnalysis = nil }, Assessment{Valid: true}, ""},
+		"expired":       {200, with(func(p *properties) { p.Valid, p.InvalidReason = false, "EXPIRED" }), Assessment{Reason: "EXPIRED"}, ""},
+		"used before":   {200, with(func(p *properties) { p.Valid, p.InvalidReason = false, "DUPE" }), Assessment{Reason: "DUPE"}, ""},
+		"no reason":     {200, with(func(p *properties) { p.Valid = false }), Assessment{Reason: "not valid"}, ""},
+		"odd reason":    {200, with(func(p *properties) { p.Valid, p.InvalidReason = false, "203.0.113.9 sent it" }), Assessment{Reason: "not valid"}, ""},
+		"other action":  {200, with(func(p *properties) { p.Action = "login" }), Assessment{Reason: "another action"}, ""},
+		"no action":     {200, with(func(p *properties) { p.Action = "" }), Assessment{Reason: "another action"}, ""},
+		"other page":    {200, with(func(p *properties) { p.Hostname = "melmastoon.ghasi.io.example" }), Assessment{Reason: "another host"}, ""},
+		"no page":       {200, with(func(p *properties) { p.Hostname = "" }), Assessment{Reason: "another host"}, ""},
+		"host in small": {200, with(func(p *properties) { p.Hostname = "WWW.MELMASTOON.GHASI.IO" }), Assessment{Valid: true, Score: 0.7}, ""},
+		"old":           {200, with(func(p *properties) { p.CreateTime = noon.Add(-4 * time.Minute).Format(time.RFC3339) }), Assessment{Reason: "too old, or not yet made"}, ""},
+		"of tomorrow":   {200, with(func(p *properties) { p.CreateTime = noon.Add(24 * time.Hour).Format(time.RFC3339) }), Assessment{Reason: "too old, or not yet made"}, ""},
+		"of no time":    {200, with(func(p *properties) { p.CreateTime = "" }), Assessment{Reason: "too old, or not yet made"}, ""},
+		"not a time":    {200, with(func(p *properties) { p.CreateTime = "noon" }), Assessment{}, "read the answer"},
+		"no properties": {200, func(a *api.GoogleCloudRecaptchaenterpriseV1Assessment) { a.TokenProperties = nil }, Assessment{}, "no token properties"},
+		"score of five": {200, score(5), Assessment{}, "a score that is none"},
+		"bad request":   {400, score(1), Assessment{Reason: "not accepted"}, ""},
+		"no permission": {403, score(1), Assessment{}, "status 403"},
+		"quota":         {429, score(1), Assessment{}, "status 429"},
+		"broken":        {500, score(1), Assessment{}, "status 500"},
+		"elsewhere":     {302, score(1), Assessment{}, "status 302"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := &google{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+				a := assessed(e, 0.7, noon)
+				c.change(a)
+				return c.status, a
+			}}
+			a, err := open(t, config(g)).Verify(t.Context(), token)
+			if a != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
+				t.Errorf("%+v, %v", a, err)
+			}
+			if err != nil && strings.Contains(err.Error(), token) {
+				t.Errorf("the error shows the token: %v", err)
+			}
+		})
+	}
+}
+
+func TestAServiceThatIsSilentIsWaitedForAFewTenthsOfASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := transport(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		p := open(t, config(silent))
+		began := time.Now()
+		if _, err := p.Verify(t.Context(), token); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(began); took != patience {
+			t.Errorf("after %v", took)
+		}
+		for range opensAfter - 1 {
+			if p.Offer() == nil {
+				t.Fatal("not offered although it is still asked")
+			}
+			p.Verify(t.Context(), token)
+		}
+		began = time.Now()
+		if _, err := p.Verify(t.Context(), token); err == nil || time.Since(began) != 0 {
+			t.Errorf("%v after %v: the breaker is closed", err, time.Since(began))
+		}
+		if p.Offer() != nil {
+			t.Error("offered although nobody answers")
+		}
+		<-time.After(openFor + time.Millisecond)
+		if p.Offer() == nil {
+			t.Error("never offered again")
+		}
+	})
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestWhatClientsSendOrLackOpensNoBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &google{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+			if e.Token == token+"bad" {
+				return 400, nil
+			}
+			time.Sleep(patience / 4) // of the test's own clock
+			return 200, assessed(e, 0.9, noon)
+		}}
+		p := open(t, config(g))
+		for range 2 * opensAfter {
+			p.Verify(t.Context(), token+"bad")
+			late, cancel := context.WithTimeout(t.Context(), patience/5)
+			if _, err := p.Verify(late, token); !errors.Is(err, errHasty) {
+				t.Fatalf("with little time: %v", err)
+			}
+			cancel()
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if a, err := p.Verify(gone, token); err != nil || !a.Valid {
+			t.Errorf("a guest who hung up: %+v, %v", a, err)
+		}
+	})
+}
+
+func TestWithoutATokenOfOurOwnNothingIsAsked(t *testing.T) {
+	g := &google{}
+	cfg := config(g)
+	cfg.Tokens = ours{errors.New("no credentials")}
+	if _, err := open(t, cfg).Verify(t.Context(), token); err == nil || !strings.Contains(err.Error(), "no credentials") || g.asked.Load() != 0 {
+		t.Errorf("%v, asked %d times", err, g.asked.Load())
+	}
+}
+
+func TestSettingsAreCompleteOrAbsent(t *testing.T) {
+	if p, err := Open(Config{URL: "https://recaptchaenterprise.googleapis.com"}, time.Now); p != nil || err != nil {
+		t.Errorf("%v, %v", p, err)
+	}
+	for name, change := range map[string]func(*Config){
+		"RECAPTCHA_PROJECT":  func(c *Config) { c.Project = "" },
+		"RECAPTCHA_SITE_KEY": func(c *Config) { c.SiteKey = "" },
+		"RECAPTCHA_HOSTS":    func(c *Config) { c.Hosts = nil },
+		"RECAPTCHA_URL":      func(c *Config) { c.URL = "recaptcha" },
+	} {
+		cfg := config(nil)
+		change(&cfg)
+		if p, err := Open(cfg, time.Now); p != nil || err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("without %s: %v, %v", name, p, err)
+		}
+	}
+}
+
+// countingProvider answers as it is told and counts.
+type countingProvider struct {
+	asked atomic.Int32
+	hold  chan struct{} // when set, an answer waits for it
+	fails atomic.Bool
+	score float64
+}
+
+func (p *countingProvider) Verify(context.Context, string) (Assessment, error) {
+	p.asked.Add(1)
+	if p.hold != nil {
+		<-p.hold
+	}
+	if p.fails.Load() {
+		return Assessment{}, fmt.Errorf("status 503")
+	}
+	return Assessment{Valid: true, Score: p.score}, nil
+}
+
+func (p *countingProvider) Offer() *Offer {
+	return &Offer{Kind: Recaptcha, SiteKey: site, Action: action}
+}
+
+func TestATokenIsAskedAboutOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &countingProvider{hold: make(chan struct{}), score: 0.8}
+		o := newOnce(p, time.Now)
+		answers := make(chan Assessment, 50)
+		for range cap(answers) {
+			go func() {
+				a, _ := o.verify(t.Context(), token, guest)
+				answers <- a
+			}()
+		}
+		synctest.Wait()
+		close(p.hold)
+		for range cap(answers) {
+			if a := <-answers; !a.Valid || a.Score != 0.8 {
+				t.Errorf("%+v", a)
+			}
+		}
+		if n := p.asked.Load(); n != 1 {
+			t.Errorf("asked %d times", n)
+		}
+		if a, _ := o.verify(t.Context(), token, Client{Fingerprint: "another", Address: guest.Address}); a.Valid {
+			t.Error("one client's token passes for another's")
+		}
+		<-time.After(tokenLife + time.Millisecond)
+		if a, _ := o.verify(t.Context(), token, guest); a.Valid || p.asked.Load() != 1 {
+			t.Errorf("%+v long after, asked %d times", a, p.asked.Load())
+		}
+	})
+}
+
+func TestATokenThatNobodyAnsweredForMayBeSentAgain(t *testing.T) {
+	p := &countingProvider{score: 0.8}
+	p.fails.Store(true)
+	o := newOnce(p, time.Now)
+	if _, err := o.verify(t.Context(), token, guest); err == nil {
+		t.Fatal("an answer from nobody")
+	}
+	p.fails.Store(false)
+	if a, err := o.verify(t.Context(), token, guest); err != nil || !a.Valid {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestWhatCannotBeATokenIsNotPaidFor(t *testing.T) {
+	p := &countingProvider{score: 0.8}
+	o := newOnce(p, time.Now)
+	for _, junk := range []string{"", "short", strings.Repeat("x", maxToken+1), token + " ", token + "é", token + "\n"} {
+		if a, err := o.verify(t.Context(), junk, guest); err != nil || a.Valid {
+			t.Errorf("%q: %+v, %v", junk, a, err)
+		}
+	}
+	if p.asked.Load() != 0 {
+		t.Error("asked")
+	}
+}

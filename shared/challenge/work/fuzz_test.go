@@ -1,0 +1,97 @@
+package work
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slowZeros counts as the documentation says it, bit by bit.
+func slowZeros(s string) (n int) {
+	for _, b := range sha256.Sum256([]byte(s)) {
+		for bit := 7; bit >= 0; bit-- {
+			if b>>bit&1 == 1 {
+				return n
+			}
+			n++
+		}
+	}
+	return n
+}
+
+// issuable says whether the token is a puzzle that the key makes for that client at some time within its life, with a
+// number behind it that solves it. It is written down apart from the code: nothing of that is used but the constants.
+func issuable(token string, secret []byte, keyID string, c Client, now time.Time) error {
+	var difficulty int
+	var expires int64
+	var n uint64
+	head, _, _ := strings.Cut(token, "."+keyID+".")
+	if _, err := fmt.Sscanf(head, "pow1.%d.%d", &difficulty, &expires); err != nil {
+		return err
+	}
+	message := []byte{}
+	for _, part := range []string{"challenge.pow.v1", fmt.Sprintf("pow1.%d.%d.%s", difficulty, expires, keyID), c.Fingerprint, c.Address} {
+		message = binary.BigEndian.AppendUint32(message, uint32(len(part)))
+		message = append(message, part...)
+	}
+	h := hmac.New(sha256.New, secret)
+	h.Write(message)
+	puzzle := fmt.Sprintf("pow1.%d.%d.%s.%s", difficulty, expires, keyID, base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16]))
+	rest, ok := strings.CutPrefix(token, puzzle+".")
+	if _, err := fmt.Sscanf(rest, "%d", &n); !ok || err != nil || fmt.Sprint(n) != rest {
+		return fmt.Errorf("%q is not %q with a number", token, puzzle)
+	}
+	if left := time.Unix(expires, 0).Sub(now); left <= 0 || left > life+drift {
+		return fmt.Errorf("it has %v left", left)
+	}
+	if slowZeros(token) < difficulty {
+		return fmt.Errorf("it is not solved: %d of %d", slowZeros(token), difficulty)
+	}
+	return nil
+}
+
+// What verifies is what we could have issued, to this client, and somebody solved.
+func FuzzSolution(f *testing.F) {
+	keys := ring(f, newKey)
+	secret, err := base64.StdEncoding.DecodeString(newKey[3:])
+	if err != nil {
+		f.Fatal(err)
+	}
+	p := Puzzles{keys, at(noon)}
+	for _, d := range []int{1, 8, 12} {
+		token := Solve(p.Make(guest, d).Text, d)
+		f.Add(token, guest.Fingerprint, guest.Address, int64(0))
+		f.Add(token, guest.Fingerprint, "", int64(3599))
+		f.Add(token+"0", guest.Address, guest.Fingerprint, int64(3600))
+	}
+	f.Add("pow1.1.1795280400.k2.AAAAAAAAAAAAAAAAAAAAAA.0", "", "", int64(-61))
+	f.Fuzz(func(t *testing.T, token, fingerprint, address string, seconds int64) {
+		c := Client{fingerprint, address}
+		now := noon.Add(time.Duration(seconds%100_000) * time.Second)
+		p := Puzzles{keys, at(now)}
+		if _, err := p.Check(token, c); err == nil {
+			if err := issuable(token, secret, "k2", c, now); err != nil {
+				t.Errorf("accepted: %v", err)
+			}
+		}
+		// And of what we issue to this client: only solved, and by nobody else.
+		o := p.Make(c, 6)
+		good := Solve(o.Text, 6)
+		if _, err := p.Check(good, c); err != nil {
+			t.Errorf("its own solution: %v", err)
+		}
+		if _, err := p.Check(good, Client{fingerprint + "x", address}); err == nil {
+			t.Error("taken from another client")
+		}
+		if token != good && strings.HasPrefix(token, o.Text) {
+			if _, err := p.Check(token, c); err == nil && slowZeros(token) < 6 {
+				t.Errorf("not solved: %q", token)
+			}
+		}
+	})
+}

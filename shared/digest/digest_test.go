@@ -1,0 +1,30 @@
+package digest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"testing"
+)
+
+func TestTheTextOfASumReadsBack(t *testing.T) {
+	sum := sha256.Sum256([]byte("abc"))
+	const digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
+	text := Text(sum[:])
+	if text != "sha256:"+digits {
+		t.Errorf("%s", text)
+	}
+	if got, err := Parse(text); err != nil || !bytes.Equal(got, sum[:]) {
+		t.Errorf("%x, %v", got, err)
+	}
+	if got := Hex(text); got != digits {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestWhatIsNoTextOfASumIsRefused(t *testing.T) {
+	for _, s := range []string{"", "ab", "sha1:ab", "sha256:xy", "sha256:abc", "SHA256:ab"} {
+		if sum, err := Parse(s); err == nil {
+			t.Errorf("%q is %x", s, sum)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package ratelimit
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+)
+
+var testKeys = keyspace.Keys{Env: "test"}
+
+// desk is a room with a clock of its own for when Redis is away, and a way to count one request.
+type desk struct {
+	*Room
+	t     testing.TB
+	clock atomic.Int64 // ns
+}
+
+func newDesk(t testing.TB, rdb redis.UniversalClient, change func(*flags.Values)) *desk {
+	v := flags.Defaults()
+	if change != nil {
+		change(v)
+	}
+	d := &desk{t: t}
+	d.clock.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano())
+	d.Room = New(rdb, testKeys, flags.Static(*v), func() time.Time { return time.Unix(0, d.clock.Load()) })
+	return d
+}
+
+// ask counts one request; nil while limits are off.
+func (d *desk) ask(class Class, c Client) *Standing {
+	ctx := context.Background()
+	pipe := d.rdb.Pipeline()
+	asked := d.Peek(ctx, pipe, class, c)
+	lua.Exec(ctx, pipe)
+	return d.Settle(ctx, asked)
+}
+
+// let is how many of n requests are let through.
+func (d *desk) let(n int, class Class, c Client) (through int) {
+	for range n {
+		if s := d.ask(class, c); s == nil || !s.Refused {
+			through++
+		}
+	}
+	return through
+}
+
+// lack is what a bucket in Redis lacks of being full, give or take what it gained since.
+func (d *desk) lack(class Class, kind, name string) time.Duration {
+	d.t.Helper()
+	full, err := d.rdb.Get(context.Background(), testKeys.Bucket(string(class), kind, name)).Int64()
+	if err == redis.Nil {
+		return 0
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return time.UnixMicro(full).Sub(d.rdb.Time(context.Background()).Val())
+}
+
+// age makes a bucket in Redis older, as waiting would.
+func (d *desk) age(by time.Duration, class Class, kind, name string) {
+	d.t.Helper()
+	ctx, key := context.Background(), testKeys.Bucket(string(class), kind, name)
+	full, err := d.rdb.Get(ctx, key).Int64()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.rdb.Set(ctx, key, strconv.FormatInt(full-by.Microseconds(), 10), time.Minute)
+}
+
+// limits are the same for every class.
+func limits(cookie, fingerprint, address int) func(*flags.Values) {
+	return func(v *flags.Values) {
+		l := flags.Limit{Cookie: cookie, Fingerprint: fingerprint, IP: address}
+		v.Limits = flags.Limits{Read: l, Handoff: l, Telemetry: l}
+	}
+}
+
+func guest(n int) Client {
+	return Client{fmt.Sprint("gms_", n), fmt.Sprint("sha256:a", n), fmt.Sprint("sha256:f", n)}
+}

@@ -1,0 +1,38 @@
+package ratelimit
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Standing is how a client stands with the limits once its request was counted: by the bucket that is closest to being
+// empty, or that it has to wait for longest.
+type Standing struct {
+	Refused   bool
+	Policy    string        // class and bucket: "read-cookie"
+	PerMinute int           // what the policy allows in the long run
+	Remaining int           // requests that would be let through at once
+	Reset     time.Duration // until that is the whole burst again; of a refused client: until the next request is let through
+}
+
+// Write says it in the fields that clients know, those of the early drafts and those of the newest
+// (draft-ietf-httpapi-ratelimit-headers-10).
+func (s *Standing) Write(h http.Header) {
+	limit, remaining := strconv.Itoa(s.PerMinute), strconv.Itoa(s.Remaining)
+	reset := strconv.FormatInt(int64((s.Reset+time.Second-1)/time.Second), 10) // as problem.Write rounds Retry-After
+	all := [...]string{
+		limit, remaining, reset,
+		`"` + s.Policy + `";r=` + remaining + ";t=" + reset,
+		`"` + s.Policy + `";q=` + limit + ";w=60",
+	}
+	for i, name := range fields {
+		h[name] = all[i : i+1 : i+1]
+	}
+}
+
+// fields are the names that Write sets, as net/http spells them.
+var fields = [...]string{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "Ratelimit", "Ratelimit-Policy"}
+
+// Written says whether Write has been here.
+func Written(h http.Header) bool { return h[fields[0]] != nil }
