@@ -4,6 +4,7 @@ package outbox
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"fmt"
 
 	"github.com/go-json-experiment/json"
@@ -111,7 +112,8 @@ const insertRow = `
 func statement(rows []Row) (sql string, args []any) {
 	if len(rows) == 1 {
 		r := rows[0]
-		return insertRow, []any{r.ID, r.Topic, r.Payload, r.Headers, r.RetentionClass}
+		// By this type of the standard library pgx knows that it is JSON: other bytes it would send as bytea.
+		return insertRow, []any{r.ID, r.Topic, stdjson.RawMessage(r.Payload), stdjson.RawMessage(r.Headers), r.RetentionClass}
 	}
 	return insertRows, columns(rows)
 }
