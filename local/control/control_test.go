@@ -16,6 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/local/traffic"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
 )
 
@@ -24,7 +25,8 @@ type bench struct {
 	*Control
 	sandbox *sandbox.Sandbox
 	flags   string
-	ill     error // what the part "redis" says
+	log     string // of requests
+	ill     error  // what the part "redis" says
 }
 
 func newBench(t *testing.T, d *desk.Desk) *bench {
@@ -35,7 +37,8 @@ func newBench(t *testing.T, d *desk.Desk) *bench {
 		{"postgres", func(context.Context) error { return nil }},
 		{"redis", func(context.Context) error { return b.ill }},
 	}
-	b.Control = New(parts, b.sandbox, data, b.flags, d, nil)
+	b.log = filepath.Join(t.TempDir(), "functions.jsonl")
+	b.Control = New(parts, b.sandbox, data, b.flags, d, nil, traffic.Follow(b.log, "/bff/"))
 	return b
 }
 

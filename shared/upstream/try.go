@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -35,6 +36,9 @@ func newBreaker(name string) *gobreaker.CircuitBreaker[struct{}] {
 		ReadyToTrip: func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failuresToOpen },
 		IsExcluded: func(err error) bool { // says nothing about the upstream's health
 			return err != nil && !errors.Is(err, ErrNotFound) && !isFault(err)
+		},
+		OnStateChange: func(upstream string, from, to gobreaker.State) {
+			slog.Warn("a breaker changed its state", "upstream", upstream, "from", from.String(), "to", to.String())
 		},
 		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, ErrNotFound) },
 	})
