@@ -18,6 +18,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/bots"
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
+	"melmastoon.ghasi.io/bff-consumer/local/pack"
 	"melmastoon.ghasi.io/bff-consumer/local/soak"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
@@ -33,6 +34,8 @@ const usage = `usage:
   ./dev outbox list | replay | park [--state DIR]             the outbox, for the team on call
   ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay|mint]
                                                               the benchmarks of docs/performance.md
+  ./dev bench coldstart [--starts 31] [--only FOLDER,…]       from the start of a process to its first answer
+  ./dev pack FOLDER | all [--out DIR]                         the archives that are deployed, in dist
 ` + bots.Usage
 
 // errUsage has been explained already.
@@ -79,7 +82,8 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
-		set.StringVar(&b.Only, "only", "", "relay: only the way of events out; mint: only a mint beside the bare transaction")
+		set.StringVar(&b.Only, "only", "", "relay: the way of events out; mint: a mint beside the bare transaction; with coldstart: folders, comma between them")
+		set.IntVar(&b.Starts, "starts", 31, "of each function, with coldstart")
 	case "soak":
 		set.IntVar(&k.Mutations, "mutations", 200_000, "to be committed")
 		set.IntVar(&k.Kills, "kills", 100, "of writers and relays")
@@ -89,6 +93,8 @@ func command(ctx context.Context, args []string) error {
 		return soak.Child(ctx)
 	case "outbox":
 		return onOutbox(ctx, args[1:])
+	case "pack":
+		return packFunctions(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
 		return bench.Serve()
 	default:
@@ -96,6 +102,10 @@ func command(ctx context.Context, args []string) error {
 		return errUsage
 	}
 	err := set.Parse(args[1:])
+	cold := err == nil && args[0] == "bench" && set.Arg(0) == "coldstart"
+	if cold {
+		err = set.Parse(set.Args()[1:])
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return nil
@@ -109,8 +119,10 @@ func command(ctx context.Context, args []string) error {
 		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
 	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
 		return explain("too few for a trial: --mutations at least 10, --kills 0, --rate 100")
-	case b.Only != "" && b.Only != "relay" && b.Only != "mint":
+	case !cold && b.Only != "" && b.Only != "relay" && b.Only != "mint":
 		return explain("--only is %q, not relay or mint", b.Only)
+	case args[0] == "bench" && b.Starts < 1:
+		return explain("--starts is %d", b.Starts)
 	case only != "" && !given(set, "port"):
 		return explain("--only needs --port: the port of this instance")
 	}
@@ -120,7 +132,10 @@ func command(ctx context.Context, args []string) error {
 			return err
 		}
 	}
+	b.Root = o.Root
 	switch {
+	case cold:
+		return bench.ColdStart(ctx, b)
 	case args[0] == "bench":
 		return bench.Run(ctx, b)
 	case args[0] == "soak":
@@ -168,6 +183,39 @@ func onOutbox(ctx context.Context, args []string) error {
 		return errUsage
 	}
 	return err
+}
+
+// packFunctions takes a folder's name before or after what goes with it.
+func packFunctions(ctx context.Context, args []string) error {
+	o := pack.Options{Say: os.Stdout}
+	set := flag.NewFlagSet("local pack", flag.ContinueOnError)
+	set.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	set.StringVar(&o.Root, "root", "", "the repository; found from the working directory when empty")
+	set.StringVar(&o.Out, "out", "", "directory of the archives; dist in the repository when empty")
+	for rest := args; ; {
+		switch err := set.Parse(rest); {
+		case errors.Is(err, flag.ErrHelp):
+			return nil
+		case err != nil:
+			return errUsage
+		case set.NArg() > 0 && o.Function != "":
+			return explain("what is %q?", set.Arg(0))
+		}
+		if set.NArg() == 0 {
+			break
+		}
+		o.Function, rest = set.Arg(0), set.Args()[1:]
+	}
+	if o.Function == "" {
+		return explain("pack what? A folder under functions/, or all")
+	}
+	if o.Root == "" {
+		var err error
+		if o.Root, err = repository(); err != nil {
+			return err
+		}
+	}
+	return pack.Run(ctx, o)
 }
 
 // explain says what is wrong with the arguments, and what they may be.

@@ -255,6 +255,7 @@ func TestTheCommandExplainsItself(t *testing.T) {
 	for _, args := range [][]string{
 		nil, {"fly"}, {"run", "--colour"}, {"run", "now"}, {"migrate", "--dataset", "x"},
 		{"run", "--port", "99999"}, {"run", "--port", "-1"}, {"run", "--retry-least", "1m"}, {"run", "--only", "search"},
+		{"pack"}, {"pack", "a", "b"}, {"bench", "coldstart", "--starts", "0"},
 	} {
 		if err := command(t.Context(), args); !errors.Is(err, errUsage) {
 			t.Errorf("%v: %v", args, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
@@ -51,7 +52,7 @@ func TestASecondUseIsRefusedReportedAndRemembered(t *testing.T) {
 		t.Errorf("%s", a.Text)
 	}
 	message := read[json.RawMessage](h, `SELECT payload FROM bff_consumer.outbox WHERE topic = $1`, suspected)
-	if err := event.ValidateMessage(suspected, message); err != nil {
+	if err := strict.ValidateMessage(suspected, message); err != nil {
 		t.Error(err)
 	}
 	var e event.Event

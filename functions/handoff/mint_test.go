@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
@@ -62,7 +63,7 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 	if len(messages) != 1 {
 		t.Fatalf("%d events", len(messages))
 	}
-	if err := event.ValidateMessage(initiatedSubject, messages[0]); err != nil {
+	if err := strict.ValidateMessage(initiatedSubject, messages[0]); err != nil {
 		t.Error(err)
 	}
 	var told event.Event

@@ -14,6 +14,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 )
 
 func TestWhatIsCommittedIsToldWithAllItsParts(t *testing.T) {
@@ -26,7 +27,7 @@ func TestWhatIsCommittedIsToldWithAllItsParts(t *testing.T) {
 	}
 	h.expect(session, ids)
 	for _, a := range h.broker.Arrivals() {
-		if err := event.ValidateMessage(a.Topic, a.Data); err != nil {
+		if err := strict.ValidateMessage(a.Topic, a.Data); err != nil {
 			t.Error(err)
 		}
 		var e event.Event

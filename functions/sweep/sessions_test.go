@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -57,7 +58,7 @@ func (h *house) ends() map[string]event.SessionEnded {
 		if err := json.Unmarshal(message, &e); err != nil {
 			h.t.Fatal(err)
 		}
-		if err := event.Validate(e); err != nil {
+		if err := strict.Validate(e); err != nil {
 			h.t.Error(err)
 		}
 		ends[e.SessionID] = e.Payload.(event.SessionEnded)

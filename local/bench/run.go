@@ -21,6 +21,8 @@ type Options struct {
 	Rounds      int
 	Connections int
 	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; else everything
+	Root        string // of the repository, for ColdStart, whose Only is folders, comma between them
+	Starts      int    // of each function, for ColdStart
 	Out         io.Writer
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	_ "melmastoon.ghasi.io/bff-consumer/shared/event/strict" // VALIDATE_EVENTS below
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
 

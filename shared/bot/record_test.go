@@ -14,6 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/bot"
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
@@ -111,7 +112,7 @@ func publish(t *testing.T, message string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := event.ValidateMessage(event.BotSuspected{}.Subject(), data); err != nil {
+	if err := strict.ValidateMessage(event.BotSuspected{}.Subject(), data); err != nil {
 		t.Error(err)
 	}
 }

@@ -32,6 +32,7 @@ var banned = []string{
 	"testing", PubSub,
 	own + "shared/functest", own + "shared/pgtest", own + "shared/redistest", own + "shared/deptest", own + "shared/stores",
 	own + "shared/caller/issuer", own + "shared/migrations", own + "functions/relay/pubsubtest", own + "local",
+	own + "shared/event/strict",
 }
 
 // Golden fails when the modules linked by the package in the current directory are not those of its

@@ -10,10 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-const (
-	subjectPrefix = "melmastoon.bff.consumer."
-	schemaBase    = "https://schemas.melmastoon.ghasi.io/bff-consumer/"
-)
+const subjectPrefix = "melmastoon.bff.consumer."
 
 // kind is what this package knows about a subject.
 type kind struct {
@@ -61,7 +58,7 @@ func Subjects() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
 // SchemaURI is where the schema of a subject's messages is published:
 // melmastoon.bff.consumer.search.executed.v1 is described by …/bff-consumer/search-executed/v1.json.
-func SchemaURI(subject string) string { return schemaBase + schemaPath(subject) }
+func SchemaURI(subject string) string { return SchemaBase + schemaPath(subject) }
 
 func schemaPath(subject string) string {
 	name := strings.TrimPrefix(subject, subjectPrefix)

@@ -3,26 +3,32 @@ package event
 import (
 	"net/netip"
 	"regexp"
+	"sync"
 	"unicode/utf8"
 )
 
-// Both patterns are also those of the schemas; a test compares them.
+// Both patterns are also those of the schemas; a test compares them. They are compiled when they are first needed: a hundred times a
+// character class of Unicode is a megabyte, which the start of a process can do without.
 var (
-	campaignToken = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	placeName     = regexp.MustCompile("^\\p{Nd}{0,2}\\p{L}(\\p{Nd}{0,2}[\\p{L}\\p{M}\u200c\u200d .,'’‘()/&–-]){0,99}\\p{Nd}{0,2}$")
+	campaignToken = lazily(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	placeName     = lazily("^\\p{Nd}{0,2}\\p{L}(\\p{Nd}{0,2}[\\p{L}\\p{M}\u200c\u200d .,'’‘()/&–-]){0,99}\\p{Nd}{0,2}$")
 )
+
+func lazily(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
+}
 
 // CampaignToken says whether a utm value may be kept: a short token without spaces or signs that is no address.
 func CampaignToken(s string) bool {
 	_, notAddress := netip.ParseAddr(s)
-	return campaignToken.MatchString(s) && notAddress != nil
+	return campaignToken().MatchString(s) && notAddress != nil
 }
 
 // PlaceName passes an upstream's name of a city or region, and drops what is no name ("" then), so that
 // an odd one costs the event a field and not its validity. A name has at most two digits in a row: no
 // telephone number, address or date is one.
 func PlaceName(s string) string {
-	if !placeName.MatchString(s) || utf8.RuneCountInString(s) > 100 {
+	if !placeName().MatchString(s) || utf8.RuneCountInString(s) > 100 {
 		return ""
 	}
 	return s

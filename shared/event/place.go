@@ -2,16 +2,15 @@ package event
 
 import (
 	"net/url"
-	"regexp"
 	"strings"
 )
 
 // These patterns are also those of the schemas; a test compares them.
 var (
-	referer = regexp.MustCompile(`^https://([a-z0-9-]{1,63}\.){1,8}[a-z]{2,63}(/[A-Za-z0-9_-]{1,64}){0,8}/?$`)
-	path    = regexp.MustCompile(`^/([A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64}){0,7}/?)?$`)
-	word    = regexp.MustCompile(`^[a-z]+(-[a-z]+){0,3}$`)
-	name    = regexp.MustCompile(`^[a-z][A-Za-z]{0,31}$`)
+	referer = lazily(`^https://([a-z0-9-]{1,63}\.){1,8}[a-z]{2,63}(/[A-Za-z0-9_-]{1,64}){0,8}/?$`)
+	path    = lazily(`^/([A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64}){0,7}/?)?$`)
+	word    = lazily(`^[a-z]+(-[a-z]+){0,3}$`)
+	name    = lazily(`^[a-z][A-Za-z]{0,31}$`)
 )
 
 const (
@@ -34,12 +33,12 @@ func Referer(s string) string {
 	}
 	kept := "https://" + strings.ToLower(u.Hostname())
 	for i, segment := range strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/") {
-		if i == maxSegments || !path.MatchString("/"+segment) || segment == "" {
+		if i == maxSegments || !path().MatchString("/"+segment) || segment == "" {
 			break
 		}
 		kept += "/" + segment
 	}
-	if !referer.MatchString(kept) {
+	if !referer().MatchString(kept) {
 		return ""
 	}
 	return kept
@@ -56,7 +55,7 @@ func Path(s string) (kept string, ok bool) {
 	parts := strings.Split(strings.TrimSuffix(s[1:], "/"), "/")
 	parts = parts[:min(len(parts), maxSegments)]
 	for i, part := range parts {
-		if !path.MatchString("/" + part) {
+		if !path().MatchString("/" + part) {
 			parts[i] = hidden
 		}
 	}
@@ -66,7 +65,7 @@ func Path(s string) (kept string, ok bool) {
 func unprintable(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }
 
 // MetadataName says whether a member of a funnel step's metadata may have that name.
-func MetadataName(s string) bool { return name.MatchString(s) }
+func MetadataName(s string) bool { return name().MatchString(s) }
 
 // MetadataWord says whether a text may be the value of such a member: a lower-case word, or up to four with hyphens.
-func MetadataWord(s string) bool { return len(s) <= maxWord && word.MatchString(s) }
+func MetadataWord(s string) bool { return len(s) <= maxWord && word().MatchString(s) }

@@ -74,7 +74,7 @@ func TestAPlaceNameIsANameAndNothingElse(t *testing.T) {
 func TestTheSchemasHaveThePatternsOfTheCode(t *testing.T) {
 	defs := object(current(t)["common/v1.json"]["$defs"])
 	for name, want := range map[string]string{
-		"campaignToken": campaignToken.String(), "placeName": placeName.String(), "referer": referer.String(), "path": path.String(),
+		"campaignToken": campaignToken().String(), "placeName": placeName().String(), "referer": referer().String(), "path": path().String(),
 	} {
 		if got := object(defs[name])["pattern"]; got != want {
 			t.Errorf("%s: %s in the schema, %s in the code", name, got, want)

@@ -33,17 +33,13 @@ func schemas(t *testing.T, from fs.FS) map[string]map[string]any {
 // current is the schemas that are embedded.
 func current(t *testing.T) map[string]map[string]any {
 	t.Helper()
-	dir, err := fs.Sub(schemaFiles, "schemas")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return schemas(t, dir)
+	return schemas(t, Schemas())
 }
 
 func TestEverySchemaIsAtItsAddressAndEverySubjectHasOne(t *testing.T) {
 	all := current(t)
 	for path, doc := range all {
-		if got := doc["$id"]; got != schemaBase+filepath.ToSlash(path) {
+		if got := doc["$id"]; got != SchemaBase+filepath.ToSlash(path) {
 			t.Errorf("%s has the address %s", path, got)
 		}
 		if got := doc["$schema"]; got != "https://json-schema.org/draft/2020-12/schema" {

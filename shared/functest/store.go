@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 )
@@ -25,7 +26,7 @@ func (h *House) Messages(subject string) []json.RawMessage {
 		if err = row.Scan(&topic, &message); err != nil {
 			return nil, err
 		}
-		if err := event.ValidateMessage(topic, message); err != nil {
+		if err := strict.ValidateMessage(topic, message); err != nil {
 			h.T.Errorf("%v in %s", err, message)
 		}
 		return message, nil
@@ -44,7 +45,7 @@ func (h *House) Events(subject string) (all []event.Event) {
 		if err := e.UnmarshalJSON(message); err != nil {
 			h.T.Fatal(err)
 		}
-		if err := event.Validate(e); err != nil {
+		if err := strict.Validate(e); err != nil {
 			h.T.Errorf("%v in %s", err, message)
 		}
 		all = append(all, e)

@@ -46,7 +46,7 @@ type Environment struct {
 
 	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
 	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
-	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written
+	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written; only where event/strict is linked
 }
 
 // Parts are the rooms a guest-facing function is built from.
@@ -78,6 +78,9 @@ func Guest(ctx context.Context) (*Parts, error) {
 
 // Build constructs the rooms of an environment. now is the clock of everything but the stores.
 func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, error) {
+	if e.ValidateEvents && event.Judge == nil {
+		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
+	}
 	up, err := openUpstreams(e)
 	if err != nil {
 		return nil, err
@@ -117,7 +120,7 @@ func flagsOf(e Environment) *flags.Source {
 func recorder(e Environment, db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys) *outbox.Recorder {
 	r := outbox.NewRecorder(db, rdb, keys)
 	if e.ValidateEvents {
-		r.Validate = event.Validate
+		r.Validate = event.Judge
 	}
 	return r
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
 const secret = "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB"
@@ -91,5 +93,20 @@ func TestNothingIsDialled(t *testing.T) {
 	<-done
 	if n := dialled.Load(); n != 0 {
 		t.Errorf("construction dialled %d times", n)
+	}
+}
+
+func TestEventsAreOnlyJudgedWhereTheSchemasAre(t *testing.T) {
+	for k, v := range complete("127.0.0.1:1") {
+		t.Setenv(k, v)
+	}
+	t.Setenv("VALIDATE_EVENTS", "true")
+	if _, err := Guest(context.Background()); err == nil || !strings.Contains(err.Error(), "event/strict") {
+		t.Errorf("without the schemas: %v", err)
+	}
+	event.Judge = func(event.Event) error { return nil }
+	defer func() { event.Judge = nil }()
+	if _, err := Guest(context.Background()); err != nil {
+		t.Error(err)
 	}
 }

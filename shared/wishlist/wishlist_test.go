@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
@@ -145,7 +146,7 @@ func (d *desk) events() []event.Event {
 		d.t.Fatal(err)
 	}
 	for _, e := range all {
-		if err := event.Validate(e); err != nil {
+		if err := strict.Validate(e); err != nil {
 			d.t.Errorf("%v in %+v", err, e.Payload)
 		}
 	}

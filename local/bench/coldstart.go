@@ -1,0 +1,284 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
+	"melmastoon.ghasi.io/bff-consumer/local/pack"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// empty is a function that does nothing, in a module of the same requirements.
+const empty = `package empty
+
+import (
+	"io"
+	"net/http"
+
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
+	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
+)
+
+func init() {
+	functions.HTTP("Empty", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "{}") })
+}
+`
+
+const emptyFolder = "empty"
+
+// starter is a packed function that is started again and again, and what each start is asked first.
+type starter struct {
+	folder, target string
+	next           func() []byte
+
+	binary string
+	took   []time.Duration // from the start of the process to the end of the first answer
+	cpu    []time.Duration // user and system, of the whole process by then
+}
+
+// ColdStart packs every function, builds the archives as the platform does, and measures how long a process of each takes from its start
+// to its first answer, beside the framework's empty function built the same way. All are started in turns. The stores are warm, the program
+// lies in the page cache: what is compared is what our code adds.
+func ColdStart(ctx context.Context, o Options) error {
+	h, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	broker, err := pubsubtest.Start()
+	if err != nil {
+		return err
+	}
+	defer broker.Stop()
+	h.env = append(h.env, "PUBSUB_EMULATOR_HOST="+broker.Addr, "PUBSUB_PROJECT=bench")
+	folders, err := pack.Folders(o.Root)
+	if err != nil {
+		return err
+	}
+	if o.Only != "" {
+		folders = strings.Split(o.Only, ",")
+	}
+	programs := map[string]string{}
+	for _, folder := range append([]string{emptyFolder}, folders...) {
+		if programs[folder], err = h.pack(ctx, o, folder); err != nil {
+			return err
+		}
+	}
+	starters, err := h.starters(ctx, o.Starts) // after the building, which takes longer than an entry stays fresh
+	if err != nil {
+		return err
+	}
+	starters = slices.DeleteFunc(starters, func(s *starter) bool {
+		s.binary = programs[s.folder]
+		return s.binary == ""
+	})
+	if len(starters) != len(programs) {
+		return fmt.Errorf("bench: %d programs, and %d of them are asked something", len(programs), len(starters))
+	}
+	for range o.Starts {
+		for _, s := range starters {
+			if err := h.begin(ctx, s); err != nil {
+				return fmt.Errorf("bench: %s: %w", s.target, err)
+			}
+		}
+	}
+	reportStarts(o, starters)
+	return nil
+}
+
+// pack makes the program of a folder and returns its path.
+func (h *house) pack(ctx context.Context, o Options, folder string) (string, error) {
+	fmt.Fprintf(o.Out, "packing and building %s\n", folder)
+	archive, err := []byte(nil), error(nil)
+	if folder == emptyFolder {
+		archive, err = h.packEmpty(ctx, o.Root)
+	} else {
+		archive, _, err = pack.Function(ctx, o.Root, folder)
+	}
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(h.dir, "built", folder)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return pack.Build(ctx, archive, dir)
+}
+
+// packEmpty puts the empty function into the module of search, so that it has the same versions of everything it links.
+func (h *house) packEmpty(ctx context.Context, root string) ([]byte, error) {
+	stage := filepath.Join(h.dir, "stage")
+	dir := filepath.Join(stage, "functions", emptyFolder)
+	for to, from := range map[string]string{
+		filepath.Join(dir, "go.mod"):             filepath.Join(root, "functions", "search", "go.mod"),
+		filepath.Join(dir, "go.sum"):             filepath.Join(root, "functions", "search", "go.sum"),
+		filepath.Join(stage, "shared", "go.mod"): filepath.Join(root, "shared", "go.mod"),
+	} {
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(to, content, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "function.go"), []byte(empty), 0o644); err != nil {
+		return nil, err
+	}
+	return pack.Module(ctx, dir)
+}
+
+// starters are the empty function and one entry point of every folder, with what a guest or the platform would ask it: the lists and pages are
+// in the cache, the guest is known. What may happen once has a request for each start.
+func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
+	searching, err := h.startFunction("Search")
+	if err != nil {
+		return nil, err
+	}
+	cookie, _, _, err := h.warm(ctx, searching)
+	if err != nil {
+		return nil, err
+	}
+	looking, err := h.startFunction("Detail")
+	if err != nil {
+		return nil, err
+	}
+	hotel := h.data.Properties[0]
+	page := request("GET", web.Base+"/hotels/"+hotel.ID, "", "Accept-Encoding", "gzip")
+	if _, _, err := looking.once(page); err != nil {
+		return nil, err
+	}
+	using := &prepared{}
+	if using.list, err = h.handoffs(ctx, starts); err != nil {
+		return nil, err
+	}
+	known := []string{"Accept-Encoding", "gzip", "Cookie", cookie}
+	return []*starter{
+		{folder: emptyFolder, target: "Empty", next: always(request("GET", "/", ""))},
+		{folder: "search", target: "Search", next: always(searchFor(city, known...))},
+		{folder: "detail", target: "Detail", next: always(page)},
+		{folder: "handoff", target: "Handoff", next: func() []byte {
+			return request("POST", web.Base+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotel.Tenant.ID, hotel.ID, stayed()),
+				"Cookie", cookie, "Idempotency-Key", id.New(id.Request, time.Now()))
+		}},
+		{folder: "consume", target: "Consume", next: using.next},
+		{folder: "wishlist", target: "WishlistList", next: always(request("GET", web.Base+"/wishlist", "", known...))},
+		{folder: "session", target: "Session", next: always(request("GET", web.Base+"/session", "", known...))},
+		{folder: "telemetry", target: "TelemetryFunnel",
+			next: always(request("POST", web.Base+"/telemetry/funnel", `{"step":"map.opened"}`, known...))},
+		{folder: "invalidate", target: "TenantReinstated", next: func() []byte {
+			now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+			return pushed("/internal/events/tenant-reinstated", fmt.Sprintf(`{"envelope":{"eventId":%q,"subject":"melmastoon.tenant.reinstated.v1",`+
+				`"version":1,"occurredAt":%q,"publishedAt":%q,"producer":"tenant-service","tenantId":null,"requestId":"r","traceId":"t"},`+
+				`"payload":{"tenantId":%q,"reinstatedAt":%q}}`, id.New(id.Event, time.Now()), now, now, hotel.Tenant.ID, now))
+		}},
+		{folder: "relay", target: "Relay", next: always(pushed("/internal/jobs/relay", `{"once":true}`))},
+		{folder: "sweep", target: "SweepInbox", next: always(pushed("/internal/jobs/sweep-inbox", `{}`))},
+	}, nil
+}
+
+// pushed is data as the broker pushes it.
+func pushed(path, data string) []byte {
+	return request("POST", path, fmt.Sprintf(`{"message":{"data":%q,"messageId":"1"},"subscription":"projects/p/subscriptions/s"}`,
+		base64.StdEncoding.EncodeToString([]byte(data))))
+}
+
+// begin starts a process, asks it once and ends it.
+func (h *house) begin(ctx context.Context, s *starter) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	ask := s.next()
+	cmd := exec.CommandContext(ctx, s.binary)
+	cmd.Env = append(h.env[:len(h.env):len(h.env)], "FUNCTION_TARGET="+s.target, "PORT="+strconv.Itoa(port))
+	cmd.Stderr = os.Stderr
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = first(fmt.Sprintf("127.0.0.1:%d", port), ask)
+	took := time.Since(began)
+	cmd.Process.Kill()
+	cmd.Wait()
+	if err != nil {
+		return err
+	}
+	s.took = append(s.took, took)
+	s.cpu = append(s.cpu, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	return nil
+}
+
+const (
+	startWithin = 10 * time.Second
+	knockEvery  = 100 * time.Microsecond // costs the process that starts a hundredth of a core
+)
+
+// first knocks until a process listens, asks it and reads the whole answer.
+func first(addr string, ask []byte) error {
+	for until := time.Now().Add(startWithin); ; time.Sleep(knockEvery) {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			if time.Now().After(until) {
+				return fmt.Errorf("does not listen: %w", err)
+			}
+			continue
+		}
+		defer conn.Close()
+		conn.SetDeadline(until)
+		if _, err := conn.Write(ask); err != nil {
+			return err
+		}
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return err
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err == nil && res.StatusCode >= 300 {
+			err = errors.New(res.Status + " " + strings.TrimSpace(string(body)))
+		}
+		return err
+	}
+}
+
+func reportStarts(o Options, all []*starter) {
+	fmt.Fprintf(o.Out, "\nfrom the start of a process to its first answer, medians of %d starts in turns\n\n", o.Starts)
+	w := tabwriter.NewWriter(o.Out, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "\tfirst answer\tof empty\tleast\tCPU\tof empty\t")
+	base, baseCPU := middle(all[0].took), middle(all[0].cpu)
+	for _, s := range all {
+		took, cpu := middle(s.took), middle(s.cpu)
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%s\t%.2f\t\n", s.folder, millis(took), float64(took)/float64(base), millis(slices.Min(s.took)),
+			millis(cpu), float64(cpu)/float64(baseCPU))
+	}
+	w.Flush()
+}
+
+func middle(times []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[len(sorted)/2]
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.1fms", d.Seconds()*1000) }

@@ -1,0 +1,109 @@
+// Package pack owns the archives that are deployed, one for each folder under functions/, and the build that the platform
+// makes of one. It never deploys anything.
+package pack
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// All in place of a folder's name means each of them.
+const All = "all"
+
+// Options are what a person chooses.
+type Options struct {
+	Root     string // of the repository
+	Function string // a folder under functions/, or All
+	Out      string // directory of the archives; "": dist in Root
+	Say      io.Writer
+}
+
+// Run writes Out/<folder>.zip for each folder, and a line about each: its size and SHA-256. What goes in is what lies in the
+// working tree; files of it that differ from the commit are named, because no commit will build this archive again.
+func Run(ctx context.Context, o Options) error {
+	folders, err := Folders(o.Root)
+	if err != nil {
+		return err
+	}
+	if o.Function != All {
+		if !slices.Contains(folders, o.Function) {
+			return fmt.Errorf("there is no function folder %q; there is: %s", o.Function, strings.Join(folders, ", "))
+		}
+		folders = []string{o.Function}
+	}
+	out := cmp.Or(o.Out, filepath.Join(o.Root, "dist"))
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	var packed []string
+	for _, folder := range folders {
+		archive, files, err := Function(ctx, o.Root, folder)
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(out, folder+".zip")
+		if err := replace(path, archive); err != nil {
+			return err
+		}
+		packed = append(packed, files...)
+		fmt.Fprintf(o.Say, "%s  %.1f MB  sha256:%x\n", path, float64(len(archive))/1e6, sha256.Sum256(archive))
+	}
+	slices.Sort(packed)
+	return tell(ctx, o, slices.Compact(packed))
+}
+
+// Folders are the function folders of a repository, sorted.
+func Folders(root string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(root, "functions", "*", "go.mod"))
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s is not the repository: it has no functions/*/go.mod", root)
+	}
+	for i, file := range found {
+		found[i] = filepath.Base(filepath.Dir(file))
+	}
+	return found, nil
+}
+
+// tell names those of the packed files that are not as committed.
+func tell(ctx context.Context, o Options, packed []string) error {
+	cmd := exec.CommandContext(ctx, "git", "-C", o.Root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
+	out, err := cmd.Output()
+	if err != nil {
+		var ended *exec.ExitError
+		if !errors.As(err, &ended) && !errors.Is(err, exec.ErrNotFound) {
+			return err
+		}
+		fmt.Fprintln(o.Say, "git does not know this tree: nothing tells which commit these archives are of")
+		return nil
+	}
+	for _, entry := range strings.Split(string(out), "\x00") {
+		if len(entry) < 4 {
+			continue
+		}
+		if name := entry[3:]; slices.Contains(packed, name) {
+			fmt.Fprintf(o.Say, "not as committed: %s\n", name)
+		}
+	}
+	return nil
+}
+
+// replace writes a file whole or not at all.
+func replace(path string, content []byte) error {
+	half := path + ".new"
+	if err := os.WriteFile(half, content, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(half, path)
+}

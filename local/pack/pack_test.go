@@ -1,0 +1,233 @@
+package pack
+
+import (
+	"archive/zip"
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// tree writes files below a directory and returns it.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// repository is a small one: a function that imports one of two rooms.
+func repository() map[string]string {
+	return map[string]string{
+		"go.work":                       "go 1.26.0\n\nuse ./functions/hello\nuse ./shared\n",
+		"functions/hello/go.mod":        "module " + own + "functions/hello\n\ngo 1.26.0\n\nrequire " + own + "shared v0.0.0\n\nreplace " + own + "shared => ../../shared\n",
+		"functions/hello/go.sum":        "",
+		"functions/hello/function.go":   "package hello\n\nimport _ \"" + own + "shared/greeting\"\n",
+		"functions/hello/other_test.go": "package hello_test\n",
+		"functions/hello/tool.go":       "//go:build ignore\n\npackage main\n",
+		"functions/hello/notes.txt":     "not embedded",
+		"functions/hello/kit/kit.go":    "package kit\n",
+		"shared/go.mod":                 "module " + own + "shared\n\ngo 1.26.0\n",
+		"shared/go.sum":                 "",
+		"shared/greeting/greeting.go":   "package greeting\n\nimport _ \"embed\"\n\n//go:embed hello.txt\nvar hello string\n",
+		"shared/greeting/hello.txt":     "hello",
+		"shared/greeting/draft.txt":     "not embedded",
+		"shared/farewell/farewell.go":   "package farewell\n",
+	}
+}
+
+func names(t *testing.T, archive []byte) (names []string) {
+	t.Helper()
+	in, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range in.File {
+		names = append(names, file.Name)
+		if file.Mode() != fs.FileMode(0o644) || !file.Modified.Equal(epoch) {
+			t.Errorf("%s: %v, %v", file.Name, file.Mode(), file.Modified)
+		}
+	}
+	return names
+}
+
+func TestAnArchiveHasWhatIsCompiledAndNothingElse(t *testing.T) {
+	root := tree(t, repository())
+	archive, files, err := Function(t.Context(), root, "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	vendored := "vendor/" + own + "shared/greeting/"
+	want := []string{"function.go", "go.mod", "go.sum", vendored + "greeting.go", vendored + "hello.txt", "vendor/modules.txt"}
+	if got := names(t, archive); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	if want := []string{
+		"functions/hello/function.go", "functions/hello/go.mod", "functions/hello/go.sum",
+		"shared/go.mod", "shared/go.sum", "shared/greeting/greeting.go", "shared/greeting/hello.txt",
+	}; !slices.Equal(files, want) {
+		t.Errorf("%q", files)
+	}
+}
+
+func TestTheSameFilesMakeTheSameBytes(t *testing.T) {
+	files := repository()
+	first, _, err := Function(t.Context(), tree(t, files), "hello")
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := tree(t, files)
+	for name := range files { // as another clone of another day has them
+		if err := os.Chtimes(filepath.Join(elsewhere, name), time.Time{}, time.Unix(1e9, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(elsewhere, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOFLAGS", "-mod=readonly -tags=other")
+	second, _, err := Function(t.Context(), elsewhere, "hello")
+	if err != nil || !bytes.Equal(first, second) {
+		t.Errorf("%d and %d bytes, %v", len(first), len(second), err)
+	}
+	files["shared/greeting/hello.txt"] = "good day"
+	if third, _, err := Function(t.Context(), tree(t, files), "hello"); err != nil || bytes.Equal(first, third) {
+		t.Errorf("another text, the same archive: %v", err)
+	}
+}
+
+func TestWhatIsNotCommittedIsNamed(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	files := repository()
+	files[".gitignore"] = "ignored.go\n"
+	root := tree(t, files)
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@b.invalid"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	said := func() string {
+		t.Helper()
+		var said bytes.Buffer
+		if err := Run(t.Context(), Options{Root: root, Function: All, Out: t.TempDir(), Say: &said}); err != nil {
+			t.Fatal(err)
+		}
+		_, warned, _ := strings.Cut(said.String(), "\n")
+		return warned
+	}
+	if got := said(); !strings.Contains(got, "git does not know this tree") {
+		t.Errorf("no repository: %q", got)
+	}
+	git("init", "-q")
+	git("add", "-A")
+	git("commit", "-q", "-m", "all")
+	if got := said(); got != "" {
+		t.Errorf("all is committed: %q", got)
+	}
+	for name, content := range map[string]string{
+		"shared/greeting/hello.txt": "changed", "shared/greeting/new.go": "package greeting\n", "functions/hello/ignored.go": "package hello\n",
+		"functions/hello/notes.txt": "changed, and not packed",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(said()), "\n")
+	slices.Sort(lines)
+	if want := []string{
+		"not as committed: functions/hello/ignored.go", "not as committed: shared/greeting/hello.txt", "not as committed: shared/greeting/new.go",
+	}; !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestWhatCannotBePackedSaysWhy(t *testing.T) {
+	broken := repository()
+	broken["functions/hello/function.go"] = "package hello\n\nimport _ \"" + own + "shared/missing\"\n"
+	for name, c := range map[string]struct {
+		files            map[string]string
+		function, reason string
+	}{
+		"no such folder":     {repository(), "brew", "there is: hello"},
+		"not the repository": {map[string]string{"go.work": ""}, All, "is not the repository"},
+		"a missing package":  {broken, All, "shared/missing"},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		err := Run(t.Context(), Options{Root: tree(t, c.files), Function: c.function, Out: out, Say: &bytes.Buffer{}})
+		if err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(out, "*")); len(left) > 0 {
+			t.Errorf("%s leaves %v", name, left)
+		}
+	}
+}
+
+// TestThePackersRefusals builds archives that the platform would not take.
+func TestThePackersRefusals(t *testing.T) {
+	const registers = "package hello\n\nimport _ \"" + framework + "/functions\"\n"
+	good := map[string]string{
+		"function.go": registers, "go.mod": "module " + own + "functions/hello\n\ngo 1.26.0\n",
+		"vendor/modules.txt": "", "vendor/" + framework + "/funcframework/f.go": "package funcframework\n",
+	}
+	with := func(changes map[string]string) map[string]string {
+		files := maps.Clone(good)
+		for name, content := range changes {
+			files[name] = content
+			if content == "" {
+				delete(files, name)
+			}
+		}
+		return files
+	}
+	for name, c := range map[string]struct {
+		files  map[string]string
+		reason string
+	}{
+		"a test of another package":   {with(map[string]string{"x_test.go": "package hello_test\n"}), "another file at the root"},
+		"no function registers":       {with(map[string]string{"function.go": "package hello\n"}), "does not import functions"},
+		"no Go at the root":           {with(map[string]string{"function.go": ""}), "no Go file"},
+		"no module":                   {with(map[string]string{"go.mod": ""}), "go.mod"},
+		"not vendored":                {with(map[string]string{"vendor/" + framework + "/funcframework/f.go": ""}), "funcframework"},
+		"a module path without a dot": {with(map[string]string{"go.mod": "module hello\n\ngo 1.26.0\n"}), "a dot in its first element"},
+		"what it needs is elsewhere":  {good, framework},
+	} {
+		archive, err := compress(tree(t, c.files))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Build(t.Context(), archive, t.TempDir()); err == nil || !strings.Contains(err.Error(), c.reason) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnArchiveStaysBelowItsDirectory(t *testing.T) {
+	var buffer bytes.Buffer
+	w := zip.NewWriter(&buffer)
+	if _, err := w.Create("../outside.go"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if err := extract(buffer.Bytes(), t.TempDir()); err == nil {
+		t.Error("a file outside was written")
+	}
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/pack"
+	"melmastoon.ghasi.io/bff-consumer/local/tenant"
+	"melmastoon.ghasi.io/bff-consumer/shared/caller/issuer"
+	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// traveller goes through the packed functions, one after the other. What one answers, the next is asked with.
+type traveller struct {
+	env                     map[string]string // of every function
+	issuer                  *issuer.Issuer
+	guest, property, tenant string
+	token                   string // of the handoff
+}
+
+// stations are every folder, in the order of the journey: one of its entry points, and what is asked of it.
+func stations() []station {
+	return []station{
+		{"search", "Search", func(t *testing.T, way *traveller, url string) {
+			res, found := ask(t, http.MethodPost, url+web.Base+"/search", searchFor("Kabul"))
+			list, _ := found["listings"].([]any)
+			if res.StatusCode != http.StatusOK || len(list) == 0 || len(res.Cookies()) == 0 {
+				t.Fatalf("%d %v", res.StatusCode, found)
+			}
+			way.guest = "gms_id=" + res.Cookies()[0].Value
+			hotel := list[0].(map[string]any)
+			way.property, way.tenant = hotel["propertyId"].(string), hotel["tenantId"].(string)
+		}},
+		{"detail", "Detail", func(t *testing.T, way *traveller, url string) {
+			res, page := ask(t, http.MethodGet, url+web.Base+"/hotels/"+way.property, "")
+			hotel, _ := page["property"].(map[string]any)
+			if res.StatusCode != http.StatusOK || hotel["propertyId"] != way.property {
+				t.Errorf("%d %v", res.StatusCode, page)
+			}
+		}},
+		{"wishlist", "WishlistAdd", visited("WishlistAdd")},
+		{"telemetry", "TelemetryClick", visited("TelemetryClick")},
+		{"session", "Session", visited("Session")},
+		{"handoff", "Handoff", func(t *testing.T, way *traveller, to string) {
+			res, answer := ask(t, http.MethodPost, to+web.Base+"/handoff", visits(way.property, way.tenant)["Handoff"].body,
+				"Cookie", way.guest, "Idempotency-Key", "packed-"+way.property)
+			link, _ := answer["url"].(string)
+			at, err := url.Parse(link)
+			if res.StatusCode != http.StatusCreated || err != nil {
+				t.Fatalf("%d %v", res.StatusCode, answer)
+			}
+			way.token = at.Query().Get("h")
+		}},
+		{"consume", "Consume", func(t *testing.T, way *traveller, url string) {
+			keys, err := handoff.ParseKeys(way.env["HANDOFF_KEYS"])
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := tenant.New(url, keys, way.issuer, time.Now).Bootstrap(t.Context(), way.token)
+			if err != nil || answer.Status != http.StatusOK {
+				t.Fatalf("%+v, %v", answer, err)
+			}
+		}},
+		{"invalidate", "TenantReinstated", func(t *testing.T, way *traveller, url string) {
+			const subject = "melmastoon.tenant.reinstated.v1"
+			now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+			event := `{"envelope":{"eventId":"` + id.New(id.Event, time.Now()) + `","subject":"` + subject + `","version":1,"occurredAt":"` + now +
+				`","publishedAt":"` + now + `","producer":"tenant-service","tenantId":null,"requestId":"r","traceId":"t"},"payload":{"tenantId":"` +
+				way.tenant + `","reinstatedAt":"` + now + `"}}`
+			res, answer := ask(t, http.MethodPost, url+"/internal/events/tenant-reinstated", pushed(event))
+			if res.StatusCode != http.StatusOK || answer["outcome"] != "done" {
+				t.Errorf("%d %v", res.StatusCode, answer)
+			}
+		}},
+		{"relay", "Relay", func(t *testing.T, way *traveller, url string) {
+			res, report := ask(t, http.MethodPost, url+"/internal/jobs/relay", pushed(`{"once":true}`))
+			if res.StatusCode != http.StatusOK || report["depth"] != 0.0 {
+				t.Errorf("%d %v", res.StatusCode, report)
+			}
+		}},
+		{"sweep", "SweepInbox", func(t *testing.T, way *traveller, url string) {
+			res, report := ask(t, http.MethodPost, url+"/internal/jobs/sweep-inbox", pushed(`{"dryRun":true}`))
+			if res.StatusCode != http.StatusOK || report["dryRun"] != true {
+				t.Errorf("%d %v", res.StatusCode, report)
+			}
+		}},
+	}
+}
+
+type station struct {
+	folder, target string
+	ask            func(*testing.T, *traveller, string)
+}
+
+// visited asks a public route as the table of all routes does.
+func visited(function string) func(*testing.T, *traveller, string) {
+	return func(t *testing.T, way *traveller, url string) {
+		v, method := visits(way.property, way.tenant)[function], http.MethodPost
+		if v.body == "" {
+			method = http.MethodGet
+		}
+		if res, answer := ask(t, method, url+web.Base+v.path, v.body, "Cookie", way.guest); res.StatusCode >= 300 {
+			t.Errorf("%d %v", res.StatusCode, answer)
+		}
+	}
+}
+
+// pushed is data as the broker pushes it.
+func pushed(data string) string {
+	return `{"message":{"data":"` + base64.StdEncoding.EncodeToString([]byte(data)) + `","messageId":"1"},"subscription":"projects/p/subscriptions/s"}`
+}
+
+// TestEveryArchiveIsBuiltOfflineAndAnswers packs every folder, builds each archive as the platform does, and takes a guest through the
+// programs: each in a process of its own that knows nothing but its settings.
+func TestEveryArchiveIsBuiltOfflineAndAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds every function")
+	}
+	state := stateDir(t)
+	start(t, state)
+	way := &traveller{env: settings(t, state)}
+	var err error
+	if way.issuer, err = issuer.New("packed"); err != nil {
+		t.Fatal(err)
+	}
+	way.env["CALLER_KEYS"] = filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(way.env["CALLER_KEYS"], way.issuer.KeySet(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	folders, err := pack.Folders("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range stations() {
+		folders = slices.DeleteFunc(folders, func(f string) bool { return f == s.folder })
+		if !t.Run(s.folder, func(t *testing.T) {
+			began := time.Now()
+			archive, _, err := pack.Function(t.Context(), "..", s.folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			packed := time.Now()
+			dir := t.TempDir()
+			binary, err := pack.Build(t.Context(), archive, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("packed in %v, built in %v", packed.Sub(began).Round(time.Millisecond), time.Since(packed).Round(time.Millisecond))
+			s.ask(t, way, launch(t, binary, dir, s.target, way.env))
+		}) {
+			return // the next would be asked with what this one did not answer
+		}
+	}
+	if len(folders) > 0 {
+		t.Errorf("never asked: %v", folders)
+	}
+}
+
+// settings is what the system of a directory tells the processes beside it.
+func settings(t *testing.T, state string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(state, "run.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var run struct{ Env map[string]string }
+	if err := json.Unmarshal(text, &run); err != nil {
+		t.Fatal(err)
+	}
+	delete(run.Env, "VALIDATE_EVENTS") // what is deployed does not have the schemas
+	return run.Env
+}
+
+// launch runs a program until the test ends, with these settings and no other, and returns its URL when it listens.
+func launch(t *testing.T, binary, dir, target string, settings map[string]string) string {
+	t.Helper()
+	port := freePort(t)
+	cmd := exec.CommandContext(t.Context(), binary)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Env = []string{"FUNCTION_TARGET=" + target, "PORT=" + strconv.Itoa(port)}
+	for name, value := range settings {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-ended
+	})
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	until(t, target+" listens", func() bool {
+		select {
+		case err := <-ended:
+			ended <- err
+			t.Fatalf("%s ended: %v", target, err)
+		default:
+		}
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return "http://" + addr
+}
+
+// freePort is one that nobody has at the moment.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func TestWhatIsPackedTwiceIsTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("vendors")
+	}
+	var archives [2]string
+	for i := range archives {
+		archive, files, err := pack.Function(t.Context(), "..", "search")
+		if err != nil {
+			t.Fatal(err)
+		}
+		archives[i] = string(archive)
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") || !strings.HasPrefix(file, "functions/search/") && !strings.HasPrefix(file, "shared/") {
+				t.Errorf("%s is packed", file)
+			}
+		}
+	}
+	if archives[0] != archives[1] {
+		t.Errorf("%d and %d bytes that differ", len(archives[0]), len(archives[1]))
+	}
+}
