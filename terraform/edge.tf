@@ -32,7 +32,11 @@ resource "google_compute_backend_service" "gateway" {
   protocol              = "HTTPS"
   security_policy       = google_compute_security_policy.this[each.key].id
 
-  custom_request_headers = ["X-Edge-Secret: ${var.edge_secrets[0]}"]
+  # Whatever a client sent under these names is replaced.
+  custom_request_headers = [
+    "X-Edge-Secret: ${var.edge_secrets[0]}",
+    "X-Client-Geo-Country: {client_region}",
+  ]
 
   backend {
     group = google_compute_region_network_endpoint_group.gateway[each.key].id

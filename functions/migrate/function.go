@@ -22,7 +22,7 @@ func init() {
 	functions.HTTP("Migrate", web.OpenWithin("Migrate", "POST /internal/migrate", budget, open))
 }
 
-// environment is what this function reads. Those it shares with others are described in setup.Environment.
+// environment is what this function reads. Those it shares with others are described in package basis.
 type environment struct {
 	DatabaseURL string   `env:"DATABASE_URL"`
 	Instance    string   `env:"CLOUDSQL_INSTANCE"`

@@ -4,19 +4,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
-)
 
-// What a page may send and read besides what every page may.
-var (
-	requestHeaders = strings.Join([]string{
-		"Content-Type", "Accept-Language", "X-Currency", "X-Request-Id", "traceparent", "Idempotency-Key", "X-Idempotency-Key", "If-None-Match",
-		"X-Recaptcha-Token", "X-Campaign-Source", "X-Campaign-Medium", "X-Campaign-Name", "X-Client-Screen", "X-Client-Timezone",
-	}, ", ")
-	responseHeaders = strings.Join([]string{
-		"X-Request-Id", "X-Cache", "ETag", "Server-Timing", "Retry-After", "RateLimit", "RateLimit-Policy", "RateLimit-Limit",
-		"RateLimit-Remaining", "RateLimit-Reset", "Idempotency-Replayed",
-	}, ", ")
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // AllowLocalPages lets pages served from this machine, on any port, call next with cookies.
@@ -29,13 +18,8 @@ func AllowLocalPages(next http.Handler) http.Handler {
 		}
 		h := w.Header()
 		h.Add("Vary", "Origin")
-		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Allow-Credentials", "true")
-		h.Set("Access-Control-Expose-Headers", responseHeaders)
-		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {
-			h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, DELETE")
-			h.Set("Access-Control-Allow-Headers", requestHeaders)
-			h.Set("Access-Control-Max-Age", "600")
+		web.LetPage(h, origin)
+		if web.Preflight(h, r) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}

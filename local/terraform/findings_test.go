@@ -1,10 +1,12 @@
 package terraform
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -62,6 +64,7 @@ func findings(root string, p *Plan) ([]string, error) {
 		func() ([]string, error) { return routes(p, deployed, operations) },
 		func() ([]string, error) { return messages(p, deployed, operations) },
 		func() ([]string, error) { return schedule(p) },
+		func() ([]string, error) { return durations(p) },
 	} {
 		more, err := compare()
 		if err != nil {
@@ -283,4 +286,44 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 		Member: "serviceAccount:service-123456789@gcp-sa-secretmanager.iam.gserviceaccount.com",
 	})
 	return differ("grants that are needed", want, got), nil
+}
+
+var (
+	isDuration = regexp.MustCompile(`(^|_)(duration|backoff|period|deadline|ttl|auto_close)$`)
+	aDuration  = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?s$`)
+)
+
+// durations says which texts should be a number of seconds with its unit, wherever they stand in the plan. An empty one is
+// a subscription that never expires.
+func durations(p *Plan) (found []string, _ error) {
+	for _, c := range p.Changes {
+		var v any
+		if err := json.Unmarshal(c.Change.After, &v); err != nil {
+			return nil, fmt.Errorf("terraform: read %s: %w", c.Address, err)
+		}
+		walk(v, func(name, text string) {
+			if isDuration.MatchString(name) && text != "" && !aDuration.MatchString(text) {
+				found = append(found, fmt.Sprintf("%s: %s is %q", c.Address, name, text))
+			}
+		})
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// walk visits every text of a value with the name it has.
+func walk(v any, visit func(name, text string)) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			walk(e, visit)
+		}
+	case map[string]any:
+		for name, e := range v {
+			if text, ok := e.(string); ok {
+				visit(name, text)
+			}
+			walk(e, visit)
+		}
+	}
 }

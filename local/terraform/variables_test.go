@@ -18,6 +18,11 @@ var notDeployed = map[string]string{
 	"K_REVISION":      "set by the platform",
 }
 
+// notOf are variables that the source of one folder names and does not use.
+var notOf = map[string]string{
+	"relay DATABASE_MAX_CONNS": "RELAY_MAX_CONNS stands for it",
+}
+
 // onlyPublic are variables that mean something behind the gateway alone.
 var onlyPublic = []string{"PAGE_ORIGINS", "EDGE_SECRET"}
 
@@ -53,7 +58,7 @@ func variables(root string, deployed []Function) (found []string, _ error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(read)) {
 			switch {
-			case given[name], notDeployed[name] != "":
+			case given[name], notDeployed[name] != "", notOf[folder+" "+name] != "":
 			case slices.Contains(onlyPublic, name) && !public:
 			case name == "EDGE_SECRET" && !withEdge:
 			default:

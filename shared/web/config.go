@@ -13,6 +13,7 @@ type Config struct {
 	ProjectID   string   // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
 	TrustedHops int      // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
 	Origins     []string // PAGE_ORIGINS, comma between them: whose pages may change something; none: those of our own origin
+	edge        []string // EDGE_SECRET: what the load balancer adds to requests; none: it need not be there
 }
 
 func configFromEnv() (Config, error) {
@@ -32,5 +33,7 @@ func configFromEnv() (Config, error) {
 			return c, fmt.Errorf("PAGE_ORIGINS must be origins such as https://www.example.com, has %q", origin)
 		}
 	}
-	return c, nil
+	var err error
+	c.edge, err = edgeSecrets(os.Getenv("EDGE_SECRET"))
+	return c, err
 }

@@ -64,8 +64,13 @@ func (f *Function) answer(s *state, c *Call, r *http.Request) (err error) {
 		return problem.New(problem.UpstreamUnavailable, "This instance is stopping. Please try again.", nil).After(time.Second)
 	case tooLarge(r):
 		return problem.New(problem.PayloadTooLarge, "The header fields must be at most 16 KiB together.", nil)
+	case s.config.around(r):
+		return problem.New(problem.CallerNotAllowed, "This address is not for guests.", nil)
 	case !f.route.matches(r):
 		return problem.New(problem.ResourceNotFound, "There is nothing at this address.", nil)
+	case s.config.asked(c.out.Header(), r):
+		c.out.WriteHeader(http.StatusNoContent)
+		return nil
 	case !f.route.allows(r.Method):
 		c.out.Header().Set("Allow", f.route.allow())
 		return problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil)
