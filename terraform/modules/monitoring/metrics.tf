@@ -45,7 +45,8 @@ locals {
     job_successes   = { of = "${local.job} AND httpRequest.status=200", labels = { function = "jsonPayload.function" } }
     job_failures    = { of = "${local.job} AND httpRequest.status!=200", labels = { function = "jsonPayload.function" } }
   }
-  job = "jsonPayload.function=(${join(" OR ", [for name in sort(var.jobs) : "\"${var.functions[name].entry}\""])})"
+  job   = "jsonPayload.function=(${join(" OR ", [for name in sort(var.jobs) : "\"${var.functions[name].entry}\""])})"
+  sweep = "jsonPayload.function=(${join(" OR ", [for name in sort(var.jobs) : "\"${var.functions[name].entry}\"" if name != "relay"])})"
 
   # Each keeps how the numbers in a field are spread. What the relay reports comes once a minute.
   distributions = {
@@ -55,7 +56,7 @@ locals {
     outbox_refused   = { of = local.relay, value = "jsonPayload.relay.refused", unit = "1" }
     outbox_outages   = { of = local.relay, value = "jsonPayload.relay.outages", unit = "1" }
     outbox_parked_at = { of = local.relay, value = "jsonPayload.relay.parked", unit = "1" }
-    swept            = { of = "jsonPayload.removed:* AND ${local.job}", value = "jsonPayload.removed", unit = "1", labels = { function = "jsonPayload.function" } }
+    swept            = { of = "${local.sweep}", value = "jsonPayload.removed", unit = "1", labels = { function = "jsonPayload.function" } }
   }
 
   # What counts records of functions, as filters of alerts and dashboards write it.
