@@ -35,8 +35,13 @@ func (h *house) minting(cookie string) ([]contest, error) {
 	if err != nil {
 		return nil, err
 	}
+	stepped, err := h.start(steps)
+	if err != nil {
+		return nil, err
+	}
 	return []contest{
-		{name: bareMint + " net/http + one transaction, the three inserts of a mint", server: plain, next: mint, writes: true},
+		{name: bareMint + " net/http + one transaction, the three inserts of a mint, in one round trip", server: plain, next: mint, writes: true},
+		{name: bareSteps + " the same transaction, a statement at a time", server: stepped, next: mint, writes: true},
 		{name: "handoff, mint", server: minting, next: mint, writes: true},
 	}, nil
 }

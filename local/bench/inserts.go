@@ -24,9 +24,9 @@ type copied struct {
 	row            []any
 }
 
-// serveInserts answers each request with one transaction in one round trip: the rows of the last mint again, under keys
-// of their own.
-func serveInserts(addr string) error {
+// serveInserts answers each request with one transaction: the rows of the last mint again, under keys of their own. It is
+// sent in one round trip, as the mint sends it, or step by step, as it is commonly written.
+func serveInserts(addr string, steps bool) error {
 	ctx := context.Background()
 	db, err := postgres.Open(ctx, postgres.Config{URL: os.Getenv("DATABASE_URL"), MaxConns: 4}) // as many as a function has
 	if err != nil {
@@ -53,12 +53,31 @@ func serveInserts(addr string) error {
 			row := append([]any{t.key()}, t.row[1:]...)
 			b.Queue(t.sql, row...)
 		}
-		if err := db.SendBatch(r.Context(), b).Close(); err != nil {
+		insert := inOneTrip
+		if steps {
+			insert = stepByStep
+		}
+		if err := insert(r.Context(), db, b); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		write(w, []byte("{}"))
 	}))
+}
+
+func inOneTrip(ctx context.Context, db *pgxpool.Pool, b *pgx.Batch) error {
+	return db.SendBatch(ctx, b).Close()
+}
+
+func stepByStep(ctx context.Context, db *pgxpool.Pool, b *pgx.Batch) error {
+	return pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
+		for _, q := range b.QueuedQueries {
+			if _, err := tx.Exec(ctx, q.SQL, q.Arguments...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (c *copied) read(ctx context.Context, db *pgxpool.Pool) error {

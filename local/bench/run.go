@@ -252,6 +252,7 @@ const (
 	bareBytes = "(a)"
 	bareGet   = "(b)"
 	bareMint  = "(c)"
+	bareSteps = "(d)"
 )
 
 // table prints the rows; where a reference was not measured, nothing is compared with it.
@@ -265,9 +266,9 @@ func table(o Options, rows []row) {
 	}
 	fmt.Fprintf(o.Out, "medians of %d rounds of %s each, in turns, %d connections\n\n", o.Rounds, o.Round, o.Connections)
 	t := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\treq/s\tof (a)\tof (b)\tof (c)\tp50\tp99\tCPU/req\tRedis trips/req\tupstream calls/req\tnot 2xx\t")
+	fmt.Fprintln(t, "\treq/s\tof (a)\tof (b)\tof (c)\tof (d)\tp50\tp99\tCPU/req\tRedis trips/req\tupstream calls/req\tnot 2xx\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, of(r, bareBytes), of(r, bareGet), of(r, bareMint),
+		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, of(r, bareBytes), of(r, bareGet), of(r, bareMint), of(r, bareSteps),
 			r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu.Round(time.Microsecond), r.trips, r.calls, r.failed)
 	}
 	t.Flush()

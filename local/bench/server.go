@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strconv"
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
@@ -17,12 +18,14 @@ import (
 const (
 	bare     = "bare"     // a net/http handler that writes the bytes of the entry
 	redis    = "redis"    // a net/http handler that reads the entry from Redis and writes it
-	inserts  = "inserts"  // a net/http handler that does the three inserts of a mint in one transaction
+	inserts  = "inserts"  // a net/http handler that does the three inserts of a mint in one transaction and one round trip
+	steps    = "steps"    // the same, a statement at a time
 	function = "function" // a function, as the platform runs it
 )
 
 // Serve is the process of one server: BENCH_KIND on 127.0.0.1:PORT. It runs until it is killed.
 func Serve() error {
+	debug.SetGCPercent(400) // as the functions set it: the references are to have no less
 	addr, port := "127.0.0.1", os.Getenv("PORT")
 	switch kind := os.Getenv("BENCH_KIND"); kind {
 	case bare:
@@ -46,7 +49,9 @@ func Serve() error {
 			write(w, body)
 		}))
 	case inserts:
-		return serveInserts(addr + ":" + port)
+		return serveInserts(addr+":"+port, false)
+	case steps:
+		return serveInserts(addr+":"+port, true)
 	case function:
 		if os.Getenv("FUNCTION_TARGET") == "" {
 			return errors.New("bench: FUNCTION_TARGET is not set")
