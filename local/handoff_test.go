@@ -102,8 +102,9 @@ func TestAGuestIsHandedOverOnce(t *testing.T) {
 	}
 }
 
-// The journey of the README, as a person pastes it.
-func TestTheWalkOfTheReadmeWorks(t *testing.T) {
+// journey is the script of the README's journey.
+func journey(t *testing.T) string {
+	t.Helper()
 	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -114,10 +115,15 @@ func TestTheWalkOfTheReadmeWorks(t *testing.T) {
 	if !found {
 		t.Fatal("the README has no script of the journey")
 	}
+	return script
+}
+
+// The journey of the README, as a person pastes it.
+func TestTheWalkOfTheReadmeWorks(t *testing.T) {
 	s := start(t, stateDir(t))
 	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`) // a person's own system has them on
 	for range 2 {                                           // the second guest is told of what became of the second handoff
-		walk(t, s.URL, script)
+		walk(t, s.URL, journey(t))
 	}
 }
 

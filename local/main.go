@@ -17,6 +17,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
 	"melmastoon.ghasi.io/bff-consumer/local/bots"
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/pack"
 	"melmastoon.ghasi.io/bff-consumer/local/soak"
@@ -78,6 +79,7 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")
 		set.StringVar(&only, "only", "", "serve one folder under functions/ against a system that runs")
 	case "migrate":
+	case "gateway": // ./dev gateway keeps what it prints
 	case "bench":
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
@@ -143,6 +145,12 @@ func command(ctx context.Context, args []string) error {
 		return err
 	case args[0] == "migrate":
 		return system.Migrate(ctx, o)
+	case args[0] == "gateway":
+		document, err := gateway.Document(filepath.Join(o.Root, "api", "consumer.openapi.yaml"))
+		if err == nil {
+			_, err = os.Stdout.Write(document)
+		}
+		return err
 	case only != "":
 		return system.Only(ctx, o, only)
 	default:

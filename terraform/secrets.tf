@@ -51,6 +51,7 @@ resource "google_pubsub_subscription" "rotation" {
   }
 }
 
+# Secret Manager's own account exists once somebody asked for it: `gcloud beta services identity create` (docs/deploy.md).
 resource "google_pubsub_topic_iam_member" "rotation" {
   topic  = google_pubsub_topic.rotation.name
   role   = "roles/pubsub.publisher"

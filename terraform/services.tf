@@ -1,4 +1,5 @@
-# The APIs of a project that was empty. One is not switched off again when it leaves this list: others may use it.
+# The APIs of a project that was empty. One is not switched off again when it leaves this list: others may use it. Those that
+# Terraform itself works with are on before: cloudresourcemanager, iam, serviceusage, storage (docs/deploy.md).
 resource "google_project_service" "this" {
   for_each = toset([
     "apigateway.googleapis.com",

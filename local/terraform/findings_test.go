@@ -120,11 +120,7 @@ func invokers(deployed []Function) (found []string) {
 
 // routes compares what the gateway is given with the API document.
 func routes(p *Plan, deployed []Function, operations map[string]gateway.Operation) ([]string, error) {
-	document, err := p.Gateway()
-	if err != nil {
-		return nil, err
-	}
-	said, err := readGateway(document)
+	said, err := p.Routes()
 	if err != nil {
 		return nil, err
 	}
@@ -151,19 +147,18 @@ func routes(p *Plan, deployed []Function, operations map[string]gateway.Operatio
 		}
 		paths[op.Path] = true
 	}
-	for path, methods := range said {
-		for method, backend := range methods {
-			method = strings.ToUpper(method)
-			if method != http.MethodOptions {
-				got = append(got, fmt.Sprintf("%s %s to %s", method, path, backend.Address))
-			}
-			if backend.Translation != "APPEND_PATH_TO_ADDRESS" || backend.Deadline < 2*web.Budget.Seconds() {
-				found = append(found, fmt.Sprintf("%s %s: %+v", method, path, backend))
-			}
+	for _, r := range said {
+		if r.Translation != "APPEND_PATH_TO_ADDRESS" || r.Deadline < 2*web.Budget.Seconds() || r.Address == "" {
+			found = append(found, fmt.Sprintf("the gateway's route is %+v", r))
 		}
-		if methods["options"].Address == "" {
-			found = append(found, "a browser cannot ask about "+path)
+		if r.Method == http.MethodOptions {
+			delete(paths, r.Path)
+			continue
 		}
+		got = append(got, fmt.Sprintf("%s %s to %s", r.Method, r.Path, r.Address))
+	}
+	for path := range paths {
+		found = append(found, "a browser cannot ask about "+path)
 	}
 	return append(found, differ("routes of the API document", want, got)...), nil
 }

@@ -1,7 +1,6 @@
 package terraform
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -192,22 +191,4 @@ func (p *Plan) Jobs() (map[string]string, error) {
 		all[j.Target[0].Topic[strings.LastIndexByte(j.Target[0].Topic, '/')+1:]] = j.Schedule
 	}
 	return all, nil
-}
-
-// Gateway is the document the gateway is given.
-func (p *Plan) Gateway() ([]byte, error) {
-	planned, err := of[struct {
-		Documents []struct {
-			Document []struct{ Contents string } `json:"document"`
-		} `json:"openapi_documents"`
-	}](p, "google_api_gateway_api_config")
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range planned {
-		if len(c.Documents) == 1 && len(c.Documents[0].Document) == 1 {
-			return base64.StdEncoding.DecodeString(c.Documents[0].Document[0].Contents)
-		}
-	}
-	return nil, fmt.Errorf("terraform: the gateway has no document")
 }

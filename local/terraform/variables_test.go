@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-
-	"github.com/oasdiff/yaml"
 )
 
 // notDeployed are variables that the code reads and Terraform does not set, and why.
@@ -67,31 +64,4 @@ func variables(root string, deployed []Function) (found []string, _ error) {
 		}
 	}
 	return found, nil
-}
-
-// backend is where the gateway sends a request.
-type backend struct {
-	Address     string  `json:"address"`
-	Translation string  `json:"path_translation"`
-	Deadline    float64 `json:"deadline"` // seconds
-}
-
-// readGateway reads the gateway's document: backends by path and method, in small letters.
-func readGateway(document []byte) (map[string]map[string]backend, error) {
-	var doc struct {
-		Paths map[string]map[string]struct {
-			Backend backend `json:"x-google-backend"`
-		} `json:"paths"`
-	}
-	if _, err := yaml.Unmarshal(document, &doc, yaml.DecodeOpts{}); err != nil {
-		return nil, fmt.Errorf("terraform: read the gateway's document: %w", err)
-	}
-	all := map[string]map[string]backend{}
-	for path, methods := range doc.Paths {
-		all[path] = map[string]backend{}
-		for method, op := range methods {
-			all[path][strings.ToLower(method)] = op.Backend
-		}
-	}
-	return all, nil
 }

@@ -111,7 +111,8 @@ const insertRow = `
 func statement(rows []Row) (sql string, args []any) {
 	if len(rows) == 1 {
 		r := rows[0]
-		return insertRow, []any{r.ID, r.Topic, r.Payload, r.Headers, r.RetentionClass}
+		// As text: a statement that Postgres does not describe first would be given bytes as bytea.
+		return insertRow, []any{r.ID, r.Topic, string(r.Payload), string(r.Headers), r.RetentionClass}
 	}
 	return insertRows, columns(rows)
 }
