@@ -54,12 +54,12 @@ func unread(m logMetric, code map[string]*writes) (found []string) {
 		found = append(found, fmt.Sprintf("%s: %q is not understood", m.Name, left))
 	}
 	whose := slices.Collect(maps.Keys(code))
-	named := false
+	byName := false
 	for _, t := range terms {
 		if t[2] != "function" {
 			continue
 		}
-		whose, named = nil, true
+		whose, byName = nil, true
 		for _, name := range quoted.FindAllStringSubmatch(t[4], -1) {
 			if code[name[1]] == nil {
 				found = append(found, fmt.Sprintf("%s: no function is called %s", m.Name, name[1]))
@@ -70,7 +70,7 @@ func unread(m logMetric, code map[string]*writes) (found []string) {
 	}
 	must := func(what string, ok func(w *writes) bool) {
 		can := func(name string) bool { return ok(code[name]) }
-		if len(whose) > 0 && (named && !allOf(whose, can) || !named && !slices.ContainsFunc(whose, can)) {
+		if len(whose) > 0 && (byName && !allOf(whose, can) || !byName && !slices.ContainsFunc(whose, can)) {
 			found = append(found, m.Name+": "+what)
 		}
 	}
@@ -228,8 +228,11 @@ func counted(root string, p *Plan) (found []string, _ error) {
 
 var alertsLine = regexp.MustCompile(`(?m)^Alerts: (.*)$`)
 
+// named are an alert in a runbook's line, or what the ones before it are.
+var named = regexp.MustCompile("`([^`]+)`|\\((page|ticket)s?\\)")
+
 // told says where alerts and runbooks differ. docs has docs/runbooks. A runbook of an alert names it in a line that begins with
-// "Alerts:"; the others are procedures.
+// "Alerts:", with its severity or that of several behind it; the others are procedures.
 func told(docs fs.FS, p *Plan) (found []string, _ error) {
 	policies, err := of[struct {
 		Labels        map[string]string `json:"user_labels"`
@@ -240,7 +243,7 @@ func told(docs fs.FS, p *Plan) (found []string, _ error) {
 	}
 	var want, got []string
 	for address, a := range policies {
-		want = append(want, a.Labels["alert"]+" in "+a.Labels["runbook"]+".md")
+		want = append(want, fmt.Sprintf("%s (%s) in %s.md", a.Labels["alert"], a.Labels["severity"], a.Labels["runbook"]))
 		if len(a.Documentation) != 1 || !strings.HasSuffix(a.Documentation[0].Content, "docs/runbooks/"+a.Labels["runbook"]+".md") {
 			found = append(found, address+" does not say where its runbook is")
 		}
@@ -268,8 +271,19 @@ func told(docs fs.FS, p *Plan) (found []string, _ error) {
 		if line == nil {
 			continue
 		}
-		for _, alert := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(line[1], -1) {
-			got = append(got, string(alert[1])+" in "+name)
+		var those []string
+		for _, n := range named.FindAllSubmatch(line[1], -1) {
+			if len(n[1]) > 0 {
+				those = append(those, string(n[1]))
+				continue
+			}
+			for _, alert := range those {
+				got = append(got, fmt.Sprintf("%s (%s) in %s", alert, n[2], name))
+			}
+			those = nil
+		}
+		if those != nil {
+			found = append(found, fmt.Sprintf("%s does not say what %q are", name, those))
 		}
 		for _, section := range []string{"Look", "What not to do"} {
 			if !regexp.MustCompile(`(?m)^## .*` + section).Match(text) {
@@ -400,16 +414,16 @@ func TestAnAlertWithoutRunbookIsFound(t *testing.T) {
 	removed, unnamed, alone := docs(), docs(), docs()
 	delete(removed, "outbox.md")
 	unnamed["README.md"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(unnamed["README.md"].Data), "](cache.md)", "](catch.md)"))}
-	alone["tea.md"] = &fstest.MapFile{Data: []byte("# Tea\n\nAlerts: `no-tea`\n\n## Look\n\n## What not to do\n")}
+	alone["tea.md"] = &fstest.MapFile{Data: []byte("# Tea\n\nAlerts: `no-tea` (page)\n\n## Look\n\n## What not to do\n")}
 	for name, f := range map[string]struct {
 		docs fs.FS
 		plan *Plan
 		said string
 	}{
-		"a runbook removed":            {removed, p, "outbox-late in outbox.md"},
+		"a runbook removed":            {removed, p, "outbox-late (page) in outbox.md"},
 		"one that the index lacks":     {unnamed, p, "README.md does not name cache.md"},
-		"one of an alert that is none": {alone, p, "no-tea in tea.md"},
-		"an alert of another name":     {docs(), changed(t, p, "google_monitoring_alert_policy", `"alert":"panics"`, `"alert":"defects"`), "defects in panics.md"},
+		"one of an alert that is none": {alone, p, "no-tea (page) in tea.md"},
+		"an alert of another name":     {docs(), changed(t, p, "google_monitoring_alert_policy", `"alert":"panics"`, `"alert":"defects"`), "defects (ticket) in panics.md"},
 		"no word of it":                {docs(), changed(t, p, "google_monitoring_alert_policy", `do: docs/runbooks/panics.md`, `do: panic`), "does not say where its runbook is"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,6 +90,14 @@ locals {
       }]
     }
 
+    # Signed by our key, in its time, and not in the ledger, without which nothing is minted.
+    handoff-unminted = {
+      title      = "A token of ours is of no handoff of ours"
+      severity   = "page"
+      runbook    = "handoff"
+      conditions = [{ filter = local.metric.unminted, above = 0 }]
+    }
+
     handoff-forged = {
       title      = "Tokens of handoffs are not ours"
       severity   = "page"

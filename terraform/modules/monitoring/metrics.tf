@@ -27,6 +27,7 @@ locals {
     suspected       = { of = "jsonPayload.err=~\"^SUSPECTED_BOT\"" }
     forged          = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_SIGNATURE_INVALID\"" }
     replayed        = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_REPLAYED\"" }
+    unminted        = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_NOT_FOUND\"" }
     minted          = { of = "jsonPayload.function=\"Handoff\" AND httpRequest.status=201" }
     consumed        = { of = "jsonPayload.function=\"Consume\" AND httpRequest.status=200" }
     sessions_lost   = { of = "jsonPayload.session=\"degraded\" OR jsonPayload.sessionNotSaved:*" }
