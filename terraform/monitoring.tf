@@ -34,7 +34,7 @@ check "somebody_is_woken" {
 }
 
 variable "alert_channels" {
-  description = "Who is told of alerts: page wakes somebody, ticket waits for the morning. E-mail addresses, or ids of channels made by hand (projects/P/notificationChannels/N)."
+  description = "Who is told of alerts, by e-mail or channels made by hand: page wakes somebody, ticket waits for the morning."
   type = object({
     page_emails   = optional(set(string), [])
     ticket_emails = optional(set(string), [])

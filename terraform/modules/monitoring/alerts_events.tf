@@ -1,8 +1,10 @@
 # What we tell others, what others tell us, and what the scheduler starts.
 locals {
-  waiting = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND resource.type=\"pubsub_subscription\" AND resource.label.subscription_id"
-  oldest  = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND resource.type=\"pubsub_subscription\" AND resource.label.subscription_id"
-  one_of  = { for name, set in { event = var.event_dead_letters, job = var.job_dead_letters, pushed = var.event_subscriptions } : name => "one_of(${join(",", formatlist("\"%s\"", sort(set)))})" }
+  subscription = "resource.type=\"pubsub_subscription\" AND resource.label.subscription_id"
+  waiting      = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscription}"
+  oldest       = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscription}"
+  one_of = { for name, set in { event = var.event_dead_letters, job = var.job_dead_letters, pushed = var.event_subscriptions } :
+  name => "one_of(${join(",", formatlist("\"%s\"", sort(set)))})" }
 
   event_alerts = {
     outbox-late = {
@@ -49,24 +51,37 @@ locals {
     }
 
     inbox-parked = {
-      title      = "An event of the platform cannot be read"
-      severity   = "page"
-      runbook    = "inbox"
-      conditions = [{ filter = "${local.metric.alarms} AND metric.label.alarm=\"inbox-parked\"", by = ["metric.label.function"], above = 0 }]
+      title    = "An event of the platform cannot be read"
+      severity = "page"
+      runbook  = "inbox"
+      conditions = [{
+        filter = "${local.metric.alarms} AND metric.label.alarm=\"inbox-parked\""
+        by     = ["metric.label.function"]
+        above  = 0
+      }]
     }
 
     inbox-conflict = {
-      title      = "An event of the platform says two things"
-      severity   = "page"
-      runbook    = "inbox"
-      conditions = [{ filter = "${local.metric.alarms} AND metric.label.alarm=\"inbox-conflict\"", by = ["metric.label.function"], above = 0 }]
+      title    = "An event of the platform says two things"
+      severity = "page"
+      runbook  = "inbox"
+      conditions = [{
+        filter = "${local.metric.alarms} AND metric.label.alarm=\"inbox-conflict\""
+        by     = ["metric.label.function"]
+        above  = 0
+      }]
     }
 
     dead-letters-events = {
-      title      = "An event of the platform had no effect"
-      severity   = "page"
-      runbook    = "inbox"
-      conditions = [{ filter = "${local.waiting}=${local.one_of.event}", align = "ALIGN_MAX", by = ["resource.label.subscription_id"], above = 0 }]
+      title    = "An event of the platform had no effect"
+      severity = "page"
+      runbook  = "inbox"
+      conditions = [{
+        filter = "${local.waiting}=${local.one_of.event}"
+        align  = "ALIGN_MAX"
+        by     = ["resource.label.subscription_id"]
+        above  = 0
+      }]
     }
 
     events-wait = {
@@ -84,10 +99,15 @@ locals {
     }
 
     dead-letters-jobs = {
-      title      = "A job failed until it was given up"
-      severity   = "ticket"
-      runbook    = "jobs"
-      conditions = [{ filter = "${local.waiting}=${local.one_of.job}", align = "ALIGN_MAX", by = ["resource.label.subscription_id"], above = 0 }]
+      title    = "A job failed until it was given up"
+      severity = "ticket"
+      runbook  = "jobs"
+      conditions = [{
+        filter = "${local.waiting}=${local.one_of.job}"
+        align  = "ALIGN_MAX"
+        by     = ["resource.label.subscription_id"]
+        above  = 0
+      }]
     }
 
     key-rotation-due = {

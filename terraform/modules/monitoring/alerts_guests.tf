@@ -9,7 +9,7 @@ locals {
   }
 
   # A policy has six conditions at most; functions with as many instances share one.
-  limits = toset([for f in var.functions : f.max_instances if contains(["public", "internal"], f.kind)])
+  limits = { for f in var.functions : f.max_instances => f.service... if contains(["public", "internal"], f.kind) }
 
   guest_alerts = {
     front-door = {
@@ -17,7 +17,10 @@ locals {
       severity = "page"
       runbook  = "front-door"
       conditions = [{
-        filter   = "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\" AND metric.label.check_id=\"${google_monitoring_uptime_check_config.front_door.uptime_check_id}\""
+        filter = join(" AND ", [
+          "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\"",
+          "metric.label.check_id=\"${google_monitoring_uptime_check_config.front_door.uptime_check_id}\"",
+        ])
         align    = "ALIGN_NEXT_OLDER"
         period   = "1200s"
         reduce   = "REDUCE_COUNT_FALSE"
@@ -144,12 +147,12 @@ locals {
       title    = "A function has no more instances to start"
       severity = "ticket"
       runbook  = "instances"
-      conditions = [for most in local.limits : {
+      conditions = [for most, services in local.limits : {
         title = "as many as may be: ${most}"
         filter = join(" AND ", [
           "metric.type=\"run.googleapis.com/container/instance_count\" AND metric.label.state=\"active\"",
           "resource.type=\"cloud_run_revision\"",
-          "resource.label.service_name=one_of(${join(",", sort([for f in var.functions : "\"${f.service}\"" if f.max_instances == most && contains(["public", "internal"], f.kind)]))})",
+          "resource.label.service_name=one_of(${join(",", formatlist("\"%s\"", services))})",
         ])
         align    = "ALIGN_MAX"
         by       = ["resource.label.service_name"]

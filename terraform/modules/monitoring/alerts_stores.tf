@@ -3,6 +3,9 @@ locals {
   redis    = "resource.type=\"redis_instance\" AND resource.label.instance_id=ends_with(\"/instances/${var.redis}\")"
   postgres = "resource.type=\"cloudsql_database\" AND resource.label.database_id=\"${var.project}:${var.postgres.name}\""
 
+  # From where on there are few left.
+  connections = floor(var.thresholds.postgres_connections * var.postgres.max_connections)
+
   store_alerts = {
     redis-memory = {
       title    = "Redis is nearly full"
@@ -44,7 +47,7 @@ locals {
       conditions = [{
         filter   = "metric.type=\"cloudsql.googleapis.com/database/postgresql/num_backends\" AND ${local.postgres}"
         align    = "ALIGN_MAX"
-        above    = floor(var.thresholds.postgres_connections * var.postgres.max_connections)
+        above    = local.connections
         duration = "300s"
       }]
     }

@@ -16,13 +16,16 @@ locals {
           { title = "Requests per second", unit = "1/s", lines = [{ filter = local.requests, by = local.service }] },
           {
             title = "Share that fails (5xx), and that is refused (4xx)", unit = "1"
-            lines = [for class in ["5xx", "4xx"] : { filter = "${local.requests} AND metric.label.response_code_class=\"${class}\"", of = local.requests, legend = class }]
+            lines = [for class in ["5xx", "4xx"] : {
+              filter = "${local.requests} AND metric.label.response_code_class=\"${class}\"", of = local.requests, legend = class
+            }]
             marks = [var.thresholds.client_errors_share]
           },
         ],
         [for function, marks in { search = [600, 1100], detail = [500], handoff = [250] } : {
           title                          = "${title(function)}: how long it takes", unit = "ms", marks = marks
-          lines                          = [for name, p in local.percentiles : merge(p, { filter = "${local.latency}=\"${var.functions[function].service}\"", legend = name })]
+          lines = [for name, p in local.percentiles :
+          merge(p, { filter = "${local.latency}=\"${var.functions[function].service}\"", legend = name })]
         }],
         [
           {
@@ -36,7 +39,10 @@ locals {
             lines = [for name in ["minted", "consumed", "replayed", "forged"] : { filter = local.metric[name], align = "ALIGN_DELTA", legend = name }]
           },
           { title = "Answers that lack parts", unit = "1/s", lines = [{ filter = local.metric.degraded, by = local.function }] },
-          { title = "Answers without an upstream that is not asked", unit = "1/s", lines = [{ filter = local.metric.breaker_open, by = local.function }] },
+          {
+            title = "Answers without an upstream that is not asked", unit = "1/s"
+            lines = [{ filter = local.metric.breaker_open, by = local.function }]
+          },
           {
             title = "Share taken for robots, and over a limit", unit = "1", marks = [var.thresholds.bots_share, var.thresholds.limited_share]
             lines = [for name in ["suspected", "limited"] : { filter = local.metric[name], of = local.requests, period = "300s", legend = name }]
@@ -63,28 +69,47 @@ locals {
           lines = [{ filter = local.metric.outbox_depth, align = "ALIGN_DELTA", reduce = "REDUCE_PERCENTILE_99" }]
         },
         # The mean of what a run published, a run a minute.
-        { title = "Events published in a minute", unit = "1", lines = [{ filter = local.metric.outbox_published, align = "ALIGN_DELTA", reduce = "REDUCE_MEAN" }] },
+        {
+          title = "Events published in a minute", unit = "1"
+          lines = [{ filter = local.metric.outbox_published, align = "ALIGN_DELTA", reduce = "REDUCE_MEAN" }]
+        },
         {
           title = "In a minute: refused by the broker, requests without an answer, given up", unit = "1"
-          lines = [for name in ["outbox_refused", "outbox_outages", "outbox_parked_at"] : { filter = local.metric[name], align = "ALIGN_DELTA", reduce = "REDUCE_MEAN", legend = name }]
+          lines = [for name in ["outbox_refused", "outbox_outages", "outbox_parked_at"] : {
+            filter = local.metric[name], align = "ALIGN_DELTA", reduce = "REDUCE_MEAN", legend = name
+          }]
         },
         {
           title = "Events that waited in Redis or were lost", unit = "1"
           lines = [for name in ["spill_waits", "telemetry_lost"] : { filter = local.metric[name], align = "ALIGN_DELTA", legend = name }]
         },
-        { title = "Events of the platform, by what became of them", unit = "1", lines = [{ filter = local.metric.events_received, align = "ALIGN_DELTA", by = ["metric.label.outcome"] }] },
+        {
+          title = "Events of the platform, by what became of them", unit = "1"
+          lines = [{ filter = local.metric.events_received, align = "ALIGN_DELTA", by = ["metric.label.outcome"] }]
+        },
         {
           title = "Oldest event of the platform that waits", unit = "s", marks = [var.thresholds.event_wait_seconds]
           lines = [{ filter = "${local.oldest}=${local.one_of.pushed}", align = "ALIGN_MAX", reduce = "REDUCE_MAX", by = ["resource.label.subscription_id"] }]
         },
         {
           title = "Dead letters", unit = "1"
-          lines = [for kind in ["event", "job"] : { filter = "${local.waiting}=${local.one_of[kind]}", align = "ALIGN_MAX", by = ["resource.label.subscription_id"] }]
+          lines = [for kind in ["event", "job"] : {
+            filter = "${local.waiting}=${local.one_of[kind]}", align = "ALIGN_MAX", by = ["resource.label.subscription_id"]
+          }]
         },
         { title = "Alarms", unit = "1", lines = [{ filter = local.metric.alarms, align = "ALIGN_DELTA", by = ["metric.label.alarm"] }] },
-        { title = "Jobs that succeeded, in an hour", unit = "1", lines = [{ filter = local.metric.job_successes, align = "ALIGN_DELTA", period = "3600s", by = local.function }] },
-        { title = "Jobs that failed, in an hour", unit = "1", lines = [{ filter = local.metric.job_failures, align = "ALIGN_DELTA", period = "3600s", by = local.function }] },
-        { title = "Rows that a sweep removed", unit = "1", lines = [{ filter = local.metric.swept, align = "ALIGN_DELTA", reduce = "REDUCE_MEAN", period = "3600s", by = local.function }] },
+        {
+          title = "Jobs that succeeded, in an hour", unit = "1"
+          lines = [{ filter = local.metric.job_successes, align = "ALIGN_DELTA", period = "3600s", by = local.function }]
+        },
+        {
+          title = "Jobs that failed, in an hour", unit = "1"
+          lines = [{ filter = local.metric.job_failures, align = "ALIGN_DELTA", period = "3600s", by = local.function }]
+        },
+        {
+          title = "Rows that a sweep removed", unit = "1"
+          lines = [{ filter = local.metric.swept, align = "ALIGN_DELTA", reduce = "REDUCE_MEAN", period = "3600s", by = local.function }]
+        },
       ]
     }
 
@@ -99,11 +124,14 @@ locals {
           "Redis: seconds of CPU a second" = { type = "stats/cpu_utilization", align = "ALIGN_RATE", unit = "s/s", marks = [] }
           } : {
           title = title, unit = m.unit, marks = m.marks
-          lines = [{ filter = "metric.type=\"redis.googleapis.com/${m.type}\" AND ${local.redis}", align = m.align, reduce = endswith(m.unit, "/s") ? "REDUCE_SUM" : "REDUCE_MAX" }]
+          lines = [{
+            filter = "metric.type=\"redis.googleapis.com/${m.type}\" AND ${local.redis}", align = m.align
+            reduce = endswith(m.unit, "/s") ? "REDUCE_SUM" : "REDUCE_MAX"
+          }]
         }],
         [{ title = "Requests without their session", unit = "1", lines = [{ filter = local.metric.sessions_lost, align = "ALIGN_DELTA" }] }],
         [for title, m in {
-          "Postgres: connections"      = { type = "postgresql/num_backends", unit = "1", reduce = "REDUCE_SUM", marks = [floor(var.thresholds.postgres_connections * var.postgres.max_connections)] }
+          "Postgres: connections"      = { type = "postgresql/num_backends", unit = "1", reduce = "REDUCE_SUM", marks = [local.connections] }
           "Postgres: disk in use"      = { type = "disk/utilization", unit = "1", reduce = "REDUCE_MAX", marks = [var.thresholds.postgres_disk] }
           "Postgres: processor in use" = { type = "cpu/utilization", unit = "1", reduce = "REDUCE_MAX", marks = [var.thresholds.postgres_cpu] }
           "Postgres: memory in use"    = { type = "memory/utilization", unit = "1", reduce = "REDUCE_MAX", marks = [] }
@@ -120,8 +148,9 @@ locals {
     { for part, filter in { timeSeriesFilter = line.filter } : part => { filter = filter, aggregation = {
       alignmentPeriod = line.period, perSeriesAligner = line.align, crossSeriesReducer = line.reduce, groupByFields = line.by
     } } if line.of == null },
-    { for part in ["timeSeriesFilterRatio"] : part => { for side, filter in { numerator = line.filter, denominator = line.of } : side => { filter = filter, aggregation = {
-      alignmentPeriod = line.period, perSeriesAligner = line.align, crossSeriesReducer = line.reduce, groupByFields = line.by
+    { for part in ["timeSeriesFilterRatio"] : part => { for side, filter in { numerator = line.filter, denominator = line.of } :
+      side => { filter = filter, aggregation = {
+        alignmentPeriod = line.period, perSeriesAligner = line.align, crossSeriesReducer = line.reduce, groupByFields = line.by
     } } } if line.of != null },
   )]] }
 }

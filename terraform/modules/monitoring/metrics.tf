@@ -2,7 +2,8 @@
 # httpRequest and severity out of a record; the rest is its jsonPayload. Where the code says what a field is, the names there are
 # for ever: functions may be older than this file for the minutes of a rollout.
 locals {
-  relay = "jsonPayload.function=\"Relay\" AND httpRequest.status=200" # a run that failed knows nothing of what waits
+  tick  = "jsonPayload.function=\"Relay\""
+  relay = "${local.tick} AND httpRequest.status=200" # a run that failed knows nothing of what waits
   late  = "jsonPayload.message=\"outbox: events do not get out\""
 
   # Each counts records. Labels are read from fields.
@@ -36,7 +37,7 @@ locals {
     outbox_late     = { of = "${local.late} AND jsonPayload.oldestAgeSeconds>${var.thresholds.outbox_late_seconds}" }
     outbox_parked   = { of = "${local.late} AND jsonPayload.parked>${var.thresholds.outbox_parked_known}" }
     relay_in_time   = { of = "${local.relay} AND jsonPayload.relay.oldestAgeSeconds<=${var.thresholds.outbox_slow_seconds}" }
-    relay_slow      = { of = "jsonPayload.function=\"Relay\" AND (httpRequest.status!=200 OR jsonPayload.relay.oldestAgeSeconds>${var.thresholds.outbox_slow_seconds})" }
+    relay_slow      = { of = "${local.tick} AND (httpRequest.status!=200 OR jsonPayload.relay.oldestAgeSeconds>${var.thresholds.outbox_slow_seconds})" }
     relay_deep      = { of = "${local.relay} AND jsonPayload.relay.depth>${var.thresholds.outbox_depth}" }
     flags_stale     = { of = "jsonPayload.message=\"flags kept their last good values\"" }
     panics          = { of = "jsonPayload.stack:*", labels = { function = "jsonPayload.function" } }

@@ -54,7 +54,7 @@ variable "host" {
 }
 
 variable "channels" {
-  description = "Who is told: e-mail addresses, and ids of channels that were made by hand because Terraform should not have their keys. page wakes somebody, ticket waits for the morning."
+  description = "Who is told: e-mail addresses, and ids of channels made by hand, whose keys Terraform should not have."
   type = object({
     page_emails   = optional(set(string), [])
     ticket_emails = optional(set(string), [])
