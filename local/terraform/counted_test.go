@@ -26,6 +26,7 @@ var (
 	extraction = regexp.MustCompile(`^EXTRACT\((jsonPayload|httpRequest)\.([A-Za-z.]+)\)$`)
 	quoted     = regexp.MustCompile(`"([^"]*)"`)
 	resources  = regexp.MustCompile(`resource\.type="cloud_run_revision"|resource\.labels\.service_name=~"\^bff-consumer-"`)
+	platform   = regexp.MustCompile(`textPayload:"no available instance"`) // what Cloud Run logs, not we
 	connection = regexp.MustCompile(`\bAND\b|\bOR\b|[()\s]`)
 )
 
@@ -46,7 +47,7 @@ func code(root string, deployed []Function) (map[string]*writes, error) {
 // them, another for one at least.
 func unread(m logMetric, code map[string]*writes) (found []string) {
 	terms := comparison.FindAllStringSubmatch(m.Filter, -1)
-	if left := connection.ReplaceAllString(comparison.ReplaceAllString(resources.ReplaceAllString(m.Filter, ""), ""), ""); left != "" {
+	if left := connection.ReplaceAllString(comparison.ReplaceAllString(platform.ReplaceAllString(resources.ReplaceAllString(m.Filter, ""), ""), ""), ""); left != "" {
 		found = append(found, fmt.Sprintf("%s: %q is not understood", m.Name, left))
 	}
 	whose := slices.Collect(maps.Keys(code))

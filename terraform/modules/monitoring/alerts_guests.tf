@@ -161,6 +161,14 @@ locals {
       }]
     }
 
+    # Answered 429 or 500 by Cloud Run, so that the objective does not see all of them.
+    no-instance = {
+      title      = "Requests find no instance"
+      severity   = "page"
+      runbook    = "instances"
+      conditions = [{ filter = local.metric.no_instance, above = 10, duration = "60s" }]
+    }
+
     does-not-open = {
       title      = "A function does not start"
       severity   = "page"

@@ -25,22 +25,24 @@ locals {
       of     = "jsonPayload.limited:*"
       labels = { policy = "jsonPayload.limited" }
     }
-    suspected       = { of = "jsonPayload.err=~\"^SUSPECTED_BOT\"" }
-    forged          = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_SIGNATURE_INVALID\"" }
-    replayed        = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_REPLAYED\"" }
-    unminted        = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_NOT_FOUND\"" }
-    minted          = { of = "jsonPayload.function=\"Handoff\" AND httpRequest.status=201" }
-    consumed        = { of = "jsonPayload.function=\"Consume\" AND httpRequest.status=200" }
-    sessions_lost   = { of = "jsonPayload.session=\"degraded\" OR jsonPayload.sessionNotSaved:*" }
-    telemetry_lost  = { of = "jsonPayload.telemetryLost:*" }
-    spill_waits     = { of = "jsonPayload.message=\"outbox: the spill waits\" OR jsonPayload.message=\"outbox: rows of the spill are kept aside\"" }
-    outbox_late     = { of = "${local.late} AND jsonPayload.oldestAgeSeconds>${var.thresholds.outbox_late_seconds}" }
-    outbox_parked   = { of = "${local.late} AND jsonPayload.parked>${var.thresholds.outbox_parked_known}" }
-    relay_in_time   = { of = "${local.relay} AND jsonPayload.relay.oldestAgeSeconds<=${var.thresholds.outbox_slow_seconds}" }
-    relay_slow      = { of = "${local.tick} AND (httpRequest.status!=200 OR jsonPayload.relay.oldestAgeSeconds>${var.thresholds.outbox_slow_seconds})" }
-    relay_deep      = { of = "${local.relay} AND jsonPayload.relay.depth>${var.thresholds.outbox_depth}" }
-    flags_stale     = { of = "jsonPayload.message=\"flags kept their last good values\"" }
-    panics          = { of = "jsonPayload.stack:*", labels = { function = "jsonPayload.function" } }
+    suspected      = { of = "jsonPayload.err=~\"^SUSPECTED_BOT\"" }
+    forged         = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_SIGNATURE_INVALID\"" }
+    replayed       = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_REPLAYED\"" }
+    unminted       = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_NOT_FOUND\"" }
+    minted         = { of = "jsonPayload.function=\"Handoff\" AND httpRequest.status=201" }
+    consumed       = { of = "jsonPayload.function=\"Consume\" AND httpRequest.status=200" }
+    sessions_lost  = { of = "jsonPayload.session=\"degraded\" OR jsonPayload.sessionNotSaved:*" }
+    telemetry_lost = { of = "jsonPayload.telemetryLost:*" }
+    spill_waits    = { of = "jsonPayload.message=\"outbox: the spill waits\" OR jsonPayload.message=\"outbox: rows of the spill are kept aside\"" }
+    outbox_late    = { of = "${local.late} AND jsonPayload.oldestAgeSeconds>${var.thresholds.outbox_late_seconds}" }
+    outbox_parked  = { of = "${local.late} AND jsonPayload.parked>${var.thresholds.outbox_parked_known}" }
+    relay_in_time  = { of = "${local.relay} AND jsonPayload.relay.oldestAgeSeconds<=${var.thresholds.outbox_slow_seconds}" }
+    relay_slow     = { of = "${local.tick} AND (httpRequest.status!=200 OR jsonPayload.relay.oldestAgeSeconds>${var.thresholds.outbox_slow_seconds})" }
+    relay_deep     = { of = "${local.relay} AND jsonPayload.relay.depth>${var.thresholds.outbox_depth}" }
+    flags_stale    = { of = "jsonPayload.message=\"flags kept their last good values\"" }
+    panics         = { of = "jsonPayload.stack:*", labels = { function = "jsonPayload.function" } }
+    # Cloud Run's own words for a request that it had no instance for; no record of ours is written then.
+    no_instance     = { of = "textPayload:\"no available instance\"" }
     does_not_open   = { of = "jsonPayload.message=~\"^cannot open \"", labels = { function = "jsonPayload.function" } }
     alarms          = { of = "jsonPayload.alarm:*", labels = { alarm = "jsonPayload.alarm", function = "jsonPayload.function" } }
     events_received = { of = "jsonPayload.outcome:*", labels = { outcome = "jsonPayload.outcome", function = "jsonPayload.function" } }
