@@ -128,11 +128,6 @@ func write(ctx context.Context, db execer, rows []Row) (written int, err error) 
 		return 0, nil
 	}
 	sql, args := statement(rows)
-	for i, arg := range args {
-		if text, ok := arg.(jsontext.Value); ok {
-			args[i] = string(text) // bytes would go as bytea, where nobody has asked Postgres for the types
-		}
-	}
 	tag, err := db.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 	return int(tag.RowsAffected()), err
 }
