@@ -7,8 +7,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -84,11 +84,14 @@ func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 }
 
 // forwarded adds who called to X-Forwarded-For, as the gateway of the platform does. The functions believe that entry, the
-// last, and none that came with the request.
+// last, and none that came with the request. Who calls from this machine may stand in for another, as a proxy would: so
+// limits by address and search engines can be tried without their addresses.
 func forwarded(r *http.Request) {
-	if peer, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		r.Header.Add("X-Forwarded-For", peer)
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") != "" {
+		return
 	}
+	r.Header.Add("X-Forwarded-For", peer.Addr().Unmap().String())
 }
 
 // shape is a path by segments, with every variable the same: what it is called differs between documents.

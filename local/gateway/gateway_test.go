@@ -186,7 +186,7 @@ func TestTheCountryOfTheGuestPasses(t *testing.T) {
 	}
 }
 
-func TestTheClientIsWhoeverCallsTheGateway(t *testing.T) {
+func TestTheClientIsWhoeverCallsTheGatewayAndThisMachineMayStandInForOthers(t *testing.T) {
 	t.Setenv("TRUSTED_HOPS", "1")
 	var seen netip.Addr
 	web.Open("Whence", "GET "+web.Base+"/whence", func(context.Context) (web.Handler, error) {
@@ -208,6 +208,9 @@ func TestTheClientIsWhoeverCallsTheGateway(t *testing.T) {
 		{"192.0.2.7:4711", "", "192.0.2.7"},
 		{"192.0.2.7:4711", "203.0.113.9, 203.0.113.10", "192.0.2.7"},
 		{"[2001:db8::7]:4711", "203.0.113.9", "2001:db8::7"},
+		{"127.0.0.1:4711", "", "127.0.0.1"},
+		{"127.0.0.1:4711", "203.0.113.9, 203.0.113.10", "203.0.113.10"},
+		{"[::1]:4711", "2001:db8::9", "2001:db8::9"},
 	} {
 		r := httptest.NewRequest("GET", web.Base+"/whence", nil)
 		r.RemoteAddr = c.peer
