@@ -5,6 +5,7 @@ package bot
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,7 +94,7 @@ func Evaluate(e Evidence) Score {
 	weight, detail := e.Cadence.weigh(e.Campaign)
 	add(cadence, weight, detail)
 	shared := hundredths(collisionWeight(e.Sessions))
-	add(collision, shared, "shared-with-"+digits(e.Sessions)+"-sessions")
+	add(collision, shared, "shared-with-"+strconv.Itoa(e.Sessions)+"-sessions")
 	add(collision, min(replayWeight*float64(e.Replays), mostReplays, mostCollision-shared), "handoff-replayed")
 	switch { // one reason is enough: the kind weighs the same
 	case e.Anomaly != "":
