@@ -11,9 +11,10 @@ import (
 
 // Standing is how much is waiting.
 type Standing struct {
-	Depth  int64     // rows neither published nor parked
-	Oldest time.Time // of them; zero when there is none
-	Parked int64
+	Depth   int64     // rows neither published nor parked
+	Refused int64     // of them, tried without success
+	Oldest  time.Time // of them; zero when there is none
+	Parked  int64
 }
 
 // ReadStanding counts. With a million rows waiting it takes most of a second.
@@ -21,10 +22,11 @@ func ReadStanding(ctx context.Context, db *pgxpool.Pool) (s Standing, err error)
 	var oldest *time.Time
 	err = db.QueryRow(ctx, `
 		SELECT count(*) FILTER (WHERE parked_at IS NULL),
+		       count(*) FILTER (WHERE parked_at IS NULL AND attempts > 0),
 		       min(created_at) FILTER (WHERE parked_at IS NULL),
 		       count(*) FILTER (WHERE parked_at IS NOT NULL)
 		FROM bff_consumer.outbox
-		WHERE published_at IS NULL`).Scan(&s.Depth, &oldest, &s.Parked)
+		WHERE published_at IS NULL`).Scan(&s.Depth, &s.Refused, &oldest, &s.Parked)
 	if err != nil {
 		return s, fmt.Errorf("outbox: count: %w", err)
 	}
