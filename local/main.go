@@ -121,8 +121,8 @@ func command(ctx context.Context, args []string) error {
 		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
 	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
 		return explain("too few for a trial: --mutations at least 10, --kills 0, --rate 100")
-	case !cold && b.Only != "" && b.Only != "relay" && b.Only != "mint":
-		return explain("--only is %q, not relay or mint", b.Only)
+	case !cold && !slices.Contains([]string{"", "relay", "mint", "costs"}, b.Only):
+		return explain("--only is %q, not relay, mint or costs", b.Only)
 	case args[0] == "bench" && b.Starts < 1:
 		return explain("--starts is %d", b.Starts)
 	case only != "" && !given(set, "port"):

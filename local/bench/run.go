@@ -46,6 +46,9 @@ func Run(ctx context.Context, o Options) error {
 	if o.Only == "relay" {
 		return relays(ctx, o, h.url, h.redis)
 	}
+	if o.Only == "costs" {
+		return costs(ctx, o, h)
+	}
 	m := &meter{h.rdb, h.sands}
 	searching, err := h.startFunction("Search")
 	if err != nil {
