@@ -224,8 +224,12 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 
 	bootstrap := receiving(t, byName["Consume"], at, google, run.Env["HANDOFF_KEYS"])
 	relay := func(w http.ResponseWriter, r *http.Request) {
-		res := push(r.Context(), t, at[byName["Relay"].URI].String()+"/internal/jobs/relay", `{"once":true}`)
-		fmt.Fprintf(w, `{"job":"relay","status":"%s"}`, map[bool]string{true: "ok"}[res == http.StatusOK])
+		if status := push(r.Context(), t, at[byName["Relay"].URI].String()+"/internal/jobs/relay", `{"once":true}`); status != http.StatusOK {
+			t.Errorf("relay: %d", status)
+		}
+		// The system's own relay may have had the session's events in hand: its job waits until nothing is left.
+		_, answer := ask(t, http.MethodPost, s.URL+"/_local/jobs/relay", "")
+		json.MarshalWrite(w, answer)
 	}
 	gate := front(t, plan, at, s.URL, map[string]http.HandlerFunc{
 		"POST /_local/tenant/bootstrap": bootstrap, "POST /_local/jobs/relay": relay,
