@@ -20,7 +20,7 @@ type Options struct {
 	Round       time.Duration // of one server at a time
 	Rounds      int
 	Connections int
-	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; else everything
+	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; "costs": of one request of each kind; else everything
 	Root        string // of the repository, for ColdStart, whose Only is folders, comma between them
 	Starts      int    // of each function, for ColdStart
 	Out         io.Writer
