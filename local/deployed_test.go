@@ -234,7 +234,7 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 	gate := front(t, plan, at, s.URL, map[string]http.HandlerFunc{
 		"POST /_local/tenant/bootstrap": bootstrap, "POST /_local/jobs/relay": relay,
 	})
-	walk(t, gate, journey(t))
+	walk(t, gate, readme(t, "A guest's journey"))
 
 	pushed, _, err := plan.Subscriptions()
 	if err != nil {

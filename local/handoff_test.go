@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
@@ -102,29 +103,53 @@ func TestAGuestIsHandedOverOnce(t *testing.T) {
 	}
 }
 
-// journey is the script of the README's journey.
-func journey(t *testing.T) string {
+// The journey of the README, as a person pastes it.
+func TestTheWalkOfTheReadmeWorks(t *testing.T) {
+	script := readme(t, "A guest's journey")
+	s := start(t, stateDir(t))
+	for _, flags := range []string{`{"limitsEnabled":null,"botMode":null}`, `{"botMode":"enforce"}`} { // a person's own system; what is deployed
+		setFlags(t, s, flags)
+		walk(t, s.URL, script) // the second guest is told of what became of the second handoff
+	}
+	reports := "/_local/telemetry?subject=bot_suspected.v1&since=0"
+	_, answer := ask(t, http.MethodGet, s.URL+reports, "")
+	if told := fmt.Sprint(answer); strings.Count(told, "handoff-replayed") != 2 || strings.Count(told, "actionTaken") != 2 {
+		t.Errorf("more is told than the two replays: %s", told)
+	}
+}
+
+// What the README says of robots, as a person pastes it.
+func TestTheChallengeOfTheReadmeIsSolved(t *testing.T) {
+	script := readme(t, "Robots")
+	s := start(t, stateDir(t))
+	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-u", "-c", script)
+	cmd.Env = append(os.Environ(), "service="+s.URL)
+	out, err := cmd.CombinedOutput()
+	if want := "429 unsolved\n200 solved\n\"actionTaken\":\"challenge\"\n"; err != nil || string(out) != want {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, answer := ask(t, http.MethodGet, s.URL+"/_local/flags", ""); answer["botMode"] != "observe" {
+		t.Errorf("%v", answer)
+	}
+}
+
+// readme is the first script of a chapter.
+func readme(t *testing.T, chapter string) string {
 	t.Helper()
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(readme), "\n## A guest's journey\n")
-	_, text, _ = strings.Cut(text, "\n```sh\n")
-	script, _, found := strings.Cut(text, "\n```\n")
+	_, from, _ := strings.Cut(string(text), "\n## "+chapter+"\n")
+	_, from, _ = strings.Cut(from, "\n```sh\n")
+	script, _, found := strings.Cut(from, "\n```\n")
 	if !found {
-		t.Fatal("the README has no script of the journey")
+		t.Fatalf("the README has no script of %s", chapter)
 	}
 	return script
-}
-
-// The journey of the README, as a person pastes it.
-func TestTheWalkOfTheReadmeWorks(t *testing.T) {
-	s := start(t, stateDir(t))
-	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`) // a person's own system has them on
-	for range 2 {                                           // the second guest is told of what became of the second handoff
-		walk(t, s.URL, journey(t))
-	}
 }
 
 // walk runs the script of the journey and looks at its lines: one for each step, its status first and something of its

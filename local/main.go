@@ -29,6 +29,7 @@ import (
 const usage = `usage:
   ./dev run [--dataset FILE] [--port 8080] [--state DIR]      the whole system
             [--retry-least 100ms] [--retry-most 10s]          how long a message waits after a push that failed
+            [--page local/web/static]                         the page from its files, to change it while it runs
   ./dev run --only FOLDER --port N [--state DIR]              one function folder, beside a system that runs
   ./dev migrate [--state DIR]                                 the newest schema for its database
   ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
@@ -76,6 +77,7 @@ func command(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "run":
 		set.StringVar(&o.Dataset, "dataset", "", "file of accommodations; invented ones when empty")
+		set.StringVar(&o.Page, "page", "", "folder of the page's files, for those who change them; those in the binary when empty")
 		set.IntVar(&o.Port, "port", 8080, "port of the gateway; 0 for any")
 		set.DurationVar(&o.Backoff.Least, "retry-least", broker.Local.Least, "wait after the first push that failed")
 		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")

@@ -30,14 +30,15 @@ const (
 	breaker = "github.com/sony/gobreaker/v2"
 	lru     = "github.com/hashicorp/golang-lru/v2"
 	xsync   = "golang.org/x/sync"
+	otel    = "go.opentelemetry.io/otel"
 )
 
 // plan is what each room may import besides the standard library: rooms by their name, modules by their
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
 	"admission": {
-		"burial", "cache", "event", "keyspace", "locale", "lua", "money", "outbox", "problem", "ratelimit", "session", "tenants",
-		"upstream", "web", pgx, redis,
+		"bot", "burial", "cache", "challenge", "event", "flags", "keyspace", "locale", "lua", "money", "outbox", "problem",
+		"ratelimit", "session", "tenants", "upstream", "web", pgx, redis,
 	},
 	"bot":    {"event", "flags", "id", "keyspace", "lua", "outbox", lru, pgx, redis},
 	"burial": {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
@@ -62,14 +63,15 @@ var plan = map[string][]string{
 	"inbox":       {"digest", "id", "postgres", "problem", "push", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"instant":     nil,
 	"keyring":     nil,
-	"keyspace":    {redis},
+	"keyspace":    {"telemetry", redis},
 	"locale":      {"golang.org/x/text"},
 	"lua":         {redis},
 	"migrations":  {pgx, "github.com/pressly/goose/v3"},
 	"money":       nil,
+	"otlptest":    {"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
 	"outbox":      {"event", "keyspace", "lua", "postgres", jsonv2, pgx, redis, breaker},
 	"pgtest":      {"migrations", "stores", pgx},
-	"postgres":    {"problem", "cloud.google.com/go/cloudsqlconn", pgx},
+	"postgres":    {"problem", "telemetry", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"ratelimit":   {"flags", "keyspace", "lua", lru, redis},
@@ -79,20 +81,21 @@ var plan = map[string][]string{
 		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"setup": {
-		"admission", "burial", "cache", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
+		"admission", "bot", "burial", "cache", "challenge", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
 		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
-	"stay":     {"problem"},
-	"stores":   nil,
-	"tenants":  {"id", "keyspace", "lua", pgx, redis, xsync},
-	"upstream": {"geo", "id", "locale", "money", "stay", auth, jsonv2, breaker, xsync},
-	"view":     {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
-	"web":      {"id", "locale", "money", "problem", jsonv2, ulid},
-	"wishlist": {"event", "id", "instant", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
+	"stay":      {"problem"},
+	"stores":    nil,
+	"tenants":   {"id", "keyspace", "lua", pgx, redis, xsync},
+	"upstream":  {"geo", "id", "locale", "money", "stay", "telemetry", auth, jsonv2, breaker, xsync},
+	"view":      {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
+	"telemetry": {auth, otel},
+	"web":       {"id", "locale", "money", "problem", "telemetry", jsonv2, ulid},
+	"wishlist":  {"event", "id", "instant", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
 }
 
 // testRooms are for _test.go files, and for each other.
-var testRooms = []string{"deptest", "functest", "pgtest", "redistest"}
+var testRooms = []string{"deptest", "functest", "otlptest", "pgtest", "redistest"}
 
 func TestRoomsImportOnlyWhatThePlanSays(t *testing.T) {
 	for _, complaint := range complaints(t, os.DirFS("."), plan) {

@@ -4,19 +4,26 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 )
 
-func TestAHandoffThatIsRefusedByALimitLeavesNoClaim(t *testing.T) {
+// limited is a house with these flags.
+func limited(t *testing.T, flags string) *house {
 	h := &house{House: functest.New(t)}
 	h.up = newUpstreams(t)
 	e := functest.Environment(t, h.Database, h.Redis.Addr, h.up.URL)
-	if err := os.WriteFile(e.FlagsFile, []byte(`{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000}}}`), 0o600); err != nil {
+	if err := os.WriteFile(e.FlagsFile, []byte(flags), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.open(e)
+	return h
+}
+
+func TestAHandoffThatIsRefusedByALimitLeavesNoClaim(t *testing.T) {
+	h := limited(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guest("first")
 	h.mint(h.body(), guest...)
 	claims := func() string { return fmt.Sprint(h.RDB.Keys(t.Context(), "*:idem:*").Val()) }
@@ -33,5 +40,81 @@ func TestAHandoffThatIsRefusedByALimitLeavesNoClaim(t *testing.T) {
 	}
 	if h.Count("handoff_replay_log") != 2 || h.up.Calls() != calls {
 		t.Errorf("%d minted, %d upstream calls", h.Count("handoff_replay_log"), h.up.Calls()-calls)
+	}
+}
+
+// browser is what one sends beside its agent.
+var browser = []string{"Accept", "*/*", "Accept-Language", "fa-AF"}
+
+// A guest who is impatient clicks on, and the page sends the same key each time. Everything is as it is deployed.
+func TestTenAtOnceUnderOneKeyMintOnceAndNobodyIsLimited(t *testing.T) {
+	h := limited(t, `{}`)
+	guest := append(h.mint(h.body(), append(browser, "Idempotency-Key", "first")...).headers("k1"), browser...)
+	before := h.Count("handoff_replay_log")
+	var wg sync.WaitGroup
+	answers := make([]*answer, 10)
+	for n := range answers {
+		wg.Go(func() { answers[n] = h.post(h.body(), guest...) })
+	}
+	wg.Wait()
+	minted := ""
+	for _, a := range answers {
+		switch {
+		case a.StatusCode == 409 && strings.HasSuffix(a.Code, ".IDEMPOTENCY_IN_PROGRESS"):
+		case a.StatusCode != 201 || minted != "" && a.Text != minted:
+			t.Errorf("%d %s", a.StatusCode, a.Text)
+		default:
+			minted = a.Text
+		}
+	}
+	if n := h.Count("handoff_replay_log") - before; n != 1 {
+		t.Errorf("%d minted", n)
+	}
+}
+
+// headers are those of the guest of an answer, and of a key.
+func (a *answer) headers(key string) []string {
+	return []string{"Cookie", "gms_id=" + a.Cookie(), "Idempotency-Key", key}
+}
+
+func TestARepetitionIsARead(t *testing.T) {
+	h := limited(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000},"read":{"cookie":12,"ip":1000,"fingerprint":1000}}}`)
+	guest := h.guest("k1")
+	first := h.mint(h.body(), guest...) // one of two at once; the other comes back within 7.5 s
+	left := func(a *answer, want string) {
+		t.Helper()
+		if got := a.Header.Get("RateLimit"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	left(first, `"handoff-cookie";r=1;`)
+	for n := range 3 {
+		h.Trips.Take()
+		a := h.mint(h.body(), guest...)
+		if trips := h.Trips.Take(); trips > 3 || n > 0 && trips != 2 || a.Text != first.Text { // a third to tell the server the script
+			t.Errorf("%d round trips: %s", trips, a.Text)
+		}
+		left(a, fmt.Sprintf(`"read-cookie";r=%d;`, 2-n))
+	}
+	a := h.post(h.body(), guest...)
+	if a.StatusCode != 429 {
+		t.Errorf("%d: repetitions without end", a.StatusCode)
+	}
+	left(a, `"read-cookie";r=0;`)
+	left(h.mint(h.body(), guest[0], guest[1], "Idempotency-Key", "k2"), `"handoff-cookie";r=0;`) // nothing of it was spent
+	if a := h.post(h.body(), guest[0], guest[1], "Idempotency-Key", "k3"); a.StatusCode != 429 {
+		t.Errorf("%d: new keys without end", a.StatusCode)
+	}
+}
+
+// From another browser the cookie leads to another session, for which the key is new.
+func TestAKeyOfAnotherBrowserIsNoRepetition(t *testing.T) {
+	h := limited(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000}}}`)
+	guest := h.guest("k1")
+	h.mint(h.body(), guest...)
+	guest = append(guest, "User-Agent", functest.IPhone)
+	h.mint(h.body(), guest...)
+	if a := h.post(h.body(), guest...); a.StatusCode != 429 || h.Count("handoff_replay_log") != 3 {
+		t.Errorf("%d, %d minted", a.StatusCode, h.Count("handoff_replay_log"))
 	}
 }

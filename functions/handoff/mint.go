@@ -52,12 +52,12 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var seen *idempotency.Peeked
-	ctx, guest, err := m.door.Admit(w, r, func(locale.Tag, money.Currency) []string {
+	ctx, guest, err := m.door.AdmitAgain(w, r, func(locale.Tag, money.Currency) []string {
 		return []string{m.compose.OwnerKey(in.PropertyID), m.compose.BrandKey(in.TenantID)}
 	}, func(ctx context.Context, pipe redis.Pipeliner, session string) {
 		asked.SessionID = session
 		seen = m.once.Peek(ctx, pipe, asked)
-	})
+	}, func() bool { return seen.Repeated() })
 	if err != nil {
 		m.once.Drop(ctx, seen)
 		return err

@@ -50,6 +50,7 @@ type parts struct {
 	inbox   *inbox.Inbox
 	cache   *cache.Cache
 	tenants *tenants.Tenants
+	now     func() time.Time
 }
 
 func open(ctx context.Context) (*parts, error) {
@@ -70,5 +71,6 @@ func build(ctx context.Context, e basis.Environment) (*parts, error) {
 		db: db, inbox: inbox.New(db),
 		cache:   cache.New(rdb, keys, time.Now, "invalidate-"+rand.Text()[:6]),
 		tenants: tenants.New(rdb, db, keys, time.Now),
+		now:     time.Now,
 	}, nil
 }

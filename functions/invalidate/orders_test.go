@@ -23,7 +23,7 @@ type history struct {
 // randomHistory has up to five events within four milliseconds, so that times are equal now and then.
 func randomHistory(r *rand.Rand) history {
 	h := history{tenant: newTenant()}
-	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	began := time.Date(2020, 11, 20, 12, 0, 0, 0, time.UTC)
 	newest := time.Time{}
 	for range 1 + r.IntN(5) {
 		at, suspended := began.Add(time.Duration(r.IntN(4))*time.Millisecond), r.IntN(2) == 0

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -22,8 +24,17 @@ func (p *parts) receive(subject string, read func(payload []byte) (inbox.Work, e
 	}
 }
 
-// decode reads a payload that has the form its schema asks for. What is wrong all the same is a time the calendar
-// has not.
+// moment is a time in a payload.
+type moment time.Time
+
+// UnmarshalText reads the forms that RFC 3339 has and package time has not, too.
+func (m *moment) UnmarshalText(text []byte) error {
+	at, err := instant.Parse(string(text))
+	*m = moment(at)
+	return err
+}
+
+// decode reads a payload that has the form its schema asks for.
 func decode[P any](payload []byte) (p P, err error) {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		at := "payload"

@@ -10,8 +10,8 @@ import (
 const subjectTenantReinstated = "melmastoon.tenant.reinstated.v1"
 
 type tenantReinstated struct {
-	TenantID     string    `json:"tenantId"`
-	ReinstatedAt time.Time `json:"reinstatedAt"`
+	TenantID     string `json:"tenantId"`
+	ReinstatedAt moment `json:"reinstatedAt"`
 }
 
 // tenantReinstated lets guests to a tenant again, unless something newer is known of it.
@@ -21,6 +21,6 @@ func (p *parts) tenantReinstated() web.Handler {
 		if err != nil {
 			return inbox.Work{}, err
 		}
-		return p.stand(standing{tenant: e.TenantID, since: e.ReinstatedAt})
+		return p.stand("payload.reinstatedAt", standing{tenant: e.TenantID, since: time.Time(e.ReinstatedAt)})
 	})
 }

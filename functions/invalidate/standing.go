@@ -26,8 +26,15 @@ type standing struct {
 
 const unsaid = "unspecified" // the reason of a suspension that has none
 
-// stand is the work of a change of standing. The newest event of a tenant decides, in whatever order they come.
-func (p *parts) stand(s standing) (inbox.Work, error) {
+// ahead is how much later than ours a producer's clock may be.
+const ahead = 24 * time.Hour
+
+// stand is the work of a change of standing, the time of which is at a place in the event. The newest event of a tenant
+// decides, in whatever order they come; so one of the far future would decide for ever, and has no effect.
+func (p *parts) stand(place string, s standing) (inbox.Work, error) {
+	if s.since.After(p.now().Add(ahead)) {
+		return inbox.Work{}, errors.New("the event is wrong: " + place + ": more than a day ahead")
+	}
 	uuid, err := id.UUID(id.Tenant, s.tenant)
 	if err != nil {
 		return inbox.Work{}, errors.New("the event is wrong: payload.tenantId: not an id") // unreachable: the schema has looked

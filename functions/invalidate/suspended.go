@@ -10,9 +10,9 @@ import (
 const subjectTenantSuspended = "melmastoon.tenant.suspended.v1"
 
 type tenantSuspended struct {
-	TenantID    string    `json:"tenantId"`
-	Reason      string    `json:"reason"`
-	SuspendedAt time.Time `json:"suspendedAt"`
+	TenantID    string `json:"tenantId"`
+	Reason      string `json:"reason"`
+	SuspendedAt moment `json:"suspendedAt"`
 }
 
 // tenantSuspended keeps guests from a tenant, unless something newer is known of it.
@@ -22,6 +22,6 @@ func (p *parts) tenantSuspended() web.Handler {
 		if err != nil {
 			return inbox.Work{}, err
 		}
-		return p.stand(standing{tenant: e.TenantID, suspended: true, since: e.SuspendedAt, reason: e.Reason})
+		return p.stand("payload.suspendedAt", standing{tenant: e.TenantID, suspended: true, since: time.Time(e.SuspendedAt), reason: e.Reason})
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 )
 
 const (
@@ -81,6 +82,7 @@ func (s *shift) batch(ctx context.Context, v *visit) (next string, err error) {
 		return "", err
 	}
 	s.did.published.Add(int64(len(m.Published)))
+	telemetry.From(ctx).Published(ctx, int64(len(m.Published)))
 	s.did.refused.Add(int64(len(m.Refused)))
 	s.did.dropped.Add(dropped)
 	v.moved, v.stuck = true, v.stuck || b.stuck
@@ -200,9 +202,11 @@ func (b *batch) request(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 	defer cancel()
 	s.did.requests.Add(1)
 	s.did.attempts.Add(int64(len(rows)))
+	ctx, part := telemetry.Publish(ctx, topic, len(messages))
 	_, err := s.relay.broker.Publish(ctx, &pubsubpb.PublishRequest{
 		Topic: "projects/" + s.relay.project + "/topics/" + topic, Messages: messages,
 	})
+	part.End(failure(err))
 	if err == nil {
 		b.mark(func(m *outbox.Marks) {
 			for _, row := range rows {
@@ -218,6 +222,14 @@ func (b *batch) request(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 	s.did.outage(topic, status.Code(err))
 	b.mark(func(*outbox.Marks) { b.stuck = true })
 	return err
+}
+
+// failure is the code of the broker's answer, or "".
+func failure(err error) string {
+	if err == nil {
+		return ""
+	}
+	return status.Code(err).String()
 }
 
 // mayBeTold reports that the guest of a session has not refused, as far as was known a moment ago. From the commit of a

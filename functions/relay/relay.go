@@ -11,7 +11,6 @@ import (
 	"time"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
@@ -20,6 +19,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/push"
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -67,8 +67,8 @@ const lateAfter = 5 * time.Minute
 func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	m, err := push.Decode(req)
 	var o Orders
-	if err == nil && len(m.Data) > 0 {
-		err = json.Unmarshal(m.Data, &o, json.RejectUnknownMembers(true))
+	if err == nil {
+		err = m.Orders(&o)
 	}
 	if err != nil {
 		return problem.New(problem.MalformedRequest, "This is no order for a run.", err)
@@ -81,6 +81,7 @@ func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	if err != nil {
 		return postgres.Problem(err)
 	}
+	report.tell(ctx, r.now())
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
@@ -123,6 +124,17 @@ func (r Report) note(ctx context.Context) {
 	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateAfter.Seconds()) {
 		slog.WarnContext(ctx, "outbox: events do not get out",
 			"depth", r.Depth, "oldestAgeSeconds", r.OldestAgeSeconds, "parked", r.Parked)
+	}
+}
+
+// tell measures how a run left the outbox, and that there was one.
+func (r Report) tell(ctx context.Context, now time.Time) {
+	measured := telemetry.From(ctx)
+	measured.Standing(ctx, telemetry.Outbox{
+		Depth: r.Depth, Parked: r.Parked, OldestAge: time.Duration(r.OldestAgeSeconds) * time.Second,
+	})
+	if !r.DryRun {
+		measured.Succeeded(ctx, now)
 	}
 }
 

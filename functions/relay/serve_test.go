@@ -130,7 +130,8 @@ func TestATickSaysWhatTheLastOutageWas(t *testing.T) {
 func TestATickThatCannotBeReadIsRefused(t *testing.T) {
 	h := newHouse(t)
 	ids := h.add(events(newSession(), "l")...)
-	for _, body := range []string{``, `x`, `{}`, pushed(`nonsense`), pushed(`{"once":"yes"}`)} {
+	for _, body := range []string{``, `x`, `{}`, pushed(`nonsense`), pushed(`{"once":"yes"}`), pushed(`null`), pushed(` null`),
+		pushed(`{"dryRun":null}`), pushed(`{"once":true,"dryRun":null}`), pushed(`{"dryrun":true}`), pushed(`{"dryRun":true,"force":true}`)} {
 		if status, answer := h.tick(h.relay(), body, io.Discard); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}

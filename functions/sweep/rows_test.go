@@ -141,7 +141,7 @@ func TestAJobThatFailedIsNeverSuccess(t *testing.T) {
 func TestOrdersThatAreNone(t *testing.T) {
 	h := newHouse(t)
 	h.sow(seeds[0], 3, time.Now().Add(-31*day))
-	for _, orders := range []string{`[]`, `{"dryrun":true}`, `{"dryRun":"yes"}`, `{"dryRun":true`, `true`} {
+	for _, orders := range []string{`[]`, `{"dryrun":true}`, `{"dryRun":"yes"}`, `{"dryRun":true`, `true`, `null`, ` null`, `{"dryRun":null}`} {
 		if code, _ := h.tick("SweepOutbox", orders); code != 400 {
 			t.Errorf("%s: %d", orders, code)
 		}

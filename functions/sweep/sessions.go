@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,7 +38,7 @@ func (s *sessions) sweep(ctx context.Context, now time.Time, enough func() bool)
 			if err != nil || len(quiet) == 0 {
 				return err
 			}
-			if err := s.end(ctx, quiet, silent); err != nil {
+			if quiet, err = s.end(ctx, lane, silent, quiet); err != nil {
 				return err
 			}
 			// Last, because what is lost between the two is told again, as the same event.
@@ -52,9 +53,37 @@ func (s *sessions) sweep(ctx context.Context, now time.Time, enough func() bool)
 	return ended, more, err
 }
 
-// end tells that sessions are over, and removes what is left of their wishlists, which nobody can reach any more. What is no
+// end ends those of the sessions to which nobody has come back, and returns them.
+func (s *sessions) end(ctx context.Context, lane string, silent bool, quiet []session.Quiet) ([]session.Quiet, error) {
+	for {
+		still := quiet
+		err := pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
+			if err := s.write(ctx, tx, silent, quiet); err != nil {
+				return err
+			}
+			// With all written, so that what is left to those who come back now and are not seen is the commit.
+			var err error
+			if still, err = session.StillQuiet(ctx, s.rdb, s.keys, lane, silent, quiet); err == nil && len(still) < len(quiet) {
+				err = errCameBack
+			}
+			return err
+		})
+		if errors.Is(err, errCameBack) {
+			quiet = still // without them, from the beginning
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("sweep: end %d sessions: %w", len(quiet), err)
+		}
+		return quiet, nil
+	}
+}
+
+var errCameBack = errors.New("somebody came back meanwhile")
+
+// write tells that sessions are over, and removes what is left of their wishlists, which nobody can reach any more. What is no
 // id of a session is left out, and so taken off the list: it would be told as one, or keep Postgres from taking the others.
-func (s *sessions) end(ctx context.Context, quiet []session.Quiet, silent bool) error {
+func (s *sessions) write(ctx context.Context, tx pgx.Tx, silent bool, quiet []session.Quiet) error {
 	var events []event.Event
 	ids := make([]string, 0, len(quiet))
 	for _, q := range quiet {
@@ -70,10 +99,7 @@ func (s *sessions) end(ctx context.Context, quiet []session.Quiet, silent bool) 
 		return err
 	}
 	wishlist.Abandon(&batch, ids)
-	if err := s.db.SendBatch(ctx, &batch).Close(); err != nil {
-		return fmt.Errorf("sweep: end %d sessions: %w", len(quiet), err)
-	}
-	return nil
+	return tx.SendBatch(ctx, &batch).Close()
 }
 
 // ended is the same event however often it is made.

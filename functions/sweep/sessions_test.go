@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"slices"
@@ -8,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
@@ -142,8 +145,7 @@ func TestTheWishlistOfAnEndedSessionGoes(t *testing.T) {
 	h := newHouse(t)
 	guest, other := h.guest(31*day, true), h.guest(day, false)
 	for _, of := range []string{guest, other} {
-		h.exec(`INSERT INTO bff_consumer.wishlist_anonymous (id, guest_session_id, tenant_id, property_id, source)
-			VALUES ($1, $2, gen_random_uuid(), gen_random_uuid(), 'list')`, id.New(id.Wishlist, time.Now()), of)
+		h.wish(of, time.Now().Add(-40*day))
 	}
 	h.must("SweepSessions", `{}`, 1)
 	if h.count("wishlist_anonymous WHERE guest_session_id = $1 AND removed_at IS NOT NULL", guest) != 1 {
@@ -151,6 +153,66 @@ func TestTheWishlistOfAnEndedSessionGoes(t *testing.T) {
 	}
 	if h.count("wishlist_anonymous WHERE guest_session_id = $1 AND removed_at IS NULL", other) != 1 {
 		t.Error("took another guest's")
+	}
+}
+
+func (h *house) wish(guest string, added time.Time) {
+	h.t.Helper()
+	h.exec(`INSERT INTO bff_consumer.wishlist_anonymous (id, guest_session_id, tenant_id, property_id, source, added_at)
+		VALUES ($1, $2, gen_random_uuid(), gen_random_uuid(), 'list', $3)`, id.New(id.Wishlist, added), guest, added)
+}
+
+// meanwhile is a database before whose transactions something happens, once.
+type meanwhile struct {
+	*pgxpool.Pool
+	happens func()
+}
+
+func (m meanwhile) Begin(ctx context.Context) (pgx.Tx, error) {
+	m.happens()
+	return m.Pool.Begin(ctx)
+}
+
+func (m meanwhile) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	m.happens()
+	return m.Pool.SendBatch(ctx, b)
+}
+
+func TestWhoComesBackWhileTheSweepLooksIsNotEnded(t *testing.T) {
+	now := time.Now()
+	for name, back := range map[string]func(h *house, guest, lane string){
+		"and is seen": func(h *house, guest, lane string) {
+			h.rdb.ZAdd(t.Context(), keys.Seen(lane, false), redis.Z{Score: float64(now.UnixMilli()), Member: guest})
+		},
+		"and may not be told of now": func(h *house, guest, lane string) {
+			h.rdb.ZRem(t.Context(), keys.Seen(lane, false), guest)
+			h.rdb.ZAdd(t.Context(), keys.Seen(lane, true), redis.Z{Score: float64(now.UnixMilli()), Member: guest})
+		},
+	} {
+		h := newHouse(t)
+		guest, gone := h.guest(31*day, false), ""
+		lane := guest[len(guest)-1:]
+		for gone == "" || gone[len(gone)-1:] != lane { // of the same step
+			gone = id.New(id.Session, now.Add(-32*day))
+		}
+		h.rdb.ZAdd(t.Context(), keys.Seen(lane, false), redis.Z{Score: float64(now.Add(-31 * day).UnixMilli()), Member: gone})
+		h.wish(guest, now.Add(-40*day))
+		h.wish(gone, now.Add(-40*day))
+		s := &sessions{rdb: h.rdb, keys: keys, instance: "test-1", db: meanwhile{h.db, sync.OnceFunc(func() { back(h, guest, lane) })}}
+		n, more, err := s.sweep(t.Context(), now, func() bool { return false })
+		if n != 1 || more || err != nil {
+			t.Errorf("%s: %d ended, %v, %v", name, n, more, err)
+		}
+		ends := h.ends()
+		if _, told := ends[guest]; told || ends[gone].GuestSessionID != gone {
+			t.Errorf("%s: told %v", name, ends)
+		}
+		if h.count("wishlist_anonymous WHERE guest_session_id = $1 AND removed_at IS NULL", guest) != 1 {
+			t.Errorf("%s: the wishlist is gone", name)
+		}
+		if h.count("wishlist_anonymous WHERE removed_at IS NULL") != 1 {
+			t.Errorf("%s: the other's wishlist stays", name)
+		}
 	}
 }
 

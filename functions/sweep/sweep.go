@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/push"
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -20,7 +20,7 @@ import (
 type database interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
@@ -76,19 +76,19 @@ func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return postgres.Problem(err)
 	}
+	if !o.DryRun {
+		telemetry.From(ctx).Succeeded(ctx, s.now())
+	}
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
 func read(r *http.Request) (o orders, err error) {
 	m, err := push.Decode(r)
+	if err == nil {
+		err = m.Orders(&o)
+	}
 	if wrong, ok := errors.AsType[*push.Malformed](err); ok {
 		return o, problem.New(problem.MalformedRequest, "This is no tick: "+wrong.Reason+".", err)
 	}
-	if err != nil || len(m.Data) == 0 {
-		return o, err
-	}
-	if err := json.Unmarshal(m.Data, &o, json.RejectUnknownMembers(true)); err != nil {
-		return o, problem.New(problem.MalformedRequest, `The data of a tick must be {} or {"dryRun": true}.`, err)
-	}
-	return o, nil
+	return o, err
 }

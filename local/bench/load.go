@@ -3,20 +3,66 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-json-experiment/json"
 )
 
-// load is what clients saw: how long each answer took, and whether it was a success.
+// load is what clients saw: how long each answer took, and what those were that were no success.
 type load struct {
 	took   []time.Duration
-	failed int
+	failed refusals
 	lasted time.Duration
+}
+
+// refusals counts answers other than 2xx by status and, of a problem, its code: "503 UPSTREAM_UNAVAILABLE".
+type refusals map[string]int
+
+func (r refusals) all() (n int) {
+	for _, some := range r {
+		n += some
+	}
+	return n
+}
+
+func (r refusals) add(others refusals) refusals {
+	for what, n := range others {
+		if r == nil {
+			r = refusals{}
+		}
+		r[what] += n
+	}
+	return r
+}
+
+// String lists them, the most frequent first: "503 UPSTREAM_UNAVAILABLE 2, 500 INTERNAL 1".
+func (r refusals) String() string {
+	kinds := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b]-r[a], strings.Compare(a, b)) })
+	for i, what := range kinds {
+		kinds[i] = fmt.Sprintf("%s %d", what, r[what])
+	}
+	return strings.Join(kinds, ", ")
+}
+
+// refusal names an answer by its status and the last part of the code in its body, if it is a problem.
+func refusal(status string, body []byte) string {
+	var p struct {
+		Code string `json:"code"`
+	}
+	if json.Unmarshal(body, &p) != nil || p.Code == "" {
+		return status
+	}
+	return status + " " + p.Code[strings.LastIndexByte(p.Code, '.')+1:]
 }
 
 // quantile of the answers' times, 0 … 1.
@@ -44,25 +90,28 @@ func dial(addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// ask sends a whole request and reads the whole answer.
-func (c *client) ask(request []byte) (ok bool, err error) {
+// ask sends a whole request and reads the whole answer. refused is what it is when it is no success.
+func (c *client) ask(request []byte) (refused string, err error) {
 	c.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := c.conn.Write(request); err != nil {
-		return false, err
+		return "", err
 	}
 	length := -1
 	for first := true; ; first = false {
 		line, err := c.in.ReadSlice('\n')
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		line = bytes.TrimRight(line, "\r\n")
 		if first {
-			ok = bytes.HasPrefix(line, []byte("HTTP/1.1 2"))
+			_, after, _ := bytes.Cut(line, []byte(" "))
+			if status, _, _ := bytes.Cut(after, []byte(" ")); !bytes.HasPrefix(status, []byte("2")) {
+				refused = cmp.Or(string(status), "no status")
+			}
 		}
 		if value, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found {
 			if length, err = strconv.Atoi(string(value)); err != nil {
-				return false, err
+				return "", err
 			}
 		}
 		if len(line) == 0 {
@@ -70,10 +119,15 @@ func (c *client) ask(request []byte) (ok bool, err error) {
 		}
 	}
 	if length < 0 {
-		return false, errors.New("bench: an answer without a length")
+		return "", errors.New("bench: an answer without a length")
 	}
-	_, err = c.in.Discard(length)
-	return ok, err
+	if refused == "" {
+		_, err = c.in.Discard(length)
+		return "", err
+	}
+	body := make([]byte, length)
+	_, err = io.ReadFull(c.in, body)
+	return refusal(refused, body), err
 }
 
 // hammer asks over n connections for as long as it is told, or until next, which makes each request, has no more.
@@ -106,13 +160,13 @@ func stampede(addrs []string, n int, request []byte) (*load, error) {
 
 func (l *load) measure(c *client, request []byte) error {
 	began := time.Now()
-	ok, err := c.ask(request)
+	refused, err := c.ask(request)
 	if err != nil {
 		return err
 	}
 	l.took = append(l.took, time.Since(began))
-	if !ok {
-		l.failed++
+	if refused != "" {
+		l.failed = l.failed.add(refusals{refused: 1})
 	}
 	return nil
 }
@@ -140,7 +194,7 @@ func together(n int, addr func(int) string, work func(*client, *load) error) (*l
 			return nil, errs[i]
 		}
 		sum.took = append(sum.took, loads[i].took...)
-		sum.failed += loads[i].failed
+		sum.failed = sum.failed.add(loads[i].failed)
 	}
 	slices.Sort(sum.took)
 	return sum, nil

@@ -28,12 +28,13 @@ type Options struct {
 
 // row is one line of the report: medians over the rounds.
 type row struct {
-	name           string
-	perSecond      float64
-	p50, p99       time.Duration
-	cpu            time.Duration // per request
-	trips, calls   float64       // per request
-	failed, rounds int
+	name         string
+	perSecond    float64
+	p50, p99     time.Duration
+	cpu          time.Duration // per request
+	trips, calls float64       // per request
+	failed       refusals
+	rounds       int
 }
 
 // Run measures and prints.
@@ -245,7 +246,7 @@ func median(rounds []row) row {
 		calls:     pick(func(r row) float64 { return r.calls }),
 	}
 	for _, r := range rounds {
-		m.failed += r.failed
+		m.failed = m.failed.add(r.failed)
 	}
 	return m
 }
@@ -272,9 +273,14 @@ func table(o Options, rows []row) {
 	fmt.Fprintln(t, "\treq/s\tof (a)\tof (b)\tof (c)\tof (d)\tp50\tp99\tCPU/req\tRedis trips/req\tupstream calls/req\tnot 2xx\t")
 	for _, r := range rows {
 		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, of(r, bareBytes), of(r, bareGet), of(r, bareMint), of(r, bareSteps),
-			r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu.Round(time.Microsecond), r.trips, r.calls, r.failed)
+			r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu.Round(time.Microsecond), r.trips, r.calls, r.failed.all())
 	}
 	t.Flush()
+	for _, r := range rows {
+		if r.failed != nil {
+			fmt.Fprintf(o.Out, "not 2xx of %s: %s\n", r.name, r.failed)
+		}
+	}
 }
 
 func report(o Options, rows []row, c cold) {
@@ -285,7 +291,7 @@ func report(o Options, rows []row, c cold) {
 		hedges = fmt.Sprintf(" (%d of them hedges that lost)", c.hedges)
 	}
 	fmt.Fprintf(o.Out, "%.0f req/s, CPU %s per request, calls to search-aggregation %d%s, answers not 200 %d, ",
-		c.l.perSecond(), (c.cpu / time.Duration(c.callers)).Round(time.Microsecond), c.searches, hedges, c.l.failed)
+		c.l.perSecond(), (c.cpu / time.Duration(c.callers)).Round(time.Microsecond), c.searches, hedges, c.l.failed.all())
 	p50, p99 := c.l.quantile(0.5), c.l.quantile(0.99)
 	fmt.Fprintf(o.Out, "p50 %s, p99 %s, p99 over the upstream %s, Redis round trips %d\n", p50.Round(time.Millisecond),
 		p99.Round(time.Millisecond), (p99 - upstreamTakes).Round(time.Millisecond), c.trips)

@@ -16,6 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 	"melmastoon.ghasi.io/bff-consumer/local/tenant"
+	"melmastoon.ghasi.io/bff-consumer/local/traffic"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -37,18 +38,20 @@ type Control struct {
 	flags   *flagsFile
 	desk    *desk.Desk
 	tenant  *tenant.BFF
+	traffic *traffic.Traffic
 	mux     *http.ServeMux
 	routes  []string // "GET /_local/healthz", sorted
 }
 
 // New makes the routes over the parts of a system. The flags go to the file that the functions read them from.
-func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, d *desk.Desk, bff *tenant.BFF) *Control {
+func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, d *desk.Desk, bff *tenant.BFF, t *traffic.Traffic) *Control {
 	c := &Control{
 		parts: parts, sandbox: s, data: data,
-		flags:  &flagsFile{path: flagsPath},
-		desk:   d,
-		tenant: bff,
-		mux:    http.NewServeMux(),
+		flags:   &flagsFile{path: flagsPath},
+		desk:    d,
+		tenant:  bff,
+		traffic: t,
+		mux:     http.NewServeMux(),
 	}
 	c.mux.HandleFunc(Prefix, c.nothing)
 	for pattern, handler := range map[string]web.Handler{
@@ -67,6 +70,8 @@ func New(parts []Part, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath stri
 		"GET /_local/jobs":                c.jobs,
 		"POST /_local/jobs/{job}":         c.run,
 		"POST /_local/tenant/bootstrap":   c.bootstrap,
+		"GET /_local/inside":              c.inside,
+		"GET /_local/places":              c.places,
 		"GET /_local/dataset":             c.dataset,
 		"GET /_local/dataset/{id}":        c.origin,
 	} {

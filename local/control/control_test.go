@@ -16,6 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/local/traffic"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
 )
 
@@ -24,7 +25,8 @@ type bench struct {
 	*Control
 	sandbox *sandbox.Sandbox
 	flags   string
-	ill     error // what the part "redis" says
+	log     string // of requests
+	ill     error  // what the part "redis" says
 }
 
 func newBench(t *testing.T, d *desk.Desk) *bench {
@@ -35,7 +37,8 @@ func newBench(t *testing.T, d *desk.Desk) *bench {
 		{"postgres", func(context.Context) error { return nil }},
 		{"redis", func(context.Context) error { return b.ill }},
 	}
-	b.Control = New(parts, b.sandbox, data, b.flags, d, nil)
+	b.log = filepath.Join(t.TempDir(), "functions.jsonl")
+	b.Control = New(parts, b.sandbox, data, b.flags, d, nil, traffic.Follow(b.log, "/bff/"))
 	return b
 }
 
@@ -180,6 +183,8 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 		{`{"sampling":{"search.executed":1}}`, func(v *flags.Values) bool { return v.CampaignMode && v.Rate("search.executed") == 1 }},
 		{`{"botMode":"off","limitsEnabled":false}`, func(v *flags.Values) bool { return v.BotMode == flags.BotOff && !v.LimitsEnabled && v.CampaignMode }},
 		{`{"campaignMode":null}`, func(v *flags.Values) bool { return !v.CampaignMode && v.BotMode == flags.BotOff }},
+		{`{"botMode":"enforce"}`, func(v *flags.Values) bool { return v.BotMode == flags.BotEnforce }},
+		{`{"botMode":null}`, func(v *flags.Values) bool { return v.BotMode == flags.BotObserve && !v.LimitsEnabled }},
 	} {
 		code, answer := b.call(t, "PUT", "/_local/flags", step.body)
 		if code != 200 || answer["botMode"] == nil {
@@ -213,10 +218,10 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 	if code, _ := b.call(t, "DELETE", "/_local/flags", ""); code != 204 {
 		t.Errorf("delete: %d", code)
 	}
-	if v := reader.Current(); v.BotMode != flags.BotEnforce || !v.LimitsEnabled {
+	if v := reader.Current(); v.BotMode != flags.BotObserve || !v.LimitsEnabled {
 		t.Errorf("after the delete: %+v", v)
 	}
-	if _, answer := b.call(t, "GET", "/_local/flags", ""); answer["botMode"] != "enforce" {
+	if _, answer := b.call(t, "GET", "/_local/flags", ""); answer["botMode"] != "observe" {
 		t.Errorf("flags %v", answer)
 	}
 }

@@ -18,6 +18,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
+// ours are the fields whose default differs on this machine: a developer's curl declares itself a tool, and would be
+// challenged.
+var ours = map[string]jsontext.Value{"botMode": jsontext.Value(`"observe"`)}
+
 // flagsFile is the flags document that every process of the local system reads.
 type flagsFile struct {
 	mu   sync.Mutex
@@ -95,8 +99,10 @@ func (c *Control) putFlags(w http.ResponseWriter, r *http.Request) error {
 	}
 	for name, value := range given {
 		if value.Kind() == jsontext.KindNull {
-			delete(fields, name)
-			continue
+			if value = ours[name]; value == nil {
+				delete(fields, name)
+				continue
+			}
 		}
 		fields[name] = value
 	}
@@ -110,7 +116,7 @@ func (c *Control) putFlags(w http.ResponseWriter, r *http.Request) error {
 func (c *Control) deleteFlags(w http.ResponseWriter, _ *http.Request) error {
 	c.flags.mu.Lock()
 	defer c.flags.mu.Unlock()
-	if err := c.flags.write(map[string]jsontext.Value{}); err != nil {
+	if err := c.flags.write(ours); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -141,4 +147,10 @@ func refused(given map[string]jsontext.Value) []problem.Field {
 }
 
 // ResetFlags begins a run with the defaults, whatever the last one was told.
-func ResetFlags(path string) error { return os.WriteFile(path, []byte("{}\n"), 0o644) }
+func ResetFlags(path string) error {
+	data, err := json.Marshal(ours, json.Deterministic(true))
+	if err != nil {
+		return err // unreachable: written out above
+	}
+	return os.WriteFile(path, append(data, '\n'), 0o644)
+}

@@ -21,6 +21,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/local/traffic"
+	page "melmastoon.ghasi.io/bff-consumer/local/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -31,6 +33,7 @@ type Options struct {
 	Root    string         // of the repository
 	State   string         // directory of everything that outlives a run; "": .local in Root
 	Dataset string         // file of accommodations; "": the embedded ones
+	Page    string         // folder of the page's files; "": those in the binary
 	Port    int            // of the gateway on 127.0.0.1; 0: any
 	Out     io.Writer      // what is said to the person
 	Backoff broker.Backoff // between pushes of one message; zero: broker.Local
@@ -151,7 +154,8 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.openFunctions(ctx, web.Functions(), env, filepath.Join(state, "log", "functions.jsonl")); err != nil {
+	log := filepath.Join(state, "log", "functions.jsonl")
+	if err := s.openFunctions(ctx, web.Functions(), env, log); err != nil {
 		return nil, err
 	}
 	s.later(serve(behind, doors)) // ends before the log is closed: a relay that is cut off says so there
@@ -164,8 +168,8 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	s.later(d.Close)
-	inside := control.New(parts, box, data, flagsPath, d, bff)
-	door.open(front, inside)
+	inside := control.New(parts, box, data, flagsPath, d, bff, traffic.Follow(log, web.Base+"/"))
+	door.open(page.Over(front, o.Page, o.publicAPI()), inside)
 	if err := writeRun(state, run{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type Door struct {
 	cache    *cache.Cache
 	outbox   *outbox.Recorder
 	burial   *burial.Room
-	limits   *ratelimit.Room
+	guard    Guard
 	class    ratelimit.Class
 	instance string
 }
@@ -42,9 +42,9 @@ type Door struct {
 // New makes a Door for routes of the class Read. instance is the name under which this process speaks in events.
 func New(
 	rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder,
-	burial *burial.Room, limits *ratelimit.Room, instance string,
+	burial *burial.Room, guard Guard, instance string,
 ) *Door {
-	return &Door{rdb, sessions, tenants, cache, outbox, burial, limits, ratelimit.Read, instance}
+	return &Door{rdb, sessions, tenants, cache, outbox, burial, guard, ratelimit.Read, instance}
 }
 
 // For is the same Door for routes of another class.
@@ -63,6 +63,7 @@ type Guest struct {
 	seen   map[string]*cache.Peeked
 	events []event.Event
 	door   *Door
+	gate   *gate
 }
 
 // patience is how long Redis may take for the one round trip in, and for the one out.
@@ -75,12 +76,26 @@ type Keys func(locale.Tag, money.Currency) []string
 // that came from another browser. It is not called without a genuine cookie.
 type Also func(ctx context.Context, pipe redis.Pipeliner, id string)
 
+// Again says, once the pipeline of Admit has run, that a request repeats one of its session that was answered or is under
+// way.
+type Again func() bool
+
 // Admit reads everything the request needs from Redis in one round trip of at most 100 ms; keys may be nil. Without Redis
 // the guest is admitted all the same, with a degraded session and nothing cached. For a session that Redis lost it asks
 // Postgres what the guest decided about it. The context it returns tells upstreams on whose behalf they are called. The
 // answer's headers say how the client stands with the limits. The only errors are problems of the request, or that its client
-// asks for too much.
+// asks for too much, or is taken for a robot.
 func (d *Door) Admit(w http.ResponseWriter, r *http.Request, keys Keys, also ...Also) (context.Context, *Guest, error) {
+	return d.admit(w, r, keys, nil, also...)
+}
+
+// AdmitAgain is Admit for a request that may be a repetition: one that is costs nothing of its class. It is a read
+// instead, which takes it a second round trip.
+func (d *Door) AdmitAgain(w http.ResponseWriter, r *http.Request, keys Keys, also Also, again Again) (context.Context, *Guest, error) {
+	return d.admit(w, r, keys, again, also)
+}
+
+func (d *Door) admit(w http.ResponseWriter, r *http.Request, keys Keys, again Again, also ...Also) (context.Context, *Guest, error) {
 	ctx := r.Context()
 	call := web.From(ctx)
 	defer call.Phase("admit")()
@@ -93,7 +108,7 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, keys Keys, also ...
 	}
 	g := &Guest{Visit: visit, seen: map[string]*cache.Peeked{}, door: d}
 	pipe := d.rdb.Pipeline()
-	gate := d.ask(ctx, pipe, &visit.Client, visit.ID)
+	g.gate = d.ask(r, pipe, &visit.Client, visit.ID, d.counted())
 	read := d.sessions.Peek(ctx, pipe, visit)
 	suspended := d.tenants.Peek(ctx, pipe)
 	if keys != nil {
@@ -109,14 +124,15 @@ func (d *Door) Admit(w http.ResponseWriter, r *http.Request, keys Keys, also ...
 	within, cancel := context.WithTimeout(ctx, patience)
 	lua.Exec(within, pipe) // each command carries its own error, and each room says what it does without an answer
 	cancel()
-	standing, err := gate.open(ctx)
+	settled := d.sessions.Settle(visit, read)
+	standing, err := g.gate.open(ctx, settled, again)
 	if standing != nil {
 		standing.Write(w.Header())
 	}
 	if err != nil {
 		return ctx, nil, err
 	}
-	g.Session = d.sessions.Recall(ctx, visit, d.sessions.Settle(visit, read))
+	g.Session = d.sessions.Recall(ctx, visit, settled)
 	g.Suspended = d.tenants.Settle(ctx, suspended)
 	if g.Degraded {
 		call.Note("session", "degraded")
@@ -212,16 +228,17 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 		return keyspace.ErrAway
 	}
 	visits := g.Unsaved() || history != nil || len(g.events) > 0
-	if !visits && more == nil {
-		return nil
-	}
 	pipe := d.rdb.Pipeline()
+	g.gate.leave(ctx, pipe, g.Session)
 	var visited *redis.Cmd
 	if visits {
 		visited = d.sessions.Save(ctx, pipe, g.Session, history)
 	}
 	if more != nil {
 		more(pipe)
+	}
+	if pipe.Len() == 0 {
+		return nil
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // a guest who hung up was here all the same
 	defer cancel()

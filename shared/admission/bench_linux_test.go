@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,52 +16,65 @@ import (
 )
 
 // BenchmarkAdmit is one request that is admitted and leaves, through the pipeline, by the CPU time of its thread: in turn
-// with limits off and on, against one Redis, so that both see the same machine. It reports medians, 99th percentiles, and what the
-// limits add at each.
+// without limits, with them, and with the detector as well, against one Redis, so that all see the same machine. A guest
+// asks once a second, by the clock of the test. It reports medians, 99th percentiles, and what is added at each.
 func BenchmarkAdmit(b *testing.B) {
-	h := newHouse(b, all(many))
-	off := &house{House: h.Beside()}
-	e := functest.Environment(b, h.Database, h.Redis.Addr, functest.Nowhere)
-	if err := os.WriteFile(e.FlagsFile, []byte(`{"limitsEnabled":false,"botMode":"off"}`), 0o600); err != nil {
-		b.Fatal(err)
+	whole := newHouse(b, strings.Replace(all(many), `"off"`, `"enforce"`, 1))
+	beside := func(flags string) *house {
+		h := &house{House: whole.Beside()}
+		e := functest.Environment(b, h.Database, h.Redis.Addr, functest.Nowhere)
+		if err := os.WriteFile(e.FlagsFile, []byte(flags), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		h.open(e)
+		return h
 	}
-	off.open(e)
-	cookie := "gms_id=" + h.Must(204, "GET", "/read", "", "").Cookie()
-	h.Log.Drop()
-	off.Log.Drop()
+	houses := [...]*house{beside(`{"limitsEnabled":false,"botMode":"off"}`), beside(all(many)), whole}
+	cookie := "gms_id=" + whole.Must(204, "GET", "/read", "", "").Cookie()
+	for _, h := range houses {
+		h.Log.Drop()
+	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	houses := [...]*house{off, h}
-	var took [2][]time.Duration
+	var took [len(houses)][]time.Duration
 	ask := func(n int) {
 		r := httptest.NewRequest("GET", "/read", nil)
-		r.Header = http.Header{"User-Agent": {functest.Firefox}, "Accept-Language": {"fa-AF"}, "Cookie": {cookie}}
+		r.Header = http.Header{"User-Agent": {functest.Firefox}, "Accept": {"*/*"}, "Accept-Language": {"fa-AF"}, "Cookie": {cookie}}
 		w := httptest.NewRecorder()
 		began := threadTime()
 		houses[n].ServeHTTP(w, r)
 		took[n] = append(took[n], threadTime()-began)
-		if w.Code != http.StatusNoContent || (w.Header()["Ratelimit"] != nil) != (n == 1) {
+		if w.Code != http.StatusNoContent || (w.Header()["Ratelimit"] != nil) != (n > 0) {
 			b.Fatal(w.Code, w.Header())
 		}
 	}
-	for n := range 200 { // connections, scripts
-		ask(n % 2)
+	turn := func(n int) {
+		whole.Advance(time.Second)
+		for i := range houses {
+			ask((n + i) % len(houses))
+		}
 	}
-	took[0], took[1] = took[0][:0], took[1][:0]
+	for n := range 150 { // connections, scripts
+		turn(n)
+	}
+	for n := range took {
+		took[n] = took[n][:0]
+	}
 	for n := 0; b.Loop(); n++ {
-		ask(n % 2)
-		ask(1 - n%2)
+		turn(n)
 	}
 	at := func(n int, share float64) float64 {
 		slices.Sort(took[n])
 		return float64(took[n][int(share*float64(len(took[n])-1))]) / float64(time.Microsecond)
 	}
-	b.ReportMetric(at(0, 0.5), "off-p50-µs")
-	b.ReportMetric(at(1, 0.5), "on-p50-µs")
-	b.ReportMetric(at(0, 0.99), "off-p99-µs")
-	b.ReportMetric(at(1, 0.99), "on-p99-µs")
-	b.ReportMetric(at(1, 0.5)-at(0, 0.5), "added-p50-µs")
-	b.ReportMetric(at(1, 0.99)-at(0, 0.99), "added-p99-µs")
+	for n, name := range []string{"off", "limits", "bots"} {
+		for percent, share := range map[string]float64{"p50": 0.5, "p99": 0.99} {
+			b.ReportMetric(at(n, share), name+"-"+percent+"-µs")
+			if n > 0 {
+				b.ReportMetric(at(n, share)-at(0, share), name+"-added-"+percent+"-µs")
+			}
+		}
+	}
 }
 
 // threadTime is the CPU time of the calling thread.

@@ -87,19 +87,23 @@ func TestARefusedRequestIsDoneNothingFor(t *testing.T) {
 	}
 }
 
-func TestOneRoundTripAdmitsWithLimitsAndWithout(t *testing.T) {
-	for name, flags := range map[string]string{"on": all(many), "off": `{"limitsEnabled":false,"botMode":"off"}`} {
+func TestOneRoundTripAdmitsWithLimitsAndBotsAndWithout(t *testing.T) {
+	for name, flags := range map[string]string{
+		"on": all(many), "off": `{"limitsEnabled":false,"botMode":"off"}`,
+		"on, and bots kept out": strings.Replace(all(many), `"off"`, `"enforce"`, 1),
+	} {
 		h := newHouse(t, flags)
 		cookie := h.Must(204, "GET", "/read", "", "").Cookie()
 		h.Must(204, "GET", "/read", cookie, "")
 		h.Ask("GET", "/shared", "", "")
+		h.Advance(10 * time.Second)
 		for _, path := range []string{"/read", "/handoff", "/telemetry", "/shared"} {
 			h.Trips.Take()
 			a := h.Ask("GET", path, cookie, "")
 			if n := h.Trips.Take(); a.StatusCode >= 300 || n != 1 {
 				t.Errorf("limits %s, %s: %d, %d round trips", name, path, a.StatusCode, n)
 			}
-			if said := a.Header.Get("RateLimit") != ""; said != (name == "on" && path != "/shared") {
+			if said := a.Header.Get("RateLimit") != ""; said != (name != "off" && path != "/shared") {
 				t.Errorf("limits %s, %s: %v", name, path, a.Header)
 			}
 		}

@@ -26,14 +26,16 @@ func (d *Door) Look(w http.ResponseWriter, r *http.Request, key string) (context
 	defer call.Phase("admit")()
 	client := d.sessions.Client(r)
 	pipe := d.rdb.Pipeline()
-	gate := d.ask(ctx, pipe, &client, "")
+	gate := d.ask(r, pipe, &client, "", false) // whose requests they are is not known, and a page may prefetch
 	suspended := d.tenants.Peek(ctx, pipe)
 	seen := d.cache.Peek(ctx, pipe, key)
 	within, cancel := context.WithTimeout(ctx, patience)
 	lua.Exec(within, pipe) // each command carries its own error
 	cancel()
-	if standing, err := gate.open(ctx); err != nil {
-		standing.Write(w.Header())
+	if standing, err := gate.open(ctx, nil, nil); err != nil {
+		if standing != nil {
+			standing.Write(w.Header())
+		}
 		return ctx, nil, err
 	}
 	look := &Look{d.tenants.Settle(ctx, suspended), seen}

@@ -78,19 +78,20 @@ type Entry struct {
 
 // Record puts the row of bot_score_log and the event bot_suspected.v1 on a batch, both in one transaction and round trip,
 // for a verdict above human. Of a guest who refuses telemetry there is no event and the row names no session; Postgres
-// knows of refusals that are not known here.
-func Record(batch *pgx.Batch, e Entry) error {
+// knows of refusals that are not known here. It returns the event, which may be told without the row where Postgres is
+// away; nil for none.
+func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 	if e.Silent {
 		e.Session = ""
 	}
 	signals, err := json.Marshal(e.Score.Signals)
 	if err != nil {
-		return fmt.Errorf("bot: signals: %w", err)
+		return nil, fmt.Errorf("bot: signals: %w", err)
 	}
 	hashes := [3][]byte{}
 	for i, h := range []string{e.Client.Fingerprint, e.Client.Address, e.AgentHash} {
 		if hashes[i], err = hex.DecodeString(strings.TrimPrefix(h, "sha256:")); err != nil {
-			return fmt.Errorf("bot: hash %d: %w", i, err)
+			return nil, fmt.Errorf("bot: hash %d: %w", i, err)
 		}
 	}
 	batch.Queue(`
@@ -105,13 +106,14 @@ func Record(batch *pgx.Batch, e Entry) error {
 		id.New(id.BotScore, e.At), e.Session, hashes[0], hashes[1], hashes[2],
 		e.Score.Value, string(e.Score.Verdict), string(signals), string(e.Act), e.At)
 	if e.Silent {
-		return nil
+		return nil, nil
 	}
-	return outbox.Queue(batch, event.New(event.Meta{
+	told := event.New(event.Meta{
 		SessionID: e.Session, RequestID: e.RequestID, Traceparent: e.Traceparent, Instance: e.Instance, Now: e.At,
 	}, event.BotSuspected{
 		GuestSessionID: e.Session, Score: e.Score.Value, Verdict: string(e.Score.Verdict), Signals: e.Score.Signals,
 		IPHash: e.Client.Address, UserAgentHash: e.AgentHash, FingerprintHash: e.Client.Fingerprint,
 		EvaluatedAt: e.At, ActionTaken: string(e.Act),
-	}))
+	})
+	return []event.Event{told}, outbox.Queue(batch, told)
 }

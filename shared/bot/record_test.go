@@ -23,7 +23,7 @@ import (
 func send(t *testing.T, db *pgxpool.Pool, e bot.Entry) {
 	t.Helper()
 	batch := &pgx.Batch{}
-	if err := bot.Record(batch, e); err != nil {
+	if _, err := bot.Record(batch, e); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.SendBatch(t.Context(), batch).Close(); err != nil {
@@ -163,7 +163,7 @@ func TestWhatIsNoHashIsNotRecorded(t *testing.T) {
 	e := entry("")
 	e.AgentHash = chrome
 	batch := &pgx.Batch{}
-	if err := bot.Record(batch, e); err == nil || batch.Len() != 0 {
+	if _, err := bot.Record(batch, e); err == nil || batch.Len() != 0 {
 		t.Errorf("%v, %d statements", err, batch.Len())
 	}
 }

@@ -119,7 +119,7 @@ func TestTheWayOfARequest(t *testing.T) {
 	// The record, before the answer.
 	batch := &pgx.Batch{}
 	if d.Due(c, score.Verdict, act) {
-		if err := bot.Record(batch, bot.Entry{Client: c, AgentHash: hash("agent"), Score: score, Act: act, At: d.time}); err != nil {
+		if _, err := bot.Record(batch, bot.Entry{Client: c, AgentHash: hash("agent"), Score: score, Act: act, At: d.time}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -51,3 +51,11 @@ func Door(t testing.TB, pattern string, handler web.Handler, log io.Writer) http
 	t.Fatalf("functest: %s is not registered", name) // unreachable: Open registers it
 	return nil
 }
+
+// Flush sends what everything that is mounted has measured; package otlptest has the collector for it.
+func (h *House) Flush() {
+	h.T.Helper()
+	for _, door := range h.doors {
+		door.(*web.Function).Flush(context.Background())
+	}
+}

@@ -2,6 +2,8 @@ package functest
 
 import (
 	"context"
+	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,6 +13,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 )
+
+// noDNS is a resolver that is away: no test asks the DNS.
+type noDNS struct{}
+
+func (noDNS) LookupAddr(context.Context, string) ([]string, error) { return nil, errNoDNS }
+func (noDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return nil, errNoDNS
+}
+
+var errNoDNS = errors.New("functest: there is no DNS")
 
 // Nowhere is where no upstream answers.
 const Nowhere = "http://127.0.0.1:9"
@@ -26,7 +38,7 @@ func Environment(t testing.TB, database, redisAddr, upstreams string) setup.Envi
 	return setup.Environment{
 		Environment: basis.Environment{Env: "test", RedisAddr: redisAddr, DatabaseURL: database, DBMaxConns: 4}, Region: "asia-south1",
 		SearchURL: upstreams, PricingURL: upstreams, PropertyURL: upstreams, ThemeURL: upstreams,
-		UpstreamAuth: "none", FlagsFile: flags, SessionKeys: Ring(t), Peppers: Ring(t),
+		UpstreamAuth: "none", FlagsFile: flags, SessionKeys: Ring(t), Peppers: Ring(t), DNS: noDNS{},
 	}
 }
 

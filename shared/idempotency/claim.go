@@ -79,6 +79,10 @@ func (r *Room) peek(ctx context.Context, redisOrPipe redis.Cmdable, q Request) *
 	return &Peeked{q, composite, c, redisOrPipe.SetArgs(ctx, c.key, c.value, redis.SetArgs{Mode: "NX", Get: true, TTL: leaseTerm})}
 }
 
+// Repeated says, once the pipeline of Peek has run, whether the key was used before: somebody was answered under it, or is
+// being answered. Without an answer of Redis it is not known to be. seen may be nil.
+func (seen *Peeked) Repeated() bool { return seen != nil && seen.tried.Err() == nil }
+
 // try is Peek in a round trip of its own.
 func (r *Room) try(ctx context.Context, q Request) *Peeked {
 	ctx, cancel := context.WithTimeout(ctx, ioWithin)

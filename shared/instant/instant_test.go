@@ -24,3 +24,31 @@ func TestWhatIsWrittenReadsBack(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+func TestATimeIsReadInEveryFormOfTheStandard(t *testing.T) {
+	for said, want := range map[string]string{
+		"2026-04-23T10:14:22Z":           "2026-04-23T10:14:22Z",
+		"2026-04-23t10:14:22.000007z":    "2026-04-23T10:14:22.000007Z",
+		"2026-04-23t14:44:22.1+04:30":    "2026-04-23T10:14:22.1Z",
+		"2026-04-23T10:14:22-00:00":      "2026-04-23T10:14:22Z",
+		"2016-12-31T23:59:60Z":           "2016-12-31T23:59:59.999999Z",
+		"2016-12-31t15:59:60.75-08:00":   "2016-12-31T23:59:59.999999Z",
+		"2017-01-01T04:29:60.9999+04:30": "2016-12-31T23:59:59.999999Z",
+	} {
+		got, err := Parse(said)
+		if err != nil || got.UTC().Format(time.RFC3339Nano) != want {
+			t.Errorf("%s: %v, %v, not %s", said, got, err, want)
+		}
+	}
+}
+
+func TestWhatIsNoTimeOfTheStandardIsRefused(t *testing.T) {
+	for _, said := range []string{
+		"", "2026-04-23", "2026-04-23T10:14:22", "2026-04-23 10:14:22Z", "2026-02-30T10:14:22Z",
+		"2026-04-23T10:14:61Z", "2026-04-23T10:14:60Z", "2026-04-23T23:59:60+04:30", "2026-04-23T10:60Z",
+	} {
+		if got, err := Parse(said); err == nil {
+			t.Errorf("%q is %v", said, got)
+		}
+	}
+}

@@ -53,6 +53,7 @@ func open(cfg Config, now func() time.Time) redis.UniversalClient {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+	c.AddHook(spans{}) // first, so that it also sees what the breaker refuses
 	c.AddHook(&breaker{now: now})
 	return c
 }

@@ -73,6 +73,7 @@ func parse(c Config) (*pgxpool.Config, error) {
 		cfg.ConnConfig.User, cfg.ConnConfig.Database = c.User, c.Database
 	}
 	cfg.ConnConfig.ConnectTimeout = connectWithin
+	cfg.ConnConfig.Tracer = spans{}
 	cfg.ConnConfig.RuntimeParams["application_name"] = "bff-consumer"
 	cfg.PingTimeout = pongWithin
 	cfg.MaxConns = cmp.Or(c.MaxConns, 4)

@@ -2,7 +2,7 @@ package ratelimit
 
 import "time"
 
-// pace is how a bucket fills: GCRA, with a quarter of a minute's requests at once.
+// pace is how a bucket fills: GCRA, with a quarter of a minute's requests at once, rounded up.
 type pace struct {
 	perMinute int
 	gain      time.Duration // in which it gains one request, whole µs
@@ -11,7 +11,7 @@ type pace struct {
 
 func paceOf(perMinute int) pace {
 	micros := (time.Minute.Microseconds() + int64(perMinute) - 1) / int64(perMinute)
-	return pace{perMinute, time.Duration(micros) * time.Microsecond, max(perMinute/4, 1)}
+	return pace{perMinute, time.Duration(micros) * time.Microsecond, (perMinute + 3) / 4}
 }
 
 // whole is how long an empty bucket takes to be full.

@@ -7,7 +7,7 @@ import (
 )
 
 func TestABurstIsAQuarterOfAMinuteAndAtLeastOne(t *testing.T) {
-	for perMinute, burst := range map[int]int{1: 1, 3: 1, 4: 1, 7: 1, 8: 2, 10: 2, 48: 12, 120: 30, 1200: 300, 1_000_000: 250_000} {
+	for perMinute, burst := range map[int]int{1: 1, 3: 1, 4: 1, 5: 2, 7: 2, 8: 2, 9: 3, 10: 3, 12: 3, 48: 12, 120: 30, 1200: 300, 1_000_000: 250_000} {
 		p := paceOf(perMinute)
 		if p.burst != burst || p.left(0) != burst || p.left(p.whole()) != 0 {
 			t.Errorf("%d a minute: a burst of %d, %d left of a full bucket", perMinute, p.burst, p.left(0))

@@ -97,6 +97,25 @@ func limitOf(v *flags.Values, class Class) flags.Limit {
 	}
 }
 
+// Instead counts a request in another class than it was counted in: what it took is given back, and one is taken from
+// each bucket of the other, in one round trip of at most 100 ms. Settle is for what it returns.
+func (r *Room) Instead(ctx context.Context, a *Asked, class Class, c Client) *Asked {
+	if a == nil {
+		return nil
+	}
+	pipe := r.rdb.Pipeline()
+	for _, b := range a.buckets {
+		if answer, err := lua.ReadSpent(b.cmd); err == nil && answer.Taken {
+			lua.Refund(ctx, pipe, b.key, b.pace.gain)
+		}
+	}
+	other := r.Peek(ctx, pipe, class, c)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundWithin)
+	defer cancel()
+	lua.Exec(within, pipe)
+	return other
+}
+
 // refundWithin is how long Redis may take to be given back what a refused request took.
 const refundWithin = 100 * time.Millisecond
 

@@ -98,7 +98,7 @@ func TestTheLimitsOfTheSpecification(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s, campaign %v: %+v", c.class, c.campaign, got)
 		}
-		burst := c.want.cookie / 4
+		burst := (c.want.cookie + 3) / 4
 		if n := d.let(burst, c.class, guest(1)); n != burst {
 			t.Errorf("%s, campaign %v: %d of a burst of %d", c.class, c.campaign, n, burst)
 		}
@@ -156,9 +156,6 @@ func TestABucketThatRedisDoesNotAnswerForIsTheInstances(t *testing.T) {
 
 func TestAStandingInBothForms(t *testing.T) {
 	h := http.Header{}
-	if Written(h) {
-		t.Error("written before")
-	}
 	(&Standing{Policy: "read-cookie", PerMinute: 120, Remaining: 29, Reset: 500 * time.Millisecond}).Write(h)
 	want := map[string]string{
 		"RateLimit-Limit": "120", "RateLimit-Remaining": "29", "RateLimit-Reset": "1",
@@ -169,7 +166,7 @@ func TestAStandingInBothForms(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if len(h) != len(want) || !Written(h) {
+	if len(h) != len(want) {
 		t.Error(h)
 	}
 	(&Standing{Refused: true, Policy: "handoff-address", PerMinute: 96, Reset: 7_500_001 * time.Microsecond}).Write(h)

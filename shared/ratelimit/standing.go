@@ -33,6 +33,3 @@ func (s *Standing) Write(h http.Header) {
 
 // fields are the names that Write sets, as net/http spells them.
 var fields = [...]string{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "Ratelimit", "Ratelimit-Policy"}
-
-// Written says whether Write has been here.
-func Written(h http.Header) bool { return h[fields[0]] != nil }

@@ -59,6 +59,28 @@ func ReadQuiet(ctx context.Context, rdb redis.Cmdable, keys keyspace.Keys, lane 
 	return quiet, nil
 }
 
+// StillQuiet returns those of quiet that nobody has come back to since they were read.
+func StillQuiet(ctx context.Context, rdb redis.Cmdable, keys keyspace.Keys, lane string, silent bool, quiet []Quiet) ([]Quiet, error) {
+	if len(quiet) == 0 {
+		return nil, nil
+	}
+	ids := make([]string, len(quiet))
+	for i, q := range quiet {
+		ids[i] = q.ID
+	}
+	seen, err := rdb.ZMScore(ctx, keys.Seen(lane, silent), ids...).Result()
+	if err != nil {
+		return nil, fmt.Errorf("session: look at the quiet again: %w", err)
+	}
+	var still []Quiet
+	for i, q := range quiet {
+		if int64(seen[i]) == q.LastSeen.UnixMilli() { // 0 of one who is on the other list by now
+			still = append(still, q)
+		}
+	}
+	return still, nil
+}
+
 // CountQuiet counts the sessions of a lane that were last seen before a time.
 func CountQuiet(ctx context.Context, rdb redis.Cmdable, keys keyspace.Keys, lane string, silent bool, before time.Time) (int64, error) {
 	n, err := rdb.ZCount(ctx, keys.Seen(lane, silent), "-inf", "("+strconv.FormatInt(before.UnixMilli(), 10)).Result()

@@ -63,7 +63,7 @@ func (s *Session) Emits() bool { return s.Consent.Telemetry }
 
 // Known says whether it is known here what the guest decided. Else nobody but Postgres can say whether an event may be
 // written, and nothing of the guest may wait elsewhere for its answer.
-func (s *Session) Known() bool { return !s.Degraded && !s.unasked }
+func (s *Session) Known() bool { return !s.Degraded && !s.unasked && !s.lost }
 
 func (s *Session) set(field, value string) {
 	if s.changed == nil {

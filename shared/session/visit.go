@@ -32,7 +32,7 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 	v := &Visit{
 		Client:      r.Client(req),
 		ID:          r.Cookie(req),
-		refusesLogs: h.Get("DNT") == "1" || h.Get("Sec-GPC") == "1",
+		refusesLogs: Refuses(h),
 		country:     country(h.Get("X-Client-Geo-Country")),
 		campaign:    campaign(h, r.now()),
 	}
@@ -52,6 +52,9 @@ func (r *Room) Read(req *http.Request) (*Visit, error) {
 	}
 	return v, nil
 }
+
+// Refuses says whether a browser refuses telemetry for whoever uses it.
+func Refuses(h http.Header) bool { return h.Get("DNT") == "1" || h.Get("Sec-GPC") == "1" }
 
 func country(header string) string {
 	if len(header) != 2 || header[0] < 'A' || header[0] > 'Z' || header[1] < 'A' || header[1] > 'Z' {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/caarlos0/env/v11"
@@ -13,8 +14,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/admission"
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
+	"melmastoon.ghasi.io/bff-consumer/shared/bot/crawler"
 	"melmastoon.ghasi.io/bff-consumer/shared/burial"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
@@ -44,9 +48,13 @@ type Environment struct {
 	SessionKeys keyring.Ring `env:"SESSION_KEYS,required,notEmpty"` // signs session ids, newest first
 	Peppers     keyring.Ring `env:"PEPPERS,required,notEmpty"`      // hashes addresses and fingerprints, newest first
 
+	Recaptcha challenge.Config
+
 	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
 	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
 	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written; only where event/strict is linked
+
+	DNS crawler.Resolver `env:"-"` // who is asked whether a search engine is one; nil: the system's resolver
 }
 
 // Parts are the rooms a guest-facing function is built from.
@@ -101,9 +109,31 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
 	p.Outbox = recorder(e, db, rdb, keys)
 	p.Burial = burial.New(rdb, db, p.Sessions, idempotency.New(rdb, db, keys, now), p.Outbox)
-	limits := ratelimit.New(rdb, keys, p.Flags, now)
-	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Burial, limits, name)
+	guard, err := guardOf(e, rdb, p)
+	if err != nil {
+		return nil, err
+	}
+	p.Door = admission.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Burial, guard, name)
 	return p, nil
+}
+
+// guardOf makes what has a say in who is let in.
+func guardOf(e Environment, rdb redis.UniversalClient, p *Parts) (admission.Guard, error) {
+	recaptcha, err := challenge.Open(e.Recaptcha, p.Now)
+	if err != nil {
+		return admission.Guard{}, fmt.Errorf("setup: %w", err)
+	}
+	var dns crawler.Resolver = net.DefaultResolver
+	if e.DNS != nil {
+		dns = e.DNS
+	}
+	return admission.Guard{
+		Flags:      p.Flags,
+		Limits:     ratelimit.New(rdb, p.Keys, p.Flags, p.Now),
+		Bots:       bot.New(p.Keys, crawler.New(dns, p.Now), p.Now),
+		Challenges: challenge.New(p.Keys, e.SessionKeys, recaptcha, p.Now),
+		Now:        p.Now,
+	}, nil
 }
 
 func flagsOf(e Environment) *flags.Source {

@@ -1,8 +1,11 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,6 +39,34 @@ func TestTheBreakerOpensAfterFiveFailuresInARow(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The log is what the team on call and the local page know of a breaker.
+func TestEveryChangeOfABreakerIsLoggedWithItsUpstream(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	server := script(status(500), status(500), status(500), status(500), status(500), good, good)
+	bubble(t, oneSecond, server, func(t *testing.T, c *client, _ *atomic.Int32) {
+		for range failuresToOpen {
+			get(t.Context(), c)
+		}
+		<-time.After(openFor + ms)
+		for range 2 {
+			if _, err := get(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, change := range []string{"from=closed to=open", "from=open to=half-open", "from=half-open to=closed"} {
+			if want := "upstream=" + c.name + " " + change; strings.Count(log.String(), want) != 1 {
+				t.Errorf("%s is not there once:\n%s", want, log.String())
+			}
+		}
+		if n := strings.Count(log.String(), "\n"); n != 3 {
+			t.Errorf("%d records:\n%s", n, log.String())
+		}
+	})
 }
 
 func TestAnOpenBreakerLetsOneTryThroughAfterFourSeconds(t *testing.T) {

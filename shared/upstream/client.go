@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/sony/gobreaker/v2"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 )
 
 const (
@@ -159,7 +162,7 @@ func (c *client) request(ctx context.Context, target string, body []byte) (*http
 	caller, _ := ctx.Value(callerKey{}).(Caller)
 	for name, value := range map[string]string{
 		"X-Request-Id":  caller.RequestID,
-		"Traceparent":   caller.Traceparent,
+		"Traceparent":   cmp.Or(telemetry.Traceparent(ctx), caller.Traceparent), // this try, where tries are traced
 		"X-User-Bucket": caller.Bucket,
 	} {
 		if value != "" {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 )
 
 // policy is how long an upstream may take. Every upstream gets at most two tries a call: the second one starts when the
@@ -33,6 +36,9 @@ func newBreaker(name string) *gobreaker.CircuitBreaker[struct{}] {
 		ReadyToTrip: func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failuresToOpen },
 		IsExcluded: func(err error) bool { // says nothing about the upstream's health
 			return err != nil && !errors.Is(err, ErrNotFound) && !isFault(err)
+		},
+		OnStateChange: func(upstream string, from, to gobreaker.State) {
+			slog.Warn("a breaker changed its state", "upstream", upstream, "from", from.String(), "to", to.String())
 		},
 		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, ErrNotFound) },
 	})
@@ -106,13 +112,15 @@ func try[T any](ctx context.Context, c *client, attempt func(context.Context) (T
 
 // guarded is one try: let through by the breaker, limited in time, its failure named.
 func guarded[T any](ctx, request context.Context, c *client, attempt func(context.Context) (T, error)) (answer T, err error) {
+	began := time.Now()
+	ctx, part := telemetry.Upstream(ctx, c.name)
+	defer func() { c.told(ctx, part, err, time.Since(began)) }()
 	defer func() { // this is a goroutine of ours: nobody else would keep one bad answer from ending the process
 		if v := recover(); v != nil {
 			err = &Error{Upstream: c.name, Reason: BadResponse, Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack()), fault: true}
 		}
 	}()
 	_, err = c.breaker.Execute(func() (_ struct{}, err error) {
-		began := time.Now()
 		ctx, cancel := context.WithTimeout(ctx, c.policy.timeout)
 		defer cancel()
 		answer, err = attempt(ctx)
@@ -125,6 +133,20 @@ func guarded[T any](ctx, request context.Context, c *client, attempt func(contex
 		err = &Error{Upstream: c.name, Reason: BreakerOpen}
 	}
 	return answer, err
+}
+
+// told ends the span of a try and counts it.
+func (c *client) told(ctx context.Context, part *telemetry.Part, err error, took time.Duration) {
+	how := ""
+	switch reason := ReasonOf(err); {
+	case err == nil || errors.Is(err, ErrNotFound):
+	case reason != "":
+		how = string(reason)
+	default: // the caller left, or the other try was faster
+		how = "canceled"
+	}
+	part.End(how)
+	telemetry.From(ctx).Tried(ctx, telemetry.Try{Upstream: c.name, Outcome: how, Took: took, Breaker: int(c.breaker.State())})
 }
 
 // late names a failure by what ran out, when something did: the request's budget, the caller's patience or our own.

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 )
 
 // Call is what the pipeline knows about one request. It is safe for concurrent use, also by work that outlives the
@@ -18,6 +20,8 @@ type Call struct {
 	ClientIP    netip.Addr // by the hop we own; invalid when unknown
 	Started     time.Time
 
+	request *telemetry.Request // nil: not measured
+	private bool               // a door that no guest waits at
 	spanID  string
 	sampled bool
 	now     func() time.Time
@@ -93,7 +97,11 @@ func (c *Call) Alarm(name string) {
 // a token of RFC 9110 and appears, with milliseconds, in Server-Timing and the log record.
 func (c *Call) Phase(name string) (stop func()) {
 	began := c.now()
-	return func() { c.spent(name, c.now().Sub(began)) }
+	return func() {
+		ended := c.now()
+		c.spent(name, ended.Sub(began))
+		c.request.Phase(name, began, ended)
+	}
 }
 
 func (c *Call) spent(name string, took time.Duration) {

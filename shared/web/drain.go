@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"os/signal"
@@ -11,7 +12,10 @@ import (
 
 // The platform sends SIGTERM ten seconds before it ends an instance, and the framework that owns the listener would die
 // at once.
-const drainLimit = 9 * time.Second
+const (
+	drainLimit = 9 * time.Second
+	lastWords  = 500 * time.Millisecond // to the collector, after it
+)
 
 var (
 	inFlight atomic.Int64
@@ -27,13 +31,17 @@ func leave(w http.ResponseWriter) {
 	inFlight.Add(-1)
 }
 
-// drainOnSignal makes the process stop accepting, finish what is in flight within drainLimit, and exit 0 on SIGTERM.
-func drainOnSignal() {
+// drainOnSignal makes the process stop accepting, finish what is in flight within drainLimit, send what was measured,
+// and exit 0 on SIGTERM.
+func drainOnSignal(f *Function) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
 	go func() {
 		<-signals
 		drain(drainLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		defer cancel()
+		f.Flush(ctx)
 		os.Exit(0)
 	}()
 }

@@ -4,6 +4,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 )
 
 // Base is the path all public routes begin with.
@@ -36,6 +39,7 @@ type Function struct {
 	open    func(context.Context) (Handler, error)
 	budget  time.Duration // of one request
 	maxBody int64         // of one request, bytes
+	private bool          // nobody waits for its answers but a broker
 	state   atomic.Pointer[state]
 }
 
@@ -46,6 +50,8 @@ type state struct {
 	log     slog.Handler
 	budget  time.Duration
 	now     func() time.Time
+
+	telemetry *telemetry.Room // nil: off
 }
 
 // registry holds every function of the binary. It is written by init functions and read after them.
@@ -67,7 +73,7 @@ func OpenWithin(name, pattern string, budget time.Duration, open func(context.Co
 	if budget <= 0 {
 		panic("web: function " + name + " has no time")
 	}
-	return register(&Function{Name: name, Pattern: pattern, open: open, budget: budget, maxBody: MaxPush})
+	return register(&Function{Name: name, Pattern: pattern, open: open, budget: budget, maxBody: MaxPush, private: true})
 }
 
 func register(f *Function) http.HandlerFunc {
@@ -87,7 +93,7 @@ func register(f *Function) http.HandlerFunc {
 			debug.SetGCPercent(800)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
-		drainOnSignal()
+		drainOnSignal(f)
 	}
 	return f.ServeHTTP
 }
@@ -109,6 +115,8 @@ func (f *Function) Open(ctx context.Context) error { return f.OpenTo(ctx, os.Std
 // OpenTo is Open with another place for the log records; each is one Write.
 func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
 	config, err := configFromEnv()
+	measured, telemetryErr := telemetry.Open(ctx, f.Name)
+	err = errors.Join(err, telemetryErr)
 	handler, openErr := f.open(ctx)
 	switch {
 	case err != nil && openErr != nil:
@@ -118,6 +126,15 @@ func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
 	case openErr != nil:
 		return fmt.Errorf("web: open %s: %w", f.Name, openErr)
 	}
-	f.state.Store(&state{handler: handler, config: config, log: newLog(log, config), budget: f.budget, now: time.Now})
+	f.state.Store(&state{
+		handler: handler, config: config, log: newLog(log, config), budget: f.budget, now: time.Now, telemetry: measured,
+	})
 	return nil
+}
+
+// Flush sends what was measured and not yet sent, for a process that is about to end.
+func (f *Function) Flush(ctx context.Context) {
+	if s := f.state.Load(); s != nil {
+		s.telemetry.Close(ctx)
+	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/otlptest"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
@@ -121,6 +122,39 @@ func TestSIGTERMLetsWhatIsInFlightFinish(t *testing.T) {
 	}
 	if text := records.String(); !strings.Contains(text, `"message":"GET /work"`) || !strings.Contains(text, `"status":503`) {
 		t.Errorf("records %s", text)
+	}
+}
+
+func TestWhatWasMeasuredIsSentBeforeTheProcessEnds(t *testing.T) {
+	collector := otlptest.Open(t)
+	cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	address, err := bufio.NewReader(stderr).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests = 5 // within a second of which only the first sends anything
+	for range requests {
+		response, err := http.Get("http://" + strings.TrimSpace(address) + "/work")
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("exit: %v", err)
+	}
+	if spans, counted := len(collector.Spans("GET /work")), collector.Metric("http.server.request.duration"); spans != requests || counted != requests {
+		t.Errorf("%d spans and %v counted of %d requests", spans, counted, requests)
 	}
 }
 

@@ -30,6 +30,9 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := newCall(s, w, r)
 	ctx, cancel := context.WithTimeout(r.Context(), s.budget)
 	defer cancel()
+	if s.telemetry != nil {
+		ctx = c.measure(ctx, s.telemetry, f, r)
+	}
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = http.MaxBytesReader(w, r.Body, f.maxBody)

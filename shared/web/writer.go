@@ -27,6 +27,7 @@ func (w *writer) WriteHeader(status int) {
 		if h["Set-Cookie"] != nil && strings.HasPrefix(h.Get("Cache-Control"), "public") {
 			Private(w) // a cookie makes any answer personal, whatever the handler said
 		}
+		w.call.answered(status)
 		h["Server-Timing"] = []string{w.call.timing()}
 	}
 	w.ResponseWriter.WriteHeader(status)

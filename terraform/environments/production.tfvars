@@ -30,3 +30,8 @@ sizes = {
   handoff             = { min_instances = 1, max_instances = 4 }
   telemetry-page-view = { max_instances = 5 }
 }
+
+alert_channels = {
+  page_emails   = ["bff-consumer-oncall@ghasi.io"]
+  ticket_emails = ["bff-consumer@ghasi.io"]
+}

@@ -12,13 +12,16 @@ import (
 // foreseen is what the platform would make of a resource, in its shape, so that a plan shows what is put together from it: the
 // addresses that are pushed to, the environment of a function. {name} is another attribute, or the provider's.
 var foreseen = map[string]map[string]string{
-	"google_api_gateway_gateway":           {"default_hostname": "{gateway_id}-abc.gateway.dev"},
-	"google_cloudfunctions2_function":      {"service_config.uri": "https://{name}-abc.a.run.app"},
-	"google_compute_network":               {"id": "projects/{project}/global/networks/{name}"},
-	"google_compute_subnetwork":            {"id": "projects/{project}/regions/{region}/subnetworks/{name}"},
-	"google_pubsub_topic":                  {"id": "projects/{project}/topics/{name}"},
-	"google_redis_instance":                {"host": "10.0.0.3", "port": "6379", "auth_string": "the-password-of-redis"},
-	"google_secret_manager_secret_version": {"version": "1"},
+	"google_api_gateway_gateway":             {"default_hostname": "{gateway_id}-abc.gateway.dev"},
+	"google_cloudfunctions2_function":        {"service_config.uri": "https://{name}-abc.a.run.app"},
+	"google_compute_network":                 {"id": "projects/{project}/global/networks/{name}"},
+	"google_compute_subnetwork":              {"id": "projects/{project}/regions/{region}/subnetworks/{name}"},
+	"google_monitoring_notification_channel": {"name": "projects/{project}/notificationChannels/1"},
+	"google_monitoring_slo":                  {"name": "projects/{project}/services/{service}/serviceLevelObjectives/{slo_id}"},
+	"google_monitoring_uptime_check_config":  {"uptime_check_id": "front-door"},
+	"google_pubsub_topic":                    {"id": "projects/{project}/topics/{name}"},
+	"google_redis_instance":                  {"host": "10.0.0.3", "port": "6379", "auth_string": "the-password-of-redis"},
+	"google_secret_manager_secret_version":   {"version": "1"},
 	"google_service_account": {
 		"email":  "{account_id}@{project}.iam.gserviceaccount.com",
 		"member": "serviceAccount:{account_id}@{project}.iam.gserviceaccount.com",

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// The page stands in front of the API and takes nothing from it.
+func TestThePageIsServedBesideTheAPI(t *testing.T) {
+	s := start(t, stateDir(t))
+	get := func(path string) (*http.Response, string) {
+		t.Helper()
+		res, err := http.Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, string(body)
+	}
+	for path, part := range map[string]string{"/": "/js/app.js", "/book": "/js/book.js", "/docs": "swagger-ui", "/docs/consumer.openapi.yaml": "openapi: 3"} {
+		if res, body := get(path); res.StatusCode != http.StatusOK || !strings.Contains(body, part) || len(res.Cookies()) > 0 {
+			t.Errorf("%s: %d, cookies %v", path, res.StatusCode, res.Cookies())
+		}
+	}
+	for path, media := range map[string]string{web.Base + "/session": "application/json", "/_local/inside": "application/json", "/nothing": "application/problem+json"} {
+		if res, _ := get(path); res.Header.Get("Content-Type") != media || res.Header.Get("Content-Security-Policy") != "" {
+			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
+		}
+	}
+}
+
+// What the page shows of a breaker comes from the log, whichever function has it.
+func TestTheInsideViewHearsOfABreakerThatOpens(t *testing.T) {
+	s := start(t, stateDir(t))
+	state := func() any {
+		_, inside := ask(t, http.MethodGet, s.URL+"/_local/inside", "")
+		return inside["breakers"].(map[string]any)["pricing"]
+	}
+	if got := state(); got != "closed" {
+		t.Fatalf("at first: %v", got)
+	}
+	ask(t, http.MethodPut, s.URL+"/_local/upstreams/pricing", `{"errorRate":1}`)
+	for _, city := range []string{"Kabul", "Herat", "Bamyan", "Kandahar"} { // each misses, and tries twice
+		ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor(city))
+	}
+	if got := state(); got != "open" {
+		t.Errorf("after eight failures: %v", got)
+	}
+}

@@ -1,0 +1,138 @@
+package terraform
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+var alertsLine = regexp.MustCompile(`(?m)^Alerts: (.*)$`)
+
+// named are an alert in a runbook's line, or what the ones before it are.
+var named = regexp.MustCompile("`([^`]+)`|\\((page|ticket)s?\\)")
+
+// told says where alerts and runbooks differ. docs has docs/runbooks. A runbook of an alert names it in a line that begins with
+// "Alerts:", with its severity or that of several behind it; the others are procedures.
+func told(docs fs.FS, p *Plan) (found []string, _ error) {
+	policies, err := of[struct {
+		Labels        map[string]string `json:"user_labels"`
+		Documentation []struct{ Content string }
+	}](p, "google_monitoring_alert_policy")
+	if err != nil {
+		return nil, err
+	}
+	var want, got []string
+	for address, a := range policies {
+		want = append(want, fmt.Sprintf("%s (%s) in %s.md", a.Labels["alert"], a.Labels["severity"], a.Labels["runbook"]))
+		if len(a.Documentation) != 1 || !strings.HasSuffix(a.Documentation[0].Content, "docs/runbooks/"+a.Labels["runbook"]+".md") {
+			found = append(found, address+" does not say where its runbook is")
+		}
+	}
+	index, err := fs.ReadFile(docs, "README.md")
+	if err != nil {
+		return nil, err
+	}
+	files, err := fs.Glob(docs, "*.md")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		if name == "README.md" {
+			continue
+		}
+		if !strings.Contains(string(index), "]("+name+")") {
+			found = append(found, "README.md does not name "+name)
+		}
+		text, err := fs.ReadFile(docs, name)
+		if err != nil {
+			return nil, err
+		}
+		line := alertsLine.FindSubmatch(text)
+		if line == nil {
+			continue
+		}
+		var those []string
+		for _, n := range named.FindAllSubmatch(line[1], -1) {
+			if len(n[1]) > 0 {
+				those = append(those, string(n[1]))
+				continue
+			}
+			for _, alert := range those {
+				got = append(got, fmt.Sprintf("%s (%s) in %s", alert, n[2], name))
+			}
+			those = nil
+		}
+		if those != nil {
+			found = append(found, fmt.Sprintf("%s does not say what %q are", name, those))
+		}
+		for _, section := range []string{"Look", "What not to do"} {
+			if !regexp.MustCompile(`(?m)^## .*` + section).Match(text) {
+				found = append(found, fmt.Sprintf("%s has no part %q", name, section))
+			}
+		}
+	}
+	return append(found, differ("alerts in docs/runbooks", got, want)...), nil
+}
+
+func runbooks() fs.FS { return os.DirFS(filepath.Join(root, "docs", "runbooks")) }
+
+func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
+	for _, environment := range []string{"production", "staging"} {
+		found, err := told(runbooks(), plan(t, environment))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range found {
+			t.Errorf("%s: %s", environment, f)
+		}
+	}
+}
+
+func TestAnAlertWithoutRunbookIsFound(t *testing.T) {
+	p := plan(t, "production")
+	docs := func() fstest.MapFS {
+		all := fstest.MapFS{}
+		names, err := fs.Glob(runbooks(), "*.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := fs.ReadFile(runbooks(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[name] = &fstest.MapFile{Data: text}
+		}
+		return all
+	}
+	removed, unnamed, alone := docs(), docs(), docs()
+	delete(removed, "outbox.md")
+	unnamed["README.md"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(unnamed["README.md"].Data), "](cache.md)", "](catch.md)"))}
+	alone["tea.md"] = &fstest.MapFile{Data: []byte("# Tea\n\nAlerts: `no-tea` (page)\n\n## Look\n\n## What not to do\n")}
+	for name, f := range map[string]struct {
+		docs fs.FS
+		plan *Plan
+		said string
+	}{
+		"a runbook removed":            {removed, p, "outbox-late (page) in outbox.md"},
+		"one that the index lacks":     {unnamed, p, "README.md does not name cache.md"},
+		"one of an alert that is none": {alone, p, "no-tea (page) in tea.md"},
+		"an alert of another name":     {docs(), changed(t, p, "google_monitoring_alert_policy", `"alert":"panics"`, `"alert":"defects"`), "defects (ticket) in panics.md"},
+		"no word of it":                {docs(), changed(t, p, "google_monitoring_alert_policy", `do: docs/runbooks/panics.md`, `do: panic`), "does not say where its runbook is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := told(f.docs, f.plan)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(strings.Join(found, "\n"), f.said) {
+				t.Errorf("not found; what was: %q", found)
+			}
+		})
+	}
+}

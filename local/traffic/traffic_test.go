@@ -1,0 +1,112 @@
+package traffic
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 3, 0, time.UTC)
+
+// line is a record of a request as package web writes it.
+func line(at time.Time, url string, status int, cache string) string {
+	return fmt.Sprintf(`{"time":%q,"severity":"INFO","message":"m","httpRequest":{"requestMethod":"GET","requestUrl":%q,"status":%d},"function":"F","cache":%q}`+"\n",
+		at.Format(time.RFC3339Nano), url, status, cache)
+}
+
+// log is a file that grows.
+func log(t *testing.T) (path string, add func(string)) {
+	path = filepath.Join(t.TempDir(), "functions.jsonl")
+	return path, func(text string) {
+		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		if _, err := file.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func read(t *testing.T, of *Traffic, now time.Time) Report {
+	t.Helper()
+	r, err := of.Read(now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Slots) != slots || !r.Slots[slots-1].At.Equal(now.Truncate(SlotSeconds*time.Second)) {
+		t.Fatalf("%d slots, the last of %v", len(r.Slots), r.Slots[len(r.Slots)-1].At)
+	}
+	return r
+}
+
+func TestRequestsAreCountedOnceInTheirSlot(t *testing.T) {
+	path, add := log(t)
+	traffic := Follow(path, "/bff/")
+	if r := read(t, traffic, noon); r.Slots[slots-1].Requests != 0 || len(r.Breakers) != 0 {
+		t.Fatalf("without a log: %+v", r)
+	}
+	add(line(noon, "/bff/search", 200, "HIT") + line(noon, "/bff/search", 200, "MISS") + line(noon.Add(-10*time.Second), "/bff/facets", 429, ""))
+	add(line(noon, "/internal/jobs/relay", 200, "") + "no JSON\n")
+	half := line(noon, "/bff/search", 503, "STALE")
+	add(half[:20])
+	for range 2 { // the second time there is nothing new
+		r := read(t, traffic, noon)
+		if s := r.Slots[slots-1]; s.Requests != 2 || s.Hit != 1 || s.Miss != 1 || s.Refused+s.Failed+s.Stale != 0 {
+			t.Errorf("now: %+v", s)
+		}
+		if s := r.Slots[slots-3]; s.Requests != 1 || s.Refused != 1 {
+			t.Errorf("ten seconds ago: %+v", s)
+		}
+	}
+	add(half[20:])
+	if s := read(t, traffic, noon).Slots[slots-1]; s.Requests != 3 || s.Failed != 1 || s.Stale != 1 {
+		t.Errorf("the line that was half there: %+v", s)
+	}
+	later := noon.Add(slots * SlotSeconds * time.Second)
+	add(line(noon, "/bff/search", 200, "HIT") + line(later, "/bff/search", 200, "HIT") + line(noon, "/bff/search", 200, "HIT"))
+	for i, s := range read(t, traffic, later).Slots {
+		if want := i / (slots - 1); s.Requests != want {
+			t.Errorf("five minutes later, slot %d: %+v", i, s)
+		}
+	}
+}
+
+func TestABreakerIsOpenWhileOneOfTheFunctionsHasItOpen(t *testing.T) {
+	path, add := log(t)
+	traffic := Follow(path, "/bff/")
+	change := func(from, to string) {
+		add(fmt.Sprintf(`{"message":"a breaker changed its state","upstream":"pricing","from":%q,"to":%q}`+"\n", from, to))
+	}
+	for _, step := range []struct{ from, to, want string }{
+		{"closed", "open", "open"}, // of one function
+		{"closed", "open", "open"}, // of another one
+		{"open", "half-open", "open"},
+		{"half-open", "closed", "open"},
+		{"open", "half-open", "half-open"},
+		{"half-open", "closed", "closed"},
+	} {
+		change(step.from, step.to)
+		if got := read(t, traffic, noon).Breakers["pricing"]; got != step.want {
+			t.Errorf("after %s to %s: %s, want %s", step.from, step.to, got, step.want)
+		}
+	}
+}
+
+func TestALogThatGrewTooMuchIsReadFromItsEnd(t *testing.T) {
+	path, add := log(t)
+	traffic := Follow(path, "/bff/")
+	one := line(noon, "/bff/search", 200, "HIT")
+	add(strings.Repeat(one, mostAtOnce/len(one)+1000))
+	r := read(t, traffic, noon)
+	if n := r.Slots[slots-1].Requests; !r.Skipped || n == 0 || n > mostAtOnce/len(one) {
+		t.Errorf("skipped %v, %d requests", r.Skipped, n)
+	}
+	if read(t, traffic, noon).Skipped {
+		t.Error("it is said once")
+	}
+}

@@ -1,0 +1,174 @@
+// The page: what its address says is what it shows.
+import {call, calls, local, preferences, shared, tell} from "./api.js"
+import {h, show, icon} from "./dom.js"
+import {currencies, day, locale, locales, number, placeName, speak, t} from "./i18n.js"
+import {card} from "./card.js"
+import {form} from "./form.js"
+import {allCities, find, prepare} from "./gazette.js"
+import {hotel} from "./hotel.js"
+import {list, stop} from "./list.js"
+import {mapPage} from "./map.js"
+import {refused} from "./notes.js"
+import {read, write, writeStay} from "./query.js"
+import {heart, know, savedPage} from "./wishlist.js"
+import {openInside} from "./inside.js"
+import {belongs} from "./stream.js"
+
+const view = document.getElementById("view")
+
+// go shows a page for a query. The same one is asked for again: a guest who presses the button wants to know how things are now.
+function go(page, q) {
+  const to = `#/${page}?${write(q)}`
+  if (location.hash === to) return route()
+  location.hash = to
+}
+
+// parts of the address: "#/hotel/ppt_1?in=…" is ["hotel", "ppt_1"] and the parameters.
+function address() {
+  const [path, parameters] = location.hash.replace(/^#\/?/, "").split("?")
+  return [path.split("/"), new URLSearchParams(parameters)]
+}
+
+let last = "" // the page before, to know when to begin at its top
+
+async function route() {
+  const [[page, id], parameters] = address()
+  const q = read(parameters)
+  stop()
+  for (const link of document.querySelectorAll("nav a[data-page]")) {
+    const here = link.dataset.page === (page || "search")
+    here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")
+    if (link.dataset.page !== "saved") link.href = q.place ? `#/${link.dataset.page}?${write({...q, page: 1})}` : `#/${link.dataset.page === "map" ? "map" : ""}`
+  }
+  document.body.dataset.page = page || "home"
+  if (last !== location.hash.split("?")[0]) {
+    scrollTo(0, 0)
+    if (last) view.focus({preventScroll: true})
+  }
+  last = location.hash.split("?")[0]
+  if (page === "hotel") return hotel(view, id, q, stay => location.hash = `#/hotel/${id}?${writeStay(stay)}`)
+  if (page === "saved") return savedPage(view, q)
+  const place = await find(q.place, q.kind)
+  if (place && !q.country) q.country = place.country
+  const searching = form(q, place, entered => go(page === "map" ? "map" : "search", entered))
+  if (page === "map") {
+    const below = h("div", {class: "below"})
+    show(view, fold(searching, q, place), below)
+    return mapPage(below, q, place ?? await somewhere())
+  }
+  if (page === "search" && q.place) {
+    const below = h("div", {class: "below"})
+    show(view, fold(searching, q, place), below)
+    tell("page-view", {path: "/search"})
+    return list(below, q, place, changed => go("search", changed))
+  }
+  return home(q, searching)
+}
+
+// somewhere is where a map begins that was opened without a place.
+async function somewhere() {
+  const all = await allCities()
+  return all.find(c => c.query === "Kabul") ?? all[0]
+}
+
+// fold leaves one line of the form where there is little room: what is looked for, to be opened and changed.
+function fold(searching, q, place) {
+  if (!matchMedia("(max-width: 640px)").matches) return searching
+  const short = {day: "numeric", month: "short"}
+  return h("details", {class: "fold", id: "search-fold"}, h("summary", {}, icon("search"), h("span", {},
+    h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${t("adults")} ${number(q.adults)}`))), searching)
+}
+
+let fresh = null // the session as it was answered a moment ago
+
+// home is where a visit begins: the form, some cities, and what was looked at before.
+async function home(q, searching) {
+  const cities = h("div", {class: "cities", id: "popular-cities"}), recent = h("section", {class: "results part", id: "recent"})
+  show(view, h("section", {class: "hero"}, h("h1", {}, t("headline")), h("p", {}, t("tagline")), searching),
+    h("section", {class: "part"}, h("h2", {}, t("popular")), cities), recent)
+  tell("page-view", {path: "/"})
+  const all = await allCities()
+  const first = ["Kabul", "Herat", "Mazar-i-Sharif", "Bamyan", "Dushanbe", "Mashhad", "Peshawar", "Samarkand"]
+  const rank = c => (first.indexOf(c.name) + 1) || 99
+  show(cities, [...all].sort((a, b) => rank(a) - rank(b)).slice(0, 8).map(c =>
+    h("a", {class: "city", href: "#/search?" + write({...q, place: c.query, kind: c.kind, country: c.country})}, icon("pin"), h("span", {dir: "auto"}, placeName(c)))))
+  const session = fresh ?? (await call("GET", "/session")).body
+  fresh = null
+  const ids = session.recentlyViewed.slice(0, 4).map(v => v.propertyId)
+  if (ids.length === 0) return
+  const hotels = await Promise.all(ids.map(id => call("GET", shared("/hotels/" + id)).then(a => a.body, () => null)))
+  show(recent, h("h2", {}, t("recent")), hotels.filter(Boolean).map((d, i) => {
+    const listing = {...d.property, thumbnail: d.photos[0] ?? {alt: ""}, brandPeek: d.brandPeek, amenityHighlights: []}
+    return card(listing, {q, position: i + 1, kind: "listing-card", heart: heart(listing, "recently-viewed"), priced: false, level: "h3"})
+  }))
+}
+
+// chrome writes what is around every page, in its language.
+function chrome() {
+  document.title = t("title")
+  for (const element of document.querySelectorAll("[data-text]")) element.textContent = t(element.dataset.text)
+  for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", t(element.dataset.label))
+  const languages = document.getElementById("locale"), money = document.getElementById("currency")
+  show(languages, Object.entries(locales).map(([tag, own]) => h("option", {value: tag, lang: tag, selected: tag === locale}, own)))
+  show(money, currencies.map(c => h("option", {value: c, selected: c === preferences.currency}, c)))
+}
+
+async function choose(path, body) {
+  try {
+    const {body: session} = await call("POST", "/session/" + path, body)
+    await settle(session)
+  } catch (problem) {
+    show(view, refused(problem, () => choose(path, body)))
+    chrome()
+  }
+}
+
+// settle takes over what the session prefers, and shows the page in it.
+async function settle(session) {
+  preferences.currency = session.currencyPreference
+  await speak(session.localePreference)
+  know(session)
+  belongs(session.id)
+  fresh = session
+  chrome()
+  await route()
+  fresh = null
+}
+
+async function start() {
+  // An address may ask for a language and a currency: /?lang=ps-AF&currency=AFN.
+  const asked = new URLSearchParams(location.search)
+  await speak(locales[asked.get("lang")] ? asked.get("lang") : "en")
+  chrome()
+  document.getElementById("locale").addEventListener("change", e => choose("locale", {locale: e.target.value}))
+  document.getElementById("currency").addEventListener("change", e => choose("currency", {currency: e.target.value}))
+  document.getElementById("forget").addEventListener("click", async () => {
+    await call("POST", "/session/clear")
+    location.assign("/")
+  })
+  document.getElementById("skip").addEventListener("click", e => { // the address says which page it is, not where on it
+    e.preventDefault()
+    view.focus()
+  })
+  calls.addEventListener("checking", e => document.getElementById("checking").hidden = !e.detail)
+  openInside()
+  // Data of others are shown with their names, as their licences ask.
+  local("GET", "/dataset").then(d => document.getElementById("attribution").textContent = d.attribution ?? "", () => {})
+  addEventListener("hashchange", route)
+  try {
+    let {body: session} = await call("GET", "/session")
+    if (locales[asked.get("lang")] && asked.get("lang") !== session.localePreference) {
+      session = (await call("POST", "/session/locale", {locale: asked.get("lang")})).body
+    }
+    if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) {
+      session = (await call("POST", "/session/currency", {currency: asked.get("currency")})).body
+    }
+    prepare()
+    await settle(session)
+  } catch (problem) {
+    show(view, refused(problem, () => location.reload()))
+  }
+  document.documentElement.dataset.ready = "yes"
+}
+
+await start()

@@ -1,0 +1,77 @@
+// What a guest looks for, as it stands in the address, in the form, and in a request.
+import {minor} from "./i18n.js"
+
+const oneDay = 24 * 60 * 60 * 1000
+
+// plus is a date some days later, as text.
+export const plus = (date, days) => new Date(Date.parse(date + "T00:00:00Z") + days * oneDay).toISOString().slice(0, 10)
+export const today = () => new Date().toISOString().slice(0, 10) // in UTC, as the API counts days
+export const nights = q => Math.round((Date.parse(q.checkOut) - Date.parse(q.checkIn)) / oneDay)
+
+// lists are the filters of which a guest may choose several.
+export const lists = ["amenities", "starRating", "propertyType", "neighbourhoods"]
+
+// read makes a query of the parameters of an address; what they leave out has a default.
+export function read(parameters) {
+  const date = (name, otherwise) => /^\d{4}-\d\d-\d\d$/.test(parameters.get(name) ?? "") ? parameters.get(name) : otherwise
+  const count = (name, least, most, otherwise) => {
+    const n = Number(parameters.get(name) ?? otherwise)
+    return Number.isInteger(n) && n >= least && n <= most ? n : otherwise
+  }
+  const checkIn = date("in", plus(today(), 10))
+  const q = {
+    place: parameters.get("place") ?? "", kind: parameters.get("kind") ?? "city", country: parameters.get("country") ?? "",
+    checkIn: checkIn < today() ? plus(today(), 10) : checkIn, adults: count("adults", 1, 16, 2), children: count("children", 0, 10, 0),
+    rooms: count("rooms", 1, 8, 1), sort: parameters.get("sort") ?? "recommended", page: count("page", 1, 51, 1),
+    guestRatingMin: parameters.get("guestRatingMin") ?? "", cancellationFlexibility: parameters.get("cancellationFlexibility") ?? "",
+    maxPrice: parameters.get("maxPrice") ?? "",
+  }
+  q.checkOut = date("out", plus(q.checkIn, 3))
+  if (q.checkOut <= q.checkIn) q.checkOut = plus(q.checkIn, 1)
+  const ages = (parameters.get("ages") ?? "").split(",").filter(Boolean).map(Number)
+  q.ages = Array.from({length: q.children}, (_, i) => ages[i] >= 0 && ages[i] <= 17 ? ages[i] : 8)
+  for (const name of lists) q[name] = parameters.getAll(name)
+  return q
+}
+
+// write is the opposite of read.
+export function write(q) {
+  const parameters = new URLSearchParams({place: q.place, kind: q.kind, country: q.country, ...stay(q)})
+  for (const name of ["guestRatingMin", "cancellationFlexibility", "maxPrice"]) if (q[name]) parameters.set(name, q[name])
+  for (const name of lists) for (const value of q[name]) parameters.append(name, value)
+  if (q.sort !== "recommended") parameters.set("sort", q.sort)
+  if (q.page > 1) parameters.set("page", q.page)
+  return parameters.toString()
+}
+
+const stay = q => ({
+  in: q.checkIn, out: q.checkOut, adults: q.adults, rooms: q.rooms, ...(q.children ? {children: q.children, ages: q.ages.join(",")} : {}),
+})
+
+// writeStay is what of a query is for any hotel: when, and who comes.
+export const writeStay = q => new URLSearchParams({...stay(q), place: q.place, kind: q.kind, country: q.country}).toString()
+
+export const pageSize = 20
+
+// who is the part of a request about when and for whom.
+export const who = q => ({
+  dates: {checkIn: q.checkIn, checkOut: q.checkOut},
+  occupancy: {adults: q.adults, children: q.children, rooms: q.rooms, ...(q.children ? {childrenAges: q.ages} : {})},
+})
+
+// request is the body of POST /search; with a box that of POST /search/map.
+export function request(q, currency, box) {
+  const filters = {}
+  for (const name of lists) if (q[name].length) filters[name] = name === "starRating" ? q[name].map(Number) : q[name]
+  if (q.guestRatingMin) filters.guestRatingMin = Number(q.guestRatingMin)
+  if (q.cancellationFlexibility) filters.cancellationFlexibility = q.cancellationFlexibility
+  const most = minor(q.maxPrice, currency)
+  if (most) filters.priceRange = {max: most, currency}
+  const geo = box ? {mode: "bounding-box", boundingBox: box} : q.kind === "city" ? {mode: "city", city: q.place} : {mode: "region", region: q.place}
+  const body = {geo, ...who(q), ...(Object.keys(filters).length ? {filters} : {}), sortKey: q.sort}
+  return box ? body : {...body, page: {limit: pageSize, offset: (q.page - 1) * pageSize}}
+}
+
+// filtered counts the filters that are set.
+export const filtered = q => lists.reduce((n, name) => n + q[name].length, 0) +
+  [q.guestRatingMin, q.cancellationFlexibility, q.maxPrice].filter(Boolean).length

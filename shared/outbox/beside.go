@@ -1,0 +1,47 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+)
+
+// Beside sends a batch in which events are queued beside rows of another table, one transaction and one round trip, within
+// the times of Offer. An error means that the rows are lost. The events that went with them wait in Redis then, when
+// mayWait says that they may; it is for the log, never a reason to refuse the guest.
+func (r *Recorder) Beside(ctx context.Context, mayWait bool, batch *pgx.Batch, events ...event.Event) error {
+	for _, e := range events {
+		if r.Validate == nil {
+			break
+		}
+		if err := r.Validate(e); err != nil {
+			return fmt.Errorf("outbox: beside: %w", err)
+		}
+	}
+	within := recordWithin
+	if deadline, ok := ctx.Deadline(); ok {
+		within = min(within, max(time.Until(deadline)-spillWithin, leastWithin))
+	}
+	ctx = context.WithoutCancel(ctx)
+	_, err := r.breaker.Execute(func() (int, error) {
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		return 0, r.db.SendBatch(ctx, batch).Close()
+	})
+	if err == nil {
+		return nil
+	}
+	if mayWait && len(events) > 0 && !refused(err) {
+		rows, encodeErr := encode(events)
+		if encodeErr == nil {
+			encodeErr = r.push(ctx, rows)
+		}
+		err = errors.Join(err, encodeErr)
+	}
+	return fmt.Errorf("outbox: beside %d events: %w", len(events), err)
+}

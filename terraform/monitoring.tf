@@ -1,0 +1,67 @@
+# Who is told what: docs/runbooks/README.md.
+module "monitoring" {
+  source = "./modules/monitoring"
+
+  project     = var.project
+  environment = var.environment
+  host        = trimprefix(var.edge == null ? google_api_gateway_gateway.this.default_hostname : var.edge.domain, "https://")
+
+  functions = { for name, f in local.functions : name => {
+    entry = f.entry, kind = f.kind, service = local.deployed[name].service, max_instances = local.size[name].max_instances
+  } }
+  jobs = keys(local.jobs)
+
+  event_dead_letters    = values(module.event)[*].dead_letters
+  job_dead_letters      = values(module.tick)[*].dead_letters
+  event_subscriptions   = values(module.event)[*].name
+  rotation_subscription = google_pubsub_subscription.rotation.name
+
+  redis    = google_redis_instance.this.name
+  postgres = { name = google_sql_database_instance.this.name, max_connections = var.postgres_max_connections }
+
+  channels     = var.alert_channels
+  runbooks_url = var.runbooks_url
+  thresholds   = var.alert_thresholds
+
+  depends_on = [google_project_service.this]
+}
+
+check "somebody_is_woken" {
+  assert {
+    condition     = var.environment != "production" || module.monitoring.channels.page > 0 && module.monitoring.channels.ticket > 0
+    error_message = "Production has alerts that nobody is told of: name channels for page and ticket in alert_channels."
+  }
+}
+
+variable "alert_channels" {
+  description = "Who is told of alerts, by e-mail or channels made by hand: page wakes somebody, ticket waits for the morning."
+  type = object({
+    page_emails   = optional(set(string), [])
+    ticket_emails = optional(set(string), [])
+    page          = optional(list(string), [])
+    ticket        = optional(list(string), [])
+  })
+  default = {}
+}
+
+variable "alert_thresholds" {
+  description = "What differs from modules/monitoring/variables.tf: { bots_share = 0.3 }."
+  type        = map(number)
+  default     = {}
+}
+
+variable "runbooks_url" {
+  description = "Where docs/runbooks can be read, without a slash at the end; alerts link to it."
+  type        = string
+  default     = null
+}
+
+output "alerts" {
+  description = "Runbook in docs/runbooks by alert."
+  value       = module.monitoring.alerts
+
+  precondition {
+    condition     = alltrue([for name in keys(var.alert_thresholds) : contains(keys(module.monitoring.thresholds), name)])
+    error_message = "alert_thresholds has a name that modules/monitoring/variables.tf has not."
+  }
+}
