@@ -107,18 +107,18 @@ func (l limit) full() float64 { return l.there / l.taken }
 func limits() []limit {
 	n := loads[0].need()
 	all := []limit{
-		{"Memory of Redis", "GB", deployed.redisGB * 0.8, n.redis / 1e9, "`redis.googleapis.com/stats/memory/usage_ratio`, `…/stats/evicted_keys`", "`redis_memory_gb`, to 300; then Redis Cluster"},
-		{"Disk of Postgres", "TB", disk, n.disk / 1e12, "`cloudsql.googleapis.com/database/disk/bytes_used`", "days of outbox as partitions, kept for 3 days"},
-		{"Processors of Postgres", "cores", deployed.postgresCPUs * busy, n.dbCores, "`…/database/cpu/utilization`", "a larger tier, to 96; then AlloyDB; then regional stacks or Spanner"},
-		{"One core of Redis", "cores", busy, n.redisCores, "`…/stats/cpu_utilization_main_thread`", "Redis Cluster"},
-		{"The sweep of the outbox, a run a day", "s", deployed.sweepSeconds, n.sweep, "log of `SweepOutbox`: `more: true`", "`cadence = { sweep-outbox = \"17 * * * *\" }`; then partitions"},
-		{"One relay", "events/s", deployed.sending / publish, n.events, "age of the oldest row of the outbox", "a second tick: relays share the lanes"},
+		{"Memory of Redis", "GB", deployed.redisGB * 0.8, n.redis / 1e9, "alerts `redis-memory`, `redis-evicts`", "`redis_memory_gb`, to 300; then Redis Cluster"},
+		{"Disk of Postgres", "TB", disk, n.disk / 1e12, "alert `postgres-disk`", "days of outbox as partitions, kept for 3 days"},
+		{"Processors of Postgres", "cores", deployed.postgresCPUs * busy, n.dbCores, "alert `postgres-busy`", "a larger tier, to 96; then AlloyDB; then regional stacks or Spanner"},
+		{"One core of Redis", "cores", busy, n.redisCores, "`redis.googleapis.com/stats/cpu_utilization_main_thread`; no alert", "Redis Cluster"},
+		{"The sweep of the outbox, a run a day", "s", deployed.sweepSeconds, n.sweep, "`more: true` in what `SweepOutbox` answers", "`cadence = { sweep-outbox = \"17 * * * *\" }`; then partitions"},
+		{"One relay", "events/s", deployed.sending / publish, n.events, "age of the oldest row: [outbox](runbooks/outbox.md)", "a second tick: relays share the lanes"},
 		{"All lanes", "events/s", deployed.lanes * deployed.laneRows / turn, n.events, "the same", "lanes by two characters: 1,024"},
-		{"Connections of Postgres", "busy", float64(deployed.connections), n.connections, "`…/database/postgresql/num_backends`", "a pooler in transaction mode; fewer, larger instances"},
+		{"Connections of Postgres", "busy", float64(deployed.connections), n.connections, "alert `postgres-connections`", "a pooler in transaction mode; fewer, larger instances"},
 	}
 	for function, cores := range n.cpu {
 		if most, ok := mostInstances[function]; ok {
-			all = append(all, limit{"Instances of `" + function + "`", "instances", float64(most), cores / busy, "`run.googleapis.com/container/instance_count`, 429 of the platform", "`sizes`"})
+			all = append(all, limit{"Instances of `" + function + "`", "instances", float64(most), cores / busy, "alert `instances`", "`sizes`"})
 		}
 	}
 	return all

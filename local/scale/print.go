@@ -69,8 +69,12 @@ func table(head []string, rows [][]string) string {
 	var b strings.Builder
 	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
 	line(head)
-	rule := slices.Repeat([]string{"---:"}, len(head))
-	rule[0] = "---"
+	rule := slices.Repeat([]string{"---"}, len(head))
+	for i, cell := range rows[0] {
+		if strings.IndexFunc(cell, func(c rune) bool { return !strings.ContainsRune("0123456789,.×", c) }) < 0 {
+			rule[i] = "---:"
+		}
+	}
 	line(rule)
 	for _, row := range rows {
 		line(row)
