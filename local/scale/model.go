@@ -113,7 +113,7 @@ func limits() []limit {
 		{"One core of Redis", "cores", busy, n.redisCores, "`redis.googleapis.com/stats/cpu_utilization_main_thread`; no alert", "Redis Cluster"},
 		{"The sweep of the outbox, a run a day", "s", deployed.sweepSeconds, n.sweep, "`more: true` in what `SweepOutbox` answers", "`cadence = { sweep-outbox = \"17 * * * *\" }`; then partitions"},
 		{"One relay", "events/s", deployed.sending / publish, n.events, "age of the oldest row: [outbox](runbooks/outbox.md)", "a second tick: relays share the lanes"},
-		{"All lanes", "events/s", deployed.lanes * deployed.laneRows / turn, n.events, "the same", "lanes by two characters: 1,024"},
+		{"All lanes", "events/s", deployed.lanes * deployed.laneRows / turn, n.events, "age of the oldest row: [outbox](runbooks/outbox.md)", "lanes by two characters: 1,024"},
 		{"Connections of Postgres", "busy", float64(deployed.connections), n.connections, "alert `postgres-connections`", "a pooler in transaction mode; fewer, larger instances"},
 	}
 	for function, cores := range n.cpu {
