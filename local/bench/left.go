@@ -79,12 +79,13 @@ func (m meters) cost(before meters, name string, a asked) cost {
 	}
 }
 
-// parent is the process that all of Postgres' are children of.
+// parent is the process that all of Postgres' are children of; 0 where the system does not tell (anything but Linux).
 func (l *tally) parent(ctx context.Context) (pid int, err error) {
 	if err = l.db.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
 		return 0, err
 	}
-	return strconv.Atoi(statOf(strconv.Itoa(pid))[1])
+	pid, _ = strconv.Atoi(statOf(strconv.Itoa(pid))[1])
+	return pid, nil
 }
 
 // postgresCPU is the time of all processes of Postgres that are there.
