@@ -1,5 +1,6 @@
-# Key rings, newest key first. Terraform makes the places and never sees a value: `docs/deploy.md` says how the first
-# version is written and how a key is changed. A version is named by number, so that a new one is rolled out like code.
+# Key rings, newest key first. Terraform makes the places and never sees a value: docs/deploy.md says how the first
+# version is written, docs/runbooks/rotate-keys.md how a key is changed. A version is named by number, so that a new one is
+# rolled out like code.
 locals {
   rings = {
     SESSION_KEYS = "session-keys" # signs the ids in cookies

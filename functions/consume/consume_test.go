@@ -3,9 +3,7 @@ package consume
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -306,80 +304,6 @@ func TestWithoutRedisASecondUseIsReportedAllTheSame(t *testing.T) {
 	if !strings.Contains(h.Log.String(), "penaltyLost") {
 		t.Error("nobody can know that the penalty was lost")
 	}
-}
-
-// 200 handoffs, each used by twenty at once. On a machine that has too much to do the statement that decides may be out of
-// time: then nobody knows whether it has decided, the caller included, who asks again. A report may so be written twice,
-// but never more often than somebody asked.
-func TestOneOfManyUsesAHandoff(t *testing.T) {
-	handoffs := 200
-	if testing.Short() {
-		handoffs = 20
-	}
-	h := newHouse(t)
-	refused, again := 0, 0
-	for range handoffs {
-		m := h.mint()
-		answers, more := h.twenty(m, func(n int) string { return fmt.Sprintf("tenant-%d", n) })
-		again += more
-		used := 0
-		for _, a := range answers {
-			switch {
-			case a.is(200, ""):
-				used++
-			case a.is(409, "HANDOFF_REPLAYED"):
-				refused++
-			default:
-				t.Errorf("%s", a.Text)
-			}
-		}
-		if used != 1 {
-			t.Errorf("%d used one handoff", used)
-		}
-	}
-	events, verdicts := h.reports()
-	if want := handoffs * 19; refused != want || events != verdicts || events < want || events > want+again {
-		t.Errorf("%d refused, %d events, %d verdicts, want %d; %d times somebody had to ask again", refused, events, verdicts, want, again)
-	}
-}
-
-func TestOneWhoAsksTwentyTimesAtOnceIsToldTheSame(t *testing.T) {
-	h := newHouse(t)
-	answers, _ := h.twenty(h.mint(), func(int) string { return "tenant-1" })
-	for _, a := range answers {
-		if !a.is(200, "") || a.Text != answers[0].Text {
-			t.Errorf("%s", a.Text)
-		}
-	}
-}
-
-// twenty use m at once, all with one key. Those who are told to come back do so one after the other, when the rest is
-// through, until it is decided; again is how often that was.
-func (h *house) twenty(m minted, by func(n int) string) (answers []*answer, again int) {
-	h.T.Helper()
-	answers = make([]*answer, 20)
-	use := func(n int) { answers[n] = h.use(m, by(n), "Idempotency-Key", "k1") }
-	h.atOnce(len(answers), use)
-	for n := range answers {
-		for tries := 0; tries < 20 && answers[n].is(503, "UPSTREAM_UNAVAILABLE") && answers[n].Header.Get("Retry-After") != ""; tries++ {
-			again++
-			use(n)
-		}
-	}
-	return answers, again
-}
-
-func (h *house) atOnce(n int, do func(int)) {
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			<-start
-			do(i)
-		})
-	}
-	close(start)
-	all.Wait()
 }
 
 func TestTheLogHasNothingToSteal(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 	"melmastoon.ghasi.io/bff-consumer/local/pack"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -186,7 +187,7 @@ func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
 		{folder: "telemetry", target: "TelemetryFunnel",
 			next: always(request("POST", web.Base+"/telemetry/funnel", `{"step":"map.opened"}`, known...))},
 		{folder: "invalidate", target: "TenantReinstated", next: func() []byte {
-			now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+			now := instant.Text(time.Now())
 			return pushed("/internal/events/tenant-reinstated", fmt.Sprintf(`{"envelope":{"eventId":%q,"subject":"melmastoon.tenant.reinstated.v1",`+
 				`"version":1,"occurredAt":%q,"publishedAt":%q,"producer":"tenant-service","tenantId":null,"requestId":"r","traceId":"t"},`+
 				`"payload":{"tenantId":%q,"reinstatedAt":%q}}`, id.New(id.Event, time.Now()), now, now, hotel.Tenant.ID, now))

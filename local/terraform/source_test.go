@@ -1,16 +1,13 @@
 package terraform
 
 import (
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/build"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -83,18 +80,4 @@ func readsOf(file string, names map[string]bool) error {
 func isOS(x ast.Expr) bool {
 	id, ok := x.(*ast.Ident)
 	return ok && id.Name == "os"
-}
-
-// registered has the entry points of each folder, by the names in the operations of the API documents; that those are what the
-// code registers is a test of package main.
-func folders(root string) ([]string, error) {
-	entries, err := os.ReadDir(filepath.Join(root, "functions"))
-	var all []string
-	for _, e := range entries {
-		if _, missing := os.Stat(filepath.Join(root, "functions", e.Name(), "go.mod")); !errors.Is(missing, os.ErrNotExist) {
-			all = append(all, e.Name())
-		}
-	}
-	slices.Sort(all)
-	return all, err
 }

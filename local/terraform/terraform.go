@@ -14,6 +14,8 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/local/pack"
 )
 
 // ErrMissing says that there is no terraform on this machine.
@@ -104,7 +106,7 @@ type Copy struct {
 	packs string
 }
 
-// Copy copies terraform/ and initialises the copy, with archives that have nothing in them.
+// Copy copies terraform/ and initialises the copy, with archives that hold no more than the name of their folder.
 func (b *Bench) Copy(ctx context.Context) (*Copy, error) {
 	dir, err := os.MkdirTemp(b.dir, "copy-")
 	if err != nil {
@@ -117,12 +119,11 @@ func (b *Bench) Copy(ctx context.Context) (*Copy, error) {
 	if err := os.Mkdir(c.packs, 0o755); err != nil {
 		return nil, err
 	}
-	folders, err := filepath.Glob(filepath.Join(b.root, "functions", "*", "go.mod"))
+	folders, err := pack.Folders(b.root)
 	if err != nil {
 		return nil, err
 	}
-	for _, mod := range folders {
-		folder := filepath.Base(filepath.Dir(mod))
+	for _, folder := range folders {
 		if err := os.WriteFile(filepath.Join(c.packs, folder+".zip"), []byte(folder), 0o644); err != nil {
 			return nil, err
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"melmastoon.ghasi.io/bff-consumer/local/pack"
 )
 
 // notDeployed are variables that the code reads and Terraform does not set, and why.
@@ -26,7 +28,7 @@ var onlyPublic = []string{"PAGE_ORIGINS", "EDGE_SECRET"}
 // variables compares what functions are given with what their source reads. Functions of one folder share its source, so what it
 // reads must be given to one of them at least.
 func variables(root string, deployed []Function) (found []string, _ error) {
-	all, err := folders(root)
+	all, err := pack.Folders(root)
 	if err != nil {
 		return nil, err
 	}

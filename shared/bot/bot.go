@@ -5,6 +5,7 @@ package bot
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,7 +94,7 @@ func Evaluate(e Evidence) Score {
 	weight, detail := e.Cadence.weigh(e.Campaign)
 	add(cadence, weight, detail)
 	shared := hundredths(collisionWeight(e.Sessions))
-	add(collision, shared, "shared-with-"+digits(e.Sessions)+"-sessions")
+	add(collision, shared, "shared-with-"+strconv.Itoa(e.Sessions)+"-sessions")
 	// The penalty is a whole country's where all have one phone: it adds nothing where collisions weigh as much already, or
 	// two replays anywhere would have the guests of every busy carrier challenged.
 	add(collision, max(min(replayWeight*float64(e.Replays), mostReplays)-shared, 0), "handoff-replayed")

@@ -1,6 +1,7 @@
 package bot
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"regexp"
@@ -84,7 +85,7 @@ func fixed(f float64) string {
 		sign, f = "-", -f
 	}
 	n := int(f*100 + 0.5)
-	return sign + digits(n/100) + "." + digits(n/10%10) + digits(n%10)
+	return fmt.Sprintf("%s%d.%02d", sign, n/100, n%100)
 }
 
 func TestAPaceIsOnePersonsOrSeverals(t *testing.T) {

@@ -1,15 +1,14 @@
 package bot
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/digest"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
@@ -90,7 +89,7 @@ func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 	}
 	hashes := [3][]byte{}
 	for i, h := range []string{e.Client.Fingerprint, e.Client.Address, e.AgentHash} {
-		if hashes[i], err = hex.DecodeString(strings.TrimPrefix(h, "sha256:")); err != nil {
+		if hashes[i], err = digest.Parse(h); err != nil {
 			return nil, fmt.Errorf("bot: hash %d: %w", i, err)
 		}
 	}

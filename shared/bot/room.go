@@ -74,7 +74,7 @@ func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, c Client, count b
 	if c.Session != "" {
 		keys.Own = r.own(group, c.Session)
 	}
-	since := formatMillis(now.Add(-sessionsLife))
+	since := strconv.FormatInt(now.Add(-sessionsLife).UnixMilli(), 10)
 	return &Read{
 		cookie:   c.Session != "",
 		counted:  lua.Cadence(ctx, pipe, keys, now, count, lua.Windows{Short: Short, Long: Long, Kept: timesKept}),
@@ -127,5 +127,3 @@ func (r *Room) Began(ctx context.Context, pipe redis.Pipeliner, c Client, sessio
 	lua.Collide(ctx, pipe, r.keys.Collisions(group), r.own(group, session), mark(session), r.now(),
 		sessionsKept, sessionsLife, Long)
 }
-
-func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }

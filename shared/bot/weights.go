@@ -57,9 +57,9 @@ func (c Cadence) cookieless(campaign bool) bool {
 
 func (p Pace) detail() string {
 	if p.Burst >= burst {
-		return digits(p.Burst) + " reqs/2s"
+		return strconv.Itoa(p.Burst) + " reqs/2s"
 	}
-	return digits(p.Minute) + " reqs/60s"
+	return strconv.Itoa(p.Minute) + " reqs/60s"
 }
 
 // collisionWeight grows evenly between the two numbers of sessions.
@@ -67,5 +67,3 @@ func collisionWeight(sessions int) float64 {
 	share := float64(sessions-sessionsFree) / (sessionsFull - sessionsFree)
 	return mostCollision * max(0, min(share, 1))
 }
-
-func digits(n int) string { return strconv.Itoa(n) }

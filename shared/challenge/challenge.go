@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
+	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
@@ -145,7 +146,7 @@ func (r *Room) Problem(c Client, difficulty int) *problem.Problem {
 	puzzle := r.puzzles.Make(c, difficulty)
 	ways = append(ways, Offer{
 		Kind: Work, Challenge: puzzle.Text, Difficulty: puzzle.Difficulty, Algorithm: "SHA-256",
-		ExpiresAt: puzzle.Expires.Format("2006-01-02T15:04:05.000Z"),
+		ExpiresAt: instant.Text(puzzle.Expires),
 	})
 	return problem.New(problem.SuspectedBot, "Send this request again with what one of the challenges gives you.", nil).
 		With("challenge", struct {

@@ -15,9 +15,9 @@ const (
 	fetchFor = 2 * time.Second
 )
 
-// GoogleTokens gives OAuth tokens of the account this process runs as. It looks for credentials at the first use that
+// googleTokens gives OAuth tokens of the account this process runs as. It looks for credentials at the first use that
 // succeeds and keeps them; they renew their token by themselves.
-type GoogleTokens struct {
+type googleTokens struct {
 	flight singleflight.Group
 	mu     sync.Mutex
 	found  *auth.Credentials
@@ -25,7 +25,7 @@ type GoogleTokens struct {
 
 // Token waits no longer than ctx says; what it started goes on without it, up to 2 s, for the next caller. The library
 // may look around for credentials without a context, and makes callers queue while it fetches.
-func (g *GoogleTokens) Token(ctx context.Context) (string, error) {
+func (g *googleTokens) Token(ctx context.Context) (string, error) {
 	fetched := g.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), fetchFor)
 		defer cancel()
@@ -42,7 +42,7 @@ func (g *GoogleTokens) Token(ctx context.Context) (string, error) {
 	}
 }
 
-func (g *GoogleTokens) fetch(ctx context.Context) (string, error) {
+func (g *googleTokens) fetch(ctx context.Context) (string, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.found == nil {

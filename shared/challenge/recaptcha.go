@@ -24,7 +24,7 @@ type Config struct {
 	Hosts   []string `env:"RECAPTCHA_HOSTS"`    // host names of pages whose tokens we take, comma separated
 	URL     string   `env:"RECAPTCHA_URL" envDefault:"https://recaptchaenterprise.googleapis.com"`
 
-	Tokens    TokenSource       // nil: GoogleTokens
+	Tokens    TokenSource       // nil: of the account this process runs as
 	Transport http.RoundTripper // nil: one of its own
 }
 
@@ -66,7 +66,7 @@ func Open(cfg Config, now func() time.Time) (Provider, error) {
 		return nil, fmt.Errorf("challenge: RECAPTCHA_URL: %q is not an http(s) base", cfg.URL)
 	}
 	if cfg.Tokens == nil {
-		cfg.Tokens = &GoogleTokens{}
+		cfg.Tokens = &googleTokens{}
 	}
 	if cfg.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()

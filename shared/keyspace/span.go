@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"context"
+	"errors"
 	"net"
 
 	"github.com/redis/go-redis/v9"
@@ -38,9 +39,9 @@ func (spans) DialHook(next redis.DialHook) redis.DialHook {
 // failure of anything.
 func failure(err error) string {
 	switch {
-	case err == nil || redis.HasErrorPrefix(err, "NOSCRIPT") || err == redis.Nil:
+	case err == nil || redis.HasErrorPrefix(err, "NOSCRIPT") || errors.Is(err, redis.Nil):
 		return ""
-	case err == ErrAway:
+	case errors.Is(err, ErrAway):
 		return "not-sent"
 	case IsAway(err):
 		return "away"

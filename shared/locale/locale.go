@@ -17,16 +17,10 @@ const Default Tag = "en"
 // ErrNotSupported is returned for an explicit tag outside the set.
 var ErrNotSupported = errors.New("locale: not supported")
 
-var (
-	supported = []Tag{Default, "ps-AF", "fa-AF", "fa-IR", "tg-TJ", "ar", "ur-PK", "ru", "fr"}
-	rtl       = []Tag{"ps-AF", "fa-AF", "fa-IR", "ar", "ur-PK"}
-)
+var supported = []Tag{Default, "ps-AF", "fa-AF", "fa-IR", "tg-TJ", "ar", "ur-PK", "ru", "fr"}
 
 // Supported returns the set, the default first.
 func Supported() []Tag { return slices.Clone(supported) }
-
-// RTL reports whether the language is written from right to left.
-func (t Tag) RTL() bool { return slices.Contains(rtl, t) }
 
 // Parse accepts a member of the set in any case, and prs, the other name of Dari. Anything else is ErrNotSupported:
 // who names a language explicitly is told when we do not have it.

@@ -83,15 +83,6 @@ func TestTheObviousIsWhatTheMatcherSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenFromRightToLeft(t *testing.T) {
-	for _, tag := range Supported() {
-		want := !strings.Contains("en tg-TJ ru fr", string(tag))
-		if tag.RTL() != want {
-			t.Errorf("%s: %v", tag, tag.RTL())
-		}
-	}
-}
-
 func TestTheSetCannotBeChangedFromOutside(t *testing.T) {
 	Supported()[0] = "xx"
 	if Supported()[0] != Default {

@@ -44,9 +44,7 @@ func Open(t testing.TB) *Collector {
 	c.URL = server.URL
 	t.Cleanup(server.Close)
 	t.Cleanup(c.Release)
-	if t, ok := t.(interface{ Setenv(name, value string) }); ok {
-		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
-	}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	return c
 }
 

@@ -24,7 +24,7 @@ const (
 )
 
 // Client is who asks, one name for each bucket: hashes, or ids that are ours. One that is empty is not known, and has no
-// bucket.
+// bucket. Fingerprint is that of a device on one line, session.Client.Group: alone it would be a crowd's (decision 26).
 type Client struct{ Cookie, Address, Fingerprint string }
 
 // Room counts requests. Safe for concurrent use.

@@ -1,5 +1,5 @@
-// Package setup owns what the functions read from their environment (package web reads its own two settings)
-// and how the rooms are put together from it. It parses and constructs; it dials nothing.
+// Package setup owns what the functions read from their environment (packages web and telemetry read
+// their own settings) and how the rooms are put together from it. It parses and constructs; it dials nothing.
 package setup
 
 import (

@@ -68,7 +68,7 @@ func (q *Request) Phase(name string, began, ended time.Time) {
 // Outcome is how a request went. Texts are of a few that the code knows; "" says nothing.
 type Outcome struct {
 	Status   int
-	Cache    string // "hit", "stale", "miss"
+	Cache    string // "HIT", "STALE", "MISS", "BYPASS"
 	Limited  string // policy of the limit that refused it
 	Bot      string // the detector's verdict
 	Alarm    string

@@ -22,9 +22,8 @@ type (
 		Providers map[string]provider `json:"provider_schemas"`
 	}
 	provider struct {
-		Provider    schema            `json:"provider"`
-		Resources   map[string]schema `json:"resource_schemas"`
-		DataSources map[string]schema `json:"data_source_schemas"`
+		Provider  schema            `json:"provider"`
+		Resources map[string]schema `json:"resource_schemas"`
 	}
 	schema struct {
 		Version int64  `json:"version"`
@@ -75,7 +74,7 @@ func run(google, beta, types string) error {
 		out.Providers["hashicorp/"+name] = provider{
 			// What an environment configures is not what is tested; these arguments are enough to write one.
 			Provider:  schema{Block: words("project", "region", "zone", "user_project_override", "billing_project")},
-			Resources: map[string]schema{}, DataSources: map[string]schema{},
+			Resources: map[string]schema{},
 		}
 	}
 	for line := range strings.Lines(string(text)) {
