@@ -20,6 +20,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/pack"
+	"melmastoon.ghasi.io/bff-consumer/local/scale"
 	"melmastoon.ghasi.io/bff-consumer/local/soak"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
@@ -34,9 +35,10 @@ const usage = `usage:
   ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
                                                               events out while everything is killed
   ./dev outbox list | replay | park [--state DIR]             the outbox, for the team on call
-  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay|mint]
+  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay|mint|costs]
                                                               the benchmarks of docs/performance.md
   ./dev bench coldstart [--starts 31] [--only FOLDER,…]       from the start of a process to its first answer
+  ./dev scale                                                 the tables of docs/scale.md and docs/deploy.md
   ./dev pack FOLDER | all [--out DIR]                         the archives that are deployed, in dist
 ` + bots.Usage
 
@@ -81,12 +83,13 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")
 		set.StringVar(&only, "only", "", "serve one folder under functions/ against a system that runs")
 	case "migrate":
+	case "scale":
 	case "gateway": // ./dev gateway keeps what it prints
 	case "bench":
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
 		set.IntVar(&b.Rounds, "rounds", 5, "how often")
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
-		set.StringVar(&b.Only, "only", "", "relay: the way of events out; mint: a mint beside the bare transaction; with coldstart: folders, comma between them")
+		set.StringVar(&b.Only, "only", "", "relay: the way of events out; mint: a mint beside the bare transaction; costs: of one request of each kind; with coldstart: folders, comma between them")
 		set.IntVar(&b.Starts, "starts", 31, "of each function, with coldstart")
 	case "soak":
 		set.IntVar(&k.Mutations, "mutations", 200_000, "to be committed")
@@ -123,8 +126,8 @@ func command(ctx context.Context, args []string) error {
 		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
 	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
 		return explain("too few for a trial: --mutations at least 10, --kills 0, --rate 100")
-	case !cold && b.Only != "" && b.Only != "relay" && b.Only != "mint":
-		return explain("--only is %q, not relay or mint", b.Only)
+	case !cold && !slices.Contains([]string{"", "relay", "mint", "costs"}, b.Only):
+		return explain("--only is %q, not relay, mint or costs", b.Only)
 	case args[0] == "bench" && b.Starts < 1:
 		return explain("--starts is %d", b.Starts)
 	case only != "" && !given(set, "port"):
@@ -147,6 +150,12 @@ func command(ctx context.Context, args []string) error {
 		return err
 	case args[0] == "migrate":
 		return system.Migrate(ctx, o)
+	case args[0] == "scale":
+		changed, err := scale.Write(o.Root)
+		for _, name := range changed {
+			fmt.Fprintf(os.Stdout, "docs/%s has new tables\n", name)
+		}
+		return err
 	case args[0] == "gateway":
 		document, err := gateway.Document(filepath.Join(o.Root, "api", "consumer.openapi.yaml"))
 		if err == nil {

@@ -79,6 +79,10 @@ resource "google_storage_bucket" "source" {
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
 
+  versioning {
+    enabled = true # an archive that another replaced stays for 90 days
+  }
+
   lifecycle_rule {
     condition {
       days_since_noncurrent_time = 90

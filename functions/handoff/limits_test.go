@@ -5,7 +5,9 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 )
@@ -116,5 +118,32 @@ func TestAKeyOfAnotherBrowserIsNoRepetition(t *testing.T) {
 	h.mint(h.body(), guest...)
 	if a := h.post(h.body(), guest...); a.StatusCode != 429 || h.Count("handoff_replay_log") != 3 {
 		t.Errorf("%d, %d minted", a.StatusCode, h.Count("handoff_replay_log"))
+	}
+}
+
+// Of several at once under a new key the first is refused, and gives up its claim; the others must not mint for a read.
+func TestRepetitionsOfWhatALimitRefusesAreRefusedToo(t *testing.T) {
+	h := limited(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000},"read":{"cookie":100000,"ip":100000,"fingerprint":100000}}}`)
+	guest := h.guest("first")
+	h.mint(h.body(), guest...)
+	began, before, refused := time.Now(), h.Count("handoff_replay_log"), atomic.Int64{}
+	for n := range 10 {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if h.post(h.body(), guest[0], guest[1], "Idempotency-Key", fmt.Sprint(n)).StatusCode == 429 {
+					refused.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	gained := int(time.Since(began)/(15*time.Second)) + 1
+	if n := h.Count("handoff_replay_log") - before; n > gained || refused.Load() < int64(40-4*gained) {
+		t.Errorf("%d minted and %d refused, where %d may be", n, refused.Load(), gained)
+	}
+	left := h.Ask("POST", "/handoff", "", h.body(), guest[0], guest[1], "Idempotency-Key", "first")
+	if left.StatusCode != 201 || left.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%d %s", left.StatusCode, left.Text)
 	}
 }

@@ -68,6 +68,9 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 		if len(overnight) > 0 {
 			return idempotency.Answer{}, nil, problem.Invalid(overnight...)
 		}
+		if err := guest.First(ctx, w); err != nil {
+			return idempotency.Answer{}, nil, err
+		}
 		return m.prepare(ctx, r, guest, in)
 	})
 	done()

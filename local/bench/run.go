@@ -20,7 +20,7 @@ type Options struct {
 	Round       time.Duration // of one server at a time
 	Rounds      int
 	Connections int
-	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; else everything
+	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; "costs": of one request of each kind; else everything
 	Root        string // of the repository, for ColdStart, whose Only is folders, comma between them
 	Starts      int    // of each function, for ColdStart
 	Out         io.Writer
@@ -46,6 +46,9 @@ func Run(ctx context.Context, o Options) error {
 	defer h.close()
 	if o.Only == "relay" {
 		return relays(ctx, o, h.url, h.redis)
+	}
+	if o.Only == "costs" {
+		return costs(ctx, o, h)
 	}
 	m := &meter{h.rdb, h.sands}
 	searching, err := h.startFunction("Search")

@@ -40,6 +40,8 @@ type gate struct {
 	seen  *bot.Read       // nil: nobody looks for bots
 	shown *challenge.Read // nil: there is no cookie that it could be remembered for
 	proof challenge.Proof // what it showed, where it was asked
+
+	again bool // it was let in as a repetition, and has taken a read
 }
 
 // counts is where a request to a personal route has its mark that it was asked.
@@ -86,13 +88,23 @@ func (g *gate) open(ctx context.Context, s *session.Session, again Again) (*rate
 	// A key is its session's: with a cookie from another browser it is another key, and another session each time.
 	if again != nil && s != nil && !s.New && again() {
 		g.spent = g.door.guard.Limits.Instead(ctx, g.spent, ratelimit.Read, g.limited())
+		g.again = true
 	}
+	standing, err := g.settle(ctx)
+	if err != nil {
+		return standing, err
+	}
+	return standing, g.judge(ctx, s)
+}
+
+// settle is how the client stands with the limits; the error is that it asks for too much.
+func (g *gate) settle(ctx context.Context) (*ratelimit.Standing, error) {
 	standing := g.door.guard.Limits.Settle(ctx, g.spent)
 	if standing != nil && standing.Refused {
 		web.From(ctx).Note("limited", standing.Policy)
 		return standing, problem.New(problem.RateLimited, "Please wait a little before you ask again.", nil).After(standing.Reset)
 	}
-	return standing, g.judge(ctx, s)
+	return standing, nil
 }
 
 // Counted makes every request to a personal route count: also one that is refused before Admit, because it cannot be

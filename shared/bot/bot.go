@@ -95,7 +95,9 @@ func Evaluate(e Evidence) Score {
 	add(cadence, weight, detail)
 	shared := hundredths(collisionWeight(e.Sessions))
 	add(collision, shared, "shared-with-"+strconv.Itoa(e.Sessions)+"-sessions")
-	add(collision, min(replayWeight*float64(e.Replays), mostReplays, mostCollision-shared), "handoff-replayed")
+	// The penalty is a whole country's where all have one phone: it adds nothing where collisions weigh as much already, or
+	// two replays anywhere would have the guests of every busy carrier challenged.
+	add(collision, max(min(replayWeight*float64(e.Replays), mostReplays)-shared, 0), "handoff-replayed")
 	switch { // one reason is enough: the kind weighs the same
 	case e.Anomaly != "":
 		add(anomaly, agent.AnomalyWeight, e.Anomaly)

@@ -137,6 +137,20 @@ func TestWhatIsDone(t *testing.T) {
 	}
 }
 
+// A thief chooses a fingerprint that many guests have. None of them is challenged for his replays.
+func TestAPenaltyMakesNoSuspectOfWhoSharesAFingerprint(t *testing.T) {
+	shared := Cadence{Group: Pace{40, 100}, Own: Pace{1, 4}, Cookie: true}
+	for sessions := range 251 {
+		seen := Seen{Cadence: shared, Sessions: sessions}
+		without := Evaluate(Evidence{Seen: seen}).Verdict
+		for seen.Replays = range 5 {
+			if with := Evaluate(Evidence{Seen: seen}).Verdict; with != without {
+				t.Fatalf("%d sessions, %d replays: %s, without them %s", sessions, seen.Replays, with, without)
+			}
+		}
+	}
+}
+
 // Every name that a judgement may have makes a detail that the event may carry.
 func TestDetailsAreThoseOfTheEvent(t *testing.T) {
 	form := regexp.MustCompile(`^([a-z][A-Za-z0-9-]{0,47}|[0-9]{1,5} reqs/[0-9]{1,4}s)$`)

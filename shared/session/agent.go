@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/mileusna/useragent"
 
@@ -38,6 +40,7 @@ func (a agents) family(userAgent string) agent {
 	if found, ok := a.known.Get(userAgent); ok {
 		return found
 	}
+	userAgent = strings.Clone(userAgent) // what is kept must not keep the rest of a long one
 	parsed := useragent.Parse(userAgent)
 	found := agent{browser: parsed.Name, system: parsed.OS, class: class(parsed)}
 	for _, pepper := range a.peppers {

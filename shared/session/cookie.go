@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -15,7 +16,7 @@ func (r *Room) Cookie(req *http.Request) string {
 	if len(sent) != 1 || !genuine(r.ring, sent[0].Value, r.now()) {
 		return ""
 	}
-	return sent[0].Value
+	return strings.Clone(sent[0].Value) // ids are kept, and must not keep all cookies of the request
 }
 
 // attributes of the cookie, written out once: every personal answer carries them.

@@ -37,6 +37,7 @@ type Verifier struct {
 	under  sync.WaitGroup
 	lock   sync.Mutex // so that one claim begins one look-up
 	answer *lru.Cache[claim, answer]
+	lines  map[netip.Prefix]bool // that have a look-up under way
 }
 
 // claim is what a client says that it is, and from where it says so.
@@ -57,7 +58,9 @@ func New(dns Resolver, now func() time.Time) *Verifier {
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
-	return &Verifier{dns: dns, now: now, room: make(chan struct{}, atOnce), answer: known}
+	return &Verifier{
+		dns: dns, now: now, room: make(chan struct{}, atOnce), answer: known, lines: map[netip.Prefix]bool{},
+	}
 }
 
 // Verified says whether a client at addr is the engine that it claims to be (agent.Judgement.Crawler; empty: none). It is
@@ -79,16 +82,29 @@ func (v *Verifier) Verified(engine string, addr netip.Addr) bool {
 	v.lock.Lock()
 	defer v.lock.Unlock()
 	known, _ := v.answer.Get(c)
-	if known.asking || v.now().Before(known.until) {
+	line := lineOf(addr)
+	if known.asking || v.lines[line] || v.now().Before(known.until) {
 		return known.verified
 	}
 	select {
 	case v.room <- struct{}{}:
+		v.lines[line] = true
 		v.answer.Add(c, answer{known.verified, known.until, true})
 		v.under.Go(func() { v.ask(c, known.verified) })
 	default: // as many as may be are under way; the next request of this client tries again
 	}
 	return known.verified
+}
+
+// lineOf is what one owner has of addresses like this one. It has one look-up at a time: whoever owns a line owns its
+// reverse zone, and with answers that never come could keep all places taken, so that no crawler is verified.
+func lineOf(addr netip.Addr) netip.Prefix {
+	bits := 24
+	if addr.Is6() {
+		bits = 48
+	}
+	line, _ := addr.Prefix(bits) // unreachable error: it is no longer than an address
+	return line
 }
 
 // ask outlives its request: losing it costs another look-up. A failure leaves what was known for a while.
@@ -107,6 +123,7 @@ func (v *Verifier) ask(c claim, before bool) {
 	}
 	v.lock.Lock()
 	v.answer.Add(c, found)
+	delete(v.lines, lineOf(c.addr))
 	v.lock.Unlock()
 	<-v.room
 }

@@ -166,7 +166,7 @@ func TestNobodyWaitsAndFewLookUpsAreUnderWay(t *testing.T) {
 	v, _ := newVerifier(z)
 	for i := range byte(50) {
 		for range 2 {
-			if v.Verified("applebot", netip.AddrFrom4([4]byte{203, 0, 113, i})) {
+			if v.Verified("applebot", netip.AddrFrom4([4]byte{203, 0, i, 1})) {
 				t.Fatal("verified by nothing")
 			}
 		}
@@ -176,6 +176,46 @@ func TestNobodyWaitsAndFewLookUpsAreUnderWay(t *testing.T) {
 	}
 	close(z.hold)
 	v.under.Wait()
+}
+
+// slow is a zone in which the addresses of one owner have no answer until they are let go.
+type slow struct {
+	zone
+	owner netip.Prefix
+}
+
+func (s *slow) LookupAddr(ctx context.Context, addr string) ([]string, error) {
+	if s.owner.Contains(netip.MustParseAddr(addr)) {
+		<-s.hold
+		return nil, errors.New("timeout")
+	}
+	return s.names[addr], none(len(s.names[addr]))
+}
+
+// Whoever has a /48 has its reverse zone, and may let it answer late: the places for look-ups are not all his.
+func TestOneOwnerDoesNotTakeAllPlaces(t *testing.T) {
+	const addr, name = "203.0.113.9", "1.applebot.apple.com."
+	for _, owner := range []string{"2001:db8:7::/48", "198.51.100.0/24"} {
+		z := &slow{zone{
+			names: map[string][]string{addr: {name}}, addresses: map[string][]string{name: {addr}}, hold: make(chan struct{}),
+		}, netip.MustParsePrefix(owner)}
+		v := New(z, time.Now)
+		theirs := z.owner.Addr()
+		for range 3 * atOnce {
+			theirs = theirs.Next()
+			v.Verified("applebot", theirs)
+		}
+		apple := netip.MustParseAddr(addr)
+		v.Verified("applebot", apple)
+		if known, asked := v.answer.Peek(claim{"applebot", apple}); !asked {
+			t.Errorf("%s: nobody asks for the crawler: %+v", owner, known)
+		}
+		close(z.hold)
+		v.under.Wait()
+		if !v.Verified("applebot", apple) {
+			t.Errorf("%s: not verified", owner)
+		}
+	}
 }
 
 // Every range of the list can be read, and the list has what the engines publish.
