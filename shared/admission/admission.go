@@ -121,7 +121,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, keys Keys, again Ag
 			read(ctx, pipe, visit.ID)
 		}
 	}
-	within, cancel := context.WithTimeout(ctx, patience)
+	within, cancel := counting(ctx)
 	lua.Exec(within, pipe) // each command carries its own error, and each room says what it does without an answer
 	cancel()
 	settled := d.sessions.Settle(visit, read)

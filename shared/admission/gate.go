@@ -124,7 +124,7 @@ func (d *Door) Counted(serve web.Handler) web.Handler {
 		if pipe.Len() == 0 {
 			return err
 		}
-		within, cancel := context.WithTimeout(ctx, patience)
+		within, cancel := counting(ctx)
 		lua.Exec(within, pipe)
 		cancel()
 		standing, refused := g.open(ctx, nil, nil)
@@ -136,6 +136,11 @@ func (d *Door) Counted(serve web.Handler) web.Handler {
 		}
 		return err
 	}
+}
+
+// counting is the context of the round trip in. Who hangs up has asked all the same: else that would go around the limits.
+func counting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), patience)
 }
 
 // counted says whether requests to a personal route of this class are counted into their client's pace. Beacons are not:

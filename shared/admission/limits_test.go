@@ -281,3 +281,19 @@ func TestNeitherAddressNorAgentOfAThousandIsKeptOrLogged(t *testing.T) {
 		}
 	}
 }
+
+// Whoever asks and does not wait for the answer has asked: else hanging up goes around the limits and is no pace.
+func TestWhoHangsUpIsCountedAllTheSame(t *testing.T) {
+	for _, path := range []string{"/read", "/shared", "/unread"} {
+		h := newHouse(t, strings.Replace(all(fourALine), `"off"`, `"observe"`, 1))
+		ctx, hangUp := context.WithCancel(t.Context())
+		hangUp()
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, "GET", path, nil))
+		if path != "/shared" && len(h.RDB.Keys(t.Context(), "*:bot:cadence:*").Val()) == 0 {
+			t.Errorf("%s: it is not in the pace of its client", path)
+		}
+		if a := h.Send(httptest.NewRequestWithContext(t.Context(), "GET", path, nil)); a.StatusCode != 429 {
+			t.Errorf("%s: %d", path, a.StatusCode)
+		}
+	}
+}
