@@ -125,6 +125,7 @@ var faults = map[string][]fault{
 func TestAPlantedFaultIsFound(t *testing.T) {
 	for group, faults := range faults {
 		t.Run(group, func(t *testing.T) {
+			t.Parallel()
 			c := fresh(t)
 			for _, f := range faults {
 				if err := f.plant(c); err != nil {
