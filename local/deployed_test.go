@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,10 +59,11 @@ func here(f terraform.Function, local map[string]string, keySet string) []string
 	replace("CLOUDSQL_DATABASE", "", "")
 	replace("REDIS_ADDR", "REDIS_ADDR", local["REDIS_ADDR"])
 	replace("ENVIRONMENT", "ENVIRONMENT", "local") // the sandbox's flags and the probe are below that name
-	// The upstreams are sandboxes, which want no token; the flags are a file.
+	// The upstreams are sandboxes, which want no token; a collector of the test; the flags are a file.
 	for _, name := range []string{"SEARCH_URL", "PRICING_URL", "PROPERTY_URL", "THEME_URL", "UPSTREAM_AUTH"} {
 		replace(name, name, local[name])
 	}
+	replace("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT", local["OTEL_EXPORTER_OTLP_ENDPOINT"])
 	replace("REMOTE_CONFIG_PROJECT", "FLAGS_FILE", local["FLAGS_FILE"])
 	// Google's key set; the broker, and the project its topics are in.
 	replace("CALLER_ISSUER", "CALLER_ISSUER", issuer.Name)
@@ -216,6 +218,10 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 	if err := os.WriteFile(keySet, google.KeySet(), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var exports atomic.Int64
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { exports.Add(1) }))
+	t.Cleanup(collector.Close)
+	run.Env["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.URL
 	at := deploy(t, functions, run.Env, keySet)
 	byName := map[string]terraform.Function{}
 	for _, f := range functions {
@@ -235,6 +241,9 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 		"POST /_local/tenant/bootstrap": bootstrap, "POST /_local/jobs/relay": relay,
 	})
 	walk(t, gate, readme(t, "A guest's journey"))
+	if exports.Load() == 0 {
+		t.Error("nothing was told to the collector")
+	}
 
 	pushed, _, err := plan.Subscriptions()
 	if err != nil {

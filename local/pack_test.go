@@ -34,6 +34,12 @@ type traveller struct {
 // stations are every folder, in the order of the journey: one of its entry points, and what is asked of it.
 func stations() []station {
 	return []station{
+		{"migrate", "Migrate", func(t *testing.T, way *traveller, url string) {
+			res, report := ask(t, http.MethodPost, url+"/internal/migrate", "")
+			if newest, _ := report["newest"].(string); res.StatusCode != http.StatusOK || !strings.HasSuffix(newest, ".sql") {
+				t.Errorf("%d %v", res.StatusCode, report)
+			}
+		}},
 		{"search", "Search", func(t *testing.T, way *traveller, url string) {
 			res, found := ask(t, http.MethodPost, url+web.Base+"/search", searchFor("Kabul"))
 			list, _ := found["listings"].([]any)

@@ -25,7 +25,7 @@ module "consume" {
 
   secrets       = { for name in ["REDIS_PASSWORD", "HANDOFF_KEYS", "PEPPERS"] : name => local.secrets[name] }
   database_user = true
-  roles         = local.database_roles
+  roles         = local.base_roles
   invokers      = { for account in var.consume_callers : account => "serviceAccount:${account}" }
 
   runtime        = var.runtime

@@ -20,7 +20,7 @@ module "invalidate" {
 
   secrets       = { for name in ["REDIS_PASSWORD"] : name => local.secrets[name] }
   database_user = true
-  roles         = local.database_roles
+  roles         = local.base_roles
   invokers      = { pubsub = google_service_account.pusher.member }
 
   runtime        = var.runtime

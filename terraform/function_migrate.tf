@@ -20,7 +20,7 @@ module "migrate" {
 
   secrets       = { for name in [] : name => local.secrets[name] }
   database_user = true
-  roles         = local.database_roles
+  roles         = local.base_roles
   invokers      = { for member in var.deployers : member => member }
 
   runtime        = var.runtime

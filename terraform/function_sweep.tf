@@ -20,7 +20,7 @@ module "sweep" {
 
   secrets       = { for name in(each.key == "sweep-sessions" ? ["REDIS_PASSWORD"] : []) : name => local.secrets[name] }
   database_user = true
-  roles         = local.database_roles
+  roles         = local.base_roles
   invokers      = { pubsub = google_service_account.pusher.member }
 
   runtime        = var.runtime

@@ -11,21 +11,18 @@ locals {
     # (ESPv2 does not use the remote address). So the client is the second. A load balancer in front adds two of its own
     # in place of that last one, "<client>,<load balancer>" (Cloud Load Balancing, "X-Forwarded-For header"): then it is the third.
     # What Google does inside is described nowhere; docs/deploy.md says how to see it, and var.trusted_hops corrects it.
-    public = {
-      GOOGLE_CLOUD_PROJECT = var.project
-      TRUSTED_HOPS         = tostring(coalesce(var.trusted_hops, var.edge == null ? 2 : 3))
-      PAGE_ORIGINS         = join(",", var.page_origins)
-    }
+    public = merge(local.everywhere, {
+      TRUSTED_HOPS = tostring(coalesce(var.trusted_hops, var.edge == null ? 2 : 3))
+      PAGE_ORIGINS = join(",", var.page_origins)
+    })
 
     # Package web, called directly: Cloud Run adds its peer.
-    private = {
-      GOOGLE_CLOUD_PROJECT = var.project
-      TRUSTED_HOPS         = "1"
-    }
+    private = merge(local.everywhere, {
+      TRUSTED_HOPS = "1"
+    })
 
     redis = {
-      ENVIRONMENT = var.environment
-      REDIS_ADDR  = "${google_redis_instance.this.host}:${google_redis_instance.this.port}"
+      REDIS_ADDR = "${google_redis_instance.this.host}:${google_redis_instance.this.port}"
     }
 
     database = {
@@ -34,19 +31,34 @@ locals {
     }
 
     # What setup.Guest reads beside the two above.
-    guest = {
-      CLOUD_REGION          = var.region
+    guest = merge(local.recaptcha, {
       SEARCH_URL            = var.upstreams.search
       PRICING_URL           = var.upstreams.pricing
       PROPERTY_URL          = var.upstreams.property
       THEME_URL             = var.upstreams.theme
       UPSTREAM_AUTH         = "google"
       REMOTE_CONFIG_PROJECT = coalesce(var.remote_config_project, var.project)
-      VALIDATE_EVENTS       = tostring(var.validate_events)
-    }
+    })
   }
 
-  database_roles = toset(["roles/cloudsql.client", "roles/cloudsql.instanceUser"])
-  guest_roles    = setunion(local.database_roles, ["roles/cloudconfig.viewer"]) # Remote Config
-  guest_secrets  = concat(["REDIS_PASSWORD", "SESSION_KEYS", "PEPPERS"], var.edge == null ? [] : ["EDGE_SECRET"])
+  # What every function knows: package telemetry says who speaks, package web which project a trace is of.
+  everywhere = merge({
+    GOOGLE_CLOUD_PROJECT = var.project
+    ENVIRONMENT          = var.environment
+    CLOUD_REGION         = var.region
+    }, var.telemetry == null ? {} : {
+    OTEL_EXPORTER_OTLP_ENDPOINT = var.telemetry.endpoint
+    OTEL_TRACES_SAMPLER_ARG     = tostring(var.telemetry.trace_share)
+  })
+
+  # Google's own collector asks who writes, and that the account may use the project that pays: the code names it in a header.
+  to_google       = can(regex("^https://([a-z0-9-]+\\.)*googleapis\\.com$", var.telemetry.endpoint))
+  telemetry_roles = ["roles/telemetry.tracesWriter", "roles/telemetry.metricsWriter", "roles/serviceusage.serviceUsageConsumer"]
+
+  # Of every account: Postgres and the collector.
+  base_roles = setunion(["roles/cloudsql.client", "roles/cloudsql.instanceUser"], local.to_google ? local.telemetry_roles : [])
+  # And of those that guests wait for: Remote Config, and tokens of reCAPTCHA.
+  guest_roles = setunion(local.base_roles, ["roles/cloudconfig.viewer"], var.recaptcha ? ["roles/recaptchaenterprise.agent"] : [])
+
+  guest_secrets = concat(["REDIS_PASSWORD", "SESSION_KEYS", "PEPPERS"], var.edge == null ? [] : ["EDGE_SECRET"])
 }

@@ -13,6 +13,7 @@ resource "google_project_service" "this" {
     "logging.googleapis.com",
     "monitoring.googleapis.com",
     "pubsub.googleapis.com",
+    "recaptchaenterprise.googleapis.com",
     "redis.googleapis.com",
     "run.googleapis.com",
     "secretmanager.googleapis.com",
@@ -20,6 +21,7 @@ resource "google_project_service" "this" {
     "servicemanagement.googleapis.com",
     "servicenetworking.googleapis.com",
     "sqladmin.googleapis.com",
+    "telemetry.googleapis.com",
   ])
 
   service            = each.key

@@ -229,6 +229,12 @@ variable "project_number" {
   }
 }
 
+variable "recaptcha" {
+  description = "Whether pages of page_origins may prove a guest by reCAPTCHA Enterprise, which bills each token that is looked at."
+  type        = bool
+  default     = false
+}
+
 variable "redis_memory_gb" {
   description = "Memory of Redis."
   type        = number
@@ -337,6 +343,25 @@ variable "sweep_run" {
   }
 }
 
+variable "telemetry" {
+  description = "Where traces and metrics go by OTLP over HTTP, and the share of traces that begin here which is kept; null: nowhere."
+  type = object({
+    endpoint    = optional(string, "https://telemetry.googleapis.com") # /v1/traces and /v1/metrics come behind it
+    trace_share = optional(number, 0.05)
+  })
+  default = {}
+
+  validation {
+    condition     = var.telemetry == null || can(regex("^https?://[^/?#@ ]+(/[^?#@ ]*[^/?#@ ])?$", var.telemetry.endpoint))
+    error_message = "The endpoint is a base URL, http or https, without a name in it, a query or a / at its end."
+  }
+
+  validation {
+    condition     = var.telemetry == null || try(var.telemetry.trace_share >= 0 && var.telemetry.trace_share <= 1, false)
+    error_message = "The share of traces that is kept is from 0 to 1."
+  }
+}
+
 variable "trusted_hops" {
   description = "Our proxies' entries at the end of X-Forwarded-For, if locals.tf is wrong about them."
   type        = number
@@ -356,10 +381,4 @@ variable "upstreams" {
     condition     = alltrue([for url in values(var.upstreams) : can(regex("^https://[^/]+$", url))])
     error_message = "An https address without a path for each."
   }
-}
-
-variable "validate_events" {
-  description = "Whether every event is held against its schema before it is written: costs time, for staging."
-  type        = bool
-  default     = false
 }

@@ -194,6 +194,7 @@ func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
 		}},
 		{folder: "relay", target: "Relay", next: always(pushed("/internal/jobs/relay", `{"once":true}`))},
 		{folder: "sweep", target: "SweepInbox", next: always(pushed("/internal/jobs/sweep-inbox", `{}`))},
+		{folder: "migrate", target: "Migrate", next: always(request("POST", "/internal/migrate", ""))},
 	}, nil
 }
 

@@ -256,6 +256,12 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 		if f.Environment["REMOTE_CONFIG_PROJECT"] != "" {
 			roles = append(roles, "roles/cloudconfig.viewer")
 		}
+		if f.Environment["RECAPTCHA_PROJECT"] != "" {
+			roles = append(roles, "roles/recaptchaenterprise.agent")
+		}
+		if strings.HasSuffix(f.Environment["OTEL_EXPORTER_OTLP_ENDPOINT"], ".googleapis.com") {
+			roles = append(roles, "roles/telemetry.tracesWriter", "roles/telemetry.metricsWriter", "roles/serviceusage.serviceUsageConsumer")
+		}
 		for _, role := range roles {
 			add(grant{Role: role, Member: account(f)})
 		}

@@ -71,6 +71,14 @@ var faults = map[string][]fault{
 			"resource \"google_cloud_run_v2_service_iam_member\" \"all\" {\n  name   = module.consume[\"consume\"].service\n  role   = \"roles/run.invoker\"\n  member = \"allUsers\"\n}\n\n# A tenant's BFF",
 			"Consume is internal and allUsers may call it",
 		},
+		{
+			"events are to be judged by schemas that no program has", "locals.tf", "      UPSTREAM_AUTH         = \"google\"\n",
+			"      UPSTREAM_AUTH         = \"google\"\n      VALIDATE_EVENTS = \"true\"\n", "Search is given VALIDATE_EVENTS, which is of the local system",
+		},
+		{
+			"functions may not write metrics", "locals.tf", `"roles/telemetry.metricsWriter", `, ``,
+			`roles/telemetry.metricsWriter`,
+		},
 		{"a duration without unit in the code", "modules/subscription/main.tf", `minimum_backoff = "10s"`, `minimum_backoff = "10"`, `minimum_backoff is "10"`},
 		{
 			"a secret too many", "function_telemetry.tf", "for name in local.guest_secrets :", "for name in concat(local.guest_secrets, [\"HANDOFF_KEYS\"]) :",
@@ -89,7 +97,7 @@ var faults = map[string][]fault{
 		},
 		{"an entry point that nobody deploys", "functions.tf", `entry = "SweepChoices"`, `entry = "SweepInbox"`, "SweepChoices of sweep"},
 		{
-			"a variable that nobody sets", "locals.tf", "      CLOUD_REGION          = var.region\n", "",
+			"a variable that nobody sets", "locals.tf", "    CLOUD_REGION         = var.region\n", "",
 			"functions/search reads CLOUD_REGION, and none of its functions is given it",
 		},
 		{
@@ -117,6 +125,7 @@ var faults = map[string][]fault{
 func TestAPlantedFaultIsFound(t *testing.T) {
 	for group, faults := range faults {
 		t.Run(group, func(t *testing.T) {
+			t.Parallel()
 			c := fresh(t)
 			for _, f := range faults {
 				if err := f.plant(c); err != nil {

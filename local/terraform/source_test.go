@@ -57,7 +57,7 @@ func readsOf(file string, names map[string]bool) error {
 		case *ast.Field:
 			if n.Tag != nil {
 				text, _ := strconv.Unquote(n.Tag.Value)
-				if name, _, _ := strings.Cut(reflect.StructTag(text).Get("env"), ","); name != "" {
+				if name, _, _ := strings.Cut(reflect.StructTag(text).Get("env"), ","); name != "" && name != "-" {
 					names[name] = true
 				}
 			}

@@ -47,24 +47,20 @@ func fresh(t *testing.T) *Copy {
 	return c
 }
 
-var planned = struct {
-	sync.Mutex
-	plans map[string]*Plan
-}{plans: map[string]*Plan{}}
+var planned sync.Map // by environment
 
 // plan is what an environment would be made of, as the repository has it.
 func plan(t *testing.T, environment string) *Plan {
 	t.Helper()
-	planned.Lock()
-	defer planned.Unlock()
-	if planned.plans[environment] == nil {
-		p, err := fresh(t).Plan(t.Context(), environment)
-		if err != nil {
-			t.Fatal(err)
-		}
-		planned.plans[environment] = p
+	if p, ok := planned.Load(environment); ok {
+		return p.(*Plan)
 	}
-	return planned.plans[environment]
+	p, err := fresh(t).Plan(t.Context(), environment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned.Store(environment, p)
+	return p
 }
 
 func TestTerraformIsFormattedAndValid(t *testing.T) {
@@ -78,6 +74,7 @@ func TestTerraformIsFormattedAndValid(t *testing.T) {
 }
 
 func TestTerraformsOwnTests(t *testing.T) {
+	t.Parallel()
 	if err := fresh(t).Test(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -15,6 +15,9 @@ var notDeployed = map[string]string{
 	"FUNCTION_TARGET": "set by the platform's packer",
 	"GOGC":            "for whoever measures: the code has a value of its own",
 	"K_REVISION":      "set by the platform",
+	"K_SERVICE":       "set by the platform",
+	"RECAPTCHA_URL":   "for tests; the code has Google's",
+	"VALIDATE_EVENTS": "of the local system: no deployed program has the schemas (decision 29)",
 }
 
 // notOf are variables that the source of one folder names and does not use.

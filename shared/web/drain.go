@@ -14,13 +14,22 @@ import (
 // at once.
 const (
 	drainLimit = 9 * time.Second
+	drainQuiet = 5                      // looks in a row at which nothing was going on
+	drainStep  = 20 * time.Millisecond  // between two looks
 	lastWords  = 500 * time.Millisecond // to the collector, after it
 )
 
 var (
 	inFlight atomic.Int64
-	draining atomic.Bool
+	entered  atomic.Int64 // requests, ever
+	draining atomic.Bool  // an answer ends its connection
+	refusing atomic.Bool  // nothing is begun any more
 )
+
+func enter() {
+	inFlight.Add(1)
+	entered.Add(1)
+}
 
 // leave ends a request. While draining its bytes are pushed out first, as the process may exit before the server does
 // it.
@@ -31,8 +40,8 @@ func leave(w http.ResponseWriter) {
 	inFlight.Add(-1)
 }
 
-// drainOnSignal makes the process stop accepting, finish what is in flight within drainLimit, send what was measured,
-// and exit 0 on SIGTERM.
+// drainOnSignal makes the process finish what is in flight within drainLimit, send what was measured, and exit 0 on
+// SIGTERM.
 func drainOnSignal(f *Function) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM)
@@ -46,14 +55,17 @@ func drainOnSignal(f *Function) {
 	}()
 }
 
-// drain refuses new requests and returns when none is in flight any more, or the limit is over. New ones are answered
-// 503 with Connection: close: the listener belongs to the framework and cannot be closed from here.
+// drain returns when nothing has been going on for a tenth of a second, or the limit is over. A request may have been on
+// its way when the signal overtook it: it is answered like any other, with Connection: close. After drain they are
+// answered 503: the listener belongs to the framework and cannot be closed from here.
 func drain(limit time.Duration) {
 	draining.Store(true)
-	const step = 20 * time.Millisecond
-	for deadline := time.Now().Add(limit); inFlight.Load() > 0 && time.Now().Before(deadline); {
-		time.Sleep(step)
+	last, deadline := int64(-1), time.Now().Add(limit)
+	for quiet := 0; quiet < drainQuiet && time.Now().Before(deadline); quiet++ {
+		if now := entered.Load(); inFlight.Load() > 0 || now != last {
+			quiet, last = 0, now
+		}
+		time.Sleep(drainStep)
 	}
-	// A request that ended just before draining began may still have its last bytes in the server's buffer.
-	time.Sleep(2 * step)
+	refusing.Store(true)
 }

@@ -21,7 +21,7 @@ const (
 // ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log
 // record.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	inFlight.Add(1)
+	enter()
 	defer leave(w)
 	s := f.state.Load()
 	if s == nil {
@@ -61,9 +61,11 @@ func (f *Function) answer(s *state, c *Call, r *http.Request) (err error) {
 			err = &panicError{value: p, stack: debug.Stack()}
 		}
 	}()
-	switch {
-	case draining.Load():
+	if draining.Load() {
 		c.out.Header().Set("Connection", "close")
+	}
+	switch {
+	case refusing.Load():
 		return problem.New(problem.UpstreamUnavailable, "This instance is stopping. Please try again.", nil).After(time.Second)
 	case tooLarge(r):
 		return problem.New(problem.PayloadTooLarge, "The header fields must be at most 16 KiB together.", nil)

@@ -18,6 +18,8 @@ upstreams = {
   theme    = "https://theme.melmastoon.ghasi.io"
 }
 
+recaptcha          = true
+telemetry          = { trace_share = 0.05 }
 redis_memory_gb    = 4
 next_rotation_time = "2027-04-01T06:00:00Z"
 

@@ -1,4 +1,4 @@
-# As production, smaller, without an edge; every event is held against its schema.
+# As production, smaller, without an edge; every trace is kept.
 environment = "staging"
 region      = "asia-south1"
 # See production.tfvars.
@@ -16,7 +16,8 @@ upstreams = {
   theme    = "https://theme.staging.melmastoon.ghasi.io"
 }
 
-validate_events          = true
+recaptcha                = true
+telemetry                = { trace_share = 1 }
 deletion_protection      = false
 postgres_tier            = "db-custom-1-3840"
 postgres_availability    = "ZONAL"

@@ -42,6 +42,25 @@ run "a_good_environment" {
   }
 }
 
+run "without_a_collector_and_recaptcha" {
+  command = plan
+
+  variables {
+    telemetry = null
+    recaptcha = false
+  }
+
+  assert {
+    condition     = alltrue([for name in keys(local.environment.public) : !startswith(name, "OTEL_")]) && local.base_roles == toset(["roles/cloudsql.client", "roles/cloudsql.instanceUser"])
+    error_message = "Without a collector a function is told of one, or may write to it."
+  }
+
+  assert {
+    condition     = alltrue([for name in keys(local.environment.guest) : !startswith(name, "RECAPTCHA_")]) && !contains(local.guest_roles, "roles/recaptchaenterprise.agent")
+    error_message = "Without a key a function is told of one, or may ask about tokens."
+  }
+}
+
 run "bad_words" {
   command = plan
 
@@ -86,11 +105,12 @@ run "bad_numbers_and_times" {
     trusted_hops          = 9
     edge                  = { domain = "api" }
     gateway_region        = "asia-south1"
+    telemetry             = { endpoint = "telemetry.googleapis.com:443", trace_share = 0.5 }
   }
 
   expect_failures = [
     var.cadence, var.rotation_period, var.sweep_run, var.relay, var.secret_versions, var.redis_memory_gb,
-    var.postgres_availability, var.trusted_hops, var.edge, var.gateway_region,
+    var.postgres_availability, var.trusted_hops, var.edge, var.gateway_region, var.telemetry,
   ]
 }
 
@@ -103,9 +123,10 @@ run "a_relay_needs_two_connections_more_than_workers" {
     sweep_run    = "10m"
     edge         = { domain = "api.melmastoon.ghasi.io" }
     edge_secrets = []
+    telemetry    = { trace_share = 1.5 }
   }
 
-  expect_failures = [var.relay, var.cadence, var.sweep_run, var.edge_secrets]
+  expect_failures = [var.relay, var.cadence, var.sweep_run, var.edge_secrets, var.telemetry]
 }
 
 run "a_short_secret_and_a_size_of_no_function" {
