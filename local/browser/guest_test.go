@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -37,7 +38,8 @@ type guest struct {
 // look is how a guest looks at the page.
 type look struct {
 	locale string // "": en
-	width  int64  // pixels; 0: 1280. The height follows
+	width  int64  // pixels; 0: 1280
+	height int64  // pixels; 0: that of a usual window
 	dark   bool
 	plain  bool // without the inside view
 }
@@ -55,12 +57,12 @@ func visit(t *testing.T, l look) *guest {
 	if g.locale == "ps-AF" {
 		currency = "AFN"
 	}
-	height := int64(900)
+	height := cmp.Or(l.height, 900)
 	emulate := []chromedp.EmulateViewportOption{}
 	if g.width == 0 {
 		g.width = 1280
 	} else if g.width < 500 {
-		height = 844
+		height = cmp.Or(l.height, 844)
 		emulate = append(emulate, chromedp.EmulateMobile)
 	}
 	var leave context.CancelFunc
@@ -170,10 +172,39 @@ func (g *guest) has(selector string) {
 	g.do("waiting for "+selector, chromedp.WaitReady(chromedp.CSS(selector)))
 }
 
-// clicks moves the mouse to the middle of an element and presses: what lies over it gets the click.
+// clicks presses the mouse in the middle of the first element of a selector, once it stands still and nothing lies over it.
 func (g *guest) clicks(selector string) {
 	g.t.Helper()
-	g.do("clicking "+selector, chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
+	g.presses(selector, 1)
+}
+
+// clicksOneOf does so with the first of several that can be hit: pins on a map may cover each other.
+func (g *guest) clicksOneOf(selector string) {
+	g.t.Helper()
+	g.presses(selector, 1000)
+}
+
+func (g *guest) presses(selector string, first int) {
+	g.t.Helper()
+	g.do("clicking "+selector, func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
+		at, err := chromedp.PollFunction[[]float64](`(selector, first) => {
+			for (const e of [...document.querySelectorAll(selector)].slice(0, first)) {
+				let box = e.getBoundingClientRect()
+				if (box.top < 0 || box.bottom > innerHeight) {
+					e.scrollIntoView({block: "center", behavior: "instant"})
+					box = e.getBoundingClientRect()
+				}
+				const x = box.left + box.width / 2, y = box.top + box.height / 2
+				const still = e.clicked?.x === x && e.clicked?.y === y // as in the frame before
+				e.clicked = {x, y}
+				if (still && e.contains(document.elementFromPoint(x, y))) return [x, y]
+			}
+		}`, chromedp.WithPollingArgs(selector, first))(ctx, tab)
+		if err != nil {
+			return none, err
+		}
+		return chromedp.MouseClickXY(at[0], at[1])(ctx, tab)
+	})
 }
 
 // text is what can be read in an element.

@@ -45,10 +45,11 @@ func TestPicturesOfTheReadme(t *testing.T) {
 
 // list is a list beside the inside view, after a few requests, so that the charts have something to show.
 func list(t *testing.T) *guest {
-	g := visit(t, look{})
+	g := visit(t, look{height: 1180})
 	for _, city := range []string{"Herat", "Kandahar", "Kabul", "Kabul"} {
 		g.looksFor(city)
 	}
+	g.has("#inside-charts svg")
 	g.sees("#results .card .price-night")
 	g.has("#inside-stream details")
 	g.has(`#inside-request [data-cache="HIT"]`)

@@ -36,7 +36,8 @@ func TestPricesThatHangLeaveAListWithoutThem(t *testing.T) {
 	g := visit(t, look{})
 	g.turns("upstream-pricing", "hangs", "pricing hangs")
 	g.types("Bamyan")
-	g.within(3*time.Second, "the note", chromedp.Click(chromedp.CSS("#search-button")), chromedp.WaitVisible(chromedp.CSS("#degraded-note")))
+	g.clicks("#search-button")
+	g.within(3*time.Second, "waiting for the note", chromedp.WaitVisible(chromedp.CSS("#degraded-note")))
 	if cards, without, with := g.count("#results .card"), g.count("#results .price-none:not(.sold-out)"), g.count("#results .price-night"); cards == 0 || without != cards || with > 0 {
 		t.Errorf("of %d cards %d have no price and %d have one", cards, without, with)
 	}
