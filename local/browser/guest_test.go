@@ -1,0 +1,238 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+const patience = 20 * time.Second // for anything that is about to happen, on a machine that has other work
+
+// guest is a tab with a cookie jar of its own, in front of the page.
+type guest struct {
+	*house
+	t      *testing.T
+	tab    context.Context
+	locale string
+	width  int64
+
+	mu       sync.Mutex // the browser's events come from elsewhere
+	asked    []string   // URL of every request
+	troubles []string
+	refusals []string // paths that may answer with an error
+}
+
+// look is how a guest looks at the page.
+type look struct {
+	locale string // "": en
+	width  int64  // pixels; 0: 1280
+	height int64  // pixels; 0: that of a usual window
+	dark   bool
+	plain  bool // without the inside view
+}
+
+// visit opens the page at its beginning. When the test ends, the guest must not have seen an error that was not expected, and must
+// not have asked anybody but the system.
+func visit(t *testing.T, l look) *guest {
+	t.Helper()
+	h := enter(t)
+	g := &guest{house: h, t: t, locale: l.locale, width: l.width}
+	currency := "USD"
+	if g.locale == "" {
+		g.locale = "en"
+	}
+	if g.locale == "ps-AF" {
+		currency = "AFN"
+	}
+	height := cmp.Or(l.height, 900)
+	emulate := []chromedp.EmulateViewportOption{}
+	if g.width == 0 {
+		g.width = 1280
+	} else if g.width < 500 {
+		height = cmp.Or(l.height, 844)
+		emulate = append(emulate, chromedp.EmulateMobile)
+	}
+	var leave context.CancelFunc
+	g.tab, leave = chromedp.NewContext(h.browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(g.hear))
+	t.Cleanup(leave)
+	t.Cleanup(g.settle)
+	scheme := "light"
+	if l.dark {
+		scheme = "dark"
+	}
+	if err := chromedp.Do(g.tab, chromedp.EmulateViewport(g.width, height, emulate...), func(ctx context.Context, tab *chromedp.Target) (chromedp.Void, error) {
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}})
+		return chromedp.Void{}, err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	address := "/?lang=" + g.locale + "&currency=" + currency
+	if l.plain {
+		address += "&plain=1"
+	}
+	g.opens(address)
+	g.has("html[data-ready]")
+	return g
+}
+
+// hear notes what the tab did. It runs between the browser's messages and must not ask the browser anything.
+func (g *guest) hear(event any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	trouble := func(format string, args ...any) { g.troubles = append(g.troubles, fmt.Sprintf(format, args...)) }
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		g.asked = append(g.asked, e.Request.URL)
+		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "data" && u.Scheme+"://"+u.Host != g.url {
+			trouble("a request to %s", e.Request.URL)
+		}
+	case *network.EventWebSocketCreated:
+		trouble("a socket to %s", e.URL)
+	case *runtime.EventExceptionThrown:
+		trouble("an exception: %s %v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == "error" || e.Type == "warning" || e.Type == "assert" {
+			for _, arg := range e.Args {
+				trouble("console.%s: %s %s", e.Type, arg.Description, arg.Value)
+			}
+		}
+	case *log.EventEntryAdded:
+		if u, err := url.Parse(e.Entry.URL); err == nil && strings.HasPrefix(e.Entry.Text, "Failed to load resource") && slices.Contains(g.refusals, u.Path) {
+			return
+		}
+		if e.Entry.Level == "error" || e.Entry.Level == "warning" {
+			trouble("console: %s %s", e.Entry.Text, e.Entry.URL)
+		}
+	}
+}
+
+// refused says that a path may answer with an error from now on: the browser writes each of them to the console.
+func (g *guest) refused(path string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refusals = append(g.refusals, path)
+}
+
+func (g *guest) settle() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.asked) == 0 {
+		g.t.Error("no request was heard of: nobody watched this tab")
+	}
+	for _, trouble := range g.troubles {
+		g.t.Error(trouble)
+	}
+}
+
+// do does steps, or fails with what the page shows instead.
+func (g *guest) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+	g.t.Helper()
+	g.within(patience, what, steps...)
+}
+
+func (g *guest) within(limit time.Duration, what string, steps ...chromedp.Action[chromedp.Void]) {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(g.tab, limit)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		shown, _ := chromedp.Run(g.tab, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 1500)`))
+		g.t.Fatalf("%s: %v\nthe page: %s", what, err, shown)
+	}
+}
+
+// opens goes to an address of the page; path begins with a slash.
+func (g *guest) opens(path string) {
+	g.t.Helper()
+	g.do("going to "+path, chromedp.Navigate(g.url+path))
+}
+
+// sees waits until something can be seen; has, until it is there.
+func (g *guest) sees(selector string) {
+	g.t.Helper()
+	g.do("waiting to see "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
+}
+
+func (g *guest) has(selector string) {
+	g.t.Helper()
+	g.do("waiting for "+selector, chromedp.WaitReady(chromedp.CSS(selector)))
+}
+
+// clicks presses the mouse in the middle of the first element of a selector, once it stands still and nothing lies over it.
+func (g *guest) clicks(selector string) {
+	g.t.Helper()
+	g.presses(selector, 1)
+}
+
+// clicksOneOf does so with the first of several that can be hit: pins on a map may cover each other.
+func (g *guest) clicksOneOf(selector string) {
+	g.t.Helper()
+	g.presses(selector, 1000)
+}
+
+func (g *guest) presses(selector string, first int) {
+	g.t.Helper()
+	g.do("clicking "+selector, func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
+		at, err := chromedp.PollFunction[[]float64](`(selector, first) => {
+			for (const e of [...document.querySelectorAll(selector)].slice(0, first)) {
+				let box = e.getBoundingClientRect()
+				if (box.top < 0 || box.bottom > innerHeight) {
+					e.scrollIntoView({block: "center", behavior: "instant"})
+					box = e.getBoundingClientRect()
+				}
+				const x = box.left + box.width / 2, y = box.top + box.height / 2
+				const still = e.clicked?.x === x && e.clicked?.y === y // as in the frame before
+				e.clicked = {x, y}
+				if (still && e.contains(document.elementFromPoint(x, y))) return [x, y]
+			}
+		}`, chromedp.WithPollingArgs(selector, first))(ctx, tab)
+		if err != nil {
+			return none, err
+		}
+		return chromedp.MouseClickXY(at[0], at[1])(ctx, tab)
+	})
+}
+
+// text is what can be read in an element.
+func (g *guest) text(selector string) string {
+	g.t.Helper()
+	g.has(selector)
+	return eval[string](g, `document.querySelector(`+quote(selector)+`).innerText.trim()`)
+}
+
+func (g *guest) attribute(selector, name string) string {
+	g.t.Helper()
+	g.has(selector)
+	return eval[string](g, `document.querySelector(`+quote(selector)+`).getAttribute(`+quote(name)+`) ?? ""`)
+}
+
+func (g *guest) count(selector string) int {
+	g.t.Helper()
+	return eval[int](g, `document.querySelectorAll(`+quote(selector)+`).length`)
+}
+
+// eval asks the page something.
+func eval[T any](g *guest, expression string) T {
+	g.t.Helper()
+	value, err := chromedp.Run(g.tab, chromedp.Evaluate[T](expression))
+	if err != nil {
+		g.t.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", s) } // the selectors are plain ASCII, for which Go's quotes are JavaScript's

@@ -1,0 +1,137 @@
+// Package browser tests the page as a guest meets it: a real browser, a real mouse, and the whole system behind it. There is one
+// system and one browser for all tests; each test is a guest with a cookie jar of its own and searches cities that no other test does,
+// so that what one of them makes slow or broken is cold for it alone.
+package browser
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+)
+
+var update = flag.Bool("update", false, "write the pictures of the README")
+
+const root = "../.."
+
+// house is what all tests share: the system's address, and the browser as chromedp's context.
+type house struct {
+	url     string
+	browser context.Context
+}
+
+var errNoBrowser = errors.New("no browser is installed: run \"apt-get install chromium\" (macOS: \"brew install --cask chromium\"), or name one in BROWSER_PATH")
+
+var cleanup []func() // newest last; run when the tests are over
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	for i := len(cleanup) - 1; i >= 0; i-- {
+		cleanup[i]()
+	}
+	os.Exit(code)
+}
+
+var open = sync.OnceValues(func() (*house, error) {
+	path, err := findBrowser()
+	if err != nil {
+		return nil, err
+	}
+	s, err := startSystem()
+	if err != nil {
+		return nil, err
+	}
+	ctx, err := startBrowser(path)
+	return &house{s.URL, ctx}, err
+})
+
+// enter is the system and the browser. Where one of them cannot be had, a laptop skips and CI fails.
+func enter(t *testing.T) *house {
+	t.Helper()
+	h, err := open()
+	_, missing := errors.AsType[stores.ErrMissing](err)
+	if (missing || errors.Is(err, errNoBrowser)) && os.Getenv("CI") == "" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func findBrowser() (string, error) {
+	for _, name := range []string{
+		os.Getenv("BROWSER_PATH"), "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+		"/Applications/Chromium.app/Contents/MacOS/Chromium", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+	} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errNoBrowser
+}
+
+// startSystem starts the whole system with stores of its own. The limits are off: all tests together are one client who asks a lot.
+func startSystem() (*system.System, error) {
+	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
+		os.Unsetenv(name)
+	}
+	dir, err := os.MkdirTemp("", "browser")
+	if err != nil {
+		return nil, err
+	}
+	cleanup = append(cleanup, func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil { // root's Postgres is not root, and has to reach its own directory
+		return nil, err
+	}
+	s, err := system.Start(context.Background(), system.Options{Root: root, State: filepath.Join(dir, "state"), Out: io.Discard})
+	if err != nil {
+		return nil, err
+	}
+	cleanup = append(cleanup, s.Stop)
+	req, err := http.NewRequest(http.MethodPut, s.URL+"/_local/flags", strings.NewReader(`{"limitsEnabled":false}`))
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("flags: %s", res.Status)
+	}
+	return s, nil
+}
+
+// startBrowser starts a browser with an empty profile, which is deleted at the end. It resolves no name: whatever it wanted on its own
+// account, or a page by mistake, cannot leave the machine.
+func startBrowser(path string) (context.Context, error) {
+	allocator, kill := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(path), chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.NoSandbox, // it runs as root in containers, and shows our pages only
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-extensions", true),
+		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
+		chromedp.Flag("force-color-profile", "srgb"),
+	)
+	// A browser newer than the library says things it does not know yet.
+	ctx, quit := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
+	cleanup = append(cleanup, kill, quit)
+	return ctx, chromedp.Do(ctx)
+}
