@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -166,7 +167,10 @@ func (l *load) once(ctx context.Context, d *deployed, client *http.Client, url s
 		return 0, err
 	}
 	defer res.Body.Close()
-	_, err = io.Copy(io.Discard, res.Body)
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode >= 400 {
+		err = errors.New(string(text))
+	}
 	return res.StatusCode, err
 }
 
@@ -188,7 +192,7 @@ func TestARolloutOfEveryFunctionLosesNoRequest(t *testing.T) {
 	env := settings(t, state)
 	l := &load{answers: map[int]int{}}
 	var hotel map[string]any
-	for range 8 {
+	for range 32 {
 		res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
 		l.cookies = append(l.cookies, "gms_id="+res.Cookies()[0].Value)
 		hotel = found["listings"].([]any)[0].(map[string]any)

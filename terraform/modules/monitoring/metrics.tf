@@ -25,7 +25,7 @@ locals {
       of     = "jsonPayload.limited:*"
       labels = { policy = "jsonPayload.limited" }
     }
-    suspected      = { of = "jsonPayload.err=~\"^SUSPECTED_BOT\"" }
+    suspected      = { of = "jsonPayload.bot:*" } # a verdict above human, also where it is only observed
     forged         = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_SIGNATURE_INVALID\"" }
     replayed       = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_REPLAYED\"" }
     unminted       = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_NOT_FOUND\"" }
