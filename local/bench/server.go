@@ -25,7 +25,7 @@ const (
 
 // Serve is the process of one server: BENCH_KIND on 127.0.0.1:PORT. It runs until it is killed.
 func Serve() error {
-	debug.SetGCPercent(400) // as the functions set it: the references are to have no less
+	debug.SetGCPercent(800) // as the functions set it: the references are to have no less
 	addr, port := "127.0.0.1", os.Getenv("PORT")
 	switch kind := os.Getenv("BENCH_KIND"); kind {
 	case bare:
