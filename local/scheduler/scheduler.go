@@ -84,9 +84,9 @@ func (s *Scheduler) Start(now ...string) {
 				wait.Stop()
 				return
 			}
-			for _, j := range s.jobs {
-				if j.cadence.at(next) {
-					s.tick(ctx, j.Name)
+			for i := range s.jobs { // not a copy: what becomes of a run is written meanwhile
+				if s.jobs[i].cadence.at(next) {
+					s.tick(ctx, s.jobs[i].Name)
 				}
 			}
 		}
