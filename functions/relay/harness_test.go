@@ -98,19 +98,31 @@ func (h *house) once(r *Relay) Report {
 
 // begin starts a run that ends with the test, or with stop, which returns its report.
 func (h *house) begin(r *Relay) (stop func() Report) {
+	try := h.try(r)
+	stop = sync.OnceValue(func() Report {
+		report, err := try()
+		if err != nil {
+			h.Error(err)
+		}
+		return report
+	})
+	h.Cleanup(func() { stop() })
+	return stop
+}
+
+// try is begin for a run that may fail.
+func (h *house) try(r *Relay) (stop func() (Report, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var report Report
+	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var err error
-		if report, err = r.Run(ctx, Orders{}); err != nil {
-			h.Error(err)
-		}
+		report, err = r.Run(ctx, Orders{})
 	}()
-	end := sync.OnceFunc(func() { cancel(); <-done })
-	h.Cleanup(end)
-	return func() Report { end(); return report }
+	stop = sync.OnceValues(func() (Report, error) { cancel(); <-done; return report, err })
+	h.Cleanup(func() { stop() })
+	return stop
 }
 
 // await waits until so many messages have arrived.
