@@ -27,7 +27,7 @@ export async function list(view, q, place, change) {
   try {
     const [answer, catalog] = await Promise.all([
       call("POST", "/search", request(q, preferences.currency), {signal: mine.signal}),
-      q.country ? facets(q.country) : [],
+      q.country ? facets(q.country, q.kind === "country" ? "" : q.place) : [],
     ])
     if (mine.signal.aborted) return
     const found = answer.body
