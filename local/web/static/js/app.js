@@ -1,7 +1,7 @@
 // The page: what its address says is what it shows.
 import {call, calls, local, preferences, shared, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
-import {currencies, day, locale, locales, number, placeName, speak, t} from "./i18n.js"
+import {currencies, day, locale, locales, number, placeName, speak, t, understood} from "./i18n.js"
 import {card} from "./card.js"
 import {form} from "./form.js"
 import {allCities, find, prepare} from "./gazette.js"
@@ -38,7 +38,8 @@ async function route() {
   for (const link of document.querySelectorAll("nav a[data-page]")) {
     const here = link.dataset.page === (page || "search")
     here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")
-    if (link.dataset.page !== "saved") link.href = q.place ? `#/${link.dataset.page}?${write({...q, page: 1})}` : `#/${link.dataset.page === "map" ? "map" : ""}`
+    link.href = !q.place ? {search: "#/", map: "#/map", saved: "#/saved"}[link.dataset.page]
+      : `#/${link.dataset.page}?${link.dataset.page === "saved" ? writeStay(q) : write({...q, page: 1})}` // the stay goes along everywhere
   }
   document.body.dataset.page = page || "home"
   if (last !== location.hash.split("?")[0]) {
@@ -138,13 +139,13 @@ async function settle(session) {
 async function start() {
   // An address may ask for a language and a currency: /?lang=ps-AF&currency=AFN.
   const asked = new URLSearchParams(location.search)
-  await speak(locales[asked.get("lang")] ? asked.get("lang") : "en")
+  await speak(locales[asked.get("lang")] ? asked.get("lang") : understood())
   chrome()
   document.getElementById("locale").addEventListener("change", e => choose("locale", {locale: e.target.value}))
   document.getElementById("currency").addEventListener("change", e => choose("currency", {currency: e.target.value}))
   document.getElementById("forget").addEventListener("click", async () => {
     await call("POST", "/session/clear")
-    location.assign("/")
+    location.assign("/" + location.search) // whose address asks for a language is not sent to another one
   })
   document.getElementById("skip").addEventListener("click", e => { // the address says which page it is, not where on it
     e.preventDefault()
@@ -157,7 +158,7 @@ async function start() {
   addEventListener("hashchange", route)
   try {
     let {body: session} = await call("GET", "/session")
-    if (locales[asked.get("lang")] && asked.get("lang") !== session.localePreference) {
+    if (locales[asked.get("lang")]) { // told, so that it holds where the address does not ask any more
       session = (await call("POST", "/session/locale", {locale: asked.get("lang")})).body
     }
     if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) {

@@ -22,6 +22,15 @@ export async function speak(wanted) {
   document.documentElement.dir = rightToLeft(locale) ? "rtl" : "ltr"
 }
 
+// understood is the first of the browser's languages that the page speaks.
+export function understood() {
+  for (const tag of navigator.languages) {
+    const found = locales[tag] ? tag : Object.keys(locales).find(l => language(l) === language(tag))
+    if (found) return found
+  }
+  return "en"
+}
+
 // t is a text; {name} in it is replaced by the value of that name.
 export function t(key, values = {}) {
   const text = texts[key] ?? fallback[key] ?? key
