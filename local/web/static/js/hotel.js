@@ -21,7 +21,7 @@ export async function hotel(view, id, q, change) {
     tell("funnel", {step: "detail.viewed", propertyId: id, tenantId: detail.property.tenantId})
     page(view, detail, answer.cache, q, change)
   } catch (problem) {
-    show(view, h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change)))
+    show(view, crumb(q), h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change)))
   }
 }
 
@@ -33,7 +33,7 @@ function page(view, detail, cache, q, change) {
   const listing = {...property, brandPeek: detail.brandPeek}
   saw([listing])
   show(view, h("article", {class: "hotel", id: "hotel", "data-property": property.propertyId, "data-tenant": property.tenantId, vars: {"--brand": detail.brandPeek.primaryColor}},
-    h("p", {class: "crumb"}, h("a", {href: q.place ? "#/search?" + writeStay(q) : "#/"}, t("back"))),
+    crumb(q),
     h("header", {class: "hotel-head"},
       h("div", {}, h("p", {class: "card-brand"}, h("i", {class: "brand-dot"}), h("span", {dir: "auto"}, brand)),
         h("h1", {dir: "auto", id: "hotel-name"}, title),
@@ -57,6 +57,8 @@ function page(view, detail, cache, q, change) {
     detail.similarProperties?.length > 0 && section("similar", "similar", h("div", {class: "results"}, detail.similarProperties.map((s, i) =>
       card(s, {q, position: i + 1, kind: "similar-property", heart: heart(s, "detail"), priced: false, level: "h3"}))))))
 }
+
+const crumb = q => h("p", {class: "crumb"}, h("a", {href: q.place ? "#/search?" + writeStay(q) : "#/"}, t("back")))
 
 const section = (id, key, ...content) => h("section", {class: "part", id: "part-" + id}, h("h2", {}, t(key)), content)
 
