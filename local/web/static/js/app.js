@@ -5,7 +5,7 @@ import {currencies, day, locale, locales, number, placeName, speak, t, understoo
 import {card} from "./card.js"
 import {form} from "./form.js"
 import {allCities, find, prepare} from "./gazette.js"
-import {hotel} from "./hotel.js"
+import {guests, hotel} from "./hotel.js"
 import {list, stop} from "./list.js"
 import {mapPage} from "./map.js"
 import {refused} from "./notes.js"
@@ -77,7 +77,7 @@ function fold(searching, q, place) {
   if (!matchMedia("(max-width: 640px)").matches) return searching
   const short = {day: "numeric", month: "short"}
   return h("details", {class: "fold", id: "search-fold"}, h("summary", {}, icon("search"), h("span", {},
-    h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${t("adults")} ${number(q.adults)}`))), searching)
+    h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${guests(q)}`))), searching)
 }
 
 let fresh = null // the session as it was answered a moment ago

@@ -1,7 +1,7 @@
 // The page of one hotel.
 import {call, preferences, shared, tell} from "./api.js"
 import {h, show, announce} from "./dom.js"
-import {t, name, money, number, day, plural, locale} from "./i18n.js"
+import {t, name, digits, money, number, day, plural, locale} from "./i18n.js"
 import {calendar} from "./calendar.js"
 import {badge, card, picture, rating, stars} from "./card.js"
 import {cityName} from "./gazette.js"
@@ -48,7 +48,7 @@ function page(view, detail, cache, q, change) {
         popularity(detail.popularitySignals),
         section("amenities", "amenities", h("ul", {class: "chips"}, detail.amenities.map(a => h("li", {class: "chip", dir: "auto"}, a.label)))),
         section("rooms", "rooms2", h("ul", {class: "rooms"}, detail.rooms.map(r => h("li", {},
-          h("b", {dir: "auto"}, r.name), h("span", {}, t("guests", {n: number(r.maxOccupancy)})), r.sizeSqm && h("span", {dir: "ltr"}, number(r.sizeSqm) + " m²"))))),
+          h("b", {dir: "auto"}, r.name), h("span", {}, plural("guests", r.maxOccupancy)), r.sizeSqm && h("span", {dir: "ltr"}, number(r.sizeSqm) + " m²"))))),
         preview(detail),
         calendar(property.propertyId, q),
         section("policies", "policies", h("dl", {class: "facts"}, fact(t("cancellation"), detail.policies.cancellation),
@@ -62,7 +62,7 @@ const crumb = q => h("p", {class: "crumb"}, h("a", {href: q.place ? "#/search?" 
 
 const section = (id, key, ...content) => h("section", {class: "part", id: "part-" + id}, h("h2", {}, t(key)), content)
 
-const fact = (term, text) => [h("dt", {}, term), h("dd", {}, h("bdi", {}, text))]
+const fact = (term, text) => [h("dt", {}, term), h("dd", {}, h("bdi", {}, digits(text)))]
 
 function popularity(signals) {
   if (!signals?.bookedLast24h && !signals?.viewedLast1h) return null
@@ -100,7 +100,8 @@ function aside(detail, q, brand, change) {
     button, h("p", {class: "hint"}, t("bookHint")), outcome)
 }
 
-const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
+// guests says who comes.
+export const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
 
 let attempt = null // {what, key}: a booking that failed is tried again under its key, so that it is made once
 
