@@ -16,7 +16,6 @@ func TestARefusalSpeaksTheLanguageOfThePage(t *testing.T) {
 		t.Run(locale, func(t *testing.T) {
 			g := visit(t, look{locale: locale, plain: true})
 			g.refused("/_local/tenant/bootstrap")
-			eval[bool](g, `(sessionStorage.setItem("locale", `+quote(locale)+`), true)`) // as the way to a booking leaves it
 			g.opens("/book?h=no.token")
 			g.sees("#problem .problem-title")
 			if n := g.count("#problem .problem-detail"); n != details {
@@ -70,7 +69,7 @@ func TestTheFirstVisitIsInTheBrowsersLanguage(t *testing.T) {
 				})
 				return none, err
 			})
-			g.do("forgetting", step(chromedp.Evaluate[bool](`fetch("/bff/consumer/v1/session/clear", {method: "POST"}).then(a => a.ok)`, chromedp.EvalAwaitPromise)))
+			g.do("forgetting", step(chromedp.Evaluate[bool](`fetch("/bff/consumer/v1/session/clear", {method: "POST"}).then(a => (sessionStorage.clear(), a.ok))`, chromedp.EvalAwaitPromise)))
 			g.opens("/")
 			g.has("html[data-ready]")
 			if got := eval[string](g, "document.documentElement.lang"); got != locale {
@@ -109,5 +108,15 @@ func TestTheStayGoesAlong(t *testing.T) {
 	g.has("html[data-booked=yes]")
 	if adults := g.text("[data-fact=adults]"); adults != "3" {
 		t.Errorf("%s adults are booked", adults)
+	}
+}
+
+// An address may ask for anything, also for what every object of JavaScript has.
+func TestALanguageThatIsNoneIsNotSpoken(t *testing.T) {
+	g := visit(t, look{})
+	g.opens("/?lang=constructor")
+	g.has("html[data-ready]")
+	if got := eval[string](g, "document.documentElement.lang"); got != "en" {
+		t.Errorf("the page speaks %s", got)
 	}
 }

@@ -128,6 +128,7 @@ async function choose(path, body) {
 async function settle(session) {
   preferences.currency = session.currencyPreference
   await speak(session.localePreference)
+  sessionStorage.setItem("locale", locale)
   know(session)
   belongs(session.id)
   fresh = session
@@ -139,12 +140,14 @@ async function settle(session) {
 async function start() {
   // An address may ask for a language and a currency: /?lang=ps-AF&currency=AFN.
   const asked = new URLSearchParams(location.search)
-  await speak(locales[asked.get("lang")] ? asked.get("lang") : understood())
+  // What it asked for holds in this tab: the way back from a booking does not ask again.
+  await speak([asked.get("lang"), sessionStorage.getItem("locale")].find(l => locales[l]) ?? understood())
   chrome()
   document.getElementById("locale").addEventListener("change", e => choose("locale", {locale: e.target.value}))
   document.getElementById("currency").addEventListener("change", e => choose("currency", {currency: e.target.value}))
   document.getElementById("forget").addEventListener("click", async () => {
     await call("POST", "/session/clear")
+    sessionStorage.clear()
     location.assign("/" + location.search) // whose address asks for a language is not sent to another one
   })
   document.getElementById("skip").addEventListener("click", e => { // the address says which page it is, not where on it
@@ -158,7 +161,7 @@ async function start() {
   addEventListener("hashchange", route)
   try {
     let {body: session} = await call("GET", "/session")
-    if (locales[asked.get("lang")]) { // told, so that it holds where the address does not ask any more
+    if (locales[asked.get("lang")] && asked.get("lang") !== session.localePreference) {
       session = (await call("POST", "/session/locale", {locale: asked.get("lang")})).body
     }
     if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) {

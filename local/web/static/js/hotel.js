@@ -120,7 +120,6 @@ async function book(detail, q, button, outcome) {
     const {body: minted} = await call("POST", "/handoff", body, {key: attempt.key})
     attempt = null
     sessionStorage.setItem("back", location.hash)
-    sessionStorage.setItem("locale", locale)
     location.assign("/book" + new URL(minted.url).search)
   } catch (problem) {
     show(outcome, refused(problem, () => book(detail, q, button, outcome)))

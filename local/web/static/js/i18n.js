@@ -1,6 +1,7 @@
 // The language of the page: its texts, its direction, and how it writes numbers, money and days.
 
 export const locales = {
+  __proto__: null, // so that "constructor" is none
   "en": "English", "ps-AF": "پښتو", "fa-AF": "دری", "fa-IR": "فارسی", "tg-TJ": "Тоҷикӣ",
   "ar": "العربية", "ur-PK": "اردو", "ru": "Русский", "fr": "Français",
 }
