@@ -108,8 +108,10 @@ func TestUpstreamsAreToldHowToBehave(t *testing.T) {
 		`{"hang":"yes"}`:      {422, "hang"},
 		`{"latency":1}`:       {422, "latency"},
 		`[]`:                  {422, "body"},
-		`{"hang":true`:        {400, ""},
-		``:                    {400, ""},
+		`null`:                {422, "body"},
+		`{"hang":null}`:       {422, "hang"},
+		`{"hang":true`:        {400, "body"},
+		``:                    {400, "body"},
 		`{"status":200}`:      {422, "status"},
 		`{"errorRate":1.001}`: {422, "errorRate"},
 	} {
@@ -206,6 +208,7 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 		`{"campaignMode":true,"sampling":{"search.executed":2}}`:  "sampling",
 		`{"campaignMode":true,"sampling":{"search.executed":""}}`: "sampling.search.executed",
 		`{"campaignMode":"yes"}`:                                  "campaignMode",
+		`null`:                                                    "body",
 	} {
 		code, answer := b.call(t, "PUT", "/_local/flags", body)
 		if errs, _ := answer["errors"].([]any); code != 422 || len(errs) != 1 || errs[0].(map[string]any)["field"] != field {
