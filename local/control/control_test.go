@@ -103,17 +103,18 @@ func TestUpstreamsAreToldHowToBehave(t *testing.T) {
 		code  int
 		field string
 	}{
-		`{"latencyMs":-1}`:    {422, "latencyMs"},
-		`{"latencyMs":1.5}`:   {422, "latencyMs"},
-		`{"hang":"yes"}`:      {422, "hang"},
-		`{"latency":1}`:       {422, "latency"},
-		`[]`:                  {422, "body"},
-		`null`:                {422, "body"},
-		`{"hang":null}`:       {422, "hang"},
-		`{"hang":true`:        {400, "body"},
-		``:                    {400, "body"},
-		`{"status":200}`:      {422, "status"},
-		`{"errorRate":1.001}`: {422, "errorRate"},
+		`{"latencyMs":-1}`:                 {422, "latencyMs"},
+		`{"latencyMs":1.5}`:                {422, "latencyMs"},
+		`{"hang":"yes"}`:                   {422, "hang"},
+		`{"latency":1}`:                    {422, "latency"},
+		`[]`:                               {422, "body"},
+		`null`:                             {422, "body"},
+		`{"hang":null}`:                    {422, "hang"},
+		`{"hang":true`:                     {400, "body"},
+		``:                                 {400, "body"},
+		`{"status":200}`:                   {422, "status"},
+		strings.Repeat(" ", 64<<10) + `{}`: {413, ""},
+		`{"errorRate":1.001}`:              {422, "errorRate"},
 	} {
 		code, answer := b.call(t, "PUT", path, body)
 		field := ""

@@ -2,7 +2,7 @@
 import {call, calls, local, preferences, shared, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
 import {currencies, day, isLocale, locale, locales, number, placeName, speak, t} from "./i18n.js"
-import {card} from "./card.js"
+import {card, listingOf} from "./card.js"
 import {form} from "./form.js"
 import {allCities, find, prepare} from "./gazette.js"
 import {hotel} from "./hotel.js"
@@ -127,7 +127,7 @@ async function home(q, searching) {
   if (ids.length === 0) return
   const hotels = await Promise.all(ids.map(id => call("GET", shared("/hotels/" + id)).then(a => a.body, () => null)))
   show(recent, h("h2", {}, t("recent")), hotels.filter(Boolean).map((d, i) => {
-    const listing = {...d.property, thumbnail: d.photos[0] ?? {alt: ""}, brandPeek: d.brandPeek, amenityHighlights: []}
+    const listing = listingOf(d)
     return card(listing, {q, position: i + 1, kind: "listing-card", heart: heart(listing, "recently-viewed"), priced: false, level: "h3"})
   }))
 }

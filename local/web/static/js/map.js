@@ -2,7 +2,7 @@
 import {call, preferences, shared, tell} from "./api.js"
 import {h, show, announce} from "./dom.js"
 import {t, money, name, number, plural} from "./i18n.js"
-import {card} from "./card.js"
+import {card, listingOf} from "./card.js"
 import {canvas} from "./ground.js"
 import {degraded, refused, stale} from "./notes.js"
 import {View} from "./projection.js"
@@ -98,7 +98,7 @@ export function mapPage(into, q, place, signal) {
     const [detail] = await Promise.all([call("GET", shared("/hotels/" + spotlight)).then(a => a.body, problem => ({problem})), look()])
     if (signal.aborted || spotlight !== p.propertyId) return
     if (detail.problem) return show(peek, refused(detail.problem))
-    const listing = {...detail.property, thumbnail: detail.photos[0] ?? {alt: ""}, brandPeek: detail.brandPeek, amenityHighlights: []}
+    const listing = listingOf(detail)
     tell("click", {kind: "map-pin", propertyId: spotlight, tenantId: listing.tenantId, ...(found ? {searchSessionId: found.searchSessionId} : {})})
     const rate = found?.pins.find(one => one.propertyId === spotlight)
     const shownRate = rate?.cheapestNightlyMinor && h("p", {class: "price-night", id: "spotlight-rate"}, h("b", {}, money(rate.cheapestNightlyMinor, rate.currency)), " " + t("perNight"))
