@@ -1,11 +1,13 @@
 // The language of the page: its texts, its direction, and how it writes numbers, money and days.
 
 export const locales = {
-  __proto__: null, // so that "constructor" is none
   "en": "English", "ps-AF": "پښتو", "fa-AF": "دری", "fa-IR": "فارسی", "tg-TJ": "Тоҷикӣ",
   "ar": "العربية", "ur-PK": "اردو", "ru": "Русский", "fr": "Français",
 }
 export const currencies = ["AFN", "USD", "EUR", "IRR", "PKR", "AED", "GBP"]
+
+// isLocale reports whether the page speaks a locale; any text may be asked about.
+export const isLocale = tag => Object.hasOwn(locales, tag)
 
 export let locale = "en"
 let texts = {}
@@ -16,7 +18,7 @@ const rightToLeft = tag => ["ar", "fa", "ps", "ur"].includes(language(tag))
 
 // speak loads the texts of a locale and turns the document around for it.
 export async function speak(wanted) {
-  locale = locales[wanted] ? wanted : "en"
+  locale = isLocale(wanted) ? wanted : "en"
   const load = async lang => (await import(`./texts/${lang}.js`)).default
   ;[fallback, texts] = await Promise.all([load("en"), load(language(locale))])
   document.documentElement.lang = locale
@@ -26,7 +28,7 @@ export async function speak(wanted) {
 // understood is the first of the browser's languages that the page speaks.
 export function understood() {
   for (const tag of navigator.languages) {
-    const found = locales[tag] ? tag : Object.keys(locales).find(l => language(l) === language(tag))
+    const found = isLocale(tag) ? tag : Object.keys(locales).find(l => language(l) === language(tag))
     if (found) return found
   }
   return "en"

@@ -1,4 +1,5 @@
 // What the page says when an answer is missing, partly missing, or refused.
+import {Refusal} from "./api.js"
 import {h, icon, announce} from "./dom.js"
 import {t, has, locale, number} from "./i18n.js"
 
@@ -14,8 +15,8 @@ export const stale = cache => cache === "STALE" && h("p", {class: "note note-sta
 
 // refused shows a problem, with a button that tries again once the service allows it.
 export function refused(problem, again) {
-  if (problem.code === undefined) console.error(problem) // no answer of the service: a mistake of ours
-  const offline = problem.code === "OFFLINE" || problem.code === undefined
+  const offline = problem.code === "OFFLINE" || !(problem instanceof Refusal)
+  if (!(problem instanceof Refusal)) console.error(problem) // no answer of the service: a mistake of ours
   const final = [404, 410, 422].includes(problem.status) // asked again, it would be the same
   const button = again && !final && h("button", {class: "button", type: "button", onclick: again}, t("retry"))
   const note = h("div", {class: "note note-error", role: "alert", id: "problem"},
@@ -35,7 +36,7 @@ export function title(problem) {
   return known(problem) ? t(text(problem)) : problem.title || t("failed")
 }
 
-const text = problem => "problem." + (problem.code ?? "").split(".").at(-1)
+const text = problem => "problem." + String(problem.code ?? "").split(".").at(-1)
 const known = problem => has(text(problem))
 
 // countDown lets a button be pressed after some seconds, and says how many are left.
