@@ -146,7 +146,7 @@ type load struct {
 	mu      sync.Mutex
 	lost    []string
 	answers map[int]int // by status; 0 is an error
-	again   int         // pushes that were not taken, and came again
+	again   []string    // pushes that were not taken, and came again
 	tokens  []string    // of handoffs that were not used yet
 }
 
@@ -162,7 +162,7 @@ func (l *load) ask(ctx context.Context, d *deployed) <-chan struct{} {
 		status, err := l.once(ctx, d, first, n, body)
 		for pause := broker.Local.Least; d.push != nil && (err != nil || status >= 300) && pause <= broker.Local.Most; pause *= 2 {
 			<-time.After(pause) // the broker's; its message comes again until it is taken
-			l.note(func() { l.again++ })
+			l.note(func() { l.again = append(l.again, fmt.Sprintf("%s: %d %v", d.op.Function, status, err)) })
 			status, err = l.once(ctx, d, d.pick(), n, body)
 		}
 		l.note(func() {
@@ -278,7 +278,10 @@ func TestARolloutOfEveryFunctionLosesNothing(t *testing.T) {
 		t.Errorf("%d lost of %d:\n%s", len(l.lost), l.asked.Load(), strings.Join(l.lost[:min(len(l.lost), 20)], "\n"))
 	}
 	t.Logf("%d functions in %v, %d requests, %.0f a second: %v; %d pushed again", len(all), took.Round(time.Millisecond), l.asked.Load(),
-		float64(l.asked.Load())/took.Seconds(), l.answers, l.again)
+		float64(l.asked.Load())/took.Seconds(), l.answers, len(l.again))
+	for _, push := range l.again {
+		t.Logf("again: %.300s", push)
+	}
 	allTold(t, s, env["DATABASE_URL"])
 }
 
