@@ -65,8 +65,9 @@ resource "google_cloudfunctions2_function" "this" {
     max_instance_request_concurrency = var.concurrency
     all_traffic_on_latest_revision   = true
 
-    # The gateway and Pub/Sub come from outside the project's network; who may call is said by the invoker below.
-    ingress_settings = "ALLOW_ALL"
+    # Pub/Sub's pushes of this project count as internal; the gateway, other services and people come from outside. Who may call
+    # is said by the invoker below in any case.
+    ingress_settings = contains(["event", "job"], var.kind) ? "ALLOW_INTERNAL_ONLY" : "ALLOW_ALL"
 
     direct_vpc_egress = "VPC_EGRESS_PRIVATE_RANGES_ONLY"
 
