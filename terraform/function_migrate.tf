@@ -15,7 +15,7 @@ module "migrate" {
   max_instances = local.size[each.key].max_instances
 
   environment = merge(local.environment.private, local.environment.database, {
-    DATABASE_USERS = join(",", [for name in keys(local.functions) : "bffc-${name}@${var.project}.iam" if name != "migrate"])
+    DATABASE_USERS = join(",", concat([for name in keys(local.functions) : "bffc-${name}@${var.project}.iam" if name != "migrate"], values(local.operators)))
   })
 
   secrets       = { for name in [] : name => local.secrets[name] }
