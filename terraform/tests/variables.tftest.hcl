@@ -9,27 +9,6 @@ mock_provider "google-beta" {
   override_during = plan
 }
 
-# packs_dir is given by whoever runs the tests.
-variables {
-  project            = "melmastoon-test"
-  project_number     = "123456789"
-  environment        = "staging"
-  gateway_region     = "europe-west1"
-  page_origins       = ["https://www.melmastoon.ghasi.io"]
-  consume_audience   = "bff-consumer"
-  consume_callers    = ["bff-tenant-booking@melmastoon-test.iam.gserviceaccount.com"]
-  deployers          = ["group:deployers@ghasi.io"]
-  operators          = ["group:oncall@ghasi.io"]
-  next_rotation_time = "2027-04-01T06:00:00Z"
-  alert_channels     = {}
-  upstreams = {
-    search   = "https://search.example.com"
-    pricing  = "https://pricing.example.com"
-    property = "https://property.example.com"
-    theme    = "https://theme.example.com"
-  }
-}
-
 run "a_good_environment" {
   command = plan
 
