@@ -138,9 +138,12 @@ resource "google_project_iam_member" "builder" {
 locals {
   # What every call of modules/function has in common.
   common = {
+    project = var.project
+    region  = var.region
+    runtime = var.runtime
     builder = google_service_account.builder.name
     network = { network = google_compute_network.this.id, subnetwork = google_compute_subnetwork.functions.id }
-    source = { for folder in local.folders : folder => {
+    archives = { for folder in local.folders : folder => {
       bucket = google_storage_bucket.source.name, object = google_storage_bucket_object.source[folder].name
     } }
   }

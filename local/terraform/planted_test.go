@@ -124,7 +124,7 @@ var faults = map[string][]fault{
 			"a secret taken from the revision before", "secrets.tf", `deletion_policy = "ABANDON"`, `deletion_policy = "DELETE"`,
 			"google_secret_manager_secret_version.edge[0] would be deleted",
 		},
-		{"a job that the internet may knock at", "modules/function/main.tf", `contains(["event", "job"], var.kind)`, `var.kind == "event"`, "Relay is job and lets in ALLOW_ALL"},
+		{"a job that the internet may knock at", "modules/function/main.tf", `contains(["event", "job"], var.function.kind)`, `var.function.kind == "event"`, "Relay is job and lets in ALLOW_ALL"},
 		{
 			"who builds reads Terraform's state", "functions.tf", `for_each = length(each.value) > 0 ? [join(" || ", each.value)] : []`, `for_each = []`,
 			`resource.name.startsWith("projects/_/buckets/gcf-v2-")`,
