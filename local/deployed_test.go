@@ -260,7 +260,8 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 		}
 	}
 	res, answer := ask(t, http.MethodPost, at[byName["Migrate"].URI].String()+"/internal/migrate", "")
-	if res.StatusCode != http.StatusOK || len(answer["missing"].([]any)) != len(functions)-1 {
+	users := strings.Split(byName["Migrate"].Environment["DATABASE_USERS"], ",") // of the functions and of who is on call; none is here
+	if res.StatusCode != http.StatusOK || len(users) < len(functions) || len(answer["missing"].([]any)) != len(users) {
 		t.Errorf("migrate: %d %v", res.StatusCode, answer)
 	}
 	for name, f := range byName {

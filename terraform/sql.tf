@@ -59,6 +59,8 @@ resource "google_sql_database_instance" "this" {
 resource "google_sql_database" "this" {
   name     = "melmastoon-bff"
   instance = google_sql_database_instance.this.name
+
+  deletion_policy = "ABANDON" # it goes with the instance: Postgres deletes none that somebody is connected to
 }
 
 resource "google_sql_user" "function" {
@@ -70,6 +72,8 @@ resource "google_sql_user" "function" {
   type     = "CLOUD_IAM_SERVICE_ACCOUNT"
   # Migrate makes the schema, and lets the others use what it made.
   database_roles = each.key == "migrate" ? ["cloudsqlsuperuser"] : null
+
+  deletion_policy = "ABANDON" # Postgres deletes none that owns or may do something; whoever has no account logs in no more
 }
 
 # Every function's pool, on every instance that may run, beside what Google and a person need. While a new revision takes

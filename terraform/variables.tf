@@ -48,6 +48,11 @@ variable "deployers" {
     condition     = length(var.deployers) > 0 && alltrue([for m in var.deployers : can(regex("^(user|group|serviceAccount):[^@]+@[^@]+$", m))])
     error_message = "At least one of user:…, group:… or serviceAccount:…"
   }
+
+  validation {
+    condition     = !anytrue([for m in var.deployers : can(regex("[@.]example\\.(com|net|org)$", m))])
+    error_message = "Those of example.com are examples: name who deploys here."
+  }
 }
 
 variable "edge" {
@@ -140,6 +145,21 @@ variable "next_rotation_time" {
   validation {
     condition     = can(timeadd(var.next_rotation_time, "0s"))
     error_message = "A time such as 2027-04-01T06:00:00Z."
+  }
+}
+
+variable "operators" {
+  description = "Who is on call and looks into Postgres: user:… or group:…"
+  type        = list(string)
+
+  validation {
+    condition     = length(var.operators) > 0 && alltrue([for m in var.operators : can(regex("^(user|group):[^@,]+@[^@,]+$", m))])
+    error_message = "At least one of user:… or group:…"
+  }
+
+  validation {
+    condition     = !anytrue([for m in var.operators : can(regex("[@.]example\\.(com|net|org)$", m))])
+    error_message = "Those of example.com are examples: name who is on call here."
   }
 }
 
