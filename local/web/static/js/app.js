@@ -8,7 +8,7 @@ import {allCities, find, prepare} from "./gazette.js"
 import {hotel} from "./hotel.js"
 import {list, stop} from "./list.js"
 import {mapPage} from "./map.js"
-import {refused} from "./notes.js"
+import {refused, trouble} from "./notes.js"
 import {read, write, writeStay} from "./query.js"
 import {heart, know, savedPage} from "./wishlist.js"
 import {openInside} from "./inside.js"
@@ -142,10 +142,8 @@ async function start() {
   chrome()
   document.getElementById("locale").addEventListener("change", e => choose("locale", {locale: e.target.value}))
   document.getElementById("currency").addEventListener("change", e => choose("currency", {currency: e.target.value}))
-  document.getElementById("forget").addEventListener("click", async () => {
-    await call("POST", "/session/clear")
-    location.assign("/")
-  })
+  document.getElementById("forget").addEventListener("click", () =>
+    call("POST", "/session/clear").then(() => location.assign("/"), trouble))
   document.getElementById("skip").addEventListener("click", e => { // the address says which page it is, not where on it
     e.preventDefault()
     view.focus()

@@ -55,11 +55,14 @@ export const empty = (title, hint, ...more) => h("div", {class: "empty", id: "em
 
 let toastEnds
 // toast says for a moment what was done.
-export function toast(text) {
+export function toast(text, millis = 2500) {
   const box = document.getElementById("toast")
   box.textContent = text
   box.classList.add("shown")
   clearTimeout(toastEnds)
-  toastEnds = setTimeout(() => box.classList.remove("shown"), 2500)
+  toastEnds = setTimeout(() => box.classList.remove("shown"), millis)
   announce(text)
 }
+
+// trouble says what was not done, for as long as it takes to look up and press again.
+export const trouble = problem => toast(problem.code === "OFFLINE" ? t("offline") : title(problem), 8000)
