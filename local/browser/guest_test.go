@@ -53,7 +53,7 @@ type look struct {
 func visit(t *testing.T, l look) *guest {
 	t.Helper()
 	h := enter(t)
-	g := &guest{house: h, t: t, locale: l.locale, width: l.width, under: map[network.RequestID]string{}}
+	g := &guest{house: h, t: t, locale: l.locale, width: l.width}
 	currency := "USD"
 	if g.locale == "" {
 		g.locale = "en"
@@ -109,6 +109,9 @@ func (g *guest) hear(event any) {
 		if err != nil || u.Scheme != "data" && u.Scheme+"://"+u.Host != g.url {
 			trouble("a request to %s", e.Request.URL)
 			return
+		}
+		if g.under == nil {
+			g.under = map[network.RequestID]string{}
 		}
 		g.under[e.RequestID] = e.Request.Method + " " + u.Path
 	case *network.EventResponseReceived:
