@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -36,8 +37,26 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT")))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(built)
+	os.Exit(code)
 }
+
+var built string // the directory of localProgram
+
+// localProgram is this command as ./dev builds it, once for all tests. It is not the test's own binary: under the race detector an archive
+// takes ten times as long to compress. Without the workspace its packages are those that check and the packed functions compile.
+var localProgram = sync.OnceValues(func() (path string, err error) {
+	if built, err = os.MkdirTemp("", "bff-consumer-local-"); err != nil {
+		return "", err
+	}
+	cmd := exec.Command("go", "build", "-o", filepath.Join(built, "local"), ".")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return filepath.Join(built, "local"), nil
+})
 
 const edgeSecret = "the-secret-that-the-load-balancer-adds"
 
