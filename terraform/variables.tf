@@ -148,21 +148,6 @@ variable "next_rotation_time" {
   }
 }
 
-variable "operators" {
-  description = "Who is on call and looks into Postgres: user:… or group:…"
-  type        = list(string)
-
-  validation {
-    condition     = length(var.operators) > 0 && alltrue([for m in var.operators : can(regex("^(user|group):[^@,]+@[^@,]+$", m))])
-    error_message = "At least one of user:… or group:…"
-  }
-
-  validation {
-    condition     = !anytrue([for m in var.operators : can(regex("[@.]example\\.(com|net|org)$", m))])
-    error_message = "Those of example.com are examples: name who is on call here."
-  }
-}
-
 variable "packs_dir" {
   description = "Where `./dev pack all --out DIR` put the archives."
   type        = string
