@@ -199,7 +199,7 @@ async function start() {
   try {
     let {body: session} = await call("GET", "/session")
     // A wish of the address that is not recorded at present is no reason to show nothing.
-    const wish = async (path, body) => session = await call("POST", "/session/" + path, body).then(a => a.body, problem => (toast(title(problem)), session))
+    const wish = async (path, body) => session = await call("POST", "/session/" + path, body).then(a => a.body, problem => (trouble(problem), session))
     if (wanted && wanted !== session.localePreference) await wish("locale", {locale: wanted})
     if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) await wish("currency", {currency: asked.get("currency")})
     prepare()
