@@ -100,7 +100,11 @@ func TestTelemetryShowsWhatTheTopicsGotWithACursor(t *testing.T) {
 			t.Errorf("%s: %v %s", subject, ids, next)
 		}
 	}
-	_, answer := b.call(t, "GET", "/_local/telemetry", "")
+	code, answer := b.call(t, "GET", "/_local/telemetry?subject=locale.changed", "") // a slip, which would be silence for ever
+	if wrong := members(answer, "errors"); code != 422 || wrong[0]["field"] != "subject" || !strings.Contains(wrong[0]["detail"].(string), locale) {
+		t.Errorf("a subject there is none of: %d %v", code, answer)
+	}
+	_, answer = b.call(t, "GET", "/_local/telemetry", "")
 	m := members(answer, "messages")
 	if m[0]["data"].(map[string]any)["payload"].(map[string]any)["a"] != 1.0 || m[0]["subject"] != started || m[0]["messageId"] == "" ||
 		m[0]["attributes"].(map[string]any)["subject"] != started || m[3]["data"] != nil || m[3]["raw"] != "bm8gSlNPTg==" {
@@ -222,14 +226,13 @@ func TestJobsAreListedAndRun(t *testing.T) {
 		answer["status"] != 502.0 || answer["job"] != "sweep-outbox" || answer["report"].(map[string]any)["removed"] != 3.0 {
 		t.Errorf("%d %v", code, answer)
 	}
-	for path, want := range map[string]struct {
-		body string
-		code int
-	}{
-		"brew": {"", 404}, "sweep-choices": {"", 404}, "sweep-inbox": {`{"dry":true}`, 422}, "sweep-wishlist": {`{`, 400},
+	for request, want := range map[string]int{
+		"brew": 404, "sweep-choices": 404, `sweep-wishlist {`: 400, `sweep-wishlist {"dry":true}`: 422,
+		`sweep-wishlist null`: 422, `sweep-wishlist {"dryRun":null}`: 422, // whoever sends that does not mean a real run
 	} {
-		if code, answer := b.call(t, "POST", "/_local/jobs/"+path, want.body); code != want.code {
-			t.Errorf("%s %s: %d %v", path, want.body, code, answer)
+		path, body, _ := strings.Cut(request, " ")
+		if code, answer := b.call(t, "POST", "/_local/jobs/"+path, body); code != want {
+			t.Errorf("%s: %d %v", request, code, answer)
 		}
 	}
 	_, answer := b.call(t, "GET", "/_local/jobs", "")

@@ -30,7 +30,7 @@ const PubSub = "cloud.google.com/go/pubsub"
 // banned is what no function links unless it says so: package paths, each with all below it.
 var banned = []string{
 	"testing", PubSub,
-	own + "shared/functest", own + "shared/otlptest", own + "shared/pgtest", own + "shared/redistest", own + "shared/deptest", own + "shared/stores",
+	own + "shared/functest", own + "shared/otlptest", own + "shared/pgtest", own + "shared/redistest", own + "shared/deptest", own + "shared/vectortest", own + "shared/stores",
 	own + "shared/caller/issuer", own + "shared/migrations", own + "functions/relay/pubsubtest", own + "local",
 	own + "shared/event/strict",
 }

@@ -1,27 +1,28 @@
 // The page of one hotel.
 import {call, preferences, shared, tell} from "./api.js"
 import {h, show, announce} from "./dom.js"
-import {t, name, money, number, day, plural, locale} from "./i18n.js"
+import {t, name, digits, money, number, day, plural, locale} from "./i18n.js"
 import {calendar} from "./calendar.js"
 import {badge, card, picture, rating, stars} from "./card.js"
 import {cityName} from "./gazette.js"
 import {field} from "./form.js"
+import {leave} from "./memory.js"
 import {degraded, refused, skeletons, stale} from "./notes.js"
-import {nights, plus, today, who, writeStay} from "./query.js"
+import {furthest, longest, nights, plus, today, who, writeStay} from "./query.js"
 import {heart} from "./wishlist.js"
 import {saw} from "./seen.js"
 
-// hotel shows the page of a property for the stay of a query; change is told of another stay.
-export async function hotel(view, id, q, change) {
+// hotel shows the page of a property for the stay of a query, as long as somebody waits for it; change is told of another stay.
+export async function hotel(view, id, q, change, signal) {
   show(view, skeletons(2))
   try {
-    const answer = await call("GET", shared("/hotels/" + id))
+    const answer = await call("GET", shared("/hotels/" + encodeURIComponent(id)), undefined, {signal})
     const detail = answer.body
     tell("page-view", {path: "/hotels/" + id, propertyId: id, tenantId: detail.property.tenantId})
     tell("funnel", {step: "detail.viewed", propertyId: id, tenantId: detail.property.tenantId})
     page(view, detail, answer.cache, q, change)
   } catch (problem) {
-    show(view, h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change)))
+    if (!signal.aborted) show(view, crumb(q), h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change, signal)))
   }
 }
 
@@ -33,7 +34,7 @@ function page(view, detail, cache, q, change) {
   const listing = {...property, brandPeek: detail.brandPeek}
   saw([listing])
   show(view, h("article", {class: "hotel", id: "hotel", "data-property": property.propertyId, "data-tenant": property.tenantId, vars: {"--brand": detail.brandPeek.primaryColor}},
-    h("p", {class: "crumb"}, h("a", {href: q.place ? "#/search?" + writeStay(q) : "#/"}, t("back"))),
+    crumb(q),
     h("header", {class: "hotel-head"},
       h("div", {}, h("p", {class: "card-brand"}, h("i", {class: "brand-dot"}), h("span", {dir: "auto"}, brand)),
         h("h1", {dir: "auto", id: "hotel-name"}, title),
@@ -48,7 +49,7 @@ function page(view, detail, cache, q, change) {
         popularity(detail.popularitySignals),
         section("amenities", "amenities", h("ul", {class: "chips"}, detail.amenities.map(a => h("li", {class: "chip", dir: "auto"}, a.label)))),
         section("rooms", "rooms2", h("ul", {class: "rooms"}, detail.rooms.map(r => h("li", {},
-          h("b", {dir: "auto"}, r.name), h("span", {}, t("guests", {n: number(r.maxOccupancy)})), r.sizeSqm && h("span", {dir: "ltr"}, number(r.sizeSqm) + " m²"))))),
+          h("b", {dir: "auto"}, r.name), h("span", {}, plural("guests", r.maxOccupancy)), r.sizeSqm && h("span", {dir: "ltr"}, number(r.sizeSqm) + " m²"))))),
         preview(detail),
         calendar(property.propertyId, q),
         section("policies", "policies", h("dl", {class: "facts"}, fact(t("cancellation"), detail.policies.cancellation),
@@ -58,9 +59,11 @@ function page(view, detail, cache, q, change) {
       card(s, {q, position: i + 1, kind: "similar-property", heart: heart(s, "detail"), priced: false, level: "h3"}))))))
 }
 
+const crumb = q => h("p", {class: "crumb"}, h("a", {href: q.place ? "#/search?" + writeStay(q) : "#/"}, t("back")))
+
 const section = (id, key, ...content) => h("section", {class: "part", id: "part-" + id}, h("h2", {}, t(key)), content)
 
-const fact = (term, text) => [h("dt", {}, term), h("dd", {}, h("bdi", {}, text))]
+const fact = (term, text) => [h("dt", {}, term), h("dd", {}, h("bdi", {}, digits(text)))]
 
 function popularity(signals) {
   if (!signals?.bookedLast24h && !signals?.viewedLast1h) return null
@@ -81,9 +84,9 @@ function preview(detail) {
 // aside is the way to book: price, stay, button.
 function aside(detail, q, brand, change) {
   const rate = detail.cheapestRateSnapshot
-  const checkIn = h("input", {type: "date", id: "stay-in", min: today(), value: q.checkIn, onchange: () => checkIn.value &&
+  const checkIn = h("input", {type: "date", id: "stay-in", min: today(), max: plus(today(), furthest), value: q.checkIn, onchange: () => checkIn.value &&
     change({...q, checkIn: checkIn.value, checkOut: checkOut.value > checkIn.value ? checkOut.value : plus(checkIn.value, 1)})})
-  const checkOut = h("input", {type: "date", id: "stay-out", min: plus(q.checkIn, 1), max: plus(q.checkIn, 30), value: q.checkOut,
+  const checkOut = h("input", {type: "date", id: "stay-out", min: plus(q.checkIn, 1), max: plus(q.checkIn, longest), value: q.checkOut,
     onchange: () => checkOut.value > q.checkIn && change({...q, checkOut: checkOut.value})})
   const outcome = h("div", {id: "book-outcome"})
   const button = h("button", {class: "button button-main button-book", type: "button", id: "book-button", onclick: () => book(detail, q, button, outcome)},
@@ -98,7 +101,8 @@ function aside(detail, q, brand, change) {
     button, h("p", {class: "hint"}, t("bookHint")), outcome)
 }
 
-const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
+// guests says who comes.
+export const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
 
 let attempt = null // {what, key}: a booking that failed is tried again under its key, so that it is made once
 
@@ -109,6 +113,10 @@ async function book(detail, q, button, outcome) {
   const what = JSON.stringify(body)
   if (attempt?.what !== what) attempt = {what, key: crypto.randomUUID()}
   const before = button.textContent
+  const done = () => {
+    button.disabled = false
+    button.textContent = before
+  }
   button.disabled = true
   button.textContent = t("booking")
   show(outcome)
@@ -116,13 +124,11 @@ async function book(detail, q, button, outcome) {
     tell("funnel", {step: "handoff.initiated", propertyId, tenantId})
     const {body: minted} = await call("POST", "/handoff", body, {key: attempt.key})
     attempt = null
-    sessionStorage.setItem("back", location.hash)
-    sessionStorage.setItem("locale", locale)
+    leave("back", location.hash)
+    addEventListener("pageshow", done, {once: true}) // for whoever comes back; until then a second click would book twice
     location.assign("/book" + new URL(minted.url).search)
   } catch (problem) {
     show(outcome, refused(problem, () => book(detail, q, button, outcome)))
+    done()
   }
-  button.disabled = false
-  button.textContent = before
 }
-

@@ -6,6 +6,9 @@ export const locales = {
 }
 export const currencies = ["AFN", "USD", "EUR", "IRR", "PKR", "AED", "GBP"]
 
+// isLocale reports whether the page speaks a locale; any text may be asked about.
+export const isLocale = tag => Object.hasOwn(locales, tag)
+
 export let locale = "en"
 let texts = {}
 let fallback = {}
@@ -15,11 +18,20 @@ const rightToLeft = tag => ["ar", "fa", "ps", "ur"].includes(language(tag))
 
 // speak loads the texts of a locale and turns the document around for it.
 export async function speak(wanted) {
-  locale = locales[wanted] ? wanted : "en"
+  locale = isLocale(wanted) ? wanted : "en"
   const load = async lang => (await import(`./texts/${lang}.js`)).default
   ;[fallback, texts] = await Promise.all([load("en"), load(language(locale))])
   document.documentElement.lang = locale
   document.documentElement.dir = rightToLeft(locale) ? "rtl" : "ltr"
+}
+
+// understood is the first of the browser's languages that the page speaks.
+export function understood() {
+  for (const tag of navigator.languages) {
+    const found = isLocale(tag) ? tag : Object.keys(locales).find(l => language(l) === language(tag))
+    if (found) return found
+  }
+  return "en"
 }
 
 // t is a text; {name} in it is replaced by the value of that name.
@@ -46,6 +58,9 @@ function numbers() {
 }
 
 export const number = (value, options) => new Intl.NumberFormat(numbers(), options).format(value)
+
+// digits writes the digits in a text of the API as the page writes its numbers.
+export const digits = text => text?.replace(/\d/g, d => number(Number(d)))
 
 // exponents are those of ISO 4217 that are not 2. What a browser shows of a currency differs: it drops the digits of AFN, IRR and PKR.
 const exponents = {BHD: 3, IQD: 3, JOD: 3, KWD: 3, LYD: 3, OMR: 3, TND: 3, JPY: 0, KRW: 0, VND: 0}

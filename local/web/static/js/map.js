@@ -2,7 +2,7 @@
 import {call, preferences, shared, tell} from "./api.js"
 import {h, show, announce} from "./dom.js"
 import {t, money, name, number, plural} from "./i18n.js"
-import {card} from "./card.js"
+import {card, listingOf, nightly} from "./card.js"
 import {canvas} from "./ground.js"
 import {degraded, refused, stale} from "./notes.js"
 import {View} from "./projection.js"
@@ -13,10 +13,10 @@ const kabul = {lat: 34.5281, lng: 69.1723}
 const widest = 25 // square degrees, what the API takes
 const tooWide = area => (area.neLat - area.swLat) * (area.neLng - area.swLng) > widest
 
-// mapPage shows the map around a place. It searches where it is moved to.
-export function mapPage(into, q, place) {
+// mapPage shows the map around a place, until the signal. It searches where it is moved to.
+export function mapPage(into, q, place, signal) {
   tell("funnel", {step: "map.opened"})
-  const note = h("div", {id: "map-note"}), pins = h("div", {class: "pins", id: "pins"}), peek = h("div", {class: "peek", id: "peek"})
+  const note = h("div", {id: "map-note", class: "map-note"}), pins = h("div", {class: "pins", id: "pins"}), peek = h("div", {class: "peek", id: "peek"})
   const ground = h("canvas", {class: "ground", "aria-hidden": "true"})
   const follow = h("input", {type: "checkbox", id: "map-follow", checked: true})
   const here = h("button", {class: "button button-main map-here", type: "button", id: "map-search", hidden: true, onclick: () => look()}, t("searchHere"))
@@ -24,8 +24,8 @@ export function mapPage(into, q, place) {
   const box = h("div", {class: "map", id: "map", role: "application", tabindex: "0", "aria-label": t("mapHelp"), dir: "ltr"}, ground, pins,
     h("div", {class: "map-zoom"}, zoom("zoom-in", t("zoomIn"), "+", 1), zoom("zoom-out", t("zoomOut"), "−", -1)), here)
   const title = h("h1", {id: "map-title"}, t("map"))
-  show(into, title, h("div", {class: "tools"}, h("div", {class: "check"}, follow, h("label", {for: "map-follow"}, t("follow")))), note,
-    h("div", {class: "map-frame"}, box, peek), h("p", {class: "hint"}, t("outlines")))
+  show(into, title, h("div", {class: "tools"}, h("div", {class: "check"}, follow, h("label", {for: "map-follow"}, t("follow")))),
+    h("div", {class: "map-frame"}, h("div", {class: "map-over"}, box, note), peek), h("p", {class: "hint"}, t("outlines")))
 
   const zooms = {city: 12, region: 8.5, country: 6}
   let view = new View(place?.center ?? kabul, zooms[place?.kind ?? "city"], box.clientWidth, box.clientHeight)
@@ -34,7 +34,7 @@ export function mapPage(into, q, place) {
   const draw = canvas(ground)
 
   const paint = () => {
-    draw(view)
+    draw(view, [...pins.children].map(pin => view.toPixel(pin.at)))
     for (const pin of pins.children) {
       const {x, y} = view.toPixel(pin.at)
       pin.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`
@@ -61,15 +61,15 @@ export function mapPage(into, q, place) {
     const mine = ++asked
     box.setAttribute("aria-busy", "true")
     try {
-      const answer = await call("POST", "/search/map", {...request(q, preferences.currency, area), zoom: Math.round(view.zoom), ...(spotlight ? {spotlightPropertyId: spotlight} : {})})
-      if (mine !== asked || !box.isConnected) return
+      const answer = await call("POST", "/search/map", {...request(q, preferences.currency, area), zoom: Math.round(view.zoom), ...(spotlight ? {spotlightPropertyId: spotlight} : {})}, {signal})
+      if (mine !== asked) return
       found = answer.body
       show(note, degraded(found.degraded), stale(answer.cache))
       title.textContent = plural("pins", found.resultCount)
       announce(title.textContent)
       stick()
     } catch (problem) {
-      if (mine === asked) show(note, refused(problem, look))
+      if (mine === asked && !signal.aborted) show(note, refused(problem, look))
     }
     if (mine === asked) box.removeAttribute("aria-busy")
   }
@@ -96,12 +96,12 @@ export function mapPage(into, q, place) {
     for (const pin of pins.children) pin.classList.toggle("pin-lit", pin.dataset.property === spotlight)
     clearTimeout(wait)
     const [detail] = await Promise.all([call("GET", shared("/hotels/" + spotlight)).then(a => a.body, problem => ({problem})), look()])
-    if (!box.isConnected || spotlight !== p.propertyId) return
+    if (signal.aborted || spotlight !== p.propertyId) return
     if (detail.problem) return show(peek, refused(detail.problem))
-    const listing = {...detail.property, thumbnail: detail.photos[0] ?? {alt: ""}, brandPeek: detail.brandPeek, amenityHighlights: []}
+    const listing = listingOf(detail)
     tell("click", {kind: "map-pin", propertyId: spotlight, tenantId: listing.tenantId, ...(found ? {searchSessionId: found.searchSessionId} : {})})
     const rate = found?.pins.find(one => one.propertyId === spotlight)
-    const shownRate = rate?.cheapestNightlyMinor && h("p", {class: "price-night", id: "spotlight-rate"}, h("b", {}, money(rate.cheapestNightlyMinor, rate.currency)), " " + t("perNight"))
+    const shownRate = rate?.cheapestNightlyMinor && h("p", {class: "price-night", id: "spotlight-rate"}, h("b", {}, nightly(rate, q)), h("span", {}, " " + t("perNight")))
     const shown = card(listing, {q, position: 1, kind: "map-pin", heart: heart(listing, "map"), priced: false})
     if (shownRate) shown.querySelector(".card-side").append(shownRate)
     show(peek, shown)
@@ -109,11 +109,16 @@ export function mapPage(into, q, place) {
   }
 
   moves(box, () => view, set)
-  new ResizeObserver(() => {
-    if (!box.isConnected || !box.clientWidth || box.clientWidth === view.width && box.clientHeight === view.height) return
+  const sized = new ResizeObserver(() => {
+    if (!box.clientWidth || box.clientWidth === view.width && box.clientHeight === view.height) return
     set(new View(view.center, view.zoom, box.clientWidth, box.clientHeight))
-  }).observe(box)
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => box.isConnected && paint())
+  })
+  sized.observe(box)
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, {signal})
+  signal.addEventListener("abort", () => {
+    sized.disconnect()
+    clearTimeout(wait)
+  })
   paint()
   return look()
 }
