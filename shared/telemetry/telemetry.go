@@ -142,7 +142,7 @@ func httpClient(c config) (*http.Client, error) {
 		if u.Scheme != "https" {
 			return nil, fmt.Errorf("telemetry: a token would be sent in clear to %s", c.endpoint)
 		}
-		client.Transport = &authorized{next: client.Transport, project: c.project}
+		client.Transport = authorized{client.Transport, c.project}
 	}
 	return client, nil
 }
