@@ -71,7 +71,7 @@ var plan = map[string][]string{
 	"otlptest":    {"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
 	"outbox":      {"event", "keyspace", "lua", "postgres", jsonv2, pgx, redis, breaker},
 	"pgtest":      {"migrations", "stores", pgx},
-	"postgres":    {"problem", "telemetry", "cloud.google.com/go/cloudsqlconn", pgx},
+	"postgres":    {"account", "problem", "telemetry", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"ratelimit":   {"flags", "keyspace", "lua", lru, redis},
