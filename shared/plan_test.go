@@ -45,7 +45,7 @@ var plan = map[string][]string{
 	"cache":  {"keyspace", "lua", jsonv2, lru, "github.com/klauspost/compress", redis},
 	"caller": {jsonv2},
 	"challenge": {
-		"account", "instant", "keyring", "keyspace", "lua", "problem", jsonv2, lru, redis, breaker, xsync,
+		"account", "instant", "keyring", "keyspace", "lua", "problem", jsonv2, lru, redis, breaker,
 	},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
@@ -87,7 +87,7 @@ var plan = map[string][]string{
 	"stay":      {"problem"},
 	"stores":    nil,
 	"tenants":   {"id", "keyspace", "lua", pgx, redis, xsync},
-	"upstream":  {"account", "geo", "id", "locale", "money", "stay", "telemetry", jsonv2, breaker, xsync},
+	"upstream":  {"account", "geo", "id", "locale", "money", "stay", "telemetry", jsonv2, breaker},
 	"view":      {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
 	"telemetry": {"account", otel},
 	"web":       {"id", "locale", "money", "problem", "telemetry", jsonv2, ulid},

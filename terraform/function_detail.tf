@@ -14,13 +14,13 @@ module "detail" {
   min_instances = local.size[each.key].min_instances
   max_instances = local.size[each.key].max_instances
 
-  environment = merge(local.environment.public, local.environment.redis, local.environment.database, local.environment.guest, {
+  environment = merge(local.environment.public, local.environment.redis, local.environment.database, local.environment.direct, local.environment.guest, {
     DATABASE_MAX_CONNS = tostring(each.value.connections)
   }, each.key == "detail" ? { HANDOFF_LINK = var.handoff_link } : {})
 
   secrets       = { for name in local.guest_secrets : name => local.secrets[name] }
   database_user = true
-  roles         = local.guest_roles
+  roles         = local.direct_guest_roles
   invokers      = { gateway = google_service_account.gateway.member }
 
   runtime        = var.runtime
