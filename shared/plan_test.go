@@ -84,18 +84,19 @@ var plan = map[string][]string{
 		"admission", "bot", "burial", "cache", "challenge", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
 		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
-	"stay":      {"problem"},
-	"stores":    nil,
-	"tenants":   {"id", "keyspace", "lua", pgx, redis, xsync},
-	"upstream":  {"account", "geo", "id", "locale", "money", "stay", "telemetry", jsonv2, breaker},
-	"view":      {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
-	"telemetry": {"account", otel},
-	"web":       {"id", "locale", "money", "problem", "telemetry", jsonv2, ulid},
-	"wishlist":  {"event", "id", "instant", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
+	"stay":       {"problem"},
+	"stores":     nil,
+	"tenants":    {"id", "keyspace", "lua", pgx, redis, xsync},
+	"upstream":   {"account", "geo", "id", "locale", "money", "stay", "telemetry", jsonv2, breaker},
+	"vectortest": nil,
+	"view":       {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
+	"telemetry":  {"account", otel},
+	"web":        {"id", "locale", "money", "problem", "telemetry", jsonv2, ulid},
+	"wishlist":   {"event", "id", "instant", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
 }
 
 // testRooms are for _test.go files, and for each other.
-var testRooms = []string{"deptest", "functest", "otlptest", "pgtest", "redistest"}
+var testRooms = []string{"deptest", "functest", "otlptest", "pgtest", "redistest", "vectortest"}
 
 func TestRoomsImportOnlyWhatThePlanSays(t *testing.T) {
 	for _, complaint := range complaints(t, os.DirFS("."), plan) {

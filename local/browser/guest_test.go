@@ -41,7 +41,8 @@ type look struct {
 	width  int64  // pixels; 0: 1280
 	height int64  // pixels; 0: that of a usual window
 	dark   bool
-	plain  bool // without the inside view
+	plain  bool   // without the inside view
+	agent  string // what the browser calls itself; "": what it is
 }
 
 // visit opens the page at its beginning. When the test ends, the guest must not have seen an error that was not expected, and must
@@ -77,6 +78,9 @@ func visit(t *testing.T, l look) *guest {
 		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 		}})
+		if err == nil && l.agent != "" {
+			_, err = cdp.Call(ctx, tab, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: l.agent})
+		}
 		return chromedp.Void{}, err
 	}); err != nil {
 		t.Fatal(err)

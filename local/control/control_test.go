@@ -103,15 +103,18 @@ func TestUpstreamsAreToldHowToBehave(t *testing.T) {
 		code  int
 		field string
 	}{
-		`{"latencyMs":-1}`:    {422, "latencyMs"},
-		`{"latencyMs":1.5}`:   {422, "latencyMs"},
-		`{"hang":"yes"}`:      {422, "hang"},
-		`{"latency":1}`:       {422, "latency"},
-		`[]`:                  {422, "body"},
-		`{"hang":true`:        {400, ""},
-		``:                    {400, ""},
-		`{"status":200}`:      {422, "status"},
-		`{"errorRate":1.001}`: {422, "errorRate"},
+		`{"latencyMs":-1}`:                 {422, "latencyMs"},
+		`{"latencyMs":1.5}`:                {422, "latencyMs"},
+		`{"hang":"yes"}`:                   {422, "hang"},
+		`{"latency":1}`:                    {422, "latency"},
+		`[]`:                               {422, "body"},
+		`null`:                             {422, "body"},
+		`{"hang":null}`:                    {422, "hang"},
+		`{"hang":true`:                     {400, "body"},
+		``:                                 {400, "body"},
+		`{"status":200}`:                   {422, "status"},
+		strings.Repeat(" ", 64<<10) + `{}`: {413, ""},
+		`{"errorRate":1.001}`:              {422, "errorRate"},
 	} {
 		code, answer := b.call(t, "PUT", path, body)
 		field := ""
@@ -206,6 +209,7 @@ func TestFlagsReachEveryReaderBeforeTheAnswer(t *testing.T) {
 		`{"campaignMode":true,"sampling":{"search.executed":2}}`:  "sampling",
 		`{"campaignMode":true,"sampling":{"search.executed":""}}`: "sampling.search.executed",
 		`{"campaignMode":"yes"}`:                                  "campaignMode",
+		`null`:                                                    "body",
 	} {
 		code, answer := b.call(t, "PUT", "/_local/flags", body)
 		if errs, _ := answer["errors"].([]any); code != 422 || len(errs) != 1 || errs[0].(map[string]any)["field"] != field {

@@ -2,11 +2,13 @@ package control
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -144,6 +146,19 @@ func refused(given map[string]jsontext.Value) []problem.Field {
 		}
 	}
 	return wrong
+}
+
+// member is the member that an error of decoding is about; ok is false when it is about no single one.
+func member(err error) (_ problem.Field, ok bool) {
+	wrong, ok := errors.AsType[*json.SemanticError](err)
+	if !ok {
+		return problem.Field{}, false
+	}
+	path := strings.ReplaceAll(strings.TrimPrefix(string(wrong.JSONPointer), "/"), "/", ".")
+	if errors.Is(err, json.ErrUnknownName) {
+		return problem.Field{Field: path, Code: problem.Unknown, Detail: "There is no such member."}, true
+	}
+	return problem.Field{Field: path, Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)}, true
 }
 
 // ResetFlags begins a run with the defaults, whatever the last one was told.

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"net/netip"
 	"net/url"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -30,9 +29,5 @@ func AllowLocalPages(next http.Handler) http.Handler {
 
 func local(origin string) bool {
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
-		return false
-	}
-	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() == "localhost" || err == nil && addr.IsLoopback()
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHere(u.Hostname())
 }

@@ -21,6 +21,7 @@ import (
 type door struct{ behind atomic.Pointer[http.Handler] }
 
 func (d *door) open(front, inside http.Handler) {
+	inside = gateway.NotFromElsewhere(inside)
 	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, control.Prefix) {
 			inside.ServeHTTP(w, r)
@@ -28,7 +29,7 @@ func (d *door) open(front, inside http.Handler) {
 		}
 		front.ServeHTTP(w, r)
 	})
-	h = gateway.AllowLocalPages(h)
+	h = gateway.OnlyHere(gateway.AllowLocalPages(h))
 	d.behind.Store(&h)
 }
 

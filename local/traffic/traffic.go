@@ -38,7 +38,6 @@ type Slot struct {
 type Report struct {
 	Slots    []Slot            `json:"slots"`
 	Breakers map[string]string `json:"breakers"` // by upstream, of those that ever changed: closed, half-open, open
-	Skipped  bool              `json:"skipped,omitzero"`
 }
 
 // Traffic is safe for concurrent use.
@@ -50,7 +49,6 @@ type Traffic struct {
 	offset   int64
 	ring     [slots]Slot
 	breakers map[string]map[string]int // upstream → state → how many are in it, in the order of the log
-	skipped  bool
 }
 
 // Follow counts the requests of a log to paths that begin with a prefix.
@@ -65,8 +63,7 @@ func (t *Traffic) Read(now time.Time) (Report, error) {
 	if err := t.catchUp(); err != nil {
 		return Report{}, fmt.Errorf("traffic: %w", err)
 	}
-	report := Report{Breakers: map[string]string{}, Skipped: t.skipped}
-	t.skipped = false
+	report := Report{Breakers: map[string]string{}}
 	first := now.Unix()/SlotSeconds - slots + 1
 	for n := first; n < first+slots; n++ {
 		at := time.Unix(n*SlotSeconds, 0).UTC()
@@ -106,9 +103,10 @@ func (t *Traffic) catchUp() error {
 	if err != nil {
 		return err
 	}
-	if behind := info.Size() - t.offset; behind > mostAtOnce {
-		t.offset, t.skipped = info.Size()-mostAtOnce, true
+	if info.Size() < t.offset { // somebody emptied it
+		t.offset = 0
 	}
+	t.offset = max(t.offset, info.Size()-mostAtOnce)
 	text, err := io.ReadAll(io.NewSectionReader(log, t.offset, info.Size()-t.offset))
 	if err != nil {
 		return err

@@ -3,16 +3,18 @@
 package web
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"io"
 	"io/fs"
 	"mime"
 	"net/http"
 	"os"
 	"path"
 	"strings"
+	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -83,15 +85,8 @@ func (p *Page) read(url, name string) (body []byte, found bool) {
 var types = map[string]string{".woff2": "font/woff2", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml", ".md": "text/markdown; charset=utf-8"}
 
 func send(w http.ResponseWriter, r *http.Request, name string, body []byte) {
-	media := types[path.Ext(name)]
-	if media == "" {
-		media = mime.TypeByExtension(path.Ext(name))
-	}
-	if media == "" {
-		media = "text/plain; charset=utf-8"
-	}
+	media := cmp.Or(types[path.Ext(name)], mime.TypeByExtension(path.Ext(name)), "text/plain; charset=utf-8")
 	sum := sha256.Sum256(body)
-	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("Content-Type", media)
 	h.Set("Content-Security-Policy", policy)
@@ -101,12 +96,6 @@ func send(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	h.Set("Referrer-Policy", "no-referrer") // an address may hold a token
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-cache") // asked again each time: another build may be behind the same address
-	h.Set("ETag", tag)
-	if r.Header.Get("If-None-Match") == tag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	if r.Method == http.MethodGet {
-		_, _ = io.WriteString(w, string(body)) // the client may be gone
-	}
+	h.Set("ETag", `"`+hex.EncodeToString(sum[:12])+`"`)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -46,8 +47,11 @@ func TestThePageHasItsAddressesAndNoOther(t *testing.T) {
 		if head := ask(h, http.MethodHead, url); head.StatusCode != http.StatusOK || head.Header.Get("Etag") != res.Header.Get("Etag") {
 			t.Errorf("HEAD %s: %d", url, head.StatusCode)
 		}
-		if again := ask(h, http.MethodGet, url, "If-None-Match", res.Header.Get("Etag")); again.StatusCode != http.StatusNotModified {
-			t.Errorf("%s again: %d", url, again.StatusCode)
+		for _, known := range []string{"%s", "W/%s", `"another", %s`} { // one between us and the browser may weaken it, or know two
+			known = fmt.Sprintf(known, res.Header.Get("Etag"))
+			if again := ask(h, http.MethodGet, url, "If-None-Match", known); again.StatusCode != http.StatusNotModified {
+				t.Errorf("%s again, %s: %d", url, known, again.StatusCode)
+			}
 		}
 		post := ask(h, http.MethodPost, url)
 		if post.StatusCode != http.StatusMethodNotAllowed || post.Header.Get("Allow") != "GET, HEAD" || post.Header.Get("Content-Type") != "application/problem+json" {

@@ -34,7 +34,7 @@ const GRPC = "google.golang.org/grpc"
 // banned is what no function links unless it says so: package paths, each with all below it.
 var banned = []string{
 	"testing", PubSub, GRPC,
-	own + "shared/functest", own + "shared/otlptest", own + "shared/pgtest", own + "shared/redistest", own + "shared/deptest", own + "shared/stores",
+	own + "shared/functest", own + "shared/otlptest", own + "shared/pgtest", own + "shared/redistest", own + "shared/deptest", own + "shared/vectortest", own + "shared/stores",
 	own + "shared/caller/issuer", own + "shared/migrations", own + "functions/relay/pubsubtest", own + "local",
 	own + "shared/event/strict",
 }

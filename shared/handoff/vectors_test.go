@@ -1,25 +1,19 @@
 package handoff
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/vectortest"
 )
-
-var update = flag.Bool("update", false, "write testdata/vectors.json")
-
-const vectorsFile = "testdata/vectors.json"
 
 // vectors is what a verifier in any language checks itself with.
 type vectors struct {
@@ -147,41 +141,11 @@ func fields(h Handoff) vectorFields {
 }
 
 func TestTheVectorsAreWhatWeSign(t *testing.T) {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(made(t)); err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile(vectorsFile, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	published, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(published, text.Bytes()) {
-		t.Error("tokens changed: whoever verifies ours would refuse them. If that is meant, it is version 2.")
-	}
-}
-
-func read(t *testing.T) (v vectors) {
-	t.Helper()
-	data, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
-	return v
+	vectortest.Same(t, made(t), "tokens changed: whoever verifies ours would refuse them. If that is meant, it is version 2.")
 }
 
 func TestTheVectorsHold(t *testing.T) {
-	v := read(t)
+	v := vectortest.Read[vectors](t)
 	var list []string
 	for _, k := range v.Keys {
 		list = append(list, k.ID+":"+k.Secret)
@@ -203,7 +167,7 @@ func TestTheVectorsHold(t *testing.T) {
 
 // The vectors agree with the specification, not only with this package: nothing of it is used here.
 func TestTheVectorsFollowFromTheSpecification(t *testing.T) {
-	v := read(t)
+	v := vectortest.Read[vectors](t)
 	for _, c := range v.Accept {
 		f := c.Handoff
 		number := func(n int) string { b, _ := json.Marshal(n); return string(b) }

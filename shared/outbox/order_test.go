@@ -29,22 +29,6 @@ func held(t *testing.T, db *pgxpool.Pool, e event.Event) (release func()) {
 	return release
 }
 
-// contended returns once somebody waits for another's transaction.
-func contended(t *testing.T, db *pgxpool.Pool) {
-	t.Helper()
-	for somebody := false; !somebody; {
-		err := db.QueryRow(t.Context(), `
-			SELECT EXISTS (
-				SELECT
-				FROM pg_stat_activity
-				WHERE datname = current_database()
-				  AND wait_event_type = 'Lock')`).Scan(&somebody)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Who waits for the first of the events must not have written a later one: the holder of the first may be about to.
 func TestTheSameEventsInAnotherOrderCannotDeadlock(t *testing.T) {
 	for name, write := range map[string]func(*testing.T, *pgxpool.Pool, []event.Event) error{
@@ -74,7 +58,7 @@ func TestTheSameEventsInAnotherOrderCannotDeadlock(t *testing.T) {
 			slices.Reverse(backwards)
 			written := make(chan error, 1)
 			go func() { written <- write(t, db, backwards) }()
-			contended(t, db)
+			pgtest.Contended(t, db)
 
 			tx, err := db.Begin(t.Context())
 			if err != nil {

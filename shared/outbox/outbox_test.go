@@ -1,11 +1,8 @@
 package outbox
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,68 +166,31 @@ type nowhere struct{ Chan chan int }
 func (nowhere) Subject() string { return "melmastoon.bff.consumer.locale.changed.v1" }
 
 func TestOneRoundTripForAll(t *testing.T) {
-	cfg, err := pgxpool.ParseConfig(pgtest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.MaxConns = 1
-	var trips trips
-	dial := cfg.ConnConfig.DialFunc
-	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		return &counted{Conn: conn, trips: &trips}, err
-	}
-	db, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db, trips := pgtest.Counted(t)
 	tx, err := db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
 	for _, n := range []int{1, 50} { // the first use of the statement on this connection included
-		before := trips.Load()
+		trips.Take()
 		if err := Add(t.Context(), tx, changes(n)...); err != nil {
 			t.Fatal(err)
 		}
-		if got := trips.Load() - before; got != 1 {
+		if got := trips.Take(); got != 1 {
 			t.Errorf("%d events: %d round trips, want 1", n, got)
 		}
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := trips.Load()
+	trips.Take()
 	if err := newRecorder(db, nil, keys, 0).Record(t.Context(), changes(50)...); err != nil {
 		t.Fatal(err)
 	}
-	if got := trips.Load() - before; got != 1 {
+	if got := trips.Take(); got != 1 {
 		t.Errorf("record: %d round trips, want 1", got)
 	}
-}
-
-// trips counts how often a connection waited for an answer to something it had sent.
-type trips struct{ atomic.Int64 }
-
-type counted struct {
-	net.Conn
-	trips *trips
-	sent  atomic.Bool
-}
-
-func (c *counted) Write(b []byte) (int, error) {
-	c.sent.Store(true)
-	return c.Conn.Write(b)
-}
-
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.sent.Swap(false) {
-		c.trips.Add(1)
-	}
-	return n, err
 }
 
 // decode is what the relay does with a row that waited in Redis.

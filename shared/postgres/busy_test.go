@@ -60,7 +60,7 @@ func TestWhoWasInAnothersWayMayTryAgain(t *testing.T) {
 			}
 			waited := make(chan error, 1)
 			go func() { waited <- update(t, one, 2) }()
-			waiting(t, db)
+			pgtest.Contended(t, db)
 			err := update(t, two, 1)
 			if err := <-waited; err != nil {
 				t.Error(err)
@@ -80,21 +80,5 @@ func TestWhoWasInAnothersWayMayTryAgain(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
-	}
-}
-
-// waiting returns once somebody waits for a lock.
-func waiting(t *testing.T, db *pgxpool.Pool) {
-	t.Helper()
-	for somebody := false; !somebody; {
-		err := db.QueryRow(t.Context(), `
-			SELECT EXISTS (
-				SELECT
-				FROM pg_stat_activity
-				WHERE datname = current_database()
-				  AND wait_event_type = 'Lock')`).Scan(&somebody)
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }

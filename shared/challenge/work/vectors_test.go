@@ -5,18 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/vectortest"
 )
-
-var update = flag.Bool("update", false, "write testdata/vectors.json")
-
-const vectorsFile = "testdata/vectors.json"
 
 // vectors is what a client in any language checks its solver with, and a verifier itself.
 type vectors struct {
@@ -78,41 +73,11 @@ func made(t *testing.T) vectors {
 }
 
 func TestTheVectorsAreWhatWeIssue(t *testing.T) {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(made(t)); err != nil {
-		t.Fatal(err)
-	}
-	if *update {
-		if err := os.WriteFile(vectorsFile, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	published, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(published, text.Bytes()) {
-		t.Error("puzzles changed: clients know the published ones. If that is meant, the version changes too.")
-	}
-}
-
-func readVectors(t *testing.T) (v vectors) {
-	t.Helper()
-	data, err := os.ReadFile(vectorsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
-		t.Fatal(err)
-	}
-	return v
+	vectortest.Same(t, made(t), "puzzles changed: clients know the published ones. If that is meant, the version changes too.")
 }
 
 func TestTheVectorsHold(t *testing.T) {
-	v := readVectors(t)
+	v := vectortest.Read[vectors](t)
 	secret, err := base64.StdEncoding.DecodeString(v.Key.Secret)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ export const calls = new EventTarget()
 export const preferences = {currency: "USD"}
 
 // Refusal is an answer that is none: a problem of the API, or nothing at all.
-class Refusal extends Error {
+export class Refusal extends Error {
   constructor(problem) {
     super(problem.title)
     Object.assign(this, {status: 0, code: "", detail: "", requestId: "", retryAfter: null, errors: []}, problem)
@@ -25,6 +25,7 @@ const campaign = [["X-Campaign-Source", "utm_source"], ["X-Campaign-Medium", "ut
 
 // solution is the answer to the last puzzle, as long as it is good. It lives in this page alone.
 let solution = null
+let solving = null // one puzzle at a time: its answer is good for every request
 
 // call asks the public API and answers {body, status, cache}. A puzzle it sets is solved on the way; checking hears of it.
 export async function call(method, path, body, {key, signal, keepalive} = {}) {
@@ -35,17 +36,13 @@ export async function call(method, path, body, {key, signal, keepalive} = {}) {
   for (const [header, value] of campaign) headers[header] = value
   if (body !== undefined) headers["Content-Type"] = "application/json"
   if (key) headers["Idempotency-Key"] = key
-  if (solution && Date.parse(solution.expiresAt) > Date.now()) headers[solution.header] = solution.token
+  const sent = solution
+  if (sent && Date.parse(sent.expiresAt) > Date.now()) headers[sent.header] = sent.token
   const ask = () => fetch(base + path, {method, headers, body: body && JSON.stringify(body), signal, keepalive})
   let [answer, content] = await timed(method, path, ask)
   const puzzle = answer.status === 429 && content?.challenge?.providers.find(p => p.kind === "proof-of-work")
   if (puzzle) {
-    calls.dispatchEvent(new CustomEvent("checking", {detail: true}))
-    try {
-      solution = {header: content.challenge.header, expiresAt: puzzle.expiresAt, token: await solve(puzzle)}
-    } finally {
-      calls.dispatchEvent(new CustomEvent("checking", {detail: false}))
-    }
+    if (solution === sent) await (solving ??= check(content.challenge.header, puzzle).finally(() => solving = null))
     headers[solution.header] = solution.token
     ;[answer, content] = await timed(method, path, ask)
   }
@@ -53,16 +50,26 @@ export async function call(method, path, body, {key, signal, keepalive} = {}) {
   return {body: content, status: answer.status, cache: answer.headers.get("X-Cache") ?? ""}
 }
 
+// check finds the solution, and lets the guest know that something happens.
+async function check(header, puzzle) {
+  calls.dispatchEvent(new CustomEvent("checking", {detail: true}))
+  try {
+    solution = {header, expiresAt: puzzle.expiresAt, token: await solve(puzzle)}
+  } finally {
+    calls.dispatchEvent(new CustomEvent("checking", {detail: false}))
+  }
+}
+
 async function timed(method, path, ask) {
   const began = performance.now()
-  let answer
+  let answer, text
   try {
     answer = await ask()
+    text = await answer.text() // may be cut off as well
   } catch (err) {
     if (err.name === "AbortError") throw err
     throw new Refusal({title: "", code: "OFFLINE", retriable: true})
   }
-  const text = await answer.text()
   const millis = performance.now() - began
   const content = answer.headers.get("Content-Type")?.includes("json") && text ? JSON.parse(text) : null
   calls.dispatchEvent(new CustomEvent("call", {detail: {

@@ -1,20 +1,21 @@
 // The page: what its address says is what it shows.
 import {call, calls, local, preferences, shared, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
-import {currencies, day, locale, locales, number, placeName, speak, t} from "./i18n.js"
-import {card} from "./card.js"
+import {currencies, day, isLocale, locale, locales, number, placeName, speak, t} from "./i18n.js"
+import {card, listingOf} from "./card.js"
 import {form} from "./form.js"
 import {allCities, find, prepare} from "./gazette.js"
 import {hotel} from "./hotel.js"
-import {list, stop} from "./list.js"
+import {list} from "./list.js"
 import {mapPage} from "./map.js"
-import {refused} from "./notes.js"
+import {refused, title, toast} from "./notes.js"
 import {read, write, writeStay} from "./query.js"
 import {heart, know, savedPage} from "./wishlist.js"
 import {openInside} from "./inside.js"
 import {belongs} from "./stream.js"
 
 const view = document.getElementById("view")
+const tabs = new BroadcastChannel("session")
 
 // go shows a page for a query. The same one is asked for again: a guest who presses the button wants to know how things are now.
 function go(page, q) {
@@ -29,38 +30,65 @@ function address() {
   return [path.split("/"), new URLSearchParams(parameters)]
 }
 
-let last = "" // the page before, to know when to begin at its top
+let shown = new AbortController() // ends what the page before was waiting for
 
 async function route() {
+  shown.abort()
+  const {signal} = shown = new AbortController()
+  try {
+    await open(signal)
+  } catch (problem) {
+    if (!signal.aborted) show(view, refused(problem, route))
+  }
+}
+
+let last = "" // the page before, to know when to begin at its top
+
+async function open(signal) {
   const [[page, id], parameters] = address()
   const q = read(parameters)
-  stop()
   for (const link of document.querySelectorAll("nav a[data-page]")) {
     const here = link.dataset.page === (page || "search")
     here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")
     if (link.dataset.page !== "saved") link.href = q.place ? `#/${link.dataset.page}?${write({...q, page: 1})}` : `#/${link.dataset.page === "map" ? "map" : ""}`
   }
   document.body.dataset.page = page || "home"
-  if (last !== location.hash.split("?")[0]) {
+  const here = location.hash.split("?")[0] + " " + q.page
+  if (last !== here) {
     scrollTo(0, 0)
     if (last) view.focus({preventScroll: true})
   }
-  last = location.hash.split("?")[0]
-  if (page === "hotel") return hotel(view, id, q, stay => location.hash = `#/hotel/${id}?${writeStay(stay)}`)
+  last = here
+  const focused = view.contains(document.activeElement) && document.activeElement.id
+  // refocus gives the focus back to what had it when the same page is shown again, or whoever uses the keyboard would begin at the top.
+  const refocus = () => {
+    if (focused && document.activeElement === document.body) (document.getElementById(focused) ?? view).focus({preventScroll: true})
+  }
+  if (page === "hotel") {
+    await hotel(view, id ?? "", q, stay => location.hash = `#/hotel/${id}?${writeStay(stay)}`, signal)
+    return refocus()
+  }
   if (page === "saved") return savedPage(view, q)
   const place = await find(q.place, q.kind)
+  if (signal.aborted) return
   if (place && !q.country) q.country = place.country
   const searching = form(q, place, entered => go(page === "map" ? "map" : "search", entered))
   if (page === "map") {
     const below = h("div", {class: "below"})
     show(view, fold(searching, q, place), below)
-    return mapPage(below, q, place ?? await somewhere())
+    const center = place ?? await somewhere()
+    if (signal.aborted) return
+    const found = mapPage(below, q, center, signal)
+    refocus()
+    return found
   }
   if (page === "search" && q.place) {
     const below = h("div", {class: "below"})
     show(view, fold(searching, q, place), below)
     tell("page-view", {path: "/search"})
-    return list(below, q, place, changed => go("search", changed))
+    const found = list(below, q, place, changed => go("search", changed), signal)
+    refocus()
+    return found
   }
   return home(q, searching)
 }
@@ -92,13 +120,14 @@ async function home(q, searching) {
   const rank = c => (first.indexOf(c.name) + 1) || 99
   show(cities, [...all].sort((a, b) => rank(a) - rank(b)).slice(0, 8).map(c =>
     h("a", {class: "city", href: "#/search?" + write({...q, place: c.query, kind: c.kind, country: c.country})}, icon("pin"), h("span", {dir: "auto"}, placeName(c)))))
-  const session = fresh ?? (await call("GET", "/session")).body
+  const session = fresh ?? (await call("GET", "/session").catch(() => null))?.body
   fresh = null
+  if (!session) return // whatever is asked next says why
   const ids = session.recentlyViewed.slice(0, 4).map(v => v.propertyId)
   if (ids.length === 0) return
   const hotels = await Promise.all(ids.map(id => call("GET", shared("/hotels/" + id)).then(a => a.body, () => null)))
   show(recent, h("h2", {}, t("recent")), hotels.filter(Boolean).map((d, i) => {
-    const listing = {...d.property, thumbnail: d.photos[0] ?? {alt: ""}, brandPeek: d.brandPeek, amenityHighlights: []}
+    const listing = listingOf(d)
     return card(listing, {q, position: i + 1, kind: "listing-card", heart: heart(listing, "recently-viewed"), priced: false, level: "h3"})
   }))
 }
@@ -138,14 +167,21 @@ async function settle(session) {
 async function start() {
   // An address may ask for a language and a currency: /?lang=ps-AF&currency=AFN.
   const asked = new URLSearchParams(location.search)
-  await speak(locales[asked.get("lang")] ? asked.get("lang") : "en")
+  const wanted = isLocale(asked.get("lang")) ? asked.get("lang") : null
+  await speak(wanted)
   chrome()
   document.getElementById("locale").addEventListener("change", e => choose("locale", {locale: e.target.value}))
   document.getElementById("currency").addEventListener("change", e => choose("currency", {currency: e.target.value}))
   document.getElementById("forget").addEventListener("click", async () => {
-    await call("POST", "/session/clear")
-    location.assign("/")
+    try {
+      await call("POST", "/session/clear")
+      tabs.postMessage("forgotten")
+      location.assign("/")
+    } catch (problem) {
+      toast(title(problem))
+    }
   })
+  tabs.addEventListener("message", () => location.reload()) // what another tab shows is of nobody any more
   document.getElementById("skip").addEventListener("click", e => { // the address says which page it is, not where on it
     e.preventDefault()
     view.focus()
@@ -157,8 +193,8 @@ async function start() {
   addEventListener("hashchange", route)
   try {
     let {body: session} = await call("GET", "/session")
-    if (locales[asked.get("lang")] && asked.get("lang") !== session.localePreference) {
-      session = (await call("POST", "/session/locale", {locale: asked.get("lang")})).body
+    if (wanted && wanted !== session.localePreference) {
+      session = (await call("POST", "/session/locale", {locale: wanted})).body
     }
     if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) {
       session = (await call("POST", "/session/currency", {currency: asked.get("currency")})).body

@@ -1,6 +1,7 @@
 // Plays the booking page of a house: it takes the token from its address, has it verified and used, and shows what it says.
 import {call, local, preferences, shared} from "./api.js"
 import {h, show, announce} from "./dom.js"
+import {left} from "./memory.js"
 import {t, name, number, day, time, speak} from "./i18n.js"
 import {refused} from "./notes.js"
 
@@ -9,9 +10,9 @@ const token = new URLSearchParams(location.search).get("h") ?? ""
 history.replaceState(null, "", "/book")
 
 const view = document.getElementById("view")
-await speak(sessionStorage.getItem("locale") ?? navigator.language)
+await speak(left("locale") ?? navigator.language)
 document.title = t("bookTitle")
-const back = () => h("a", {class: "button", id: "back-to-search", href: "/" + (sessionStorage.getItem("back") ?? "")}, t("backToSearch"))
+const back = () => h("a", {class: "button", id: "back-to-search", href: "/" + (left("back") ?? "")}, t("backToSearch"))
 
 if (token) await use()
 else show(view, h("h1", {}, t("bookTitle")), h("p", {}, t("noToken")), back())

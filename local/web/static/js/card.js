@@ -22,6 +22,9 @@ export function card(listing, {q, position, kind, heart, priced = true, pricing 
     h("div", {class: "card-side"}, rating(listing.guestRating), priced && price(listing.rateSnapshot, q, pricing)))
 }
 
+// listingOf is a hotel's page as a list has it.
+export const listingOf = detail => ({...detail.property, thumbnail: detail.photos[0] ?? {alt: ""}, brandPeek: detail.brandPeek, amenityHighlights: []})
+
 export const badge = code => h("li", {class: "chip chip-badge"}, t("badge." + code))
 
 export function stars(n) {

@@ -3,9 +3,7 @@ import {preferences} from "./api.js"
 import {h} from "./dom.js"
 import {t, number} from "./i18n.js"
 import {field} from "./form.js"
-import {filtered, lists} from "./query.js"
-
-const sorts = ["recommended", "price-asc", "price-desc", "rating-desc", "distance-asc"]
+import {filtered, lists, sorts} from "./query.js"
 
 // sorter chooses the order.
 export function sorter(q, change) {

@@ -2,24 +2,24 @@
 import {places} from "./api.js"
 import {h, icon} from "./dom.js"
 import {t, number, placeName, countryName} from "./i18n.js"
-import {plus, today} from "./query.js"
+import {furthest, longest, plus, today} from "./query.js"
 
 // form makes the form for a query; found is the place it names. submit gets the query that was entered.
 export function form(q, found, submit) {
   const chosen = {place: q.place, kind: q.kind, country: q.country, shown: found ? label(found) : q.place}
   const where = combobox(chosen)
-  const checkIn = h("input", {type: "date", id: "check-in", required: true, min: today(), max: plus(today(), 499), value: q.checkIn})
-  const checkOut = h("input", {type: "date", id: "check-out", required: true, min: plus(q.checkIn, 1), max: plus(q.checkIn, 30), value: q.checkOut})
+  const checkIn = h("input", {type: "date", id: "check-in", required: true, min: today(), max: plus(today(), furthest), value: q.checkIn})
+  const checkOut = h("input", {type: "date", id: "check-out", required: true, min: plus(q.checkIn, 1), max: plus(q.checkIn, longest), value: q.checkOut})
   checkIn.addEventListener("change", () => {
     if (!checkIn.value) return
-    const stay = Math.max(1, Math.min(30, (Date.parse(checkOut.value) - Date.parse(q.checkIn)) / 864e5 || 3))
+    const stay = Math.max(1, Math.min(longest, (Date.parse(checkOut.value) - Date.parse(q.checkIn)) / 864e5 || 3))
     q.checkIn = checkIn.value
     checkOut.min = plus(checkIn.value, 1)
-    checkOut.max = plus(checkIn.value, 30)
+    checkOut.max = plus(checkIn.value, longest)
     checkOut.value = plus(checkIn.value, stay)
   })
   const ages = h("div", {class: "ages", id: "ages"})
-  const adults = count("adults", 1, 16, q.adults), rooms = count("rooms", 1, 8, q.rooms), children = count("children", 0, 10, q.children)
+  const adults = select("adults", 1, 16, q.adults), rooms = select("rooms", 1, 8, q.rooms), children = select("children", 0, 10, q.children)
   const ask = () => ages.replaceChildren(...Array.from({length: Number(children.value)}, (_, i) =>
     field(t("age", {n: number(i + 1)}), select("age-" + (i + 1), 0, 17, q.ages[i] ?? 8))))
   children.addEventListener("change", ask)
@@ -40,8 +40,6 @@ export const field = (text, input) => h("div", {class: "field"}, h("label", {for
 
 const select = (id, least, most, value) => h("select", {id}, Array.from({length: most - least + 1}, (_, i) =>
   h("option", {value: String(least + i), selected: least + i === value}, number(least + i))))
-
-const count = (id, least, most, value) => select(id, least, most, value)
 
 const label = place => place.kind === "country" ? placeName(place)
   : `${placeName(place)}${place.kind === "region" ? ` (${t("region")})` : ""}${t("comma")} ${countryName(place.country)}`

@@ -6,22 +6,23 @@ import {calendar} from "./calendar.js"
 import {badge, card, picture, rating, stars} from "./card.js"
 import {cityName} from "./gazette.js"
 import {field} from "./form.js"
+import {leave} from "./memory.js"
 import {degraded, refused, skeletons, stale} from "./notes.js"
-import {nights, plus, today, who, writeStay} from "./query.js"
+import {furthest, longest, nights, plus, today, who, writeStay} from "./query.js"
 import {heart} from "./wishlist.js"
 import {saw} from "./seen.js"
 
-// hotel shows the page of a property for the stay of a query; change is told of another stay.
-export async function hotel(view, id, q, change) {
+// hotel shows the page of a property for the stay of a query, as long as somebody waits for it; change is told of another stay.
+export async function hotel(view, id, q, change, signal) {
   show(view, skeletons(2))
   try {
-    const answer = await call("GET", shared("/hotels/" + id))
+    const answer = await call("GET", shared("/hotels/" + encodeURIComponent(id)), undefined, {signal})
     const detail = answer.body
     tell("page-view", {path: "/hotels/" + id, propertyId: id, tenantId: detail.property.tenantId})
     tell("funnel", {step: "detail.viewed", propertyId: id, tenantId: detail.property.tenantId})
     page(view, detail, answer.cache, q, change)
   } catch (problem) {
-    show(view, h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change)))
+    if (!signal.aborted) show(view, h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change, signal)))
   }
 }
 
@@ -81,9 +82,9 @@ function preview(detail) {
 // aside is the way to book: price, stay, button.
 function aside(detail, q, brand, change) {
   const rate = detail.cheapestRateSnapshot
-  const checkIn = h("input", {type: "date", id: "stay-in", min: today(), value: q.checkIn, onchange: () => checkIn.value &&
+  const checkIn = h("input", {type: "date", id: "stay-in", min: today(), max: plus(today(), furthest), value: q.checkIn, onchange: () => checkIn.value &&
     change({...q, checkIn: checkIn.value, checkOut: checkOut.value > checkIn.value ? checkOut.value : plus(checkIn.value, 1)})})
-  const checkOut = h("input", {type: "date", id: "stay-out", min: plus(q.checkIn, 1), max: plus(q.checkIn, 30), value: q.checkOut,
+  const checkOut = h("input", {type: "date", id: "stay-out", min: plus(q.checkIn, 1), max: plus(q.checkIn, longest), value: q.checkOut,
     onchange: () => checkOut.value > q.checkIn && change({...q, checkOut: checkOut.value})})
   const outcome = h("div", {id: "book-outcome"})
   const button = h("button", {class: "button button-main button-book", type: "button", id: "book-button", onclick: () => book(detail, q, button, outcome)},
@@ -109,6 +110,10 @@ async function book(detail, q, button, outcome) {
   const what = JSON.stringify(body)
   if (attempt?.what !== what) attempt = {what, key: crypto.randomUUID()}
   const before = button.textContent
+  const done = () => {
+    button.disabled = false
+    button.textContent = before
+  }
   button.disabled = true
   button.textContent = t("booking")
   show(outcome)
@@ -116,13 +121,12 @@ async function book(detail, q, button, outcome) {
     tell("funnel", {step: "handoff.initiated", propertyId, tenantId})
     const {body: minted} = await call("POST", "/handoff", body, {key: attempt.key})
     attempt = null
-    sessionStorage.setItem("back", location.hash)
-    sessionStorage.setItem("locale", locale)
+    leave("back", location.hash)
+    leave("locale", locale)
+    addEventListener("pageshow", done, {once: true}) // for whoever comes back; until then a second click would book twice
     location.assign("/book" + new URL(minted.url).search)
   } catch (problem) {
     show(outcome, refused(problem, () => book(detail, q, button, outcome)))
+    done()
   }
-  button.disabled = false
-  button.textContent = before
 }
-

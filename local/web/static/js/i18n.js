@@ -6,6 +6,9 @@ export const locales = {
 }
 export const currencies = ["AFN", "USD", "EUR", "IRR", "PKR", "AED", "GBP"]
 
+// isLocale reports whether the page speaks a locale; any text may be asked about.
+export const isLocale = tag => Object.hasOwn(locales, tag)
+
 export let locale = "en"
 let texts = {}
 let fallback = {}
@@ -15,7 +18,7 @@ const rightToLeft = tag => ["ar", "fa", "ps", "ur"].includes(language(tag))
 
 // speak loads the texts of a locale and turns the document around for it.
 export async function speak(wanted) {
-  locale = locales[wanted] ? wanted : "en"
+  locale = isLocale(wanted) ? wanted : "en"
   const load = async lang => (await import(`./texts/${lang}.js`)).default
   ;[fallback, texts] = await Promise.all([load("en"), load(language(locale))])
   document.documentElement.lang = locale

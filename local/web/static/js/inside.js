@@ -2,19 +2,18 @@
 import {calls, local} from "./api.js"
 import {h, show} from "./dom.js"
 import {chart, phases} from "./charts.js"
-import {switches} from "./switches.js"
+import {switches, upstreams} from "./switches.js"
 import {stream} from "./stream.js"
 
 const every = 2000 // ms between two looks
 const kept = 12    // requests that are listed
 
-const upstreams = ["search", "pricing", "property", "theme"]
 let total = null       // upstream calls that were given to a request, by kind
 let requests = []      // newest first
 let chosen = null      // the request that is shown; null: the newest that a guest waited for
 const costs = new Map() // route → upstream calls of its last miss, to say what a hit saved
 
-let timer
+let timer, looking = null
 const panel = () => document.getElementById("inside")
 const open = () => !panel().hidden
 
@@ -83,16 +82,20 @@ function count(counters) {
   return sum
 }
 
-// look asks how the system does, and asks again a little later as long as somebody looks.
-async function look() {
+// look asks how the system does, and asks again a little later as long as somebody looks. Two looks at once would count what is told twice.
+function look() {
   clearTimeout(timer)
-  if (!open() || document.hidden) return
+  if (open() && !document.hidden) looking ??= once().finally(() => {
+    looking = null
+    timer = setTimeout(look, every)
+  })
+}
+
+async function once() {
   const [inside, counters] = await Promise.all([local("GET", "/inside").catch(() => null), local("GET", "/upstreams").catch(() => null)])
   if (counters) total ??= count(counters)
   if (inside) paintCharts(inside, counters)
   await stream(document.getElementById("inside-stream"), document.getElementById("inside-funnel"))
-  clearTimeout(timer)
-  timer = setTimeout(look, every)
 }
 
 function paintRequests() {

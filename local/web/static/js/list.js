@@ -10,15 +10,8 @@ import {pageSize, request} from "./query.js"
 import {saw} from "./seen.js"
 import {heart} from "./wishlist.js"
 
-let running // the search that is under way
-
-// stop ends a search that nobody waits for any more.
-export const stop = () => running?.abort()
-
-// list searches, and shows what comes. change is told of another query.
-export async function list(view, q, place, change) {
-  running?.abort()
-  const mine = running = new AbortController()
+// list searches, and shows what comes as long as somebody waits for it. change is told of another query.
+export async function list(view, q, place, change, signal) {
   const tools = h("div", {class: "tools"}, sorter(q, change))
   const body = h("div", {class: "results", id: "results", "aria-busy": "true"}, skeletons(4))
   const title = h("h1", {id: "results-title"}, t("loading"))
@@ -26,10 +19,10 @@ export async function list(view, q, place, change) {
   announce(t("loading"))
   try {
     const [answer, catalog] = await Promise.all([
-      call("POST", "/search", request(q, preferences.currency), {signal: mine.signal}),
+      call("POST", "/search", request(q, preferences.currency), {signal}),
       q.country ? facets(q.country) : [],
     ])
-    if (mine.signal.aborted) return
+    if (signal.aborted) return
     const found = answer.body
     saw(found.listings)
     if (catalog.length) tools.prepend(filters(q, catalog, change))
@@ -39,9 +32,9 @@ export async function list(view, q, place, change) {
     show(body, hint(found.queryRewriteHint), degraded(found.degraded), stale(answer.cache), cards(found, q), pager(found, q, change))
     watch(body, found)
   } catch (problem) {
-    if (problem.name === "AbortError") return
+    if (signal.aborted) return
     title.textContent = t("failed")
-    show(body, refused(problem, () => list(view, q, place, change)))
+    show(body, refused(problem, () => list(view, q, place, change, signal)))
   }
   body.removeAttribute("aria-busy")
 }

@@ -2,7 +2,7 @@
 import {call, preferences, shared, tell} from "./api.js"
 import {h, show, announce} from "./dom.js"
 import {t, money, name, number, plural} from "./i18n.js"
-import {card} from "./card.js"
+import {card, listingOf} from "./card.js"
 import {canvas} from "./ground.js"
 import {degraded, refused, stale} from "./notes.js"
 import {View} from "./projection.js"
@@ -13,8 +13,8 @@ const kabul = {lat: 34.5281, lng: 69.1723}
 const widest = 25 // square degrees, what the API takes
 const tooWide = area => (area.neLat - area.swLat) * (area.neLng - area.swLng) > widest
 
-// mapPage shows the map around a place. It searches where it is moved to.
-export function mapPage(into, q, place) {
+// mapPage shows the map around a place, until the signal. It searches where it is moved to.
+export function mapPage(into, q, place, signal) {
   tell("funnel", {step: "map.opened"})
   const note = h("div", {id: "map-note"}), pins = h("div", {class: "pins", id: "pins"}), peek = h("div", {class: "peek", id: "peek"})
   const ground = h("canvas", {class: "ground", "aria-hidden": "true"})
@@ -61,15 +61,15 @@ export function mapPage(into, q, place) {
     const mine = ++asked
     box.setAttribute("aria-busy", "true")
     try {
-      const answer = await call("POST", "/search/map", {...request(q, preferences.currency, area), zoom: Math.round(view.zoom), ...(spotlight ? {spotlightPropertyId: spotlight} : {})})
-      if (mine !== asked || !box.isConnected) return
+      const answer = await call("POST", "/search/map", {...request(q, preferences.currency, area), zoom: Math.round(view.zoom), ...(spotlight ? {spotlightPropertyId: spotlight} : {})}, {signal})
+      if (mine !== asked) return
       found = answer.body
       show(note, degraded(found.degraded), stale(answer.cache))
       title.textContent = plural("pins", found.resultCount)
       announce(title.textContent)
       stick()
     } catch (problem) {
-      if (mine === asked) show(note, refused(problem, look))
+      if (mine === asked && !signal.aborted) show(note, refused(problem, look))
     }
     if (mine === asked) box.removeAttribute("aria-busy")
   }
@@ -96,9 +96,9 @@ export function mapPage(into, q, place) {
     for (const pin of pins.children) pin.classList.toggle("pin-lit", pin.dataset.property === spotlight)
     clearTimeout(wait)
     const [detail] = await Promise.all([call("GET", shared("/hotels/" + spotlight)).then(a => a.body, problem => ({problem})), look()])
-    if (!box.isConnected || spotlight !== p.propertyId) return
+    if (signal.aborted || spotlight !== p.propertyId) return
     if (detail.problem) return show(peek, refused(detail.problem))
-    const listing = {...detail.property, thumbnail: detail.photos[0] ?? {alt: ""}, brandPeek: detail.brandPeek, amenityHighlights: []}
+    const listing = listingOf(detail)
     tell("click", {kind: "map-pin", propertyId: spotlight, tenantId: listing.tenantId, ...(found ? {searchSessionId: found.searchSessionId} : {})})
     const rate = found?.pins.find(one => one.propertyId === spotlight)
     const shownRate = rate?.cheapestNightlyMinor && h("p", {class: "price-night", id: "spotlight-rate"}, h("b", {}, money(rate.cheapestNightlyMinor, rate.currency)), " " + t("perNight"))
@@ -109,11 +109,16 @@ export function mapPage(into, q, place) {
   }
 
   moves(box, () => view, set)
-  new ResizeObserver(() => {
-    if (!box.isConnected || !box.clientWidth || box.clientWidth === view.width && box.clientHeight === view.height) return
+  const sized = new ResizeObserver(() => {
+    if (!box.clientWidth || box.clientWidth === view.width && box.clientHeight === view.height) return
     set(new View(view.center, view.zoom, box.clientWidth, box.clientHeight))
-  }).observe(box)
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => box.isConnected && paint())
+  })
+  sized.observe(box)
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, {signal})
+  signal.addEventListener("abort", () => {
+    sized.disconnect()
+    clearTimeout(wait)
+  })
   paint()
   return look()
 }

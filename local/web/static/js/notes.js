@@ -1,4 +1,5 @@
 // What the page says when an answer is missing, partly missing, or refused.
+import {Refusal} from "./api.js"
 import {h, icon, announce} from "./dom.js"
 import {t, has, number} from "./i18n.js"
 
@@ -14,8 +15,8 @@ export const stale = cache => cache === "STALE" && h("p", {class: "note note-sta
 
 // refused shows a problem, with a button that tries again once the service allows it.
 export function refused(problem, again) {
-  if (problem.code === undefined) console.error(problem) // no answer of the service: a mistake of ours
-  const offline = problem.code === "OFFLINE" || problem.code === undefined
+  const offline = problem.code === "OFFLINE" || !(problem instanceof Refusal)
+  if (!(problem instanceof Refusal)) console.error(problem) // no answer of the service: a mistake of ours
   const button = again && h("button", {class: "button", type: "button", onclick: again}, t("retry"))
   const note = h("div", {class: "note note-error", role: "alert", id: "problem"},
     h("strong", {class: "problem-title", dir: "auto"}, offline ? t("offline") : title(problem)),
@@ -30,7 +31,8 @@ export function refused(problem, again) {
 
 // title says what happened in the language of the page, if we know that problem.
 export function title(problem) {
-  const key = "problem." + (problem.code ?? "").split(".").at(-1)
+  if (problem.code === "OFFLINE") return t("offline")
+  const key = "problem." + String(problem.code ?? "").split(".").at(-1)
   return has(key) ? t(key) : problem.title || t("failed")
 }
 

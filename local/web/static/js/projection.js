@@ -1,11 +1,11 @@
 // Web Mercator: where a place is on a map of some size, centre and zoom, and which place is at a point of it.
 
 const tile = 256
-const clampLat = lat => Math.max(-85, Math.min(85, lat))
+const clamp = (n, most) => Math.max(-most, Math.min(most, n))
 
 // world is the position of a place on a map of the whole world that is 1 wide and 1 high.
 function world({lat, lng}) {
-  const sine = Math.sin(clampLat(lat) * Math.PI / 180)
+  const sine = Math.sin(clamp(lat, 85) * Math.PI / 180)
   return {x: lng / 360 + .5, y: .5 - Math.log((1 + sine) / (1 - sine)) / (4 * Math.PI)}
 }
 
@@ -14,6 +14,7 @@ const place = ({x, y}) => ({lat: Math.atan(Math.sinh((.5 - y) * 2 * Math.PI)) * 
 // View is a part of the world: {center, zoom, width, height}, the last two in pixels.
 export class View {
   constructor(center, zoom, width, height) {
+    center = {lat: clamp(center.lat, 85), lng: clamp(center.lng, 180)} // the world ends there: nobody finds anything beyond
     Object.assign(this, {center, zoom: Math.max(2, Math.min(17, zoom)), width, height})
     this.scale = tile * 2 ** this.zoom
     this.middle = world(center)

@@ -6,31 +6,38 @@ const oneDay = 24 * 60 * 60 * 1000
 // plus is a date some days later, as text.
 export const plus = (date, days) => new Date(Date.parse(date + "T00:00:00Z") + days * oneDay).toISOString().slice(0, 10)
 export const today = () => new Date().toISOString().slice(0, 10) // in UTC, as the API counts days
+export const furthest = 499 // days from now to a check-in
+export const longest = 30 // nights
 export const nights = q => Math.round((Date.parse(q.checkOut) - Date.parse(q.checkIn)) / oneDay)
 
 // lists are the filters of which a guest may choose several.
 export const lists = ["amenities", "starRating", "propertyType", "neighbourhoods"]
 
-// read makes a query of the parameters of an address; what they leave out has a default.
+export const sorts = ["recommended", "price-asc", "price-desc", "rating-desc", "distance-asc"]
+
+const isDate = text => /^\d{4}-\d\d-\d\d$/.test(text) && new Date(text + "T00:00:00Z").toJSON()?.startsWith(text)
+
+// read makes a query of the parameters of an address; what they leave out, or nobody can mean, has a default.
 export function read(parameters) {
-  const date = (name, otherwise) => /^\d{4}-\d\d-\d\d$/.test(parameters.get(name) ?? "") ? parameters.get(name) : otherwise
+  const text = name => parameters.get(name) ?? ""
+  const date = (name, least, most, otherwise) => isDate(text(name)) && text(name) >= least && text(name) <= most ? text(name) : otherwise
+  const one = (name, values) => values.includes(text(name)) ? text(name) : values[0]
   const count = (name, least, most, otherwise) => {
     const n = Number(parameters.get(name) ?? otherwise)
     return Number.isInteger(n) && n >= least && n <= most ? n : otherwise
   }
-  const checkIn = date("in", plus(today(), 10))
   const q = {
-    place: parameters.get("place") ?? "", kind: parameters.get("kind") ?? "city", country: parameters.get("country") ?? "",
-    checkIn: checkIn < today() ? plus(today(), 10) : checkIn, adults: count("adults", 1, 16, 2), children: count("children", 0, 10, 0),
-    rooms: count("rooms", 1, 8, 1), sort: parameters.get("sort") ?? "recommended", page: count("page", 1, 51, 1),
-    guestRatingMin: parameters.get("guestRatingMin") ?? "", cancellationFlexibility: parameters.get("cancellationFlexibility") ?? "",
-    maxPrice: parameters.get("maxPrice") ?? "",
+    place: text("place"), kind: one("kind", ["city", "region", "country"]), country: text("country"),
+    checkIn: date("in", today(), plus(today(), furthest), plus(today(), 10)), adults: count("adults", 1, 16, 2), children: count("children", 0, 10, 0),
+    rooms: count("rooms", 1, 8, 1), sort: one("sort", sorts), page: count("page", 1, 51, 1),
+    guestRatingMin: Number(text("guestRatingMin")) > 0 ? text("guestRatingMin") : "", cancellationFlexibility: text("cancellationFlexibility"),
+    maxPrice: /^\d{1,12}$/.test(text("maxPrice")) ? text("maxPrice") : "",
   }
-  q.checkOut = date("out", plus(q.checkIn, 3))
-  if (q.checkOut <= q.checkIn) q.checkOut = plus(q.checkIn, 1)
-  const ages = (parameters.get("ages") ?? "").split(",").filter(Boolean).map(Number)
-  q.ages = Array.from({length: q.children}, (_, i) => ages[i] >= 0 && ages[i] <= 17 ? ages[i] : 8)
+  q.checkOut = date("out", plus(q.checkIn, 1), plus(q.checkIn, longest), plus(q.checkIn, 3))
+  const ages = text("ages").split(",").filter(Boolean).map(Number)
+  q.ages = Array.from({length: q.children}, (_, i) => Number.isInteger(ages[i]) && ages[i] >= 0 && ages[i] <= 17 ? ages[i] : 8)
   for (const name of lists) q[name] = parameters.getAll(name)
+  q.starRating = q.starRating.filter(stars => /^[1-5]$/.test(stars))
   return q
 }
 

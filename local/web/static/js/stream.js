@@ -30,6 +30,10 @@ const subjects = {"session.started.v1": "session.started", "search.executed.v1":
 export async function stream(into, funnel) {
   const found = await local("GET", "/telemetry?since=" + (cursor ?? 0)).catch(() => null)
   if (!found) return
+  if (Number(found.cursor) < Number(cursor)) { // the system began anew, and so do its cursors
+    cursor = null
+    return stream(into, funnel)
+  }
   cursor = found.cursor
   for (const m of found.messages) {
     messages.unshift(m)

@@ -7,7 +7,7 @@ import {seen, tenants as known} from "./seen.js"
 const ways = {
   well: null, slow: {latencyMs: 700, jitterMs: 300}, "one in three fails": {errorRate: .34}, broken: {errorRate: 1}, "hangs": {hang: true}, "half answers": {malformed: true},
 }
-const upstreams = ["search", "pricing", "property", "theme"]
+export const upstreams = ["search", "pricing", "property", "theme"]
 
 // switches fills the box. changed is called when one was turned.
 export function switches(box, changed) {
