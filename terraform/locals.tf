@@ -30,8 +30,8 @@ locals {
       CLOUDSQL_DATABASE = google_sql_database.this.name
     }
 
-    # The same instance for programs without the connector: where it is, and whose certificate it has. While the authority
-    # changes there are two.
+    # The same instance for programs without the connector: where it is, and whose certificate it has. After the authority was
+    # rotated, which it is every ten years, apply: docs/runbooks/postgres.md.
     direct = {
       CLOUDSQL_ADDRESS = "${google_sql_database_instance.this.private_ip_address}:5432"
       CLOUDSQL_CA      = join("\n", google_sql_database_instance.this.server_ca_cert[*].cert)

@@ -74,9 +74,9 @@ func (t *Tokens) Access(ctx context.Context, scope string) (string, error) {
 	})
 }
 
-// ID is an ID token that tells an audience who we are.
+// ID is an ID token that tells an audience who we are, our address included.
 func (t *Tokens) ID(ctx context.Context, audience string) (string, error) {
-	return t.get(ctx, path+"identity?audience="+url.QueryEscape(audience), func(answer string) (token, error) {
+	return t.get(ctx, path+"identity?format=full&audience="+url.QueryEscape(audience), func(answer string) (token, error) {
 		answer = strings.TrimSpace(answer)
 		parts := strings.Split(answer, ".")
 		if len(parts) != 3 {

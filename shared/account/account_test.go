@@ -27,7 +27,7 @@ type metadataServer struct {
 
 func (m *metadataServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
-	m.asked = append(m.asked, r.URL.Query().Encode())
+	m.asked = append(m.asked, r.URL.RawQuery)
 	say, code, hold, nth := m.say, m.code, m.hold, len(m.asked)
 	m.mu.Unlock()
 	if hold != nil {
@@ -85,7 +85,7 @@ func TestATokenIsAskedForOnceForEachPurposeAndAgainShortlyBeforeItsEnd(t *testin
 		asked string
 	}{
 		"access": {(*Tokens).Access, "scopes="},
-		"ID":     {(*Tokens).ID, "audience="},
+		"ID":     {(*Tokens).ID, "format=full&audience="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, tokens, clock := serve(t)
