@@ -76,6 +76,8 @@ func here(f terraform.Function, local map[string]string, keySet string) []string
 	replace("CLOUDSQL_INSTANCE", "DATABASE_URL", local["DATABASE_URL"])
 	replace("CLOUDSQL_USER", "", "")
 	replace("CLOUDSQL_DATABASE", "", "")
+	replace("CLOUDSQL_ADDRESS", "", "")
+	replace("CLOUDSQL_CA", "", "")
 	replace("REDIS_ADDR", "REDIS_ADDR", local["REDIS_ADDR"])
 	replace("ENVIRONMENT", "ENVIRONMENT", "local") // the sandbox's flags and the probe are below that name
 	// The upstreams are sandboxes, which want no token; a collector of the test; the flags are a file.

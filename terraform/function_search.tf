@@ -7,11 +7,11 @@ module "search" {
   function = merge(each.value, local.size[each.key])
   common   = local.common
 
-  environment = merge(local.environment.public, local.environment.redis, local.environment.database, local.environment.guest, {
+  environment = merge(local.environment.public, local.environment.redis, local.environment.database, local.environment.direct, local.environment.guest, {
     DATABASE_MAX_CONNS = tostring(each.value.connections)
   })
 
   secrets  = { for name in local.guest_secrets : name => local.secrets[name] }
-  roles    = local.guest_roles
+  roles    = local.direct_guest_roles
   invokers = { gateway = google_service_account.gateway.member }
 }

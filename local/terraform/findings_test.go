@@ -266,7 +266,10 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 		return "serviceAccount:" + f.Environment["CLOUDSQL_USER"] + ".gserviceaccount.com"
 	}
 	for _, f := range deployed {
-		roles := []string{"roles/cloudsql.client", "roles/cloudsql.instanceUser"}
+		roles := []string{"roles/cloudsql.instanceUser"}
+		if f.Environment["CLOUDSQL_ADDRESS"] == "" { // by the connector, which asks for a certificate
+			roles = append(roles, "roles/cloudsql.client")
+		}
 		if f.Environment["REMOTE_CONFIG_PROJECT"] != "" {
 			roles = append(roles, "roles/cloudconfig.viewer")
 		}

@@ -101,10 +101,14 @@ var faults = map[string][]fault{
 			"functions/search reads CLOUD_REGION, and none of its functions is given it",
 		},
 		{
+			"a function without the connector does not know whom to trust", "function_search.tf", "local.environment.direct, ", "",
+			"functions/search reads CLOUDSQL_CA, and none of its functions is given it",
+		},
+		{
 			"the gateway may consume", "function_consume.tf", `{ for account in var.consume_callers : account => "serviceAccount:${account}" }`,
 			`{ gateway = google_service_account.gateway.member }`, "Consume is internal and serviceAccount:bffc-gateway@",
 		},
-		{"a role too many", "locals.tf", `"roles/cloudsql.client", `, `"roles/cloudsql.client", "roles/editor", `, "roles/editor"},
+		{"a role too many", "locals.tf", `["roles/cloudsql.client"]`, `["roles/cloudsql.client", "roles/editor"]`, "roles/editor"},
 		{
 			"more instances than Postgres takes", "environments/production.tfvars", "max_instances = 10 }", "max_instances = 90 }",
 			"check.connections_fit: fail",

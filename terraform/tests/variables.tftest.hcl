@@ -155,3 +155,20 @@ run "examples" {
 
   expect_failures = [var.deployers, var.operators, var.alert_channels, var.runbooks_url]
 }
+
+# A token alone logs in by TLS, to an instance that is known by an authority of its own.
+run "how_postgres_is_reached" {
+  command = plan
+
+  assert {
+    condition = alltrue([for ip in google_sql_database_instance.this.settings[0].ip_configuration :
+      ip.ssl_mode == "ENCRYPTED_ONLY" && ip.server_ca_mode == "GOOGLE_MANAGED_INTERNAL_CA" && !ip.ipv4_enabled
+    ])
+    error_message = "Postgres can be reached without TLS or from outside, or has an authority that others have too."
+  }
+
+  assert {
+    condition     = !contains(local.direct_guest_roles, "roles/cloudsql.client") && contains(local.guest_roles, "roles/cloudsql.client")
+    error_message = "Who does not use the connector may use its API, or who does may not."
+  }
+}
