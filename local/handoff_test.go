@@ -128,7 +128,7 @@ func TestTheChallengeOfTheReadmeIsSolved(t *testing.T) {
 	cmd := exec.CommandContext(ctx, "sh", "-u", "-c", script)
 	cmd.Env = append(os.Environ(), "service="+s.URL)
 	out, err := cmd.CombinedOutput()
-	if want := "429 unsolved\n200 solved\n\"actionTaken\":\"challenge\"\n"; err != nil || string(out) != want {
+	if want := "429 unsolved\n200 solved\n\"actionTaken\":\"challenge\"\n200 Googlebot from Google\n429 Googlebot from here\n"; err != nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, answer := ask(t, http.MethodGet, s.URL+"/_local/flags", ""); answer["botMode"] != "observe" {

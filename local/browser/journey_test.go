@@ -188,6 +188,7 @@ func (g *guest) books() {
 	g.isLaidOut("book")
 	g.clicks("#back-to-search")
 	g.sees("#hotel")
+	g.isLaidOut("hotel again") // in the same language
 }
 
 // Whoever finds the link in another browser is refused, and is not told whose it was.

@@ -100,7 +100,11 @@ func TestTelemetryShowsWhatTheTopicsGotWithACursor(t *testing.T) {
 			t.Errorf("%s: %v %s", subject, ids, next)
 		}
 	}
-	_, answer := b.call(t, "GET", "/_local/telemetry", "")
+	code, answer := b.call(t, "GET", "/_local/telemetry?subject=locale.changed", "") // a slip, which would be silence for ever
+	if wrong := members(answer, "errors"); code != 422 || wrong[0]["field"] != "subject" || !strings.Contains(wrong[0]["detail"].(string), locale) {
+		t.Errorf("a subject there is none of: %d %v", code, answer)
+	}
+	_, answer = b.call(t, "GET", "/_local/telemetry", "")
 	m := members(answer, "messages")
 	if m[0]["data"].(map[string]any)["payload"].(map[string]any)["a"] != 1.0 || m[0]["subject"] != started || m[0]["messageId"] == "" ||
 		m[0]["attributes"].(map[string]any)["subject"] != started || m[3]["data"] != nil || m[3]["raw"] != "bm8gSlNPTg==" {

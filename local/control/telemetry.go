@@ -3,12 +3,15 @@ package control
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -42,6 +45,9 @@ func (c *Control) telemetry(w http.ResponseWriter, r *http.Request) error {
 		since = n
 	}
 	subject := r.URL.Query().Get("subject")
+	if known := event.Subjects(); subject != "" && !slices.Contains(known, subject) && !slices.Contains(known, subjects+subject) {
+		return problem.Invalid(problem.Field{Field: "subject", Code: "unsupported", Detail: "The subjects are " + strings.Join(known, ", ") + "; " + subjects + " may be left out."})
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), pingWithin)
 	defer cancel()
 	if err := c.desk.Telemetry.CatchUp(ctx); err != nil {

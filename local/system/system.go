@@ -100,7 +100,7 @@ func Start(ctx context.Context, o Options) (_ *System, err error) {
 		return nil, err
 	}
 	if running, ok := readRun(state); ok && answers(running.URL) {
-		return nil, fmt.Errorf("a local system with this state already runs at %s: stop it first", running.URL)
+		return nil, fmt.Errorf("a local system with this state already runs at %s: stop it first, or name another --state and --port", running.URL)
 	}
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func (r *Room) Problem(c Client, difficulty int) *problem.Problem {
 		Kind: Work, Challenge: puzzle.Text, Difficulty: puzzle.Difficulty, Algorithm: "SHA-256",
 		ExpiresAt: instant.Text(puzzle.Expires),
 	})
-	return problem.New(problem.SuspectedBot, "Send this request again with what one of the challenges gives you.", nil).
+	return problem.New(problem.SuspectedBot, "Solve one of the challenges, and send this request again with its token in the header "+Header+".", nil).
 		With("challenge", struct {
 			Header    string  `json:"header"`
 			Providers []Offer `json:"providers"`

@@ -21,6 +21,7 @@ func TestWhoDeclaresItselfIsATool(t *testing.T) {
 		"python-requests/2.32.3":             "python-requests",
 		"Go-http-client/2.0":                 "Go-http-client",
 		"okhttp/4.12.0":                      "okhttp",
+		"node":                               "node",
 		"Acme hotel prices":                  "not-a-browser",
 		"acme-http":                          "not-a-browser",
 		"Acme/1":                             "not-a-browser",

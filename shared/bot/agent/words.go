@@ -26,7 +26,7 @@ var toolWords = []string{
 	`gomezagent`, `wechatdevtools`, `site24x7`, `speedcurve`, `dynatrace`, `newrelic`,
 	// HTTP libraries and runtimes.
 	`\bcurl`, `libcurl`, `wget`, `libwww`, `python`, `\bperl`, `\bphp`, `ruby/`, `^java`, `go-http`, `okhttp`, `axios`,
-	`node-fetch`, `node.js`, `nodejs`, `urllib`, `httpclient`, `http-client`, `http client`, `http_`, `winhttp`, `guzzle`,
+	`^node\b`, `node-fetch`, `node.js`, `nodejs`, `urllib`, `httpclient`, `http-client`, `http client`, `http_`, `winhttp`, `guzzle`,
 	`nutch`, `heritrix`, `larbin`, `httrack`, `wkhtmlto`, `simplepie`, `siege`, `jakarta`, `\blwp`, `web services client`,
 	// Companies' own, by what none of their apps have.
 	`mediapartners`, `google-`, `google web`, `appengine`, `facebookexternalhit`, `meta-external`, `daumoa`,

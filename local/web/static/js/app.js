@@ -1,13 +1,14 @@
 // The page: what its address says is what it shows.
 import {call, calls, local, preferences, shared, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
-import {currencies, day, isLocale, locale, locales, number, placeName, speak, t} from "./i18n.js"
+import {currencies, day, isLocale, locale, locales, number, placeName, speak, t, understood} from "./i18n.js"
 import {card, listingOf} from "./card.js"
 import {form} from "./form.js"
 import {allCities, find, prepare} from "./gazette.js"
-import {hotel} from "./hotel.js"
+import {guests, hotel} from "./hotel.js"
 import {list} from "./list.js"
 import {mapPage} from "./map.js"
+import {forget, leave, left} from "./memory.js"
 import {refused, title, toast} from "./notes.js"
 import {read, write, writeStay} from "./query.js"
 import {heart, know, savedPage} from "./wishlist.js"
@@ -50,7 +51,8 @@ async function open(signal) {
   for (const link of document.querySelectorAll("nav a[data-page]")) {
     const here = link.dataset.page === (page || "search")
     here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")
-    if (link.dataset.page !== "saved") link.href = q.place ? `#/${link.dataset.page}?${write({...q, page: 1})}` : `#/${link.dataset.page === "map" ? "map" : ""}`
+    link.href = !q.place ? {search: "#/", map: "#/map", saved: "#/saved"}[link.dataset.page]
+      : `#/${link.dataset.page}?${link.dataset.page === "saved" ? writeStay(q) : write({...q, page: 1})}` // the stay goes along everywhere
   }
   document.body.dataset.page = page || "home"
   const here = location.hash.split("?")[0] + " " + q.page
@@ -104,7 +106,7 @@ function fold(searching, q, place) {
   if (!matchMedia("(max-width: 640px)").matches) return searching
   const short = {day: "numeric", month: "short"}
   return h("details", {class: "fold", id: "search-fold"}, h("summary", {}, icon("search"), h("span", {},
-    h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${t("adults")} ${number(q.adults)}`))), searching)
+    h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${guests(q)}`))), searching)
 }
 
 let fresh = null // the session as it was answered a moment ago
@@ -156,6 +158,7 @@ async function choose(path, body) {
 async function settle(session) {
   preferences.currency = session.currencyPreference
   await speak(session.localePreference)
+  leave("locale", locale)
   know(session)
   belongs(session.id)
   fresh = session
@@ -168,15 +171,17 @@ async function start() {
   // An address may ask for a language and a currency: /?lang=ps-AF&currency=AFN.
   const asked = new URLSearchParams(location.search)
   const wanted = isLocale(asked.get("lang")) ? asked.get("lang") : null
-  await speak(wanted)
+  // What it asked for holds in this tab: the way back from a booking does not ask again.
+  await speak([wanted, left("locale")].find(isLocale) ?? understood())
   chrome()
   document.getElementById("locale").addEventListener("change", e => choose("locale", {locale: e.target.value}))
   document.getElementById("currency").addEventListener("change", e => choose("currency", {currency: e.target.value}))
   document.getElementById("forget").addEventListener("click", async () => {
     try {
       await call("POST", "/session/clear")
+      forget()
       tabs.postMessage("forgotten")
-      location.assign("/")
+      location.assign("/" + location.search) // whose address asks for a language is not sent to another one
     } catch (problem) {
       toast(title(problem))
     }
@@ -193,12 +198,10 @@ async function start() {
   addEventListener("hashchange", route)
   try {
     let {body: session} = await call("GET", "/session")
-    if (wanted && wanted !== session.localePreference) {
-      session = (await call("POST", "/session/locale", {locale: wanted})).body
-    }
-    if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) {
-      session = (await call("POST", "/session/currency", {currency: asked.get("currency")})).body
-    }
+    // A wish of the address that is not recorded at present is no reason to show nothing.
+    const wish = async (path, body) => session = await call("POST", "/session/" + path, body).then(a => a.body, problem => (toast(title(problem)), session))
+    if (wanted && wanted !== session.localePreference) await wish("locale", {locale: wanted})
+    if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) await wish("currency", {currency: asked.get("currency")})
     prepare()
     await settle(session)
   } catch (problem) {

@@ -2,7 +2,7 @@
 import {call, local, preferences, shared} from "./api.js"
 import {h, show, announce} from "./dom.js"
 import {left} from "./memory.js"
-import {t, name, number, day, time, speak} from "./i18n.js"
+import {t, name, number, day, time, speak, understood} from "./i18n.js"
 import {refused} from "./notes.js"
 
 const token = new URLSearchParams(location.search).get("h") ?? ""
@@ -10,7 +10,7 @@ const token = new URLSearchParams(location.search).get("h") ?? ""
 history.replaceState(null, "", "/book")
 
 const view = document.getElementById("view")
-await speak(left("locale") ?? navigator.language)
+await speak(left("locale") ?? understood())
 document.title = t("bookTitle")
 const back = () => h("a", {class: "button", id: "back-to-search", href: "/" + (left("back") ?? "")}, t("backToSearch"))
 

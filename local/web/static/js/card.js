@@ -42,9 +42,15 @@ export function rating(r) {
 function price(rate, q, pricing) {
   if (!rate) return h("p", {class: pricing ? "price price-none sold-out" : "price price-none"}, t(pricing ? "soldOut" : "noPrice"))
   return h("div", {class: "price"},
-    h("p", {class: "price-night"}, h("b", {}, money(rate.cheapestNightlyMinor, rate.currency)), h("span", {}, " " + t("perNight"))),
+    h("p", {class: "price-night"}, h("b", {}, nightly(rate, q)), h("span", {}, " " + t("perNight"))),
     nights(q) > 1 && h("p", {class: "price-total"}, t("total", {amount: money(rate.totalForStayMinor, rate.currency)})),
     rate.isStale && h("p", {class: "price-stale"}, t("stalePrice")))
+}
+
+// nightly is the price of a night: of several nights the cheapest, so that nobody multiplies it.
+export const nightly = (rate, q) => {
+  const amount = money(rate.cheapestNightlyMinor, rate.currency)
+  return nights(q) > 1 ? t("from", {amount}) : amount
 }
 
 // picture is drawn from the id of the hotel, always the same: the sandbox has no photographs.

@@ -1,7 +1,7 @@
 // Filters and order of a list.
 import {preferences} from "./api.js"
 import {h} from "./dom.js"
-import {t, number} from "./i18n.js"
+import {t, digits, number} from "./i18n.js"
 import {field} from "./form.js"
 import {filtered, lists, sorts} from "./query.js"
 
@@ -21,11 +21,11 @@ export function filters(q, catalog, change) {
       const id = `filter-${f.key}-${i}`
       return h("div", {class: "check"}, h("input", {type: "checkbox", id, value: v.value, checked: q[f.key].includes(v.value), onchange: event => {
         choice[f.key] = event.target.checked ? [...choice[f.key], v.value] : choice[f.key].filter(x => x !== v.value)
-      }}), h("label", {for: id}, h("span", {dir: "auto"}, v.label), h("small", {}, number(v.count))))
+      }}), h("label", {for: id}, h("span", {dir: "auto"}, digits(v.label)), h("small", {}, number(v.count))))
     })))
   const singles = catalog.filter(f => ["guestRatingMin", "cancellationFlexibility"].includes(f.key)).map(f => {
     const select = h("select", {id: "filter-" + f.key, onchange: () => choice[f.key] = select.value},
-      h("option", {value: ""}, t("any")), f.values.map(v => h("option", {value: v.value, selected: q[f.key] === v.value}, v.label)))
+      h("option", {value: ""}, t("any")), f.values.map(v => h("option", {value: v.value, selected: q[f.key] === v.value}, digits(v.label))))
     return field(t("facet." + f.key), select)
   })
   const most = h("input", {type: "text", id: "filter-maxPrice", inputmode: "numeric", pattern: "\\d*", maxlength: "12", value: q.maxPrice,

@@ -29,7 +29,8 @@ export function form(q, found, submit) {
     await where.settle()
     if (!chosen.place) return where.input.focus()
     submit({...q, ...chosen, checkIn: checkIn.value || q.checkIn, checkOut: checkOut.value || q.checkOut, adults: Number(adults.value), rooms: Number(rooms.value),
-      children: Number(children.value), ages: [...ages.querySelectorAll("select")].map(s => Number(s.value)), page: 1})
+      children: Number(children.value), ages: [...ages.querySelectorAll("select")].map(s => Number(s.value)), page: 1,
+      ...(chosen.place === q.place ? {} : {neighbourhoods: []})}) // another place has others
   }},
   where.element, field(t("checkIn"), checkIn), field(t("checkOut"), checkOut), field(t("adults"), adults), field(t("children"), children),
   field(t("rooms"), rooms), h("button", {class: "button button-main", type: "submit", id: "search-button"}, icon("search"), t("go")), ages)

@@ -31,13 +31,13 @@ export async function find(query, kind) {
     (await places(query.split(",")[0], 8).catch(() => [])).find(p => p.query === query && p.kind === kind) ?? null
 }
 
-const catalogs = new Map() // locale and country → promise of facets
+const catalogs = new Map() // locale and place → promise of facets
 
-// facets are the filters of a country; none when they cannot be had.
-export function facets(country) {
-  const key = locale + country
+// facets are the filters of a country, or of a region or city of it; none when they cannot be had.
+export function facets(country, region) {
+  const key = [locale, country, region].join()
   if (!catalogs.has(key)) {
-    catalogs.set(key, call("GET", shared("/facets", {country})).then(a => {
+    catalogs.set(key, call("GET", shared("/facets", region ? {country, region} : {country})).then(a => {
       for (const f of a.body.facets) if (f.key === "amenities") for (const v of f.values) labels.set(locale + v.value, v.label)
       return a.body.facets
     }).catch(() => {

@@ -5,20 +5,23 @@ import {outlines} from "./outlines.js"
 
 // canvas makes the function that draws a view onto a canvas.
 export function canvas(element) {
-  let lines = [], cities = [], last
+  let lines = [], cities = [], last, stuck
   Promise.all([outlines(), allCities()]).then(([some, others]) => {
     lines = some
     cities = others
-    if (last) draw(last)
+    if (last) draw(last, stuck)
   })
-  const draw = view => {
+  // pins are the points where something stands.
+  const draw = (view, pins) => {
     last = view
+    stuck = pins
     const sharp = devicePixelRatio || 1
     element.width = view.width * sharp
     element.height = view.height * sharp
     const pen = element.getContext("2d")
     const style = getComputedStyle(element)
     pen.scale(sharp, sharp)
+    pen.direction = document.documentElement.dir // of the texts; the map itself does not turn around
     pen.fillStyle = style.getPropertyValue("--ground")
     pen.fillRect(0, 0, view.width, view.height)
     graticule(pen, view, style.getPropertyValue("--graticule"))
@@ -28,7 +31,7 @@ export function canvas(element) {
     pen.beginPath()
     for (const line of lines) stroke(pen, view, line)
     pen.stroke()
-    names(pen, view, cities, style)
+    names(pen, view, cities, pins, style)
     scale(pen, view, style)
   }
   return draw
@@ -66,7 +69,7 @@ function graticule(pen, view, color) {
 }
 
 // names writes those that have room, larger cities first.
-function names(pen, view, cities, style) {
+function names(pen, view, cities, pins, style) {
   const near = view.zoom > 10
   pen.font = `600 ${near ? 20 : 13}px ${style.fontFamily}`
   pen.textAlign = "center"
@@ -81,7 +84,9 @@ function names(pen, view, cities, style) {
     taken.push({x, y, wide})
     pen.strokeStyle = style.getPropertyValue("--ground")
     pen.lineWidth = 4
-    const below = near ? 24 : -8 // the pins of a city stand around and above its centre
+    // The pins of a city stand around its centre: its name goes where none of them covers it, if there is such a place.
+    const free = below => !pins.some(p => Math.abs(p.x - x) < wide + 11 && p.y > y + below - 24 && p.y - 28 < y + below + 8)
+    const below = near ? [24, 48, 72, 96, -48, -72, -96].find(free) ?? 24 : -8
     pen.strokeText(text, x, y + below)
     pen.fillStyle = style.getPropertyValue("--place")
     pen.fillText(text, x, y + below)
@@ -106,5 +111,5 @@ function scale(pen, view, style) {
   pen.stroke()
   pen.font = `12px ${style.fontFamily}`
   pen.textAlign = "center"
-  pen.fillText(`${number(km)} km`, x + long / 2, y - 7)
+  pen.fillText(number(km, {style: "unit", unit: "kilometer"}), x + long / 2, y - 7)
 }

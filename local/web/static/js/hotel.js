@@ -1,7 +1,7 @@
 // The page of one hotel.
 import {call, preferences, shared, tell} from "./api.js"
 import {h, show, announce} from "./dom.js"
-import {t, name, money, number, day, plural, locale} from "./i18n.js"
+import {t, name, digits, money, number, day, plural, locale} from "./i18n.js"
 import {calendar} from "./calendar.js"
 import {badge, card, picture, rating, stars} from "./card.js"
 import {cityName} from "./gazette.js"
@@ -22,7 +22,7 @@ export async function hotel(view, id, q, change, signal) {
     tell("funnel", {step: "detail.viewed", propertyId: id, tenantId: detail.property.tenantId})
     page(view, detail, answer.cache, q, change)
   } catch (problem) {
-    if (!signal.aborted) show(view, h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change, signal)))
+    if (!signal.aborted) show(view, crumb(q), h("h1", {}, t("failed")), refused(problem, () => hotel(view, id, q, change, signal)))
   }
 }
 
@@ -34,7 +34,7 @@ function page(view, detail, cache, q, change) {
   const listing = {...property, brandPeek: detail.brandPeek}
   saw([listing])
   show(view, h("article", {class: "hotel", id: "hotel", "data-property": property.propertyId, "data-tenant": property.tenantId, vars: {"--brand": detail.brandPeek.primaryColor}},
-    h("p", {class: "crumb"}, h("a", {href: q.place ? "#/search?" + writeStay(q) : "#/"}, t("back"))),
+    crumb(q),
     h("header", {class: "hotel-head"},
       h("div", {}, h("p", {class: "card-brand"}, h("i", {class: "brand-dot"}), h("span", {dir: "auto"}, brand)),
         h("h1", {dir: "auto", id: "hotel-name"}, title),
@@ -49,7 +49,7 @@ function page(view, detail, cache, q, change) {
         popularity(detail.popularitySignals),
         section("amenities", "amenities", h("ul", {class: "chips"}, detail.amenities.map(a => h("li", {class: "chip", dir: "auto"}, a.label)))),
         section("rooms", "rooms2", h("ul", {class: "rooms"}, detail.rooms.map(r => h("li", {},
-          h("b", {dir: "auto"}, r.name), h("span", {}, t("guests", {n: number(r.maxOccupancy)})), r.sizeSqm && h("span", {dir: "ltr"}, number(r.sizeSqm) + " m²"))))),
+          h("b", {dir: "auto"}, r.name), h("span", {}, plural("guests", r.maxOccupancy)), r.sizeSqm && h("span", {dir: "ltr"}, number(r.sizeSqm) + " m²"))))),
         preview(detail),
         calendar(property.propertyId, q),
         section("policies", "policies", h("dl", {class: "facts"}, fact(t("cancellation"), detail.policies.cancellation),
@@ -59,9 +59,11 @@ function page(view, detail, cache, q, change) {
       card(s, {q, position: i + 1, kind: "similar-property", heart: heart(s, "detail"), priced: false, level: "h3"}))))))
 }
 
+const crumb = q => h("p", {class: "crumb"}, h("a", {href: q.place ? "#/search?" + writeStay(q) : "#/"}, t("back")))
+
 const section = (id, key, ...content) => h("section", {class: "part", id: "part-" + id}, h("h2", {}, t(key)), content)
 
-const fact = (term, text) => [h("dt", {}, term), h("dd", {}, h("bdi", {}, text))]
+const fact = (term, text) => [h("dt", {}, term), h("dd", {}, h("bdi", {}, digits(text)))]
 
 function popularity(signals) {
   if (!signals?.bookedLast24h && !signals?.viewedLast1h) return null
@@ -99,7 +101,8 @@ function aside(detail, q, brand, change) {
     button, h("p", {class: "hint"}, t("bookHint")), outcome)
 }
 
-const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
+// guests says who comes.
+export const guests = q => [`${t("adults")} ${number(q.adults)}`, q.children ? `${t("children")} ${number(q.children)}` : "", `${t("rooms")} ${number(q.rooms)}`].filter(Boolean).join(" · ")
 
 let attempt = null // {what, key}: a booking that failed is tried again under its key, so that it is made once
 
@@ -122,7 +125,6 @@ async function book(detail, q, button, outcome) {
     const {body: minted} = await call("POST", "/handoff", body, {key: attempt.key})
     attempt = null
     leave("back", location.hash)
-    leave("locale", locale)
     addEventListener("pageshow", done, {once: true}) // for whoever comes back; until then a second click would book twice
     location.assign("/book" + new URL(minted.url).search)
   } catch (problem) {

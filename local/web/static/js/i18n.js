@@ -25,6 +25,15 @@ export async function speak(wanted) {
   document.documentElement.dir = rightToLeft(locale) ? "rtl" : "ltr"
 }
 
+// understood is the first of the browser's languages that the page speaks.
+export function understood() {
+  for (const tag of navigator.languages) {
+    const found = isLocale(tag) ? tag : Object.keys(locales).find(l => language(l) === language(tag))
+    if (found) return found
+  }
+  return "en"
+}
+
 // t is a text; {name} in it is replaced by the value of that name.
 export function t(key, values = {}) {
   const text = texts[key] ?? fallback[key] ?? key
@@ -49,6 +58,9 @@ function numbers() {
 }
 
 export const number = (value, options) => new Intl.NumberFormat(numbers(), options).format(value)
+
+// digits writes the digits in a text of the API as the page writes its numbers.
+export const digits = text => text?.replace(/\d/g, d => number(Number(d)))
 
 // exponents are those of ISO 4217 that are not 2. What a browser shows of a currency differs: it drops the digits of AFN, IRR and PKR.
 const exponents = {BHD: 3, IQD: 3, JOD: 3, KWD: 3, LYD: 3, OMR: 3, TND: 3, JPY: 0, KRW: 0, VND: 0}

@@ -20,7 +20,7 @@ export async function list(view, q, place, change, signal) {
   try {
     const [answer, catalog] = await Promise.all([
       call("POST", "/search", request(q, preferences.currency), {signal}),
-      q.country ? facets(q.country) : [],
+      q.country ? facets(q.country, q.kind === "country" ? "" : q.place) : [],
     ])
     if (signal.aborted) return
     const found = answer.body

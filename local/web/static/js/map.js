@@ -2,7 +2,7 @@
 import {call, preferences, shared, tell} from "./api.js"
 import {h, show, announce} from "./dom.js"
 import {t, money, name, number, plural} from "./i18n.js"
-import {card, listingOf} from "./card.js"
+import {card, listingOf, nightly} from "./card.js"
 import {canvas} from "./ground.js"
 import {degraded, refused, stale} from "./notes.js"
 import {View} from "./projection.js"
@@ -16,7 +16,7 @@ const tooWide = area => (area.neLat - area.swLat) * (area.neLng - area.swLng) > 
 // mapPage shows the map around a place, until the signal. It searches where it is moved to.
 export function mapPage(into, q, place, signal) {
   tell("funnel", {step: "map.opened"})
-  const note = h("div", {id: "map-note"}), pins = h("div", {class: "pins", id: "pins"}), peek = h("div", {class: "peek", id: "peek"})
+  const note = h("div", {id: "map-note", class: "map-note"}), pins = h("div", {class: "pins", id: "pins"}), peek = h("div", {class: "peek", id: "peek"})
   const ground = h("canvas", {class: "ground", "aria-hidden": "true"})
   const follow = h("input", {type: "checkbox", id: "map-follow", checked: true})
   const here = h("button", {class: "button button-main map-here", type: "button", id: "map-search", hidden: true, onclick: () => look()}, t("searchHere"))
@@ -24,8 +24,8 @@ export function mapPage(into, q, place, signal) {
   const box = h("div", {class: "map", id: "map", role: "application", tabindex: "0", "aria-label": t("mapHelp"), dir: "ltr"}, ground, pins,
     h("div", {class: "map-zoom"}, zoom("zoom-in", t("zoomIn"), "+", 1), zoom("zoom-out", t("zoomOut"), "−", -1)), here)
   const title = h("h1", {id: "map-title"}, t("map"))
-  show(into, title, h("div", {class: "tools"}, h("div", {class: "check"}, follow, h("label", {for: "map-follow"}, t("follow")))), note,
-    h("div", {class: "map-frame"}, box, peek), h("p", {class: "hint"}, t("outlines")))
+  show(into, title, h("div", {class: "tools"}, h("div", {class: "check"}, follow, h("label", {for: "map-follow"}, t("follow")))),
+    h("div", {class: "map-frame"}, h("div", {class: "map-over"}, box, note), peek), h("p", {class: "hint"}, t("outlines")))
 
   const zooms = {city: 12, region: 8.5, country: 6}
   let view = new View(place?.center ?? kabul, zooms[place?.kind ?? "city"], box.clientWidth, box.clientHeight)
@@ -34,7 +34,7 @@ export function mapPage(into, q, place, signal) {
   const draw = canvas(ground)
 
   const paint = () => {
-    draw(view)
+    draw(view, [...pins.children].map(pin => view.toPixel(pin.at)))
     for (const pin of pins.children) {
       const {x, y} = view.toPixel(pin.at)
       pin.style.transform = `translate(${Math.round(x)}px, ${Math.round(y)}px)`
@@ -101,7 +101,7 @@ export function mapPage(into, q, place, signal) {
     const listing = listingOf(detail)
     tell("click", {kind: "map-pin", propertyId: spotlight, tenantId: listing.tenantId, ...(found ? {searchSessionId: found.searchSessionId} : {})})
     const rate = found?.pins.find(one => one.propertyId === spotlight)
-    const shownRate = rate?.cheapestNightlyMinor && h("p", {class: "price-night", id: "spotlight-rate"}, h("b", {}, money(rate.cheapestNightlyMinor, rate.currency)), " " + t("perNight"))
+    const shownRate = rate?.cheapestNightlyMinor && h("p", {class: "price-night", id: "spotlight-rate"}, h("b", {}, nightly(rate, q)), h("span", {}, " " + t("perNight")))
     const shown = card(listing, {q, position: 1, kind: "map-pin", heart: heart(listing, "map"), priced: false})
     if (shownRate) shown.querySelector(".card-side").append(shownRate)
     show(peek, shown)

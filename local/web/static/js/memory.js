@@ -15,3 +15,11 @@ export function left(key) {
     return null
   }
 }
+
+export function forget() {
+  try {
+    sessionStorage.clear()
+  } catch {
+    // refused
+  }
+}

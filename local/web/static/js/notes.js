@@ -1,7 +1,7 @@
 // What the page says when an answer is missing, partly missing, or refused.
 import {Refusal} from "./api.js"
 import {h, icon, announce} from "./dom.js"
-import {t, has, number} from "./i18n.js"
+import {t, has, locale, number} from "./i18n.js"
 
 // degraded says what is missing from an answer, or nothing.
 export function degraded(parts) {
@@ -17,13 +17,14 @@ export const stale = cache => cache === "STALE" && h("p", {class: "note note-sta
 export function refused(problem, again) {
   const offline = problem.code === "OFFLINE" || !(problem instanceof Refusal)
   if (!(problem instanceof Refusal)) console.error(problem) // no answer of the service: a mistake of ours
-  const button = again && h("button", {class: "button", type: "button", onclick: again}, t("retry"))
+  const final = [404, 410, 422].includes(problem.status) // asked again, it would be the same
+  const button = again && !final && h("button", {class: "button", type: "button", onclick: again}, t("retry"))
   const note = h("div", {class: "note note-error", role: "alert", id: "problem"},
     h("strong", {class: "problem-title", dir: "auto"}, offline ? t("offline") : title(problem)),
-    problem.detail && h("p", {class: "problem-detail", dir: "auto"}, problem.detail),
+    problem.detail && (locale === "en" || !known(problem)) && h("p", {class: "problem-detail", dir: "auto"}, problem.detail), // it is English
     problem.errors?.length > 0 && h("ul", {}, problem.errors.map(e => h("li", {dir: "ltr"}, `${e.field}: ${e.detail}`))),
     problem.code && !offline && h("p", {class: "problem-code", dir: "ltr"}, problem.code),
-    problem.requestId && h("p", {class: "problem-request", dir: "ltr"}, t("requestId", {id: problem.requestId})),
+    problem.requestId && h("p", {class: "problem-request", dir: "auto"}, t("requestId", {id: problem.requestId})),
     button)
   if (button && problem.retryAfter > 0) countDown(button, problem.retryAfter)
   return note
@@ -32,9 +33,11 @@ export function refused(problem, again) {
 // title says what happened in the language of the page, if we know that problem.
 export function title(problem) {
   if (problem.code === "OFFLINE") return t("offline")
-  const key = "problem." + String(problem.code ?? "").split(".").at(-1)
-  return has(key) ? t(key) : problem.title || t("failed")
+  return known(problem) ? t(text(problem)) : problem.title || t("failed")
 }
+
+const text = problem => "problem." + String(problem.code ?? "").split(".").at(-1)
+const known = problem => has(text(problem))
 
 // countDown lets a button be pressed after some seconds, and says how many are left.
 function countDown(button, seconds) {

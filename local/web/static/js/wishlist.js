@@ -1,7 +1,7 @@
 // What the guest wants to remember: the hearts on the cards, and the page of all that was saved.
 import {call, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
-import {t, name} from "./i18n.js"
+import {t, name, number} from "./i18n.js"
 import {card} from "./card.js"
 import {degraded, empty, refused, skeletons, title, toast} from "./notes.js"
 
@@ -16,7 +16,7 @@ export function know(session) {
 
 function count() {
   const badge = document.getElementById("saved-count")
-  badge.textContent = saved.size || ""
+  badge.textContent = saved.size ? number(saved.size) : ""
   badge.hidden = saved.size === 0
 }
 
