@@ -1,5 +1,5 @@
 // Package connector lets a program reach Cloud SQL by Google's connector. Import it for that alone, like a database driver. It brings
-// gRPC and a client of the SQL Admin API: see docs/decisions.
+// gRPC and a client of the SQL Admin API: decision 39.
 package connector
 
 import (
