@@ -39,7 +39,7 @@ const usage = `usage:
                                                               the benchmarks of docs/performance.md
   ./dev bench coldstart [--starts 31] [--only FOLDER,…]       from the start of a process to its first answer
   ./dev scale                                                 the tables of docs/scale.md and docs/deploy.md
-  ./dev pack FOLDER | all [--out DIR]                         the archives that are deployed, in dist
+  ./dev pack FOLDER | all [--out DIR] [--built DIR]           the archives that are deployed, in dist; and their programs
 ` + bots.Usage
 
 // errUsage has been explained already.
@@ -211,6 +211,7 @@ func packFunctions(ctx context.Context, args []string) error {
 	set.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	set.StringVar(&o.Root, "root", "", "the repository; found from the working directory when empty")
 	set.StringVar(&o.Out, "out", "", "directory of the archives; dist in the repository when empty")
+	set.StringVar(&o.Built, "built", "", "directory of the programs, built as the platform does; none are built when empty")
 	for rest := args; ; {
 		switch err := set.Parse(rest); {
 		case errors.Is(err, flag.ErrHelp):

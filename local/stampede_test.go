@@ -30,9 +30,9 @@ type process struct {
 
 func startProcesses(t *testing.T, state string, n int) []*process {
 	t.Helper()
-	bin := filepath.Join(t.TempDir(), "local")
-	if out, err := exec.Command("go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	bin, err := localProgram()
+	if err != nil {
+		t.Fatal(err)
 	}
 	all := make([]*process, n)
 	for i := range all {

@@ -3,8 +3,8 @@ module melmastoon.ghasi.io/bff-consumer/shared
 go 1.26.0
 
 require (
-	cloud.google.com/go/auth v0.24.2
 	cloud.google.com/go/cloudsqlconn v1.26.0
+	cloud.google.com/go/compute/metadata v0.10.0
 	github.com/caarlos0/env/v11 v11.4.2
 	github.com/cloudevents/sdk-go/v2 v2.16.2
 	github.com/getkin/kin-openapi v0.152.0
@@ -34,8 +34,8 @@ require (
 )
 
 require (
+	cloud.google.com/go/auth v0.24.2 // indirect
 	cloud.google.com/go/auth/oauth2adapt v0.3.0 // indirect
-	cloud.google.com/go/compute/metadata v0.10.0 // indirect
 	cloud.google.com/go/monitoring v1.31.0 // indirect
 	cloud.google.com/go/sql v0.3.0 // indirect
 	github.com/GoogleCloudPlatform/opentelemetry-operations-go/exporter/metric v0.60.0 // indirect

@@ -26,7 +26,6 @@ const (
 	redis   = "github.com/redis/go-redis/v9"
 	pgx     = "github.com/jackc/pgx/v5"
 	ulid    = "github.com/oklog/ulid/v2"
-	auth    = "cloud.google.com/go/auth"
 	breaker = "github.com/sony/gobreaker/v2"
 	lru     = "github.com/hashicorp/golang-lru/v2"
 	xsync   = "golang.org/x/sync"
@@ -36,6 +35,7 @@ const (
 // plan is what each room may import besides the standard library: rooms by their name, modules by their
 // path. A room that needs another opens a conversation, not only an import.
 var plan = map[string][]string{
+	"account": {"cloud.google.com/go/compute/metadata", jsonv2, xsync},
 	"admission": {
 		"bot", "burial", "cache", "challenge", "event", "flags", "keyspace", "locale", "lua", "money", "outbox", "problem",
 		"ratelimit", "session", "tenants", "upstream", "web", pgx, redis,
@@ -45,13 +45,13 @@ var plan = map[string][]string{
 	"cache":  {"keyspace", "lua", jsonv2, lru, "github.com/klauspost/compress", redis},
 	"caller": {jsonv2},
 	"challenge": {
-		"instant", "keyring", "keyspace", "lua", "problem", auth, jsonv2, lru, redis, breaker, xsync,
+		"account", "instant", "keyring", "keyspace", "lua", "problem", jsonv2, lru, redis, breaker,
 	},
 	"compose": {"cache", "keyspace", "locale", "money", "problem", "upstream", "view", jsonv2, redis, xsync},
 	"deptest": nil,
 	"digest":  nil,
 	"event":   {"id", "instant", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
-	"flags":   {auth, jsonv2},
+	"flags":   {"account", jsonv2},
 	"functest": {
 		"event", "id", "keyring", "pgtest", "redistest", "setup", "stores", "tenants", "web",
 		"github.com/getkin/kin-openapi", pgx, redis,
@@ -71,7 +71,7 @@ var plan = map[string][]string{
 	"otlptest":    {"go.opentelemetry.io/proto/otlp", "google.golang.org/protobuf"},
 	"outbox":      {"event", "keyspace", "lua", "postgres", jsonv2, pgx, redis, breaker},
 	"pgtest":      {"migrations", "stores", pgx},
-	"postgres":    {"problem", "telemetry", "cloud.google.com/go/cloudsqlconn", pgx},
+	"postgres":    {"account", "problem", "telemetry", "cloud.google.com/go/cloudsqlconn", pgx},
 	"problem":     {jsonv2},
 	"push":        {"web", jsonv2, "github.com/cloudevents/sdk-go/v2"},
 	"ratelimit":   {"flags", "keyspace", "lua", lru, redis},
@@ -87,10 +87,10 @@ var plan = map[string][]string{
 	"stay":       {"problem"},
 	"stores":     nil,
 	"tenants":    {"id", "keyspace", "lua", pgx, redis, xsync},
-	"upstream":   {"geo", "id", "locale", "money", "stay", "telemetry", auth, jsonv2, breaker, xsync},
+	"upstream":   {"account", "geo", "id", "locale", "money", "stay", "telemetry", jsonv2, breaker},
 	"vectortest": nil,
 	"view":       {"geo", "instant", "locale", "money", "stay", "upstream", jsonv2},
-	"telemetry":  {auth, otel},
+	"telemetry":  {"account", otel},
 	"web":        {"id", "locale", "money", "problem", "telemetry", jsonv2, ulid},
 	"wishlist":   {"event", "id", "instant", "keyspace", "lua", "outbox", "session", jsonv2, pgx, redis},
 }

@@ -67,6 +67,8 @@ resource "google_compute_security_policy" "this" {
   name = local.name
   type = "CLOUD_ARMOR"
 
+  depends_on = [google_project_service.this]
+
   # The functions limit guests by cookie, address and fingerprint; this is for what would only cost money there.
   rule {
     action      = "rate_based_ban"
@@ -125,6 +127,8 @@ resource "google_compute_managed_ssl_certificate" "this" {
     domains = [each.value.domain]
   }
 
+  depends_on = [google_project_service.this]
+
   lifecycle {
     create_before_destroy = true
   }
@@ -142,6 +146,8 @@ resource "google_compute_global_address" "edge" {
   for_each = local.edges
 
   name = "${local.name}-edge"
+
+  depends_on = [google_project_service.this]
 }
 
 resource "google_compute_global_forwarding_rule" "this" {

@@ -4,16 +4,9 @@ module "consume" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "consume" }
 
-  name            = each.key
-  folder          = each.value.folder
-  entry_point     = each.value.entry
-  kind            = each.value.kind
-  timeout_seconds = each.value.timeout
-
-  memory        = local.size[each.key].memory
-  concurrency   = local.size[each.key].concurrency
-  min_instances = local.size[each.key].min_instances
-  max_instances = local.size[each.key].max_instances
+  name     = each.key
+  function = merge(each.value, local.size[each.key])
+  common   = local.common
 
   environment = merge(local.environment.private, local.environment.redis, local.environment.database, {
     DATABASE_MAX_CONNS = tostring(each.value.connections)
@@ -23,15 +16,7 @@ module "consume" {
     CALLER_ACCOUNTS    = join(",", var.consume_callers)
   })
 
-  secrets       = { for name in ["REDIS_PASSWORD", "HANDOFF_KEYS", "PEPPERS"] : name => local.secrets[name] }
-  database_user = true
-  roles         = local.base_roles
-  invokers      = { for account in var.consume_callers : account => "serviceAccount:${account}" }
-
-  runtime        = var.runtime
-  builder        = local.common.builder
-  network        = local.common.network
-  source_archive = local.common.source[each.value.folder]
-  project        = var.project
-  region         = var.region
+  secrets  = { for name in ["REDIS_PASSWORD", "HANDOFF_KEYS", "PEPPERS"] : name => local.secrets[name] }
+  roles    = local.base_roles
+  invokers = { for account in var.consume_callers : account => "serviceAccount:${account}" }
 }

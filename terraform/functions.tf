@@ -78,6 +78,7 @@ resource "google_storage_bucket" "source" {
   location                    = var.region
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
+  force_destroy               = !var.deletion_protection # what was replaced is in it, and a commit makes it again
 
   versioning {
     enabled = true # an archive that another replaced stays for 90 days
@@ -101,6 +102,9 @@ resource "google_storage_bucket_object" "source" {
   bucket = google_storage_bucket.source.name
   name   = "${each.key}-${substr(filesha256("${var.packs_dir}/${each.key}.zip"), 0, 16)}.zip"
   source = "${var.packs_dir}/${each.key}.zip"
+
+  # A build begins as soon as there is something to build.
+  depends_on = [google_project_iam_member.builder]
 }
 
 # The account that builds archives into images. It runs no function.
@@ -109,20 +113,37 @@ resource "google_service_account" "builder" {
   display_name = "Builds the functions of bff-consumer"
 }
 
+# It reads our archives and the platform's copies of them, and not the bucket of Terraform's state, which has secrets.
 resource "google_project_iam_member" "builder" {
-  for_each = toset(["roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer"])
+  for_each = {
+    "roles/logging.logWriter"       = []
+    "roles/artifactregistry.writer" = []
+    "roles/storage.objectViewer"    = [for b in ["gcf-v2-", google_storage_bucket.source.name] : "resource.name.startsWith(\"projects/_/buckets/${b}\")"]
+  }
 
   project = var.project
   role    = each.key
   member  = google_service_account.builder.member
+
+  dynamic "condition" {
+    for_each = length(each.value) > 0 ? [join(" || ", each.value)] : []
+
+    content {
+      title      = "archives"
+      expression = condition.value
+    }
+  }
 }
 
 locals {
   # What every call of modules/function has in common.
   common = {
+    project = var.project
+    region  = var.region
+    runtime = var.runtime
     builder = google_service_account.builder.name
     network = { network = google_compute_network.this.id, subnetwork = google_compute_subnetwork.functions.id }
-    source = { for folder in local.folders : folder => {
+    archives = { for folder in local.folders : folder => {
       bucket = google_storage_bucket.source.name, object = google_storage_bucket_object.source[folder].name
     } }
   }

@@ -30,7 +30,14 @@ locals {
       CLOUDSQL_DATABASE = google_sql_database.this.name
     }
 
-    # What setup.Guest reads beside the two above.
+    # The same instance for programs without the connector: where it is, and whose certificate it has. After the authority was
+    # rotated, which it is every ten years, apply: docs/runbooks/postgres.md.
+    direct = {
+      CLOUDSQL_ADDRESS = "${google_sql_database_instance.this.private_ip_address}:5432"
+      CLOUDSQL_CA      = join("\n", google_sql_database_instance.this.server_ca_cert[*].cert)
+    }
+
+    # What setup.Guest reads beside redis and database.
     guest = merge(local.recaptcha, {
       SEARCH_URL            = var.upstreams.search
       PRICING_URL           = var.upstreams.pricing
@@ -55,10 +62,13 @@ locals {
   to_google       = can(regex("^https://([a-z0-9-]+\\.)*googleapis\\.com$", var.telemetry.endpoint))
   telemetry_roles = ["roles/telemetry.tracesWriter", "roles/telemetry.metricsWriter", "roles/serviceusage.serviceUsageConsumer"]
 
-  # Of every account: Postgres and the collector.
-  base_roles = setunion(["roles/cloudsql.client", "roles/cloudsql.instanceUser"], local.to_google ? local.telemetry_roles : [])
+  # Of every account: logging in to Postgres, and the collector. The connector also asks for a certificate.
+  direct_roles = setunion(["roles/cloudsql.instanceUser"], local.to_google ? local.telemetry_roles : [])
+  base_roles   = setunion(local.direct_roles, ["roles/cloudsql.client"])
   # And of those that guests wait for: Remote Config, and tokens of reCAPTCHA.
-  guest_roles = setunion(local.base_roles, ["roles/cloudconfig.viewer"], var.recaptcha ? ["roles/recaptchaenterprise.agent"] : [])
+  for_guests         = setunion(["roles/cloudconfig.viewer"], var.recaptcha ? ["roles/recaptchaenterprise.agent"] : [])
+  guest_roles        = setunion(local.base_roles, local.for_guests)
+  direct_guest_roles = setunion(local.direct_roles, local.for_guests)
 
   guest_secrets = concat(["REDIS_PASSWORD", "SESSION_KEYS", "PEPPERS"], var.edge == null ? [] : ["EDGE_SECRET"])
 }

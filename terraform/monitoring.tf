@@ -41,7 +41,11 @@ variable "alert_channels" {
     page          = optional(list(string), [])
     ticket        = optional(list(string), [])
   })
-  default = {}
+
+  validation {
+    condition     = !anytrue([for e in setunion(var.alert_channels.page_emails, var.alert_channels.ticket_emails) : can(regex("[@.]example\\.(com|net|org)$", e))])
+    error_message = "Those of example.com are examples, and nobody reads them: name who is woken here, and who has tickets."
+  }
 }
 
 variable "alert_thresholds" {
@@ -54,6 +58,11 @@ variable "runbooks_url" {
   description = "Where docs/runbooks can be read, without a slash at the end; alerts link to it."
   type        = string
   default     = null
+
+  validation {
+    condition     = !can(regex("[/.]example\\.(com|net|org)/", var.runbooks_url))
+    error_message = "A place at example.com is an example: say where those who are woken read docs/runbooks."
+  }
 }
 
 output "alerts" {

@@ -17,6 +17,18 @@ resource "google_compute_subnetwork" "functions" {
   private_ip_google_access = true
 }
 
+check "addresses_fit" {
+  assert {
+    condition     = 4 * local.instances <= local.addresses
+    error_message = "${local.instances} instances may run and want ${4 * local.instances} addresses, but functions_cidr has ${local.addresses}."
+  }
+}
+
+locals {
+  instances = sum([for size in local.size : size.max_instances])
+  addresses = pow(2, 32 - tonumber(split("/", var.functions_cidr)[1])) - 4 # less those that Google keeps
+}
+
 resource "google_compute_global_address" "services" {
   name          = "${local.name}-services"
   network       = google_compute_network.this.id

@@ -13,8 +13,13 @@ output "consume_url" {
   value       = local.deployed["consume"].uri
 }
 
+output "migrate_audience" {
+  description = "What a service account asks its token for migrate_url for."
+  value       = local.deployed["migrate"].uri
+}
+
 output "migrate_url" {
-  description = "Where the newest schema is applied, and the audience of the token for it."
+  description = "Where the newest schema is applied."
   value       = "${local.deployed["migrate"].uri}/internal/migrate"
 }
 

@@ -35,4 +35,7 @@ resource "google_secret_manager_secret" "redis_password" {
 resource "google_secret_manager_secret_version" "redis_password" {
   secret      = google_secret_manager_secret.redis_password.id
   secret_data = google_redis_instance.this.auth_string
+
+  # Instances of the revision before mount the version before, also when traffic is given back to it.
+  deletion_policy = "ABANDON"
 }

@@ -77,6 +77,9 @@ resource "google_secret_manager_secret_version" "edge" {
 
   secret      = google_secret_manager_secret.edge[0].id
   secret_data = join(",", var.edge_secrets)
+
+  # Instances of the revision before mount the version before, also when traffic is given back to it.
+  deletion_policy = "ABANDON"
 }
 
 locals {

@@ -7,6 +7,7 @@ resource "google_project_service" "this" {
     "cloudbuild.googleapis.com",
     "cloudfunctions.googleapis.com",
     "cloudscheduler.googleapis.com",
+    "cloudtrace.googleapis.com", # without it what telemetry.googleapis.com takes of traces is thrown away
     "compute.googleapis.com",
     "firebaseremoteconfig.googleapis.com",
     "iam.googleapis.com",

@@ -25,7 +25,8 @@ resource "google_sql_database_instance" "this" {
     ip_configuration {
       ipv4_enabled    = false
       private_network = google_compute_network.this.id
-      ssl_mode        = "TRUSTED_CLIENT_CERTIFICATE_REQUIRED" # the connector has one; nothing else may connect
+      ssl_mode        = "ENCRYPTED_ONLY"             # the connector has a certificate; search and detail have a token alone (decision 39)
+      server_ca_mode  = "GOOGLE_MANAGED_INTERNAL_CA" # an authority of this instance's own: whom they trust is this instance
     }
 
     database_flags {
@@ -59,6 +60,8 @@ resource "google_sql_database_instance" "this" {
 resource "google_sql_database" "this" {
   name     = "melmastoon-bff"
   instance = google_sql_database_instance.this.name
+
+  deletion_policy = "ABANDON" # it goes with the instance: Postgres deletes none that somebody is connected to
 }
 
 resource "google_sql_user" "function" {
@@ -70,6 +73,8 @@ resource "google_sql_user" "function" {
   type     = "CLOUD_IAM_SERVICE_ACCOUNT"
   # Migrate makes the schema, and lets the others use what it made.
   database_roles = each.key == "migrate" ? ["cloudsqlsuperuser"] : null
+
+  deletion_policy = "ABANDON" # Postgres deletes none that owns or may do something; whoever has no account logs in no more
 }
 
 # Every function's pool, on every instance that may run, beside what Google and a person need. While a new revision takes

@@ -48,6 +48,11 @@ variable "deployers" {
     condition     = length(var.deployers) > 0 && alltrue([for m in var.deployers : can(regex("^(user|group|serviceAccount):[^@]+@[^@]+$", m))])
     error_message = "At least one of user:…, group:… or serviceAccount:…"
   }
+
+  validation {
+    condition     = !anytrue([for m in var.deployers : can(regex("[@.]example\\.(com|net|org)$", m))])
+    error_message = "Those of example.com are examples: name who deploys here."
+  }
 }
 
 variable "edge" {

@@ -12,6 +12,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
+	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 

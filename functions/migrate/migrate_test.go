@@ -16,7 +16,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 )
 
-func TestDeps(t *testing.T) { deptest.Golden(t, "melmastoon.ghasi.io/bff-consumer/shared/migrations") }
+func TestDeps(t *testing.T) {
+	deptest.Golden(t, "melmastoon.ghasi.io/bff-consumer/shared/migrations", deptest.GRPC)
+}
 
 func call(t *testing.T, e environment) (Report, error) {
 	t.Helper()

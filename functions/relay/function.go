@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )

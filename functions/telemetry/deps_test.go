@@ -6,4 +6,4 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/deptest"
 )
 
-func TestDeps(t *testing.T) { deptest.Golden(t) }
+func TestDeps(t *testing.T) { deptest.Golden(t, deptest.GRPC) }

@@ -8,6 +8,7 @@ import (
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"

@@ -103,3 +103,15 @@ func TestAxeFindsAButtonWithoutAName(t *testing.T) {
 		t.Errorf("found: %v", ids)
 	}
 }
+
+// Who asks for less motion has none: what glides, be it for a millisecond, is elsewhere when the mouse is let go.
+func TestNothingMovesForWhoAsksForLessMotion(t *testing.T) {
+	g := visit(t, look{})
+	g.clicks("#popular-cities .city")
+	g.answered()
+	g.sees("#filters summary")
+	if moving := eval[string](g, `(document.getElementById("filters").open = true,
+		document.getAnimations().map(a => a.transitionProperty ?? a.animationName).join(" "))`); moving != "" {
+		t.Errorf("the filters open, and these move: %s", moving)
+	}
+}

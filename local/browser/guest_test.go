@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,8 +30,10 @@ type guest struct {
 	locale string
 	width  int64
 
-	mu       sync.Mutex // the browser's events come from elsewhere
-	asked    []string   // URL of every request
+	mu       sync.Mutex                   // the browser's events come from elsewhere
+	asked    []string                     // URL of every request
+	under    map[network.RequestID]string // method and path of those that have no answer yet
+	answers  []string                     // what was answered, the newest last
 	troubles []string
 	refusals []string // paths that may answer with an error
 }
@@ -102,9 +105,19 @@ func (g *guest) hear(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
 		g.asked = append(g.asked, e.Request.URL)
-		if u, err := url.Parse(e.Request.URL); err != nil || u.Scheme != "data" && u.Scheme+"://"+u.Host != g.url {
+		u, err := url.Parse(e.Request.URL)
+		if err != nil || u.Scheme != "data" && u.Scheme+"://"+u.Host != g.url {
 			trouble("a request to %s", e.Request.URL)
+			return
 		}
+		if g.under == nil {
+			g.under = map[network.RequestID]string{}
+		}
+		g.under[e.RequestID] = e.Request.Method + " " + u.Path
+	case *network.EventResponseReceived:
+		g.ends(e.RequestID, fmt.Sprint(e.Response.Status))
+	case *network.EventLoadingFailed:
+		g.ends(e.RequestID, e.ErrorText)
 	case *network.EventWebSocketCreated:
 		trouble("a socket to %s", e.URL)
 	case *runtime.EventExceptionThrown:
@@ -125,6 +138,22 @@ func (g *guest) hear(event any) {
 	}
 }
 
+// ends notes how a request ended.
+func (g *guest) ends(request network.RequestID, how string) {
+	if asked, ok := g.under[request]; ok {
+		delete(g.under, request)
+		g.answers = append(g.answers, asked+": "+how)
+	}
+}
+
+// heard is what was asked and answered last, for whoever looks for the cause of a failure.
+func (g *guest) heard() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last := g.answers[max(0, len(g.answers)-30):]
+	return fmt.Sprintf("answered last:\n%s\nnot answered: %q", strings.Join(last, "\n"), slices.Collect(maps.Values(g.under)))
+}
+
 // refused says that a path may answer with an error from now on: the browser writes each of them to the console.
 func (g *guest) refused(path string) {
 	g.mu.Lock()
@@ -143,7 +172,7 @@ func (g *guest) settle() {
 	}
 }
 
-// do does steps, or fails with what the page shows instead.
+// do does steps, or fails with what was clicked, asked and answered, and what the page shows instead.
 func (g *guest) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	g.t.Helper()
 	g.within(patience, what, steps...)
@@ -154,8 +183,9 @@ func (g *guest) within(limit time.Duration, what string, steps ...chromedp.Actio
 	ctx, cancel := context.WithTimeout(g.tab, limit)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
-		shown, _ := chromedp.Run(g.tab, chromedp.Evaluate[string](`location.href + "\n" + document.body.innerText.slice(0, 1500)`))
-		g.t.Fatalf("%s: %v\nthe page: %s", what, err, shown)
+		shown, _ := chromedp.Run(g.tab, chromedp.Evaluate[string](`location.href + "\nclicked last: " + (window.clicked ?? []).slice(-3).join(" ") +
+			"\nsaid last: " + document.getElementById("announcer")?.textContent + "\n" + document.querySelector("main")?.innerText.slice(0, 1500)`))
+		g.t.Fatalf("%s: %v\n%s\nthe page: %s", what, err, g.heard(), shown)
 	}
 }
 
@@ -192,6 +222,7 @@ func (g *guest) presses(selector string, first int) {
 	g.t.Helper()
 	g.do("clicking "+selector, func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
 		at, err := chromedp.PollFunction[[]float64](`(selector, first) => {
+			window.clicked ??= (addEventListener("click", e => clicked.push(e.target.cloneNode().outerHTML), true), [])
 			for (const e of [...document.querySelectorAll(selector)].slice(0, first)) {
 				let box = e.getBoundingClientRect()
 				if (box.top < 0 || box.bottom > innerHeight) {

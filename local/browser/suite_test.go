@@ -5,6 +5,7 @@ package browser
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -30,6 +31,7 @@ const root = "../.."
 // house is what all tests share: the system's address, and the browser as chromedp's context.
 type house struct {
 	url     string
+	env     map[string]string // of the functions
 	browser context.Context
 }
 
@@ -51,12 +53,12 @@ var open = sync.OnceValues(func() (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := startSystem()
+	s, env, err := startSystem()
 	if err != nil {
 		return nil, err
 	}
 	ctx, err := startBrowser(path)
-	return &house{s.URL, ctx}, err
+	return &house{s.URL, env, ctx}, err
 })
 
 // enter is the system and the browser. Where one of them cannot be had, a laptop skips and CI fails.
@@ -85,37 +87,44 @@ func findBrowser() (string, error) {
 	return "", errNoBrowser
 }
 
-// startSystem starts the whole system with stores of its own. The limits are off: all tests together are one client who asks a lot.
-func startSystem() (*system.System, error) {
+// startSystem starts the whole system with stores of its own, and reads what its functions are told. The limits are off: all tests together are one client who asks a lot.
+func startSystem() (*system.System, map[string]string, error) {
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
 		os.Unsetenv(name)
 	}
 	dir, err := os.MkdirTemp("", "browser")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cleanup = append(cleanup, func() { os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o755); err != nil { // root's Postgres is not root, and has to reach its own directory
-		return nil, err
+		return nil, nil, err
 	}
-	s, err := system.Start(context.Background(), system.Options{Root: root, State: filepath.Join(dir, "state"), Out: io.Discard})
+	state := filepath.Join(dir, "state")
+	s, err := system.Start(context.Background(), system.Options{Root: root, State: state, Out: io.Discard})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	cleanup = append(cleanup, s.Stop)
 	req, err := http.NewRequest(http.MethodPut, s.URL+"/_local/flags", strings.NewReader(`{"limitsEnabled":false}`))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("flags: %s", res.Status)
+		return nil, nil, fmt.Errorf("flags: %s", res.Status)
 	}
-	return s, nil
+	text, err := os.ReadFile(filepath.Join(state, "run.json"))
+	if err != nil {
+		return nil, nil, err
+	}
+	var run struct{ Env map[string]string }
+	err = json.Unmarshal(text, &run)
+	return s, run.Env, err
 }
 
 // startBrowser starts a browser with an empty profile, which is deleted at the end. It resolves no name: whatever it wanted on its own

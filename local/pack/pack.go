@@ -24,10 +24,12 @@ type Options struct {
 	Root     string // of the repository
 	Function string // a folder under functions/, or All
 	Out      string // directory of the archives; "": dist in Root
+	Built    string // directory of what Build makes of them, BUILT/<folder>/main; "": they are not built
 	Say      io.Writer
 }
 
-// Run writes Out/<folder>.zip for each folder, and a line about each: its size and SHA-256. What goes in is what lies in the
+// Run writes Out/<folder>.zip for each folder, and a line about each: its size and SHA-256; and another about its program, if that
+// is built. What goes in is what lies in the
 // working tree; files of it that differ from the commit are named, because no commit will build this archive again.
 func Run(ctx context.Context, o Options) error {
 	folders, err := Folders(o.Root)
@@ -56,6 +58,14 @@ func Run(ctx context.Context, o Options) error {
 		}
 		packed = append(packed, files...)
 		fmt.Fprintf(o.Say, "%s  %.1f MB  sha256:%x\n", path, float64(len(archive))/1e6, sha256.Sum256(archive))
+		if o.Built == "" {
+			continue
+		}
+		program, err := Build(ctx, archive, filepath.Join(o.Built, folder))
+		if err != nil {
+			return fmt.Errorf("pack: %s: %w", folder, err)
+		}
+		fmt.Fprintln(o.Say, program)
 	}
 	slices.Sort(packed)
 	return tell(ctx, o, slices.Compact(packed))

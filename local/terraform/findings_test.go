@@ -58,6 +58,7 @@ func findings(root string, p *Plan) ([]string, error) {
 	}
 	found = append(found, entryPoints(deployed, operations)...)
 	found = append(found, invokers(deployed)...)
+	found = append(found, reachable(deployed)...)
 	for _, compare := range []func() ([]string, error){
 		func() ([]string, error) { return variables(root, deployed) },
 		func() ([]string, error) { return grants(p, deployed) },
@@ -65,6 +66,14 @@ func findings(root string, p *Plan) ([]string, error) {
 		func() ([]string, error) { return messages(p, deployed, operations) },
 		func() ([]string, error) { return schedule(p) },
 		func() ([]string, error) { return durations(p) },
+		func() ([]string, error) { return kept(p) },
+		func() ([]string, error) {
+			deploy, err := deployment()
+			if err != nil {
+				return nil, err
+			}
+			return apis(p, deployed, deploy)
+		},
 	} {
 		more, err := compare()
 		if err != nil {
@@ -229,11 +238,12 @@ func schedule(p *Plan) ([]string, error) {
 func grants(p *Plan, deployed []Function) (found []string, _ error) {
 	const agent = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
 	type grant struct {
-		Topic, Subscription, Secret, Project, Role, Member string
+		Topic, Subscription, Secret, Role, Member, Where string
 	}
 	type raw struct {
-		Topic, Subscription, Project, Role, Member string
-		Secret                                     string `json:"secret_id"`
+		Topic, Subscription, Role, Member string
+		Secret                            string `json:"secret_id"`
+		Condition                         []struct{ Expression string }
 	}
 	var got, want []string
 	for _, typ := range []string{
@@ -244,7 +254,11 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 			return nil, err
 		}
 		for _, g := range slices.Collect(maps.Values(all)) {
-			got = append(got, fmt.Sprintf("%+v", grant{g.Topic, g.Subscription, g.Secret, "", g.Role, g.Member}))
+			one := grant{g.Topic, g.Subscription, g.Secret, g.Role, g.Member, ""}
+			for _, c := range g.Condition {
+				one.Where += c.Expression
+			}
+			got = append(got, fmt.Sprintf("%+v", one))
 		}
 	}
 	add := func(g grant) { want = append(want, fmt.Sprintf("%+v", g)) }
@@ -252,7 +266,10 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 		return "serviceAccount:" + f.Environment["CLOUDSQL_USER"] + ".gserviceaccount.com"
 	}
 	for _, f := range deployed {
-		roles := []string{"roles/cloudsql.client", "roles/cloudsql.instanceUser"}
+		roles := []string{"roles/cloudsql.instanceUser"}
+		if f.Environment["CLOUDSQL_ADDRESS"] == "" { // by the connector, which asks for a certificate
+			roles = append(roles, "roles/cloudsql.client")
+		}
 		if f.Environment["REMOTE_CONFIG_PROJECT"] != "" {
 			roles = append(roles, "roles/cloudconfig.viewer")
 		}
@@ -278,9 +295,17 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 		add(grant{Topic: s.DeadLetter, Role: "roles/pubsub.publisher", Member: agent})
 		add(grant{Subscription: s.Name, Role: "roles/pubsub.subscriber", Member: agent})
 	}
-	for _, role := range []string{"roles/logging.logWriter", "roles/artifactregistry.writer", "roles/storage.objectViewer"} {
-		builder, _, _ := strings.Cut(deployed[0].Environment["CLOUDSQL_USER"], "@")
-		add(grant{Role: role, Member: strings.Replace(account(deployed[0]), builder, "bffc-builder", 1)})
+	_, at, _ := strings.Cut(account(deployed[0]), "@")
+	project, _, _ := strings.Cut(at, ".")
+	builder := "serviceAccount:bffc-builder@" + at
+	add(grant{Role: "roles/logging.logWriter", Member: builder})
+	add(grant{Role: "roles/artifactregistry.writer", Member: builder})
+	// Terraform's state is in a bucket of this project too, and has secrets.
+	add(grant{Role: "roles/storage.objectViewer", Member: builder, Where: `resource.name.startsWith("projects/_/buckets/gcf-v2-") || ` +
+		`resource.name.startsWith("projects/_/buckets/` + project + `-bff-consumer-source")`})
+	for _, member := range []string{"group:oncall@ghasi.io", "user:One@ghasi.io"} { // see somebody
+		add(grant{Role: "roles/cloudsql.client", Member: member})
+		add(grant{Role: "roles/cloudsql.instanceUser", Member: member})
 	}
 	add(grant{
 		Topic: "bff-consumer.secrets.rotation", Role: "roles/pubsub.publisher",

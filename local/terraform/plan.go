@@ -40,6 +40,7 @@ type Function struct {
 	Secrets                   map[string]string // which secret, by environment variable
 	Invokers                  []string
 	URI                       string
+	Ingress                   string
 	Timeout                   time.Duration
 	MaxInstances, Concurrency int
 }
@@ -82,9 +83,10 @@ func (p *Plan) Functions() ([]Function, error) {
 			Env     map[string]string              `json:"environment_variables"`
 			Secrets []struct{ Key, Secret string } `json:"secret_environment_variables"`
 			URI     string
-			Timeout int `json:"timeout_seconds"`
-			Max     int `json:"max_instance_count"`
-			AtOnce  int `json:"max_instance_request_concurrency"`
+			Timeout int    `json:"timeout_seconds"`
+			Max     int    `json:"max_instance_count"`
+			Ingress string `json:"ingress_settings"`
+			AtOnce  int    `json:"max_instance_request_concurrency"`
 		} `json:"service_config"`
 	}](p, "google_cloudfunctions2_function")
 	if err != nil {
@@ -102,7 +104,7 @@ func (p *Plan) Functions() ([]Function, error) {
 		s := f.Service[0]
 		one := Function{
 			Name: f.Name, EntryPoint: f.Build[0].Entry, Folder: f.Labels["folder"], Kind: f.Labels["kind"], Environment: s.Env,
-			Secrets: map[string]string{}, URI: s.URI, Timeout: time.Duration(s.Timeout) * time.Second, MaxInstances: s.Max, Concurrency: s.AtOnce,
+			Secrets: map[string]string{}, URI: s.URI, Ingress: s.Ingress, Timeout: time.Duration(s.Timeout) * time.Second, MaxInstances: s.Max, Concurrency: s.AtOnce,
 		}
 		for _, secret := range s.Secrets {
 			one.Secrets[secret.Key] = secret.Secret

@@ -52,7 +52,7 @@ var faults = map[string][]fault{
 		{"four fields of cron", "scheduler.tf", `"17 3 * * *"`, `"17 3 * *"`, "five fields"},
 	},
 	"what differs": {
-		{"31 s to acknowledge", "pubsub.tf", "ack_deadline_seconds  = 30", "ack_deadline_seconds  = 31", "subscriptions of the local system"},
+		{"31 s to acknowledge", "pubsub.tf", "ack_deadline_seconds  = 30", "ack_deadline_seconds  = 31", `+ Ack: s"31s",`},
 		{"another cadence", "scheduler.tf", `"17 3 * * *"`, `"18 3 * * *"`, "jobs of the local system"},
 		{
 			"a route the gateway has not", "gateway.openapi.yaml.tftpl", "  /bff/consumer/v1/wishlist:\n    get:\n", "  /bff/consumer/v1/wishlist:\n    put:\n",
@@ -89,7 +89,7 @@ var faults = map[string][]fault{
 		{
 			"no dead letters", "modules/subscription/main.tf",
 			"  dead_letter_policy {\n    dead_letter_topic     = google_pubsub_topic.dead.id\n    max_delivery_attempts = var.max_delivery_attempts\n  }\n", "",
-			"subscriptions of the local system",
+			`- DeadLetter: "bff-consumer.jobs.relay.dlq", + DeadLetter: "",`,
 		},
 		{
 			"nobody keeps dead letters", "modules/subscription/main.tf",
@@ -101,10 +101,14 @@ var faults = map[string][]fault{
 			"functions/search reads CLOUD_REGION, and none of its functions is given it",
 		},
 		{
+			"a function without the connector does not know whom to trust", "function_search.tf", "local.environment.direct, ", "",
+			"functions/search reads CLOUDSQL_CA, and none of its functions is given it",
+		},
+		{
 			"the gateway may consume", "function_consume.tf", `{ for account in var.consume_callers : account => "serviceAccount:${account}" }`,
 			`{ gateway = google_service_account.gateway.member }`, "Consume is internal and serviceAccount:bffc-gateway@",
 		},
-		{"a role too many", "locals.tf", `"roles/cloudsql.client", `, `"roles/cloudsql.client", "roles/editor", `, "roles/editor"},
+		{"a role too many", "locals.tf", `["roles/cloudsql.client"]`, `["roles/cloudsql.client", "roles/editor"]`, "roles/editor"},
 		{
 			"more instances than Postgres takes", "environments/production.tfvars", "max_instances = 10 }", "max_instances = 90 }",
 			"check.connections_fit: fail",
@@ -114,10 +118,20 @@ var faults = map[string][]fault{
 		},
 	},
 	"what else differs": {
-		{"10 attempts of a tick", "scheduler.tf", "max_delivery_attempts = 5", "max_delivery_attempts = 10", "subscriptions of the local system"},
+		{"10 attempts of a tick", "scheduler.tf", "max_delivery_attempts = 5", "max_delivery_attempts = 10", "- Attempts: 5, + Attempts: 10,"},
 		{
 			"Pub/Sub may not publish dead letters", "modules/subscription/main.tf",
-			`role   = "roles/pubsub.publisher"`, `role   = "roles/pubsub.viewer"`, "grants that are needed",
+			`role   = "roles/pubsub.publisher"`, `role   = "roles/pubsub.viewer"`, `- "publish", + "view",`,
+		},
+		{"an API that nobody switches on", "services.tf", `    "cloudtrace.googleapis.com", `, `    `, "OTEL_EXPORTER_OTLP_ENDPOINT needs cloudtrace"},
+		{
+			"a secret taken from the revision before", "secrets.tf", `deletion_policy = "ABANDON"`, `deletion_policy = "DELETE"`,
+			"google_secret_manager_secret_version.edge[0] would be deleted",
+		},
+		{"a job that the internet may knock at", "modules/function/main.tf", `contains(["event", "job"], var.function.kind)`, `var.function.kind == "event"`, "Relay is job and lets in ALLOW_ALL"},
+		{
+			"who builds reads Terraform's state", "functions.tf", `for_each = length(each.value) > 0 ? [join(" || ", each.value)] : []`, `for_each = []`,
+			`resource.name.startsWith("projects/_/buckets/gcf-v2-")`,
 		},
 	},
 }

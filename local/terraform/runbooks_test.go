@@ -21,7 +21,10 @@ var named = regexp.MustCompile("`([^`]+)`|\\((page|ticket)s?\\)")
 func told(docs fs.FS, p *Plan) (found []string, _ error) {
 	policies, err := of[struct {
 		Labels        map[string]string `json:"user_labels"`
-		Documentation []struct{ Content string }
+		Documentation []struct {
+			Content string
+			Links   []struct{ URL string }
+		}
 	}](p, "google_monitoring_alert_policy")
 	if err != nil {
 		return nil, err
@@ -29,8 +32,11 @@ func told(docs fs.FS, p *Plan) (found []string, _ error) {
 	var want, got []string
 	for address, a := range policies {
 		want = append(want, fmt.Sprintf("%s (%s) in %s.md", a.Labels["alert"], a.Labels["severity"], a.Labels["runbook"]))
-		if len(a.Documentation) != 1 || !strings.HasSuffix(a.Documentation[0].Content, "docs/runbooks/"+a.Labels["runbook"]+".md") {
+		page := "docs/runbooks/" + a.Labels["runbook"] + ".md"
+		if len(a.Documentation) != 1 || !strings.HasSuffix(a.Documentation[0].Content, page) {
 			found = append(found, address+" does not say where its runbook is")
+		} else if l := a.Documentation[0].Links; len(l) != 1 || !strings.HasSuffix(l[0].URL, page) {
+			found = append(found, address+" does not lead to its runbook")
 		}
 	}
 	index, err := fs.ReadFile(docs, "README.md")
@@ -124,6 +130,7 @@ func TestAnAlertWithoutRunbookIsFound(t *testing.T) {
 		"one of an alert that is none": {alone, p, "no-tea (page) in tea.md"},
 		"an alert of another name":     {docs(), changed(t, p, "google_monitoring_alert_policy", `"alert":"panics"`, `"alert":"defects"`), "defects (ticket) in panics.md"},
 		"no word of it":                {docs(), changed(t, p, "google_monitoring_alert_policy", `do: docs/runbooks/panics.md`, `do: panic`), "does not say where its runbook is"},
+		"a link to another":            {docs(), changed(t, p, "google_monitoring_alert_policy", `runbooks/panics.md"}`, `runbooks/bots.md"}`), "does not lead to its runbook"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := told(f.docs, f.plan)

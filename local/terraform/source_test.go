@@ -15,6 +15,11 @@ import (
 // own is the prefix of this repository's packages; they lie where the rest of the path says.
 const own = "melmastoon.ghasi.io/bff-consumer/"
 
+// connector is linked by a folder that reaches Cloud SQL by it; withoutIt are the variables that only others use.
+const connector = "shared/postgres/connector"
+
+var withoutIt = []string{"CLOUDSQL_ADDRESS", "CLOUDSQL_CA"}
+
 // reads lists the environment variables that a function folder and everything of ours that it links reads: those in the
 // tags of structures for env.ParseAs, and the constant arguments of os.Getenv and os.LookupEnv.
 func reads(root, folder string) (map[string]bool, error) {
@@ -43,7 +48,13 @@ func reads(root, folder string) (map[string]bool, error) {
 		}
 		return nil
 	}
-	return names, visit(filepath.Join("functions", folder))
+	err := visit(filepath.Join("functions", folder))
+	if seen[connector] {
+		for _, name := range withoutIt {
+			delete(names, name)
+		}
+	}
+	return names, err
 }
 
 func readsOf(file string, names map[string]bool) error {

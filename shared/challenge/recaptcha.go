@@ -66,7 +66,7 @@ func Open(cfg Config, now func() time.Time) (Provider, error) {
 		return nil, fmt.Errorf("challenge: RECAPTCHA_URL: %q is not an http(s) base", cfg.URL)
 	}
 	if cfg.Tokens == nil {
-		cfg.Tokens = &googleTokens{}
+		cfg.Tokens = googleTokens{}
 	}
 	if cfg.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()

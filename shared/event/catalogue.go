@@ -60,10 +60,12 @@ func Subjects() []string { return slices.Sorted(maps.Keys(catalogue)) }
 // melmastoon.bff.consumer.search.executed.v1 is described by …/bff-consumer/search-executed/v1.json.
 func SchemaURI(subject string) string { return SchemaBase + schemaPath(subject) }
 
+var dashes = strings.NewReplacer(".", "-", "_", "-")
+
 func schemaPath(subject string) string {
 	name := strings.TrimPrefix(subject, subjectPrefix)
 	dot := strings.LastIndexByte(name, '.')
-	return strings.NewReplacer(".", "-", "_", "-").Replace(name[:dot]) + "/" + name[dot+1:] + ".json"
+	return dashes.Replace(name[:dot]) + "/" + name[dot+1:] + ".json"
 }
 
 // version is the n of a subject's last part, v<n>.

@@ -137,8 +137,8 @@ type envelope struct {
 // wire is how everything in a message is encoded: instants in UTC with milliseconds, maps in one order.
 var wire = json.JoinOptions(
 	json.Deterministic(true),
-	json.WithMarshalers(json.MarshalFunc(func(t time.Time) ([]byte, error) {
-		return t.UTC().AppendFormat(make([]byte, 0, len(instant.Layout)+2), `"`+instant.Layout+`"`), nil
+	json.WithMarshalers(json.MarshalToFunc(func(to *jsontext.Encoder, t time.Time) error {
+		return to.WriteValue(t.UTC().AppendFormat(to.AvailableBuffer(), `"`+instant.Layout+`"`))
 	})),
 )
 

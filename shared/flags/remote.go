@@ -7,16 +7,11 @@ import (
 	"net/http"
 	"sync"
 
-	"cloud.google.com/go/auth"
-	"cloud.google.com/go/auth/credentials"
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-const (
-	scope       = "https://www.googleapis.com/auth/firebase.remoteconfig"
-	maxTemplate = 1 << 20 // bytes; ours has six parameters
-)
+const maxTemplate = 1 << 20 // bytes; ours has six parameters
 
 // parameters are the names of the fields in Remote Config. A new meaning gets a new version.
 var parameters = map[string]string{
@@ -40,7 +35,7 @@ type remote struct {
 // refresh asks once and gives s what it learns. Without an answer s keeps what it has.
 func (r *remote) refresh(ctx context.Context, s *Source) {
 	if !r.mu.TryLock() {
-		return // the last one still looks for credentials, which knows no deadline
+		return // the last one is still under way
 	}
 	defer r.mu.Unlock()
 	last := s.current.Load()
@@ -133,29 +128,4 @@ func readTemplate(body []byte) (map[string]jsontext.Value, error) {
 		add(group.Parameters)
 	}
 	return fields, nil
-}
-
-// googleToken finds the machine's credentials at the first use that succeeds, and keeps them: they
-// renew their token by themselves.
-func googleToken() func(context.Context) (string, error) {
-	var (
-		mu    sync.Mutex
-		found *auth.Credentials
-	)
-	return func(ctx context.Context) (string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if found == nil {
-			creds, err := credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{scope}})
-			if err != nil {
-				return "", err
-			}
-			found = creds
-		}
-		token, err := found.Token(ctx)
-		if err != nil {
-			return "", err
-		}
-		return token.Value, nil
-	}
 }

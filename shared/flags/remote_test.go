@@ -2,19 +2,11 @@ package flags
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -222,60 +214,22 @@ func TestWithoutATokenNothingIsAsked(t *testing.T) {
 	}
 }
 
-func TestAMachineWithoutCredentialsHasNoToken(t *testing.T) {
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "testdata/none.json")
-	if token, err := googleToken()(t.Context()); err == nil {
-		t.Errorf("token %q", token)
-	}
-}
-
-func TestAServiceAccountsTokenIsForRemoteConfigAloneAndKept(t *testing.T) {
-	var asked atomic.Int32
-	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
-		_, claims, _ := strings.Cut(r.FormValue("assertion"), ".")
-		claims, _, _ = strings.Cut(claims, ".")
-		if data, err := base64.RawURLEncoding.DecodeString(claims); err != nil || !strings.Contains(string(data), `"scope":"`+scope+`"`) {
-			t.Errorf("claims %s, %v", data, err)
+func TestRemoteConfigIsReadWithATokenForItAlone(t *testing.T) {
+	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if scope := r.FormValue("scopes"); scope != "https://www.googleapis.com/auth/firebase.remoteconfig" {
+			t.Errorf("scope %q", scope)
 		}
-		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"access_token": "granted", "token_type": "Bearer", "expires_in": 3600}`)
 	}))
-	defer issuer.Close()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": "search@p.iam.gserviceaccount.com", "token_uri": issuer.URL,
-		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "account.json")
-	if err := os.WriteFile(file, account, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
-
-	token := googleToken()
-	for range 3 {
-		if got, err := token(t.Context()); err != nil || got != "granted" {
-			t.Fatalf("%q, %v", got, err)
-		}
-	}
-	if asked.Load() != 1 {
-		t.Errorf("asked for %d tokens", asked.Load())
+	defer metadata.Close()
+	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(metadata.URL, "http://"))
+	if token, err := fromProject("p").token(t.Context()); token != "granted" || err != nil {
+		t.Errorf("%q, %v", token, err)
 	}
 }
 
 func TestOpeningRemoteConfigDialsNothing(t *testing.T) {
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "testdata/none.json")
+	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1")
 	if diff := cmp.Diff(Defaults(), RemoteConfig("p").current.Load()); diff != "" {
 		t.Error(diff)
 	}

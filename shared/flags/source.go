@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/account"
 )
 
 // Source answers with the values of now. It is safe for concurrent use.
@@ -121,13 +123,16 @@ func (f *file) refresh() {
 }
 
 // RemoteConfig reads the server template of a Firebase project over its REST API, at most every 30 s:
-// a reader kicks a refresh off and does not wait for it. Credentials are the machine's own and are looked
-// for at the first refresh. Losing a refresh with the instance costs nothing; the next one has its own.
+// a reader kicks a refresh off and does not wait for it. The token is of the account this process runs as. Losing a refresh with the instance costs nothing; the next one has its own.
 func RemoteConfig(project string) *Source {
-	return remoteSource(&remote{
+	return remoteSource(fromProject(project))
+}
+
+func fromProject(project string) *remote {
+	return &remote{
 		url:   "https://firebaseremoteconfig.googleapis.com/v1/projects/" + project + "/namespaces/firebase-server/remoteConfig",
-		token: googleToken(),
-	})
+		token: func(ctx context.Context) (string, error) { return account.Own().Access(ctx, account.RemoteConfig) },
+	}
 }
 
 func remoteSource(r *remote) *Source {

@@ -10,7 +10,20 @@ type Keys struct{ Env string }
 // Key joins its parts: Key("cache", "facets", "AF") is "prod:bff-consumer:cache:facets:AF". Braces in a part are kept
 // and make a hash tag, so a part that is not ours to choose goes through Part first.
 func (k Keys) Key(parts ...string) string {
-	return k.Env + ":bff-consumer:" + strings.Join(parts, ":")
+	const service = ":bff-consumer"
+	size := len(k.Env) + len(service)
+	for _, part := range parts {
+		size += len(":") + len(part)
+	}
+	var b strings.Builder
+	b.Grow(size) // every command has a key: it is made in one piece
+	b.WriteString(k.Env)
+	b.WriteString(service)
+	for _, part := range parts {
+		b.WriteByte(':')
+		b.WriteString(part)
+	}
+	return b.String()
 }
 
 // Session names the hash of a session. The braces are literal: all keys of one session share a cluster slot.

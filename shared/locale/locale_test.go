@@ -74,7 +74,7 @@ func TestTheObviousIsWhatTheMatcherSays(t *testing.T) {
 				continue
 			}
 			for _, rest := range []string{"", ",en;q=0.9", ",fa-AF", ",de,fr;q=0.3"} {
-				_, i, confidence := matcher.Match(parse(header + rest)...)
+				_, i, confidence := matcher().Match(parse(header + rest)...)
 				if confidence == language.No || supported[i] != quick {
 					t.Errorf("%s%s: %s, the matcher says %s (%s)", header, rest, quick, supported[i], confidence)
 				}

@@ -3,6 +3,7 @@ package locale
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/language"
 )
@@ -13,10 +14,10 @@ const (
 	maxEntries = 16
 )
 
-var (
-	dari    = language.MustParse("fa-AF")
-	matcher = language.NewMatcher(tags())
-)
+var dari = language.MustParse("fa-AF")
+
+// matcher is made when it is first needed: obvious answers nearly every request, the first one included.
+var matcher = sync.OnceValue(func() language.Matcher { return language.NewMatcher(tags()) })
 
 func tags() []language.Tag {
 	list := make([]language.Tag, len(supported))
@@ -42,7 +43,7 @@ func Match(acceptLanguage string) (Tag, bool) {
 		return Default, false
 	}
 	// The tag that comes back may have grown extensions (fa-AF-u-rg-irzzzz); the index is ours.
-	_, i, confidence := matcher.Match(wanted...)
+	_, i, confidence := matcher().Match(wanted...)
 	if confidence == language.No {
 		return Default, false
 	}

@@ -43,7 +43,7 @@ func Cadence(ctx context.Context, pipe redis.Pipeliner, keys CadenceKeys, now ti
 	if note {
 		noted = 1
 	}
-	return Counted{cadence.EvalSha(ctx, pipe, names,
+	return Counted{cadence().EvalSha(ctx, pipe, names,
 		now.UnixMilli(), noted, w.Kept, w.Short.Milliseconds(), w.Long.Milliseconds())}
 }
 
@@ -64,6 +64,6 @@ func (c Counted) Result() (Counts, error) {
 func Collide(
 	ctx context.Context, pipe redis.Pipeliner, sessions, own, mark string, now time.Time, kept int, life, ownLife time.Duration,
 ) *redis.Cmd {
-	return collide.EvalSha(ctx, pipe, []string{sessions, own},
+	return collide().EvalSha(ctx, pipe, []string{sessions, own},
 		now.UnixMilli(), mark, kept, life.Milliseconds(), ownLife.Milliseconds())
 }

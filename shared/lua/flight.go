@@ -24,7 +24,7 @@ type Acquired struct {
 
 // Acquire takes a lock for the lease unless somebody has it, and reads the entry it guards. Both keys share a slot.
 func Acquire(ctx context.Context, c redis.Scripter, lock, entry, token string, lease time.Duration) (Acquired, error) {
-	reply, err := acquire.Run(ctx, c, []string{lock, entry}, token, lease.Milliseconds()).Slice()
+	reply, err := acquire().Run(ctx, c, []string{lock, entry}, token, lease.Milliseconds()).Slice()
 	if err != nil {
 		return Acquired{}, fmt.Errorf("lua: acquire %s: %w", lock, err)
 	}
@@ -37,7 +37,7 @@ func Acquire(ctx context.Context, c redis.Scripter, lock, entry, token string, l
 
 // Extend renews a lock's lease; false: it was lost.
 func Extend(ctx context.Context, c redis.Scripter, lock, token string, lease time.Duration) (bool, error) {
-	n, err := extend.Run(ctx, c, []string{lock}, token, lease.Milliseconds()).Int()
+	n, err := extend().Run(ctx, c, []string{lock}, token, lease.Milliseconds()).Int()
 	if err != nil {
 		return false, fmt.Errorf("lua: extend %s: %w", lock, err)
 	}
@@ -46,7 +46,7 @@ func Extend(ctx context.Context, c redis.Scripter, lock, token string, lease tim
 
 // Release gives a lock up; false: it was lost already.
 func Release(ctx context.Context, c redis.Scripter, lock, token string) (bool, error) {
-	n, err := release.Run(ctx, c, []string{lock}, token).Int()
+	n, err := release().Run(ctx, c, []string{lock}, token).Int()
 	if err != nil {
 		return false, fmt.Errorf("lua: release %s: %w", lock, err)
 	}
@@ -55,7 +55,7 @@ func Release(ctx context.Context, c redis.Scripter, lock, token string) (bool, e
 
 // Store writes the entry for its life and gives the lock up; false: the lock was lost, and nothing is written.
 func Store(ctx context.Context, c redis.Scripter, entry, lock, token string, value []byte, life time.Duration) (bool, error) {
-	n, err := store.Run(ctx, c, []string{entry, lock}, token, value, life.Milliseconds()).Int()
+	n, err := store().Run(ctx, c, []string{entry, lock}, token, value, life.Milliseconds()).Int()
 	if err != nil {
 		return false, fmt.Errorf("lua: store %s: %w", entry, err)
 	}

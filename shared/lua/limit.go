@@ -22,7 +22,7 @@ type Spent struct {
 // Spend queues the taking of one request from a bucket, for a pipeline that Exec runs; then ReadSpent says whether there
 // was one. The bucket gains one request in each gain, and an empty one is full after whole; both are whole microseconds.
 func Spend(ctx context.Context, pipe redis.Pipeliner, bucket string, gain, whole time.Duration) *redis.Cmd {
-	return spend.EvalSha(ctx, pipe, []string{bucket}, gain.Microseconds(), whole.Microseconds())
+	return spend().EvalSha(ctx, pipe, []string{bucket}, gain.Microseconds(), whole.Microseconds())
 }
 
 // ReadSpent reads the answer to Spend.
@@ -36,5 +36,5 @@ func ReadSpent(cmd *redis.Cmd) (Spent, error) {
 
 // Refund queues the giving back of what Spend took, for a pipeline that Exec runs.
 func Refund(ctx context.Context, pipe redis.Pipeliner, bucket string, gain time.Duration) *redis.Cmd {
-	return refund.EvalSha(ctx, pipe, []string{bucket}, gain.Microseconds())
+	return refund().EvalSha(ctx, pipe, []string{bucket}, gain.Microseconds())
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -13,18 +14,20 @@ import (
 //go:embed *.lua
 var sources embed.FS
 
-// sourceOf finds a script again by the digest under which it was sent.
-var sourceOf = map[string]string{}
+// sourceOf finds a script again by the digest under which it was sent: string by string.
+var sourceOf sync.Map
 
-// load reads one of the embedded scripts, as variables of this package are initialised.
-func load(file string) *redis.Script {
-	src, err := sources.ReadFile(file)
-	if err != nil {
-		panic(err) // unreachable: every file named in this package is embedded
-	}
-	s := redis.NewScript(string(src))
-	sourceOf[s.Hash()] = string(src)
-	return s
+// load names one of the embedded scripts. It is read when it is first sent: a function sends a few of them, and its start is waited for.
+func load(file string) func() *redis.Script {
+	return sync.OnceValue(func() *redis.Script {
+		src, err := sources.ReadFile(file)
+		if err != nil {
+			panic(err) // unreachable: a test holds the names against the files
+		}
+		s := redis.NewScript(string(src))
+		sourceOf.Store(s.Hash(), string(src))
+		return s
+	})
 }
 
 // Exec runs a pipeline like its own Exec does, in one round trip, and once more those of our scripts that the server
@@ -39,7 +42,8 @@ func Exec(ctx context.Context, pipe redis.Pipeliner) error {
 			continue
 		}
 		// EVALSHA digest … becomes EVAL source …, which also makes the server remember it.
-		args := append([]any{"eval", sourceOf[script.Args()[1].(string)]}, script.Args()[2:]...)
+		source, _ := sourceOf.Load(script.Args()[1])
+		args := append([]any{"eval", source}, script.Args()[2:]...)
 		again[script] = pipe.Do(ctx, args...)
 	}
 	if len(again) > 0 {

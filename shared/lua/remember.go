@@ -12,5 +12,5 @@ var remember = load("remember.lua")
 // Remember queues something to keep of a session for a while, for a pipeline that Exec runs. The reply is 0 when the
 // session was cleared: then nothing is written.
 func Remember(ctx context.Context, pipe redis.Pipeliner, key, cleared, value string, life time.Duration) *redis.Cmd {
-	return remember.EvalSha(ctx, pipe, []string{key, cleared}, value, life.Milliseconds())
+	return remember().EvalSha(ctx, pipe, []string{key, cleared}, value, life.Milliseconds())
 }

@@ -47,7 +47,7 @@ func Visit(ctx context.Context, pipe redis.Pipeliner, v Visited) *redis.Cmd {
 			args = append(args, field, value)
 		}
 	}
-	return visit.EvalSha(ctx, pipe, append([]string{v.Session, v.History, v.Cleared}, v.Lists...), args...)
+	return visit().EvalSha(ctx, pipe, append([]string{v.Session, v.History, v.Cleared}, v.Lists...), args...)
 }
 
 // ReadNoted reads the answer to Visit.
@@ -72,7 +72,7 @@ func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string,
 	for _, e := range entries {
 		args = append(args, e.ID, e.Entry)
 	}
-	return recent.EvalSha(ctx, pipe, []string{list, cleared}, args...)
+	return recent().EvalSha(ctx, pipe, []string{list, cleared}, args...)
 }
 
 // Unsee takes sessions off a list of when they were last seen, Unix ms by id, but for those whose time there is another.
@@ -81,5 +81,5 @@ func Unsee(ctx context.Context, rdb redis.UniversalClient, list string, seen map
 	for id, at := range seen {
 		args = append(args, id, at)
 	}
-	return unsee.Run(ctx, rdb, []string{list}, args...).Err()
+	return unsee().Run(ctx, rdb, []string{list}, args...).Err()
 }

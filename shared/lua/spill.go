@@ -11,7 +11,7 @@ var spilled = load("spilled.lua")
 // Spilled returns the rows of one session among count rows of the spill, oldest first, after passing over the skip oldest;
 // more says that there may be others behind them. A row is told by the session's id in it, which is in no other's.
 func Spilled(ctx context.Context, c redis.UniversalClient, list, sessionID string, skip, count int64) (rows []string, more bool, err error) {
-	answer, err := spilled.Run(ctx, c, []string{list}, sessionID, skip, count).Slice()
+	answer, err := spilled().Run(ctx, c, []string{list}, sessionID, skip, count).Slice()
 	if err != nil {
 		return nil, false, err
 	}
@@ -31,5 +31,5 @@ func Unspill(ctx context.Context, c redis.UniversalClient, list string, rows []s
 	for i := len(rows) - 1; i >= 0; i-- { // as they lie: the oldest first
 		args = append(args, rows[i])
 	}
-	return unspill.Run(ctx, c, []string{list}, args...).Int64()
+	return unspill().Run(ctx, c, []string{list}, args...).Int64()
 }

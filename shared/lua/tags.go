@@ -18,7 +18,7 @@ type TagKeys struct{ Entries, Busted, Busting string }
 // Register queues a note that entry carries the tag until the time kept, for a pipeline that Exec runs. The command's
 // Int64 is the server's time of the tag's last invalidation in µs, 0 when there was none lately.
 func Register(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, entry string, now, kept time.Time) *redis.Cmd {
-	return register.EvalSha(ctx, pipe, []string{tag.Entries, tag.Busted},
+	return register().EvalSha(ctx, pipe, []string{tag.Entries, tag.Busted},
 		entry, kept.UnixMilli(), now.UnixMilli(), kept.Sub(now).Milliseconds())
 }
 
@@ -29,7 +29,7 @@ type Detached struct{ cmd *redis.Cmd }
 // is remembered for note, the entries until they are said to be deleted, or for rest. It takes at most some of them; a
 // step that another left unfinished is taken whole.
 func Detach(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, note, rest time.Duration, some int) Detached {
-	return Detached{detach.EvalSha(ctx, pipe, []string{tag.Entries, tag.Busted, tag.Busting},
+	return Detached{detach().EvalSha(ctx, pipe, []string{tag.Entries, tag.Busted, tag.Busting},
 		note.Milliseconds(), rest.Milliseconds(), some)}
 }
 

@@ -29,7 +29,7 @@ func Reinstate(ctx context.Context, c redis.Scripter, keys SuspendedKeys, tenant
 }
 
 func changeSuspended(ctx context.Context, c redis.Scripter, keys SuspendedKeys, command, tenant string) (bool, error) {
-	n, err := suspendedChange.Run(ctx, c, keys.all(), command, tenant).Int()
+	n, err := suspendedChange().Run(ctx, c, keys.all(), command, tenant).Int()
 	if err != nil {
 		return false, fmt.Errorf("lua: change suspended set: %w", err)
 	}
@@ -44,7 +44,7 @@ func RestoreSuspended(ctx context.Context, c redis.Scripter, keys SuspendedKeys,
 	for _, tenant := range tenants {
 		args = append(args, tenant)
 	}
-	version, err := suspendedRestore.Run(ctx, c, keys.all(), args...).Text()
+	version, err := suspendedRestore().Run(ctx, c, keys.all(), args...).Text()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return "", fmt.Errorf("lua: restore suspended set: %w", err)
 	}

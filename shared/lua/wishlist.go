@@ -15,7 +15,7 @@ var (
 // WishlistAppend queues one entry for the end of a wishlist's copy. The answer is 0 when the copy was older than the
 // version before, or there was none, and it must be replaced.
 func WishlistAppend(ctx context.Context, pipe redis.Pipeliner, session, list, before, now, entry string, life time.Duration) *redis.Cmd {
-	return wishlistAppend.EvalSha(ctx, pipe, []string{session, list}, before, now, entry, life.Milliseconds())
+	return wishlistAppend().EvalSha(ctx, pipe, []string{session, list}, before, now, entry, life.Milliseconds())
 }
 
 // WishlistReplace queues a whole wishlist as the copy. The answer is 0 when a newer one stands.
@@ -25,5 +25,5 @@ func WishlistReplace(ctx context.Context, pipe redis.Pipeliner, session, list, v
 	for _, e := range entries {
 		args = append(args, e)
 	}
-	return wishlistReplace.EvalSha(ctx, pipe, []string{session, list}, args...)
+	return wishlistReplace().EvalSha(ctx, pipe, []string{session, list}, args...)
 }

@@ -55,8 +55,9 @@ func IsBusy(err error) bool {
 
 func isConnection(err error) bool {
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	_, locked := errors.AsType[noLogin](err)
 	_, network := errors.AsType[net.Error](err) // a passed deadline is one
-	return connecting || network || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return connecting || locked || network || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // Problem is err, or UpstreamUnavailable around it while Postgres is away: a mutation without its record is refused.

@@ -1,5 +1,6 @@
 // Package postgres owns the way to Postgres: how the pool is opened and how long it may make anybody wait. It never
-// runs a statement.
+// runs a statement. It does not link Google's connector, which would be most of a cold start: a program that goes by it
+// imports package connector.
 package postgres
 
 import (
@@ -7,21 +8,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
-	"cloud.google.com/go/cloudsqlconn"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says where the database is: either URL, or the three fields of a Cloud SQL instance.
+// Config says where the database is: either URL, or a Cloud SQL instance.
 type Config struct {
 	URL      string // DATABASE_URL, "postgres://user:password@host:port/database?sslmode=…"; through a pooler: see Open
 	Instance string // "project:region:instance"
+	Address  string // of the instance, "host:port" in our network; and
+	ServerCA string // the certificates of its authority, PEM: for a program without the connector
 	User     string // of IAM: a service account without ".gserviceaccount.com"
 	Database string
 	MaxConns int32 // of this instance of the function; 0: 4
 }
+
+// Connector prepares to dial an instance, with credentials of its own. Package connector sets it, like a database driver. A program
+// in which it is nil reaches an instance directly.
+var Connector func(ctx context.Context, instance string) (pgconn.DialFunc, error)
 
 const (
 	connectWithin = time.Second
@@ -40,10 +46,15 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Instance != "" {
-		if cfg.ConnConfig.DialFunc, err = cloudSQL(ctx, c.Instance); err != nil {
-			return nil, err
-		}
+	switch {
+	case c.Instance == "":
+	case Connector == nil:
+		err = direct(cfg, c)
+	default:
+		cfg.ConnConfig.DialFunc, err = Connector(ctx, c.Instance)
+	}
+	if err != nil {
+		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -62,7 +73,7 @@ func parse(c Config) (*pgxpool.Config, error) {
 	case c.Instance != "" && (c.User == "" || c.Database == ""):
 		return nil, errors.New("postgres: CLOUDSQL_INSTANCE needs a user and a database")
 	case c.Instance != "":
-		// Neither the address nor TLS is pgx's business there: the dialler has both.
+		// The dialler, or direct, has the address and TLS.
 		url = "host=127.0.0.1 sslmode=disable"
 	}
 	cfg, err := pgxpool.ParseConfig(url)
@@ -82,18 +93,4 @@ func parse(c Config) (*pgxpool.Config, error) {
 	cfg.MaxConnLifetime = 30 * time.Minute
 	cfg.MaxConnLifetimeJitter = 5 * time.Minute
 	return cfg, nil
-}
-
-// cloudSQL dials an instance with the credentials of the environment; it looks for them now and calls nobody.
-func cloudSQL(ctx context.Context, instance string) (func(context.Context, string, string) (net.Conn, error), error) {
-	dialer, err := cloudsqlconn.NewDialer(ctx,
-		cloudsqlconn.WithIAMAuthN(),
-		cloudsqlconn.WithLazyRefresh(),                                    // a timer does not run while the instance is frozen
-		cloudsqlconn.WithBuiltInMetrics(false),                            // a client and a goroutine for metrics nobody reads
-		cloudsqlconn.WithDefaultDialOptions(cloudsqlconn.WithPrivateIP()), // by the network that Redis is on
-	)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: prepare to dial %s: %w", instance, err)
-	}
-	return func(ctx context.Context, _, _ string) (net.Conn, error) { return dialer.Dial(ctx, instance) }, nil
 }

@@ -2,14 +2,7 @@ package postgres
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,12 +13,29 @@ import (
 )
 
 func TestOpenRefusesAConfigurationThatCannotWork(t *testing.T) {
+	direct := func(spoil func(*Config)) Config {
+		c := Config{Instance: "p:r:i", Address: "10.0.0.3:5432", ServerCA: newAuthority(t).pem, User: "u", Database: "d"}
+		if pool, err := Open(t.Context(), c); err != nil {
+			t.Fatal(err)
+		} else {
+			pool.Close()
+		}
+		spoil(&c)
+		return c
+	}
 	for rule, c := range map[string]Config{
 		"nothing":              {},
 		"two places":           {URL: "postgres://h/d", Instance: "p:r:i", User: "u", Database: "d"},
 		"not a URL":            {URL: "postgres://u:secret@h:port/d"},
 		"instance without who": {Instance: "p:r:i", Database: "d"},
 		"instance without db":  {Instance: "p:r:i", User: "u"},
+		"no address":           direct(func(c *Config) { c.Address = "" }),
+		"an address, no port":  direct(func(c *Config) { c.Address = "10.0.0.3" }),
+		"not a port":           direct(func(c *Config) { c.Address = "10.0.0.3:postgres" }),
+		"no authority":         direct(func(c *Config) { c.ServerCA = "" }),
+		"not a certificate":    direct(func(c *Config) { c.ServerCA = "secret" }),
+		"not an instance":      direct(func(c *Config) { c.Instance = "p:i" }),
+		"half an instance":     direct(func(c *Config) { c.Instance = "p::i" }),
 	} {
 		t.Run(rule, func(t *testing.T) {
 			pool, err := Open(t.Context(), c)
@@ -164,37 +174,5 @@ func TestAMigrationUnderPreparedStatements(t *testing.T) {
 	var there int
 	if err := deployer.QueryRow(t.Context(), "SELECT count(*) FROM trip").Scan(&there); err != nil || there != rows {
 		t.Errorf("%d rows for %d mutations: %v", there, rows, err)
-	}
-}
-
-func TestACloudSQLInstanceIsPreparedWithoutACall(t *testing.T) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	account, err := json.Marshal(map[string]string{
-		"type": "service_account", "client_email": "bff@p.iam.gserviceaccount.com", "private_key_id": "1",
-		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
-		"token_uri":   "https://127.0.0.1:1/token", // a call would fail
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "account.json")
-	if err := os.WriteFile(file, account, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
-	pool, err := Open(t.Context(), Config{Instance: "p:r:i", User: "bff@p.iam", Database: "d", MaxConns: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pool.Close()
-	cfg := pool.Config()
-	if cfg.ConnConfig.User != "bff@p.iam" || cfg.ConnConfig.Database != "d" || cfg.ConnConfig.TLSConfig != nil || cfg.MaxConns != 2 {
-		t.Errorf("user %q database %q TLS %v pool %d", cfg.ConnConfig.User, cfg.ConnConfig.Database, cfg.ConnConfig.TLSConfig, cfg.MaxConns)
-	}
-	if err := pool.Ping(t.Context()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
-		t.Errorf("ping: %v, want a refused call for a token", err)
 	}
 }

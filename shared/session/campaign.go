@@ -21,7 +21,7 @@ type Campaign struct {
 // goes out in events, and an address or a sentence must not.
 func campaign(h http.Header, now time.Time) *Campaign {
 	token := func(name string) string {
-		if s := h.Get(name); event.CampaignToken(s) {
+		if s := h.Get(name); s != "" && event.CampaignToken(s) { // the pattern is not compiled for nothing
 			return s
 		}
 		return ""

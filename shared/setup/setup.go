@@ -177,7 +177,7 @@ func openUpstreams(e Environment) (*upstream.Upstreams, error) {
 	cfg := upstream.Config{SearchURL: e.SearchURL, PricingURL: e.PricingURL, PropertyURL: e.PropertyURL, ThemeURL: e.ThemeURL}
 	switch e.UpstreamAuth {
 	case "google":
-		cfg.Tokens = &upstream.Google{}
+		cfg.Tokens = upstream.Google{}
 	case "none":
 	default:
 		return nil, errors.New("setup: UPSTREAM_AUTH must be google or none")

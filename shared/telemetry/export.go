@@ -23,10 +23,9 @@ const (
 // export keeps what was measured until a request has the time to send it. One export is under way at a time; who comes
 // meanwhile leaves theirs to the next. It is the tracer's span processor.
 type export struct {
-	tracesTo  sdktrace.SpanExporter
-	metricsTo sdkmetric.Exporter
-	reader    *sdkmetric.ManualReader
-	now       func() time.Time
+	to     exporter
+	reader *sdkmetric.ManualReader
+	now    func() time.Time
 
 	mu        sync.Mutex
 	spans     []sdktrace.ReadOnlySpan
@@ -38,8 +37,14 @@ type export struct {
 	restUntil time.Time
 }
 
-func newExport(traces sdktrace.SpanExporter, metrics sdkmetric.Exporter, now func() time.Time) *export {
-	return &export{tracesTo: traces, metricsTo: metrics, reader: sdkmetric.NewManualReader(), now: now}
+// exporter is a collector, or what a test has for one.
+type exporter interface {
+	ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error
+	Export(context.Context, *metricdata.ResourceMetrics) error
+}
+
+func newExport(to exporter, now func() time.Time) *export {
+	return &export{to: to, reader: sdkmetric.NewManualReader(), now: now}
 }
 
 // OnStart has nothing to do.
@@ -124,13 +129,13 @@ func (e *export) send(spans []sdktrace.ReadOnlySpan, points bool) {
 	var all sync.WaitGroup
 	var traced, measured error
 	if len(spans) > 0 {
-		all.Go(func() { traced = e.tracesTo.ExportSpans(ctx, spans) })
+		all.Go(func() { traced = e.to.ExportSpans(ctx, spans) })
 	}
 	if points {
 		all.Go(func() {
 			var now metricdata.ResourceMetrics
 			if measured = e.reader.Collect(ctx, &now); measured == nil {
-				measured = e.metricsTo.Export(ctx, &now)
+				measured = e.to.Export(ctx, &now)
 			}
 		})
 	}

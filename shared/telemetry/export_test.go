@@ -19,7 +19,6 @@ import (
 
 // sent is an exporter of both kinds that remembers.
 type sent struct {
-	sdkmetric.Exporter
 	spans   [][]sdktrace.ReadOnlySpan
 	metrics int
 	fails   error
@@ -41,13 +40,11 @@ func (s *sent) Export(context.Context, *metricdata.ResourceMetrics) error {
 	return s.fails
 }
 
-func (*sent) Shutdown(context.Context) error { return nil }
-
 // bench is a room whose collector is a sent, with a clock.
 func bench(t *testing.T) (*Room, *sent, *time.Time) {
 	t.Helper()
 	clock, to := time.Date(2026, 11, 5, 10, 20, 30, 0, time.UTC), new(sent)
-	r := &Room{export: newExport(to, to, func() time.Time { return clock })}
+	r := &Room{export: newExport(to, func() time.Time { return clock })}
 	r.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(r.export)).Tracer(scope)
 	var err error
 	r.metrics, err = newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.export.reader)).Meter(scope), r.export.lost)
@@ -186,7 +183,7 @@ func BenchmarkExport(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer server.Close()
 	b.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-	r, err := Open(b.Context(), "Search")
+	r, err := Open("Search")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,27 +1,21 @@
 package telemetry
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"sync"
 
-	"cloud.google.com/go/auth"
-	"cloud.google.com/go/auth/credentials"
+	"melmastoon.ghasi.io/bff-consumer/shared/account"
 )
 
-// authorized adds the token of the account this process runs as, which Google's own collector asks for. Credentials are
-// looked for at the first export, which nobody waits for longer than for any other.
+// authorized adds the token of the account this process runs as, which Google's own collector asks for. It is fetched at the first
+// export, which nobody waits for longer than for any other.
 type authorized struct {
 	next    http.RoundTripper
 	project string // that pays
-
-	mu    sync.Mutex
-	found *auth.Credentials
 }
 
-func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := a.token(r.Context())
+func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := account.Own().Access(r.Context(), account.CloudPlatform)
 	if err != nil {
 		if r.Body != nil {
 			r.Body.Close()
@@ -34,21 +28,4 @@ func (a *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Header.Set("X-Goog-User-Project", a.project)
 	}
 	return a.next.RoundTrip(r)
-}
-
-func (a *authorized) token(ctx context.Context) (string, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.found == nil {
-		found, err := credentials.DetectDefault(&credentials.DetectOptions{Scopes: []string{"https://www.googleapis.com/auth/cloud-platform"}})
-		if err != nil {
-			return "", err
-		}
-		a.found = found
-	}
-	t, err := a.found.Token(ctx)
-	if err != nil {
-		return "", err
-	}
-	return t.Value, nil
 }

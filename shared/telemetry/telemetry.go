@@ -6,7 +6,6 @@ package telemetry
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -20,8 +19,6 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -64,7 +61,7 @@ func fromEnv() (config, error) {
 
 // Open reads the environment and dials nothing. The Room is nil while OTEL_EXPORTER_OTLP_ENDPOINT is not set. function is
 // the name of the entry point.
-func Open(ctx context.Context, function string) (*Room, error) {
+func Open(function string) (*Room, error) {
 	c, err := fromEnv()
 	if err != nil || c.endpoint == "" {
 		return nil, err
@@ -73,27 +70,9 @@ func Open(ctx context.Context, function string) (*Room, error) {
 	if err != nil {
 		return nil, err
 	}
-	spans, err := otlptracehttp.New(ctx,
-		otlptracehttp.WithEndpointURL(c.endpoint+"/v1/traces"),
-		otlptracehttp.WithHTTPClient(client),
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}), // what is lost is lost: nobody waits for it
-	)
-	if err != nil {
-		return nil, fmt.Errorf("telemetry: open: %w", err)
-	}
-	points, err := otlpmetrichttp.New(ctx,
-		otlpmetrichttp.WithEndpointURL(c.endpoint+"/v1/metrics"),
-		otlpmetrichttp.WithHTTPClient(client),
-		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("telemetry: open: %w", err)
-	}
-	complain.Do(func() {
-		otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { slog.Warn("telemetry: " + err.Error()) }))
-	})
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(complain))
 	about := describe(c, function)
-	r := &Room{export: newExport(spans, points, time.Now)}
+	r := &Room{export: newExport(&collector{c.endpoint, client}, time.Now)}
 	r.tracer = sdktrace.NewTracerProvider(
 		sdktrace.WithResource(about),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(c.share))),
@@ -109,7 +88,8 @@ func Open(ctx context.Context, function string) (*Room, error) {
 	return r, nil
 }
 
-var complain sync.Once
+// complain is what the SDK says when something is wrong with it.
+func complain(err error) { slog.Warn("telemetry: " + err.Error()) }
 
 // describe says who speaks. Every process is an instance of its own: two that count under one name would be added up
 // wrongly.
@@ -162,7 +142,7 @@ func httpClient(c config) (*http.Client, error) {
 		if u.Scheme != "https" {
 			return nil, fmt.Errorf("telemetry: a token would be sent in clear to %s", c.endpoint)
 		}
-		client.Transport = &authorized{next: client.Transport, project: c.project}
+		client.Transport = authorized{client.Transport, c.project}
 	}
 	return client, nil
 }

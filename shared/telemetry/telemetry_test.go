@@ -12,7 +12,7 @@ import (
 
 func TestOffUnlessACollectorIsNamed(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
-	if r, err := Open(t.Context(), "Search"); r != nil || err != nil {
+	if r, err := Open("Search"); r != nil || err != nil {
 		t.Fatalf("%v, %v", r, err)
 	}
 	ctx := t.Context()
@@ -51,7 +51,7 @@ func TestWrongSettingsAreRefused(t *testing.T) {
 	} {
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.endpoint)
 		t.Setenv("OTEL_TRACES_SAMPLER_ARG", c.share)
-		if _, err := Open(t.Context(), "Search"); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := Open("Search"); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q and %q: %v", c.endpoint, c.share, err)
 		}
 	}
@@ -78,7 +78,7 @@ func TestAConnectionThatDiedMeanwhileLosesNothing(t *testing.T) {
 	}))
 	defer server.Close()
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
-	r, err := Open(t.Context(), "Search")
+	r, err := Open("Search")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (f *Function) Open(ctx context.Context) error { return f.OpenTo(ctx, os.Std
 // OpenTo is Open with another place for the log records; each is one Write.
 func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
 	config, err := configFromEnv()
-	measured, telemetryErr := telemetry.Open(ctx, f.Name)
+	measured, telemetryErr := telemetry.Open(f.Name)
 	err = errors.Join(err, telemetryErr)
 	handler, openErr := f.open(ctx)
 	switch {

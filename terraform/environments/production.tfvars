@@ -9,7 +9,6 @@ page_origins     = ["https://www.melmastoon.ghasi.io"]
 edge             = { domain = "api.melmastoon.ghasi.io" }
 consume_audience = "bff-consumer"
 consume_callers  = ["bff-tenant-booking@melmastoon-production.iam.gserviceaccount.com"]
-deployers        = ["group:bff-consumer-deployers@ghasi.io"]
 
 upstreams = {
   search   = "https://search-aggregation.melmastoon.ghasi.io"
@@ -33,7 +32,11 @@ sizes = {
   telemetry-page-view = { max_instances = 5 }
 }
 
+# Who you are. Nothing is planned while these are examples.
+deployers = ["group:bff-consumer-deployers@example.com"]
+operators = ["group:bff-consumer-oncall@example.com"]
 alert_channels = {
-  page_emails   = ["bff-consumer-oncall@ghasi.io"]
-  ticket_emails = ["bff-consumer@ghasi.io"]
+  page_emails   = ["bff-consumer-oncall@example.com"]
+  ticket_emails = ["bff-consumer@example.com"]
 }
+runbooks_url = "https://git.example.com/bff-consumer/docs/runbooks"

@@ -7,7 +7,6 @@ gateway_region = "europe-west1"
 page_origins     = ["https://staging.melmastoon.ghasi.io"]
 consume_audience = "bff-consumer"
 consume_callers  = ["bff-tenant-booking@melmastoon-staging.iam.gserviceaccount.com"]
-deployers        = ["group:bff-consumer-deployers@ghasi.io"]
 
 upstreams = {
   search   = "https://search-aggregation.staging.melmastoon.ghasi.io"
@@ -23,3 +22,8 @@ postgres_tier            = "db-custom-1-3840"
 postgres_availability    = "ZONAL"
 postgres_max_connections = 300
 next_rotation_time       = "2027-04-01T06:00:00Z"
+
+# See production.tfvars.
+deployers      = ["group:bff-consumer-deployers@example.com"]
+operators      = ["group:bff-consumer-oncall@example.com"]
+alert_channels = { ticket_emails = ["bff-consumer@example.com"] }

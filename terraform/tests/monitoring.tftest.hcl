@@ -12,22 +12,7 @@ mock_provider "google-beta" {
 # Ids that only an apply decides are in the filters of alerts, so good cases are applied, to nothing.
 # Of the whole and of the module; each takes those it has.
 variables {
-  project            = "melmastoon-test"
-  project_number     = "123456789"
-  environment        = "production"
-  gateway_region     = "europe-west1"
-  page_origins       = ["https://www.melmastoon.ghasi.io"]
-  consume_audience   = "bff-consumer"
-  consume_callers    = ["bff-tenant-booking@melmastoon-test.iam.gserviceaccount.com"]
-  deployers          = ["group:deployers@ghasi.io"]
-  next_rotation_time = "2027-04-01T06:00:00Z"
-  upstreams = {
-    search   = "https://search.example.com"
-    pricing  = "https://pricing.example.com"
-    property = "https://property.example.com"
-    theme    = "https://theme.example.com"
-  }
-  alert_channels = { page_emails = ["a@ghasi.io"], ticket_emails = ["b@ghasi.io"] }
+  environment = "production"
 
   host = "api.example.com"
   functions = {
@@ -62,7 +47,9 @@ run "objectives" {
   }
 
   assert {
-    condition     = jsonencode({ for name, slo in google_monitoring_slo.ratio : name => slo.goal }) == jsonencode({ availability = 0.999, cache-hits = 0.6, telemetry = 0.9999 })
+    condition = jsonencode({ for name, slo in google_monitoring_slo.ratio : name => slo.goal }) == jsonencode({
+      availability = 0.999, cache-hits = 0.6, detail-availability = 0.999, handoff-availability = 0.999, search-availability = 0.999, telemetry = 0.9999
+    })
     error_message = "An objective is not that of SERVICE_OVERVIEW §7."
   }
 
@@ -80,17 +67,47 @@ run "budgets_burn" {
   }
 
   assert {
-    condition = alltrue([for name in ["availability", "search-p95", "search-p99", "detail-p95", "handoff-p99"] : alltrue([
+    condition = alltrue([for name in concat([for of in ["", "search-", "detail-", "handoff-"] : "${of}availability"], ["search-p95", "search-p99", "detail-p95", "handoff-p99"]) : alltrue([
       for pace, want in { fast = ["3600s 14.4", "300s 14.4"], slow = ["21600s 6", "1800s 6"] } :
       [for c in google_monitoring_alert_policy.this["${name}-burns-${pace}"].conditions :
-      "${regex("[0-9]+s", split(", ", c.condition_threshold[0].filter)[1])} ${c.condition_threshold[0].threshold_value}"] == want
+        "${regex("[0-9]+s", split(", ", c.condition_threshold[0].filter)[1])} ${c.condition_threshold[0].threshold_value}"
+      if startswith(c.condition_threshold[0].filter, "select_slo_burn_rate")] == want
     ])])
     error_message = "A budget is watched over an hour with 5 minutes at 14.4 times, and over six with 30 at 6 times."
   }
 
   assert {
+    condition = alltrue([for of in ["", "search-", "detail-", "handoff-"] : alltrue([for pace, period in { fast = "3600s", slow = "21600s" } :
+      [for c in google_monitoring_alert_policy.this["${of}availability-burns-${pace}"].conditions :
+        "${c.condition_threshold[0].aggregations[0].alignment_period} ${c.condition_threshold[0].threshold_value}"
+      if strcontains(c.condition_threshold[0].filter, "\"5xx\"")] == ["${period} 10"]
+    ])])
+    error_message = "Of ten requests at night one that fails wakes somebody."
+  }
+
+  assert {
+    condition     = strcontains(google_monitoring_slo.ratio["handoff-availability"].request_based_sli[0].good_total_ratio[0].bad_service_filter, "=one_of(\"s-handoff\") AND")
+    error_message = "Handoffs that fail are lost among all requests."
+  }
+
+  assert {
     condition     = alltrue([for name, a in google_monitoring_alert_policy.this : a.combiner == "AND" if strcontains(name, "-burns-")])
     error_message = "Both windows must burn."
+  }
+}
+
+run "the_way_in" {
+  command = apply
+
+  module {
+    source = "./modules/monitoring"
+  }
+
+  # 403 and 404 are what everybody gets while the edge's secret or the gateway is wrong.
+  assert {
+    condition = [for c in google_monitoring_uptime_check_config.front_door.http_check[0].accepted_response_status_codes :
+    c.status_class == null ? tostring(c.status_value) : c.status_class] == ["STATUS_CLASS_2XX", "429"]
+    error_message = "The front door counts as open while nobody is let in."
   }
 }
 

@@ -9,25 +9,6 @@ mock_provider "google-beta" {
   override_during = plan
 }
 
-# packs_dir is given by whoever runs the tests.
-variables {
-  project            = "melmastoon-test"
-  project_number     = "123456789"
-  environment        = "staging"
-  gateway_region     = "europe-west1"
-  page_origins       = ["https://www.melmastoon.ghasi.io"]
-  consume_audience   = "bff-consumer"
-  consume_callers    = ["bff-tenant-booking@melmastoon-test.iam.gserviceaccount.com"]
-  deployers          = ["group:deployers@ghasi.io"]
-  next_rotation_time = "2027-04-01T06:00:00Z"
-  upstreams = {
-    search   = "https://search.example.com"
-    pricing  = "https://pricing.example.com"
-    property = "https://property.example.com"
-    theme    = "https://theme.example.com"
-  }
-}
-
 run "a_good_environment" {
   command = plan
 
@@ -73,6 +54,7 @@ run "bad_words" {
     consume_audience   = ""
     consume_callers    = ["serviceAccount:a@b.iam.gserviceaccount.com"]
     deployers          = ["allUsers"]
+    operators          = ["serviceAccount:a@b.iam.gserviceaccount.com"]
     next_rotation_time = "in April"
     handoff_link       = "https://book.example.com"
     runtime            = "nodejs22"
@@ -86,7 +68,7 @@ run "bad_words" {
 
   expect_failures = [
     var.project, var.project_number, var.environment, var.region, var.page_origins, var.consume_audience,
-    var.consume_callers, var.deployers, var.next_rotation_time, var.handoff_link, var.runtime, var.postgres_version,
+    var.consume_callers, var.deployers, var.operators, var.next_rotation_time, var.handoff_link, var.runtime, var.postgres_version,
     var.postgres_tier, var.functions_cidr, var.upstreams,
   ]
 }
@@ -144,8 +126,49 @@ run "more_instances_than_postgres_has_connections_for" {
   command = plan
 
   variables {
-    sizes = { search = { max_instances = 90 } }
+    sizes          = { search = { max_instances = 90 } }
+    functions_cidr = "10.20.0.0/22"
   }
 
   expect_failures = [check.connections_fit]
+}
+
+run "more_instances_than_addresses" {
+  command = plan
+
+  variables {
+    functions_cidr = "10.20.0.0/26"
+  }
+
+  expect_failures = [check.addresses_fit]
+}
+
+run "examples" {
+  command = plan
+
+  variables {
+    deployers      = ["group:deployers@example.com"]
+    operators      = ["user:one@example.org", "user:two@ghasi.io"]
+    alert_channels = { page_emails = ["oncall@ghasi.io"], ticket_emails = ["team@mail.example.net"] }
+    runbooks_url   = "https://example.com/runbooks"
+  }
+
+  expect_failures = [var.deployers, var.operators, var.alert_channels, var.runbooks_url]
+}
+
+# A token alone logs in by TLS, to an instance that is known by an authority of its own.
+run "how_postgres_is_reached" {
+  command = plan
+
+  assert {
+    condition = alltrue([for ip in google_sql_database_instance.this.settings[0].ip_configuration :
+      ip.ssl_mode == "ENCRYPTED_ONLY" && ip.server_ca_mode == "GOOGLE_MANAGED_INTERNAL_CA" && !ip.ipv4_enabled
+    ])
+    error_message = "Postgres can be reached without TLS or from outside, or has an authority that others have too."
+  }
+
+  assert {
+    condition     = !contains(local.direct_guest_roles, "roles/cloudsql.client") && contains(local.guest_roles, "roles/cloudsql.client")
+    error_message = "Who does not use the connector may use its API, or who does may not."
+  }
 }

@@ -28,7 +28,10 @@ var foreseen = map[string]map[string]string{
 		"member": "serviceAccount:{account_id}@{project}.iam.gserviceaccount.com",
 		"name":   "projects/{project}/serviceAccounts/{account_id}@{project}.iam.gserviceaccount.com",
 	},
-	"google_sql_database_instance": {"connection_name": "{project}:{region}:{name}"},
+	"google_sql_database_instance": {
+		"connection_name": "{project}:{region}:{name}", "private_ip_address": "10.0.0.4",
+		"server_ca_cert.cert": "the certificate of {name}'s authority",
+	},
 }
 
 var named = regexp.MustCompile(`\{[a-z_]+\}`)
@@ -53,7 +56,7 @@ func (s *server) foresee(typ string, v tftypes.Value) (tftypes.Value, error) {
 	return v, nil
 }
 
-// set puts text at the path, through blocks of which there is one, where nothing is known yet.
+// set puts text at the path, through blocks of which there is one, where nothing is known yet. A list of which nothing is known gets one.
 func set(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
 	if !v.IsKnown() && len(path) == 0 {
 		if v.Type().Is(tftypes.Number) {
@@ -61,6 +64,10 @@ func set(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
 			return tftypes.NewValue(tftypes.Number, n), err
 		}
 		return tftypes.NewValue(tftypes.String, text), nil
+	}
+	if list, ok := v.Type().(tftypes.List); ok && !v.IsKnown() {
+		one, err := set(unknown(list.ElementType), path, text)
+		return tftypes.NewValue(v.Type(), []tftypes.Value{one}), err
 	}
 	if !v.IsKnown() || v.IsNull() || len(path) == 0 {
 		return v, nil
@@ -80,6 +87,19 @@ func set(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
 	inner, err := set(fields[path[0]], path[1:], text)
 	fields[path[0]] = inner
 	return tftypes.NewValue(v.Type(), fields), err
+}
+
+// unknown is an object of which nothing is known but that it will be there.
+func unknown(t tftypes.Type) tftypes.Value {
+	object, ok := t.(tftypes.Object)
+	if !ok {
+		return tftypes.NewValue(t, tftypes.UnknownValue)
+	}
+	fields := map[string]tftypes.Value{}
+	for name, of := range object.AttributeTypes {
+		fields[name] = tftypes.NewValue(of, tftypes.UnknownValue)
+	}
+	return tftypes.NewValue(t, fields)
 }
 
 // texts are the attributes that are text and known.

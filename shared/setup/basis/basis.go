@@ -17,8 +17,10 @@ type Environment struct {
 	Env           string `env:"ENVIRONMENT" envDefault:"local"` // first part of every Redis key
 	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`   // host:port, or the path of a socket
 	RedisPassword string `env:"REDIS_PASSWORD"`                 // of Memorystore with AUTH
-	DatabaseURL   string `env:"DATABASE_URL"`                   // or the four below
+	DatabaseURL   string `env:"DATABASE_URL"`                   // or those below
 	Instance      string `env:"CLOUDSQL_INSTANCE"`              // project:region:instance
+	DBAddress     string `env:"CLOUDSQL_ADDRESS"`               // host:port; it and the next are for programs without the connector
+	DBServerCA    string `env:"CLOUDSQL_CA"`                    // PEM
 	DBUser        string `env:"CLOUDSQL_USER"`                  // IAM user
 	DBName        string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
 	DBMaxConns    int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"`
@@ -28,7 +30,8 @@ type Environment struct {
 // Postgres opens the pool.
 func (e Environment) Postgres(ctx context.Context) (*pgxpool.Pool, error) {
 	return postgres.Open(ctx, postgres.Config{
-		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: e.DBMaxConns,
+		URL: e.DatabaseURL, Instance: e.Instance, Address: e.DBAddress, ServerCA: e.DBServerCA, User: e.DBUser, Database: e.DBName,
+		MaxConns: e.DBMaxConns,
 	})
 }
 

@@ -13,13 +13,13 @@ terraform {
 
 resource "google_service_account" "this" {
   account_id   = "bffc-${var.name}" # at most 30 characters in all
-  display_name = "${var.entry_point} of bff-consumer"
+  display_name = "${var.function.entry} of bff-consumer"
 }
 
 resource "google_project_iam_member" "role" {
   for_each = var.roles
 
-  project = var.project
+  project = var.common.project
   role    = each.key
   member  = google_service_account.this.member
 }
@@ -34,60 +34,58 @@ resource "google_secret_manager_secret_iam_member" "reader" {
 
 resource "google_cloudfunctions2_function" "this" {
   name        = "bff-consumer-${var.name}"
-  location    = var.region
-  description = "${var.entry_point} of functions/${var.folder}"
+  location    = var.common.region
+  description = "${var.function.entry} of functions/${var.function.folder}"
 
   labels = {
-    folder = var.folder
-    kind   = var.kind
+    folder = var.function.folder
+    kind   = var.function.kind
   }
 
   build_config {
-    runtime         = var.runtime
-    entry_point     = var.entry_point
-    service_account = var.builder
+    runtime         = var.common.runtime
+    entry_point     = var.function.entry
+    service_account = var.common.builder
 
     source {
       storage_source {
-        bucket = var.source_archive.bucket
-        object = var.source_archive.object # named by its contents, so that other code is another build
+        bucket = var.common.archives[var.function.folder].bucket
+        object = var.common.archives[var.function.folder].object # named by its contents, so that other code is another build
       }
     }
   }
 
   service_config {
     service_account_email            = google_service_account.this.email
-    available_memory                 = var.memory
-    available_cpu                    = var.cpu
-    timeout_seconds                  = var.timeout_seconds
-    min_instance_count               = var.min_instances
-    max_instance_count               = var.max_instances
-    max_instance_request_concurrency = var.concurrency
+    available_memory                 = var.function.memory
+    available_cpu                    = "1" # more than one request at once needs a whole one
+    timeout_seconds                  = var.function.timeout
+    min_instance_count               = var.function.min_instances
+    max_instance_count               = var.function.max_instances
+    max_instance_request_concurrency = var.function.concurrency
     all_traffic_on_latest_revision   = true
 
-    # The gateway and Pub/Sub come from outside the project's network; who may call is said by the invoker below.
-    ingress_settings = "ALLOW_ALL"
+    # Pub/Sub's pushes of this project count as internal; the gateway, other services and people come from outside. Who may call
+    # is said by the invoker below in any case.
+    ingress_settings = contains(["event", "job"], var.function.kind) ? "ALLOW_INTERNAL_ONLY" : "ALLOW_ALL"
 
     direct_vpc_egress = "VPC_EGRESS_PRIVATE_RANGES_ONLY"
 
     direct_vpc_network_interface {
-      network    = var.network.network
-      subnetwork = var.network.subnetwork
+      network    = var.common.network.network
+      subnetwork = var.common.network.subnetwork
     }
 
-    environment_variables = merge(
-      var.environment,
-      var.database_user ? {
-        CLOUDSQL_USER = trimsuffix(google_service_account.this.email, ".gserviceaccount.com")
-      } : {},
-    )
+    environment_variables = merge(var.environment, {
+      CLOUDSQL_USER = trimsuffix(google_service_account.this.email, ".gserviceaccount.com")
+    })
 
     dynamic "secret_environment_variables" {
       for_each = var.secrets
 
       content {
         key        = secret_environment_variables.key
-        project_id = var.project
+        project_id = var.common.project
         secret     = secret_environment_variables.value.id
         version    = secret_environment_variables.value.version
       }
@@ -102,7 +100,7 @@ resource "google_cloud_run_v2_service_iam_member" "invoker" {
   for_each = var.invokers
 
   name     = google_cloudfunctions2_function.this.name # the platform calls the service like the function
-  location = var.region
+  location = var.common.region
   role     = "roles/run.invoker"
   member   = each.value
 }

@@ -1,32 +1,13 @@
-variable "builder" {
-  description = "The account that builds: projects/P/serviceAccounts/EMAIL."
-  type        = string
-}
-
-variable "concurrency" {
-  description = "Requests that one instance answers at once."
-  type        = number
-
-  validation {
-    condition     = var.concurrency >= 1 && var.concurrency <= 1000
-    error_message = "From 1 to 1000 requests at once."
-  }
-}
-
-variable "cpu" {
-  description = "Processors of an instance; more than one request at once needs a whole one."
-  type        = string
-  default     = "1"
-}
-
-variable "database_user" {
-  description = "Whether the function logs in to Postgres, as CLOUDSQL_USER."
-  type        = bool
-}
-
-variable "entry_point" {
-  description = "The name the code registers: \"SearchMap\"."
-  type        = string
+variable "common" {
+  description = "What all have in common: the platform's Go (go126), the account that builds (projects/P/serviceAccounts/EMAIL), the network that instances have addresses in, by ids, and where each packed folder lies."
+  type = object({
+    project  = string
+    region   = string
+    runtime  = string
+    builder  = string
+    network  = object({ network = string, subnetwork = string })
+    archives = map(object({ bucket = string, object = string }))
+  })
 }
 
 variable "environment" {
@@ -34,9 +15,43 @@ variable "environment" {
   type        = map(string)
 }
 
-variable "folder" {
-  description = "Below functions/."
-  type        = string
+variable "function" {
+  description = "A line of functions.tf with its size."
+  type = object({
+    folder        = string # below functions/
+    entry         = string # the name the code registers: "SearchMap"
+    kind          = string # public: behind the gateway; internal: another service calls it; event: the platform's events; job: the scheduler's ticks; operator: a person
+    timeout       = number # seconds after which the platform gives a request up; the code gives up before
+    memory        = string # of an instance: 512Mi
+    concurrency   = number # requests that one instance answers at once
+    min_instances = number # that wait even when nobody asks
+    max_instances = number # each may open its whole pool of connections
+  })
+
+  validation {
+    condition     = contains(["public", "internal", "event", "job", "operator"], var.function.kind)
+    error_message = "A function is public, internal, event, job or operator."
+  }
+
+  validation {
+    condition     = var.function.timeout >= 1 && var.function.timeout <= 3600
+    error_message = "From 1 to 3600 seconds."
+  }
+
+  validation {
+    condition     = can(regex("^[0-9]+(Mi|Gi)$", var.function.memory))
+    error_message = "Memory is written 512Mi or 1Gi."
+  }
+
+  validation {
+    condition     = var.function.concurrency >= 1 && var.function.concurrency <= 1000
+    error_message = "From 1 to 1000 requests at once."
+  }
+
+  validation {
+    condition     = var.function.min_instances >= 0 && var.function.min_instances <= var.function.max_instances
+    error_message = "From 0 to the most instances."
+  }
 }
 
 variable "invokers" {
@@ -54,41 +69,6 @@ variable "invokers" {
   }
 }
 
-variable "kind" {
-  description = "public: behind the gateway; internal: another service calls it; event: the platform's events; job: the scheduler's ticks; operator: a person."
-  type        = string
-
-  validation {
-    condition     = contains(["public", "internal", "event", "job", "operator"], var.kind)
-    error_message = "A function is public, internal, event, job or operator."
-  }
-}
-
-variable "max_instances" {
-  description = "At most so many instances; each may open its whole pool of connections."
-  type        = number
-}
-
-variable "memory" {
-  description = "Of an instance: 512Mi."
-  type        = string
-
-  validation {
-    condition     = can(regex("^[0-9]+(Mi|Gi)$", var.memory))
-    error_message = "Memory is written 512Mi or 1Gi."
-  }
-}
-
-variable "min_instances" {
-  description = "Instances that wait even when nobody asks."
-  type        = number
-
-  validation {
-    condition     = var.min_instances >= 0 && var.min_instances <= var.max_instances
-    error_message = "From 0 to the most instances."
-  }
-}
-
 variable "name" {
   description = "The entry point in small letters with dashes: \"search-map\"."
   type        = string
@@ -99,48 +79,13 @@ variable "name" {
   }
 }
 
-variable "network" {
-  description = "Ids of the network and the subnetwork that instances have addresses in."
-  type        = object({ network = string, subnetwork = string })
-}
-
-variable "project" {
-  description = "Id of the project."
-  type        = string
-}
-
-variable "region" {
-  description = "Where it runs."
-  type        = string
-}
-
 variable "roles" {
   description = "Roles in the project."
   type        = set(string)
   default     = []
 }
 
-variable "runtime" {
-  description = "Of the platform: go126."
-  type        = string
-}
-
 variable "secrets" {
   description = "Secrets by environment variable: which one, in which version."
   type        = map(object({ id = string, version = string }))
-}
-
-variable "source_archive" {
-  description = "Where the packed folder lies."
-  type        = object({ bucket = string, object = string })
-}
-
-variable "timeout_seconds" {
-  description = "After which the platform gives a request up; the code gives up before."
-  type        = number
-
-  validation {
-    condition     = var.timeout_seconds >= 1 && var.timeout_seconds <= 3600
-    error_message = "From 1 to 3600 seconds."
-  }
 }

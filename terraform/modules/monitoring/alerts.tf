@@ -6,7 +6,7 @@
 #   conditions  filter with above or below; of a share, over is what it is a share of; absent instead: nothing comes for so long.
 #               period and align make a number of a series, by keeps series apart, duration is how long it must be so.
 locals {
-  alerts = merge(local.burn_alerts, local.guest_alerts, local.event_alerts, local.job_alerts, local.store_alerts)
+  alerts = merge(local.burn_alerts, local.share_alerts, local.guest_alerts, local.event_alerts, local.job_alerts, local.store_alerts)
 
   # What most conditions have.
   usual = { align = "ALIGN_DELTA", period = "300s", reduce = "REDUCE_SUM", by = [], duration = "0s" }

@@ -11,6 +11,61 @@ locals {
   # A policy has six conditions at most; functions with as many instances share one.
   limits = { for f in var.functions : f.max_instances => f.service... if contains(["public", "internal"], f.kind) }
 
+  # Of requests, where nothing else is said, and only while there are enough of them.
+  shares = {
+    client-errors = {
+      title    = "More requests than usual are refused as wrong"
+      severity = "ticket"
+      runbook  = "availability"
+      share    = { filter = "${local.requests} AND metric.label.response_code_class=\"4xx\"", above = var.thresholds.client_errors_share, duration = "900s" }
+    }
+
+    cache-hits-low = {
+      title    = "Fewer searches than the target are answered from the cache"
+      severity = "ticket"
+      runbook  = "cache"
+      share    = merge(local.hits, { period = "3600s", below = var.thresholds.cache_hits_target, duration = "21600s" })
+    }
+
+    cache-hits-failing = {
+      title    = "The cache answers hardly any searches"
+      severity = "page"
+      runbook  = "cache"
+      share    = merge(local.hits, { below = var.thresholds.cache_hits_failing, duration = "1800s" })
+    }
+
+    upstream-degraded = {
+      title    = "Answers lack parts"
+      severity = "ticket"
+      runbook  = "upstream"
+      share    = { filter = local.metric.degraded, above = var.thresholds.degraded_share, duration = "900s" }
+    }
+
+    bots = {
+      title    = "Many clients are taken for robots"
+      severity = "ticket"
+      runbook  = "bots"
+      share    = { filter = local.metric.suspected, above = var.thresholds.bots_share, duration = "1800s" }
+    }
+
+    limits = {
+      title    = "Many requests are over a limit"
+      severity = "ticket"
+      runbook  = "limits"
+      share    = { filter = local.metric.limited, above = var.thresholds.limited_share, duration = "900s" }
+    }
+  }
+
+  hits = { filter = "${local.searches} AND metric.label.state=one_of(\"HIT\",\"STALE\")", over = local.searches }
+
+  share_alerts = { for name, s in local.shares : name => {
+    title      = s.title
+    severity   = s.severity
+    runbook    = s.runbook
+    combiner   = "AND"
+    conditions = [local.busy, merge({ over = local.requests, align = "ALIGN_RATE" }, s.share)]
+  } }
+
   guest_alerts = {
     front-door = {
       title    = "The front door does not answer"
@@ -29,68 +84,11 @@ locals {
       }]
     }
 
-    client-errors = {
-      title    = "More requests than usual are refused as wrong"
-      severity = "ticket"
-      runbook  = "availability"
-      combiner = "AND"
-      conditions = [local.busy, {
-        filter   = "${local.requests} AND metric.label.response_code_class=\"4xx\""
-        over     = local.requests
-        align    = "ALIGN_RATE"
-        above    = var.thresholds.client_errors_share
-        duration = "900s"
-      }]
-    }
-
-    cache-hits-low = {
-      title    = "Fewer searches than the target are answered from the cache"
-      severity = "ticket"
-      runbook  = "cache"
-      combiner = "AND"
-      conditions = [local.busy, {
-        filter   = "${local.searches} AND metric.label.state=one_of(\"HIT\",\"STALE\")"
-        over     = local.searches
-        align    = "ALIGN_RATE"
-        period   = "3600s"
-        below    = var.thresholds.cache_hits_target
-        duration = "21600s"
-      }]
-    }
-
-    cache-hits-failing = {
-      title    = "The cache answers hardly any searches"
-      severity = "page"
-      runbook  = "cache"
-      combiner = "AND"
-      conditions = [local.busy, {
-        filter   = "${local.searches} AND metric.label.state=one_of(\"HIT\",\"STALE\")"
-        over     = local.searches
-        align    = "ALIGN_RATE"
-        below    = var.thresholds.cache_hits_failing
-        duration = "1800s"
-      }]
-    }
-
     upstream-breaker = {
       title      = "An upstream is not asked any more"
       severity   = "page"
       runbook    = "upstream"
       conditions = [{ filter = local.metric.breaker_open, above = var.thresholds.breaker_refusals, duration = "300s" }]
-    }
-
-    upstream-degraded = {
-      title    = "Answers lack parts"
-      severity = "ticket"
-      runbook  = "upstream"
-      combiner = "AND"
-      conditions = [local.busy, {
-        filter   = local.metric.degraded
-        over     = local.requests
-        align    = "ALIGN_RATE"
-        above    = var.thresholds.degraded_share
-        duration = "900s"
-      }]
     }
 
     # Signed by our key, in its time, and not in the ledger, without which nothing is minted.
@@ -113,34 +111,6 @@ locals {
       severity   = "ticket"
       runbook    = "handoff"
       conditions = [{ filter = local.metric.replayed, period = "3600s", above = var.thresholds.handoffs_replayed }]
-    }
-
-    bots = {
-      title    = "Many clients are taken for robots"
-      severity = "ticket"
-      runbook  = "bots"
-      combiner = "AND"
-      conditions = [local.busy, {
-        filter   = local.metric.suspected
-        over     = local.requests
-        align    = "ALIGN_RATE"
-        above    = var.thresholds.bots_share
-        duration = "1800s"
-      }]
-    }
-
-    limits = {
-      title    = "Many requests are over a limit"
-      severity = "ticket"
-      runbook  = "limits"
-      combiner = "AND"
-      conditions = [local.busy, {
-        filter   = local.metric.limited
-        over     = local.requests
-        align    = "ALIGN_RATE"
-        above    = var.thresholds.limited_share
-        duration = "900s"
-      }]
     }
 
     instances = {
@@ -192,7 +162,8 @@ locals {
   }
 }
 
-# Asks as a guest's page would, from several places. Any answer below 500 says that the way in is open.
+# Asks as a guest's page would, from several places. A limit or a doubt whether it is a robot (429) says that the way in is open; 403 and
+# 404 do not: that is what everybody gets while the edge's secret, the gateway's right to call or its routes are wrong.
 resource "google_monitoring_uptime_check_config" "front_door" {
   display_name = "bff-consumer ${var.environment}: front door"
   timeout      = "10s"
@@ -209,7 +180,7 @@ resource "google_monitoring_uptime_check_config" "front_door" {
     }
 
     accepted_response_status_codes {
-      status_class = "STATUS_CLASS_4XX"
+      status_value = 429
     }
   }
 

@@ -30,7 +30,7 @@ locals {
         [
           {
             title = "Searches answered from the cache", unit = "1"
-            lines = [{ filter = "${local.searches} AND metric.label.state=one_of(\"HIT\",\"STALE\")", of = local.searches, period = "300s" }]
+            lines = [{ filter = local.hits.filter, of = local.searches, period = "300s" }]
             marks = [var.thresholds.cache_hits_target, var.thresholds.cache_hits_failing]
           },
           { title = "Answers by what the cache had", unit = "1/s", lines = [{ filter = local.metric.cache_answers, by = ["metric.label.state"] }] },

@@ -19,7 +19,9 @@ locals {
   kind => sort([for name, f in var.functions : f.service if f.kind == kind]) }
 
   # The jobs are Cloud Run services too, and so is Consume: what guests wait for are the public ones.
-  guests = "resource.type=\"cloud_run_revision\" AND resource.label.service_name=one_of(${join(",", formatlist("\"%s\"", local.services.public))})"
+  one_public = "one_of(${join(",", formatlist("\"%s\"", local.services.public))})"
+  guests     = "resource.type=\"cloud_run_revision\" AND resource.label.service_name=${local.one_public}"
 
-  requests = "metric.type=\"run.googleapis.com/request_count\" AND ${local.guests}"
+  requests_of = "metric.type=\"run.googleapis.com/request_count\" AND resource.type=\"cloud_run_revision\" AND resource.label.service_name"
+  requests    = "${local.requests_of}=${local.one_public}"
 }

@@ -3,17 +3,30 @@
 locals {
   latency = "metric.type=\"run.googleapis.com/request_latencies\" AND resource.type=\"cloud_run_revision\" AND resource.label.service_name"
 
-  ratios = {
-    availability = {
-      title = "Requests of guests are answered"
-      goal  = 0.999
-      good  = "${local.requests} AND metric.label.response_code_class=one_of(\"2xx\",\"3xx\")"
-      bad   = "${local.requests} AND metric.label.response_code_class=\"5xx\""
-    }
+  # All that guests ask, and by itself what they came for: of few handoffs all could fail, and of all requests hardly any.
+  classes = {
+    availability         = { title = "Requests of guests are answered", requests = local.requests }
+    search-availability  = { title = "Searches are answered", requests = "${local.requests_of}=${local.one_class.search}" }
+    detail-availability  = { title = "Hotels are shown", requests = "${local.requests_of}=${local.one_class.detail}" }
+    handoff-availability = { title = "Handoffs are minted", requests = "${local.requests_of}=${local.one_class.handoff}" }
+  }
+
+  # Services by what guests came for; entry points are called by the names that functions.tf gives them.
+  one_class = { for class, names in { search = ["search", "search-map", "facets"], detail = ["detail", "availability"], handoff = ["handoff"] } :
+  class => "one_of(${join(",", [for name in names : "\"${var.functions[name].service}\"" if can(var.functions[name])])})" }
+
+  failed = { for class, c in local.classes : class => "${c.requests} AND metric.label.response_code_class=\"5xx\"" }
+
+  ratios = merge({ for class, c in local.classes : class => {
+    title = c.title
+    goal  = 0.999
+    good  = "${c.requests} AND metric.label.response_code_class=one_of(\"2xx\",\"3xx\")"
+    bad   = local.failed[class]
+    } }, {
     cache-hits = {
       title = "Searches are answered from the cache"
       goal  = var.thresholds.cache_hits_target
-      good  = "${local.searches} AND metric.label.state=one_of(\"HIT\",\"STALE\")"
+      good  = local.hits.filter
       bad   = "${local.searches} AND metric.label.state=one_of(\"MISS\",\"BYPASS\")"
     }
     # A minute in which every event that waits is younger than 60 s.
@@ -23,7 +36,7 @@ locals {
       good  = local.metric.relay_in_time
       bad   = local.metric.relay_slow
     }
-  }
+  })
 
   searches = "${local.metric.cache_answers} AND metric.label.function=one_of(\"Search\",\"SearchMap\")"
 
@@ -37,8 +50,8 @@ locals {
 
   # Those whose budget can burn fast, by what somebody is told when it does.
   burning = merge(
-    { for name, slo in google_monitoring_slo.latency : name => { slo = slo.name, slow = "ticket", runbook = "latency" } },
-    { availability = { slo = google_monitoring_slo.ratio["availability"].name, slow = "page", runbook = "availability" } },
+    { for name, slo in google_monitoring_slo.latency : name => { slo = slo.name, slow = "ticket", runbook = "latency", failed = null } },
+    { for name, failed in local.failed : name => { slo = google_monitoring_slo.ratio[name].name, slow = "page", runbook = "availability", failed = failed } },
   )
 
   # 14.4 times too fast is 2 % of the budget of 28 days in an hour; 6 times, 5 % in six. The short window ends the alert when it is over.
@@ -53,12 +66,16 @@ locals {
       severity = pace == "fast" ? "page" : b.slow
       runbook  = b.runbook
       combiner = "AND"
-      conditions = [for window in [p.long, p.short] : {
-        title    = "burn rate over ${window}"
-        filter   = "select_slo_burn_rate(\"${b.slo}\", \"${window}\")"
-        above    = p.rate
-        duration = "0s"
-      }]
+      conditions = concat([for window in [p.long, p.short] : {
+        title  = "burn rate over ${window}"
+        filter = "select_slo_burn_rate(\"${b.slo}\", \"${window}\")"
+        above  = p.rate
+        }], [for filter in compact([b.failed]) : { # at night one of ten requests would burn it
+        title  = "more than a handful failed"
+        filter = filter
+        period = p.long
+        above  = var.thresholds.failures_of_a_handful
+      }])
     }
   }]...)
 }

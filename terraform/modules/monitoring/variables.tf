@@ -99,6 +99,7 @@ variable "thresholds" {
     limited_share           = optional(number, 0.05)
     degraded_share          = optional(number, 0.05)
     client_errors_share     = optional(number, 0.1)
+    failures_of_a_handful   = optional(number, 10) # requests that must have failed before a share of them wakes somebody
     breaker_refusals        = optional(number, 20) # requests in 5 minutes that an open breaker touched
     redis_memory            = optional(number, 0.8)
     postgres_connections    = optional(number, 0.8)

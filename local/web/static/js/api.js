@@ -60,6 +60,19 @@ async function check(header, puzzle) {
   }
 }
 
+const worthWaiting = 3 // seconds, for a guest who looks at what was pressed
+
+// insist is call for what may be done twice: when the service asks for a moment, it is asked once more after it.
+export async function insist(method, path, body) {
+  try {
+    return await call(method, path, body)
+  } catch (problem) {
+    if (!problem.retriable || !(problem.retryAfter > 0 && problem.retryAfter <= worthWaiting)) throw problem
+    await new Promise(resume => setTimeout(resume, problem.retryAfter * 1000))
+    return call(method, path, body)
+  }
+}
+
 async function timed(method, path, ask) {
   const began = performance.now()
   let answer, text

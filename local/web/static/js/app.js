@@ -1,5 +1,5 @@
 // The page: what its address says is what it shows.
-import {call, calls, local, preferences, shared, tell} from "./api.js"
+import {call, calls, insist, local, preferences, shared, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
 import {currencies, day, isLocale, locale, locales, number, placeName, speak, t, understood} from "./i18n.js"
 import {card, listingOf} from "./card.js"
@@ -9,7 +9,7 @@ import {guests, hotel} from "./hotel.js"
 import {list} from "./list.js"
 import {mapPage} from "./map.js"
 import {forget, leave, left} from "./memory.js"
-import {refused, title, toast} from "./notes.js"
+import {refused, trouble} from "./notes.js"
 import {read, write, writeStay} from "./query.js"
 import {heart, know, savedPage} from "./wishlist.js"
 import {openInside} from "./inside.js"
@@ -146,7 +146,7 @@ function chrome() {
 
 async function choose(path, body) {
   try {
-    const {body: session} = await call("POST", "/session/" + path, body)
+    const {body: session} = await insist("POST", "/session/" + path, body)
     await settle(session)
   } catch (problem) {
     show(view, refused(problem, () => choose(path, body)))
@@ -183,7 +183,7 @@ async function start() {
       tabs.postMessage("forgotten")
       location.assign("/" + location.search) // whose address asks for a language is not sent to another one
     } catch (problem) {
-      toast(title(problem))
+      trouble(problem)
     }
   })
   tabs.addEventListener("message", () => location.reload()) // what another tab shows is of nobody any more
@@ -199,7 +199,7 @@ async function start() {
   try {
     let {body: session} = await call("GET", "/session")
     // A wish of the address that is not recorded at present is no reason to show nothing.
-    const wish = async (path, body) => session = await call("POST", "/session/" + path, body).then(a => a.body, problem => (toast(title(problem)), session))
+    const wish = async (path, body) => session = await insist("POST", "/session/" + path, body).then(a => a.body, problem => (trouble(problem), session))
     if (wanted && wanted !== session.localePreference) await wish("locale", {locale: wanted})
     if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) await wish("currency", {currency: asked.get("currency")})
     prepare()

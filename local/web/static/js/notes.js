@@ -31,7 +31,7 @@ export function refused(problem, again) {
 }
 
 // title says what happened in the language of the page, if we know that problem.
-export function title(problem) {
+function title(problem) {
   if (problem.code === "OFFLINE") return t("offline")
   return known(problem) ? t(text(problem)) : problem.title || t("failed")
 }
@@ -60,11 +60,14 @@ export const empty = (title, hint, ...more) => h("div", {class: "empty", id: "em
 
 let toastEnds
 // toast says for a moment what was done.
-export function toast(text) {
+export function toast(text, millis = 2500) {
   const box = document.getElementById("toast")
   box.textContent = text
   box.classList.add("shown")
   clearTimeout(toastEnds)
-  toastEnds = setTimeout(() => box.classList.remove("shown"), 2500)
+  toastEnds = setTimeout(() => box.classList.remove("shown"), millis)
   announce(text)
 }
+
+// trouble says what was not done, for as long as it takes to look up and press again.
+export const trouble = problem => toast(title(problem), 8000)

@@ -1,9 +1,9 @@
 // What the guest wants to remember: the hearts on the cards, and the page of all that was saved.
-import {call, tell} from "./api.js"
+import {call, insist, tell} from "./api.js"
 import {h, show, icon} from "./dom.js"
 import {t, name, number} from "./i18n.js"
 import {card} from "./card.js"
-import {degraded, empty, refused, skeletons, title, toast} from "./notes.js"
+import {degraded, empty, refused, skeletons, toast, trouble} from "./notes.js"
 
 const saved = new Set() // property ids
 
@@ -38,13 +38,13 @@ async function toggle(listing, source, button) {
   const was = saved.has(propertyId)
   button.disabled = true
   try {
-    if (was) await call("DELETE", "/wishlist/" + propertyId)
-    else await call("POST", "/wishlist", {propertyId, tenantId, source})
+    if (was) await insist("DELETE", "/wishlist/" + propertyId)
+    else await insist("POST", "/wishlist", {propertyId, tenantId, source})
     was ? saved.delete(propertyId) : saved.add(propertyId)
     toast(t(was ? "removedNow" : "savedNow"))
     if (!was) tell("funnel", {step: "wishlist.added", propertyId, tenantId})
   } catch (problem) {
-    toast(title(problem))
+    trouble(problem)
   }
   button.disabled = false
   for (const other of document.querySelectorAll(`.heart[data-property="${propertyId}"]`)) paint(other, listing)

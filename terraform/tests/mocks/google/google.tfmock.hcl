@@ -22,7 +22,11 @@ mock_resource "google_pubsub_topic" {
 }
 
 mock_resource "google_sql_database_instance" {
-  defaults = { connection_name = "project:asia-south1:bff-consumer" }
+  defaults = {
+    connection_name    = "project:asia-south1:bff-consumer"
+    private_ip_address = "10.0.0.4"
+    server_ca_cert     = [{ cert = "-----BEGIN CERTIFICATE-----" }]
+  }
 }
 
 mock_resource "google_redis_instance" {
