@@ -25,11 +25,10 @@ func (r *Recorder) Beside(ctx context.Context, mayWait bool, batch *pgx.Batch, e
 	}
 	within := recordWithin
 	if deadline, ok := ctx.Deadline(); ok {
-		within = min(within, max(time.Until(deadline)-spillWithin, leastWithin))
+		within = min(within, max(time.Until(deadline)-leastSpill, leastWithin))
 	}
-	ctx = context.WithoutCancel(ctx)
 	_, err := r.breaker.Execute(func() (int, error) {
-		ctx, cancel := context.WithTimeout(ctx, within)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 		defer cancel()
 		return 0, r.db.SendBatch(ctx, batch).Close()
 	})

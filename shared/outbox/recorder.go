@@ -20,11 +20,12 @@ import (
 
 const (
 	recordWithin = 300 * time.Millisecond
-	leastWithin  = 50 * time.Millisecond // of it, however late the request is
-	spillWithin  = 100 * time.Millisecond
-	spillCap     = 100_000         // events; about 100 MB of Redis
-	tolerated    = 5               // failures in a row before Postgres is not asked any more
-	pause        = 4 * time.Second // then it is left alone for so long; after it, one call tries
+	leastWithin  = 50 * time.Millisecond  // of it, however late the request is
+	spillWithin  = 500 * time.Millisecond // for the last place an event has
+	leastSpill   = 100 * time.Millisecond // of it, however late the request is
+	spillCap     = 100_000                // events; about 100 MB of Redis
+	tolerated    = 5                      // failures in a row before Postgres is not asked any more
+	pause        = 4 * time.Second        // then it is left alone for so long; after it, one call tries
 )
 
 // Recorder writes events that no mutation goes with. It is safe for concurrent use.
@@ -59,7 +60,7 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys keyspace.Keys
 func SpillKey(keys keyspace.Keys) string { return keys.Key("outbox", "spill") }
 
 // Record writes events in a transaction of their own, in one round trip and within 300 ms, or what ctx has left; when
-// Postgres does not take them by then, or has not taken the last few, they wait in Redis, which is given 100 ms more,
+// Postgres does not take them by then, or has not taken the last few, they wait in Redis, which is given 500 ms more,
 // and the oldest beyond 100,000 are dropped. Both are given that time even when the guest has hung up. An error means
 // that events are lost; it is for the log, never a reason to refuse the guest. Recording an event twice is recording it
 // once.
@@ -89,10 +90,9 @@ func (r *Recorder) Offer(ctx context.Context, mayWait bool, events ...event.Even
 	}
 	within := recordWithin
 	if deadline, ok := ctx.Deadline(); ok { // what is left of the request, so that it is answered in time
-		within = min(within, max(time.Until(deadline)-spillWithin, leastWithin))
+		within = min(within, max(time.Until(deadline)-leastSpill, leastWithin))
 	}
-	ctx = context.WithoutCancel(ctx)
-	taken, err = r.insert(ctx, rows, within)
+	taken, err = r.insert(context.WithoutCancel(ctx), rows, within)
 	if err != nil && mayWait && !refused(err) {
 		// An insert that failed late may have been committed; then the row is there twice until the relay's insert,
 		// which skips ids it finds.
@@ -118,7 +118,11 @@ func (r *Recorder) insert(ctx context.Context, rows []Row, within time.Duration)
 
 // push appends and caps in one transaction, so that a crash between the two cannot leave the list to grow.
 func (r *Recorder) push(ctx context.Context, rows []Row) error {
-	ctx, cancel := context.WithTimeout(ctx, spillWithin)
+	within := spillWithin
+	if deadline, ok := ctx.Deadline(); ok {
+		within = min(within, max(time.Until(deadline)-leastSpill, leastSpill))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	values := make([]any, len(rows))
 	for i, row := range rows {
@@ -128,7 +132,7 @@ func (r *Recorder) push(ctx context.Context, rows []Row) error {
 		}
 		values[i] = value
 	}
-	_, err := r.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+	_, err := keyspace.Patient(r.rdb).TxPipelined(ctx, func(tx redis.Pipeliner) error {
 		tx.LPush(ctx, r.spill, values...)
 		tx.LTrim(ctx, r.spill, 0, spillCap-1)
 		return nil

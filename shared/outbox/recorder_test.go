@@ -269,6 +269,24 @@ func TestBothAwayIsAnError(t *testing.T) {
 	}
 }
 
+func TestRedisMayTakeAMomentForWhatPostgresDoesNotTake(t *testing.T) {
+	db, proxy, _ := shaky(t)
+	server := redistest.Server(t)
+	rdb := keyspace.Open(keyspace.Config{Addr: server.Addr})
+	defer rdb.Close()
+	proxy.Break()
+	if err := server.Client().Do(t.Context(), "CLIENT", "PAUSE", 300, "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	events := changes(2)
+	if err := NewRecorder(db, rdb, keys).Record(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(ids(events), waiting(t, server.Client())); diff != "" {
+		t.Errorf("in Redis: %s", diff)
+	}
+}
+
 func TestWhatPostgresRefusesIsNotSpilled(t *testing.T) {
 	db, rdb := pgtest.New(t), redistest.New(t)
 	bad := changes(1)[0]
