@@ -82,7 +82,7 @@ var plan = map[string][]string{
 	},
 	"setup": {
 		"admission", "bot", "burial", "cache", "challenge", "compose", "event", "flags", "idempotency", "keyring", "keyspace", "outbox", "postgres",
-		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
+		"ratelimit", "session", "tenants", "upstream", "web", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"stay":       {"problem"},
 	"stores":     nil,

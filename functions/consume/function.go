@@ -47,6 +47,7 @@ func open(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	web.Ahead(ctx, "postgres", c.db.Ping)
 	return c.Serve, nil
 }
 

@@ -34,7 +34,7 @@ func open(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		err = fmt.Errorf("handoff: %w", err)
 	}
-	p, setupErr := setup.Guest(ctx)
+	p, setupErr := setup.Keeper(ctx)
 	if err := errors.Join(err, setupErr); err != nil {
 		return nil, err
 	}

@@ -47,16 +47,16 @@ func (d *Desk) Currency(w http.ResponseWriter, r *http.Request) error {
 // choose keeps a preference in Redis, where it lives; the event of the change may wait there too. A wish that was not
 // kept must not look as if it was.
 func (d *Desk) choose(w http.ResponseWriter, r *http.Request, set func(*session.Session)) error {
-	ctx, v, err := d.admit(w, r)
+	ctx, v, err := d.admit(d.needed, w, r)
 	if err != nil {
 		return err
 	}
 	set(v.Session)
-	now, err := d.look(ctx, v)
+	now, err := d.look(ctx, v, readWithin)
 	if err != nil {
 		return err
 	}
-	if err := d.door.LeaveSaved(ctx, w, v.Guest, now.repair); err != nil {
+	if err := d.needed.LeaveSaved(ctx, w, v.Guest, now.repair); err != nil {
 		return unsaved(err)
 	}
 	return web.WriteJSON(w, http.StatusOK, show(v, now))

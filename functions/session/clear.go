@@ -14,7 +14,7 @@ import (
 // transaction that also records that the id is over, so that requests which still run can write nothing behind it; then
 // Redis. When either fails the guest keeps the name and can say it again: each step may be repeated.
 func (d *Desk) Clear(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(w, r)
+	ctx, v, err := d.admit(d.needed, w, r)
 	if err != nil {
 		return err
 	}

@@ -26,14 +26,14 @@ func (d *Desk) Consent(w http.ResponseWriter, r *http.Request) error {
 	if in.Telemetry == nil && in.Marketing == nil {
 		return problem.Invalid(problem.Field{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."})
 	}
-	ctx, v, err := d.admit(w, r)
+	ctx, v, err := d.admit(d.door, w, r)
 	if err != nil {
 		return err
 	}
 	if err := d.decide(ctx, v, in.Telemetry, in.Marketing); err != nil {
 		return err
 	}
-	now, err := d.look(ctx, v)
+	now, err := d.look(ctx, v, readWithin)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (d *Desk) Consent(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, show(v, now))
 }
 
-const writeWithin = 1500 * time.Millisecond // for a mutation in Postgres; the guest hanging up does not end it
+const writeWithin = 1500 * time.Millisecond // for a mutation in Postgres, or what is refused without it; the guest hanging up does not end a mutation
 
 func (d *Desk) decide(ctx context.Context, v *visit, telemetry, marketing *bool) error {
 	defer web.From(ctx).Phase("record")()

@@ -33,7 +33,7 @@ type export struct {
 
 // Export answers GET /session/export. It is whole or refused: what a store that is away holds would be missing unseen.
 func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(w, r)
+	ctx, v, err := d.admit(d.needed, w, r)
 	if err != nil {
 		return err
 	}
@@ -52,14 +52,14 @@ func (d *Desk) Export(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return unsaved(err)
 	}
-	now, err := d.look(ctx, v)
+	now, err := d.look(ctx, v, writeWithin)
 	switch {
 	case err != nil:
 		return err
 	case len(now.missing) > 0:
 		return unsaved(nil)
 	}
-	if err := d.door.LeaveSaved(ctx, w, v.Guest, now.repair); err != nil {
+	if err := d.needed.LeaveSaved(ctx, w, v.Guest, now.repair); err != nil {
 		return unsaved(err)
 	}
 	body := show(v, now)

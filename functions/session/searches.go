@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 )
 
 // searchSessions are the search sessions that still run, each with every field that Redis has of it.
@@ -18,7 +19,7 @@ func (d *Desk) searchSessions(ctx context.Context, v *visit) (list []map[string]
 	keys := d.sessions.SearchKeys(v.Session, v.lists)
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	pipe := d.rdb.Pipeline()
+	pipe := keyspace.Patient(d.rdb).Pipeline()
 	reads := make([]*redis.MapStringStringCmd, len(keys))
 	for i, key := range keys {
 		reads[i] = pipe.HGetAll(ctx, key)

@@ -29,6 +29,7 @@ import (
 // Desk is where guests ask about their session. Its methods are the handlers. Safe for concurrent use.
 type Desk struct {
 	door     *admission.Door
+	needed   *admission.Door // where a guest is refused whose session Redis does not have, or keep
 	sessions *session.Room
 	wishlist *wishlist.Room
 	burial   *burial.Room
@@ -42,7 +43,7 @@ type Desk struct {
 // NewDesk makes a Desk.
 func NewDesk(p *setup.Parts) *Desk {
 	return &Desk{
-		door: p.Door, sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
+		door: p.Door, needed: p.Door.Patient(), sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
 		burial: p.Burial, outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
 	}
 }
@@ -88,10 +89,10 @@ type visit struct {
 	hash  *redis.MapStringStringCmd // the hash as it is; of another session when lists are
 }
 
-// admit lets a guest in.
-func (d *Desk) admit(w http.ResponseWriter, r *http.Request) (context.Context, *visit, error) {
+// admit lets a guest in by one of the doors.
+func (d *Desk) admit(door *admission.Door, w http.ResponseWriter, r *http.Request) (context.Context, *visit, error) {
 	v := &visit{}
-	ctx, guest, err := d.door.Admit(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
+	ctx, guest, err := door.Admit(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
 		v.lists = d.sessions.PeekLists(ctx, pipe, id)
 		v.hash = pipe.HGetAll(ctx, d.keys.Session(id))
 	})
@@ -101,11 +102,11 @@ func (d *Desk) admit(w http.ResponseWriter, r *http.Request) (context.Context, *
 
 // Show answers GET /session.
 func (d *Desk) Show(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(w, r)
+	ctx, v, err := d.admit(d.door, w, r)
 	if err != nil {
 		return err
 	}
-	now, err := d.look(ctx, v)
+	now, err := d.look(ctx, v, readWithin)
 	if err != nil {
 		return err
 	}
@@ -123,9 +124,9 @@ type standing struct {
 const readWithin = 300 * time.Millisecond // for the records; then the copies are shown
 
 // look brings the session to what it is now: the records of Postgres, which correct what Redis has, or its copies while
-// Postgres is away.
-func (d *Desk) look(ctx context.Context, v *visit) (*standing, error) {
-	list, choice, err := d.records(ctx, v.ID)
+// Postgres is away or takes longer than within.
+func (d *Desk) look(ctx context.Context, v *visit, within time.Duration) (*standing, error) {
+	list, choice, err := d.records(ctx, v.ID, within)
 	copied, there := v.lists.Wishlist(v.Session)
 	now := &standing{list: list, repair: func(redis.Pipeliner) {}}
 	if v.Session.Degraded {
@@ -149,9 +150,9 @@ func (d *Desk) look(ctx context.Context, v *visit) (*standing, error) {
 }
 
 // records reads what Postgres has of a session that its guest sees.
-func (d *Desk) records(ctx context.Context, id string) (list wishlist.List, choice *session.Choice, err error) {
+func (d *Desk) records(ctx context.Context, id string, within time.Duration) (list wishlist.List, choice *session.Choice, err error) {
 	defer web.From(ctx).Phase("records")()
-	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var batch pgx.Batch
 	session.ReadChoice(&batch, id, &choice)

@@ -23,7 +23,7 @@ func init() {
 
 func register(name, pattern string, build func(*setup.Parts) web.Handler) {
 	functions.HTTP(name, web.Open(name, pattern, func(ctx context.Context) (web.Handler, error) {
-		p, err := setup.Guest(ctx)
+		p, err := setup.Keeper(ctx)
 		if err != nil {
 			return nil, err
 		}

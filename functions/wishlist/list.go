@@ -56,7 +56,7 @@ func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	var answer listed
 	copied, there := lists.Wishlist(guest.Session)
 	done := web.From(ctx).Phase("record")
-	list, err := h.room.Get(ctx, guest.ID)
+	list, err := h.room.Get(ctx, guest.ID, there)
 	done()
 	onRecord := err == nil
 	if err != nil {

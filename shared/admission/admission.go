@@ -37,6 +37,7 @@ type Door struct {
 	guard    Guard
 	class    ratelimit.Class
 	instance string
+	patience time.Duration // with Redis, for the one round trip in, and for the one out
 }
 
 // New makes a Door for routes of the class Read. instance is the name under which this process speaks in events.
@@ -44,7 +45,7 @@ func New(
 	rdb redis.UniversalClient, sessions *session.Room, tenants *tenants.Tenants, cache *cache.Cache, outbox *outbox.Recorder,
 	burial *burial.Room, guard Guard, instance string,
 ) *Door {
-	return &Door{rdb, sessions, tenants, cache, outbox, burial, guard, ratelimit.Read, instance}
+	return &Door{rdb, sessions, tenants, cache, outbox, burial, guard, ratelimit.Read, instance, patience}
 }
 
 // For is the same Door for routes of another class.
@@ -52,6 +53,22 @@ func (d *Door) For(class ratelimit.Class) *Door {
 	other := *d
 	other.class = class
 	return &other
+}
+
+// Patient is the same Door for routes that refuse a guest without Redis: there an answer that is late is better than none,
+// so Redis may take 800 ms each way. One that is known to be away costs them nothing.
+func (d *Door) Patient() *Door {
+	other := *d
+	other.patience = needed
+	return &other
+}
+
+// pipeline is one that Redis may take the door's time for; patience itself is less than the client's.
+func (d *Door) pipeline() redis.Pipeliner {
+	if d.patience > patience {
+		return keyspace.Patient(d.rdb).Pipeline()
+	}
+	return d.rdb.Pipeline()
 }
 
 // Guest is an admitted request: whose it is, and what was read for it.
@@ -66,8 +83,10 @@ type Guest struct {
 	gate   *gate
 }
 
-// patience is how long Redis may take for the one round trip in, and for the one out.
-const patience = 100 * time.Millisecond
+const (
+	patience = 100 * time.Millisecond // a request goes on without Redis then
+	needed   = 800 * time.Millisecond // of Patient: twice, and what is recorded after it, are less than a request's budget
+)
 
 // Keys names the cache entries a request will want once its locale and currency are known.
 type Keys func(locale.Tag, money.Currency) []string
@@ -107,7 +126,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, keys Keys, again Ag
 		return ctx, nil, err
 	}
 	g := &Guest{Visit: visit, seen: map[string]*cache.Peeked{}, door: d}
-	pipe := d.rdb.Pipeline()
+	pipe := d.pipeline()
 	g.gate = d.ask(r, pipe, &visit.Client, visit.ID, d.counted())
 	read := d.sessions.Peek(ctx, pipe, visit)
 	suspended := d.tenants.Peek(ctx, pipe)
@@ -121,7 +140,7 @@ func (d *Door) admit(w http.ResponseWriter, r *http.Request, keys Keys, again Ag
 			read(ctx, pipe, visit.ID)
 		}
 	}
-	within, cancel := counting(ctx)
+	within, cancel := d.counting(ctx)
 	lua.Exec(within, pipe) // each command carries its own error, and each room says what it does without an answer
 	cancel()
 	settled := d.sessions.Settle(visit, read)
@@ -245,7 +264,7 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 		return keyspace.ErrAway
 	}
 	visits := g.Unsaved() || history != nil || len(g.events) > 0
-	pipe := d.rdb.Pipeline()
+	pipe := d.pipeline()
 	g.gate.leave(ctx, pipe, g.Session)
 	var visited *redis.Cmd
 	if visits {
@@ -257,7 +276,7 @@ func (d *Door) save(ctx context.Context, g *Guest, history *session.HistoryEntry
 	if pipe.Len() == 0 {
 		return nil
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // a guest who hung up was here all the same
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience) // a guest who hung up was here all the same
 	defer cancel()
 	failed := lua.Exec(within, pipe)
 	if !visits {

@@ -118,13 +118,13 @@ func (d *Door) Counted(serve web.Handler) web.Handler {
 			return err
 		}
 		ctx := r.Context()
-		pipe := d.rdb.Pipeline()
+		pipe := d.pipeline()
 		client := d.sessions.Client(r)
 		g := d.ask(r, pipe, &client, d.sessions.Cookie(r), d.counted())
 		if pipe.Len() == 0 {
 			return err
 		}
-		within, cancel := counting(ctx)
+		within, cancel := d.counting(ctx)
 		lua.Exec(within, pipe)
 		cancel()
 		standing, refused := g.open(ctx, nil, nil)
@@ -139,8 +139,8 @@ func (d *Door) Counted(serve web.Handler) web.Handler {
 }
 
 // counting is the context of the round trip in. Who hangs up has asked all the same: else that would go around the limits.
-func counting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), patience)
+func (d *Door) counting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d.patience)
 }
 
 // counted says whether requests to a personal route of this class are counted into their client's pace. Beacons are not:

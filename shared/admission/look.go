@@ -29,7 +29,7 @@ func (d *Door) Look(w http.ResponseWriter, r *http.Request, key string) (context
 	gate := d.ask(r, pipe, &client, "", false) // whose requests they are is not known, and a page may prefetch
 	suspended := d.tenants.Peek(ctx, pipe)
 	seen := d.cache.Peek(ctx, pipe, key)
-	within, cancel := counting(ctx)
+	within, cancel := d.counting(ctx)
 	lua.Exec(within, pipe) // each command carries its own error
 	cancel()
 	if standing, err := gate.open(ctx, nil, nil); err != nil {

@@ -259,3 +259,27 @@ func TestAHungServerCostsItsBudgetAndNoMore(t *testing.T) {
 		t.Fatalf("known to hang: %v", err)
 	}
 }
+
+func TestAPatientClientWaitsLongerAndKnowsWhatTheOtherKnows(t *testing.T) {
+	server := redistest.Server(t)
+	c := Open(Config{Addr: server.Addr})
+	defer c.Close()
+	other := server.Client()
+	longer := Patient(c)
+	if err := longer.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	if err := other.Do(t.Context(), "CLIENT", "PAUSE", 2*patience.Milliseconds(), "ALL").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := longer.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
+		t.Errorf("a server that takes long: %v", err)
+	}
+	server.Hang()
+	for range tolerated {
+		c.Get(t.Context(), "k")
+	}
+	if err := longer.Get(t.Context(), "k").Err(); !errors.Is(err, ErrAway) {
+		t.Errorf("known to hang: %v", err)
+	}
+}

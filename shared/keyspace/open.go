@@ -15,6 +15,7 @@ import (
 const (
 	patience     = 150 * time.Millisecond
 	dialPatience = 400 * time.Millisecond
+	longest      = time.Second // instead of patience, of Patient
 )
 
 // Config says where Redis is.
@@ -29,10 +30,31 @@ type Config struct {
 // known to be out of reach.
 func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
 
+// client has a twin on the same connections, for commands that may take longer.
+type client struct {
+	*redis.Client
+	twin *redis.Client
+}
+
+// AddHook adds it to both: a client made by WithTimeout does not have the hooks of the one it is made from.
+func (c *client) AddHook(hook redis.Hook) {
+	c.Client.AddHook(hook)
+	c.twin.AddHook(hook)
+}
+
+// Patient is a client of Open, with its connections and what is known of Redis, for those whom an answer that is late
+// serves better than none: it waits a second for each write and each read, or as long as the context says.
+func Patient(c redis.UniversalClient) redis.UniversalClient {
+	if both, ok := c.(*client); ok {
+		return both.twin
+	}
+	return c
+}
+
 func open(cfg Config, now func() time.Time) redis.UniversalClient {
 	// The client would write plain lines to stderr about what every caller is told by an error anyway.
 	logging.Disable()
-	c := redis.NewClient(&redis.Options{
+	one := redis.NewClient(&redis.Options{
 		Addr:     cfg.Addr,
 		Password: cfg.Password,
 
@@ -53,6 +75,7 @@ func open(cfg Config, now func() time.Time) redis.UniversalClient {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+	c := &client{one, one.WithTimeout(longest)}
 	c.AddHook(spans{}) // first, so that it also sees what the breaker refuses
 	c.AddHook(&breaker{now: now})
 	return c

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
@@ -81,7 +82,7 @@ func (r *Recorder) ForgetSpilled(ctx context.Context, sessionID string) error {
 // moment ago: then this costs one question.
 func (r *Recorder) spilled(ctx context.Context, sessionID string) (values []string, err error) {
 	for first := int64(0); ; first += spillChunk {
-		found, more, err := lua.Spilled(ctx, r.rdb, r.spill, sessionID, first, spillChunk)
+		found, more, err := lua.Spilled(ctx, keyspace.Patient(r.rdb), r.spill, sessionID, first, spillChunk)
 		if err != nil {
 			return nil, fmt.Errorf("outbox: look for spilled rows: %w", err)
 		}

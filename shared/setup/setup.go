@@ -31,6 +31,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
@@ -75,13 +76,30 @@ type Parts struct {
 	Now       func() time.Time
 }
 
-// Guest reads the environment and constructs the rooms.
+// Guest reads the environment and constructs the rooms. Every guest is let in by Redis, so a process that is about to
+// listen reaches it before; see web.Ahead.
 func Guest(ctx context.Context) (*Parts, error) {
 	e, err := env.ParseAs[Environment]()
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
-	return Build(ctx, e, time.Now)
+	p, err := Build(ctx, e, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	web.Ahead(ctx, "redis", func(ctx context.Context) error { return p.Redis.Ping(ctx).Err() })
+	return p, nil
+}
+
+// Keeper is Guest for a function that refuses a guest of whom it can keep no record: its process reaches Postgres before
+// it listens, too.
+func Keeper(ctx context.Context) (*Parts, error) {
+	p, err := Guest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	web.Ahead(ctx, "postgres", p.DB.Ping)
+	return p, nil
 }
 
 // Build constructs the rooms of an environment. now is the clock of everything but the stores.

@@ -61,8 +61,8 @@ var registry = map[string]*Function{}
 // {variables}.
 //
 // When FUNCTION_TARGET is the function's name it is opened at once: a mistake in the configuration ends the process
-// with status 1, so that it fails the rollout and not a guest. On SIGTERM such a process finishes what it began and
-// exits 0. In any other process the function is closed until Function.Open is called.
+// with status 1, so that it fails the rollout and not a guest. Then what it asked for by Ahead is called. On SIGTERM such
+// a process finishes what it began and exits 0. In any other process the function is closed until Function.Open is called.
 func Open(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
 	return register(&Function{Name: name, Pattern: pattern, open: open, budget: Budget, maxBody: MaxBody})
 }
@@ -84,7 +84,8 @@ func register(f *Function) http.HandlerFunc {
 	}
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
-		if err := f.Open(context.Background()); err != nil {
+		first := &ahead{}
+		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, first)); err != nil {
 			slog.New(newLog(os.Stderr, Config{})).Error("cannot open "+name, "function", name, "err", err.Error())
 			os.Exit(1)
 		}
@@ -93,6 +94,7 @@ func register(f *Function) http.HandlerFunc {
 			debug.SetGCPercent(800)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
+		first.run(aheadWithin, slog.With("function", name))
 		drainOnSignal(f)
 	}
 	return f.ServeHTTP

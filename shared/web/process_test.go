@@ -32,6 +32,8 @@ func TestMain(m *testing.M) {
 			return nil, errors.Join(errors.New("REDIS_ADDR is missing"), errors.New("PEPPER is no base64"))
 		})
 		fmt.Println("was opened")
+	case "ahead":
+		aheadOfListening()
 	default:
 		os.Exit(m.Run())
 	}

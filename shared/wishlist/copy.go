@@ -59,11 +59,18 @@ func (r *Room) Mend(ctx context.Context, sessionID string, c *Change) error {
 	return lua.Exec(ctx, pipe)
 }
 
-// readWithin is how long Postgres may take for a read that the copy can stand in for.
-const readWithin = 300 * time.Millisecond
+// How long Postgres may take for a read.
+const (
+	readWithin = 300 * time.Millisecond // that the copy can stand in for
+	onlyWithin = time.Second            // of a list that has no copy, and would not be shown
+)
 
-// Get reads the record, within 300 ms. Of a session that was cleared there is none: session.ErrCleared.
-func (r *Room) Get(ctx context.Context, sessionID string) (List, error) {
+// Get reads the record, within 300 ms, or a second when there is no copy of it. Of a session that was cleared there is
+// none: session.ErrCleared.
+func (r *Room) Get(ctx context.Context, sessionID string, copied bool) (List, error) {
+	if !copied {
+		return r.read(ctx, sessionID, onlyWithin)
+	}
 	return r.read(ctx, sessionID, readWithin)
 }
 

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
+	"testing"
+)
+
+// TestAProcessReachesTheStoresItNeedsBeforeItListens starts functions beside stores that end each connection at once: they listen all the same.
+func TestAProcessReachesTheStoresItNeedsBeforeItListens(t *testing.T) {
+	for function, wants := range map[string]struct{ redis, postgres bool }{
+		"Session": {true, true}, "WishlistAdd": {true, true}, "TelemetryClick": {true, true}, "Handoff": {true, true}, "Consume": {false, true},
+		"Search": {true, false}, "Detail": {true, false},
+	} {
+		redis, postgres := refusing(t), refusing(t)
+		ring := base64.StdEncoding.EncodeToString(make([]byte, 32))
+		port := freePort(t)
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{
+			"FUNCTION_TARGET=" + function, "PORT=" + strconv.Itoa(port), "UPSTREAM_AUTH=none",
+			"REDIS_ADDR=" + redis.addr, "DATABASE_URL=postgres://u@" + postgres.addr + "/d?sslmode=disable",
+			"SEARCH_URL=http://127.0.0.1:1", "PRICING_URL=http://127.0.0.1:1", "PROPERTY_URL=http://127.0.0.1:1", "THEME_URL=http://127.0.0.1:1",
+			"SESSION_KEYS=k1:" + ring, "PEPPERS=p1:" + ring, "HANDOFF_KEYS=hmac-2026-11:" + ring,
+			"CALLER_AUDIENCE=https://a.invalid", "CALLER_ACCOUNTS=a@b.invalid",
+		}
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &said, &said
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { cmd.Wait(); close(ended) }()
+		err := listens(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), ended)
+		reachedRedis, reachedPostgres := redis.reached.Load() > 0, postgres.reached.Load() > 0
+		cmd.Process.Kill()
+		<-ended
+		if err != nil || reachedRedis != wants.redis || reachedPostgres != wants.postgres {
+			t.Errorf("%s: %v, reached Redis %v, Postgres %v: %s", function, err, reachedRedis, reachedPostgres, &said)
+		}
+	}
+}
+
+type store struct {
+	addr    string
+	reached atomic.Int64
+}
+
+// refusing is a store that ends each connection.
+func refusing(t *testing.T) *store {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	s := &store{addr: l.Addr().String()}
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.reached.Add(1)
+			conn.Close()
+		}
+	}()
+	return s
+}

@@ -1,0 +1,72 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStoresAreReachedSideBySideAndNoneIsWaitedForLong(t *testing.T) {
+	var first ahead
+	ctx := context.WithValue(t.Context(), aheadKey{}, &first)
+	met := make(chan struct{})
+	Ahead(ctx, "one", func(context.Context) error { met <- struct{}{}; return nil })
+	Ahead(ctx, "other", func(context.Context) error { <-met; return nil })
+	Ahead(ctx, "refusing", func(context.Context) error { return errors.New("no") })
+	Ahead(ctx, "hanging", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	var log bytes.Buffer
+	first.run(50*time.Millisecond, slog.New(slog.NewTextHandler(&log, nil)))
+	for _, said := range []string{"store=refusing err=no", `store=hanging err="context deadline exceeded"`} {
+		if !strings.Contains(log.String(), said) {
+			t.Errorf("not said: %s: %s", said, &log)
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != 2 {
+		t.Errorf("%d records: %s", n, &log)
+	}
+}
+
+func TestNothingIsReachedByAFunctionThatDoesNotListen(t *testing.T) {
+	f := opened(t, "GET /x", ok)
+	f.open = func(ctx context.Context) (Handler, error) {
+		Ahead(ctx, "a store", func(context.Context) error { t.Error("reached"); return nil })
+		return ok, nil
+	}
+	if err := f.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// aheadOfListening is a function that reaches its store, or not, and ends where it would listen.
+func aheadOfListening() {
+	Open("Early", "GET /x", func(ctx context.Context) (Handler, error) {
+		Ahead(ctx, "a store", func(context.Context) error {
+			os.Stderr.WriteString("reached\n")
+			return errors.New("it said no")
+		})
+		return func(http.ResponseWriter, *http.Request) error { return nil }, nil
+	})
+	os.Stderr.WriteString("listens\n")
+}
+
+func TestAProcessReachesItsStoresBeforeItListensAndListensAllTheSame(t *testing.T) {
+	for target, want := range map[string]string{"Early": "reached\nlistens\n", "Other": "listens\n"} {
+		cmd := child(t, "WEB_TEST_CHILD=ahead", "FUNCTION_TARGET="+target)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		records, err := cmd.Output()
+		if _, ended := errors.AsType[*exec.ExitError](err); ended || said.String() != want {
+			t.Errorf("%s: %v, %q", target, err, &said)
+		}
+		if told := strings.Contains(string(records), "it said no"); told != (target == "Early") {
+			t.Errorf("%s: %s", target, records)
+		}
+	}
+}
