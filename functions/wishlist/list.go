@@ -56,7 +56,11 @@ func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	var answer listed
 	copied, there := lists.Wishlist(guest.Session)
 	done := web.From(ctx).Phase("record")
-	list, err := h.room.Get(ctx, guest.ID, there)
+	get := h.room.Get
+	if !there {
+		get = h.room.GetUncopied
+	}
+	list, err := get(ctx, guest.ID)
 	done()
 	onRecord := err == nil
 	if err != nil {

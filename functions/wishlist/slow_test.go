@@ -3,6 +3,8 @@ package wishlist
 import (
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // TestAListWithoutACopyWaitsForItsRecord holds the record for half a second, after Redis lost the copy.
@@ -12,25 +14,24 @@ func TestAListWithoutACopyWaitsForItsRecord(t *testing.T) {
 	if err := h.RDB.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := h.DB.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), "LOCK TABLE bff_consumer.wishlist_anonymous IN ACCESS EXCLUSIVE MODE"); err != nil {
-		t.Fatal(err)
-	}
-	released := make(chan error, 1)
+	held, released := make(chan struct{}), make(chan error, 1)
 	go func() {
-		_, err := tx.Exec(t.Context(), "SELECT pg_sleep(0.5)")
-		if err == nil {
-			err = tx.Commit(t.Context())
-		}
-		released <- err
+		released <- pgx.BeginFunc(t.Context(), h.DB, func(tx pgx.Tx) error {
+			defer close(held)
+			_, err := tx.Exec(t.Context(), "LOCK TABLE bff_consumer.wishlist_anonymous IN ACCESS EXCLUSIVE MODE")
+			if err == nil {
+				held <- struct{}{}
+				_, err = tx.Exec(t.Context(), "SELECT pg_sleep(0.5)")
+			}
+			return err
+		})
 	}()
-	if a := h.Must(200, "GET", "/wishlist", cookie, ""); !strings.Contains(a.Text, `"size":0`) || !strings.Contains(a.Text, `"degraded":[]`) {
-		t.Errorf("%s", a.Text)
-	}
+	<-held
+	a := h.Ask("GET", "/wishlist", cookie, "")
 	if err := <-released; err != nil {
-		t.Error(err)
+		t.Fatal(err)
+	}
+	if a.StatusCode != 200 || !strings.Contains(a.Text, `"size":0`) || !strings.Contains(a.Text, `"degraded":[]`) {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 }

@@ -65,13 +65,14 @@ const (
 	onlyWithin = time.Second            // of a list that has no copy, and would not be shown
 )
 
-// Get reads the record, within 300 ms, or a second when there is no copy of it. Of a session that was cleared there is
-// none: session.ErrCleared.
-func (r *Room) Get(ctx context.Context, sessionID string, copied bool) (List, error) {
-	if !copied {
-		return r.read(ctx, sessionID, onlyWithin)
-	}
+// Get reads the record, within 300 ms. Of a session that was cleared there is none: session.ErrCleared.
+func (r *Room) Get(ctx context.Context, sessionID string) (List, error) {
 	return r.read(ctx, sessionID, readWithin)
+}
+
+// GetUncopied is Get for a list that has no copy to show instead, within a second.
+func (r *Room) GetUncopied(ctx context.Context, sessionID string) (List, error) {
+	return r.read(ctx, sessionID, onlyWithin)
 }
 
 func (r *Room) read(ctx context.Context, sessionID string, within time.Duration) (list List, err error) {

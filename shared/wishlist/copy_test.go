@@ -30,7 +30,7 @@ func TestACopyThatWasLostOrMissedSomethingIsMended(t *testing.T) {
 	if _, err := d.Add(t.Context(), d.session, wish(5)); err != nil {
 		t.Fatal(err)
 	}
-	record, err := d.Get(t.Context(), d.session, true)
+	record, err := d.Get(t.Context(), d.session)
 	if err != nil {
 		t.Fatal(err)
 	}
