@@ -15,7 +15,7 @@ import (
 func TestAProcessReachesTheStoresItNeedsBeforeItListens(t *testing.T) {
 	for function, wants := range map[string]struct{ redis, postgres bool }{
 		"Session": {true, true}, "WishlistAdd": {true, true}, "TelemetryClick": {true, true}, "Handoff": {true, true}, "Consume": {false, true},
-		"Search": {true, false}, "Detail": {true, false},
+		"Search": {true, false}, "Detail": {true, false}, "Relay": {true, true},
 	} {
 		redis, postgres := refusing(t), refusing(t)
 		ring := base64.StdEncoding.EncodeToString(make([]byte, 32))
@@ -26,7 +26,7 @@ func TestAProcessReachesTheStoresItNeedsBeforeItListens(t *testing.T) {
 			"REDIS_ADDR=" + redis.addr, "DATABASE_URL=postgres://u@" + postgres.addr + "/d?sslmode=disable",
 			"SEARCH_URL=http://127.0.0.1:1", "PRICING_URL=http://127.0.0.1:1", "PROPERTY_URL=http://127.0.0.1:1", "THEME_URL=http://127.0.0.1:1",
 			"SESSION_KEYS=k1:" + ring, "PEPPERS=p1:" + ring, "HANDOFF_KEYS=hmac-2026-11:" + ring,
-			"CALLER_AUDIENCE=https://a.invalid", "CALLER_ACCOUNTS=a@b.invalid",
+			"PUBSUB_PROJECT=p", "PUBSUB_EMULATOR_HOST=127.0.0.1:1", "CALLER_AUDIENCE=https://a.invalid", "CALLER_ACCOUNTS=a@b.invalid",
 		}
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said

@@ -7,7 +7,7 @@ module "relay" {
   function = merge(each.value, local.size[each.key])
   common   = local.common
 
-  environment = merge(local.environment.private, local.environment.redis, local.environment.database, {
+  environment = merge(local.environment.private, local.environment.redis, local.environment.database, local.environment.direct, {
     RELAY_MAX_CONNS = tostring(each.value.connections)
     RELAY_RUN       = var.relay.run
     RELAY_WORKERS   = tostring(var.relay.workers)
@@ -16,6 +16,6 @@ module "relay" {
   })
 
   secrets  = { for name in ["REDIS_PASSWORD"] : name => local.secrets[name] }
-  roles    = local.base_roles
+  roles    = local.direct_roles
   invokers = { pubsub = google_service_account.pusher.member }
 }

@@ -25,7 +25,7 @@ resource "google_sql_database_instance" "this" {
     ip_configuration {
       ipv4_enabled    = false
       private_network = google_compute_network.this.id
-      ssl_mode        = "ENCRYPTED_ONLY"             # the connector has a certificate; search and detail have a token alone (decision 39)
+      ssl_mode        = "ENCRYPTED_ONLY"             # the connector has a certificate; search, detail and relay have a token alone (decision 39)
       server_ca_mode  = "GOOGLE_MANAGED_INTERNAL_CA" # an authority of this instance's own: whom they trust is this instance
     }
 

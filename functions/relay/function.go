@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -67,18 +67,25 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Relay, er
 	case e.Workers < 1 || int32(e.Workers)+2 > e.MaxConns:
 		return nil, errors.New("relay: RELAY_WORKERS must be at least 1, and RELAY_MAX_CONNS two more than it")
 	}
-	broker, err := dial(ctx, e.Endpoint)
-	if err != nil {
-		return nil, err
-	}
 	e.DBMaxConns = e.MaxConns
 	db, err := e.Postgres(ctx)
 	if err != nil {
-		broker.Close()
+		return nil, err
+	}
+	web.Ahead(ctx, "postgres", func(ctx context.Context) error {
+		_, err := outbox.Due(ctx, db, now()) // a new process of Postgres reads its catalogue first
+		return err
+	})
+	rdb := e.Redis()
+	web.Ahead(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
+	broker, err := dial(ctx, e.Endpoint) // takes a while, in which the stores answer
+	if err != nil {
+		db.Close()
+		rdb.Close()
 		return nil, err
 	}
 	return &Relay{
-		db: db, rdb: e.Redis(), keys: keyspace.Keys{Env: e.Env},
+		db: db, rdb: rdb, keys: keyspace.Keys{Env: e.Env},
 		broker: broker, project: e.Project, run: e.Run, workers: e.Workers, now: now,
 	}, nil
 }

@@ -12,36 +12,37 @@ import (
 const aheadWithin = 500 * time.Millisecond
 
 // ahead is what a function wants done before its process listens.
-type ahead struct{ calls []aheadCall }
+type ahead struct {
+	within context.Context
+	calls  []*aheadCall
+	all    sync.WaitGroup
+}
 
 type aheadCall struct {
 	store string
-	dial  func(context.Context) error
+	err   error
 }
 
 type aheadKey struct{}
 
-// Ahead is for a function that opens with ctx: where it is opened because its process is about to listen, dial is called
-// first, beside the others. So the first requests do not spend on a new connection what they have for an answer. In any
-// other process nothing is called.
+// Ahead is for a function that opens with ctx: where it is opened because its process is about to listen, dial is called at
+// once, beside the rest of the opening, and waited for. So the first requests do not spend on a new connection what they
+// have for an answer. In any other process nothing is called. Not safe for concurrent use.
 func Ahead(ctx context.Context, store string, dial func(context.Context) error) {
 	if a, listens := ctx.Value(aheadKey{}).(*ahead); listens {
-		a.calls = append(a.calls, aheadCall{store, dial})
+		c := &aheadCall{store: store}
+		a.calls = append(a.calls, c)
+		a.all.Go(func() { c.err = dial(a.within) })
 	}
 }
 
-// run makes all calls and waits for them. A store that is away is no reason not to start: it may be back before the first
-// guest is there, and each request knows what it does without.
-func (a *ahead) run(within time.Duration, log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	var all sync.WaitGroup
+// wait returns when all calls have. A store that is away is no reason not to start: it may be back before the first guest
+// is there, and each request knows what it does without.
+func (a *ahead) wait(log *slog.Logger) {
+	a.all.Wait()
 	for _, c := range a.calls {
-		all.Go(func() {
-			if err := c.dial(ctx); err != nil {
-				log.Warn("not reached before listening", "store", c.store, "err", err.Error())
-			}
-		})
+		if c.err != nil {
+			log.Warn("not reached before listening", "store", c.store, "err", c.err.Error())
+		}
 	}
-	all.Wait()
 }

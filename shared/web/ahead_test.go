@@ -14,15 +14,17 @@ import (
 )
 
 func TestStoresAreReachedSideBySideAndNoneIsWaitedForLong(t *testing.T) {
-	var first ahead
-	ctx := context.WithValue(t.Context(), aheadKey{}, &first)
+	within, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	stores := &ahead{within: within}
+	ctx := context.WithValue(t.Context(), aheadKey{}, stores)
 	met := make(chan struct{})
 	Ahead(ctx, "one", func(context.Context) error { met <- struct{}{}; return nil })
 	Ahead(ctx, "other", func(context.Context) error { <-met; return nil })
 	Ahead(ctx, "refusing", func(context.Context) error { return errors.New("no") })
 	Ahead(ctx, "hanging", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	var log bytes.Buffer
-	first.run(50*time.Millisecond, slog.New(slog.NewTextHandler(&log, nil)))
+	stores.wait(slog.New(slog.NewTextHandler(&log, nil)))
 	for _, said := range []string{"store=refusing err=no", `store=hanging err="context deadline exceeded"`} {
 		if !strings.Contains(log.String(), said) {
 			t.Errorf("not said: %s: %s", said, &log)

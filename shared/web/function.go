@@ -84,8 +84,10 @@ func register(f *Function) http.HandlerFunc {
 	}
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
-		first := &ahead{}
-		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, first)); err != nil {
+		within, cancel := context.WithTimeout(context.Background(), aheadWithin)
+		defer cancel()
+		stores := &ahead{within: within}
+		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, stores)); err != nil {
 			slog.New(newLog(os.Stderr, Config{})).Error("cannot open "+name, "function", name, "err", err.Error())
 			os.Exit(1)
 		}
@@ -94,7 +96,7 @@ func register(f *Function) http.HandlerFunc {
 			debug.SetGCPercent(800)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
-		first.run(aheadWithin, slog.With("function", name))
+		stores.wait(slog.With("function", name))
 		drainOnSignal(f)
 	}
 	return f.ServeHTTP
