@@ -15,6 +15,7 @@ var foreseen = map[string]map[string]string{
 	"google_api_gateway_gateway":             {"default_hostname": "{gateway_id}-abc.gateway.dev"},
 	"google_cloudfunctions2_function":        {"service_config.uri": "https://{name}-abc.a.run.app"},
 	"google_compute_network":                 {"id": "projects/{project}/global/networks/{name}"},
+	"google_compute_ssl_policy":              {"id": "projects/{project}/global/sslPolicies/{name}"},
 	"google_compute_subnetwork":              {"id": "projects/{project}/regions/{region}/subnetworks/{name}"},
 	"google_monitoring_notification_channel": {"name": "projects/{project}/notificationChannels/1"},
 	"google_monitoring_slo":                  {"name": "projects/{project}/services/{service}/serviceLevelObjectives/{slo_id}"},
