@@ -134,12 +134,24 @@ resource "google_compute_managed_ssl_certificate" "this" {
   }
 }
 
+resource "google_compute_ssl_policy" "this" {
+  for_each = local.edges
+
+  # Not RESTRICTED: telephones as old as iOS 8 know TLS 1.2 but not AES-GCM. What MODERN adds for them has forward secrecy too.
+  name            = local.name
+  profile         = "MODERN"
+  min_tls_version = "TLS_1_2"
+
+  depends_on = [google_project_service.this]
+}
+
 resource "google_compute_target_https_proxy" "this" {
   for_each = local.edges
 
   name             = local.name
   url_map          = google_compute_url_map.this[each.key].id
   ssl_certificates = [google_compute_managed_ssl_certificate.this[each.key].id]
+  ssl_policy       = google_compute_ssl_policy.this[each.key].id
 }
 
 resource "google_compute_global_address" "edge" {

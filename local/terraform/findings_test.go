@@ -67,6 +67,7 @@ func findings(root string, p *Plan) ([]string, error) {
 		func() ([]string, error) { return schedule(p) },
 		func() ([]string, error) { return durations(p) },
 		func() ([]string, error) { return kept(p) },
+		func() ([]string, error) { return outdated(p) },
 		func() ([]string, error) {
 			deploy, err := deployment()
 			if err != nil {

@@ -81,6 +81,10 @@ var faults = map[string][]fault{
 		},
 		{"a duration without unit in the code", "modules/subscription/main.tf", `minimum_backoff = "10s"`, `minimum_backoff = "10"`, `minimum_backoff is "10"`},
 		{
+			"the load balancer's own choice of TLS", "edge.tf", "  ssl_policy       = google_compute_ssl_policy.this[each.key].id\n", "",
+			"google_compute_target_https_proxy.this[\"this\"] has no policy of TLS",
+		},
+		{
 			"a secret too many", "function_telemetry.tf", "for name in local.guest_secrets :", "for name in concat(local.guest_secrets, [\"HANDOFF_KEYS\"]) :",
 			"TelemetryClick is given HANDOFF_KEYS, which functions/telemetry does not read",
 		},
@@ -109,6 +113,8 @@ var faults = map[string][]fault{
 			`{ gateway = google_service_account.gateway.member }`, "Consume is internal and serviceAccount:bffc-gateway@",
 		},
 		{"a role too many", "locals.tf", `["roles/cloudsql.client"]`, `["roles/cloudsql.client", "roles/editor"]`, "roles/editor"},
+		{"TLS 1.0", "edge.tf", `"TLS_1_2"`, `"TLS_1_0"`, `google_compute_target_https_proxy.this["this"] lets in the version "TLS_1_0"`},
+		{"keys of the certificate alone", "edge.tf", `"MODERN"`, `"COMPATIBLE"`, `google_compute_target_https_proxy.this["this"] lets in the profile "COMPATIBLE"`},
 		{
 			"more instances than Postgres takes", "environments/production.tfvars", "max_instances = 10 }", "max_instances = 90 }",
 			"check.connections_fit: fail",
@@ -119,6 +125,10 @@ var faults = map[string][]fault{
 	},
 	"what else differs": {
 		{"10 attempts of a tick", "scheduler.tf", "max_delivery_attempts = 5", "max_delivery_attempts = 10", "- Attempts: 5, + Attempts: 10,"},
+		{
+			"a version of TLS that nobody chose", "edge.tf", "  min_tls_version = \"TLS_1_2\"\n", "",
+			`google_compute_target_https_proxy.this["this"] lets in the version ""`,
+		},
 		{
 			"Pub/Sub may not publish dead letters", "modules/subscription/main.tf",
 			`role   = "roles/pubsub.publisher"`, `role   = "roles/pubsub.viewer"`, `- "publish", + "view",`,
