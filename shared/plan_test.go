@@ -37,7 +37,7 @@ const (
 var plan = map[string][]string{
 	"account": {"cloud.google.com/go/compute/metadata", jsonv2, xsync},
 	"admission": {
-		"bot", "burial", "cache", "challenge", "event", "flags", "keyspace", "locale", "lua", "money", "outbox", "problem",
+		"bot", "burial", "cache", "challenge", "event", "flags", "id", "keyspace", "locale", "lua", "money", "outbox", "problem",
 		"ratelimit", "session", "tenants", "upstream", "web", pgx, redis,
 	},
 	"bot":    {"digest", "event", "flags", "id", "keyspace", "lua", "outbox", lru, pgx, redis},

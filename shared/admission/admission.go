@@ -14,6 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/burial"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
@@ -78,6 +79,7 @@ type Guest struct {
 	Suspended *tenants.Suspended
 
 	seen   map[string]*cache.Peeked
+	ids    id.Series // of its events, which are sent by id
 	events []event.Event
 	door   *Door
 	gate   *gate
@@ -202,6 +204,9 @@ func (g *Guest) record(ctx context.Context, p event.Payload, m event.Meta) {
 	}
 	call := web.From(ctx)
 	m.SessionID, m.RequestID, m.Traceparent, m.Instance = g.ID, call.ID, call.Traceparent, g.door.instance
+	if m.ID == "" {
+		m.ID = g.ids.New(id.Event, m.Now)
+	}
 	g.events = append(g.events, event.New(m, p))
 }
 

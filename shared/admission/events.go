@@ -6,22 +6,31 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Events are events of this session, each of all sessions, for the transaction that makes them true; none without
-// consent. Record is for those that no transaction goes with.
+// consent. Record is for those that no transaction goes with; those recorded so far are written now, because a relay may
+// send the others as soon as their transaction has ended: that a session began is told before what was done in it.
 func (g *Guest) Events(ctx context.Context, payloads ...event.Payload) []event.Event {
 	if !g.Emits() {
 		return nil
 	}
 	call := web.From(ctx)
+	if len(g.events) > 0 {
+		if _, err := g.door.outbox.Offer(ctx, g.Known(), g.events...); err != nil {
+			call.Note("telemetryLost", err.Error())
+		}
+		g.events = nil
+	}
 	events := make([]event.Event, len(payloads))
 	for i, p := range payloads {
 		events[i] = event.New(event.Meta{
-			SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent, Instance: g.door.instance, Now: g.LastSeenAt,
+			ID: g.ids.New(id.Event, g.LastSeenAt), SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent,
+			Instance: g.door.instance, Now: g.LastSeenAt,
 		}, p)
 	}
 	return events

@@ -36,14 +36,18 @@ const (
 // ErrMalformed is returned for a text that is not the canonical form of an id with the expected prefix.
 var ErrMalformed = errors.New("id: malformed")
 
-// entropy is shared by the whole process so that ids minted within one millisecond sort in the order they were minted.
+// entropy is shared by the whole process, so that ids which are minted within one millisecond, with none of another one
+// between them, sort in the order they were minted.
 var entropy = struct {
 	sync.Mutex
 	*ulid.MonotonicEntropy
 }{MonotonicEntropy: ulid.Monotonic(rand.Reader, 0)}
 
-// New mints an id at the given time. Ids of one process and one millisecond ascend; it is safe for concurrent use.
-func New(p Prefix, now time.Time) string {
+// New mints an id at the given time; it is safe for concurrent use. Ids of one millisecond ascend for whoever mints alone:
+// where others may mint for other times meanwhile, as every process that serves does, order takes a Series.
+func New(p Prefix, now time.Time) string { return FromUUID(p, mint(now)) }
+
+func mint(now time.Time) ulid.ULID {
 	// Before 1970 and beyond the year 10889 there is no ULID; such a clock is broken and its ids carry time zero.
 	ms := uint64(max(now.UnixMilli(), 0))
 	if ms > ulid.MaxTime() {
@@ -56,7 +60,7 @@ func New(p Prefix, now time.Time) string {
 		// The 80 bits after the time ran over: start afresh. crypto/rand itself never fails.
 		u = ulid.MustNew(ms, rand.Reader)
 	}
-	return FromUUID(p, u)
+	return u
 }
 
 // Derive makes the id that the same time and the same parts always make, so that telling something twice can be
