@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -11,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestAProcessReachesTheStoresItNeedsBeforeItListens starts functions beside stores that end each connection at once: they listen all the same.
-func TestAProcessReachesTheStoresItNeedsBeforeItListens(t *testing.T) {
+// TestAProcessReachesTheStoresItNeedsBeforeItAnswers starts functions beside stores that end each connection at once: they answer all the same.
+func TestAProcessReachesTheStoresItNeedsBeforeItAnswers(t *testing.T) {
 	for function, wants := range map[string]struct{ redis, postgres bool }{
 		"Session": {true, true}, "WishlistAdd": {true, true}, "TelemetryClick": {true, true}, "Handoff": {true, true}, "Consume": {false, true},
 		"Search": {true, false}, "Detail": {true, false}, "Relay": {true, true},
@@ -35,7 +36,14 @@ func TestAProcessReachesTheStoresItNeedsBeforeItListens(t *testing.T) {
 		}
 		ended := make(chan struct{})
 		go func() { cmd.Wait(); close(ended) }()
-		err := listens(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), ended)
+		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+		err := listens(addr, ended)
+		if err == nil {
+			var answer *http.Response
+			if answer, err = http.Get("http://" + addr + "/nowhere"); err == nil {
+				answer.Body.Close()
+			}
+		}
 		reachedRedis, reachedPostgres := redis.reached.Load() > 0, postgres.reached.Load() > 0
 		cmd.Process.Kill()
 		<-ended

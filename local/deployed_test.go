@@ -198,18 +198,10 @@ func front(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, local str
 // TestEveryFunctionServesWithTheEnvironmentOfThePlan runs the README's journey against processes that have what Terraform gives
 // them, by the gateway's document, and calls every private door as its subscription does.
 func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
-	bench, err := terraform.NewBench(t.Context(), "..", t.TempDir())
+	plan, err := terraform.PlanOf(t.Context(), "..", t.TempDir(), "production")
 	if errors.Is(err, terraform.ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := bench.Copy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := c.Plan(t.Context(), "production")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,9 @@ func buildProgram(t *testing.T) string {
 	if err := os.WriteFile(source, []byte(strings.Replace(program, "IMPORTS", imports, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, source).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, source)
+	cmd.Env = append(os.Environ(), "GOWORK=off") // as localProgram, whose packages these are
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary

@@ -89,6 +89,7 @@ func TestCampaignModeIsSwitchedOnAndOff(t *testing.T) {
 
 // What is told is counted once, however often somebody looks; and when the system begins anew, so does the page.
 func TestTheStreamIsReadByOneAtATime(t *testing.T) {
+	t.Parallel()
 	g := visit(t, look{})
 	g.has("#inside-stream details")
 	g.holds(`/_local\/telemetry/`)
@@ -110,6 +111,7 @@ func TestTheStreamIsReadByOneAtATime(t *testing.T) {
 }
 
 func TestTheReferenceTriesOutTheSystemThatRuns(t *testing.T) {
+	t.Parallel()
 	g := visit(t, look{plain: true})
 	g.opens("/docs")
 	g.sees(".opblock")

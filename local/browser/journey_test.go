@@ -27,6 +27,13 @@ func (g *guest) looksFor(place string) {
 	g.answered()
 }
 
+// looksAround searches the first of the popular cities.
+func (g *guest) looksAround() {
+	g.t.Helper()
+	g.clicks("#popular-cities .city")
+	g.answered()
+}
+
 // again presses the button again and waits for another answer.
 func (g *guest) again() {
 	g.t.Helper()
@@ -73,9 +80,11 @@ func (g *guest) isLaidOut(page string) {
 }
 
 func TestFromTheFirstLookToABookingByMouse(t *testing.T) {
+	t.Parallel()
 	for _, locale := range []string{"en", "ps-AF"} {
 		for _, width := range []int64{1280, 390} {
 			t.Run(fmt.Sprintf("%s at %d px", locale, width), func(t *testing.T) {
+				t.Parallel()
 				g := visit(t, look{locale: locale, width: width, plain: locale == "ps-AF"}) // with and without the inside view
 				g.searchesAndSaves()
 				g.looksAtTheMap()
@@ -193,9 +202,9 @@ func (g *guest) books() {
 
 // Whoever finds the link in another browser is refused, and is not told whose it was.
 func TestALinkThatWasUsedIsRefusedToWhoeverFindsIt(t *testing.T) {
+	t.Parallel()
 	g := visit(t, look{})
-	g.clicks("#popular-cities .city")
-	g.answered()
+	g.looksAround()
 	g.clicks("#results .card:has(.price-night) .card-name a")
 	g.clicks("#book-button")
 	g.has("html[data-booked=yes]")

@@ -37,8 +37,7 @@ func (g *guest) isRefused(path string, times int) {
 func TestASaveIsTriedAgainWhenTheServiceAsksForAMoment(t *testing.T) {
 	g := visit(t, look{})
 	g.refused(web.Base + "/wishlist")
-	g.clicks("#popular-cities .city")
-	g.answered()
+	g.looksAround()
 
 	release := g.locks()
 	g.clicks("#results .heart")
@@ -52,8 +51,7 @@ func TestWhatCannotBeRecordedIsSaidAndCanBeClickedAgain(t *testing.T) {
 	g := visit(t, look{})
 	g.refused(web.Base + "/wishlist")
 	g.refused(web.Base + "/session/clear")
-	g.clicks("#popular-cities .city")
-	g.answered()
+	g.looksAround()
 	const sorry = "The service is not available at present."
 
 	release := g.locks()

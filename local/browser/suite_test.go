@@ -1,6 +1,7 @@
 // Package browser tests the page as a guest meets it: a real browser, a real mouse, and the whole system behind it. There is one
 // system and one browser for all tests; each test is a guest with a cookie jar of its own and searches cities that no other test does,
-// so that what one of them makes slow or broken is cold for it alone.
+// so that what one of them makes slow or broken is cold for it alone. Tests that turn what all guests share (switches, tenants, locks) run
+// one after the other; the rest are parallel, after them.
 package browser
 
 import (
@@ -138,6 +139,8 @@ func startBrowser(path string) (context.Context, error) {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-extensions", true),
 		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("force-color-profile", "srgb"),
+		// Below the address bar lies a page of the browser's own, which costs each window more than ours: nobody types there.
+		chromedp.Flag("disable-features", "WebUIOmniboxPopup,WebUIOmniboxAimPopup"),
 	)
 	// A browser newer than the library says things it does not know yet.
 	ctx, quit := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))

@@ -15,18 +15,10 @@ import (
 )
 
 func TestTheModelKnowsWhatIsDeployed(t *testing.T) {
-	bench, err := terraform.NewBench(t.Context(), filepath.Join("..", ".."), t.TempDir())
+	plan, err := terraform.PlanOf(t.Context(), filepath.Join("..", ".."), t.TempDir(), "production")
 	if errors.Is(err, terraform.ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := bench.Copy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := c.Plan(t.Context(), "production")
 	if err != nil {
 		t.Fatal(err)
 	}

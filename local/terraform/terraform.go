@@ -30,6 +30,19 @@ type Bench struct {
 	dir  string
 }
 
+// PlanOf plans an environment as the repository at root has it, in dir.
+func PlanOf(ctx context.Context, root, dir, environment string) (*Plan, error) {
+	b, err := NewBench(ctx, root, dir)
+	if err != nil {
+		return nil, err
+	}
+	c, err := b.Copy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.Plan(ctx, environment)
+}
+
 // NewBench builds the providers and lays them out in dir.
 func NewBench(ctx context.Context, root, dir string) (*Bench, error) {
 	if _, err := exec.LookPath("terraform"); err != nil {

@@ -76,23 +76,17 @@ type Parts struct {
 	Now       func() time.Time
 }
 
-// Guest reads the environment and constructs the rooms. Every guest is let in by Redis, so a process that is about to
-// listen reaches it before; see web.Ahead.
+// Guest reads the environment and constructs the rooms.
 func Guest(ctx context.Context) (*Parts, error) {
 	e, err := env.ParseAs[Environment]()
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
-	p, err := Build(ctx, e, time.Now)
-	if err != nil {
-		return nil, err
-	}
-	web.Ahead(ctx, "redis", func(ctx context.Context) error { return p.Redis.Ping(ctx).Err() })
-	return p, nil
+	return Build(ctx, e, time.Now)
 }
 
 // Keeper is Guest for a function that refuses a guest of whom it can keep no record: its process reaches Postgres before
-// it listens, too.
+// its first request, too.
 func Keeper(ctx context.Context) (*Parts, error) {
 	p, err := Guest(ctx)
 	if err != nil {
@@ -102,11 +96,14 @@ func Keeper(ctx context.Context) (*Parts, error) {
 	return p, nil
 }
 
-// Build constructs the rooms of an environment. now is the clock of everything but the stores.
+// Build constructs the rooms of an environment. now is the clock of everything but the stores. Every guest is let in by
+// Redis, so a process that is about to listen dials it first, beside all else; see web.Ahead.
 func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, error) {
 	if e.ValidateEvents && event.Judge == nil {
 		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
 	}
+	rdb := e.Redis()
+	web.Ahead(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
 	up, err := openUpstreams(e)
 	if err != nil {
 		return nil, err
@@ -115,7 +112,6 @@ func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, er
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
-	rdb := e.Redis()
 	name := event.Instance(e.Revision) // in events and locks
 	keys := keyspace.Keys{Env: e.Env}
 	p := &Parts{

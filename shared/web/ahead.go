@@ -7,15 +7,16 @@ import (
 	"time"
 )
 
-// aheadWithin is how long a process waits for all its stores together before it listens. Nobody is sent to it until then;
-// a store that takes longer is found, or not, by requests.
+// aheadWithin is how long the first requests of a process wait for all its stores together. A store that takes longer is
+// found, or not, by requests.
 const aheadWithin = 500 * time.Millisecond
 
-// ahead is what a function wants done before its process listens.
+// ahead is what a function wants done while its process begins to listen.
 type ahead struct {
-	within context.Context
-	calls  []*aheadCall
-	all    sync.WaitGroup
+	within  context.Context
+	calls   []*aheadCall
+	all     sync.WaitGroup
+	reached chan struct{} // closed when all calls have ended
 }
 
 type aheadCall struct {
@@ -26,8 +27,9 @@ type aheadCall struct {
 type aheadKey struct{}
 
 // Ahead is for a function that opens with ctx: where it is opened because its process is about to listen, dial is called at
-// once, beside the rest of the opening, and waited for. So the first requests do not spend on a new connection what they
-// have for an answer. In any other process nothing is called. Not safe for concurrent use.
+// once, beside the rest of the opening, and the first requests begin when it has ended. So they do not spend on a new
+// connection what they have for an answer, and the process listens meanwhile. In any other process nothing is called. Not
+// safe for concurrent use.
 func Ahead(ctx context.Context, store string, dial func(context.Context) error) {
 	if a, listens := ctx.Value(aheadKey{}).(*ahead); listens {
 		c := &aheadCall{store: store}
@@ -36,13 +38,14 @@ func Ahead(ctx context.Context, store string, dial func(context.Context) error) 
 	}
 }
 
-// wait returns when all calls have. A store that is away is no reason not to start: it may be back before the first guest
+// settle ends when all calls have. A store that is away is no reason not to serve: it may be back before the first guest
 // is there, and each request knows what it does without.
-func (a *ahead) wait(log *slog.Logger) {
+func (a *ahead) settle(log *slog.Logger) {
 	a.all.Wait()
+	defer close(a.reached)
 	for _, c := range a.calls {
 		if c.err != nil {
-			log.Warn("not reached before listening", "store", c.store, "err", c.err.Error())
+			log.Warn("not reached before the first request", "store", c.store, "err", c.err.Error())
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func TestStoresAreReachedSideBySideAndNoneIsWaitedForLong(t *testing.T) {
 	within, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	stores := &ahead{within: within}
+	stores := &ahead{within: within, reached: make(chan struct{})}
 	ctx := context.WithValue(t.Context(), aheadKey{}, stores)
 	met := make(chan struct{})
 	Ahead(ctx, "one", func(context.Context) error { met <- struct{}{}; return nil })
@@ -24,7 +25,7 @@ func TestStoresAreReachedSideBySideAndNoneIsWaitedForLong(t *testing.T) {
 	Ahead(ctx, "refusing", func(context.Context) error { return errors.New("no") })
 	Ahead(ctx, "hanging", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	var log bytes.Buffer
-	stores.wait(slog.New(slog.NewTextHandler(&log, nil)))
+	stores.settle(slog.New(slog.NewTextHandler(&log, nil)))
 	for _, said := range []string{"store=refusing err=no", `store=hanging err="context deadline exceeded"`} {
 		if !strings.Contains(log.String(), said) {
 			t.Errorf("not said: %s: %s", said, &log)
@@ -46,20 +47,27 @@ func TestNothingIsReachedByAFunctionThatDoesNotListen(t *testing.T) {
 	}
 }
 
-// aheadOfListening is a function that reaches its store, or not, and ends where it would listen.
-func aheadOfListening() {
-	Open("Early", "GET /x", func(ctx context.Context) (Handler, error) {
+// aheadOfRequests is a function that reaches its store, or not, once it listens, and serves one request.
+func aheadOfRequests() {
+	listens := make(chan struct{})
+	door := Open("Early", "GET /x", func(ctx context.Context) (Handler, error) {
 		Ahead(ctx, "a store", func(context.Context) error {
+			<-listens
 			os.Stderr.WriteString("reached\n")
 			return errors.New("it said no")
 		})
-		return func(http.ResponseWriter, *http.Request) error { return nil }, nil
+		return func(http.ResponseWriter, *http.Request) error {
+			os.Stderr.WriteString("begins\n")
+			return nil
+		}, nil
 	})
 	os.Stderr.WriteString("listens\n")
+	close(listens)
+	door(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 }
 
-func TestAProcessReachesItsStoresBeforeItListensAndListensAllTheSame(t *testing.T) {
-	for target, want := range map[string]string{"Early": "reached\nlistens\n", "Other": "listens\n"} {
+func TestAProcessListensAtOnceAndBeginsWhenItHasReachedItsStoresOrNot(t *testing.T) {
+	for target, want := range map[string]string{"Early": "listens\nreached\nbegins\n", "Other": "listens\n"} {
 		cmd := child(t, "WEB_TEST_CHILD=ahead", "FUNCTION_TARGET="+target)
 		var said bytes.Buffer
 		cmd.Stderr = &said

@@ -41,6 +41,7 @@ type Function struct {
 	maxBody int64         // of one request, bytes
 	private bool          // nobody waits for its answers but a broker
 	state   atomic.Pointer[state]
+	stores  *ahead // nil: none is to be reached
 }
 
 // state is what opening leaves behind; a request sees one state from beginning to end.
@@ -61,8 +62,8 @@ var registry = map[string]*Function{}
 // {variables}.
 //
 // When FUNCTION_TARGET is the function's name it is opened at once: a mistake in the configuration ends the process
-// with status 1, so that it fails the rollout and not a guest. Then what it asked for by Ahead is called. On SIGTERM such
-// a process finishes what it began and exits 0. In any other process the function is closed until Function.Open is called.
+// with status 1, so that it fails the rollout and not a guest. What it asks for by Ahead is called. On SIGTERM such a
+// process finishes what it began and exits 0. In any other process the function is closed until Function.Open is called.
 func Open(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
 	return register(&Function{Name: name, Pattern: pattern, open: open, budget: Budget, maxBody: MaxBody})
 }
@@ -85,9 +86,8 @@ func register(f *Function) http.HandlerFunc {
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
 		within, cancel := context.WithTimeout(context.Background(), aheadWithin)
-		defer cancel()
-		stores := &ahead{within: within}
-		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, stores)); err != nil {
+		f.stores = &ahead{within: within, reached: make(chan struct{})}
+		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, f.stores)); err != nil {
 			slog.New(newLog(os.Stderr, Config{})).Error("cannot open "+name, "function", name, "err", err.Error())
 			os.Exit(1)
 		}
@@ -96,7 +96,10 @@ func register(f *Function) http.HandlerFunc {
 			debug.SetGCPercent(800)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
-		stores.wait(slog.With("function", name))
+		go func() {
+			defer cancel()
+			f.stores.settle(slog.With("function", name))
+		}()
 		drainOnSignal(f)
 	}
 	return f.ServeHTTP

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		})
 		fmt.Println("was opened")
 	case "ahead":
-		aheadOfListening()
+		aheadOfRequests()
 	default:
 		os.Exit(m.Run())
 	}

@@ -23,6 +23,9 @@ const (
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	enter()
 	defer leave(w)
+	if f.stores != nil {
+		<-f.stores.reached
+	}
 	s := f.state.Load()
 	if s == nil {
 		s = closed
