@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -72,10 +71,7 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Relay, er
 	if err != nil {
 		return nil, err
 	}
-	web.Ahead(ctx, "postgres", func(ctx context.Context) error {
-		_, err := outbox.Due(ctx, db, now()) // a new process of Postgres reads its catalogue first
-		return err
-	})
+	web.Ahead(ctx, "postgres", db.Ping)
 	rdb := e.Redis()
 	web.Ahead(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
 	broker, err := dial(ctx, e.Endpoint) // takes a while, in which the stores answer

@@ -97,28 +97,29 @@ func Keeper(ctx context.Context) (*Parts, error) {
 }
 
 // Build constructs the rooms of an environment. now is the clock of everything but the stores. Every guest is let in by
-// Redis, so a process that is about to listen dials it first, beside all else; see web.Ahead.
+// Redis, so a process that is about to listen reaches it at once, and reads there what each first request would; see
+// web.Ahead.
 func Build(ctx context.Context, e Environment, now func() time.Time) (*Parts, error) {
 	if e.ValidateEvents && event.Judge == nil {
 		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
-	}
-	rdb := e.Redis()
-	web.Ahead(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
-	up, err := openUpstreams(e)
-	if err != nil {
-		return nil, err
 	}
 	db, err := e.Postgres(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
+	rdb, keys := e.Redis(), keyspace.Keys{Env: e.Env}
+	suspended := tenants.New(rdb, db, keys, now)
+	web.Ahead(ctx, "redis", suspended.Fetch)
+	up, err := openUpstreams(e)
+	if err != nil {
+		return nil, err
+	}
 	name := event.Instance(e.Revision) // in events and locks
-	keys := keyspace.Keys{Env: e.Env}
 	p := &Parts{
 		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: flagsOf(e), Now: now,
 		Cache:    cache.New(rdb, keys, now, name),
 		Sessions: session.New(keys, e.SessionKeys, e.Peppers, db, now),
-		Tenants:  tenants.New(rdb, db, keys, now),
+		Tenants:  suspended,
 	}
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
 	p.Outbox = recorder(e, db, rdb, keys)

@@ -34,6 +34,26 @@ func TestACopyThatIsRightCostsNoRoundTripOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestWhatWasFetchedBeforeAnybodyAskedCostsTheFirstNoRoundTrip(t *testing.T) {
+	rdb := redistest.New(t)
+	d := newDesk(t, rdb, nil)
+	if err := d.Fetch(t.Context()); err != nil || d.ask().Known() {
+		t.Fatalf("of a set that was lost: %v, known: %t", err, d.ask().Known())
+	}
+	rdb.Set(t.Context(), d.keys.Version, "1", 0)
+	rdb.SAdd(t.Context(), d.keys.Set, whole, first)
+	if err := d.Fetch(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	trips := redistest.Count(rdb)
+	if s := d.ask(); !s.Has(first) {
+		t.Errorf("%+v", s)
+	}
+	if n := trips.Take(); n != 1 {
+		t.Errorf("%d round trips for the first request", n)
+	}
+}
+
 func TestAChangeIsReadOnceAndNobodyIsShownTheOldSet(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
 	d := newDesk(t, rdb, db)

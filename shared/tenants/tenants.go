@@ -72,6 +72,16 @@ func (t *Tenants) Peek(ctx context.Context, pipe redis.Pipeliner) *redis.StringC
 	return pipe.Get(ctx, t.keys.Version)
 }
 
+// Fetch reads the set from Redis before anybody asks, for a process that begins. One that Redis lost is left to the first
+// who does.
+func (t *Tenants) Fetch(ctx context.Context) error {
+	_, err := t.readRedis(ctx)
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	return err
+}
+
 // Settle returns the set, once the pipeline of Peek has run: the copy, unless Redis says that it is not right any more
 // or has lost the set; then one caller reads it anew while the others wait, at most 300 ms and their own context. What
 // cannot be read leaves the copy as it is. With Redis away the copy stands for five minutes; then, or if there is none
