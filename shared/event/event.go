@@ -34,7 +34,7 @@ type Meta struct {
 	Instance     string    // which instance of the service speaks; empty: the service's own name
 	Now          time.Time // when it happened
 	SamplingRate float64   // share of sessions that report this subject, 0 < rate ≤ 1; 0 means 1
-	ID           string    // evt_<ulid> of an event that may be told twice; empty: a new one
+	ID           string    // evt_<ulid> of an event that may be told twice, or has its place in an id.Series; empty: a new one
 }
 
 // Payload is one of the structs of this package: the part of a message that differs by subject.
