@@ -12,6 +12,7 @@ import (
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -71,7 +72,9 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Relay, er
 	if err != nil {
 		return nil, err
 	}
-	web.Ahead(ctx, "postgres", db.Ping)
+	web.Ahead(ctx, "postgres", func(ctx context.Context) error { // a Ping would be a round trip more
+		return db.AcquireFunc(ctx, func(*pgxpool.Conn) error { return nil })
+	})
 	rdb := e.Redis()
 	web.Ahead(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
 	broker, err := dial(ctx, e.Endpoint) // takes a while, in which the stores answer

@@ -47,6 +47,7 @@ const emptyFolder = "empty"
 type starter struct {
 	folder, target string
 	next           func() []byte
+	before         func(context.Context) error // each start; nil: nothing
 
 	binary string
 	took   []time.Duration // from the start of the process to the end of the first answer
@@ -149,7 +150,7 @@ func (h *house) packEmpty(ctx context.Context, root string) ([]byte, error) {
 }
 
 // starters are the empty function and one entry point of every folder, with what a guest or the platform would ask it: the lists and pages are
-// in the cache, the guest is known. What may happen once has a request for each start.
+// in the cache, the guest is known, and nothing waits to be sent. What may happen once has a request for each start.
 func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
 	searching, err := h.startFunction("Search")
 	if err != nil {
@@ -173,6 +174,7 @@ func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
 		return nil, err
 	}
 	known := []string{"Accept-Encoding", "gzip", "Cookie", cookie}
+	elsewhere := id.New(id.Tenant, time.Now()) // whose return empties no page that is asked for here
 	return []*starter{
 		{folder: emptyFolder, target: "Empty", next: always(request("GET", "/", ""))},
 		{folder: "search", target: "Search", next: always(searchFor(city, known...))},
@@ -190,9 +192,12 @@ func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
 			now := instant.Text(time.Now())
 			return pushed("/internal/events/tenant-reinstated", fmt.Sprintf(`{"envelope":{"eventId":%q,"subject":"melmastoon.tenant.reinstated.v1",`+
 				`"version":1,"occurredAt":%q,"publishedAt":%q,"producer":"tenant-service","tenantId":null,"requestId":"r","traceId":"t"},`+
-				`"payload":{"tenantId":%q,"reinstatedAt":%q}}`, id.New(id.Event, time.Now()), now, now, hotel.Tenant.ID, now))
+				`"payload":{"tenantId":%q,"reinstatedAt":%q}}`, id.New(id.Event, time.Now()), now, now, elsewhere, now))
 		}},
-		{folder: "relay", target: "Relay", next: always(pushed("/internal/jobs/relay", `{"once":true}`))},
+		{folder: "relay", target: "Relay", next: always(pushed("/internal/jobs/relay", `{"once":true}`)), before: func(ctx context.Context) error {
+			_, err := h.db.Exec(ctx, "DELETE FROM bff_consumer.outbox") // what the others told: to send it is no part of starting
+			return err
+		}},
 		{folder: "sweep", target: "SweepInbox", next: always(pushed("/internal/jobs/sweep-inbox", `{}`))},
 		{folder: "migrate", target: "Migrate", next: always(request("POST", "/internal/migrate", ""))},
 	}, nil
@@ -206,6 +211,11 @@ func pushed(path, data string) []byte {
 
 // begin starts a process, asks it once and ends it.
 func (h *house) begin(ctx context.Context, s *starter) error {
+	if s.before != nil {
+		if err := s.before(ctx); err != nil {
+			return err
+		}
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
