@@ -13,10 +13,10 @@ const aheadWithin = 500 * time.Millisecond
 
 // ahead is what a function wants done while its process begins to listen.
 type ahead struct {
-	within  context.Context
-	calls   []*aheadCall
-	all     sync.WaitGroup
-	reached chan struct{} // closed when all calls have ended
+	within context.Context // ends with the last call, or when its time is over
+	end    context.CancelFunc
+	calls  []*aheadCall
+	all    sync.WaitGroup
 }
 
 type aheadCall struct {
@@ -27,9 +27,9 @@ type aheadCall struct {
 type aheadKey struct{}
 
 // Ahead is for a function that opens with ctx: where it is opened because its process is about to listen, dial is called at
-// once, beside the rest of the opening, and the first requests begin when it has ended. So they do not spend on a new
-// connection what they have for an answer, and the process listens meanwhile. In any other process nothing is called. Not
-// safe for concurrent use.
+// once, beside the rest of the opening, and the first requests begin when it has ended, or its time is over. So they do
+// not spend on a new connection what they have for an answer, and the process listens meanwhile. In any other process
+// nothing is called. Not safe for concurrent use.
 func Ahead(ctx context.Context, store string, dial func(context.Context) error) {
 	if a, listens := ctx.Value(aheadKey{}).(*ahead); listens {
 		c := &aheadCall{store: store}
@@ -42,7 +42,7 @@ func Ahead(ctx context.Context, store string, dial func(context.Context) error) 
 // is there, and each request knows what it does without.
 func (a *ahead) settle(log *slog.Logger) {
 	a.all.Wait()
-	defer close(a.reached)
+	defer a.end()
 	for _, c := range a.calls {
 		if c.err != nil {
 			log.Warn("not reached before the first request", "store", c.store, "err", c.err.Error())

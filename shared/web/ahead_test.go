@@ -17,7 +17,7 @@ import (
 func TestStoresAreReachedSideBySideAndNoneIsWaitedForLong(t *testing.T) {
 	within, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	stores := &ahead{within: within, reached: make(chan struct{})}
+	stores := &ahead{within: within, end: cancel}
 	ctx := context.WithValue(t.Context(), aheadKey{}, stores)
 	met := make(chan struct{})
 	Ahead(ctx, "one", func(context.Context) error { met <- struct{}{}; return nil })
@@ -33,6 +33,25 @@ func TestStoresAreReachedSideBySideAndNoneIsWaitedForLong(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "\n"); n != 2 {
 		t.Errorf("%d records: %s", n, &log)
+	}
+}
+
+func TestAStoreThatDoesNotHeedItsTimeHoldsNoRequest(t *testing.T) {
+	f := opened(t, "GET /x", ok)
+	within, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	f.stores = &ahead{within: within, end: cancel}
+	answered, settled := make(chan struct{}), make(chan struct{})
+	Ahead(context.WithValue(t.Context(), aheadKey{}, f.stores), "deaf", func(context.Context) error { <-answered; return nil })
+	go func() {
+		f.stores.settle(slog.New(slog.DiscardHandler))
+		close(settled)
+	}()
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+	close(answered)
+	<-settled
+	if w.Code != http.StatusOK {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

@@ -86,7 +86,7 @@ func register(f *Function) http.HandlerFunc {
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
 		within, cancel := context.WithTimeout(context.Background(), aheadWithin)
-		f.stores = &ahead{within: within, reached: make(chan struct{})}
+		f.stores = &ahead{within: within, end: cancel}
 		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, f.stores)); err != nil {
 			slog.New(newLog(os.Stderr, Config{})).Error("cannot open "+name, "function", name, "err", err.Error())
 			os.Exit(1)
@@ -96,10 +96,7 @@ func register(f *Function) http.HandlerFunc {
 			debug.SetGCPercent(800)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
-		go func() {
-			defer cancel()
-			f.stores.settle(slog.With("function", name))
-		}()
+		go f.stores.settle(slog.With("function", name))
 		drainOnSignal(f)
 	}
 	return f.ServeHTTP

@@ -24,7 +24,7 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	enter()
 	defer leave(w)
 	if f.stores != nil {
-		<-f.stores.reached
+		<-f.stores.within.Done()
 	}
 	s := f.state.Load()
 	if s == nil {
