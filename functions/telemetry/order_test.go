@@ -39,3 +39,15 @@ func TestNothingIsToldBeforeTheSessionBegan(t *testing.T) {
 		})
 	}
 }
+
+// What has no name of its client's is told in the order of the request, at the request's time: also when a clock was put back meanwhile.
+func TestWhatHasNoNameIsToldAfterTheSessionBegan(t *testing.T) {
+	h := newHouse(t)
+	h.Set(time.Now().Add(time.Second))
+	h.send(2, "click", "", batch(clicked(1, ""), clicked(2, "")))
+	rows, _ := h.Parts.DB.Query(t.Context(), "SELECT topic FROM bff_consumer.outbox ORDER BY id")
+	topics, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(topics) != 3 || topics[0] != (event.SessionStarted{}).Subject() {
+		t.Errorf("told are %v, %v", topics, err)
+	}
+}

@@ -29,7 +29,7 @@ func (g *Guest) Events(ctx context.Context, payloads ...event.Payload) []event.E
 	events := make([]event.Event, len(payloads))
 	for i, p := range payloads {
 		events[i] = event.New(event.Meta{
-			ID: g.ids.New(id.Event, g.LastSeenAt), SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent,
+			ID: g.NewID(id.Event), SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent,
 			Instance: g.door.instance, Now: g.LastSeenAt,
 		}, p)
 	}
