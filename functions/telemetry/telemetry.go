@@ -154,9 +154,9 @@ func happened(said string, guest *admission.Guest) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes,
-// so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an
-// id is the time it said, kept within what a session can live; without one it is the session's first moment, but later
+// idsOf makes the ids of an event: the next of fresh, or, when the client has named it, those that the same name always
+// makes, so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in
+// an id is the time it said, kept within what a session can live; without one it is the session's first moment, but later
 // than that of session.started, because a session's events are sent by id. Another guest's ids cannot be met, because
 // the session is in them.
 func idsOf(sessionID string, r report, fresh *id.Series) func(id.Prefix) string {
