@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,5 +38,21 @@ func TestNothingIsToldBeforeTheSessionBegan(t *testing.T) {
 				t.Errorf("%s is told first", topics[0])
 			}
 		})
+	}
+}
+
+func TestReportsWithoutANameComeAfterTheSessionAndAsTheyWereSent(t *testing.T) {
+	h := newHouse(t)
+	h.Advance(time.Minute) // so that the clock goes back between the one and the others
+	var events, want []string
+	for n := range 20 {
+		events, want = append(events, clicked(n)), append(want, propertyID(n))
+	}
+	h.send(20, "click", "", batch(events...))
+	rows, _ := h.Parts.DB.Query(t.Context(), `
+		SELECT coalesce(payload -> 'payload' ->> 'propertyId', topic) FROM bff_consumer.outbox ORDER BY id`)
+	told, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if want = append([]string{event.SessionStarted{}.Subject()}, want...); err != nil || !slices.Equal(told, want) {
+		t.Errorf("%v: told %v", err, told)
 	}
 }

@@ -118,10 +118,9 @@ func (d *Desk) take(w http.ResponseWriter, r *http.Request, list []report) error
 	var seen []session.Viewed
 	if guest.Emits() {
 		answer.Accepted = len(list)
-		var fresh id.Series // what is told in one request stays in its order
 		for _, report := range list {
 			at := happened(report.when(), guest)
-			ids := idsOf(guest.ID, report, &fresh)
+			ids := idsOf(guest, report)
 			guest.RecordOnce(ctx, ids(id.Event), at, report.tell(guest, at, ids))
 			if property, tenant, source := report.viewed(); property != "" {
 				seen = append(seen, session.Viewed{PropertyID: property, TenantID: tenant, ViewedAt: instant.Text(at), Source: source})
@@ -154,17 +153,17 @@ func happened(said string, guest *admission.Guest) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// idsOf makes the ids of an event: the next of fresh, or, when the client has named it, those that the same name always
+// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always
 // makes, so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in
 // an id is the time it said, kept within what a session can live; without one it is the session's first moment, but later
 // than that of session.started, because a session's events are sent by id. Another guest's ids cannot be met, because
 // the session is in them.
-func idsOf(sessionID string, r report, fresh *id.Series) func(id.Prefix) string {
+func idsOf(guest *admission.Guest, r report) func(id.Prefix) string {
 	name := r.about().EventID
 	if name == "" {
-		return func(p id.Prefix) string { return fresh.New(p, time.Now()) }
+		return guest.NewID
 	}
-	first, last := id.Time(sessionID).Add(afterStart), id.Time(sessionID).Add(longest)
+	first, last := id.Time(guest.ID).Add(afterStart), id.Time(guest.ID).Add(longest)
 	at, err := time.Parse(time.RFC3339Nano, r.when())
 	switch {
 	case err != nil || at.Before(first):
@@ -172,5 +171,5 @@ func idsOf(sessionID string, r report, fresh *id.Series) func(id.Prefix) string 
 	case at.After(last):
 		at = last
 	}
-	return func(p id.Prefix) string { return id.Derive(p, at, sessionID, r.subject(), name) }
+	return func(p id.Prefix) string { return id.Derive(p, at, guest.ID, r.subject(), name) }
 }

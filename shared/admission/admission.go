@@ -198,6 +198,9 @@ func (g *Guest) RecordOnce(ctx context.Context, id string, at time.Time, p event
 	g.record(ctx, p, event.Meta{Now: at, ID: id})
 }
 
+// NewID mints an id for what this request tells, after those of all that it told before.
+func (g *Guest) NewID(p id.Prefix) string { return g.ids.New(p, time.Now()) }
+
 func (g *Guest) record(ctx context.Context, p event.Payload, m event.Meta) {
 	if !g.Emits() {
 		return
