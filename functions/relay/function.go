@@ -51,7 +51,7 @@ func open(ctx context.Context) (web.Handler, error) {
 	return r.Serve, nil
 }
 
-// Open builds the relay from the environment. It dials nothing.
+// Open builds the relay from the environment. It dials nothing, unless the process is about to listen (web.Ahead).
 func Open(ctx context.Context) (*Relay, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {

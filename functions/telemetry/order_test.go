@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -40,14 +41,18 @@ func TestNothingIsToldBeforeTheSessionBegan(t *testing.T) {
 	}
 }
 
-// What has no name of its client's is told in the order of the request, at the request's time: also when a clock was put back meanwhile.
-func TestWhatHasNoNameIsToldAfterTheSessionBegan(t *testing.T) {
+func TestReportsWithoutANameComeAfterTheSessionAndAsTheyWereSent(t *testing.T) {
 	h := newHouse(t)
-	h.Set(time.Now().Add(time.Second))
-	h.send(2, "click", "", batch(clicked(1, ""), clicked(2, "")))
-	rows, _ := h.Parts.DB.Query(t.Context(), "SELECT topic FROM bff_consumer.outbox ORDER BY id")
-	topics, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(topics) != 3 || topics[0] != (event.SessionStarted{}).Subject() {
-		t.Errorf("told are %v, %v", topics, err)
+	h.Advance(time.Minute) // so that the clock goes back between the one and the others
+	var events, want []string
+	for n := range 20 {
+		events, want = append(events, clicked(n)), append(want, propertyID(n))
+	}
+	h.send(20, "click", "", batch(events...))
+	rows, _ := h.Parts.DB.Query(t.Context(), `
+		SELECT coalesce(payload -> 'payload' ->> 'propertyId', topic) FROM bff_consumer.outbox ORDER BY id`)
+	told, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if want = append([]string{event.SessionStarted{}.Subject()}, want...); err != nil || !slices.Equal(told, want) {
+		t.Errorf("%v: told %v", err, told)
 	}
 }

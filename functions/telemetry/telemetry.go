@@ -153,15 +153,15 @@ func happened(said string, guest *admission.Guest) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always makes,
-// so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in an
-// id is the time it said, kept within what a session can live; without one it is the session's first moment, but later
+// idsOf makes the ids of an event: new ones, or, when the client has named it, those that the same name always
+// makes, so that the outbox takes it once. Nothing of the request but what the client repeats goes into them: the time in
+// an id is the time it said, kept within what a session can live; without one it is the session's first moment, but later
 // than that of session.started, because a session's events are sent by id. Another guest's ids cannot be met, because
 // the session is in them.
 func idsOf(guest *admission.Guest, r report) func(id.Prefix) string {
 	name := r.about().EventID
 	if name == "" {
-		return guest.NewID // after session.started, and each after the one before
+		return guest.NewID
 	}
 	first, last := id.Time(guest.ID).Add(afterStart), id.Time(guest.ID).Add(longest)
 	at, err := time.Parse(time.RFC3339Nano, r.when())

@@ -30,7 +30,8 @@ type Bench struct {
 	dir  string
 }
 
-// PlanOf plans an environment as the repository at root has it, in dir.
+// PlanOf plans an environment as the repository at root has it, in dir, for a test that needs no other plan. Without a
+// terraform it fails with ErrMissing.
 func PlanOf(ctx context.Context, root, dir, environment string) (*Plan, error) {
 	b, err := NewBench(ctx, root, dir)
 	if err != nil {
@@ -43,7 +44,7 @@ func PlanOf(ctx context.Context, root, dir, environment string) (*Plan, error) {
 	return c.Plan(ctx, environment)
 }
 
-// NewBench builds the providers and lays them out in dir.
+// NewBench builds the providers and lays them out in dir. Without a terraform it fails with ErrMissing.
 func NewBench(ctx context.Context, root, dir string) (*Bench, error) {
 	if _, err := exec.LookPath("terraform"); err != nil {
 		return nil, ErrMissing

@@ -186,9 +186,6 @@ func (g *Guest) First(ctx context.Context, w http.ResponseWriter) error {
 	return err
 }
 
-// NewID mints an id of now. Those of one request ascend, whatever others mint meanwhile: events are sent in their order.
-func (g *Guest) NewID(p id.Prefix) string { return g.ids.New(p, g.LastSeenAt) }
-
 // Record adds an event of this session, written when the guest leaves; without consent it does nothing.
 // rate is the share of sessions that report the subject: the caller has asked event.Sampled.
 func (g *Guest) Record(ctx context.Context, p event.Payload, rate float64) {
@@ -201,6 +198,9 @@ func (g *Guest) RecordOnce(ctx context.Context, id string, at time.Time, p event
 	g.record(ctx, p, event.Meta{Now: at, ID: id})
 }
 
+// NewID mints an id for what this request tells, after those of all that it told before.
+func (g *Guest) NewID(p id.Prefix) string { return g.ids.New(p, time.Now()) }
+
 func (g *Guest) record(ctx context.Context, p event.Payload, m event.Meta) {
 	if !g.Emits() {
 		return
@@ -208,7 +208,7 @@ func (g *Guest) record(ctx context.Context, p event.Payload, m event.Meta) {
 	call := web.From(ctx)
 	m.SessionID, m.RequestID, m.Traceparent, m.Instance = g.ID, call.ID, call.Traceparent, g.door.instance
 	if m.ID == "" {
-		m.ID = g.NewID(id.Event)
+		m.ID = g.ids.New(id.Event, m.Now)
 	}
 	g.events = append(g.events, event.New(m, p))
 }

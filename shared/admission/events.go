@@ -14,7 +14,8 @@ import (
 
 // Events are events of this session, each of all sessions, for the transaction that makes them true; none without
 // consent. Record is for those that no transaction goes with; those recorded so far are written now, because a relay may
-// send the others as soon as their transaction has ended: that a session began is told before what was done in it.
+// send the others as soon as their transaction has ended: that a session began is told before what was done in it. That
+// takes as long as outbox.Recorder.Offer may; what is lost is noted, and refuses nobody.
 func (g *Guest) Events(ctx context.Context, payloads ...event.Payload) []event.Event {
 	if !g.Emits() {
 		return nil
@@ -29,7 +30,7 @@ func (g *Guest) Events(ctx context.Context, payloads ...event.Payload) []event.E
 	events := make([]event.Event, len(payloads))
 	for i, p := range payloads {
 		events[i] = event.New(event.Meta{
-			ID: g.NewID(id.Event), SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent,
+			ID: g.ids.New(id.Event, g.LastSeenAt), SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent,
 			Instance: g.door.instance, Now: g.LastSeenAt,
 		}, p)
 	}

@@ -65,7 +65,7 @@ type Event struct {
 func New(m Meta, p Payload) Event {
 	subject := p.Subject()
 	e := Event{
-		ID:             id.New(id.Event, m.Now),
+		ID:             m.ID,
 		Subject:        subject,
 		Version:        version(subject),
 		OccurredAt:     m.Now.UTC().Truncate(time.Millisecond),
@@ -78,8 +78,8 @@ func New(m Meta, p Payload) Event {
 		SamplingRate:   m.SamplingRate,
 		Payload:        p,
 	}
-	if m.ID != "" {
-		e.ID = m.ID
+	if e.ID == "" {
+		e.ID = id.New(id.Event, m.Now)
 	}
 	if e.Instance == "" {
 		e.Instance = Producer

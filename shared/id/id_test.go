@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 11, 5, 10, 20, 30, 123_000_000, time.UTC)
 
-func TestIDsOfOneMillisecondAscend(t *testing.T) {
+func TestIDsOfOneMillisecondAscendForWhoeverMintsAlone(t *testing.T) {
 	var ids []string
 	for range 1000 {
 		ids = append(ids, New(Event, now))

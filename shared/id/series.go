@@ -6,14 +6,14 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Series mints ids that ascend as they are minted for one time, or for times that do not go back, whatever others mint
-// meanwhile. The zero value begins one. It is not safe for concurrent use.
+// Series mints ids that ascend as they are minted, whatever others mint meanwhile. The zero value begins one. It is not safe
+// for concurrent use.
 type Series struct{ last ulid.ULID }
 
-// New mints an id at the given time, after all that the series minted for that time.
+// New mints an id at the given time, or, where that is not after the last of the series, the next after that.
 func (s *Series) New(p Prefix, now time.Time) string {
 	u := mint(now)
-	if u.Time() == s.last.Time() && u.Compare(s.last) <= 0 {
+	if u.Compare(s.last) <= 0 {
 		u = next(s.last)
 	}
 	s.last = u

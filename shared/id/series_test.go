@@ -13,8 +13,8 @@ func TestASeriesAscendsWhateverOthersMint(t *testing.T) {
 		ids = append(ids, s.New(Event, now))
 		New(Event, now.Add(time.Millisecond)) // after which New begins anywhere
 	}
-	ids = append(ids, s.New(Event, now.Add(time.Millisecond)))
-	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 101 {
+	ids = append(ids, s.New(Event, now.Add(time.Millisecond)), s.New(Event, now))
+	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 102 {
 		t.Error("ids of a series are not strictly ascending")
 	}
 	for _, id := range ids {

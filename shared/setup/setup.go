@@ -1,5 +1,6 @@
 // Package setup owns what the functions read from their environment (packages web and telemetry read
-// their own settings) and how the rooms are put together from it. It parses and constructs; it dials nothing.
+// their own settings) and how the rooms are put together from it. It parses and constructs; it dials nothing, unless the
+// process is about to listen (web.Ahead).
 package setup
 
 import (

@@ -72,8 +72,8 @@ func (t *Tenants) Peek(ctx context.Context, pipe redis.Pipeliner) *redis.StringC
 	return pipe.Get(ctx, t.keys.Version)
 }
 
-// Fetch reads the set from Redis before anybody asks, for a process that begins. One that Redis lost is left to the first
-// who does.
+// Fetch makes the copy from Redis before anybody asks, for a process that begins; it waits as long as a command of Redis
+// may. A set that Redis lost is no error, and is left to the first who asks.
 func (t *Tenants) Fetch(ctx context.Context) error {
 	_, err := t.readRedis(ctx)
 	if errors.Is(err, redis.Nil) {

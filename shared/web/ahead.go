@@ -27,9 +27,10 @@ type aheadCall struct {
 type aheadKey struct{}
 
 // Ahead is for a function that opens with ctx: where it is opened because its process is about to listen, dial is called at
-// once, beside the rest of the opening, and the first requests begin when it has ended, or its time is over. So they do
-// not spend on a new connection what they have for an answer, and the process listens meanwhile. In any other process
-// nothing is called. Not safe for concurrent use.
+// once, beside the rest of the opening, and the first requests begin when it has ended, or its context has. So they do not
+// spend on a new connection what they have for an answer, and the process listens meanwhile. That context ends half a
+// second after the opening began; the error of dial is logged with the name of the store, and has no other effect. In any other process nothing
+// is called. Not safe for concurrent use.
 func Ahead(ctx context.Context, store string, dial func(context.Context) error) {
 	if a, listens := ctx.Value(aheadKey{}).(*ahead); listens {
 		c := &aheadCall{store: store}
@@ -38,8 +39,8 @@ func Ahead(ctx context.Context, store string, dial func(context.Context) error) 
 	}
 }
 
-// settle ends when all calls have. A store that is away is no reason not to serve: it may be back before the first guest
-// is there, and each request knows what it does without.
+// settle waits for all calls, logs their errors and lets requests begin. A store that is away is no reason not to serve:
+// it may be back before the first guest is there, and each request knows what it does without.
 func (a *ahead) settle(log *slog.Logger) {
 	a.all.Wait()
 	defer a.end()

@@ -41,7 +41,7 @@ type Function struct {
 	maxBody int64         // of one request, bytes
 	private bool          // nobody waits for its answers but a broker
 	state   atomic.Pointer[state]
-	stores  *ahead // nil: none is to be reached
+	stores  *ahead // what the first requests wait for; nil: the process is not for this function
 }
 
 // state is what opening leaves behind; a request sees one state from beginning to end.

@@ -19,7 +19,7 @@ const (
 )
 
 // ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log
-// record.
+// record. In a process that is still reaching its stores it begins when that has ended; see Ahead.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	enter()
 	defer leave(w)
