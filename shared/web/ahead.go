@@ -29,8 +29,8 @@ type aheadKey struct{}
 // Ahead is for a function that opens with ctx: where it is opened because its process is about to listen, dial is called at
 // once, beside the rest of the opening, and the first requests begin when it has ended, or its context has. So they do not
 // spend on a new connection what they have for an answer, and the process listens meanwhile. That context ends half a
-// second after the opening began; the error of dial is logged with the name of the store, and has no other effect. In any other process nothing
-// is called. Not safe for concurrent use.
+// second after the opening began; the error of dial is logged with the name of the store, and has no other effect. In any
+// other process nothing is called. Not safe for concurrent use.
 func Ahead(ctx context.Context, store string, dial func(context.Context) error) {
 	if a, listens := ctx.Value(aheadKey{}).(*ahead); listens {
 		c := &aheadCall{store: store}
@@ -39,7 +39,7 @@ func Ahead(ctx context.Context, store string, dial func(context.Context) error) 
 	}
 }
 
-// settle waits for all calls, logs their errors and lets requests begin. A store that is away is no reason not to serve:
+// settle waits for all calls, logs their errors and lets requests begin that wait still. A store that is away is no reason not to serve:
 // it may be back before the first guest is there, and each request knows what it does without.
 func (a *ahead) settle(log *slog.Logger) {
 	a.all.Wait()
