@@ -73,7 +73,8 @@ func TestAMintIsOneRoundTripOfPostgres(t *testing.T) {
 		sent.Add(1)
 	})
 	h.mount(handoffs)
-	guest := h.guest("k1") // a connection prepares each statement once
+	guest := h.guest("k1")
+	h.mint(h.body(), guest[0], guest[1], "Idempotency-Key", "k0") // as one who is known; a connection prepares each statement once
 	trips.Store(0)
 	h.Trips.Take()
 	h.mint(h.body(), guest...)

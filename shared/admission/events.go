@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,26 +14,20 @@ import (
 )
 
 // Events are events of this session, each of all sessions, for the transaction that makes them true; none without
-// consent. Record is for those that no transaction goes with; those recorded so far are written now, because a relay may
-// send the others as soon as their transaction has ended: that a session began is told before what was done in it. That
-// takes as long as outbox.Recorder.Offer may; what is lost is noted, and refuses nobody.
+// consent. Those recorded so far are the first of them, because a relay may send the others as soon as the transaction has
+// ended: that a session began is told before what was done in it, or, where that fails, not at all. Written again when the
+// guest leaves, they are there once.
 func (g *Guest) Events(ctx context.Context, payloads ...event.Payload) []event.Event {
 	if !g.Emits() {
 		return nil
 	}
 	call := web.From(ctx)
-	if len(g.events) > 0 {
-		if _, err := g.door.outbox.Offer(ctx, g.Known(), g.events...); err != nil {
-			call.Note("telemetryLost", err.Error())
-		}
-		g.events = nil
-	}
-	events := make([]event.Event, len(payloads))
-	for i, p := range payloads {
-		events[i] = event.New(event.Meta{
+	events := slices.Clone(g.events)
+	for _, p := range payloads {
+		events = append(events, event.New(event.Meta{
 			ID: g.ids.New(id.Event, g.LastSeenAt), SessionID: g.ID, RequestID: call.ID, Traceparent: call.Traceparent,
 			Instance: g.door.instance, Now: g.LastSeenAt,
-		}, p)
+		}, p))
 	}
 	return events
 }

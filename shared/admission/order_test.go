@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -58,9 +59,10 @@ func TestWhatARequestTellsIsInItsOrderWhateverOthersMintMeanwhile(t *testing.T) 
 	}
 }
 
-func TestThatASessionBeganIsTakenBeforeWhatIsDoneInItIsTrue(t *testing.T) {
+func TestThatASessionBeganIsToldWithTheFirstThatIsDoneInItOrNotAtAll(t *testing.T) {
 	h := newHouse(t, `{"botMode":"off","limitsEnabled":false}`)
-	var before, after []string
+	var meanwhile []string
+	var fails bool
 	h.Mount("GET /does", func(w http.ResponseWriter, r *http.Request) error {
 		ctx, g, err := h.Parts.Door.Admit(w, r, nil)
 		if err != nil {
@@ -70,16 +72,25 @@ func TestThatASessionBeganIsTakenBeforeWhatIsDoneInItIsTrue(t *testing.T) {
 		if err := g.Tell(ctx, &batch, change(g)); err != nil {
 			return err
 		}
-		before = h.told(g.ID)
+		if fails {
+			meanwhile = h.told(g.ID)
+			return errors.New("the transaction failed")
+		}
 		if err := h.DB.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
 		}
+		meanwhile = h.told(g.ID) // before the guest leaves
 		h.Parts.Door.Leave(ctx, w, g, nil, nil)
-		after = h.told(g.ID)
+		if after := h.told(g.ID); !slices.Equal(after, meanwhile) {
+			t.Errorf("told %v, and then %v", meanwhile, after)
+		}
 		return nil
 	})
-	a := h.as(functest.Firefox, "/does", "")
-	if a.StatusCode != http.StatusOK || !slices.Equal(before, []string{began}) || !slices.Equal(after, []string{began, changed}) {
-		t.Errorf("%d %s: before the transaction %v, after it %v", a.StatusCode, a.Text, before, after)
+	if a := h.as(functest.Firefox, "/does", ""); a.StatusCode != http.StatusOK || !slices.Equal(meanwhile, []string{began, changed}) {
+		t.Errorf("%d %s: told with the transaction: %v", a.StatusCode, a.Text, meanwhile)
+	}
+	fails = true
+	if a := h.as(functest.Firefox, "/does", ""); a.StatusCode != http.StatusInternalServerError || len(meanwhile) > 0 {
+		t.Errorf("%d %s: told without the transaction: %v", a.StatusCode, a.Text, meanwhile)
 	}
 }

@@ -22,7 +22,7 @@ import (
 // Base is the path all public routes begin with.
 const Base = "/bff/consumer/v1"
 
-// Budget is how long a request may take in all.
+// Budget is how long a request may take in all, from when its process has reached its stores: see Ahead.
 const Budget = 2500 * time.Millisecond
 
 // Handler answers a request, or returns an error before it has written anything; problem.Write turns that into the

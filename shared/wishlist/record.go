@@ -153,8 +153,9 @@ type Change struct {
 	copied      *redis.Cmd
 }
 
-// Add puts a property on the list of a session, or leaves it as it is when it is there. told is the event of it, or
-// none; what it says of id, size and time is filled in. It fails with ErrFull, session.ErrCleared, or with what
+// Add puts a property on the list of a session, or leaves it as it is when it is there. told is none, or ends with
+// the event of it; what that says of id, size and time is filled in, and those before it are told whether or not the list
+// changes. It fails with ErrFull, session.ErrCleared, or with what
 // Postgres said within 1.5 s, or what the request has left. However many add at once, the list never holds more than
 // Cap, nor a property twice.
 func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.Event) (*Change, error) {
@@ -166,7 +167,7 @@ func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.
 	if err != nil {
 		return nil, fmt.Errorf("wishlist: add: %w", err)
 	}
-	row, err := columns(told)
+	before, row, err := columns(told)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.
 	args := append([]any{sessionID, at}, row...)
 	args = append(args, id.New(id.Wishlist, at), tenant, property, w.Source, nullable(w.Note), Cap)
 	for range 3 { // once more only when what was there is removed between two looks at it
-		c, choice, err := r.add(ctx, sessionID, w.Refuses, args)
+		c, choice, err := r.add(ctx, sessionID, w.Refuses, before, args)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("wishlist: add: %w", err)
@@ -205,7 +206,7 @@ func (r *Room) Add(ctx context.Context, sessionID string, w Wish, told ...event.
 // errContested says that somebody adds and removes one property so fast that a third does not get a word in.
 var errContested = errors.New("added and removed by others at the same time")
 
-func (r *Room) add(ctx context.Context, sessionID string, refuses bool, args []any) (c *Change, choice string, err error) {
+func (r *Room) add(ctx context.Context, sessionID string, refuses bool, before []event.Event, args []any) (c *Change, choice string, err error) {
 	c = &Change{}
 	var version, at *time.Time
 	var itemID *string
@@ -213,6 +214,9 @@ func (r *Room) add(ctx context.Context, sessionID string, refuses bool, args []a
 	turn.Lock(&batch, sessionID)
 	if refuses {
 		session.Refuse(&batch, sessionID, r.now())
+	}
+	if err := outbox.Queue(&batch, before...); err != nil {
+		return nil, "", err
 	}
 	batch.Queue(addSQL, args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&choice, &c.Size, &version, &itemID, &at)
@@ -235,7 +239,7 @@ func (r *Room) Remove(ctx context.Context, sessionID, propertyID string, told ..
 	if err != nil {
 		return nil, fmt.Errorf("wishlist: remove: %w", err)
 	}
-	row, err := columns(told)
+	before, row, err := columns(told)
 	if err != nil {
 		return nil, err
 	}
@@ -246,6 +250,9 @@ func (r *Room) Remove(ctx context.Context, sessionID, propertyID string, told ..
 	var choice string
 	var batch pgx.Batch
 	turn.Lock(&batch, sessionID)
+	if err := outbox.Queue(&batch, before...); err != nil {
+		return nil, err
+	}
 	batch.Queue(removeSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&choice, &c.Done) })
 	Read(&batch, sessionID, c.list)
 	if err := r.send(ctx, &batch); err != nil {
@@ -317,16 +324,17 @@ func (r *Room) send(ctx context.Context, batch *pgx.Batch) error {
 	return r.db.SendBatch(ctx, batch).Close()
 }
 
-// columns are the arguments of toldCTE.
-func columns(events []event.Event) ([]any, error) {
-	if len(events) == 0 {
-		return []any{nil, nil, nil, nil, nil}, nil
+// columns are the arguments of toldCTE, for the last of the events, and those before it.
+func columns(events []event.Event) (before []event.Event, args []any, err error) {
+	last := len(events) - 1
+	if last < 0 {
+		return nil, []any{nil, nil, nil, nil, nil}, nil
 	}
-	row, err := outbox.Encode(events[0])
+	row, err := outbox.Encode(events[last])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return []any{row.ID, row.Topic, string(row.Payload), string(row.Headers), row.RetentionClass}, nil
+	return events[:last], []any{row.ID, row.Topic, string(row.Payload), string(row.Headers), row.RetentionClass}, nil
 }
 
 func nullable(s string) *string {
