@@ -76,7 +76,8 @@ func open(cfg Config, now func() time.Time) redis.UniversalClient {
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	c := &client{one, one.WithTimeout(longest)}
-	c.AddHook(spans{}) // first, so that it also sees what the breaker refuses
+	c.AddHook(spans{})    // first, so that it also sees what the breaker refuses
+	c.AddHook(combiner{}) // before the breaker: a round trip that fails counts once, whoever shared it
 	c.AddHook(&breaker{now: now})
 	return c
 }

@@ -1,0 +1,302 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+)
+
+// wire stands for Redis: round trips begin and stay under way until the test ends them. Every GET is answered with its key.
+type wire struct {
+	process redis.ProcessPipelineHook
+	end     chan error // of the round trip that began first, then of the next
+	mu      sync.Mutex
+	trips   []trip
+}
+
+// trip is what came in one round trip.
+type trip struct {
+	ctx  context.Context
+	keys []string
+}
+
+func newWire() *wire {
+	w := &wire{end: make(chan error)}
+	w.process = combiner{}.ProcessPipelineHook(func(ctx context.Context, cmds []redis.Cmder) error {
+		t := trip{ctx: ctx}
+		for _, cmd := range cmds {
+			t.keys = append(t.keys, fmt.Sprint(cmd.Args()[len(cmd.Args())-1]))
+		}
+		w.mu.Lock()
+		w.trips = append(w.trips, t)
+		w.mu.Unlock()
+		err := <-w.end
+		for i, cmd := range cmds {
+			switch {
+			case err != nil:
+				cmd.SetErr(err)
+			case t.keys[i] == "wrong":
+				cmd.SetErr(errWrong)
+			default:
+				cmd.(*redis.StringCmd).SetVal(t.keys[i])
+			}
+		}
+		return cmds[0].Err()
+	})
+	return w
+}
+
+var errWrong = errors.New("WRONGTYPE")
+
+// get asks for keys in a pipeline of their own; what becomes of it can be received.
+func (w *wire) get(ctx context.Context, keys ...string) <-chan error {
+	answered := make(chan error, 1)
+	go func() {
+		var cmds []redis.Cmder
+		for _, key := range keys {
+			cmds = append(cmds, redis.NewStringCmd(ctx, "get", key))
+		}
+		err := w.process(ctx, cmds)
+		for i, cmd := range cmds {
+			if got := cmd.(*redis.StringCmd).Val(); cmd.Err() == nil && got != keys[i] {
+				err = fmt.Errorf("asked for %s and got %s", keys[i], got)
+			}
+		}
+		answered <- err
+	}()
+	synctest.Wait()
+	return answered
+}
+
+// busy is a wire on which as many round trips are under way as are begun before others wait.
+func busy(t *testing.T) *wire {
+	w := newWire()
+	for range underway {
+		w.get(t.Context(), "first")
+	}
+	return w
+}
+
+// begun are the round trips since those of busy.
+func (w *wire) begun() []trip {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.trips[underway:]
+}
+
+func TestPipelinesThatComeMeanwhileGoTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		one, two, three := w.get(t.Context(), "a", "b"), w.get(t.Context(), "wrong", "c"), w.get(t.Context(), "d")
+		if begun := w.begun(); len(begun) != 0 {
+			t.Fatalf("began beside %d others: %v", underway, begun)
+		}
+		w.end <- nil
+		if begun := w.begun(); len(begun) != 1 || fmt.Sprint(begun[0].keys) != "[a b wrong c d]" {
+			t.Fatalf("when one had ended: %v", begun)
+		}
+		close(w.end)
+		for who, answered := range map[string]<-chan error{"the first": one, "the last": three} {
+			if err := <-answered; err != nil {
+				t.Errorf("%s: %v", who, err)
+			}
+		}
+		if err := <-two; !errors.Is(err, errWrong) {
+			t.Errorf("whose command was refused: %v", err)
+		}
+	})
+}
+
+func TestARoundTripHasRoomForSoMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		for range together + 1 {
+			w.get(t.Context(), "k")
+		}
+		w.end <- nil
+		if begun := w.begun(); len(begun) != 1 || len(begun[0].keys) != together {
+			t.Fatalf("%v", begun)
+		}
+		w.end <- nil
+		if begun := w.begun(); len(begun) != 2 || len(begun[1].keys) != 1 {
+			t.Fatalf("%v", begun)
+		}
+		close(w.end)
+	})
+}
+
+func TestWhoWaitsTenMillisecondsGoesAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		one, two := w.get(t.Context(), "a"), w.get(t.Context(), "b")
+		<-time.After(hold)
+		if begun := w.begun(); len(begun) != 2 {
+			t.Fatalf("beside what hangs: %v", begun)
+		}
+		close(w.end)
+		if err := errors.Join(<-one, <-two); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := w.get(ctx, "gone")
+		stays := w.get(t.Context(), "stays")
+		cancel()
+		if begun := w.begun(); len(begun) != 1 || begun[0].ctx.Err() == nil {
+			t.Fatalf("the breaker is to see that its caller left: %v", begun)
+		}
+		close(w.end)
+		<-gone
+		if err := <-stays; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestACommonRoundTripEndsWithTheFirstDeadlineAndNotWithACaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		first := time.Now().Add(50 * time.Millisecond)
+		leads, hangUp := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		hurried, cancel := context.WithDeadline(t.Context(), first)
+		defer cancel()
+		w.get(leads, "a")
+		w.get(hurried, "b")
+		w.get(t.Context(), "c")
+		w.end <- nil
+		begun := w.begun()
+		hangUp()
+		if len(begun) != 1 {
+			t.Fatalf("%v", begun)
+		}
+		if at, limited := begun[0].ctx.Deadline(); !limited || !at.Equal(first) || begun[0].ctx.Err() != nil {
+			t.Errorf("ends at %v, want %v; %v", at, first, begun[0].ctx.Err())
+		}
+		close(w.end)
+	})
+}
+
+func TestWhatGoesByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		hurried, cancel := context.WithTimeout(t.Context(), fairTry-time.Millisecond)
+		defer cancel()
+		w.get(hurried, "hurried")
+		if begun := w.begun(); len(begun) != 1 {
+			t.Errorf("with less than 25 ms: %v", begun)
+		}
+		go w.process(t.Context(), []redis.Cmder{redis.NewStatusCmd(t.Context(), "multi"), redis.NewSliceCmd(t.Context(), "exec")})
+		if begun := w.begun(); len(begun) != 2 {
+			t.Errorf("a transaction: %v", begun)
+		}
+		for range underway + 2 {
+			w.end <- errWrong
+		}
+	})
+}
+
+func TestARoundTripThatPanicsHoldsUpNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{free: 1}
+		begun, end := make(chan int), make(chan bool)
+		q.send = func(_ context.Context, cmds []redis.Cmder) error {
+			begun <- len(cmds)
+			if <-end {
+				panic("a bug")
+			}
+			return nil
+		}
+		served := make(chan any, 4)
+		ask := func() {
+			go func() {
+				defer func() { served <- recover() }()
+				q.process(&ride{ctx: t.Context(), cmds: []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")}})
+			}()
+			synctest.Wait()
+		}
+		ask()
+		<-begun
+		ask()
+		ask()
+		end <- true
+		if n := <-begun; n != 2 {
+			t.Fatalf("those who waited came as %d", n)
+		}
+		end <- true
+		for range 3 {
+			<-served
+		}
+		ask()
+		<-begun
+		end <- false
+		if r := <-served; r != nil {
+			t.Fatal(r)
+		}
+	})
+}
+
+func TestEveryCallerGetsItsOwnAnswers(t *testing.T) {
+	server := redistest.Server(t)
+	c := Open(Config{Addr: server.Addr})
+	defer c.Close()
+	trips := redistest.Count(c)
+	const callers, times = 64, 50
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			key := fmt.Sprint("k", caller)
+			for n := range times {
+				pipe := c.Pipeline()
+				set := pipe.Set(t.Context(), key, fmt.Sprint(caller, " ", n), 0)
+				refused := pipe.LPush(t.Context(), key, "x")
+				got := pipe.Get(t.Context(), key)
+				pipe.Exec(t.Context())
+				if set.Err() != nil || refused.Err() == nil || got.Val() != fmt.Sprint(caller, " ", n) {
+					t.Errorf("caller %d: %v, %v, %q", caller, set.Err(), refused.Err(), got.Val())
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := trips.Take(); n >= callers*times {
+		t.Errorf("%d pipelines took %d round trips", callers*times, n)
+	}
+}
+
+func TestCallersOfAServerThatHangsAreToldInTime(t *testing.T) {
+	server := redistest.Server(t)
+	c := Open(Config{Addr: server.Addr})
+	defer c.Close()
+	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	server.Hang()
+	var all sync.WaitGroup
+	for range 32 {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			pipe := c.Pipeline()
+			got := pipe.Get(ctx, "k")
+			pipe.Exec(ctx)
+			if !IsAway(got.Err()) {
+				t.Errorf("%v, %q", got.Err(), got.Val())
+			}
+		})
+	}
+	all.Wait()
+}
