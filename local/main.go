@@ -35,7 +35,7 @@ const usage = `usage:
   ./dev soak [--mutations 200000] [--kills 100] [--rate 2500] [--seed N]
                                                               events out while everything is killed
   ./dev outbox list | replay | park [--state DIR]             the outbox, for the team on call
-  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--only relay|mint|costs]
+  ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--volatile] [--only relay|mint|costs]
                                                               the benchmarks of docs/performance.md
   ./dev bench coldstart [--starts 31] [--only FOLDER,…]       from the start of a process to its first answer
   ./dev scale                                                 the tables of docs/scale.md and docs/deploy.md
@@ -91,6 +91,7 @@ func command(ctx context.Context, args []string) error {
 		set.IntVar(&b.Connections, "connections", 16, "clients at once")
 		set.StringVar(&b.Only, "only", "", "relay: the way of events out; mint: a mint beside the bare transaction; costs: of one request of each kind; with coldstart: folders, comma between them")
 		set.IntVar(&b.Starts, "starts", 31, "of each function, with coldstart")
+		set.BoolVar(&b.Volatile, "volatile", false, "a Postgres that does not wait for its disk, which the platform's does")
 	case "soak":
 		set.IntVar(&k.Mutations, "mutations", 200_000, "to be committed")
 		set.IntVar(&k.Kills, "kills", 100, "of writers and relays")

@@ -55,8 +55,9 @@ func (h *house) close() {
 	}
 }
 
-// open starts stores of its own and the sandbox, and writes flags under which nothing is sampled.
-func open(ctx context.Context) (_ *house, err error) {
+// open starts stores of its own and the sandbox, and writes flags under which nothing is sampled. What is committed is on
+// the disk, as on the platform, unless the Postgres is to be volatile.
+func open(ctx context.Context, volatile bool) (_ *house, err error) {
 	h := &house{}
 	defer func() {
 		if err != nil {
@@ -72,7 +73,7 @@ func open(ctx context.Context) (_ *house, err error) {
 		return nil, err
 	}
 	h.undo = append(h.undo, func() { stop() })
-	url, stopPostgres, err := stores.StartPostgres(ctx, "")
+	url, stopPostgres, err := stores.StartPostgres(ctx, "", stores.PostgresOptions{Durable: !volatile})
 	if err != nil {
 		return nil, err
 	}

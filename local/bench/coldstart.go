@@ -58,7 +58,7 @@ type starter struct {
 // to its first answer, beside the framework's empty function built the same way. All are started in turns. The stores are warm, the program
 // lies in the page cache: what is compared is what our code adds.
 func ColdStart(ctx context.Context, o Options) error {
-	h, err := open(ctx)
+	h, err := open(ctx, o.Volatile)
 	if err != nil {
 		return err
 	}

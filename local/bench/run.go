@@ -23,6 +23,7 @@ type Options struct {
 	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; "costs": of one request of each kind; else everything
 	Root        string // of the repository, for ColdStart, whose Only is folders, comma between them
 	Starts      int    // of each function, for ColdStart
+	Volatile    bool   // commits are not waited for: what the processor does counts, and no disk
 	Out         io.Writer
 }
 
@@ -39,7 +40,7 @@ type row struct {
 
 // Run measures and prints.
 func Run(ctx context.Context, o Options) error {
-	h, err := open(ctx)
+	h, err := open(ctx, o.Volatile)
 	if err != nil {
 		return err
 	}

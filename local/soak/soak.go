@@ -91,7 +91,7 @@ func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 			u()
 		}
 	}
-	url, stopPostgres, err := stores.StartPostgres(ctx, "")
+	url, stopPostgres, err := stores.StartPostgres(ctx, "", stores.PostgresOptions{})
 	if err != nil {
 		return closeAll, err
 	}

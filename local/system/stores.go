@@ -44,7 +44,7 @@ func startPostgres(ctx context.Context, s *stores, state string) (string, error)
 		if err != nil {
 			return "", err
 		}
-		if url, s.stopPostgres, err = private.StartPostgres(ctx, dir); err != nil {
+		if url, s.stopPostgres, err = private.StartPostgres(ctx, dir, private.PostgresOptions{}); err != nil {
 			return "", err
 		}
 	}

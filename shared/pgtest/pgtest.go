@@ -36,7 +36,7 @@ var shared = sync.OnceValues(func() (cluster, error) {
 	server := os.Getenv("TEST_DATABASE_URL")
 	if server == "" {
 		var err error
-		if server, _, err = stores.StartPostgres(ctx, ""); err != nil {
+		if server, _, err = stores.StartPostgres(ctx, "", stores.PostgresOptions{}); err != nil {
 			return cluster{}, err
 		}
 	}

@@ -83,7 +83,7 @@ const who = "search@p.iam"
 
 func newInstance(t *testing.T) *instance {
 	t.Helper()
-	at, stop, err := stores.StartPostgres(t.Context(), "")
+	at, stop, err := stores.StartPostgres(t.Context(), "", stores.PostgresOptions{})
 	if err != nil {
 		if os.Getenv("CI") == "" {
 			t.Skip(err)

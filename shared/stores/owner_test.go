@@ -24,7 +24,7 @@ func TestOwner(t *testing.T) {
 	if store == "redis" {
 		addr, _, err = StartRedis(t.Context(), dir, RedisOptions{Persist: true})
 	} else {
-		addr, _, err = StartPostgres(t.Context(), dir)
+		addr, _, err = StartPostgres(t.Context(), dir, PostgresOptions{})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,11 @@ import (
 	"syscall"
 )
 
+// PostgresOptions are the choices of a private Postgres.
+type PostgresOptions struct {
+	Durable bool // what is committed is on the disk, as on the platform's; else it survives any crash of the server, not one of the machine
+}
+
 // StartPostgres runs a Postgres of its own on 127.0.0.1 and returns the URL of its empty database "postgres", owned
 // by a superuser without a password, when it accepts connections. Its files are in dir, which is made and
 // initialised when missing; with dir "" they are in a temporary one that goes when the server does. The second start
@@ -24,13 +29,13 @@ import (
 // Postgres refuses to run as root. Then it runs as the owner of dir, or, when that is root too, as nobody. When that
 // user cannot reach dir, because a directory above it is root's alone, the cluster is kept under the system's temporary
 // directory instead, at the same place each time.
-func StartPostgres(ctx context.Context, dir string) (url string, stop func() error, err error) {
+func StartPostgres(ctx context.Context, dir string, o PostgresOptions) (url string, stop func() error, err error) {
 	bin, err := PostgresBin()
 	if err != nil {
 		return "", nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		url, stop, err = startPostgres(ctx, bin, dir)
+		url, stop, err = startPostgres(ctx, bin, dir, o)
 		if err == nil {
 			return url, stop, nil
 		}
@@ -40,7 +45,7 @@ func StartPostgres(ctx context.Context, dir string) (url string, stop func() err
 	}
 }
 
-func startPostgres(ctx context.Context, bin, dir string) (_ string, _ func() error, err error) {
+func startPostgres(ctx context.Context, bin, dir string, o PostgresOptions) (_ string, _ func() error, err error) {
 	dir, temporary, err := workDir(dir, "postgres")
 	if err != nil {
 		return "", nil, err
@@ -72,14 +77,16 @@ func startPostgres(ctx context.Context, bin, dir string) (_ string, _ func() err
 	}
 	pidFile := filepath.Join(data, "postmaster.pid")
 	argv := []string{filepath.Join(bin, "postgres"), "-D", data}
-	for _, setting := range []string{
+	settings := []string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port),
 		"unix_socket_directories=", // Debian's default belongs to its own user
 		"max_connections=200", "shared_buffers=64MB",
-		// The data survive any crash of the server, not one of the machine; they are not worth an fsync per commit.
-		"fsync=off", "synchronous_commit=off", "full_page_writes=off",
 		"timezone=UTC", "log_timezone=UTC",
-	} {
+	}
+	if !o.Durable {
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	}
+	for _, setting := range settings {
 		argv = append(argv, "-c", setting)
 	}
 	c, err := start(ctx, program{

@@ -45,7 +45,7 @@ func do(ctx context.Context, url, sql string) error {
 func TestPostgresKeepsItsDataOverAStopAndAKill(t *testing.T) {
 	needPostgres(t)
 	dir := openDir(t)
-	url, stop, err := StartPostgres(t.Context(), dir)
+	url, stop, err := StartPostgres(t.Context(), dir, PostgresOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestPostgresKeepsItsDataOverAStopAndAKill(t *testing.T) {
 	process.Process.Kill()
 	process.Wait()
 
-	url, stop, err = StartPostgres(t.Context(), dir) // at once: the old one may still be stopping
+	url, stop, err = StartPostgres(t.Context(), dir, PostgresOptions{}) // at once: the old one may still be stopping
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestPostgresKeepsItsDataOverAStopAndAKill(t *testing.T) {
 func TestPostgresStartsOverTheRemainsOfACrash(t *testing.T) {
 	needPostgres(t)
 	dir := openDir(t)
-	_, stop, err := StartPostgres(t.Context(), dir)
+	_, stop, err := StartPostgres(t.Context(), dir, PostgresOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestPostgresStartsOverTheRemainsOfACrash(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "data.new", "base"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	url, stop, err := StartPostgres(t.Context(), dir)
+	url, stop, err := StartPostgres(t.Context(), dir, PostgresOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func TestRootKeepsAnUnreachableClusterElsewhere(t *testing.T) {
 	temp := openDir(t)
 	closed := t.TempDir() // below a directory that is ours alone
 	t.Setenv("TMPDIR", temp)
-	_, stop, err := StartPostgres(t.Context(), closed)
+	_, stop, err := StartPostgres(t.Context(), closed, PostgresOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
