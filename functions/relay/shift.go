@@ -100,6 +100,9 @@ func (s *shift) work(ctx context.Context) {
 	defer others.Wait()
 	if s.orders.Once {
 		s.unspill(ctx)
+		if waits, err := outbox.Waits(ctx, s.relay.db); err == nil && !waits {
+			return
+		}
 	} else {
 		others.Go(func() { s.keepUnspilling(ctx) })
 	}

@@ -72,6 +72,32 @@ func TestLookingForWorkDoesNotCostMoreWhenMuchIsWaiting(t *testing.T) {
 }
 
 // When a topic is missing, every session that has an event on it is held.
+func TestWhatIsWaiting(t *testing.T) {
+	db := pgtest.New(t)
+	waits := func(want bool, when string) {
+		t.Helper()
+		if got, err := Waits(t.Context(), db); err != nil || got != want {
+			t.Errorf("%s: %t, %v", when, got, err)
+		}
+	}
+	waits(false, "an empty table")
+	put(t, db, "01", "gms_1A", 20_000, true)
+	waits(true, "rows that are held")
+	for _, sql := range []string{
+		`ANALYZE bff_consumer.outbox`, // at the worst moment
+		`UPDATE bff_consumer.outbox SET published_at = now() WHERE right(id, 1) < '5'`,
+		`UPDATE bff_consumer.outbox SET parked_at = now() WHERE published_at IS NULL`,
+	} {
+		if _, err := db.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits(false, "rows that were published or parked")
+	if _, scan := buffers(t, db, anyWaiting); scan {
+		t.Error("the table was read from end to end")
+	}
+}
+
 func TestALookIsShortHoweverManySessionsAreHeld(t *testing.T) {
 	db := pgtest.New(t)
 	now := time.Now()
