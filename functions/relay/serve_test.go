@@ -154,10 +154,14 @@ type statements struct {
 	mu    sync.Mutex
 	trips int
 	all   []string
+	waits time.Time // until when it was last asked whether anything waits
 }
 
 func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	s.note(q.SQL, true)
+	if strings.HasPrefix(strings.TrimSpace(q.SQL), "SELECT true") {
+		s.waits, _ = ctx.Deadline()
+	}
 	return ctx
 }
 func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
@@ -216,4 +220,8 @@ func TestABatchIsTwoRoundTripsAndALookIsOne(t *testing.T) {
 		"BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "ROLLBACK", "WITH RECURSIVE walk (lane", "SELECT count(*)")
 	h.once(r)
 	asked(2, "SELECT true", "SELECT count(*)")
+	// By one that hangs a run is told in time, and not by its end.
+	if end := count.waits; end.IsZero() || end.After(time.Now().Add(askWithin)) {
+		t.Errorf("whether anything waits has until %v", end)
+	}
 }

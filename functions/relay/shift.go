@@ -100,7 +100,10 @@ func (s *shift) work(ctx context.Context) {
 	defer others.Wait()
 	if s.orders.Once {
 		s.unspill(ctx)
-		if waits, err := outbox.Waits(ctx, s.relay.db); err == nil && !waits {
+		ask, cancel := context.WithTimeout(ctx, askWithin) // a Postgres that hangs is the look's to tell, before the run is over
+		waits, err := outbox.Waits(ask, s.relay.db)
+		cancel()
+		if err == nil && !waits {
 			return
 		}
 	} else {

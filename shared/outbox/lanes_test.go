@@ -71,7 +71,6 @@ func TestLookingForWorkDoesNotCostMoreWhenMuchIsWaiting(t *testing.T) {
 	}
 }
 
-// When a topic is missing, every session that has an event on it is held.
 func TestWhatIsWaiting(t *testing.T) {
 	db := pgtest.New(t)
 	waits := func(want bool, when string) {
@@ -98,6 +97,7 @@ func TestWhatIsWaiting(t *testing.T) {
 	}
 }
 
+// When a topic is missing, every session that has an event on it is held.
 func TestALookIsShortHoweverManySessionsAreHeld(t *testing.T) {
 	db := pgtest.New(t)
 	now := time.Now()
