@@ -2,6 +2,7 @@ package keyspace
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
@@ -13,14 +14,18 @@ import (
 const (
 	underway = 2                     // round trips of pipelines at a time, before others wait for them
 	together = 64                    // pipelines in one round trip at most
-	hold     = 10 * time.Millisecond // then a pipeline goes by itself: Redis is slow, or a connection hangs
+	hold     = 10 * time.Millisecond // then those who wait go beside: Redis is slow, or a connection hangs
+	enough   = patience - fairTry    // who may wait longer for an answer loses little by being told then
+	apart    = fairTry + hold        // those who go together may wait at most so much longer than one another
 )
 
 // combiner is a hook of the client that lets pipelines share round trips. One that finds fewer than two under way goes at
 // once; those that come meanwhile wait for one to end, and go together. So a process with little to do gains and loses
 // nothing, and one with much to do pays for fewer system calls, its own and those of Redis. Transactions go by themselves,
 // and so does a pipeline with less than 25 ms left: the others would get no more.
-type combiner struct{}
+type combiner struct {
+	spare func() // is called when a pipeline begins to wait, so that a connection is at hand if it goes beside; nil: nothing is done
+}
 
 // ProcessHook leaves single commands alone.
 func (combiner) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
@@ -31,22 +36,27 @@ func (combiner) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // ProcessPipelineHook combines what goes the same way.
-func (combiner) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	q := &queue{send: next, free: underway}
+func (c combiner) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	q := &queue{send: next, spare: c.spare, free: underway}
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		deadline, limited := ctx.Deadline()
-		if cmds[0].Name() == "multi" || limited && time.Until(deadline) < fairTry {
+		now := time.Now()
+		until := now.Add(enough)
+		if deadline, limited := ctx.Deadline(); limited && deadline.Before(until) {
+			until = deadline
+		}
+		if cmds[0].Name() == "multi" || until.Sub(now) < fairTry {
 			return next(ctx, cmds)
 		}
-		return q.process(&ride{ctx: ctx, cmds: cmds})
+		return q.process(&ride{ctx: ctx, cmds: cmds, until: until})
 	}
 }
 
 // ride is a pipeline on its way through a queue.
 type ride struct {
-	ctx  context.Context
-	cmds []redis.Cmder
-	turn chan []*ride // of one that waits: whom it takes along, itself first; nil: it was taken along, and is answered
+	ctx   context.Context
+	cmds  []redis.Cmder
+	until time.Time    // when an answer is of no use any more
+	turn  chan []*ride // of one that waits: whom it takes along, itself first; nil: it was taken along, and is answered
 }
 
 // err is what a pipeline that was answered fails with: its own first error, whatever became of the others.
@@ -59,9 +69,22 @@ func (r *ride) err() error {
 	return nil
 }
 
+// errLost is the answer to commands that were with those of a caller that panicked.
+var errLost = errors.New("keyspace: the round trip was lost")
+
+// fail answers what has no answer yet: a command without an error would be taken for one with an empty answer.
+func (r *ride) fail(err error) {
+	for _, cmd := range r.cmds {
+		if cmd.Err() == nil {
+			cmd.SetErr(err)
+		}
+	}
+}
+
 // queue is who waits for a round trip.
 type queue struct {
-	send redis.ProcessPipelineHook
+	send  redis.ProcessPipelineHook
+	spare func()
 
 	mu      sync.Mutex
 	free    int // round trips that may begin
@@ -77,17 +100,22 @@ func (q *queue) process(r *ride) error {
 	}
 	r.turn = make(chan []*ride, 1) // whoever gives the turn waits for nobody
 	q.waiting = append(q.waiting, r)
+	first := len(q.waiting) == 1
 	q.mu.Unlock()
+	if first && q.spare != nil {
+		q.spare()
+	}
 	select {
 	case all := <-r.turn:
 		return q.take(r, all)
 	case <-time.After(hold):
+		q.push(r)
 	case <-r.ctx.Done():
+		if q.leave(r) {
+			return q.send(r.ctx, r.cmds)
+		}
 	}
-	if q.leave(r) {
-		return q.send(r.ctx, r.cmds)
-	}
-	return q.take(r, <-r.turn) // its turn has come: the commands are no longer its own until they are answered
+	return q.take(r, <-r.turn) // the commands are no longer its own until they are answered
 }
 
 // take does what a turn is for.
@@ -100,9 +128,13 @@ func (q *queue) take(r *ride, all []*ride) error {
 
 // lead makes one round trip for all, of which the first is the caller's, and passes on the right to make it.
 func (q *queue) lead(all []*ride) error {
+	var ended bool
 	defer func() { // whatever happens: others wait
 		q.pass()
 		for _, other := range all[1:] {
+			if !ended {
+				other.fail(errLost)
+			}
 			other.turn <- nil
 		}
 	}()
@@ -116,6 +148,7 @@ func (q *queue) lead(all []*ride) error {
 		cmds = append(cmds, r.cmds...)
 	}
 	_ = q.send(ctx, cmds) // every command carries its own error
+	ended = true
 	return all[0].err()
 }
 
@@ -138,13 +171,33 @@ func whole(all []*ride) (context.Context, context.CancelFunc) {
 func (q *queue) pass() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 {
-		q.free++
-		return
+	if q.free++; q.free > 0 && len(q.waiting) > 0 {
+		q.begin(q.waiting[0])
 	}
-	all := q.waiting[:min(together, len(q.waiting))]
-	q.waiting = slices.Clone(q.waiting[len(all):])
-	all[0].turn <- all
+}
+
+// push begins one more round trip, for one that has waited long enough and those that go along.
+func (q *queue) push(r *ride) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if slices.Contains(q.waiting, r) {
+		q.begin(r)
+	}
+}
+
+// begin gives one that waits its turn, with all that may have their answers as late as it may: nobody is cut short by
+// another's deadline.
+func (q *queue) begin(first *ride) {
+	q.free--
+	all := []*ride{first}
+	q.waiting = slices.DeleteFunc(q.waiting, func(r *ride) bool {
+		if r != first && len(all) < together && r.until.Sub(first.until).Abs() <= apart {
+			all = append(all, r)
+			return true
+		}
+		return r == first
+	})
+	first.turn <- all
 }
 
 // leave takes a pipeline out of the queue, unless its turn has come.

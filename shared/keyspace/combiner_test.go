@@ -134,18 +134,43 @@ func TestARoundTripHasRoomForSoMany(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsTenMillisecondsGoesAlone(t *testing.T) {
+func TestThoseWhoWaitTenMillisecondsGoBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := busy(t)
 		one, two := w.get(t.Context(), "a"), w.get(t.Context(), "b")
 		<-time.After(hold)
-		if begun := w.begun(); len(begun) != 2 {
+		if begun := w.begun(); len(begun) != 1 || len(begun[0].keys) != 2 {
 			t.Fatalf("beside what hangs: %v", begun)
 		}
+		three := w.get(t.Context(), "c")
+		w.end <- nil // of the three that are under way
+		if begun := w.begun(); len(begun) != 1 {
+			t.Fatalf("beside two others: %v", begun)
+		}
+		w.end <- nil
+		if begun := w.begun(); len(begun) != 2 {
+			t.Fatalf("beside one other: %v", begun)
+		}
 		close(w.end)
-		if err := errors.Join(<-one, <-two); err != nil {
+		if err := errors.Join(<-one, <-two, <-three); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+func TestAConnectionIsMadeReadyWhenSomebodyBeginsToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		end := make(chan error)
+		process := combiner{spare: func() { asked++ }}.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return <-end })
+		for n, want := range []int{0, 0, 1, 1} {
+			go process(t.Context(), []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")})
+			synctest.Wait()
+			if asked != want {
+				t.Errorf("with %d before: %d times", n, asked)
+			}
+		}
+		close(end)
 	})
 }
 
@@ -170,8 +195,8 @@ func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
 func TestACommonRoundTripEndsWithTheFirstDeadlineAndNotWithACaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := busy(t)
-		first := time.Now().Add(50 * time.Millisecond)
-		leads, hangUp := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		first := time.Now().Add(100 * time.Millisecond)
+		leads, hangUp := context.WithTimeout(t.Context(), 110*time.Millisecond)
 		hurried, cancel := context.WithDeadline(t.Context(), first)
 		defer cancel()
 		w.get(leads, "a")
@@ -185,6 +210,33 @@ func TestACommonRoundTripEndsWithTheFirstDeadlineAndNotWithACaller(t *testing.T)
 		}
 		if at, limited := begun[0].ctx.Deadline(); !limited || !at.Equal(first) || begun[0].ctx.Err() != nil {
 			t.Errorf("ends at %v, want %v; %v", at, first, begun[0].ctx.Err())
+		}
+		close(w.end)
+	})
+}
+
+func TestNobodyIsCutShortByAnotherDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t)
+		within := func(d time.Duration, key string) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			t.Cleanup(cancel)
+			w.get(ctx, key)
+		}
+		within(40*time.Millisecond, "what is left of a step")
+		within(100*time.Millisecond, "a step")
+		within(100*time.Millisecond, "another")
+		w.get(t.Context(), "without end")
+		w.end <- nil
+		w.end <- nil
+		begun := w.begun()
+		if len(begun) != 2 || len(begun[0].keys)+len(begun[1].keys) != 4 {
+			t.Fatalf("%v", begun)
+		}
+		for _, trip := range begun {
+			if at, limited := trip.ctx.Deadline(); len(trip.keys) > 1 && limited && time.Until(at) < 100*time.Millisecond {
+				t.Errorf("%v have %v", trip.keys, time.Until(at))
+			}
 		}
 		close(w.end)
 	})
@@ -223,8 +275,12 @@ func TestARoundTripThatPanicsHoldsUpNobody(t *testing.T) {
 		served := make(chan any, 4)
 		ask := func() {
 			go func() {
-				defer func() { served <- recover() }()
-				q.process(&ride{ctx: t.Context(), cmds: []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")}})
+				defer func() {
+					if p := recover(); p != nil {
+						served <- p
+					}
+				}()
+				served <- q.process(&ride{ctx: t.Context(), cmds: []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")}})
 			}()
 			synctest.Wait()
 		}
@@ -238,7 +294,9 @@ func TestARoundTripThatPanicsHoldsUpNobody(t *testing.T) {
 		}
 		end <- true
 		for range 3 {
-			<-served
+			if r := <-served; r == nil {
+				t.Error("one whose command was not answered was told that all is well")
+			}
 		}
 		ask()
 		<-begun
