@@ -15,14 +15,15 @@ const (
 	underway = 2                     // round trips of pipelines at a time, before others wait for them
 	together = 64                    // pipelines in one round trip at most
 	hold     = 10 * time.Millisecond // then those who wait go beside: Redis is slow, or a connection hangs
+	large    = 64                    // commands; a pipeline of more holds up nobody but its caller
 	enough   = patience - fairTry    // who may wait longer for an answer loses little by being told then
 	apart    = fairTry + hold        // those who go together may wait at most so much longer than one another
 )
 
 // combiner is a hook of the client that lets pipelines share round trips. One that finds fewer than two under way goes at
 // once; those that come meanwhile wait for one to end, and go together. So a process with little to do gains and loses
-// nothing, and one with much to do pays for fewer system calls, its own and those of Redis. Transactions go by themselves,
-// and so does a pipeline with less than 25 ms left: the others would get no more.
+// nothing, and one with much to do pays for fewer system calls, its own and those of Redis. Transactions and
+// large pipelines go by themselves, and so does one with less than 25 ms left.
 type combiner struct {
 	spare func() // is called when a pipeline begins to wait, so that a connection is at hand if it goes beside; nil: nothing is done
 }
@@ -44,7 +45,7 @@ func (c combiner) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 		if deadline, limited := ctx.Deadline(); limited && deadline.Before(until) {
 			until = deadline
 		}
-		if cmds[0].Name() == "multi" || until.Sub(now) < fairTry {
+		if cmds[0].Name() == "multi" || len(cmds) > large || until.Sub(now) < fairTry {
 			return next(ctx, cmds)
 		}
 		return q.process(&ride{ctx: ctx, cmds: cmds, until: until})

@@ -255,7 +255,11 @@ func TestWhatGoesByItself(t *testing.T) {
 		if begun := w.begun(); len(begun) != 2 {
 			t.Errorf("a transaction: %v", begun)
 		}
-		for range underway + 2 {
+		w.get(t.Context(), make([]string, large+1)...)
+		if begun := w.begun(); len(begun) != 3 {
+			t.Errorf("a large one: %v", begun)
+		}
+		for range underway + 3 {
 			w.end <- errWrong
 		}
 	})
