@@ -85,7 +85,11 @@ func register(f *Function) http.HandlerFunc {
 	}
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
-		go drainOnSignal(f) // beside the rest: to hear signals takes a thread, half a millisecond of a start
+		hears := make(chan struct{})
+		go func() { // beside the rest: to hear signals takes a thread, half a millisecond of a start
+			defer close(hears)
+			drainOnSignal(f)
+		}()
 		within, cancel := context.WithTimeout(context.Background(), aheadWithin)
 		f.stores = &ahead{within: within, end: cancel}
 		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, f.stores)); err != nil {
@@ -98,6 +102,7 @@ func register(f *Function) http.HandlerFunc {
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
 		go f.stores.settle(slog.With("function", name))
+		<-hears // before anybody can be let in, who would be cut off
 	}
 	return f.ServeHTTP
 }

@@ -127,6 +127,28 @@ func TestSIGTERMLetsWhatIsInFlightFinish(t *testing.T) {
 	}
 }
 
+func TestSIGTERMIsHeardFromWhenTheProcessListens(t *testing.T) {
+	for range 10 {
+		cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work", "GOMAXPROCS=1") // one thing at a time, as on one processor
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(stderr).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("exit: %v", err)
+		}
+	}
+}
+
 func TestWhatWasMeasuredIsSentBeforeTheProcessEnds(t *testing.T) {
 	collector := otlptest.Open(t)
 	cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work")
