@@ -77,8 +77,10 @@ func open(cfg Config, now func() time.Time) redis.UniversalClient {
 	})
 	c := &client{one, one.WithTimeout(longest)}
 	s := &spare{client: c.twin}
-	c.AddHook(spans{})           // first, so that it also sees what the breaker refuses
-	c.AddHook(combiner{s.ready}) // before the breaker: a round trip that fails counts once, whoever shared it
+	c.AddHook(spans{}) // first, so that it also sees what the breaker refuses
+	// Before the breaker: a round trip that fails counts once, whoever shared it.
+	one.AddHook(combiner{patience: patience, spare: s.ready})
+	c.twin.AddHook(combiner{patience: longest, spare: s.ready})
 	c.AddHook(&breaker{now: now})
 	return c
 }
