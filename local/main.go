@@ -36,7 +36,8 @@ const usage = `usage:
                                                               events out while everything is killed
   ./dev outbox list | replay | park [--state DIR]             the outbox, for the team on call
   ./dev bench [--round 2s] [--rounds 5] [--connections 16] [--volatile] [--only relay|mint|costs]
-                                                              the benchmarks of docs/performance.md
+                                                              the benchmarks of docs/performance.md; --volatile: of a Postgres
+                                                              that does not wait for its disk
   ./dev bench coldstart [--starts 31] [--only FOLDER,…]       from the start of a process to its first answer
   ./dev scale                                                 the tables of docs/scale.md and docs/deploy.md
   ./dev pack FOLDER | all [--out DIR] [--built DIR]           the archives that are deployed, in dist; and their programs

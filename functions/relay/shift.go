@@ -100,7 +100,9 @@ func (s *shift) work(ctx context.Context) {
 	defer others.Wait()
 	if s.orders.Once {
 		s.unspill(ctx)
-		ask, cancel := context.WithTimeout(ctx, askWithin) // a Postgres that hangs is the look's to tell, before the run is over
+		// Nearly always nothing waits, and the process is new: then this is answered sooner than a look. What Postgres fails in
+		// is left for the look to tell; so a Postgres that hangs must not have the whole run.
+		ask, cancel := context.WithTimeout(ctx, askWithin)
 		waits, err := outbox.Waits(ask, s.relay.db)
 		cancel()
 		if err == nil && !waits {

@@ -23,7 +23,7 @@ type Options struct {
 	Only        string // "relay": the way of events out; "mint": a mint and the bare transaction beside it; "costs": of one request of each kind; else everything
 	Root        string // of the repository, for ColdStart, whose Only is folders, comma between them
 	Starts      int    // of each function, for ColdStart
-	Volatile    bool   // commits are not waited for: what the processor does counts, and no disk
+	Volatile    bool   // Postgres does not wait for its disk, so that only the processor counts
 	Out         io.Writer
 }
 

@@ -15,17 +15,17 @@ const (
 	underway = 2                     // round trips of pipelines at a time, before others wait for them
 	together = 64                    // pipelines in one round trip at most
 	hold     = 10 * time.Millisecond // then those who wait go beside: Redis is slow, or a connection hangs
-	large    = 64                    // commands; a pipeline of more holds up nobody but its caller
-	enough   = patience - fairTry    // who may wait longer for an answer loses little by being told then
-	apart    = fairTry + hold        // those who go together may wait at most so much longer than one another
+	large    = 64                    // commands; a pipeline of more would keep those waiting who go along
+	apart    = fairTry + hold        // those who go together may wait for an answer at most so much longer than one another
 )
 
 // combiner is a hook of the client that lets pipelines share round trips. One that finds fewer than two under way goes at
 // once; those that come meanwhile wait for one to end, and go together. So a process with little to do gains and loses
-// nothing, and one with much to do pays for fewer system calls, its own and those of Redis. Transactions and
-// large pipelines go by themselves, and so does one with less than 25 ms left.
+// nothing, and one with much to do pays for fewer system calls, its own and those of Redis. Transactions and large pipelines
+// go by themselves, and so does one with less than 25 ms left.
 type combiner struct {
-	spare func() // is called when a pipeline begins to wait, so that a connection is at hand if it goes beside; nil: nothing is done
+	patience time.Duration // of the client, for one read
+	spare    func()        // called when somebody begins to wait, who may go beside and need a connection; nil: nothing is done
 }
 
 // ProcessHook leaves single commands alone.
@@ -36,12 +36,14 @@ func (combiner) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// ProcessPipelineHook combines what goes the same way.
+// ProcessPipelineHook makes one queue for what comes this way.
 func (c combiner) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	q := &queue{send: next, spare: c.spare, free: underway}
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		now := time.Now()
-		until := now.Add(enough)
+		// The client waits no longer than its patience for anybody. Those without a deadline are taken to wait a little less, so
+		// that they go along with guests, who have 100 ms.
+		until := now.Add(c.patience - fairTry)
 		if deadline, limited := ctx.Deadline(); limited && deadline.Before(until) {
 			until = deadline
 		}
@@ -73,7 +75,7 @@ func (r *ride) err() error {
 // errLost is the answer to commands that were with those of a caller that panicked.
 var errLost = errors.New("keyspace: the round trip was lost")
 
-// fail answers what has no answer yet: a command without an error would be taken for one with an empty answer.
+// fail gives err to every command that has none: one that was not answered would be taken for one with an empty answer.
 func (r *ride) fail(err error) {
 	for _, cmd := range r.cmds {
 		if cmd.Err() == nil {
@@ -88,7 +90,7 @@ type queue struct {
 	spare func()
 
 	mu      sync.Mutex
-	free    int // round trips that may begin
+	free    int // round trips that may begin; below zero while some go beside
 	waiting []*ride
 }
 
@@ -106,21 +108,18 @@ func (q *queue) process(r *ride) error {
 	if first && q.spare != nil {
 		q.spare()
 	}
+	var all []*ride
 	select {
-	case all := <-r.turn:
-		return q.take(r, all)
+	case all = <-r.turn:
 	case <-time.After(hold):
 		q.push(r)
+		all = <-r.turn
 	case <-r.ctx.Done():
 		if q.leave(r) {
-			return q.send(r.ctx, r.cmds)
+			return q.send(r.ctx, r.cmds) // which sends nothing, and tells the commands so
 		}
+		all = <-r.turn // the commands are no longer its own until they are answered
 	}
-	return q.take(r, <-r.turn) // the commands are no longer its own until they are answered
-}
-
-// take does what a turn is for.
-func (q *queue) take(r *ride, all []*ride) error {
 	if all == nil {
 		return r.err()
 	}
@@ -148,7 +147,7 @@ func (q *queue) lead(all []*ride) error {
 	for _, r := range all {
 		cmds = append(cmds, r.cmds...)
 	}
-	_ = q.send(ctx, cmds) // every command carries its own error
+	_ = q.send(ctx, cmds) // the error is the first of all; every command has its own
 	ended = true
 	return all[0].err()
 }

@@ -28,9 +28,10 @@ type trip struct {
 	keys []string
 }
 
-func newWire() *wire {
+// newWire is the wire of a client with so much patience.
+func newWire(patience time.Duration) *wire {
 	w := &wire{end: make(chan error)}
-	w.process = combiner{}.ProcessPipelineHook(func(ctx context.Context, cmds []redis.Cmder) error {
+	w.process = combiner{patience: patience}.ProcessPipelineHook(func(ctx context.Context, cmds []redis.Cmder) error {
 		t := trip{ctx: ctx}
 		for _, cmd := range cmds {
 			t.keys = append(t.keys, fmt.Sprint(cmd.Args()[len(cmd.Args())-1]))
@@ -77,8 +78,8 @@ func (w *wire) get(ctx context.Context, keys ...string) <-chan error {
 }
 
 // busy is a wire on which as many round trips are under way as are begun before others wait.
-func busy(t *testing.T) *wire {
-	w := newWire()
+func busy(t *testing.T, patience time.Duration) *wire {
+	w := newWire(patience)
 	for range underway {
 		w.get(t.Context(), "first")
 	}
@@ -95,7 +96,7 @@ func (w *wire) begun() []trip {
 
 func TestPipelinesThatComeMeanwhileGoTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := busy(t)
+		w := busy(t, patience)
 		one, two, three := w.get(t.Context(), "a", "b"), w.get(t.Context(), "wrong", "c"), w.get(t.Context(), "d")
 		if begun := w.begun(); len(begun) != 0 {
 			t.Fatalf("began beside %d others: %v", underway, begun)
@@ -118,7 +119,7 @@ func TestPipelinesThatComeMeanwhileGoTogether(t *testing.T) {
 
 func TestARoundTripHasRoomForSoMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := busy(t)
+		w := busy(t, patience)
 		for range together + 1 {
 			w.get(t.Context(), "k")
 		}
@@ -136,7 +137,7 @@ func TestARoundTripHasRoomForSoMany(t *testing.T) {
 
 func TestThoseWhoWaitTenMillisecondsGoBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := busy(t)
+		w := busy(t, patience)
 		one, two := w.get(t.Context(), "a"), w.get(t.Context(), "b")
 		<-time.After(hold)
 		if begun := w.begun(); len(begun) != 1 || len(begun[0].keys) != 2 {
@@ -162,7 +163,7 @@ func TestAConnectionIsMadeReadyWhenSomebodyBeginsToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		end := make(chan error)
-		process := combiner{spare: func() { asked++ }}.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return <-end })
+		process := combiner{patience: patience, spare: func() { asked++ }}.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return <-end })
 		for n, want := range []int{0, 0, 1, 1} {
 			go process(t.Context(), []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")})
 			synctest.Wait()
@@ -176,13 +177,13 @@ func TestAConnectionIsMadeReadyWhenSomebodyBeginsToWait(t *testing.T) {
 
 func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := busy(t)
+		w := busy(t, patience)
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := w.get(ctx, "gone")
 		stays := w.get(t.Context(), "stays")
 		cancel()
 		if begun := w.begun(); len(begun) != 1 || begun[0].ctx.Err() == nil {
-			t.Fatalf("the breaker is to see that its caller left: %v", begun)
+			t.Fatalf("its commands are told by a context that has ended: %v", begun)
 		}
 		close(w.end)
 		<-gone
@@ -194,7 +195,7 @@ func TestWhoLeavesTakesNobodyAlong(t *testing.T) {
 
 func TestACommonRoundTripEndsWithTheFirstDeadlineAndNotWithACaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := busy(t)
+		w := busy(t, patience)
 		first := time.Now().Add(100 * time.Millisecond)
 		leads, hangUp := context.WithTimeout(t.Context(), 110*time.Millisecond)
 		hurried, cancel := context.WithDeadline(t.Context(), first)
@@ -217,7 +218,7 @@ func TestACommonRoundTripEndsWithTheFirstDeadlineAndNotWithACaller(t *testing.T)
 
 func TestNobodyIsCutShortByAnotherDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := busy(t)
+		w := busy(t, patience)
 		within := func(d time.Duration, key string) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			t.Cleanup(cancel)
@@ -242,9 +243,26 @@ func TestNobodyIsCutShortByAnotherDeadline(t *testing.T) {
 	})
 }
 
+func TestWhoIsPatientIsNotCutShortByWhoIsLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := busy(t, longest)
+		for _, d := range []time.Duration{200 * time.Millisecond, 800 * time.Millisecond} {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			w.get(ctx, d.String())
+		}
+		w.end <- nil
+		w.end <- nil
+		if begun := w.begun(); len(begun) != 2 {
+			t.Errorf("%v", begun)
+		}
+		close(w.end)
+	})
+}
+
 func TestWhatGoesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := busy(t)
+		w := busy(t, patience)
 		hurried, cancel := context.WithTimeout(t.Context(), fairTry-time.Millisecond)
 		defer cancel()
 		w.get(hurried, "hurried")
@@ -267,46 +285,58 @@ func TestWhatGoesByItself(t *testing.T) {
 
 func TestARoundTripThatPanicsHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queue{free: 1}
+		start := time.Now()
 		begun, end := make(chan int), make(chan bool)
-		q.send = func(_ context.Context, cmds []redis.Cmder) error {
+		process := combiner{patience: patience}.ProcessPipelineHook(func(_ context.Context, cmds []redis.Cmder) error {
 			begun <- len(cmds)
 			if <-end {
 				panic("a bug")
 			}
 			return nil
-		}
-		served := make(chan any, 4)
+		})
+		told := make(chan any, 2*underway+2)
 		ask := func() {
 			go func() {
 				defer func() {
 					if p := recover(); p != nil {
-						served <- p
+						told <- p
 					}
 				}()
-				served <- q.process(&ride{ctx: t.Context(), cmds: []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")}})
+				told <- process(t.Context(), []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")})
 			}()
 			synctest.Wait()
 		}
+		for range underway {
+			ask()
+			<-begun
+		}
 		ask()
-		<-begun
 		ask()
-		ask()
-		end <- true
+		for range underway {
+			end <- true
+			synctest.Wait()
+		}
 		if n := <-begun; n != 2 {
 			t.Fatalf("those who waited came as %d", n)
 		}
 		end <- true
-		for range 3 {
-			if r := <-served; r == nil {
+		for range underway + 2 {
+			if r := <-told; r == nil {
 				t.Error("one whose command was not answered was told that all is well")
 			}
 		}
-		ask()
-		<-begun
-		end <- false
-		if r := <-served; r != nil {
-			t.Fatal(r)
+		for range underway {
+			ask()
+			<-begun
+		}
+		close(end)
+		for range underway {
+			if r := <-told; r != nil {
+				t.Error(r)
+			}
+		}
+		if waited := time.Since(start); waited != 0 {
+			t.Errorf("somebody had to wait %v to go beside", waited)
 		}
 	})
 }

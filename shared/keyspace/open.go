@@ -2,8 +2,6 @@ package keyspace
 
 import (
 	"cmp"
-	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -36,21 +34,6 @@ func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
 type client struct {
 	*redis.Client
 	twin *redis.Client
-
-	dialling atomic.Bool // see spare
-}
-
-// spare makes a connection when none is idle, greeting included, beside and in its own time. While Redis is slow, a pipeline
-// that dials waits twice, for the greeting and for its answers; out of time it closes the connection, and the next one would
-// have to dial again.
-func (c *client) spare() {
-	if c.PoolStats().IdleConns > 0 || !c.dialling.CompareAndSwap(false, true) {
-		return
-	}
-	go func() {
-		defer c.dialling.Store(false)
-		c.twin.ClientID(context.Background()) // any answer will do; like the greeting it says nothing to the breaker
-	}()
 }
 
 // AddHook adds it to both: a client made by WithTimeout does not have the hooks of the one it is made from.
@@ -92,9 +75,12 @@ func open(cfg Config, now func() time.Time) redis.UniversalClient {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	c := &client{Client: one, twin: one.WithTimeout(longest)}
-	c.AddHook(spans{})           // first, so that it also sees what the breaker refuses
-	c.AddHook(combiner{c.spare}) // before the breaker: a round trip that fails counts once, whoever shared it
+	c := &client{one, one.WithTimeout(longest)}
+	s := &spare{client: c.twin}
+	c.AddHook(spans{}) // first, so that it also sees what the breaker refuses
+	// Before the breaker: a round trip that fails counts once, whoever shared it.
+	one.AddHook(combiner{patience: patience, spare: s.ready})
+	c.twin.AddHook(combiner{patience: longest, spare: s.ready})
 	c.AddHook(&breaker{now: now})
 	return c
 }

@@ -94,7 +94,7 @@ func Due(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error)
 	return lanes, nil
 }
 
-// anyWaiting has an order so that it goes by the index of lanes, whatever is thought of how many rows are waiting.
+// anyWaiting has an order so that it goes by the index of lanes, however many rows Postgres believes to be waiting.
 const anyWaiting = `
 	SELECT true
 	FROM bff_consumer.outbox AS o
@@ -102,8 +102,8 @@ const anyWaiting = `
 	ORDER BY ` + laneOf + `, ` + sessionOf + `
 	LIMIT 1`
 
-// Waits says whether any row waits, due or not. On a new connection it is answered in half the time that Due is: Postgres
-// has fewer of its tables to read before. It is not prepared, for who asks once.
+// Waits reports whether any row waits, due or not. On a new connection it is answered in half the time that Due is: Postgres
+// has less of its catalogue to read first. It is not prepared, because a run asks it once.
 func Waits(ctx context.Context, db *pgxpool.Pool) (bool, error) {
 	var waits bool
 	switch err := db.QueryRow(ctx, anyWaiting, pgx.QueryExecModeExec).Scan(&waits); {

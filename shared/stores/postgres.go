@@ -17,7 +17,9 @@ import (
 
 // PostgresOptions are the choices of a private Postgres.
 type PostgresOptions struct {
-	Durable bool // what is committed is on the disk, as on the platform's; else it survives any crash of the server, not one of the machine
+	// Durable has what is committed on the disk, as the platform's has. Else it survives any crash of the server, not one
+	// of the machine.
+	Durable bool
 }
 
 // StartPostgres runs a Postgres of its own on 127.0.0.1 and returns the URL of its empty database "postgres", owned

@@ -86,7 +86,7 @@ func register(f *Function) http.HandlerFunc {
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
 		hears := make(chan struct{})
-		go func() { // beside the rest: to hear signals takes a thread, half a millisecond of a start
+		go func() { // beside the opening: to hear signals takes a thread, half a millisecond of a start
 			defer close(hears)
 			drainOnSignal(f)
 		}()
@@ -102,7 +102,7 @@ func register(f *Function) http.HandlerFunc {
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
 		go f.stores.settle(slog.With("function", name))
-		<-hears // before anybody can be let in, who would be cut off
+		<-hears // before the listener: who was let in would be cut off
 	}
 	return f.ServeHTTP
 }

@@ -128,7 +128,7 @@ func TestSIGTERMLetsWhatIsInFlightFinish(t *testing.T) {
 }
 
 func TestSIGTERMIsHeardFromWhenTheProcessListens(t *testing.T) {
-	for range 10 {
+	for range 10 { // half of them died while nothing saw to it
 		cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work", "GOMAXPROCS=1") // one thing at a time, as on one processor
 		stderr, err := cmd.StderrPipe()
 		if err != nil {

@@ -12,14 +12,18 @@ func TestASpareConnectionIsReadyAndOne(t *testing.T) {
 	c := Open(Config{Addr: server.Addr}).(*client)
 	defer c.Close()
 	trips := redistest.Count(c)
-	for range 3 {
-		c.spare()
-		for c.dialling.Load() {
-			runtime.Gosched()
-		}
+	s := &spare{client: c.twin}
+	for range 8 {
+		s.ready()
+	}
+	for s.dialling.Load() {
+		runtime.Gosched()
 	}
 	if stats := c.PoolStats(); stats.IdleConns != 1 || stats.TotalConns != 1 {
 		t.Errorf("%d connections, %d idle", stats.TotalConns, stats.IdleConns)
+	}
+	if s.ready(); s.dialling.Load() {
+		t.Error("another is made beside one that is idle")
 	}
 	if n := trips.Take(); n != 0 {
 		t.Errorf("%d round trips were counted", n)
