@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 	"os"
-	"os/signal"
 	"sync/atomic"
-	"syscall"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/web/sigterm"
 )
 
 // The platform sends SIGTERM ten seconds before it ends an instance, and the framework that owns the listener would die
@@ -41,12 +41,11 @@ func leave(w http.ResponseWriter) {
 }
 
 // drainOnSignal makes the process finish what is in flight within drainLimit, send what was measured, and exit 0 on
-// SIGTERM.
+// SIGTERM. It returns when a signal would be heard.
 func drainOnSignal(f *Function) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGTERM)
+	sigterm.Listen()
 	go func() {
-		<-signals
+		<-sigterm.Signals
 		drain(drainLimit)
 		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
 		defer cancel()

@@ -85,11 +85,6 @@ func register(f *Function) http.HandlerFunc {
 	}
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
-		hears := make(chan struct{})
-		go func() { // beside the opening: to hear signals takes a thread, half a millisecond of a start
-			defer close(hears)
-			drainOnSignal(f)
-		}()
 		within, cancel := context.WithTimeout(context.Background(), aheadWithin)
 		f.stores = &ahead{within: within, end: cancel}
 		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, f.stores)); err != nil {
@@ -102,7 +97,7 @@ func register(f *Function) http.HandlerFunc {
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
 		go f.stores.settle(slog.With("function", name))
-		<-hears // before the listener: who was let in would be cut off
+		drainOnSignal(f) // before anybody can be let in, who would be cut off
 	}
 	return f.ServeHTTP
 }
