@@ -164,7 +164,7 @@ func TestWhoeverUsesTheKeyboardStaysThere(t *testing.T) {
 	}
 	eval[bool](g, `(document.getElementById("next-page").focus(), true)`)
 	g.do("turning the page", chromedp.KeyEvent("\r"))
-	g.becomes(`location.hash.includes("page=2")`)
+	g.becomes(`location.hash.includes("page=2") && document.activeElement.id !== "next-page"`) // the address is another before the page is
 	g.answered()
 	if at := where(); at != "view 0" {
 		t.Errorf("on the next page: %s", at)
