@@ -139,7 +139,7 @@ func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, erro
 // refusal says why a handoff was not used. A second use is recorded and told before it is answered: what is read here
 // and what is written of it are one transaction, and what was used once stays used.
 func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Handoff, use ledger.Use) error {
-	defer web.From(ctx).Phase("refuse")()
+	defer web.From(ctx).Phase("reject")()
 	var (
 		standing ledger.Standing
 		counted  bool

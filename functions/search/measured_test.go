@@ -42,7 +42,7 @@ func TestASearchIsMeasuredAndNothingOfTheGuestIsTold(t *testing.T) {
 			t.Errorf("%s %q is %v", c.metric, c.attributes, n)
 		}
 	}
-	for name, least := range map[string]int{"POST " + route: 4, "PIPELINE": 4, "search": 2, "pricing": 2, "theme": 1, "admit": 4, "find": 3} {
+	for name, least := range map[string]int{"POST " + route: 4, "PIPELINE": 4, "search": 2, "pricing": 2, "theme": 1, "begin": 4, "find": 3} {
 		if n := len(collector.Spans(name)); n < least {
 			t.Errorf("%d spans %s", n, name)
 		}

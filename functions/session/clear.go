@@ -22,7 +22,7 @@ func (d *Desk) Clear(w http.ResponseWriter, r *http.Request) error {
 		if v.Session.Degraded {
 			return unsaved(nil) // whose the cookie is cannot be told, and half of it would stay
 		}
-		done := web.From(ctx).Phase("purge")
+		done := web.From(ctx).Phase("erase")
 		err := d.purge(ctx, v)
 		done()
 		if err != nil {

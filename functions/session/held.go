@@ -62,7 +62,7 @@ type heldVerdict struct {
 
 // held reads it all in one round trip, at one moment's sight of each table.
 func (d *Desk) held(ctx context.Context, sessionID string) (*held, error) {
-	defer web.From(ctx).Phase("held")()
+	defer web.From(ctx).Phase("collect")()
 	ctx, cancel := context.WithTimeout(ctx, writeWithin)
 	defer cancel()
 	h := &held{}

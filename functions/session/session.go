@@ -151,7 +151,7 @@ func (d *Desk) look(ctx context.Context, v *visit, within time.Duration) (*stand
 
 // records reads what Postgres has of a session that its guest sees.
 func (d *Desk) records(ctx context.Context, id string, within time.Duration) (list wishlist.List, choice *session.Choice, err error) {
-	defer web.From(ctx).Phase("records")()
+	defer web.From(ctx).Phase("read")()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var batch pgx.Batch

@@ -119,7 +119,7 @@ func (d *Door) AdmitAgain(w http.ResponseWriter, r *http.Request, keys Keys, als
 func (d *Door) admit(w http.ResponseWriter, r *http.Request, keys Keys, again Again, also ...Also) (context.Context, *Guest, error) {
 	ctx := r.Context()
 	call := web.From(ctx)
-	defer call.Phase("admit")()
+	defer call.Phase("begin")()
 	if err := web.NoQuery(r); err != nil { // all that a guest's routes are told is in headers and body
 		return ctx, nil, err
 	}
@@ -225,7 +225,7 @@ type Left struct {
 // to those who ask. more adds to the round trip, or makes one. It names the session to the client, unless it was seen to
 // be cleared meanwhile.
 func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) Left {
-	defer web.From(ctx).Phase("leave")()
+	defer web.From(ctx).Phase("finish")()
 	unsaved := d.save(ctx, g, history, more)
 	return d.settle(ctx, w, g, unsaved)
 }
@@ -233,7 +233,7 @@ func (d *Door) Leave(ctx context.Context, w http.ResponseWriter, g *Guest, histo
 // LeaveSaved is Leave for a request that is refused unless Redis takes what it changed: when it does not, which is the
 // error, nothing is told of the request and the client is not named a session that it will not hear of.
 func (d *Door) LeaveSaved(ctx context.Context, w http.ResponseWriter, g *Guest, more func(redis.Pipeliner)) error {
-	defer web.From(ctx).Phase("leave")()
+	defer web.From(ctx).Phase("finish")()
 	if err := d.save(ctx, g, nil, more); err != nil {
 		return err
 	}

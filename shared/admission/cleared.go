@@ -39,7 +39,7 @@ func (d *Door) isCleared(ctx context.Context, g *Guest) bool {
 
 // finish has what is left of a cleared session forgotten. If it fails, whoever meets the session next tries again.
 func (d *Door) finish(ctx context.Context, g *Guest) {
-	defer web.From(ctx).Phase("bury")()
+	defer web.From(ctx).Phase("erase")()
 	if err := d.burial.Finish(ctx, g.ID); err != nil {
 		web.From(ctx).Note("clearUnfinished", err.Error())
 	}

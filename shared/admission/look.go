@@ -23,7 +23,7 @@ type Look struct {
 func (d *Door) Look(w http.ResponseWriter, r *http.Request, key string) (context.Context, *Look, error) {
 	ctx := r.Context()
 	call := web.From(ctx)
-	defer call.Phase("admit")()
+	defer call.Phase("begin")()
 	client := d.sessions.Client(r)
 	pipe := d.rdb.Pipeline()
 	gate := d.ask(r, pipe, &client, "", false) // whose requests they are is not known, and a page may prefetch

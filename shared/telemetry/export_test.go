@@ -193,7 +193,7 @@ func BenchmarkExport(b *testing.B) {
 		var last *Request
 		for range 10 {
 			ctx, q := r.Begin(b.Context(), "POST", "/search", "", clock)
-			for _, name := range []string{"admit", "find", "leave"} {
+			for _, name := range []string{"begin", "find", "finish"} {
 				q.Phase(name, clock, clock)
 			}
 			for range 2 {

@@ -65,7 +65,7 @@ func busy(t *testing.T) ([]sdktrace.ReadOnlySpan, *metricdata.ResourceMetrics) {
 	}
 	for _, parent := range []string{"", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"} {
 		ctx, q := r.Begin(t.Context(), "POST", "/search", parent, *clock)
-		q.Phase("admit", *clock, clock.Add(time.Millisecond))
+		q.Phase("begin", *clock, clock.Add(time.Millisecond))
 		_, p := Redis(ctx, "PIPELINE", 8)
 		p.End("")
 		_, p = Publish(ctx, "a.topic", 3)

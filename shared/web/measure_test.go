@@ -143,8 +143,8 @@ func BenchmarkMeasured(b *testing.B) {
 			f := opened(b, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
 				call := From(r.Context())
 				call.Note("cache", "hit")
-				call.Phase("admit")()
-				call.Phase("leave")()
+				call.Phase("begin")()
+				call.Phase("finish")()
 				for range 2 {
 					_, part := telemetry.Redis(r.Context(), "PIPELINE", 8)
 					part.End("")
