@@ -1,4 +1,4 @@
-# The newest schema, before the code that needs it: docs/decisions/0033-migrations-are-a-function.md. A person or a pipeline calls it.
+# The newest schema, before the code that needs it: docs/decisions/0033-schema-migrations-as-a-function.md. A person or a pipeline calls it.
 module "migrate" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "migrate" }

@@ -1,5 +1,5 @@
 # What may be forgotten: sessions' copies, caches, limits. A replica in another zone takes over within seconds.
-# No TLS: docs/decisions/0032-redis-without-tls.md.
+# No TLS: docs/decisions/0032-redis-auth-without-tls.md.
 resource "google_redis_instance" "this" {
   name           = local.name
   tier           = "STANDARD_HA"

@@ -123,7 +123,7 @@ variable "gateway_region" {
       "asia-northeast1", "australia-southeast1", "europe-west1", "europe-west2",
       "us-central1", "us-east1", "us-east4", "us-west2", "us-west3", "us-west4",
     ], coalesce(var.gateway_region, var.region))
-    error_message = "API Gateway is not there; docs/decisions/0034-the-gateway-is-elsewhere.md."
+    error_message = "API Gateway is not there; docs/decisions/0034-api-gateway-region.md."
   }
 }
 

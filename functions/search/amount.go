@@ -7,7 +7,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// amount is minor units, from a decimal string or a whole number; never negative.
+// amount is a price in minor units, from a decimal string or a whole JSON number; never negative.
+// DOMAIN_MODEL §2.2 writes the bounds of a price range as numbers without a unit; DECISIONS §1 came
+// later and makes every amount a string of minor units. Accepting both costs this type, and no client
+// has to guess. A client that sends major units finds no hotel in its range; the OpenAPI document
+// states the unit.
 type amount struct{ value money.Minor }
 
 // UnmarshalJSONFrom reads either form.

@@ -114,7 +114,9 @@ func hashOf(n upstream.SearchQuery, l locale.Tag, c money.Currency) string {
 	return digest.Text(sum[:])
 }
 
-// pageKey is the cache key of one page of a list.
+// pageKey is the cache key of one page of a list. Limit and offset are part of the key and not of the
+// query hash: analytics groups searches by the hash, a search session is found by the hash, and the
+// second page of a search is the same query.
 func (f *Finder) pageKey(hash string, p upstream.Page) string {
 	return f.keys.Key("cache", "search", "list", digest.Hex(hash), strconv.Itoa(p.Limit), strconv.Itoa(p.Offset))
 }

@@ -16,7 +16,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The limits of a search.
+// The limits of a search. The specification does not name maxText and maxValues, nor the 40 characters
+// of a filter word (isWord). Every value is part of a cache key or goes to an upstream, and a request
+// without limits is a way to fill either.
 const (
 	maxLimit       = 50
 	defaultLimit   = 20

@@ -7,8 +7,11 @@ import (
 	"strings"
 )
 
-// digest names a packed body: 128 bits of its SHA-256. Equal ones mean equal bodies; a body packed anew by another
-// version of the compressor may get another, which costs one answer more.
+// digest identifies a compressed body: 128 bits of its SHA-256, stored in the entry's header, so that
+// a hit gets its ETag without decompressing. Equal digests mean equal bodies; a release whose
+// compressor writes other bytes changes every ETag once, which costs a client one download. The CRC of
+// gzip has 32 bits: of billions of revalidations some would match by chance and answer 304 wrongly.
+// Hashing 5 KB with each response costs 6 µs; storing the digest costs 16 bytes of the entry.
 type digest [16]byte
 
 func digestOf(packed []byte) digest {
@@ -34,7 +37,7 @@ func (e *Entry) WriteShared(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// etag is of the bytes that go out, so the two encodings of a body have each their own.
+// etag names the bytes that are sent: a strong ETag belongs to one encoding, so gzip has a suffix of its own.
 func (e *Entry) etag(zipped bool) string {
 	tag := `"` + base64.RawURLEncoding.EncodeToString(e.digest[:])
 	if zipped {

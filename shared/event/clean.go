@@ -18,7 +18,11 @@ func lazily(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// CampaignToken says whether a utm value may be kept: a short token without spaces or signs that is no address.
+// CampaignToken reports whether a utm value may be kept: a short token without spaces or signs that
+// is not an IP address. Campaign values go out in events, which must not carry free text: an address
+// that a mail tool pastes into a link, or a sentence, would stay for a year. Real campaign values are
+// tokens by convention. If marketing needs spaces or other scripts, hash the value instead of
+// accepting more characters.
 func CampaignToken(s string) bool {
 	_, notAddress := netip.ParseAddr(s)
 	return campaignToken().MatchString(s) && notAddress != nil

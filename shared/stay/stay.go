@@ -9,7 +9,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// The limits of a stay that can be asked for.
+// The limits of a stay, which the specification does not name. Every value is part of a cache key or
+// goes to an upstream, and a request without limits is a way to fill either. The limits of the
+// occupancy lie beyond what the tenants' booking flows accept; a tenant that sells to groups through
+// this search would change them. The hotel decides whether so many people fit into so many rooms.
 const (
 	MaxNights   = 30
 	MaxAhead    = 500 // days from today to check-in
@@ -30,7 +33,7 @@ func (d Dates) Nights() int { return d.CheckOut.DaysSince(d.CheckIn) }
 
 // Check returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the
 // codes "required", "past", "too-far", "reversed", "too-long". Today is the day it is in UTC: the hotels of this
-// platform lie east of Greenwich, where that day has begun already (docs/decisions/0002-days-in-utc.md).
+// platform lie east of Greenwich, where that day has begun already (docs/decisions/0002-check-in-dates-in-utc.md).
 func (d Dates) Check(now time.Time) []problem.Field {
 	var wrong problem.Faults
 	today := DateOf(now.UTC())

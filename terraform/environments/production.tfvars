@@ -2,7 +2,7 @@
 # TF_VAR_edge_secrets are given beside this file.
 environment = "production"
 region      = "asia-south1"
-# API Gateway is not in asia-south1: docs/decisions/0034-the-gateway-is-elsewhere.md.
+# API Gateway is not in asia-south1: docs/decisions/0034-api-gateway-region.md.
 gateway_region = "europe-west1"
 
 page_origins     = ["https://www.melmastoon.ghasi.io"]

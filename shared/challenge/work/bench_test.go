@@ -29,7 +29,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// What a client that is a program pays; a page pays more: docs/decisions/0028.
+// What a client that is a program pays; a page pays more: docs/decisions/0028-bot-challenge-proof-of-work.md.
 func BenchmarkSolve(b *testing.B) {
 	for _, d := range []int{12, 16} {
 		b.Run(fmt.Sprint(d), func(b *testing.B) {
