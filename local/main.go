@@ -20,7 +20,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/pack"
-	"melmastoon.ghasi.io/bff-consumer/local/scale"
 	"melmastoon.ghasi.io/bff-consumer/local/soak"
 	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
@@ -39,7 +38,6 @@ const usage = `usage:
                                                               the benchmarks of docs/performance.md; --volatile: of a Postgres
                                                               that does not wait for its disk
   ./dev bench coldstart [--starts 31] [--only FOLDER,…]       from the start of a process to its first answer
-  ./dev scale                                                 the tables of docs/scale.md and docs/deploy.md
   ./dev pack FOLDER | all [--out DIR] [--built DIR]           the archives that are deployed, in dist; and their programs
 ` + bots.Usage
 
@@ -84,7 +82,6 @@ func command(ctx context.Context, args []string) error {
 		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")
 		set.StringVar(&only, "only", "", "serve one folder under functions/ against a system that runs")
 	case "migrate":
-	case "scale":
 	case "gateway": // ./dev gateway keeps what it prints
 	case "bench":
 		set.DurationVar(&b.Round, "round", 2*time.Second, "how long each server is loaded at a time")
@@ -152,12 +149,6 @@ func command(ctx context.Context, args []string) error {
 		return err
 	case args[0] == "migrate":
 		return system.Migrate(ctx, o)
-	case args[0] == "scale":
-		changed, err := scale.Write(o.Root)
-		for _, name := range changed {
-			fmt.Fprintf(os.Stdout, "docs/%s has new tables\n", name)
-		}
-		return err
 	case args[0] == "gateway":
 		document, err := gateway.Document(filepath.Join(o.Root, "api", "consumer.openapi.yaml"))
 		if err == nil {

@@ -17,8 +17,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// minting starts the server that mints, and the reference beside it.
-func (h *house) minting(cookie string) ([]contest, error) {
+// minting starts the server of POST /handoff.
+func (h *house) minting(cookie string) (contest, error) {
 	hotel := h.data.Properties[0]
 	mint := func() []byte {
 		return request("POST", web.Base+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotel.Tenant.ID, hotel.ID, stayed()),
@@ -26,27 +26,15 @@ func (h *house) minting(cookie string) ([]contest, error) {
 	}
 	minting, err := h.startFunction("Handoff")
 	if err != nil {
-		return nil, err
+		return contest{}, err
 	}
-	if _, _, err := minting.once(mint()); err != nil { // fills the cache; leaves the rows that the reference copies
-		return nil, err
+	if _, _, err := minting.once(mint()); err != nil { // fills the cache
+		return contest{}, err
 	}
-	plain, err := h.start(inserts)
-	if err != nil {
-		return nil, err
-	}
-	stepped, err := h.start(steps)
-	if err != nil {
-		return nil, err
-	}
-	return []contest{
-		{name: bareMint + " net/http + one transaction, the three inserts of a mint, in one round trip", server: plain, next: mint, writes: true},
-		{name: bareSteps + " the same transaction, a statement at a time", server: stepped, next: mint, writes: true},
-		{name: "handoff, mint", server: minting, next: mint, writes: true},
-	}, nil
+	return contest{name: "handoff, mint", server: minting, next: mint, writes: true}, nil
 }
 
-// journey starts the servers of a guest's way from a hotel's page to its booking, and the reference beside them. What may
+// journey starts the servers of a guest's way from a hotel's page to its booking. What may
 // happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
 func (h *house) journey(ctx context.Context, searching *server, cookie string) ([]contest, error) {
 	detail := request("GET", web.Base+"/hotels/"+h.data.Properties[0].ID, "", "Accept-Encoding", "gzip")
@@ -57,7 +45,7 @@ func (h *house) journey(ctx context.Context, searching *server, cookie string) (
 	if _, _, err := looking.once(detail); err != nil { // fills the cache
 		return nil, err
 	}
-	contests, err := h.minting(cookie)
+	minting, err := h.minting(cookie)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +54,11 @@ func (h *house) journey(ctx context.Context, searching *server, cookie string) (
 		return nil, err
 	}
 	using := &prepared{make: func(n int) ([][]byte, error) { return h.handoffs(ctx, n) }}
-	contests = append(contests,
-		contest{name: "detail, warm hit, gzip", server: looking, next: always(detail)},
-		contest{name: "consume", server: consuming, next: using.next, prepare: using.fill, writes: true},
-	)
+	contests := []contest{
+		minting,
+		{name: "detail, warm hit, gzip", server: looking, next: always(detail)},
+		{name: "consume", server: consuming, next: using.next, prepare: using.fill, writes: true},
+	}
 	if !slices.ContainsFunc(web.Functions(), func(f *web.Function) bool { return f.Name == "WishlistAdd" }) {
 		return contests, nil
 	}

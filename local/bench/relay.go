@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,8 +23,8 @@ const (
 	perSession = 3      // of them
 )
 
-// relays measures the way out: how fast a backlog is sent, beside plain relays; how long an event takes that is
-// committed while the relay waits; and what waking it by NOTIFY would cost those who commit.
+// relays measures the way out: how fast a backlog is sent, and how long an event takes that is
+// committed while the relay waits.
 func relays(ctx context.Context, o Options, url, redis string) error {
 	broker, err := pubsubtest.Start()
 	if err != nil {
@@ -48,71 +47,39 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 		return err
 	}
 	defer ours.Close()
-	plain, err := newPlain(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer plain.close()
 	var taken atomic.Int64
 	broker.Take(func(some []pubsubtest.Arrival) { taken.Add(int64(len(some))) })
 
-	contests := []struct {
-		name  string
-		drain func(context.Context) error
-	}{
-		{"relay", func(ctx context.Context) error {
-			report, err := ours.Run(ctx, relay.Orders{Once: true})
-			if err == nil && report.Outages+report.Failures > 0 {
-				err = fmt.Errorf("not a quiet run: %+v", report)
-			}
-			return err
-		}},
-		{"plain SKIP LOCKED relay, batch 500, one request per topic and key, no order",
-			func(ctx context.Context) error { return plain.drain(ctx, true) }},
-		{"plain SKIP LOCKED relay, batch 500, one request per topic, no key at all",
-			func(ctx context.Context) error { return plain.drain(ctx, false) }},
-	}
 	// What a loaded Postgres did not take in time from those before waits in Redis still.
 	if _, err := ours.Run(ctx, relay.Orders{Once: true}); err != nil {
 		return err
 	}
-	rates, requests := make([][]float64, len(contests)), make([]int, len(contests))
+	var rates []float64
+	var requests int
 	for range o.Rounds {
-		for i, c := range contests {
-			if err := fill(ctx, db, backlog); err != nil {
-				return err
-			}
-			taken.Store(0)
-			before, begun := broker.Requests(), time.Now()
-			if err := c.drain(ctx); err != nil {
-				return fmt.Errorf("bench: %s: %w", c.name, err)
-			}
-			took := time.Since(begun)
-			if n := taken.Load(); n != backlog {
-				return fmt.Errorf("bench: %s: %d of %d events arrived", c.name, n, backlog)
-			}
-			rates[i] = append(rates[i], backlog/took.Seconds())
-			requests[i] = broker.Requests() - before
+		if err := fill(ctx, db, backlog); err != nil {
+			return err
 		}
+		taken.Store(0)
+		before, begun := broker.Requests(), time.Now()
+		report, err := ours.Run(ctx, relay.Orders{Once: true})
+		if err == nil && report.Outages+report.Failures > 0 {
+			err = fmt.Errorf("not a quiet run: %+v", report)
+		}
+		if err != nil {
+			return fmt.Errorf("bench: relay: %w", err)
+		}
+		took := time.Since(begun)
+		if n := taken.Load(); n != backlog {
+			return fmt.Errorf("bench: relay: %d of %d events arrived", n, backlog)
+		}
+		rates = append(rates, backlog/took.Seconds())
+		requests = broker.Requests() - before
 	}
-	fmt.Fprintf(o.Out, "\na backlog of %d events of %d sessions, medians of %d rounds in turns\n\n", backlog, backlog/perSession, o.Rounds)
-	t := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tevents/s\tof plain\trequests\trequests/s\tof plain\t")
-	medians := make([]float64, len(contests))
-	for i := range contests {
-		slices.Sort(rates[i])
-		medians[i] = rates[i][len(rates[i])/2]
-	}
-	asking := func(i int) float64 { return medians[i] * float64(requests[i]) / backlog }
-	for i, c := range contests {
-		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%d\t%.0f\t%.2f\t\n",
-			c.name, medians[i], medians[i]/medians[1], requests[i], asking(i), asking(i)/asking(1))
-	}
-	t.Flush()
-	if err := lag(ctx, o, db, ours, broker); err != nil {
-		return err
-	}
-	return notify(ctx, o, url)
+	slices.Sort(rates)
+	fmt.Fprintf(o.Out, "\nrelay, a backlog of %d events of %d sessions, median of %d rounds: %.0f events/s in %d publish requests\n",
+		backlog, backlog/perSession, o.Rounds, rates[len(rates)/2], requests)
+	return lag(ctx, o, db, ours, broker)
 }
 
 // sample are n events of one session, of two subjects.

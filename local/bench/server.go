@@ -18,8 +18,6 @@ import (
 const (
 	bare     = "bare"     // a net/http handler that writes the bytes of the entry
 	redis    = "redis"    // a net/http handler that reads the entry from Redis and writes it
-	inserts  = "inserts"  // a net/http handler that does the three inserts of a mint in one transaction and one round trip
-	steps    = "steps"    // the same, a statement at a time
 	function = "function" // a function, as the platform runs it
 )
 
@@ -48,10 +46,6 @@ func Serve() error {
 			}
 			write(w, body)
 		}))
-	case inserts:
-		return serveInserts(addr+":"+port, false)
-	case steps:
-		return serveInserts(addr+":"+port, true)
 	case function:
 		if os.Getenv("FUNCTION_TARGET") == "" {
 			return errors.New("bench: FUNCTION_TARGET is not set")
