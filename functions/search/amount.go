@@ -8,8 +8,8 @@ import (
 )
 
 // amount is a price in minor units, from a decimal string or a whole JSON number; never negative.
-// DOMAIN_MODEL §2.2 writes the bounds of a price range as numbers without a unit; DECISIONS §1 came
-// later and makes every amount a string of minor units. Accepting both costs this type, and no client
+// The platform's model writes the bounds of a price range as numbers without a unit; here every
+// amount is a string of minor units (docs/spec/routes.md#values). Accepting both costs this type, and no client
 // has to guess. A client that sends major units finds no hotel in its range; the OpenAPI document
 // states the unit.
 type amount struct{ value money.Minor }

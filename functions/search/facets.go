@@ -52,7 +52,7 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 	if len(f) > 0 {
 		return problem.Invalid(f...)
 	}
-	// The key ends with the locale, which DATA_MODEL §5 leaves out: labels of facets are in the guest's
+	// The key ends with the locale (docs/spec/keys.md#cache-entries): labels of facets are in the guest's
 	// language, and a response in one language must never be served for another.
 	key := h.keys.Key("cache", "facets", country, keyspace.Part(strings.ToLower(region)), string(in.Locale))
 	ctx, look, err := h.door.Look(w, r, key)

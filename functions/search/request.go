@@ -54,7 +54,7 @@ type filters struct {
 }
 
 // priceRange is per night in minor units, as decimal strings like every amount; whole numbers are
-// taken too, because DOMAIN_MODEL §2.2 writes them so.
+// taken too, see docs/spec/routes.md#search-query.
 type priceRange struct {
 	Min      *amount `json:"min"`
 	Max      *amount `json:"max"`

@@ -48,7 +48,7 @@ func NewDesk(p *setup.Parts) *Desk {
 	}
 }
 
-// guestSession is DOMAIN_MODEL §2.1 as its guest sees it.
+// guestSession is the session (docs/spec/data-model.md#guest-session) as its guest sees it.
 type guestSession struct {
 	ID                  string           `json:"id"`
 	CreatedAt           string           `json:"createdAt"`

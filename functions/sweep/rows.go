@@ -9,7 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// retention is one rule of DATA_MODEL §3: rows of a table that are over. They are found by an index, in its order.
+// retention is one rule of docs/spec/data-model.md#retention: rows of a table that are over. They are found by an index, in its order.
 type retention struct {
 	name, path string
 	table      string

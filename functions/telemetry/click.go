@@ -12,7 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// click is what a client can know of EVENT_SCHEMAS §3.4.
+// click is what a client can know of click.recorded.v1 (docs/spec/events.md#click-recorded).
 type click struct {
 	common
 	Kind       string `json:"kind"`

@@ -11,7 +11,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// funnelStep is what a client can know of DOMAIN_MODEL §2.6.
+// funnelStep is what a client can know of funnel.step_recorded.v1 (docs/spec/events.md#funnel-step-recorded).
 type funnelStep struct {
 	common
 	Step       string         `json:"step"`

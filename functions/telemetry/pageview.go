@@ -11,7 +11,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// pageView is what a client can know of DOMAIN_MODEL §2.5.
+// pageView is what a client can know of page.viewed.v1 (docs/spec/events.md#page-viewed).
 type pageView struct {
 	common
 	Path       string `json:"path"`

@@ -27,7 +27,7 @@ type Job struct {
 	Function    string        // that does it
 }
 
-// platform are the events of others, by EVENT_SCHEMAS §5.
+// platform are the events of others, by docs/spec/events.md#subscriptions.
 var platform = []Subscription{
 	pushed("bff-consumer.theme.published.v1", "melmastoon.theme.published.v1", 30*time.Second, 5, "ThemePublished"),
 	pushed("bff-consumer.search_aggregation.listing.indexed.v1", "melmastoon.search_aggregation.listing.indexed.v1",

@@ -27,7 +27,7 @@ const (
 	FromBot     = 0.85
 )
 
-// The kinds of signals, as DOMAIN_MODEL §2.7 names them.
+// The kinds of signals, as docs/spec/limits.md#bot-detection names them.
 const (
 	uaPattern = "ua-pattern"
 	cadence   = "cadence"
@@ -78,7 +78,7 @@ type Score struct {
 	Signals []event.BotSignal
 }
 
-// Evaluate weighs evidence by DECISIONS §7. A verified search engine is human whatever it does.
+// Evaluate weighs evidence by docs/spec/limits.md#bot-detection. A verified search engine is human whatever it does.
 func Evaluate(e Evidence) Score {
 	if e.Verified {
 		return Score{0, Human, []event.BotSignal{{Kind: uaPattern, Detail: "verified-" + e.Agent.Crawler}}}

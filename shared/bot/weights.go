@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Weights and bounds of DECISIONS §7; decision 27 says why where that leaves it open.
+// Weights and bounds of docs/spec/limits.md#bot-detection; decision 27 says why where that leaves it open.
 const (
 	fastWeight = 0.3  // challenges nobody by itself
 	soleWeight = 0.45 // the same, of what is plainly one client

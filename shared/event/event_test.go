@@ -97,7 +97,7 @@ func TestEverySubjectHasASample(t *testing.T) {
 		t.Error(diff)
 	}
 	if len(Subjects()) != 12 {
-		t.Errorf("%d subjects, want the ten of EVENT_SCHEMAS §3 and the two ledgers", len(Subjects()))
+		t.Errorf("%d subjects, want those of docs/spec/events.md#published-events", len(Subjects()))
 	}
 }
 

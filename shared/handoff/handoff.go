@@ -48,7 +48,7 @@ var (
 	localeShape   = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`)
 )
 
-// canonical is the signing string of DOMAIN_MODEL §2.4: one field a line, LF between them, none at the end.
+// canonical is the signing string of docs/spec/routes.md#handoff-token: one field a line, LF between them, none at the end.
 func (h *Handoff) canonical() []byte {
 	b := make([]byte, 0, 256)
 	b = append(b, version...)

@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
-// A session id proves itself (DECISIONS §2): of the ULID's 80 bits after the time, 24 are random and 56
+// A session id proves itself (docs/spec/routes.md#session-cookie): of the ULID's 80 bits after the time, 24 are random and 56
 // are an HMAC over time and random part. So nobody can choose a guest's id, and a genuine one needs no
 // lookup to be believed, also while Redis is away.
 const (

@@ -12,7 +12,7 @@ import (
 
 const maxViewed = 50 // properties the list of what was viewed keeps, newest first
 
-// Viewed is DOMAIN_MODEL's RecentlyViewedEntry.
+// Viewed is an entry of the list "recent" (docs/spec/data-model.md#guest-session).
 type Viewed struct {
 	PropertyID string `json:"propertyId"`
 	TenantID   string `json:"tenantId,omitzero"` // as the client named it; no authority

@@ -17,7 +17,7 @@ import (
 
 const maxHistory = 25 // searches a guest's history keeps, newest first
 
-// HistoryEntry is one line of the guest's search history (DOMAIN_MODEL §2.1), pushed when a search
+// HistoryEntry is one line of the guest's search history (docs/spec/data-model.md#guest-session), pushed when a search
 // session begins.
 type HistoryEntry struct {
 	SearchSessionID string         `json:"searchSessionId"`
@@ -39,7 +39,7 @@ func (h *HistoryEntry) json() string {
 	return string(b)
 }
 
-// Search is DOMAIN_MODEL §2.2: what one running search session looks for.
+// Search is docs/spec/data-model.md#search-session: what one running search session looks for.
 type Search struct {
 	ID             string // srs_<ulid>; its time is when the session began, and it ends one hour later
 	GuestSessionID string

@@ -25,7 +25,7 @@ const (
 	Default  Source = "default"
 )
 
-// Session is DOMAIN_MODEL §2.1 without its lists, which are Redis lists of their own.
+// Session is docs/spec/data-model.md#guest-session without its lists, which are Redis lists of their own.
 type Session struct {
 	ID             string // gms_<ulid>
 	CreatedAt      time.Time

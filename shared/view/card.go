@@ -1,4 +1,4 @@
-// Package view owns the shapes clients see (DOMAIN_MODEL §4) and how they are put together from what
+// Package view owns the shapes clients see (docs/spec/routes.md#view-models) and how they are put together from what
 // the upstreams answered. It never calls anybody and never computes money.
 package view
 

@@ -88,7 +88,7 @@ func TestTheMembersOfADetail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"property", "rooms", "amenities", "photos", "policies", "brandPeek", "cheapestRateSnapshot",
-		"priceCalendarPreview", "similarProperties", "popularitySignals", "handoffHint", "degraded"} { // DOMAIN_MODEL §4.2
+		"priceCalendarPreview", "similarProperties", "popularitySignals", "handoffHint", "degraded"} { // docs/spec/routes.md#view-models
 		if members[name] == nil {
 			t.Errorf("no %s in %s", name, body)
 		}

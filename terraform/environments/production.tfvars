@@ -1,4 +1,4 @@
-# Numbers at SERVICE_OVERVIEW's steady state, with room for a campaign. project, project_number, packs_dir and
+# Numbers at the steady state of docs/spec/limits.md#capacity-assumptions, with room for a campaign. project, project_number, packs_dir and
 # TF_VAR_edge_secrets are given beside this file.
 environment = "production"
 region      = "asia-south1"
@@ -22,7 +22,7 @@ telemetry          = { trace_share = 0.05 }
 redis_memory_gb    = 4
 next_rotation_time = "2027-04-01T06:00:00Z"
 
-# Three instances wait for guests (SERVICE_OVERVIEW §8); the rest start within moments.
+# Three instances wait for guests (docs/spec/limits.md#capacity-assumptions); the rest start within moments.
 sizes = {
   search              = { min_instances = 1, max_instances = 10 }
   search-map          = { max_instances = 4 }

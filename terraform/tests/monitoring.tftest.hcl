@@ -43,14 +43,14 @@ run "objectives" {
     condition = jsonencode({ for name, slo in google_monitoring_slo.latency : name => [slo.goal, slo.request_based_sli[0].distribution_cut[0].range[0].max] }) == jsonencode({
       search-p95 = [0.95, 600], search-p99 = [0.99, 1100], detail-p95 = [0.95, 500], handoff-p99 = [0.99, 250]
     })
-    error_message = "An objective for latency is not that of SERVICE_OVERVIEW §7."
+    error_message = "An objective for latency is not that of docs/spec/limits.md#service-level-objectives."
   }
 
   assert {
     condition = jsonencode({ for name, slo in google_monitoring_slo.ratio : name => slo.goal }) == jsonencode({
       availability = 0.999, cache-hits = 0.6, detail-availability = 0.999, handoff-availability = 0.999, search-availability = 0.999, telemetry = 0.9999
     })
-    error_message = "An objective is not that of SERVICE_OVERVIEW §7."
+    error_message = "An objective is not that of docs/spec/limits.md#service-level-objectives."
   }
 
   assert {

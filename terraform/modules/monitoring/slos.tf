@@ -1,4 +1,4 @@
-# The objectives of SERVICE_OVERVIEW §7, over 28 days. What a guest gets wrong (4xx) is no failure of ours and counts in neither:
+# The objectives of docs/spec/limits.md#service-level-objectives, over 28 days. What a guest gets wrong (4xx) is no failure of ours and counts in neither:
 # docs/decisions/0036-slo-availability-and-burn-rates.md, which also says why events and the cache have an objective without burn rates.
 locals {
   latency = "metric.type=\"run.googleapis.com/request_latencies\" AND resource.type=\"cloud_run_revision\" AND resource.label.service_name"

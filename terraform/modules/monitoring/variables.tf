@@ -88,7 +88,7 @@ variable "thresholds" {
   description = "From where on somebody is told. Shares are of 1."
   type = object({
     outbox_late_seconds     = optional(number, 300)   # the relay itself warns from there on
-    outbox_slow_seconds     = optional(number, 60)    # SERVICE_OVERVIEW §7
+    outbox_slow_seconds     = optional(number, 60)    # docs/spec/limits.md#service-level-objectives
     outbox_depth            = optional(number, 50000) # rows
     outbox_parked_known     = optional(number, 0)     # rows that nobody can mend, and everybody knows of
     cache_hits_target       = optional(number, 0.6)
