@@ -136,10 +136,10 @@ func TestTheChallengeOfTheReadmeIsSolved(t *testing.T) {
 	}
 }
 
-// readme is the first script of a chapter.
+// readme is the first script of a chapter of docs/tour.md.
 func readme(t *testing.T, chapter string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", "tour.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func readme(t *testing.T, chapter string) string {
 	_, from, _ = strings.Cut(from, "\n```sh\n")
 	script, _, found := strings.Cut(from, "\n```\n")
 	if !found {
-		t.Fatalf("the README has no script of %s", chapter)
+		t.Fatalf("docs/tour.md has no script of %s", chapter)
 	}
 	return script
 }
