@@ -1,5 +1,6 @@
-# Optional: a load balancer of the world in front of the gateway, with a cache, rules, and our own name. The gateway's public
-# host stays reachable, so the load balancer adds a secret to each request and the functions refuse one without it.
+# The edge (optional): a global load balancer in front of the gateway, with a CDN cache, Cloud Armor
+# rules and a custom domain. The gateway's public host stays reachable, so the load balancer adds a
+# secret to each request and the functions reject requests without the secret.
 locals {
   edges = var.edge == null ? {} : { this = var.edge }
 }
@@ -8,7 +9,7 @@ resource "google_compute_region_network_endpoint_group" "gateway" {
   provider = google-beta
   for_each = local.edges
 
-  # One in use cannot be replaced: a new one has another name.
+  # A group in use cannot be replaced in place, so a new group gets a new name.
   name                  = "${local.name}-gateway-${substr(md5(google_api_gateway_gateway.this.gateway_id), 0, 6)}"
   region                = coalesce(var.gateway_region, var.region)
   network_endpoint_type = "SERVERLESS"
@@ -32,7 +33,7 @@ resource "google_compute_backend_service" "gateway" {
   protocol              = "HTTPS"
   security_policy       = google_compute_security_policy.this[each.key].id
 
-  # Whatever a client sent under these names is replaced.
+  # The load balancer overwrites headers of the same name sent by a client.
   custom_request_headers = [
     "X-Edge-Secret: ${var.edge_secrets[0]}",
     "X-Client-Geo-Country: {client_region}",
@@ -44,14 +45,15 @@ resource "google_compute_backend_service" "gateway" {
 
   enable_cdn = true
 
-  # Answers say themselves how long they may be kept: those of shared routes whose URL has locale and currency, and no others.
+  # Cache-Control of the origin decides. Only shared routes with locale and currency in the URL send a
+  # cacheable response.
   cdn_policy {
     cache_mode = "USE_ORIGIN_HEADERS"
 
     cache_key_policy {
       include_host         = true
       include_protocol     = true
-      include_query_string = true # all of it: locale and currency too
+      include_query_string = true # includes locale and currency
     }
   }
 
@@ -69,11 +71,12 @@ resource "google_compute_security_policy" "this" {
 
   depends_on = [google_project_service.this]
 
-  # The functions limit guests by cookie, address and fingerprint; this is for what would only cost money there.
+  # The functions rate-limit guests by cookie, address and fingerprint. This rule stops floods that
+  # would only cost money there.
   rule {
     action      = "rate_based_ban"
     priority    = 1000
-    description = "More from one address than a town behind one carrier sends"
+    description = "Ban addresses with more requests than many guests behind one carrier"
 
     match {
       versioned_expr = "SRC_IPS_V1"
@@ -99,7 +102,7 @@ resource "google_compute_security_policy" "this" {
   rule {
     action      = "allow"
     priority    = 2147483647
-    description = "All others"
+    description = "Allow all other requests"
 
     match {
       versioned_expr = "SRC_IPS_V1"
@@ -137,7 +140,8 @@ resource "google_compute_managed_ssl_certificate" "this" {
 resource "google_compute_ssl_policy" "this" {
   for_each = local.edges
 
-  # Not RESTRICTED: telephones as old as iOS 8 know TLS 1.2 but not AES-GCM. What MODERN adds for them has forward secrecy too.
+  # Not RESTRICTED: phones as old as iOS 8 support TLS 1.2 but not AES-GCM. The ciphers that MODERN
+  # adds for these phones have forward secrecy too.
   name            = local.name
   profile         = "MODERN"
   min_tls_version = "TLS_1_2"

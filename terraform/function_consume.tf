@@ -1,5 +1,6 @@
-# A tenant's BFF uses a handoff, once. Only its account is let in, by the platform and once more by the code: the caller sends one
-# token in X-Serverless-Authorization for the platform, which is cut off there, and one in Authorization for us.
+# A tenant's BFF consumes a handoff once. The platform and the code both authenticate the caller: the
+# caller sends one token in X-Serverless-Authorization, which the platform checks and strips, and a
+# second token in Authorization for the code.
 module "consume" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "consume" }

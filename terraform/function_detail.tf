@@ -1,4 +1,4 @@
-# Looking at one hotel.
+# Hotel detail and availability.
 module "detail" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "detail" }

@@ -1,4 +1,4 @@
-# The way to a tenant's booking page.
+# Handoff to a tenant's booking page.
 module "handoff" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "handoff" }

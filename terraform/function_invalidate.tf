@@ -1,4 +1,4 @@
-# What the platform tells of changes.
+# Platform events: cache invalidation and tenant suspension.
 module "invalidate" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "invalidate" }

@@ -1,4 +1,5 @@
-# The newest schema, before the code that needs it: docs/decisions/0033-schema-migrations-as-a-function.md. A person or a pipeline calls it.
+# Schema migrations. A person or a pipeline calls the function before the code that needs the new
+# schema is deployed: docs/decisions/0033-schema-migrations-as-a-function.md.
 module "migrate" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "migrate" }

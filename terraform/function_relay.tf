@@ -1,4 +1,4 @@
-# The way of events out. One instance drains all lanes; a second one is there while the first is replaced.
+# Outbox relay. One instance drains all shards; a second instance exists while the first is replaced.
 module "relay" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "relay" }

@@ -1,4 +1,4 @@
-# Finding hotels: the list, the map and the facets.
+# Hotel search: list, map and facets.
 module "search" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "search" }

@@ -1,4 +1,4 @@
-# What is known of a guest.
+# Guest session: read, preferences, consent, export and clear.
 module "session" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "session" }

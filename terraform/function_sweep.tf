@@ -1,4 +1,4 @@
-# What has lived long enough is removed. One run of a rule at a time.
+# Sweeps delete expired rows. Each sweep runs one at a time.
 module "sweep" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "sweep" }

@@ -1,4 +1,4 @@
-# What clients report.
+# Client telemetry: clicks, page views and funnel steps.
 module "telemetry" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "telemetry" }

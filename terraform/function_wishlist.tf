@@ -1,4 +1,4 @@
-# What a guest wants to remember.
+# Anonymous wishlist.
 module "wishlist" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "wishlist" }

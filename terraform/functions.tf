@@ -1,9 +1,12 @@
-# Every entry point that the code registers, by the name it is deployed under. function_<folder>.tf deploys those of one
-# folder; a test holds this table against the code, the API document and the table of the local system.
+# Every entry point registered in code, by its deployed name. function_<folder>.tf deploys the entry
+# points of one folder. A test compares this table with the code, the API document and the table of
+# the local server.
 #
-# kind          who calls: public (the gateway), internal (another service), event, job (Pub/Sub), operator (a person)
-# timeout       seconds, more than the code takes: 2.5 s for a guest, 25 s for an event, 80 s for the relay, 590 s for a sweep
-# connections   of an instance's pool
+# kind          the caller: public (the gateway), internal (another service), event and job (Pub/Sub),
+#               operator (a person)
+# timeout       seconds; longer than the deadline in code: 2.5 s for a guest request, 25 s for an
+#               event, 80 s for the relay, 590 s for a sweep
+# connections   size of an instance's Postgres connection pool
 locals {
   functions = {
     search              = { folder = "search", entry = "Search", kind = "public", timeout = 10, connections = 4 }
@@ -42,8 +45,8 @@ locals {
     migrate             = { folder = "migrate", entry = "Migrate", kind = "operator", timeout = 3600, connections = 2 }
   }
 
-  # How many instances and how much each takes, where an environment says nothing of a function. Who is pushed to answers
-  # few requests at once, so that a burst of events does not crowd out the guests in Postgres.
+  # Default sizes by kind; var.sizes overrides them. Event functions have a low concurrency, so that a
+  # burst of events does not take the Postgres connections of guest requests.
   sizes = {
     public   = { memory = "512Mi", concurrency = 40, min_instances = 0, max_instances = 3 }
     internal = { memory = "512Mi", concurrency = 40, min_instances = 0, max_instances = 2 }
@@ -59,12 +62,12 @@ locals {
     max_instances = coalesce(try(var.sizes[name].max_instances, null), local.sizes[f.kind].max_instances)
   } }
 
-  # Connections that Postgres must have for us when every function runs on all its instances.
+  # Postgres connections in use when every function runs its maximum number of instances.
   connections = sum([for name, f in local.functions : f.connections * local.size[name].max_instances])
 
   folders = toset([for f in local.functions : f.folder])
 
-  # Every deployed entry point with what the rest needs of it.
+  # Outputs of modules/function by entry point.
   deployed = merge(
     module.search, module.detail, module.handoff, module.wishlist, module.session, module.telemetry,
     module.consume, module.invalidate, module.relay, module.sweep, module.migrate,
@@ -72,16 +75,16 @@ locals {
   accounts = { for name, f in local.deployed : name => f.account }
 }
 
-# What `./dev pack all --out DIR` made, one archive for each folder, called by its contents.
+# Source archives written by `./dev pack all --out DIR`: one per folder, named by a content hash.
 resource "google_storage_bucket" "source" {
   name                        = "${var.project}-${local.name}-source"
   location                    = var.region
   uniform_bucket_level_access = true
   public_access_prevention    = "enforced"
-  force_destroy               = !var.deletion_protection # what was replaced is in it, and a commit makes it again
+  force_destroy               = !var.deletion_protection # contains replaced archives, which can be rebuilt from their commits
 
   versioning {
-    enabled = true # an archive that another replaced stays for 90 days
+    enabled = true # a replaced archive stays for 90 days
   }
 
   lifecycle_rule {
@@ -103,17 +106,18 @@ resource "google_storage_bucket_object" "source" {
   name   = "${each.key}-${substr(filesha256("${var.packs_dir}/${each.key}.zip"), 0, 16)}.zip"
   source = "${var.packs_dir}/${each.key}.zip"
 
-  # A build begins as soon as there is something to build.
+  # A build starts as soon as the object exists and needs the builder's roles.
   depends_on = [google_project_iam_member.builder]
 }
 
-# The account that builds archives into images. It runs no function.
+# The service account of Cloud Build. No function runs as this account.
 resource "google_service_account" "builder" {
   account_id   = "bffc-builder"
   display_name = "Builds the functions of bff-consumer"
 }
 
-# It reads our archives and the platform's copies of them, and not the bucket of Terraform's state, which has secrets.
+# The builder reads the archives and the platform's copies of them, but not the bucket of Terraform's
+# state, which contains secrets.
 resource "google_project_iam_member" "builder" {
   for_each = {
     "roles/logging.logWriter"       = []
@@ -136,7 +140,7 @@ resource "google_project_iam_member" "builder" {
 }
 
 locals {
-  # What every call of modules/function has in common.
+  # Common arguments of every call of modules/function.
   common = {
     project = var.project
     region  = var.region

@@ -1,5 +1,5 @@
-# The public way in. The document is made from api/consumer.openapi.yaml by `./dev gateway`; here each route gets the address
-# of its function.
+# The public API Gateway. `./dev gateway` generates the document from api/consumer.openapi.yaml; this
+# file fills in the address of each route's function.
 resource "google_service_account" "gateway" {
   account_id   = "bffc-gateway"
   display_name = "API Gateway calls bff-consumer as this account"
@@ -38,7 +38,7 @@ resource "google_api_gateway_api_config" "this" {
     }
   }
 
-  # A document cannot be changed: the gateway moves to the new one, and then the old one goes.
+  # A config is immutable: the gateway switches to the new config, then the old config is deleted.
   lifecycle {
     create_before_destroy = true
   }

@@ -1,4 +1,4 @@
-# Who is told what: docs/runbooks/README.md.
+# Alerts, dashboards and their recipients: docs/runbooks/README.md.
 module "monitoring" {
   source = "./modules/monitoring"
 
@@ -26,15 +26,15 @@ module "monitoring" {
   depends_on = [google_project_service.this]
 }
 
-check "somebody_is_woken" {
+check "production_alerts_have_recipients" {
   assert {
     condition     = var.environment != "production" || module.monitoring.channels.page > 0 && module.monitoring.channels.ticket > 0
-    error_message = "Production has alerts that nobody is told of: name channels for page and ticket in alert_channels."
+    error_message = "Production needs recipients for page and ticket in alert_channels."
   }
 }
 
 variable "alert_channels" {
-  description = "Who is told of alerts, by e-mail or channels made by hand: page wakes somebody, ticket waits for the morning."
+  description = "Recipients of alerts: e-mail addresses or channels created by hand. A page wakes the person on call, a ticket waits for the morning."
   type = object({
     page_emails   = optional(set(string), [])
     ticket_emails = optional(set(string), [])
@@ -44,33 +44,33 @@ variable "alert_channels" {
 
   validation {
     condition     = !anytrue([for e in setunion(var.alert_channels.page_emails, var.alert_channels.ticket_emails) : can(regex("[@.]example\\.(com|net|org)$", e))])
-    error_message = "Those of example.com are examples, and nobody reads them: name who is woken here, and who has tickets."
+    error_message = "example.com is a placeholder: name the recipients of pages and tickets of this environment."
   }
 }
 
 variable "alert_thresholds" {
-  description = "What differs from modules/monitoring/variables.tf: { bots_share = 0.3 }."
+  description = "Overrides of the defaults in modules/monitoring/variables.tf: { bots_share = 0.3 }."
   type        = map(number)
   default     = {}
 }
 
 variable "runbooks_url" {
-  description = "Where docs/runbooks can be read, without a slash at the end; alerts link to it."
+  description = "URL of docs/runbooks without a trailing slash. Alerts link to this URL."
   type        = string
   default     = null
 
   validation {
     condition     = !can(regex("[/.]example\\.(com|net|org)/", var.runbooks_url))
-    error_message = "A place at example.com is an example: say where those who are woken read docs/runbooks."
+    error_message = "example.com is a placeholder: set the URL at which the person on call reads docs/runbooks."
   }
 }
 
 output "alerts" {
-  description = "Runbook in docs/runbooks by alert."
+  description = "Runbook in docs/runbooks of each alert."
   value       = module.monitoring.alerts
 
   precondition {
     condition     = alltrue([for name in keys(var.alert_thresholds) : contains(keys(module.monitoring.thresholds), name)])
-    error_message = "alert_thresholds has a name that modules/monitoring/variables.tf has not."
+    error_message = "alert_thresholds contains a name that modules/monitoring/variables.tf does not define."
   }
 }

@@ -1,4 +1,5 @@
-# One private network: Redis and Postgres have addresses in it and no others, and the functions reach into it directly.
+# One private network. Redis and Postgres only have addresses in this network, and the functions reach
+# them by direct VPC egress.
 
 resource "google_compute_network" "this" {
   name                    = local.name
@@ -7,8 +8,8 @@ resource "google_compute_network" "this" {
   depends_on = [google_project_service.this]
 }
 
-# An instance takes an address of this range, and keeps it for some minutes after it is gone: four for each one that may
-# run is what Google advises.
+# An instance uses an address of this range and holds the address for some minutes after it ends.
+# Google recommends four addresses per possible instance.
 resource "google_compute_subnetwork" "functions" {
   name                     = "${local.name}-functions"
   network                  = google_compute_network.this.id
@@ -20,13 +21,13 @@ resource "google_compute_subnetwork" "functions" {
 check "addresses_fit" {
   assert {
     condition     = 4 * local.instances <= local.addresses
-    error_message = "${local.instances} instances may run and want ${4 * local.instances} addresses, but functions_cidr has ${local.addresses}."
+    error_message = "${local.instances} instances may run and need ${4 * local.instances} addresses, but functions_cidr has ${local.addresses}."
   }
 }
 
 locals {
   instances = sum([for size in local.size : size.max_instances])
-  addresses = pow(2, 32 - tonumber(split("/", var.functions_cidr)[1])) - 4 # less those that Google keeps
+  addresses = pow(2, 32 - tonumber(split("/", var.functions_cidr)[1])) - 4 # Google reserves four addresses
 }
 
 resource "google_compute_global_address" "services" {

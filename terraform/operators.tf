@@ -1,5 +1,5 @@
-# Who is on call looks into Postgres as themselves, and mends the outbox: docs/runbooks/README.md. Migrate lets them use what the functions
-# may use.
+# People on call log in to Postgres with their own accounts and repair the outbox
+# (docs/runbooks/README.md). Migrate grants them the same rights as the functions.
 locals {
   operators = { for member in var.operators : member => lower(split(":", member)[1]) }
 }
@@ -23,16 +23,16 @@ resource "google_project_iam_member" "operator" {
 }
 
 variable "operators" {
-  description = "Who is on call and looks into Postgres: user:… or group:…"
+  description = "Principals on call with access to Postgres: user:… or group:…"
   type        = list(string)
 
   validation {
     condition     = length(var.operators) > 0 && alltrue([for m in var.operators : can(regex("^(user|group):[^@,]+@[^@,]+$", m))])
-    error_message = "At least one of user:… or group:…"
+    error_message = "Name at least one of user:… or group:…"
   }
 
   validation {
     condition     = !anytrue([for m in var.operators : can(regex("[@.]example\\.(com|net|org)$", m))])
-    error_message = "Those of example.com are examples: name who is on call here."
+    error_message = "example.com is a placeholder: name the principals on call for this environment."
   }
 }

@@ -1,6 +1,6 @@
-# The table of local/broker, deployed; a test compares the two.
+# Topics and subscriptions. A test compares them with the table of local/pubsub.
 locals {
-  # What the platform tells us. The topics are its own.
+  # Incoming platform events. The platform owns the topics.
   platform_events = {
     "bff-consumer.theme.published.v1" = {
       topic = "melmastoon.theme.published.v1", function = "theme-published", attempts = 5
@@ -16,7 +16,7 @@ locals {
     }
   }
 
-  # What we tell, by subject; a topic is called like its subject.
+  # Subjects of outgoing events. A topic has the name of its subject.
   subjects = toset([
     "melmastoon.bff.consumer.bot_suspected.v1",
     "melmastoon.bff.consumer.click.recorded.v1",
@@ -33,7 +33,7 @@ locals {
   ])
 }
 
-# Pushes come as this account, the only one that may call the functions behind subscriptions.
+# Pub/Sub pushes with this account. No other account may call the functions behind subscriptions.
 resource "google_service_account" "pusher" {
   account_id   = "bffc-pusher"
   display_name = "Pub/Sub pushes to bff-consumer as this account"
@@ -53,7 +53,7 @@ module "event" {
   topic                 = "projects/${coalesce(var.platform_project, var.project)}/topics/${each.value.topic}"
   endpoint              = local.deployed[each.value.function].uri
   path                  = "/internal/events/${each.value.function}"
-  ack_deadline_seconds  = 30 # of which the code takes 25
+  ack_deadline_seconds  = 30 # the code takes at most 25
   max_delivery_attempts = each.value.attempts
   pusher                = google_service_account.pusher.email
   pubsub_agent          = local.pubsub_agent
@@ -63,9 +63,10 @@ resource "google_pubsub_topic" "telemetry" {
   for_each = local.subjects
 
   name                       = each.key
-  message_retention_duration = "604800s" # a reader that was wrong for a week may read again
+  message_retention_duration = "604800s" # a consumer can replay one week after a defect
 
-  # The relay publishes in one region, since the order of a session's events is kept within a region only; here they also stay in it.
+  # The relay publishes in one region, because Pub/Sub keeps the order of a session's events only within
+  # a region. Events are also stored in this region only.
   message_storage_policy {
     allowed_persistence_regions = [var.region]
   }

@@ -1,4 +1,5 @@
-# The key by which our pages prove a guest (docs/challenge.md). Without it there is proof of work alone.
+# reCAPTCHA key for the web pages (docs/challenge.md). Without a key the only challenge is proof of
+# work.
 resource "google_recaptcha_enterprise_key" "pages" {
   count = var.recaptcha ? 1 : 0
 
@@ -16,7 +17,7 @@ resource "google_recaptcha_enterprise_key" "pages" {
 locals {
   page_hosts = distinct([for o in var.page_origins : regex("^https://([a-z0-9.-]+)", o)[0]])
 
-  # What package challenge reads.
+  # Environment variables read by package challenge.
   recaptcha = var.recaptcha ? {
     RECAPTCHA_PROJECT  = var.project
     RECAPTCHA_SITE_KEY = google_recaptcha_enterprise_key.pages[0].name

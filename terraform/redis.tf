@@ -1,4 +1,5 @@
-# What may be forgotten: sessions' copies, caches, limits. A replica in another zone takes over within seconds.
+# Redis holds disposable data: copies of sessions, caches, rate limits. A replica in another zone takes
+# over within seconds.
 # No TLS: docs/decisions/0032-redis-auth-without-tls.md.
 resource "google_redis_instance" "this" {
   name           = local.name
@@ -13,7 +14,7 @@ resource "google_redis_instance" "this" {
   transit_encryption_mode = "DISABLED"
 
   redis_configs = {
-    # Everything has a lifetime; when memory is short, what is asked for least goes first.
+    # Every key has a TTL. When memory is full, Redis evicts the least frequently used keys.
     maxmemory-policy = "volatile-lfu"
   }
 
@@ -36,6 +37,6 @@ resource "google_secret_manager_secret_version" "redis_password" {
   secret      = google_secret_manager_secret.redis_password.id
   secret_data = google_redis_instance.this.auth_string
 
-  # Instances of the revision before mount the version before, also when traffic is given back to it.
+  # Instances of the previous revision mount the previous version, also after a rollback.
   deletion_policy = "ABANDON"
 }

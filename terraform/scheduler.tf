@@ -1,6 +1,7 @@
-# The scheduler publishes a tick, and Pub/Sub pushes it: a tick that fails is tried again, and is a dead letter in the end.
+# Cloud Scheduler publishes a tick and Pub/Sub pushes it to the job. A failed tick is retried and
+# finally becomes a dead letter.
 locals {
-  # By function. The sweeps run one after the other while few guests are awake.
+  # By function. The sweeps run one after the other at night, when few guests are active.
   jobs = {
     relay             = { cadence = "* * * * *", ack = 90 }
     sweep-outbox      = { cadence = "17 3 * * *", ack = 600 }
@@ -40,7 +41,7 @@ resource "google_cloud_scheduler_job" "tick" {
   lifecycle {
     precondition {
       condition     = can(regex("^(\\S+ ){4}\\S+$", local.cadence[each.key]))
-      error_message = "The cadence of ${each.key} must be cron with five fields, is \"${local.cadence[each.key]}\"."
+      error_message = "The cadence of ${each.key} must be cron with five fields, but is \"${local.cadence[each.key]}\"."
     }
   }
 }

@@ -1,11 +1,11 @@
-# Key rings, newest key first. Terraform makes the places and never sees a value: docs/deploy.md says how the first
-# version is written, docs/runbooks/rotate-keys.md how a key is changed. A version is named by number, so that a new one is
-# rolled out like code.
+# Key rings, newest key first. Terraform creates the secrets and never sees a value: docs/deploy.md
+# shows how to write the first version, docs/runbooks/rotate-keys.md how to rotate a key. The deployed
+# version is a number, so that a new version is rolled out like code.
 locals {
   rings = {
     SESSION_KEYS = "session-keys" # signs the ids in cookies
     PEPPERS      = "peppers"      # hashes addresses and fingerprints
-    HANDOFF_KEYS = "handoff-keys" # signs tokens of handoffs
+    HANDOFF_KEYS = "handoff-keys" # signs handoff tokens
   }
 }
 
@@ -18,7 +18,7 @@ resource "google_secret_manager_secret" "ring" {
     auto {}
   }
 
-  # Says that it is time; a person changes the key. The time of the first notice is the operator's to move.
+  # Secret Manager sends a notice; a person rotates the key. next_rotation_time sets the first notice.
   rotation {
     rotation_period    = var.rotation_period
     next_rotation_time = var.next_rotation_time
@@ -31,7 +31,7 @@ resource "google_secret_manager_secret" "ring" {
   depends_on = [google_pubsub_topic_iam_member.rotation]
 
   lifecycle {
-    ignore_changes = [rotation[0].next_rotation_time] # Google moves it after each notice
+    ignore_changes = [rotation[0].next_rotation_time] # Google advances the time after each notice
   }
 }
 
@@ -52,14 +52,15 @@ resource "google_pubsub_subscription" "rotation" {
   }
 }
 
-# Secret Manager's own account exists once somebody asked for it: `gcloud beta services identity create` (docs/deploy.md).
+# Secret Manager's service agent exists after `gcloud beta services identity create` (docs/deploy.md).
 resource "google_pubsub_topic_iam_member" "rotation" {
   topic  = google_pubsub_topic.rotation.name
   role   = "roles/pubsub.publisher"
   member = "serviceAccount:service-${var.project_number}@gcp-sa-secretmanager.iam.gserviceaccount.com"
 }
 
-# What the load balancer adds to each request and the public functions ask for: the old value second, while it changes.
+# Secret header that the edge adds to each request and the public functions require. During a rotation
+# the second value is the other accepted value.
 resource "google_secret_manager_secret" "edge" {
   count = var.edge == null ? 0 : 1
 
@@ -78,12 +79,12 @@ resource "google_secret_manager_secret_version" "edge" {
   secret      = google_secret_manager_secret.edge[0].id
   secret_data = join(",", var.edge_secrets)
 
-  # Instances of the revision before mount the version before, also when traffic is given back to it.
+  # Instances of the previous revision mount the previous version, also after a rollback.
   deletion_policy = "ABANDON"
 }
 
 locals {
-  # What a function names by its environment variable; modules/function grants it and mounts it.
+  # Secrets by environment variable. modules/function grants access and mounts them.
   secrets = merge(
     { for name, s in google_secret_manager_secret.ring : name => { id = s.secret_id, version = var.secret_versions[name] } },
     { REDIS_PASSWORD = {

@@ -1,5 +1,6 @@
-# The APIs of a project that was empty. One is not switched off again when it leaves this list: others may use it. Those that
-# Terraform itself works with are on before: cloudresourcemanager, iam, serviceusage, storage (docs/deploy.md).
+# APIs to enable in an empty project. Removing an API from the list does not disable it, because other
+# services may use it. The APIs that Terraform itself needs are enabled beforehand:
+# cloudresourcemanager, iam, serviceusage, storage (docs/deploy.md).
 resource "google_project_service" "this" {
   for_each = toset([
     "apigateway.googleapis.com",
@@ -7,7 +8,7 @@ resource "google_project_service" "this" {
     "cloudbuild.googleapis.com",
     "cloudfunctions.googleapis.com",
     "cloudscheduler.googleapis.com",
-    "cloudtrace.googleapis.com", # without it what telemetry.googleapis.com takes of traces is thrown away
+    "cloudtrace.googleapis.com", # without this API telemetry.googleapis.com discards traces
     "compute.googleapis.com",
     "firebaseremoteconfig.googleapis.com",
     "iam.googleapis.com",

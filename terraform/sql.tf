@@ -1,4 +1,4 @@
-# What may not be forgotten. Functions log in as their own service account, without a password.
+# Postgres holds the durable data. Functions log in as their own service account, without a password.
 resource "google_sql_database_instance" "this" {
   name             = local.name
   database_version = var.postgres_version
@@ -18,15 +18,15 @@ resource "google_sql_database_instance" "this" {
       transaction_log_retention_days = 7
 
       backup_retention_settings {
-        retained_backups = 8 # one more than the days that can be gone back
+        retained_backups = 8 # one more than the days of point-in-time recovery
       }
     }
 
     ip_configuration {
       ipv4_enabled    = false
       private_network = google_compute_network.this.id
-      ssl_mode        = "ENCRYPTED_ONLY"             # the connector has a certificate; search, detail and relay have a token alone (decision 39)
-      server_ca_mode  = "GOOGLE_MANAGED_INTERNAL_CA" # an authority of this instance's own: whom they trust is this instance
+      ssl_mode        = "ENCRYPTED_ONLY"             # the connector sends a client certificate; search, detail and relay send only a token (decision 39)
+      server_ca_mode  = "GOOGLE_MANAGED_INTERNAL_CA" # a certificate authority of this instance only, so trust in the authority is trust in the instance
     }
 
     database_flags {
@@ -61,28 +61,28 @@ resource "google_sql_database" "this" {
   name     = "melmastoon-bff"
   instance = google_sql_database_instance.this.name
 
-  deletion_policy = "ABANDON" # it goes with the instance: Postgres deletes none that somebody is connected to
+  deletion_policy = "ABANDON" # deleted with the instance: Postgres does not drop a database with open connections
 }
 
 resource "google_sql_user" "function" {
   for_each = local.accounts
 
-  # Postgres knows an account by its address without the last part.
+  # The database user is the account's address without .gserviceaccount.com.
   name     = trimsuffix(each.value, ".gserviceaccount.com")
   instance = google_sql_database_instance.this.name
   type     = "CLOUD_IAM_SERVICE_ACCOUNT"
-  # Migrate makes the schema, and lets the others use what it made.
+  # Migrate creates the schema and grants the other users access.
   database_roles = each.key == "migrate" ? ["cloudsqlsuperuser"] : null
 
-  deletion_policy = "ABANDON" # Postgres deletes none that owns or may do something; whoever has no account logs in no more
+  deletion_policy = "ABANDON" # Postgres does not drop a user with objects or grants; without the account the user cannot log in
 }
 
-# Every function's pool, on every instance that may run, beside what Google and a person need. While a new revision takes
-# over, instances of the old one are still there: the pools of both are rarely full, and what does not get a connection
-# waits for one within its request's time.
+# Connection pools of all functions at their maximum number of instances, plus reserved connections.
+# During a rollout instances of the old revision still exist. The pools of both revisions are rarely
+# full, and a request without a connection waits for one within its deadline.
 check "connections_fit" {
   assert {
     condition     = local.connections + var.postgres_reserved_connections <= var.postgres_max_connections
-    error_message = "The functions may open ${local.connections} connections and ${var.postgres_reserved_connections} are reserved, but Postgres allows ${var.postgres_max_connections}: fewer instances, smaller pools or a larger Postgres."
+    error_message = "The functions may open ${local.connections} connections and ${var.postgres_reserved_connections} are reserved, but Postgres allows ${var.postgres_max_connections}: use fewer instances, smaller pools or a larger Postgres."
   }
 }

@@ -1,36 +1,36 @@
 variable "cadence" {
-  description = "Other times for jobs, by function, as cron has it in UTC: { sweep-outbox = \"17 2 * * *\" }."
+  description = "Schedules that differ from scheduler.tf, by function, in cron format and UTC: { sweep-outbox = \"17 2 * * *\" }."
   type        = map(string)
   default     = {}
 
   validation {
     condition     = alltrue([for c in values(var.cadence) : can(regex("^([0-9*,/-]+ ){2}[0-9*,/-]+ [0-9A-Za-z*,/-]+ [0-9A-Za-z*,/-]+$", c))])
-    error_message = "A cadence is cron with five fields: minute, hour, day, month, day of the week."
+    error_message = "A cadence must be cron with five fields: minute, hour, day, month, day of the week."
   }
 
   validation {
     condition     = alltrue([for name in keys(var.cadence) : contains(keys(local.jobs), name)])
-    error_message = "A cadence is for a job of scheduler.tf."
+    error_message = "Every key of cadence must be a job of scheduler.tf."
   }
 }
 
 variable "consume_audience" {
-  description = "The aud of the token in Authorization at consume: this service's own name, agreed with the tenants' BFFs."
+  description = "Expected aud claim of the token in Authorization at consume: the name of this service, agreed with the tenants' BFFs."
   type        = string
 
   validation {
     condition     = length(var.consume_audience) > 0
-    error_message = "Without an audience a token for any service would do."
+    error_message = "consume_audience must not be empty: otherwise a token for any service would be accepted."
   }
 }
 
 variable "consume_callers" {
-  description = "Service accounts of tenants' BFFs that may use a handoff, by address."
+  description = "E-mail addresses of the service accounts of tenants' BFFs that may consume a handoff."
   type        = list(string)
 
   validation {
     condition     = length(var.consume_callers) > 0 && alltrue([for a in var.consume_callers : can(regex("^[^@:]+@[^@]+\\.gserviceaccount\\.com$", a))])
-    error_message = "At least one service account: name@project.iam.gserviceaccount.com, without a prefix."
+    error_message = "Name at least one service account: name@project.iam.gserviceaccount.com, without a prefix."
   }
 }
 
@@ -41,80 +41,80 @@ variable "deletion_protection" {
 }
 
 variable "deployers" {
-  description = "Who may migrate the schema: user:…, group:… or serviceAccount:…"
+  description = "Principals that may migrate the schema: user:…, group:… or serviceAccount:…"
   type        = list(string)
 
   validation {
     condition     = length(var.deployers) > 0 && alltrue([for m in var.deployers : can(regex("^(user|group|serviceAccount):[^@]+@[^@]+$", m))])
-    error_message = "At least one of user:…, group:… or serviceAccount:…"
+    error_message = "Name at least one of user:…, group:… or serviceAccount:…"
   }
 
   validation {
     condition     = !anytrue([for m in var.deployers : can(regex("[@.]example\\.(com|net|org)$", m))])
-    error_message = "Those of example.com are examples: name who deploys here."
+    error_message = "example.com is a placeholder: name the principals that deploy this environment."
   }
 }
 
 variable "edge" {
-  description = "The load balancer in front of the gateway; null: guests call the gateway's own host."
+  description = "The load balancer in front of the gateway. null: guests call the gateway's own host."
   type = object({
-    domain              = string                 # its name: api.melmastoon.ghasi.io
-    requests_per_minute = optional(number, 6000) # of one address, before it is refused for five minutes
-    log_sample          = optional(number, 0.1)  # share of requests that are logged there
+    domain              = string                 # host name: api.melmastoon.ghasi.io
+    requests_per_minute = optional(number, 6000) # per client address; an address above the limit is banned for five minutes
+    log_sample          = optional(number, 0.1)  # share of requests logged by the load balancer
   })
   default = null
 
   validation {
     condition     = var.edge == null || can(regex("^[a-z0-9.-]+\\.[a-z]+$", var.edge.domain))
-    error_message = "The domain is a host name."
+    error_message = "edge.domain must be a host name."
   }
 
   validation {
     condition     = var.edge == null || try(var.edge.log_sample >= 0 && var.edge.log_sample <= 1, false)
-    error_message = "The share of requests that are logged is from 0 to 1."
+    error_message = "edge.log_sample must be between 0 and 1."
   }
 }
 
 variable "edge_secrets" {
-  description = "What the edge adds to requests, first, and, while it changes, what it added before. From the environment: TF_VAR_edge_secrets."
+  description = "Secret that the edge adds to requests, first; during a rotation the second is the other accepted secret. Set by the environment variable TF_VAR_edge_secrets."
   type        = list(string)
   default     = []
   sensitive   = true
 
   validation {
     condition     = alltrue([for s in var.edge_secrets : can(regex("^[A-Za-z0-9_-]{32,}$", s))]) && length(var.edge_secrets) <= 2
-    error_message = "One or two secrets, each of 32 or more letters, digits, _ and -."
+    error_message = "edge_secrets must be one or two secrets of at least 32 letters, digits, _ or -."
   }
 
   validation {
     condition     = var.edge == null || length(var.edge_secrets) > 0
-    error_message = "An edge needs a secret, or it can be gone around."
+    error_message = "An edge needs a secret: otherwise requests can bypass the edge."
   }
 }
 
 variable "environment" {
-  description = "Which of the system's environments this is; first part of every Redis key."
+  description = "Name of the environment. First part of every Redis key."
   type        = string
 
   validation {
     condition     = contains(["staging", "production"], var.environment)
-    error_message = "An environment is staging or production."
+    error_message = "environment must be staging or production."
   }
 }
 
 variable "functions_cidr" {
-  description = "Addresses for instances: a /24 has room for 60."
+  description = "IPv4 range for function instances. A /24 is enough for 60 instances."
   type        = string
   default     = "10.20.0.0/23"
 
   validation {
     condition     = can(cidrnetmask(var.functions_cidr)) && try(tonumber(split("/", var.functions_cidr)[1]) <= 26, false)
-    error_message = "A range of IPv4 addresses, /26 or larger."
+    error_message = "functions_cidr must be an IPv4 range, /26 or larger."
   }
 }
 
 variable "gateway_region" {
-  description = "Where the gateway is: API Gateway is in few regions. null: where the functions are."
+  description = "Region of the API Gateway, which exists in few regions. null: the region of the functions."
   type        = string
   default     = null
 
@@ -123,147 +123,147 @@ variable "gateway_region" {
       "asia-northeast1", "australia-southeast1", "europe-west1", "europe-west2",
       "us-central1", "us-east1", "us-east4", "us-west2", "us-west3", "us-west4",
     ], coalesce(var.gateway_region, var.region))
-    error_message = "API Gateway is not there; docs/decisions/0034-api-gateway-region.md."
+    error_message = "API Gateway does not exist in this region: docs/decisions/0034-api-gateway-region.md."
   }
 }
 
 variable "handoff_link" {
-  description = "Where a tenant's guests book."
+  description = "URL template of a tenant's booking page."
   type        = string
   default     = "https://{tenantSlug}.melmastoon.ghasi.io/book"
 
   validation {
     condition     = startswith(var.handoff_link, "https://") && strcontains(var.handoff_link, "{tenantSlug}")
-    error_message = "An https URL with {tenantSlug} in it."
+    error_message = "handoff_link must be an https URL that contains {tenantSlug}."
   }
 }
 
 variable "next_rotation_time" {
-  description = "When it is first said that a key is to be changed, RFC 3339; later than the first apply."
+  description = "Time of the first key rotation notice, RFC 3339. Must be later than the first apply."
   type        = string
 
   validation {
     condition     = can(timeadd(var.next_rotation_time, "0s"))
-    error_message = "A time such as 2027-04-01T06:00:00Z."
+    error_message = "next_rotation_time must be a time such as 2027-04-01T06:00:00Z."
   }
 }
 
 variable "packs_dir" {
-  description = "Where `./dev pack all --out DIR` put the archives."
+  description = "Directory of the archives written by `./dev pack all --out DIR`."
   type        = string
 }
 
 variable "page_origins" {
-  description = "Whose pages may call with cookies and change something: https://www.melmastoon.ghasi.io."
+  description = "Origins of the web pages that may send cookies and call mutating routes: https://www.melmastoon.ghasi.io."
   type        = list(string)
 
   validation {
     condition     = length(var.page_origins) > 0 && alltrue([for o in var.page_origins : can(regex("^https://[a-z0-9.-]+(:[0-9]+)?$", o))])
-    error_message = "At least one origin: https and a host, without a path."
+    error_message = "Name at least one origin: https and a host, without a path."
   }
 }
 
 variable "platform_project" {
-  description = "The project of the platform's topics, if it is not this one."
+  description = "Project of the platform's topics, if different from project."
   type        = string
   default     = null
 }
 
 variable "postgres_availability" {
-  description = "REGIONAL has a standby in another zone; ZONAL has none."
+  description = "REGIONAL: with a standby in another zone. ZONAL: without a standby."
   type        = string
   default     = "REGIONAL"
 
   validation {
     condition     = contains(["REGIONAL", "ZONAL"], var.postgres_availability)
-    error_message = "REGIONAL or ZONAL."
+    error_message = "postgres_availability must be REGIONAL or ZONAL."
   }
 }
 
 variable "postgres_max_connections" {
-  description = "Connections that Postgres allows; a check compares it with what the functions may open."
+  description = "max_connections of Postgres. A check compares the number with the connections that all functions may open."
   type        = number
   default     = 400
 }
 
 variable "postgres_reserved_connections" {
-  description = "Of those, what is left for Google, backups and people."
+  description = "Connections of postgres_max_connections reserved for Google, backups and people."
   type        = number
   default     = 25
 }
 
 variable "postgres_tier" {
-  description = "Machine of Postgres: db-custom-<processors>-<MiB>."
+  description = "Machine type of Postgres: db-custom-<CPUs>-<MiB>."
   type        = string
   default     = "db-custom-2-7680"
 
   validation {
     condition     = can(regex("^db-custom-[0-9]+-[0-9]+$", var.postgres_tier))
-    error_message = "A machine such as db-custom-2-7680."
+    error_message = "postgres_tier must be a machine type such as db-custom-2-7680."
   }
 }
 
 variable "postgres_version" {
-  description = "Of Postgres."
+  description = "Major version of Postgres."
   type        = string
   default     = "POSTGRES_16"
 
   validation {
     condition     = contains(["POSTGRES_15", "POSTGRES_16", "POSTGRES_17"], var.postgres_version)
-    error_message = "POSTGRES_15, POSTGRES_16 or POSTGRES_17: what the code is tested with is 15."
+    error_message = "postgres_version must be POSTGRES_15, POSTGRES_16 or POSTGRES_17. The code is tested with 15."
   }
 }
 
 variable "project" {
-  description = "Id of the project: one for each environment."
+  description = "Id of the Google Cloud project; each environment has its own project."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project))
-    error_message = "Not an id of a project."
+    error_message = "project must be a valid project id."
   }
 }
 
 variable "project_number" {
-  description = "Its number: Google's own accounts in the project are called by it."
+  description = "Number of the project. The names of Google's service agents in the project contain the number."
   type        = string
 
   validation {
     condition     = can(regex("^[0-9]+$", var.project_number))
-    error_message = "Digits only."
+    error_message = "project_number must consist of digits."
   }
 }
 
 variable "recaptcha" {
-  description = "Whether pages of page_origins may prove a guest by reCAPTCHA Enterprise, which bills each token that is looked at."
+  description = "Whether the pages of page_origins may pass a challenge with reCAPTCHA Enterprise. Google bills each verified token."
   type        = bool
   default     = false
 }
 
 variable "redis_memory_gb" {
-  description = "Memory of Redis."
+  description = "Memory of Redis in GB."
   type        = number
   default     = 1
 
   validation {
     condition     = var.redis_memory_gb >= 1 && var.redis_memory_gb <= 300 && floor(var.redis_memory_gb) == var.redis_memory_gb
-    error_message = "Whole gigabytes from 1 to 300."
+    error_message = "redis_memory_gb must be an integer from 1 to 300."
   }
 }
 
 variable "region" {
-  description = "Where everything is that is not of the whole world."
+  description = "Region of all regional resources except the gateway."
   type        = string
   default     = "asia-south1"
 
   validation {
     condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
-    error_message = "A region such as asia-south1."
+    error_message = "region must be a region such as asia-south1."
   }
 }
 
 variable "relay" {
-  description = "How long a run publishes, how many lanes it drains at once, and its pool: one connection for each worker and two more."
+  description = "Relay: duration of a run, number of shards drained concurrently, and size of the connection pool (one connection per worker and two more)."
   type = object({
     run         = optional(string, "57s")
     workers     = optional(number, 4)
@@ -273,56 +273,56 @@ variable "relay" {
 
   validation {
     condition     = can(regex("^[0-9]+s$", var.relay.run)) && try(tonumber(trimsuffix(var.relay.run, "s")) <= 60, false)
-    error_message = "A run takes seconds with their unit, 60s at most: 57s."
+    error_message = "relay.run must be seconds with the unit, 60s at most: 57s."
   }
 
   validation {
     condition     = var.relay.workers >= 1 && var.relay.connections >= var.relay.workers + 2
-    error_message = "The relay needs a connection for each worker and two more."
+    error_message = "relay.connections must be at least relay.workers + 2."
   }
 }
 
 variable "remote_config_project" {
-  description = "The project whose Remote Config has the flags, if it is not this one; the functions' accounts must be let in there."
+  description = "Project of the Remote Config flags, if different from project. The functions' accounts need access to that project."
   type        = string
   default     = null
 }
 
 variable "rotation_period" {
-  description = "How often it is said that a key is to be changed: seconds with their unit, an hour at least."
+  description = "Interval between key rotation notices: seconds with the unit, at least an hour."
   type        = string
   default     = "7776000s" # 90 days
 
   validation {
     condition     = can(regex("^[0-9]+s$", var.rotation_period)) && try(tonumber(trimsuffix(var.rotation_period, "s")) >= 3600, false)
-    error_message = "Seconds with their unit, an hour at least: 7776000s."
+    error_message = "rotation_period must be seconds with the unit, at least 3600s: 7776000s."
   }
 }
 
 variable "runtime" {
-  description = "The platform's Go."
+  description = "Go runtime of Cloud Run functions."
   type        = string
   default     = "go126"
 
   validation {
     condition     = can(regex("^go1[0-9]{2}$", var.runtime))
-    error_message = "A runtime such as go126."
+    error_message = "runtime must be a runtime such as go126."
   }
 }
 
 variable "secret_versions" {
-  description = "Which version of each key ring is deployed, by environment variable."
+  description = "Deployed secret version of each key ring, by environment variable."
   type        = map(string)
   default     = { SESSION_KEYS = "1", PEPPERS = "1", HANDOFF_KEYS = "1" }
 
   validation {
     condition     = toset(keys(var.secret_versions)) == toset(["SESSION_KEYS", "PEPPERS", "HANDOFF_KEYS"]) && alltrue([for v in values(var.secret_versions) : can(regex("^[0-9]+$", v))])
-    error_message = "A number for each of SESSION_KEYS, PEPPERS and HANDOFF_KEYS; not \"latest\", which instances would read at different times."
+    error_message = "secret_versions must have a number for each of SESSION_KEYS, PEPPERS and HANDOFF_KEYS. \"latest\" is not allowed: instances would read different versions at different times."
   }
 }
 
 variable "sizes" {
-  description = "What differs from functions.tf for a function: memory, concurrency, min_instances, max_instances."
+  description = "Overrides of the defaults in functions.tf, by function: memory, concurrency, min_instances, max_instances."
   type = map(object({
     memory        = optional(string)
     concurrency   = optional(number)
@@ -333,57 +333,57 @@ variable "sizes" {
 
   validation {
     condition     = alltrue([for name in keys(var.sizes) : contains(keys(local.functions), name)])
-    error_message = "A size is for a function of functions.tf."
+    error_message = "Every key of sizes must be a function of functions.tf."
   }
 }
 
 variable "sweep_run" {
-  description = "After which a sweep ends, finished or not: 5m; 9m at most."
+  description = "Maximum duration of a sweep, finished or not: 5m; at most 9m."
   type        = string
   default     = "5m"
 
   validation {
     condition     = can(regex("^([1-9]m|([1-9][0-9]?|[1-4][0-9]{2}|5[0-3][0-9]|540)s)$", var.sweep_run))
-    error_message = "Minutes or seconds with their unit, 9m at most."
+    error_message = "sweep_run must be minutes or seconds with the unit, at most 9m."
   }
 }
 
 variable "telemetry" {
-  description = "Where traces and metrics go by OTLP over HTTP, and the share of traces that begin here which is kept; null: nowhere."
+  description = "OTLP/HTTP endpoint for traces and metrics, and the sampling rate of traces that start in this service. null: no export."
   type = object({
-    endpoint    = optional(string, "https://telemetry.googleapis.com") # /v1/traces and /v1/metrics come behind it
+    endpoint    = optional(string, "https://telemetry.googleapis.com") # /v1/traces and /v1/metrics are appended
     trace_share = optional(number, 0.05)
   })
   default = {}
 
   validation {
     condition     = var.telemetry == null || can(regex("^https?://[^/?#@ ]+(/[^?#@ ]*[^/?#@ ])?$", var.telemetry.endpoint))
-    error_message = "The endpoint is a base URL, http or https, without a name in it, a query or a / at its end."
+    error_message = "telemetry.endpoint must be an http or https base URL without credentials, query or trailing slash."
   }
 
   validation {
     condition     = var.telemetry == null || try(var.telemetry.trace_share >= 0 && var.telemetry.trace_share <= 1, false)
-    error_message = "The share of traces that is kept is from 0 to 1."
+    error_message = "telemetry.trace_share must be between 0 and 1."
   }
 }
 
 variable "trusted_hops" {
-  description = "Our proxies' entries at the end of X-Forwarded-For, if locals.tf is wrong about them."
+  description = "Number of trusted proxy entries at the end of X-Forwarded-For. null: the number computed in locals.tf."
   type        = number
   default     = null
 
   validation {
     condition     = var.trusted_hops == null || try(var.trusted_hops >= 1 && var.trusted_hops <= 8, false)
-    error_message = "From 1 to 8."
+    error_message = "trusted_hops must be from 1 to 8."
   }
 }
 
 variable "upstreams" {
-  description = "Addresses of the services that answers are made from."
+  description = "Base URLs of the upstream services."
   type        = object({ search = string, pricing = string, property = string, theme = string })
 
   validation {
     condition     = alltrue([for url in values(var.upstreams) : can(regex("^https://[^/]+$", url))])
-    error_message = "An https address without a path for each."
+    error_message = "Every upstream must be an https URL without a path."
   }
 }

@@ -6,15 +6,15 @@ terraform {
       source  = "hashicorp/google"
       version = "~> 7.39"
     }
-    # API Gateway, and a network endpoint group in front of it, exist in the beta provider alone.
+    # API Gateway, and a network endpoint group for it, exist only in the beta provider.
     google-beta = {
       source  = "hashicorp/google-beta"
       version = "~> 7.39"
     }
   }
 
-  # Where the state is kept is said at init: -backend-config="bucket=…". It holds secrets: the password of Redis and the
-  # edge's secret. Only those who deploy may read that bucket.
+  # `terraform init -backend-config="bucket=…"` sets the bucket of the state. The state contains secrets:
+  # the Redis password and the edge's secret. Only deployers may read the bucket.
   backend "gcs" {
     prefix = "bff-consumer"
   }

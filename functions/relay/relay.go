@@ -122,7 +122,7 @@ func (s *shift) report(ctx context.Context) (Report, error) {
 func (r Report) note(ctx context.Context) {
 	web.From(ctx).Note("relay", r)
 	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateAfter.Seconds()) {
-		slog.WarnContext(ctx, "outbox: events do not get out",
+		slog.WarnContext(ctx, "outbox: undelivered events",
 			"depth", r.Depth, "oldestAgeSeconds", r.OldestAgeSeconds, "parked", r.Parked)
 	}
 }

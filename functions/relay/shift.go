@@ -162,11 +162,11 @@ func (s *shift) unspill(ctx context.Context) {
 	s.did.spilled.Add(int64(moved))
 	s.did.spillRefused.Add(int64(refused))
 	if refused > 0 {
-		slog.WarnContext(ctx, "outbox: rows of the spill are kept aside", "rows", refused, "list", outbox.SpillRefusedKey(s.relay.keys))
+		slog.WarnContext(ctx, "outbox: rejected buffered rows are set aside", "rows", refused, "list", outbox.SpillRefusedKey(s.relay.keys))
 	}
 	if err != nil && ctx.Err() == nil && !s.spillErr {
 		s.spillErr = true // once in a run is enough
-		slog.WarnContext(ctx, "outbox: the spill waits", "err", err.Error())
+		slog.WarnContext(ctx, "outbox: the buffer cannot be drained", "err", err.Error())
 	}
 }
 

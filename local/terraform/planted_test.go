@@ -38,7 +38,7 @@ var faults = map[string][]fault{
 	},
 	"what variables refuse": {
 		{"four fields of cron in an environment", "environments/production.tfvars", "redis_memory_gb ", "cadence = { relay = \"* * * *\" }\nredis_memory_gb ", "five fields"},
-		{"a duration without unit", "environments/production.tfvars", "redis_memory_gb ", "rotation_period = \"7776000\"\nredis_memory_gb ", "Seconds with their unit"},
+		{"a duration without unit", "environments/production.tfvars", "redis_memory_gb ", "rotation_period = \"7776000\"\nredis_memory_gb ", "seconds with the unit"},
 	},
 	"what modules refuse": {
 		{"20 s to acknowledge", "pubsub.tf", "ack_deadline_seconds  = 30", "ack_deadline_seconds  = 20", "30 to 600 seconds"},

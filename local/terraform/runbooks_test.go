@@ -76,7 +76,7 @@ func told(docs fs.FS, p *Plan) (found []string, _ error) {
 		if those != nil {
 			found = append(found, fmt.Sprintf("%s does not say what %q are", name, those))
 		}
-		for _, section := range []string{"Look", "What not to do"} {
+		for _, section := range []string{"What the alert means", "Check", "Act"} {
 			if !regexp.MustCompile(`(?m)^## .*` + section).Match(text) {
 				found = append(found, fmt.Sprintf("%s has no part %q", name, section))
 			}
@@ -119,7 +119,7 @@ func TestAnAlertWithoutRunbookIsFound(t *testing.T) {
 	removed, unnamed, alone := docs(), docs(), docs()
 	delete(removed, "outbox.md")
 	unnamed["README.md"] = &fstest.MapFile{Data: []byte(strings.ReplaceAll(string(unnamed["README.md"].Data), "](cache.md)", "](catch.md)"))}
-	alone["tea.md"] = &fstest.MapFile{Data: []byte("# Tea\n\nAlerts: `no-tea` (page)\n\n## Look\n\n## What not to do\n")}
+	alone["tea.md"] = &fstest.MapFile{Data: []byte("# Tea\n\nAlerts: `no-tea` (page)\n\n## What the alert means\n\n## Check\n\n## Act\n")}
 	for name, f := range map[string]struct {
 		docs fs.FS
 		plan *Plan
@@ -129,7 +129,7 @@ func TestAnAlertWithoutRunbookIsFound(t *testing.T) {
 		"one that the index lacks":     {unnamed, p, "README.md does not name cache.md"},
 		"one of an alert that is none": {alone, p, "no-tea (page) in tea.md"},
 		"an alert of another name":     {docs(), changed(t, p, "google_monitoring_alert_policy", `"alert":"panics"`, `"alert":"defects"`), "defects (ticket) in panics.md"},
-		"no word of it":                {docs(), changed(t, p, "google_monitoring_alert_policy", `do: docs/runbooks/panics.md`, `do: panic`), "does not say where its runbook is"},
+		"no word of it":                {docs(), changed(t, p, "google_monitoring_alert_policy", `Runbook: docs/runbooks/panics.md`, `Runbook: panic`), "does not say where its runbook is"},
 		"a link to another":            {docs(), changed(t, p, "google_monitoring_alert_policy", `runbooks/panics.md"}`, `runbooks/bots.md"}`), "does not lead to its runbook"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func register(f *Function) http.HandlerFunc {
 		within, cancel := context.WithTimeout(context.Background(), aheadWithin)
 		f.stores = &ahead{within: within, end: cancel}
 		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, f.stores)); err != nil {
-			slog.New(newLog(os.Stderr, Config{})).Error("cannot open "+name, "function", name, "err", err.Error())
+			slog.New(newLog(os.Stderr, Config{})).Error("cannot start "+name, "function", name, "err", err.Error())
 			os.Exit(1)
 		}
 		if os.Getenv("GOGC") == "" {

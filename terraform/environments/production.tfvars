@@ -1,8 +1,8 @@
-# Numbers at the steady state of docs/spec/limits.md#capacity-assumptions, with room for a campaign. project, project_number, packs_dir and
-# TF_VAR_edge_secrets are given beside this file.
+# Sizes for the steady state of docs/spec/limits.md#capacity-assumptions, with headroom for a campaign.
+# project, project_number, packs_dir and TF_VAR_edge_secrets are set outside this file.
 environment = "production"
 region      = "asia-south1"
-# API Gateway is not in asia-south1: docs/decisions/0034-api-gateway-region.md.
+# API Gateway does not exist in asia-south1: docs/decisions/0034-api-gateway-region.md.
 gateway_region = "europe-west1"
 
 page_origins     = ["https://www.melmastoon.ghasi.io"]
@@ -22,7 +22,7 @@ telemetry          = { trace_share = 0.05 }
 redis_memory_gb    = 4
 next_rotation_time = "2027-04-01T06:00:00Z"
 
-# Three instances wait for guests (docs/spec/limits.md#capacity-assumptions); the rest start within moments.
+# Three instances are always running (docs/spec/limits.md#capacity-assumptions); others start on demand.
 sizes = {
   search              = { min_instances = 1, max_instances = 10 }
   search-map          = { max_instances = 4 }
@@ -32,7 +32,7 @@ sizes = {
   telemetry-page-view = { max_instances = 5 }
 }
 
-# Who you are. Nothing is planned while these are examples.
+# Placeholders: replace them. Terraform refuses to plan with example.com addresses.
 deployers = ["group:bff-consumer-deployers@example.com"]
 operators = ["group:bff-consumer-oncall@example.com"]
 alert_channels = {

@@ -1,4 +1,4 @@
-# As production, smaller, without an edge; every trace is kept.
+# Like production, but smaller, without an edge, and with every trace sampled.
 environment = "staging"
 region      = "asia-south1"
 # See production.tfvars.

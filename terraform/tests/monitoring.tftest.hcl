@@ -1,4 +1,5 @@
-# From where on somebody is told, and who. The module by itself, then the whole with what it must refuse.
+# Alert thresholds and recipients: the monitoring module alone, then the root module with invalid
+# values.
 mock_provider "google" {
   source          = "./tests/mocks/google"
   override_during = plan
@@ -9,8 +10,9 @@ mock_provider "google-beta" {
   override_during = plan
 }
 
-# Ids that only an apply decides are in the filters of alerts, so good cases are applied, to nothing.
-# Of the whole and of the module; each takes those it has.
+# Filters of alerts contain ids that are known only after apply, so valid cases run apply against the
+# mock providers. The variables are those of the root module and of the monitoring module; each run
+# uses the variables that its module declares.
 variables {
   environment = "production"
 
@@ -43,23 +45,23 @@ run "objectives" {
     condition = jsonencode({ for name, slo in google_monitoring_slo.latency : name => [slo.goal, slo.request_based_sli[0].distribution_cut[0].range[0].max] }) == jsonencode({
       search-p95 = [0.95, 600], search-p99 = [0.99, 1100], detail-p95 = [0.95, 500], handoff-p99 = [0.99, 250]
     })
-    error_message = "An objective for latency is not that of docs/spec/limits.md#service-level-objectives."
+    error_message = "A latency objective differs from docs/spec/limits.md#service-level-objectives."
   }
 
   assert {
     condition = jsonencode({ for name, slo in google_monitoring_slo.ratio : name => slo.goal }) == jsonencode({
       availability = 0.999, cache-hits = 0.6, detail-availability = 0.999, handoff-availability = 0.999, search-availability = 0.999, telemetry = 0.9999
     })
-    error_message = "An objective is not that of docs/spec/limits.md#service-level-objectives."
+    error_message = "An objective differs from docs/spec/limits.md#service-level-objectives."
   }
 
   assert {
     condition     = alltrue([for slo in merge(google_monitoring_slo.latency, google_monitoring_slo.ratio) : slo.rolling_period_days == 28])
-    error_message = "Objectives are over 28 days."
+    error_message = "An objective does not cover 28 days."
   }
 }
 
-run "budgets_burn" {
+run "burn_rate_alerts" {
   command = apply
 
   module {
@@ -73,7 +75,7 @@ run "budgets_burn" {
         "${regex("[0-9]+s", split(", ", c.condition_threshold[0].filter)[1])} ${c.condition_threshold[0].threshold_value}"
       if startswith(c.condition_threshold[0].filter, "select_slo_burn_rate")] == want
     ])])
-    error_message = "A budget is watched over an hour with 5 minutes at 14.4 times, and over six with 30 at 6 times."
+    error_message = "Burn-rate alerts must use 14.4 over one hour and 5 minutes, and 6 over six hours and 30 minutes."
   }
 
   assert {
@@ -82,32 +84,32 @@ run "budgets_burn" {
         "${c.condition_threshold[0].aggregations[0].alignment_period} ${c.condition_threshold[0].threshold_value}"
       if strcontains(c.condition_threshold[0].filter, "\"5xx\"")] == ["${period} 10"]
     ])])
-    error_message = "Of ten requests at night one that fails wakes somebody."
+    error_message = "An availability alert must need more than ten failed requests."
   }
 
   assert {
     condition     = strcontains(google_monitoring_slo.ratio["handoff-availability"].request_based_sli[0].good_total_ratio[0].bad_service_filter, "=one_of(\"s-handoff\") AND")
-    error_message = "Handoffs that fail are lost among all requests."
+    error_message = "Handoffs must have their own availability objective."
   }
 
   assert {
     condition     = alltrue([for name, a in google_monitoring_alert_policy.this : a.combiner == "AND" if strcontains(name, "-burns-")])
-    error_message = "Both windows must burn."
+    error_message = "A burn-rate alert must require both windows."
   }
 }
 
-run "the_way_in" {
+run "uptime_check" {
   command = apply
 
   module {
     source = "./modules/monitoring"
   }
 
-  # 403 and 404 are what everybody gets while the edge's secret or the gateway is wrong.
+  # Every guest receives 403 or 404 while the edge's secret or the gateway is wrong.
   assert {
-    condition = [for c in google_monitoring_uptime_check_config.front_door.http_check[0].accepted_response_status_codes :
+    condition = [for c in google_monitoring_uptime_check_config.endpoint.http_check[0].accepted_response_status_codes :
     c.status_class == null ? tostring(c.status_value) : c.status_class] == ["STATUS_CLASS_2XX", "429"]
-    error_message = "The front door counts as open while nobody is let in."
+    error_message = "The uptime check must accept only 2xx and 429."
   }
 }
 
@@ -123,41 +125,41 @@ run "thresholds" {
       cache-hits-low      = "< 0.6", cache-hits-failing = "< 0.4", redis-memory = "> 0.8", postgres-connections = "> 320", postgres-disk = "> 0.85",
       dead-letters-events = "> 0", dead-letters-jobs = "> 0", inbox-parked = "> 0", inbox-conflict = "> 0", handoff-forged = "> 5", outbox-late = "> 0",
       } : [for c in google_monitoring_alert_policy.this[name].conditions : format("%s %s", c.condition_threshold[0].comparison == "COMPARISON_LT" ? "<" : ">", c.condition_threshold[0].threshold_value)
-    if !startswith(c.display_name, "there are")] == [want]])
-    error_message = "A threshold is another."
+    if !startswith(c.display_name, "enough requests")] == [want]])
+    error_message = "A threshold differs."
   }
 
   assert {
     condition     = strcontains(google_logging_metric.counter["outbox_late"].filter, "jsonPayload.oldestAgeSeconds>300")
-    error_message = "An event is late after five minutes."
+    error_message = "An event must be late after five minutes."
   }
 
   assert {
     condition     = strcontains(google_logging_metric.counter["relay_slow"].filter, "jsonPayload.relay.oldestAgeSeconds>60")
-    error_message = "An event is slow after a minute."
+    error_message = "An event must be slow after a minute."
   }
 
   assert {
     condition = jsonencode({ for job in var.jobs : job => [for c in google_monitoring_alert_policy.this["job-${job}"].conditions : c.condition_absent[0].duration if length(c.condition_absent) > 0] }) == jsonencode({
       relay = ["180s"], sweep-outbox = ["84600s"]
     })
-    error_message = "The relay is missed after three minutes, a sweep after a day."
+    error_message = "The absence alert must fire after three minutes for the relay and after a day for a sweep."
   }
 
   assert {
     condition     = alltrue([for job in var.jobs : length(google_monitoring_alert_policy.this["job-${job}"].conditions) == 3])
-    error_message = "A job fails, or does not succeed, or is not heard of."
+    error_message = "A job alert must have three conditions: failures, no success, no data."
   }
 
   assert {
     condition = alltrue([for a in google_monitoring_alert_policy.this :
       length(a.notification_channels) == (a.user_labels.severity == "page" ? 3 : 1) && a.severity == (a.user_labels.severity == "page" ? "CRITICAL" : "WARNING")
     ])
-    error_message = "Who is woken and who has a ticket are told apart."
+    error_message = "Pages and tickets must go to their own recipients."
   }
 }
 
-run "other_thresholds_and_a_link" {
+run "overridden_thresholds_and_runbook_link" {
   command = apply
 
   module {
@@ -171,21 +173,21 @@ run "other_thresholds_and_a_link" {
 
   assert {
     condition     = strcontains(google_logging_metric.counter["outbox_parked"].filter, "jsonPayload.parked>3")
-    error_message = "Rows that everybody knows of are told of."
+    error_message = "outbox_parked_known must be part of the filter."
   }
 
   assert {
     condition     = google_monitoring_alert_policy.this["postgres-connections"].conditions[0].condition_threshold[0].threshold_value == 200
-    error_message = "A threshold cannot be changed."
+    error_message = "An overridden threshold must take effect."
   }
 
   assert {
     condition     = google_monitoring_alert_policy.this["outbox-late"].documentation[0].links[0].url == "https://docs.example.com/runbooks/outbox.md"
-    error_message = "An alert links its runbook."
+    error_message = "An alert must link to its runbook."
   }
 }
 
-run "what_the_module_refuses" {
+run "invalid_module_variables" {
   command = plan
 
   module {
@@ -201,7 +203,7 @@ run "what_the_module_refuses" {
   expect_failures = [var.channels, var.thresholds, var.runbooks_url]
 }
 
-run "a_share_of_two_hundred_percent" {
+run "share_above_one" {
   command = plan
 
   module {
@@ -215,17 +217,17 @@ run "a_share_of_two_hundred_percent" {
   expect_failures = [var.thresholds]
 }
 
-run "production_that_wakes_nobody" {
+run "production_without_page_recipients" {
   command = plan
 
   variables {
     alert_channels = { ticket_emails = ["a@ghasi.io"] }
   }
 
-  expect_failures = [check.somebody_is_woken]
+  expect_failures = [check.production_alerts_have_recipients]
 }
 
-run "a_threshold_of_nothing" {
+run "unknown_threshold" {
   command = plan
 
   variables {

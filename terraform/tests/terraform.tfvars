@@ -1,4 +1,4 @@
-# Whom the tests plan for. packs_dir is given by whoever runs them.
+# Variables of the tests. The test runner sets packs_dir.
 project            = "melmastoon-test"
 project_number     = "123456789"
 environment        = "staging"

@@ -1,4 +1,4 @@
-# What each variable refuses. A run has one bad value for each.
+# Validation of variables. A run sets one invalid value per variable.
 mock_provider "google" {
   source          = "./tests/mocks/google"
   override_during = plan
@@ -9,21 +9,21 @@ mock_provider "google-beta" {
   override_during = plan
 }
 
-run "a_good_environment" {
+run "valid_environment" {
   command = plan
 
   assert {
     condition     = length(local.deployed) == length(local.functions)
-    error_message = "Not every function is deployed: ${join(", ", setsubtract(keys(local.functions), keys(local.deployed)))}."
+    error_message = "Functions without deployment: ${join(", ", setsubtract(keys(local.functions), keys(local.deployed)))}."
   }
 
   assert {
     condition     = alltrue([for op in flatten([for path in values(yamldecode(local.gateway_document).paths) : values(path)]) : startswith(op["x-google-backend"].address, "https://")])
-    error_message = "A route of the gateway has no address."
+    error_message = "Every gateway route must have an https address."
   }
 }
 
-run "without_a_collector_and_recaptcha" {
+run "without_telemetry_and_recaptcha" {
   command = plan
 
   variables {
@@ -33,16 +33,16 @@ run "without_a_collector_and_recaptcha" {
 
   assert {
     condition     = alltrue([for name in keys(local.environment.public) : !startswith(name, "OTEL_")]) && local.base_roles == toset(["roles/cloudsql.client", "roles/cloudsql.instanceUser"])
-    error_message = "Without a collector a function is told of one, or may write to it."
+    error_message = "Without telemetry no function may have OTLP variables or roles."
   }
 
   assert {
     condition     = alltrue([for name in keys(local.environment.guest) : !startswith(name, "RECAPTCHA_")]) && !contains(local.guest_roles, "roles/recaptchaenterprise.agent")
-    error_message = "Without a key a function is told of one, or may ask about tokens."
+    error_message = "Without reCAPTCHA no function may have its variables or role."
   }
 }
 
-run "bad_words" {
+run "invalid_strings" {
   command = plan
 
   variables {
@@ -73,7 +73,7 @@ run "bad_words" {
   ]
 }
 
-run "bad_numbers_and_times" {
+run "invalid_numbers_and_times" {
   command = plan
 
   variables {
@@ -96,7 +96,7 @@ run "bad_numbers_and_times" {
   ]
 }
 
-run "a_relay_needs_two_connections_more_than_workers" {
+run "invalid_relay_pool_and_edge" {
   command = plan
 
   variables {
@@ -111,7 +111,7 @@ run "a_relay_needs_two_connections_more_than_workers" {
   expect_failures = [var.relay, var.cadence, var.sweep_run, var.edge_secrets, var.telemetry]
 }
 
-run "a_short_secret_and_a_size_of_no_function" {
+run "short_secret_and_unknown_function" {
   command = plan
 
   variables {
@@ -122,7 +122,7 @@ run "a_short_secret_and_a_size_of_no_function" {
   expect_failures = [var.edge_secrets, var.sizes]
 }
 
-run "more_instances_than_postgres_has_connections_for" {
+run "too_many_instances_for_postgres" {
   command = plan
 
   variables {
@@ -133,7 +133,7 @@ run "more_instances_than_postgres_has_connections_for" {
   expect_failures = [check.connections_fit]
 }
 
-run "more_instances_than_addresses" {
+run "too_many_instances_for_subnet" {
   command = plan
 
   variables {
@@ -143,7 +143,7 @@ run "more_instances_than_addresses" {
   expect_failures = [check.addresses_fit]
 }
 
-run "examples" {
+run "placeholder_values" {
   command = plan
 
   variables {
@@ -156,19 +156,20 @@ run "examples" {
   expect_failures = [var.deployers, var.operators, var.alert_channels, var.runbooks_url]
 }
 
-# A token alone logs in by TLS, to an instance that is known by an authority of its own.
-run "how_postgres_is_reached" {
+# Functions without the connector log in with a token over TLS, to an instance with its own certificate
+# authority.
+run "postgres_connection_security" {
   command = plan
 
   assert {
     condition = alltrue([for ip in google_sql_database_instance.this.settings[0].ip_configuration :
       ip.ssl_mode == "ENCRYPTED_ONLY" && ip.server_ca_mode == "GOOGLE_MANAGED_INTERNAL_CA" && !ip.ipv4_enabled
     ])
-    error_message = "Postgres can be reached without TLS or from outside, or has an authority that others have too."
+    error_message = "Postgres must require TLS, have no public address, and have its own certificate authority."
   }
 
   assert {
     condition     = !contains(local.direct_guest_roles, "roles/cloudsql.client") && contains(local.guest_roles, "roles/cloudsql.client")
-    error_message = "Who does not use the connector may use its API, or who does may not."
+    error_message = "Only functions with the connector may have roles/cloudsql.client."
   }
 }

@@ -1,4 +1,5 @@
-# One entry point: the function, an account of its own with what it needs and no more, its secrets, and who may call it.
+# One entry point: the function, its own service account with least privilege, its secrets and its
+# invokers.
 
 terraform {
   required_version = ">= 1.11"
@@ -50,7 +51,7 @@ resource "google_cloudfunctions2_function" "this" {
     source {
       storage_source {
         bucket = var.common.archives[var.function.folder].bucket
-        object = var.common.archives[var.function.folder].object # named by its contents, so that other code is another build
+        object = var.common.archives[var.function.folder].object # named by content hash, so changed code triggers a build
       }
     }
   }
@@ -58,15 +59,15 @@ resource "google_cloudfunctions2_function" "this" {
   service_config {
     service_account_email            = google_service_account.this.email
     available_memory                 = var.function.memory
-    available_cpu                    = "1" # more than one request at once needs a whole one
+    available_cpu                    = "1" # a concurrency above 1 needs a whole CPU
     timeout_seconds                  = var.function.timeout
     min_instance_count               = var.function.min_instances
     max_instance_count               = var.function.max_instances
     max_instance_request_concurrency = var.function.concurrency
     all_traffic_on_latest_revision   = true
 
-    # Pub/Sub's pushes of this project count as internal; the gateway, other services and people come from outside. Who may call
-    # is said by the invoker below in any case.
+    # Pub/Sub pushes of this project count as internal; the gateway, other services and people are
+    # external. The invokers below restrict the callers in every case.
     ingress_settings = contains(["event", "job"], var.function.kind) ? "ALLOW_INTERNAL_ONLY" : "ALLOW_ALL"
 
     direct_vpc_egress = "VPC_EGRESS_PRIVATE_RANGES_ONLY"
@@ -99,7 +100,7 @@ resource "google_cloudfunctions2_function" "this" {
 resource "google_cloud_run_v2_service_iam_member" "invoker" {
   for_each = var.invokers
 
-  name     = google_cloudfunctions2_function.this.name # the platform calls the service like the function
+  name     = google_cloudfunctions2_function.this.name # the Cloud Run service has the name of the function
   location = var.common.region
   role     = "roles/run.invoker"
   member   = each.value

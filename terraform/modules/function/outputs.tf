@@ -1,19 +1,19 @@
 output "account" {
-  description = "Address of its service account."
+  description = "E-mail address of the function's service account."
   value       = google_service_account.this.email
 }
 
 output "member" {
-  description = "Its service account, as grants name it."
+  description = "The function's service account as an IAM member."
   value       = google_service_account.this.member
 }
 
 output "service" {
-  description = "Name of the Cloud Run service below it, as metrics have it."
+  description = "Name of the underlying Cloud Run service, as in metrics."
   value       = google_cloudfunctions2_function.this.name
 }
 
 output "uri" {
-  description = "https://….run.app: its address, and the audience of tokens for it."
+  description = "URL of the function, https://….run.app. Also the audience of ID tokens for the function."
   value       = google_cloudfunctions2_function.this.service_config[0].uri
 }

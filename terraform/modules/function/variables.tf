@@ -1,5 +1,5 @@
 variable "common" {
-  description = "What all have in common: the platform's Go (go126), the account that builds (projects/P/serviceAccounts/EMAIL), the network that instances have addresses in, by ids, and where each packed folder lies."
+  description = "Common settings of all functions: project, region, Go runtime (go126), build account (projects/P/serviceAccounts/EMAIL), ids of the network of the instances, and the archive of each folder."
   type = object({
     project  = string
     region   = string
@@ -11,56 +11,56 @@ variable "common" {
 }
 
 variable "environment" {
-  description = "Environment variables that are no secrets."
+  description = "Environment variables without secrets."
   type        = map(string)
 }
 
 variable "function" {
-  description = "A line of functions.tf with its size."
+  description = "Entry of the table in functions.tf, merged with its size."
   type = object({
     folder        = string # below functions/
-    entry         = string # the name the code registers: "SearchMap"
-    kind          = string # public: behind the gateway; internal: another service calls it; event: the platform's events; job: the scheduler's ticks; operator: a person
-    timeout       = number # seconds after which the platform gives a request up; the code gives up before
-    memory        = string # of an instance: 512Mi
-    concurrency   = number # requests that one instance answers at once
-    min_instances = number # that wait even when nobody asks
-    max_instances = number # each may open its whole pool of connections
+    entry         = string # the name registered in code: "SearchMap"
+    kind          = string # the caller. public: the gateway; internal: another service; event: platform events; job: scheduler ticks; operator: a person
+    timeout       = number # request timeout of the platform in seconds; the deadline in code is shorter
+    memory        = string # memory of an instance: 512Mi
+    concurrency   = number # concurrent requests of an instance
+    min_instances = number # instances kept running without requests
+    max_instances = number # each instance may open its whole connection pool
   })
 
   validation {
     condition     = contains(["public", "internal", "event", "job", "operator"], var.function.kind)
-    error_message = "A function is public, internal, event, job or operator."
+    error_message = "function.kind must be public, internal, event, job or operator."
   }
 
   validation {
     condition     = var.function.timeout >= 1 && var.function.timeout <= 3600
-    error_message = "From 1 to 3600 seconds."
+    error_message = "function.timeout must be from 1 to 3600 seconds."
   }
 
   validation {
     condition     = can(regex("^[0-9]+(Mi|Gi)$", var.function.memory))
-    error_message = "Memory is written 512Mi or 1Gi."
+    error_message = "function.memory must be a size such as 512Mi or 1Gi."
   }
 
   validation {
     condition     = var.function.concurrency >= 1 && var.function.concurrency <= 1000
-    error_message = "From 1 to 1000 requests at once."
+    error_message = "function.concurrency must be from 1 to 1000."
   }
 
   validation {
     condition     = var.function.min_instances >= 0 && var.function.min_instances <= var.function.max_instances
-    error_message = "From 0 to the most instances."
+    error_message = "function.min_instances must be from 0 to max_instances."
   }
 }
 
 variable "invokers" {
-  description = "Who may call it, by a name for each: accounts, never everybody. The key is known before the account is."
+  description = "IAM members that may call the function, never allUsers. The keys are arbitrary names that are known at plan time."
   type        = map(string)
 
   validation {
     condition     = length(var.invokers) > 0
-    error_message = "Somebody must be able to call it."
+    error_message = "Name at least one invoker."
   }
 
   validation {
@@ -70,22 +70,22 @@ variable "invokers" {
 }
 
 variable "name" {
-  description = "The entry point in small letters with dashes: \"search-map\"."
+  description = "Name of the entry point in kebab case: \"search-map\"."
   type        = string
 
   validation {
     condition     = can(regex("^[a-z][a-z0-9-]{0,24}$", var.name))
-    error_message = "Small letters, digits and dashes, 25 at most: with its prefix it names an account, which has 30."
+    error_message = "name must be at most 25 lower-case letters, digits and dashes: with its prefix it names a service account, which has at most 30 characters."
   }
 }
 
 variable "roles" {
-  description = "Roles in the project."
+  description = "IAM roles of the function's account in the project."
   type        = set(string)
   default     = []
 }
 
 variable "secrets" {
-  description = "Secrets by environment variable: which one, in which version."
+  description = "Id and version of each secret, by environment variable."
   type        = map(object({ id = string, version = string }))
 }

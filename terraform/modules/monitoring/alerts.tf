@@ -1,15 +1,21 @@
-# One policy for each entry of the maps of alerts. An entry has
-#   title       what is wrong
-#   severity    page: somebody is woken; ticket: it waits for the morning
-#   runbook     its file in docs/runbooks, without .md
-#   combiner    OR, unless all conditions must be met
-#   conditions  filter with above or below; of a share, over is what it is a share of; absent instead: nothing comes for so long.
-#               period and align make a number of a series, by keeps series apart, duration is how long it must be so.
+# One alert policy for each entry of the local alert maps. Fields of an entry:
+#   title       the symptom
+#   severity    page: wakes the person on call; ticket: waits for the morning
+#   runbook     file in docs/runbooks, without .md
+#   combiner    OR by default; AND if all conditions must hold
+#   conditions  list of conditions. Fields of a condition:
+#     filter        the metric
+#     above, below  the threshold
+#     over          for a ratio: the filter of the denominator
+#     absent        instead of a threshold: the condition holds if no data arrives for this long
+#     period, align alignment of the time series
+#     by            fields that keep time series separate
+#     duration      how long the condition must hold
 locals {
   alerts = merge(local.burn_alerts, local.share_alerts, local.guest_alerts, local.event_alerts, local.job_alerts, local.store_alerts)
 
-  # What most conditions have.
-  usual = { align = "ALIGN_DELTA", period = "300s", reduce = "REDUCE_SUM", by = [], duration = "0s" }
+  # Defaults of a condition.
+  condition_defaults = { align = "ALIGN_DELTA", period = "300s", reduce = "REDUCE_SUM", by = [], duration = "0s" }
 }
 
 resource "google_monitoring_alert_policy" "this" {
@@ -18,7 +24,7 @@ resource "google_monitoring_alert_policy" "this" {
   display_name          = "bff-consumer ${var.environment}: ${each.value.title}"
   combiner              = try(each.value.combiner, "OR")
   severity              = each.value.severity == "page" ? "CRITICAL" : "WARNING"
-  notification_channels = local.told[each.value.severity]
+  notification_channels = local.notification_channels[each.value.severity]
 
   user_labels = {
     alert    = each.key
@@ -37,10 +43,10 @@ resource "google_monitoring_alert_policy" "this" {
         denominator_filter = try(conditions.value.over, null)
         comparison         = can(conditions.value.above) ? "COMPARISON_GT" : "COMPARISON_LT"
         threshold_value    = try(conditions.value.above, conditions.value.below)
-        duration           = try(conditions.value.duration, local.usual.duration)
+        duration           = try(conditions.value.duration, local.condition_defaults.duration)
 
         dynamic "aggregations" {
-          for_each = startswith(conditions.value.filter, "select_slo_burn_rate") ? [] : [merge(local.usual, conditions.value)]
+          for_each = startswith(conditions.value.filter, "select_slo_burn_rate") ? [] : [merge(local.condition_defaults, conditions.value)]
 
           content {
             alignment_period     = aggregations.value.period
@@ -51,7 +57,7 @@ resource "google_monitoring_alert_policy" "this" {
         }
 
         dynamic "denominator_aggregations" {
-          for_each = can(conditions.value.over) ? [merge(local.usual, conditions.value)] : []
+          for_each = can(conditions.value.over) ? [merge(local.condition_defaults, conditions.value)] : []
 
           content {
             alignment_period     = denominator_aggregations.value.period
@@ -72,7 +78,7 @@ resource "google_monitoring_alert_policy" "this" {
     for_each = [for c in each.value.conditions : c if can(c.absent)]
 
     content {
-      display_name = "${each.value.title}: nothing is heard"
+      display_name = "${each.value.title}: no data"
 
       condition_absent {
         filter   = conditions.value.filter
@@ -98,14 +104,14 @@ resource "google_monitoring_alert_policy" "this" {
   lifecycle {
     precondition {
       condition     = length(each.value.conditions) <= 6
-      error_message = "${each.key} has ${length(each.value.conditions)} conditions, and a policy has six at most: give functions the same number of instances."
+      error_message = "${each.key} has ${length(each.value.conditions)} conditions, but a policy allows six: set the same max_instances for more functions."
     }
   }
 
   documentation {
     mime_type = "text/markdown"
     subject   = "[${each.value.severity}] ${var.environment}: ${each.value.title}"
-    content   = "${each.value.title}.\n\nWhat it means and what to do: docs/runbooks/${each.value.runbook}.md"
+    content   = "${each.value.title}.\n\nRunbook: docs/runbooks/${each.value.runbook}.md"
 
     dynamic "links" {
       for_each = var.runbooks_url == null ? [] : [var.runbooks_url]

@@ -1,55 +1,55 @@
-# What guests, and who pretends to be one, would notice or cause.
+# Alerts for symptoms of guest requests: errors, cache, limits, bots, handoffs, instances.
 locals {
-  # A share of few requests is chance.
-  busy = {
-    title  = "there are enough requests to speak of a share"
+  # A ratio of few requests is random, so every ratio alert also needs this condition.
+  min_traffic = {
+    title  = "enough requests for a ratio"
     filter = local.requests
     align  = "ALIGN_RATE"
-    above  = var.thresholds.least_requests_a_second
+    above  = var.thresholds.min_requests_per_second
   }
 
-  # A policy has six conditions at most; functions with as many instances share one.
+  # A policy has at most six conditions, so functions with the same max_instances share a condition.
   limits = { for f in var.functions : f.max_instances => f.service... if contains(["public", "internal"], f.kind) }
 
-  # Of requests, where nothing else is said, and only while there are enough of them.
+  # Alerts on a ratio. The denominator is all guest requests unless `over` names another.
   shares = {
     client-errors = {
-      title    = "More requests than usual are refused as wrong"
+      title    = "Many requests are rejected with 4xx"
       severity = "ticket"
       runbook  = "availability"
       share    = { filter = "${local.requests} AND metric.label.response_code_class=\"4xx\"", above = var.thresholds.client_errors_share, duration = "900s" }
     }
 
     cache-hits-low = {
-      title    = "Fewer searches than the target are answered from the cache"
+      title    = "The cache hit ratio is below its target"
       severity = "ticket"
       runbook  = "cache"
       share    = merge(local.hits, { period = "3600s", below = var.thresholds.cache_hits_target, duration = "21600s" })
     }
 
     cache-hits-failing = {
-      title    = "The cache answers hardly any searches"
+      title    = "The cache hit ratio is very low"
       severity = "page"
       runbook  = "cache"
       share    = merge(local.hits, { below = var.thresholds.cache_hits_failing, duration = "1800s" })
     }
 
     upstream-degraded = {
-      title    = "Answers lack parts"
+      title    = "Responses lack a part"
       severity = "ticket"
       runbook  = "upstream"
       share    = { filter = local.metric.degraded, above = var.thresholds.degraded_share, duration = "900s" }
     }
 
     bots = {
-      title    = "Many clients are taken for robots"
+      title    = "Many clients are classified as bots"
       severity = "ticket"
       runbook  = "bots"
       share    = { filter = local.metric.suspected, above = var.thresholds.bots_share, duration = "1800s" }
     }
 
     limits = {
-      title    = "Many requests are over a limit"
+      title    = "Many requests exceed a rate limit"
       severity = "ticket"
       runbook  = "limits"
       share    = { filter = local.metric.limited, above = var.thresholds.limited_share, duration = "900s" }
@@ -63,62 +63,62 @@ locals {
     severity   = s.severity
     runbook    = s.runbook
     combiner   = "AND"
-    conditions = [local.busy, merge({ over = local.requests, align = "ALIGN_RATE" }, s.share)]
+    conditions = [local.min_traffic, merge({ over = local.requests, align = "ALIGN_RATE" }, s.share)]
   } }
 
   guest_alerts = {
-    front-door = {
-      title    = "The front door does not answer"
+    endpoint-unreachable = {
+      title    = "The public endpoint does not answer"
       severity = "page"
-      runbook  = "front-door"
+      runbook  = "endpoint-unreachable"
       conditions = [{
         filter = join(" AND ", [
           "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\"",
-          "metric.label.check_id=\"${google_monitoring_uptime_check_config.front_door.uptime_check_id}\"",
+          "metric.label.check_id=\"${google_monitoring_uptime_check_config.endpoint.uptime_check_id}\"",
         ])
         align    = "ALIGN_NEXT_OLDER"
         period   = "1200s"
         reduce   = "REDUCE_COUNT_FALSE"
-        above    = 1 # one place on earth that cannot reach us is its own trouble
+        above    = 1 # ignore a failure in a single region
         duration = "120s"
       }]
     }
 
     upstream-breaker = {
-      title      = "An upstream is not asked any more"
+      title      = "A circuit breaker to an upstream is open"
       severity   = "page"
       runbook    = "upstream"
       conditions = [{ filter = local.metric.breaker_open, above = var.thresholds.breaker_refusals, duration = "300s" }]
     }
 
-    # Signed by our key, in its time, and not in the ledger, without which nothing is minted.
-    handoff-unminted = {
-      title      = "A token of ours is of no handoff of ours"
+    # A valid, unexpired token without a ledger row. Every minted token has a row.
+    handoff-unknown = {
+      title      = "A valid handoff token is not in the ledger"
       severity   = "page"
       runbook    = "handoff"
       conditions = [{ filter = local.metric.unminted, above = 0 }]
     }
 
     handoff-forged = {
-      title      = "Tokens of handoffs are not ours"
+      title      = "Handoff tokens are forged"
       severity   = "page"
       runbook    = "handoff"
       conditions = [{ filter = local.metric.forged, period = "600s", above = var.thresholds.handoffs_forged }]
     }
 
     handoff-replayed = {
-      title      = "Handoffs are used twice"
+      title      = "Handoff tokens are used twice"
       severity   = "ticket"
       runbook    = "handoff"
       conditions = [{ filter = local.metric.replayed, period = "3600s", above = var.thresholds.handoffs_replayed }]
     }
 
     instances = {
-      title    = "A function has no more instances to start"
+      title    = "A function reaches its maximum number of instances"
       severity = "ticket"
       runbook  = "instances"
       conditions = [for most, services in local.limits : {
-        title = "as many as may be: ${most}"
+        title = "${most} active instances"
         filter = join(" AND ", [
           "metric.type=\"run.googleapis.com/container/instance_count\" AND metric.label.state=\"active\"",
           "resource.type=\"cloud_run_revision\"",
@@ -131,7 +131,7 @@ locals {
       }]
     }
 
-    # Answered 429 or 500 by Cloud Run, so that the objective does not see all of them.
+    # Cloud Run answers these requests with 429 or 500. The objectives do not count the 429 responses.
     no-instance = {
       title      = "Requests find no instance"
       severity   = "page"
@@ -139,22 +139,22 @@ locals {
       conditions = [{ filter = local.metric.no_instance, above = 10, duration = "60s" }]
     }
 
-    does-not-open = {
+    startup-failed = {
       title      = "A function does not start"
       severity   = "page"
-      runbook    = "does-not-open"
+      runbook    = "startup-failed"
       conditions = [{ filter = local.metric.does_not_open, by = ["metric.label.function"], above = 0 }]
     }
 
     panics = {
-      title      = "A request ran into a defect"
+      title      = "A request panicked"
       severity   = "ticket"
       runbook    = "panics"
       conditions = [{ filter = local.metric.panics, by = ["metric.label.function"], above = 0 }]
     }
 
     flags-stale = {
-      title      = "Flags cannot be read"
+      title      = "Feature flags cannot be read"
       severity   = "ticket"
       runbook    = "flags"
       conditions = [{ filter = local.metric.flags_stale, period = "600s", above = 0, duration = "1800s" }]
@@ -162,10 +162,11 @@ locals {
   }
 }
 
-# Asks as a guest's page would, from several places. A limit or a doubt whether it is a robot (429) says that the way in is open; 403 and
-# 404 do not: that is what everybody gets while the edge's secret, the gateway's right to call or its routes are wrong.
-resource "google_monitoring_uptime_check_config" "front_door" {
-  display_name = "bff-consumer ${var.environment}: front door"
+# Calls the API from several regions as a guest's page does. A 429 (rate limit or bot policy) counts
+# as success. 403 and 404 count as failure: every guest receives them while the edge's secret, the
+# gateway's right to call or the gateway's routes are wrong.
+resource "google_monitoring_uptime_check_config" "endpoint" {
+  display_name = "bff-consumer ${var.environment}: public endpoint"
   timeout      = "10s"
   period       = "300s"
 

@@ -1,9 +1,9 @@
-# Redis and Postgres.
+# Alerts for Redis and Postgres.
 locals {
   redis    = "resource.type=\"redis_instance\" AND resource.label.instance_id=ends_with(\"/instances/${var.redis}\")"
   postgres = "resource.type=\"cloudsql_database\" AND resource.label.database_id=\"${var.project}:${var.postgres.name}\""
 
-  # From where on there are few left.
+  # Alert threshold for open connections.
   connections = floor(var.thresholds.postgres_connections * var.postgres.max_connections)
 
   store_alerts = {
@@ -20,8 +20,8 @@ locals {
       }]
     }
 
-    redis-evicts = {
-      title    = "Redis drops what has not ended"
+    redis-evictions = {
+      title    = "Redis evicts unexpired keys"
       severity = "ticket"
       runbook  = "redis"
       conditions = [{
@@ -32,16 +32,16 @@ locals {
       }]
     }
 
-    redis-away = {
-      title      = "Sessions cannot be read or kept"
+    redis-unavailable = {
+      title      = "Sessions cannot be read or saved"
       severity   = "page"
       runbook    = "redis"
       combiner   = "AND"
-      conditions = [local.busy, { filter = local.metric.sessions_lost, period = "60s", above = 10, duration = "120s" }]
+      conditions = [local.min_traffic, { filter = local.metric.sessions_lost, period = "60s", above = 10, duration = "120s" }]
     }
 
     postgres-connections = {
-      title    = "Postgres has few connections left"
+      title    = "Postgres has few free connections"
       severity = "page"
       runbook  = "postgres"
       conditions = [{
@@ -53,7 +53,7 @@ locals {
     }
 
     postgres-disk = {
-      title    = "The disk of Postgres is nearly full"
+      title    = "The Postgres disk is nearly full"
       severity = "ticket"
       runbook  = "postgres"
       conditions = [{
@@ -65,8 +65,8 @@ locals {
       }]
     }
 
-    postgres-busy = {
-      title    = "Postgres has no time left"
+    postgres-cpu = {
+      title    = "Postgres is out of CPU"
       severity = "ticket"
       runbook  = "postgres"
       conditions = [{
@@ -78,7 +78,7 @@ locals {
       }]
     }
 
-    postgres-away = {
+    postgres-unavailable = {
       title    = "Postgres does not answer"
       severity = "page"
       runbook  = "postgres"

@@ -10,7 +10,8 @@ resource "google_monitoring_notification_channel" "email" {
 }
 
 locals {
-  told = {
+  # Ids of notification channels by severity.
+  notification_channels = {
     page   = concat(var.channels.page, [for key, c in google_monitoring_notification_channel.email : c.name if startswith(key, "page ")])
     ticket = concat(var.channels.ticket, [for key, c in google_monitoring_notification_channel.email : c.name if startswith(key, "ticket ")])
   }

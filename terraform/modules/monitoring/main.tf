@@ -1,6 +1,6 @@
-# Who is told what: metrics counted from the functions' log records, objectives, alerts, dashboards. Every alert is an entry of one
-# of the maps local.*_alerts, with the runbook in docs/runbooks that says what to do; a test holds the two against each other,
-# and every field that is read here against what the functions write.
+# Monitoring: log-based metrics, service level objectives, alerts and dashboards. Every alert is an
+# entry of one of the maps local.*_alerts and names a runbook in docs/runbooks. Tests compare alerts
+# with runbooks, and every log field used here with the fields that the functions write.
 
 terraform {
   required_version = ">= 1.11"
@@ -14,11 +14,11 @@ terraform {
 }
 
 locals {
-  # Services by what they are, as metrics of Cloud Run name them.
+  # Cloud Run services by kind of function, named as in Cloud Run metrics.
   services = { for kind in ["public", "internal", "event", "job"] :
   kind => sort([for name, f in var.functions : f.service if f.kind == kind]) }
 
-  # The jobs are Cloud Run services too, and so is Consume: what guests wait for are the public ones.
+  # Only public functions serve guests; jobs and Consume are Cloud Run services too.
   one_public = "one_of(${join(",", formatlist("\"%s\"", local.services.public))})"
   guests     = "resource.type=\"cloud_run_revision\" AND resource.label.service_name=${local.one_public}"
 

@@ -1,12 +1,13 @@
-# Counted from the one log record of each request, and from the warnings beside it (shared/web/record.go). Cloud Logging takes
-# httpRequest and severity out of a record; the rest is its jsonPayload. Where the code says what a field is, the names there are
-# for ever: functions may be older than this file for the minutes of a rollout.
+# Log-based metrics. They count the log record of each request and a few separate warnings
+# (shared/web/record.go). Cloud Logging extracts httpRequest and severity from a record; the other
+# fields are its jsonPayload. Field names never change, because functions may be older than this file
+# during a rollout.
 locals {
   tick  = "jsonPayload.function=\"Relay\""
-  relay = "${local.tick} AND httpRequest.status=200" # a run that failed knows nothing of what waits
-  late  = "jsonPayload.message=\"outbox: events do not get out\""
+  relay = "${local.tick} AND httpRequest.status=200" # a failed run has no report
+  late  = "jsonPayload.message=\"outbox: undelivered events\""
 
-  # Each counts records. Labels are read from fields.
+  # Counters: `of` filters the records, labels are extracted from fields.
   counters = {
     cache_answers = {
       of     = "jsonPayload.cache:*"
@@ -16,7 +17,8 @@ locals {
       of     = "jsonPayload.degraded:*"
       labels = { function = "jsonPayload.function" }
     }
-    # Search lists what is missing, with a reason each; a handoff notes the reason of its one part; who is refused has it in the error.
+    # Search logs a list of missing parts with a reason each, a handoff logs the reason of its single
+    # part, and a rejected request has the reason in its error.
     breaker_open = {
       of     = "jsonPayload.degraded.reason=\"breaker-open\" OR jsonPayload.degraded=\"breaker-open\" OR jsonPayload.err:\"breaker-open\""
       labels = { function = "jsonPayload.function" }
@@ -25,7 +27,7 @@ locals {
       of     = "jsonPayload.limited:*"
       labels = { policy = "jsonPayload.limited" }
     }
-    suspected      = { of = "jsonPayload.bot:*" } # a verdict above human, also where it is only observed
+    suspected      = { of = "jsonPayload.bot:*" } # a verdict worse than human, in mode observe too
     forged         = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_SIGNATURE_INVALID\"" }
     replayed       = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_REPLAYED\"" }
     unminted       = { of = "jsonPayload.function=\"Consume\" AND jsonPayload.err=~\"^HANDOFF_NOT_FOUND\"" }
@@ -33,7 +35,7 @@ locals {
     consumed       = { of = "jsonPayload.function=\"Consume\" AND httpRequest.status=200" }
     sessions_lost  = { of = "jsonPayload.session=\"degraded\" OR jsonPayload.sessionNotSaved:*" }
     telemetry_lost = { of = "jsonPayload.telemetryLost:*" }
-    spill_waits    = { of = "jsonPayload.message=\"outbox: the spill waits\" OR jsonPayload.message=\"outbox: rows of the spill are kept aside\"" }
+    spill_waits    = { of = "jsonPayload.message=\"outbox: the buffer cannot be drained\" OR jsonPayload.message=\"outbox: rejected buffered rows are set aside\"" }
     outbox_late    = { of = "${local.late} AND jsonPayload.oldestAgeSeconds>${var.thresholds.outbox_late_seconds}" }
     outbox_parked  = { of = "${local.late} AND jsonPayload.parked>${var.thresholds.outbox_parked_known}" }
     relay_in_time  = { of = "${local.relay} AND jsonPayload.relay.oldestAgeSeconds<=${var.thresholds.outbox_slow_seconds}" }
@@ -41,9 +43,9 @@ locals {
     relay_deep     = { of = "${local.relay} AND jsonPayload.relay.depth>${var.thresholds.outbox_depth}" }
     flags_stale    = { of = "jsonPayload.message=\"flags kept their last good values\"" }
     panics         = { of = "jsonPayload.stack:*", labels = { function = "jsonPayload.function" } }
-    # Cloud Run's own words for a request that it had no instance for; no record of ours is written then.
+    # Cloud Run's message for a request without an instance. The functions write no record then.
     no_instance     = { of = "textPayload:\"no available instance\"" }
-    does_not_open   = { of = "jsonPayload.message=~\"^cannot open \"", labels = { function = "jsonPayload.function" } }
+    does_not_open   = { of = "jsonPayload.message=~\"^cannot start \"", labels = { function = "jsonPayload.function" } }
     alarms          = { of = "jsonPayload.alarm:*", labels = { alarm = "jsonPayload.alarm", function = "jsonPayload.function" } }
     events_received = { of = "jsonPayload.outcome:*", labels = { outcome = "jsonPayload.outcome", function = "jsonPayload.function" } }
     job_successes   = { of = "${local.job} AND httpRequest.status=200", labels = { function = "jsonPayload.function" } }
@@ -52,7 +54,7 @@ locals {
   job   = "jsonPayload.function=(${join(" OR ", [for name in sort(var.jobs) : "\"${var.functions[name].entry}\""])})"
   sweep = "jsonPayload.function=(${join(" OR ", [for name in sort(var.jobs) : "\"${var.functions[name].entry}\"" if name != "relay"])})"
 
-  # Each keeps how the numbers in a field are spread. What the relay reports comes once a minute.
+  # Distributions of the numbers in a field. The relay reports once a minute.
   distributions = {
     outbox_age       = { of = local.relay, value = "jsonPayload.relay.oldestAgeSeconds", unit = "s" }
     outbox_depth     = { of = local.relay, value = "jsonPayload.relay.depth", unit = "1" }
@@ -63,7 +65,7 @@ locals {
     swept            = { of = "${local.sweep}", value = "jsonPayload.removed", unit = "1", labels = { function = "jsonPayload.function" } }
   }
 
-  # What counts records of functions, as filters of alerts and dashboards write it.
+  # Metric filters for alerts and dashboards, by metric.
   metric = { for name, m in merge(google_logging_metric.counter, google_logging_metric.distribution) :
   name => "metric.type=\"logging.googleapis.com/user/${m.name}\" AND resource.type=\"cloud_run_revision\"" }
 
@@ -116,7 +118,7 @@ resource "google_logging_metric" "distribution" {
     }
   }
 
-  # From 1 to some ten millions, each bucket twice the one before.
+  # From 1 to about ten million; each bucket is twice as wide as the previous.
   bucket_options {
     exponential_buckets {
       num_finite_buckets = 24

@@ -1,14 +1,14 @@
 output "alerts" {
-  description = "Runbook in docs/runbooks by alert."
+  description = "Runbook in docs/runbooks of each alert."
   value       = { for name, a in local.alerts : name => a.runbook }
 }
 
 output "thresholds" {
-  description = "From where on somebody is told."
+  description = "Alert thresholds."
   value       = var.thresholds
 }
 
 output "channels" {
-  description = "How many are told, by severity."
-  value       = { for severity, ids in local.told : severity => length(ids) }
+  description = "Number of notification channels by severity."
+  value       = { for severity, ids in local.notification_channels : severity => length(ids) }
 }

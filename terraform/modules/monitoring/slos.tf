@@ -1,17 +1,19 @@
-# The objectives of docs/spec/limits.md#service-level-objectives, over 28 days. What a guest gets wrong (4xx) is no failure of ours and counts in neither:
-# docs/decisions/0036-slo-availability-and-burn-rates.md, which also says why events and the cache have an objective without burn rates.
+# Service level objectives over 28 days (docs/spec/limits.md#service-level-objectives). A 4xx
+# response counts neither as success nor as failure, and the objectives for events and the cache have
+# no burn-rate alerts: docs/decisions/0036-slo-availability-and-burn-rates.md.
 locals {
   latency = "metric.type=\"run.googleapis.com/request_latencies\" AND resource.type=\"cloud_run_revision\" AND resource.label.service_name"
 
-  # All that guests ask, and by itself what they came for: of few handoffs all could fail, and of all requests hardly any.
+  # All guest requests, and separately the classes that matter most: if every handoff failed, the
+  # share of failed requests overall would still be small.
   classes = {
-    availability         = { title = "Requests of guests are answered", requests = local.requests }
-    search-availability  = { title = "Searches are answered", requests = "${local.requests_of}=${local.one_class.search}" }
-    detail-availability  = { title = "Hotels are shown", requests = "${local.requests_of}=${local.one_class.detail}" }
-    handoff-availability = { title = "Handoffs are minted", requests = "${local.requests_of}=${local.one_class.handoff}" }
+    availability         = { title = "Guest requests succeed", requests = local.requests }
+    search-availability  = { title = "Searches succeed", requests = "${local.requests_of}=${local.one_class.search}" }
+    detail-availability  = { title = "Hotel pages succeed", requests = "${local.requests_of}=${local.one_class.detail}" }
+    handoff-availability = { title = "Handoffs succeed", requests = "${local.requests_of}=${local.one_class.handoff}" }
   }
 
-  # Services by what guests came for; entry points are called by the names that functions.tf gives them.
+  # Cloud Run services by class. The names of entry points are those of functions.tf.
   one_class = { for class, names in { search = ["search", "search-map", "facets"], detail = ["detail", "availability"], handoff = ["handoff"] } :
   class => "one_of(${join(",", [for name in names : "\"${var.functions[name].service}\"" if can(var.functions[name])])})" }
 
@@ -29,9 +31,9 @@ locals {
       good  = local.hits.filter
       bad   = "${local.searches} AND metric.label.state=one_of(\"MISS\",\"BYPASS\")"
     }
-    # A minute in which every event that waits is younger than 60 s.
+    # A minute is good if every waiting event is younger than 60 s.
     telemetry = {
-      title = "Events leave within ${var.thresholds.outbox_slow_seconds} s"
+      title = "Events are published within ${var.thresholds.outbox_slow_seconds} s"
       goal  = 0.9999
       good  = local.metric.relay_in_time
       bad   = local.metric.relay_slow
@@ -40,7 +42,7 @@ locals {
 
   searches = "${local.metric.cache_answers} AND metric.label.function=one_of(\"Search\",\"SearchMap\")"
 
-  # Milliseconds, and the share of requests that may not take longer.
+  # max is in milliseconds; goal is the share of requests that must not take longer.
   latencies = {
     search-p95  = { function = "search", max = 600, goal = 0.95 }
     search-p99  = { function = "search", max = 1100, goal = 0.99 }
@@ -48,20 +50,22 @@ locals {
     handoff-p99 = { function = "handoff", max = 250, goal = 0.99 }
   }
 
-  # Those whose budget can burn fast, by what somebody is told when it does.
-  burning = merge(
+  # Objectives with burn-rate alerts: the severity of the slow alert, the runbook, and the filter of
+  # failed requests.
+  burn_rate_slos = merge(
     { for name, slo in google_monitoring_slo.latency : name => { slo = slo.name, slow = "ticket", runbook = "latency", failed = null } },
     { for name, failed in local.failed : name => { slo = google_monitoring_slo.ratio[name].name, slow = "page", runbook = "availability", failed = failed } },
   )
 
-  # 14.4 times too fast is 2 % of the budget of 28 days in an hour; 6 times, 5 % in six. The short window ends the alert when it is over.
-  paces = {
+  # Burn rate 14.4 uses 2 % of the 28-day budget in one hour; burn rate 6 uses 5 % in six hours. The
+  # short window ends the alert soon after the failures stop.
+  burn_rates = {
     fast = { rate = 14.4, long = "3600s", short = "300s" }
     slow = { rate = 6, long = "21600s", short = "1800s" }
   }
 
-  burn_alerts = merge([for name, b in local.burning : {
-    for pace, p in local.paces : "${name}-burns-${pace}" => {
+  burn_alerts = merge([for name, b in local.burn_rate_slos : {
+    for pace, p in local.burn_rates : "${name}-burns-${pace}" => {
       title    = "${name}: the error budget burns ${p.rate} times too fast"
       severity = pace == "fast" ? "page" : b.slow
       runbook  = b.runbook
@@ -70,11 +74,11 @@ locals {
         title  = "burn rate over ${window}"
         filter = "select_slo_burn_rate(\"${b.slo}\", \"${window}\")"
         above  = p.rate
-        }], [for filter in compact([b.failed]) : { # at night one of ten requests would burn it
-        title  = "more than a handful failed"
+        }], [for filter in compact([b.failed]) : { # at night a single failure of ten requests would burn the budget
+        title  = "minimum number of failed requests"
         filter = filter
         period = p.long
-        above  = var.thresholds.failures_of_a_handful
+        above  = var.thresholds.min_failures
       }])
     }
   }]...)

@@ -1,40 +1,40 @@
 variable "project" {
-  description = "Id of the project."
+  description = "Id of the Google Cloud project."
   type        = string
 }
 
 variable "environment" {
-  description = "staging or production: stands in every title."
+  description = "staging or production. Part of every alert title."
   type        = string
 }
 
 variable "functions" {
-  description = "Deployed entry points by name: the name the code registers, what they are, their Cloud Run service, their most instances."
+  description = "Deployed entry points by name: the name registered in code, the kind, the Cloud Run service, and the maximum number of instances."
   type        = map(object({ entry = string, kind = string, service = string, max_instances = number }))
 }
 
 variable "jobs" {
-  description = "Names in var.functions of what the scheduler starts; the relay each minute, the others once a day."
+  description = "Names in var.functions of scheduled jobs. The relay runs every minute, the others once a day."
   type        = set(string)
 }
 
 variable "event_dead_letters" {
-  description = "Pull subscriptions with the platform's events that had no effect."
+  description = "Pull subscriptions with dead letters of platform events."
   type        = set(string)
 }
 
 variable "job_dead_letters" {
-  description = "Pull subscriptions with ticks that nobody took."
+  description = "Pull subscriptions with dead letters of job ticks."
   type        = set(string)
 }
 
 variable "event_subscriptions" {
-  description = "Subscriptions by which the platform's events are pushed."
+  description = "Push subscriptions for platform events."
   type        = set(string)
 }
 
 variable "rotation_subscription" {
-  description = "Where it is said that a key is to be changed."
+  description = "Pull subscription with key rotation notices."
   type        = string
 }
 
@@ -44,17 +44,17 @@ variable "redis" {
 }
 
 variable "postgres" {
-  description = "Name of the Cloud SQL instance, and how many connections it allows."
+  description = "Name of the Cloud SQL instance and its maximum number of connections."
   type        = object({ name = string, max_connections = number })
 }
 
 variable "host" {
-  description = "The host that guests' pages call."
+  description = "Host name of the public endpoint."
   type        = string
 }
 
 variable "channels" {
-  description = "Who is told: e-mail addresses, and ids of channels made by hand, whose keys Terraform should not have."
+  description = "Recipients of alerts: e-mail addresses, and ids of channels created by hand, because Terraform must not know their keys."
   type = object({
     page_emails   = optional(set(string), [])
     ticket_emails = optional(set(string), [])
@@ -64,56 +64,56 @@ variable "channels" {
 
   validation {
     condition     = alltrue([for e in setunion(var.channels.page_emails, var.channels.ticket_emails) : can(regex("^[^@ ]+@[^@ ]+\\.[a-z]+$", e))])
-    error_message = "An address is written name@host."
+    error_message = "An e-mail address has the form name@host.tld."
   }
 
   validation {
     condition     = alltrue([for c in concat(var.channels.page, var.channels.ticket) : can(regex("^projects/[^/]+/notificationChannels/[0-9]+$", c))])
-    error_message = "A channel is written projects/P/notificationChannels/N."
+    error_message = "A channel has the form projects/P/notificationChannels/N."
   }
 }
 
 variable "runbooks_url" {
-  description = "Where docs/runbooks can be read, without a slash at the end; null: an alert names the file only."
+  description = "URL of docs/runbooks without a trailing slash. null: alerts name the file without a link."
   type        = string
   default     = null
 
   validation {
     condition     = var.runbooks_url == null || can(regex("^https://.*[^/]$", var.runbooks_url))
-    error_message = "An https address without a slash at its end."
+    error_message = "Must be an https URL without a trailing slash."
   }
 }
 
 variable "thresholds" {
-  description = "From where on somebody is told. Shares are of 1."
+  description = "Alert thresholds. A share is a number between 0 and 1."
   type = object({
-    outbox_late_seconds     = optional(number, 300)   # the relay itself warns from there on
+    outbox_late_seconds     = optional(number, 300)   # equals the relay's own warning threshold
     outbox_slow_seconds     = optional(number, 60)    # docs/spec/limits.md#service-level-objectives
     outbox_depth            = optional(number, 50000) # rows
-    outbox_parked_known     = optional(number, 0)     # rows that nobody can mend, and everybody knows of
+    outbox_parked_known     = optional(number, 0)     # parked rows that cannot be repaired and are known
     cache_hits_target       = optional(number, 0.6)
     cache_hits_failing      = optional(number, 0.4)
-    handoffs_forged         = optional(number, 5)  # tokens that were not ours, in 10 minutes
-    handoffs_replayed       = optional(number, 20) # second uses, in an hour
+    handoffs_forged         = optional(number, 5)  # forged tokens in 10 minutes
+    handoffs_replayed       = optional(number, 20) # second uses in an hour
     bots_share              = optional(number, 0.2)
     limited_share           = optional(number, 0.05)
     degraded_share          = optional(number, 0.05)
     client_errors_share     = optional(number, 0.1)
-    failures_of_a_handful   = optional(number, 10) # requests that must have failed before a share of them wakes somebody
-    breaker_refusals        = optional(number, 20) # requests in 5 minutes that an open breaker touched
+    min_failures            = optional(number, 10) # failed requests before a burn-rate alert can fire
+    breaker_refusals        = optional(number, 20) # requests in 5 minutes that met an open breaker
     redis_memory            = optional(number, 0.8)
     postgres_connections    = optional(number, 0.8)
     postgres_disk           = optional(number, 0.85)
     postgres_cpu            = optional(number, 0.9)
     event_wait_seconds      = optional(number, 600)
-    least_requests_a_second = optional(number, 0.5) # below that a share of them says nothing
+    min_requests_per_second = optional(number, 0.5) # below this rate, ratio alerts do not fire
   })
   default  = {}
   nullable = false
 
   validation {
     condition     = alltrue([for t in values(var.thresholds) : t >= 0])
-    error_message = "No threshold is below 0."
+    error_message = "A threshold must not be negative."
   }
 
   validation {
@@ -121,16 +121,16 @@ variable "thresholds" {
       "cache_hits_target", "cache_hits_failing", "bots_share", "limited_share", "degraded_share", "client_errors_share",
       "redis_memory", "postgres_connections", "postgres_disk", "postgres_cpu",
     ], name)])
-    error_message = "A share is between 0 and 1."
+    error_message = "A share must be between 0 and 1."
   }
 
   validation {
     condition     = var.thresholds.cache_hits_failing < var.thresholds.cache_hits_target
-    error_message = "The cache fails below its target."
+    error_message = "cache_hits_failing must be below cache_hits_target."
   }
 
   validation {
     condition     = var.thresholds.outbox_slow_seconds < var.thresholds.outbox_late_seconds
-    error_message = "Events are slow before they are late."
+    error_message = "outbox_slow_seconds must be below outbox_late_seconds."
   }
 }

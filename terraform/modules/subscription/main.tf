@@ -1,5 +1,5 @@
-# A subscription that Pub/Sub pushes to one function, and what it needs to be safe: who pushes, how long an answer may take, how often
-# it is tried, where a message goes that never works, and a place where a person finds it.
+# A push subscription to one function: push account, acknowledgement deadline, retry policy, dead-letter
+# topic, and a pull subscription for the dead letters.
 
 terraform {
   required_version = ">= 1.11"
@@ -37,12 +37,12 @@ resource "google_pubsub_subscription" "this" {
     maximum_backoff = "600s"
   }
 
-  # By default a subscription that had nothing to do for 31 days is deleted.
+  # By default Pub/Sub deletes a subscription after 31 days without activity.
   expiration_policy {
     ttl = ""
   }
 
-  # The grant must be there before the first message fails.
+  # The grant must exist before the first message fails.
   depends_on = [google_pubsub_topic_iam_member.dead]
 }
 
@@ -54,14 +54,15 @@ resource "google_pubsub_subscription" "dead" {
   name                       = "${var.name}.dlq"
   topic                      = google_pubsub_topic.dead.id
   ack_deadline_seconds       = 30
-  message_retention_duration = "2678400s" # 31 days, the longest
+  message_retention_duration = "2678400s" # 31 days, the maximum
 
   expiration_policy {
     ttl = ""
   }
 }
 
-# Pub/Sub moves a dead letter with its own account: it publishes there, and acknowledges here.
+# Pub/Sub's service agent forwards a dead letter: it publishes to the dead-letter topic and acknowledges
+# the message in the subscription.
 resource "google_pubsub_topic_iam_member" "dead" {
   topic  = google_pubsub_topic.dead.name
   role   = "roles/pubsub.publisher"

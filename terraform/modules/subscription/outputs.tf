@@ -1,5 +1,5 @@
 output "name" {
-  description = "Of the subscription."
+  description = "Name of the subscription."
   value       = google_pubsub_subscription.this.name
 }
 

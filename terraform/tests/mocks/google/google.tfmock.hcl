@@ -1,4 +1,4 @@
-# What other resources are made from, in the shape that the platform gives it.
+# Attributes that other resources use, in the platform's format.
 mock_resource "google_service_account" {
   defaults = {
     email  = "account@project.iam.gserviceaccount.com"
