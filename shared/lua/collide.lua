@@ -1,8 +1,14 @@
--- collide: note that a session began at a client group. The request that began it had no cookie yet, so it is counted for
--- the session here. Both times are the caller's, ms; see cadence.
--- KEYS[1] sessions of the group by when they began    KEYS[2] times of the session's requests
--- ARGV[1] now    ARGV[2] mark of the session    ARGV[3] sessions kept    ARGV[4] their life ms    ARGV[5] life of KEYS[2] ms
--- returns sessions of the group
+-- collide: record a new session of a client group. The first request of the session had no cookie,
+-- so this script also counts that request for the session. The caller sets the time, in ms, as in
+-- cadence.
+-- KEYS[1] sessions of the group, scored by start time
+-- KEYS[2] times of the session's requests
+-- ARGV[1] now
+-- ARGV[2] session hash
+-- ARGV[3] sessions to keep
+-- ARGV[4] TTL of KEYS[1] in ms
+-- ARGV[5] TTL of KEYS[2] in ms
+-- returns the number of sessions of the group
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1] - ARGV[4])
 if redis.call('ZADD', KEYS[1], 'NX', ARGV[1], ARGV[2]) == 1 then
   redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -ARGV[3] - 1)

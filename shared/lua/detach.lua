@@ -1,20 +1,26 @@
--- detach: begin to invalidate a tag, or go on: note when, and take some of its entries out of the tag. They stay in a third
--- key, under the time of the note, until they are deleted, so that a repetition finds what a crash left; what is there already
--- comes first. Some, because a tag may have a hundred thousand entries, and while a script runs nobody else is served.
--- KEYS[1] tag's entries    KEYS[2] tag's last invalidation    KEYS[3] entries being deleted
--- ARGV[1] life of the note ms    ARGV[2] life of the third key ms    ARGV[3] how many to take
--- returns {time under which they are in the third key µs, 1 there are more | 0, entry keys …}
+-- detach: start or continue the invalidation of a tag. The script stores the invalidation time and
+-- moves a batch of the tag's entries to the pending set, scored by that time, until the caller has
+-- deleted them. A retry after a crash finds the entries of an earlier batch in the pending set and
+-- returns them first. The batch is limited, because a tag may have 100,000 entries and Redis serves
+-- no other client while a script runs.
+-- KEYS[1] entries of the tag
+-- KEYS[2] time of the tag's last invalidation
+-- KEYS[3] pending set
+-- ARGV[1] TTL of KEYS[2] in ms
+-- ARGV[2] TTL of KEYS[3] in ms
+-- ARGV[3] batch size
+-- returns {score of the batch in the pending set in µs, 1 if more entries remain | 0, entry keys …}
 local time = redis.call('TIME')
 local last = tonumber(redis.call('GET', KEYS[2]) or 0)
 local at = string.format('%.0f', math.max(time[1] * 1000000 + time[2], last + 1))
 redis.call('SET', KEYS[2], at, 'PX', ARGV[1])
-local left = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
-if left[1] then
-  at = left[2]
+local pending = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+if pending[1] then
+  at = pending[2]
 else
   local taken = {}
   for i, entry in ipairs(redis.call('ZPOPMIN', KEYS[1], ARGV[3])) do
-    if i % 2 == 1 then -- each is followed by its score
+    if i % 2 == 1 then -- the even elements are scores
       table.insert(taken, at)
       table.insert(taken, entry)
     end

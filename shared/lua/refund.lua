@@ -1,9 +1,11 @@
--- refund: give back what spend took from a bucket. One that is full by now has it back already.
--- KEYS[1] bucket    ARGV[1] µs in which it gains one request
--- returns µs until it is full
-local time, kept = redis.call('TIME'), redis.pcall('GET', KEYS[1])
+-- refund: return one token that spend took from a bucket. A bucket that is full again needs no
+-- refund.
+-- KEYS[1] bucket
+-- ARGV[1] µs per token
+-- returns µs until the bucket is full
+local time, stored = redis.call('TIME'), redis.pcall('GET', KEYS[1])
 local now = time[1] * 1000000 + time[2]
-local full = (type(kept) == 'string' and tonumber(kept) or 0) - ARGV[1]
+local full = (type(stored) == 'string' and tonumber(stored) or 0) - ARGV[1]
 if full <= now then
   redis.call('DEL', KEYS[1])
   return 0

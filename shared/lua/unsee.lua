@@ -1,6 +1,8 @@
--- unsee: forget when sessions were last seen, but not those that came back since they were read.
--- KEYS[1] sorted set of sessions    ARGV id, score as read, …
--- returns how many were forgotten
+-- unsee: remove sessions from the last-seen set, except sessions seen again since the caller read
+-- the scores.
+-- KEYS[1] sorted set of sessions
+-- ARGV id, score as read, …
+-- returns the number of removed sessions
 local n = 0
 for i = 1, #ARGV, 2 do
   local score = redis.call('ZSCORE', KEYS[1], ARGV[i])

@@ -1,7 +1,9 @@
--- unspill: remove rows from the oldest end of the spill, each once. Whoever is second finds nothing, and does not search
--- the whole list for it.
--- KEYS[1] spill list, newest first    ARGV[1] how far from the oldest end to look    ARGV[2…] rows
--- returns how many were removed
+-- unspill: remove rows from the oldest end of the outbox buffer, each once. The search is limited,
+-- so a second caller finds nothing without a search of the whole list.
+-- KEYS[1] buffer list, newest first
+-- ARGV[1] rows to search from the oldest end
+-- ARGV[2…] rows
+-- returns the number of removed rows
 local removed = 0
 for i = 2, #ARGV do
   if redis.call('LPOS', KEYS[1], ARGV[i], 'RANK', -1, 'MAXLEN', ARGV[1]) then

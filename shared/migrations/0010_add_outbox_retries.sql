@@ -1,6 +1,7 @@
 -- +goose Up
--- A refused row backs off by itself and, in the end, waits for a person. Rows are drained in lanes, by the last character of
--- their session's id: whoever has a lane drains it in order.
+-- Each rejected row has its own backoff and is finally parked until a person replays it. The relay
+-- drains rows in shards, by the last character of the session id; the worker that holds a shard
+-- drains it in order.
 ALTER TABLE bff_consumer.outbox
     ADD COLUMN due_at    timestamptz,
     ADD COLUMN parked_at timestamptz;

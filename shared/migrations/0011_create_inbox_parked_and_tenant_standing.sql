@@ -1,5 +1,5 @@
 -- +goose Up
--- What arrived and could not be read, for a person to look at: redelivering it would change nothing.
+-- Quarantined messages: they cannot be decoded, so a redelivery would not help. A person inspects them.
 CREATE TABLE bff_consumer.inbox_parked (
     subscription text NOT NULL,
     message_id   text NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE bff_consumer.inbox_parked (
 
 CREATE INDEX ix_inbox_parked_received ON bff_consumer.inbox_parked (received_at);
 
--- The newest that is known of a tenant, so that an older event which comes late changes nothing.
+-- The newest known status of a tenant, so that a late older event has no effect.
 CREATE TABLE bff_consumer.tenant_standing (
     tenant_id  uuid PRIMARY KEY,
     suspended  boolean NOT NULL,

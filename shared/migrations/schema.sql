@@ -1,42 +1,44 @@
--- The whole schema after every migration, for reading. Nothing applies it but a test, which compares what it makes
--- with what the migrations make. Tenants and properties are the 128 bits of their ULID as uuid; guests' sessions are
--- references into Redis. No table has a tenancy boundary, so there are no row policies.
+-- The whole schema after every migration, for reading. Only a test applies this file, to compare the
+-- result with the result of the migrations. The uuid of a tenant or property holds the 128 bits of its
+-- ULID. Guest sessions are stored in Redis; guest_session_id refers to them. No table has a tenancy
+-- boundary, so there are no row policies.
 
 CREATE SCHEMA bff_consumer;
 
--- A prefixed ULID: three letters, an underscore, 26 characters of Crockford's alphabet. It sorts by time.
+-- A prefixed ULID: three letters, an underscore, 26 characters of Crockford's base32. Sorts by time.
 CREATE DOMAIN bff_consumer.ulid AS text COLLATE "C"
     CONSTRAINT ulid_check CHECK (VALUE ~ '^[a-z]{3}_[0-7][0-9A-HJKMNP-TV-Z]{25}$');
 
--- What is to be told to others. Rows are written in the transaction that makes them true and sent by the relay, in the
--- order of id within one session. Published rows live 30 days; parked ones until somebody looks.
+-- Outgoing events (transactional outbox). A row is written in the transaction of the change that the
+-- event reports. The relay publishes rows in the order of id within a session. Published rows are kept
+-- for 30 days, parked rows until a person handles them.
 CREATE TABLE bff_consumer.outbox (
-    id              bff_consumer.ulid PRIMARY KEY,       -- evt_, what consumers deduplicate by
+    id              bff_consumer.ulid PRIMARY KEY,       -- evt_; consumers deduplicate by this id
     topic           text NOT NULL,                       -- the subject, melmastoon.bff.consumer.….v1
     payload         jsonb NOT NULL,                      -- the message: {"envelope": …, "payload": …}
-    headers         jsonb NOT NULL,                      -- its attributes, orderingKey among them
+    headers         jsonb NOT NULL,                      -- the message attributes, including orderingKey
     retention_class text NOT NULL CHECK (retention_class IN ('operational', 'audit')),
-    created_at      timestamptz NOT NULL DEFAULT now(),  -- start of the transaction, not its commit: no cursor
+    created_at      timestamptz NOT NULL DEFAULT now(),  -- start of the transaction, not the commit: unsafe as a cursor
     published_at    timestamptz,
     attempts        integer NOT NULL DEFAULT 0,
-    last_error      text,                                -- of the last refusal
-    due_at          timestamptz,                         -- of the next attempt, after a refusal
-    parked_at       timestamptz                          -- given up, until somebody replays it
+    last_error      text,                                -- of the last rejection
+    due_at          timestamptz,                         -- time of the next attempt after a rejection
+    parked_at       timestamptz                          -- given up until a person replays the row
 );
 
 CREATE INDEX ix_outbox_unpublished ON bff_consumer.outbox (created_at)
     WHERE published_at IS NULL;
 CREATE INDEX ix_outbox_session ON bff_consumer.outbox ((headers ->> 'orderingKey'), id)
-    WHERE published_at IS NULL;                          -- what one session has not told yet
+    WHERE published_at IS NULL;                          -- unpublished rows of one session
 CREATE INDEX ix_outbox_lane ON bff_consumer.outbox (
     (coalesce(right(headers ->> 'orderingKey', 1), '') COLLATE "C"),
     (coalesce(headers ->> 'orderingKey', '') COLLATE "C"),
     id
-) WHERE published_at IS NULL AND parked_at IS NULL;      -- what one lane has to send, session by session, each in order
+) WHERE published_at IS NULL AND parked_at IS NULL;      -- rows of one shard, by session, in order
 CREATE INDEX ix_outbox_refused ON bff_consumer.outbox ((headers ->> 'orderingKey'), due_at)
-    WHERE published_at IS NULL AND parked_at IS NULL AND attempts > 0; -- who is held back, and until when
+    WHERE published_at IS NULL AND parked_at IS NULL AND attempts > 0; -- sessions blocked by a rejected row, and until when
 
--- What others told us, so that the second telling has no effect. Rows live 7 days.
+-- Incoming events, so that a second delivery has no effect. Rows are kept for 7 days.
 CREATE TABLE bff_consumer.inbox (
     event_id     bff_consumer.ulid PRIMARY KEY,
     subject      text NOT NULL,
@@ -47,19 +49,20 @@ CREATE TABLE bff_consumer.inbox (
 
 CREATE INDEX ix_inbox_received ON bff_consumer.inbox (received_at);
 
--- What arrived and could not be read, for a person to look at: redelivering it would change nothing. Rows live 30 days.
+-- Quarantined messages: they cannot be decoded, so a redelivery would not help. A person inspects them.
+-- Rows are kept for 30 days.
 CREATE TABLE bff_consumer.inbox_parked (
     subscription text NOT NULL,
-    message_id   text NOT NULL,                          -- the broker's
+    message_id   text NOT NULL,                          -- assigned by Pub/Sub
     received_at  timestamptz NOT NULL DEFAULT now(),
     reason       text NOT NULL,
-    body         bytea NOT NULL,                         -- as it arrived, at most 64 KiB of it
+    body         bytea NOT NULL,                         -- the raw message, at most 64 KiB
     PRIMARY KEY (subscription, message_id)
 );
 
 CREATE INDEX ix_inbox_parked_received ON bff_consumer.inbox_parked (received_at);
 
--- Handoffs minted, and whether they were used. Rows live 24 hours, tokens 30 minutes.
+-- Ledger of minted handoffs and their use. Rows are kept for 24 hours; tokens live 30 minutes.
 CREATE TABLE bff_consumer.handoff_replay_log (
     id               bff_consumer.ulid PRIMARY KEY,  -- bhd_
     guest_session_id text NOT NULL,                  -- gms_
@@ -81,8 +84,8 @@ CREATE TABLE bff_consumer.handoff_replay_log (
     consumed         boolean NOT NULL DEFAULT false,
     consumed_at      timestamptz,
     consumed_by      text,                           -- instance of the tenant's BFF
-    children_ages    smallint[],                     -- years; not in the token
-    consume_key      bytea,                          -- sha256 of the Idempotency-Key it was consumed with
+    children_ages    smallint[],                     -- in years; not part of the token
+    consume_key      bytea,                          -- sha256 of the Idempotency-Key of the consume request
     CONSTRAINT chk_dates CHECK (check_out > check_in),
     CONSTRAINT chk_ttl CHECK (expires_at > minted_at AND expires_at - minted_at <= interval '30 minutes')
 );
@@ -91,8 +94,8 @@ CREATE INDEX ix_handoff_consumed_at ON bff_consumer.handoff_replay_log (consumed
 CREATE INDEX ix_handoff_expires_at ON bff_consumer.handoff_replay_log (expires_at) WHERE consumed = false;
 CREATE INDEX ix_handoff_session ON bff_consumer.handoff_replay_log (guest_session_id, minted_at DESC);
 
--- The record of every wishlist; Redis has the copy. Removing sets removed_at, adding again revives the row, so the
--- unique constraint counts removed rows too. They are pruned after 30 days.
+-- Wishlists (source of truth; Redis has a copy). A removal sets removed_at and a second addition clears
+-- it, so the unique constraint includes removed rows. A sweep deletes removed rows after 30 days.
 CREATE TABLE bff_consumer.wishlist_anonymous (
     id               bff_consumer.ulid PRIMARY KEY,  -- wsh_
     guest_session_id text NOT NULL,                  -- gms_
@@ -110,10 +113,10 @@ CREATE INDEX ix_wishlist_tenant_property ON bff_consumer.wishlist_anonymous (ten
 CREATE INDEX ix_wishlist_removed ON bff_consumer.wishlist_anonymous (removed_at)
     WHERE removed_at IS NOT NULL;
 
--- Verdicts of the bot detector, suspect and bot. Insert-only; rows live 7 days.
+-- Verdicts suspect and bot of the bot detector. Insert-only; rows are kept for 7 days.
 CREATE TABLE bff_consumer.bot_score_log (
     id               bff_consumer.ulid PRIMARY KEY,  -- bsc_
-    guest_session_id text,                           -- none before the first answer
+    guest_session_id text,                           -- null before the first response
     fingerprint_hash bytea NOT NULL,
     ip_hash          bytea NOT NULL,
     user_agent_hash  bytea NOT NULL,
@@ -129,7 +132,7 @@ CREATE INDEX ix_botscore_fingerprint ON bff_consumer.bot_score_log (fingerprint_
 CREATE INDEX ix_botscore_session ON bff_consumer.bot_score_log (guest_session_id)
     WHERE guest_session_id IS NOT NULL;
 
--- Answers already given to a repeated request, should Redis forget them. Rows live 24 hours.
+-- Stored responses for repeated requests, in case Redis loses its copy. Rows are kept for 24 hours.
 CREATE TABLE bff_consumer.idempotency_keys (
     composite_key    text PRIMARY KEY,               -- sha256(guest_session_id|route|key)
     guest_session_id text NOT NULL,
@@ -144,7 +147,7 @@ CREATE TABLE bff_consumer.idempotency_keys (
 CREATE INDEX ix_idempotency_expires ON bff_consumer.idempotency_keys (expires_at);
 CREATE INDEX ix_idempotency_session ON bff_consumer.idempotency_keys (guest_session_id);
 
--- Tenants suspended now: what Redis is refilled from.
+-- Suspended tenants. Redis is restored from this table.
 CREATE TABLE bff_consumer.tenant_suspended_cache (
     tenant_id    uuid PRIMARY KEY,
     suspended_at timestamptz NOT NULL,
@@ -152,7 +155,7 @@ CREATE TABLE bff_consumer.tenant_suspended_cache (
     refreshed_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The newest that is known of a tenant, so that an older event which comes late changes nothing. A tenant without a row
+-- The newest known status of a tenant, so that a late older event has no effect. A tenant without a row
 -- was never suspended.
 CREATE TABLE bff_consumer.tenant_standing (
     tenant_id  uuid PRIMARY KEY,
@@ -160,14 +163,15 @@ CREATE TABLE bff_consumer.tenant_standing (
     changed_at timestamptz NOT NULL                      -- suspendedAt or reinstatedAt of the event
 );
 
--- What guests decided about their data, because a refusal must outlive Redis: no event of a session is written to the
--- outbox while telemetry is false, nor ever again once the session was cleared. A guest who never decided has no row,
--- unless the browser refuses telemetry and there are rows of the session elsewhere: then that is what is on record.
--- An id is genuine for 365 days; after them its row means nothing.
+-- Consent decisions of guests. An opt-out must survive the loss of Redis: no event of a session is
+-- written to the outbox while telemetry is false, and never again after the session was cleared. A guest
+-- without a decision has no row. Exception: if the browser opts out (DNT or Sec-GPC) and other tables
+-- have rows of the session, the opt-out is recorded here. A session id is valid for 365 days; after
+-- that its row has no meaning.
 CREATE TABLE bff_consumer.session_choice (
     guest_session_id text PRIMARY KEY,               -- gms_
     telemetry        boolean NOT NULL,
     marketing        boolean NOT NULL,
     decided_at       timestamptz NOT NULL,
-    cleared_at       timestamptz                     -- set by /session/clear: the id is never used again
+    cleared_at       timestamptz                     -- set by /session/clear; the id is never used again
 );
