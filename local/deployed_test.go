@@ -25,10 +25,10 @@ import (
 	"github.com/go-json-experiment/json"
 	"golang.org/x/sync/errgroup"
 
-	"melmastoon.ghasi.io/bff-consumer/local/tenant"
+	"melmastoon.ghasi.io/bff-consumer/local/tenantstub"
 	"melmastoon.ghasi.io/bff-consumer/local/terraform"
-	"melmastoon.ghasi.io/bff-consumer/shared/caller/issuer"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
 )
 
 // TestMain makes the test binary a deployed function when it is started as the platform starts one.
@@ -38,31 +38,31 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	os.RemoveAll(built)
+	os.RemoveAll(localBinaryDir)
 	os.Exit(code)
 }
 
-var built string // the directory of localProgram
+var localBinaryDir string // the directory of localProgram
 
-// localProgram is this command as ./dev builds it, once for all tests. It is not the test's own binary: under the race detector an archive
+// localBinary is this command as ./dev builds it, once for all tests. It is not the test's own binary: under the race detector an archive
 // takes ten times as long to compress. Without the workspace its packages are those that check and the packed functions compile.
-var localProgram = sync.OnceValues(func() (path string, err error) {
-	if built, err = os.MkdirTemp("", "bff-consumer-local-"); err != nil {
+var localBinary = sync.OnceValues(func() (path string, err error) {
+	if localBinaryDir, err = os.MkdirTemp("", "bff-consumer-local-"); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", filepath.Join(built, "local"), ".")
+	cmd := exec.Command("go", "build", "-o", filepath.Join(localBinaryDir, "local"), ".")
 	cmd.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return filepath.Join(built, "local"), nil
+	return filepath.Join(localBinaryDir, "local"), nil
 })
 
 const edgeSecret = "the-secret-that-the-load-balancer-adds"
 
-// here is the environment of a deployed function on this machine: what Terraform gives it, but for what only the platform has.
+// localEnv is the environment of a deployed function on this machine: what Terraform gives it, but for what only the platform has.
 // Nothing is added that is not named here, and what the local system does not stand in for stays as it is.
-func here(f terraform.Function, local map[string]string, keySet string) []string {
+func localEnv(f terraform.Function, local map[string]string, keySet string) []string {
 	env := maps.Clone(f.Environment)
 	replace := func(name, with, value string) {
 		if _, ok := env[name]; ok {
@@ -87,7 +87,7 @@ func here(f terraform.Function, local map[string]string, keySet string) []string
 	replace("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT", local["OTEL_EXPORTER_OTLP_ENDPOINT"])
 	replace("REMOTE_CONFIG_PROJECT", "FLAGS_FILE", local["FLAGS_FILE"])
 	// Google's key set; the broker, and the project its topics are in.
-	replace("CALLER_ISSUER", "CALLER_ISSUER", issuer.Name)
+	replace("CALLER_ISSUER", "CALLER_ISSUER", oidctest.IssuerURL)
 	replace("CALLER_KEYS", "CALLER_KEYS", keySet)
 	replace("PUBSUB_ENDPOINT", "PUBSUB_EMULATOR_HOST", local["PUBSUB_EMULATOR_HOST"])
 	replace("PUBSUB_PROJECT", "PUBSUB_PROJECT", local["PUBSUB_PROJECT"])
@@ -109,8 +109,8 @@ func here(f terraform.Function, local map[string]string, keySet string) []string
 	return all
 }
 
-// deploy starts every function of a plan as a process of its own and returns where each is, by the address it is deployed at.
-func deploy(t *testing.T, functions []terraform.Function, local map[string]string, keySet string) map[string]*url.URL {
+// startFunctions starts every function of a plan as a process of its own and returns where each is, by the address it is deployed at.
+func startFunctions(t *testing.T, functions []terraform.Function, local map[string]string, keySet string) map[string]*url.URL {
 	t.Helper()
 	at := map[string]*url.URL{}
 	var ready errgroup.Group
@@ -125,7 +125,7 @@ func deploy(t *testing.T, functions []terraform.Function, local map[string]strin
 		_, port, _ := net.SplitHostPort(addr)
 		at[f.URI] = &url.URL{Scheme: "http", Host: addr}
 		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(here(f, local, keySet), "PORT="+port)
+		cmd.Env = append(localEnv(f, local, keySet), "PORT="+port)
 		said := new(bytes.Buffer)
 		cmd.Stdout, cmd.Stderr = said, said
 		if err := cmd.Start(); err != nil {
@@ -140,7 +140,7 @@ func deploy(t *testing.T, functions []terraform.Function, local map[string]strin
 				t.Logf("%s:\n%s", f.Name, said)
 			}
 		})
-		ready.Go(func() error { return listens(addr, ended) })
+		ready.Go(func() error { return waitListening(addr, ended) })
 	}
 	if err := ready.Wait(); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func deploy(t *testing.T, functions []terraform.Function, local map[string]strin
 	return at
 }
 
-func listens(addr string, ended <-chan struct{}) error {
+func waitListening(addr string, ended <-chan struct{}) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	late := time.After(time.Minute)
@@ -166,8 +166,8 @@ func listens(addr string, ended <-chan struct{}) error {
 	}
 }
 
-// front is the gateway with its document and the edge before it, and beside them what the journey uses of the local system.
-func front(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, local string, also map[string]http.HandlerFunc) string {
+// startGateway is the gateway with its document and the edge before it, and beside them what the journey uses of the local system.
+func startGateway(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, local string, also map[string]http.HandlerFunc) string {
 	t.Helper()
 	routes, err := plan.Routes()
 	if err != nil {
@@ -195,10 +195,10 @@ func front(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, local str
 	return server.URL
 }
 
-// TestEveryFunctionServesWithTheEnvironmentOfThePlan runs the README's journey against processes that have what Terraform gives
+// TestDeployedFunctions_ServeWithPlannedEnvironment runs the README's journey against processes that have what Terraform gives
 // them, by the gateway's document, and calls every private door as its subscription does.
-func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
-	plan, err := terraform.PlanOf(t.Context(), "..", t.TempDir(), "production")
+func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
+	plan, err := terraform.PlanEnvironment(t.Context(), "..", t.TempDir(), "production")
 	if errors.Is(err, terraform.ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
@@ -211,7 +211,7 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 	}
 
 	dir := stateDir(t)
-	s := start(t, dir)
+	s := startServer(t, dir)
 	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`)
 	var run struct {
 		Env map[string]string `json:"env"`
@@ -223,7 +223,7 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	google, err := issuer.New("of-this-test")
+	google, err := oidctest.New("of-this-test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,25 +235,25 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { exports.Add(1) }))
 	t.Cleanup(collector.Close)
 	run.Env["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector.URL
-	at := deploy(t, functions, run.Env, keySet)
+	at := startFunctions(t, functions, run.Env, keySet)
 	byName := map[string]terraform.Function{}
 	for _, f := range functions {
 		byName[f.EntryPoint] = f
 	}
 
-	bootstrap := receiving(t, byName["Consume"], at, google, run.Env["HANDOFF_KEYS"])
+	bootstrap := bootstrapHandler(t, byName["Consume"], at, google, run.Env["HANDOFF_KEYS"])
 	relay := func(w http.ResponseWriter, r *http.Request) {
-		if status := push(r.Context(), t, at[byName["Relay"].URI].String()+"/internal/jobs/relay", `{"once":true}`); status != http.StatusOK {
+		if status := pushMessage(r.Context(), t, at[byName["Relay"].URI].String()+"/internal/jobs/relay", `{"once":true}`); status != http.StatusOK {
 			t.Errorf("relay: %d", status)
 		}
 		// The system's own relay may have had the session's events in hand: its job waits until nothing is left.
-		_, answer := ask(t, http.MethodPost, s.URL+"/_local/jobs/relay", "")
+		_, answer := call(t, http.MethodPost, s.URL+"/_local/jobs/relay", "")
 		json.MarshalWrite(w, answer)
 	}
-	gate := front(t, plan, at, s.URL, map[string]http.HandlerFunc{
+	gate := startGateway(t, plan, at, s.URL, map[string]http.HandlerFunc{
 		"POST /_local/tenant/bootstrap": bootstrap, "POST /_local/jobs/relay": relay,
 	})
-	walk(t, gate, readme(t, "A guest's journey"))
+	runJourney(t, gate, readmeScript(t, "A guest's journey"))
 	if exports.Load() == 0 {
 		t.Error("nothing was told to the collector")
 	}
@@ -267,12 +267,12 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 		if strings.Contains(sub.Endpoint, "/events/") {
 			data, want = `{}`, http.StatusOK // no event of that subject: it is parked, and acknowledged
 		}
-		status := push(t.Context(), t, at[sub.Audience].String()+strings.TrimPrefix(sub.Endpoint, sub.Audience), data)
+		status := pushMessage(t.Context(), t, at[sub.Audience].String()+strings.TrimPrefix(sub.Endpoint, sub.Audience), data)
 		if status != want && status != http.StatusNoContent {
 			t.Errorf("%s: %d", sub.Name, status)
 		}
 	}
-	res, answer := ask(t, http.MethodPost, at[byName["Migrate"].URI].String()+"/internal/migrate", "")
+	res, answer := call(t, http.MethodPost, at[byName["Migrate"].URI].String()+"/internal/migrate", "")
 	users := strings.Split(byName["Migrate"].Environment["DATABASE_USERS"], ",") // of the functions and of who is on call; none is here
 	if res.StatusCode != http.StatusOK || len(users) < len(functions) || len(answer["missing"].([]any)) != len(users) {
 		t.Errorf("migrate: %d %v", res.StatusCode, answer)
@@ -293,8 +293,8 @@ func TestEveryFunctionServesWithTheEnvironmentOfThePlan(t *testing.T) {
 	}
 }
 
-// receiving is a tenant's BFF that uses handoffs at the deployed door, by the name and the account that Terraform lets in.
-func receiving(t *testing.T, consume terraform.Function, at map[string]*url.URL, google *issuer.Issuer, ring string) http.HandlerFunc {
+// bootstrapHandler is a tenant's BFF that uses handoffs at the deployed door, by the name and the account that Terraform lets in.
+func bootstrapHandler(t *testing.T, consume terraform.Function, at map[string]*url.URL, google *oidctest.Issuer, ring string) http.HandlerFunc {
 	t.Helper()
 	keys, err := handoff.ParseKeys(ring)
 	if err != nil {
@@ -306,7 +306,7 @@ func receiving(t *testing.T, consume terraform.Function, at map[string]*url.URL,
 		p.Out.Header.Set("Authorization", "Bearer "+token)
 	}})
 	t.Cleanup(door.Close)
-	bff := tenant.New(door.URL, keys, google, time.Now)
+	bff := tenantstub.New(door.URL, keys, google, time.Now)
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
 			Token string `json:"token"`
@@ -320,14 +320,14 @@ func receiving(t *testing.T, consume terraform.Function, at map[string]*url.URL,
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
-		w.Header().Set("Content-Type", answer.Type)
+		w.Header().Set("Content-Type", answer.ContentType)
 		w.WriteHeader(answer.Status)
 		_, _ = w.Write(answer.Body)
 	}
 }
 
-// push posts a message as Pub/Sub wraps it and returns the status of the answer.
-func push(ctx context.Context, t *testing.T, to, data string) int {
+// pushMessage posts a message as Pub/Sub wraps it and returns the status of the answer.
+func pushMessage(ctx context.Context, t *testing.T, to, data string) int {
 	t.Helper()
 	body := fmt.Sprintf(`{"message":{"messageId":"%d","publishTime":"2026-12-01T00:00:00Z","data":%q},"subscription":"s","deliveryAttempt":1}`,
 		time.Now().UnixNano(), base64.StdEncoding.EncodeToString([]byte(data)))

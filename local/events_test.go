@@ -11,17 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
-	"melmastoon.ghasi.io/bff-consumer/local/system"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
+	"melmastoon.ghasi.io/bff-consumer/local/server"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// until asks again until a condition holds, or fails.
-func until(t *testing.T, what string, holds func() bool) {
+// eventually asks again until a condition holds, or fails.
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -34,17 +34,17 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// told are the messages on the telemetry topics, on that of one subject unless it is empty, when everything that was
+// telemetryMessages are the messages on the telemetry topics, on that of one subject unless it is empty, when everything that was
 // committed by now is there, and at least so many.
-func told(t *testing.T, s *system.System, subject string, least int) (messages []map[string]any) {
+func telemetryMessages(t *testing.T, s *server.Server, subject string, least int) (messages []map[string]any) {
 	t.Helper()
-	until(t, "the telemetry of "+subject, func() bool {
-		if res, answer := ask(t, http.MethodPost, s.URL+"/_local/jobs/relay", "{}"); res.StatusCode != http.StatusOK {
+	eventually(t, "the telemetry of "+subject, func() bool {
+		if res, answer := call(t, http.MethodPost, s.URL+"/_local/jobs/relay", "{}"); res.StatusCode != http.StatusOK {
 			t.Logf("relay: %d %v", res.StatusCode, answer)
 			return false
 		}
 		messages = nil
-		_, answer := ask(t, http.MethodGet, s.URL+"/_local/telemetry?subject="+subject, "")
+		_, answer := call(t, http.MethodGet, s.URL+"/_local/telemetry?subject="+subject, "")
 		for _, m := range answer["messages"].([]any) {
 			messages = append(messages, m.(map[string]any))
 		}
@@ -53,18 +53,18 @@ func told(t *testing.T, s *system.System, subject string, least int) (messages [
 	return messages
 }
 
-// happens publishes an event of the platform and waits until it is delivered.
-func happens(t *testing.T, s *system.System, body string) (outcome map[string]any) {
+// publishPlatformEvent publishes an event of the platform and waits until it is delivered.
+func publishPlatformEvent(t *testing.T, s *server.Server, body string) (outcome map[string]any) {
 	t.Helper()
-	res, published := ask(t, http.MethodPost, s.URL+"/_local/events", body)
+	res, published := call(t, http.MethodPost, s.URL+"/_local/events", body)
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("%d %v", res.StatusCode, published)
 	}
-	until(t, "an event is delivered", func() bool {
-		_, answer := ask(t, http.MethodGet, s.URL+"/_local/events", "")
+	eventually(t, "an event is delivered", func() bool {
+		_, answer := call(t, http.MethodGet, s.URL+"/_local/events", "")
 		for _, e := range answer["events"].([]any) {
 			e := e.(map[string]any)
-			if e["messageId"] == published["messageId"] && e["state"] != string(broker.Waiting) {
+			if e["messageId"] == published["messageId"] && e["state"] != string(pubsub.Waiting) {
 				outcome = e
 			}
 		}
@@ -73,7 +73,7 @@ func happens(t *testing.T, s *system.System, body string) (outcome map[string]an
 	return outcome
 }
 
-func TestEverySubscriptionThatIsPushedHasItsFunction(t *testing.T) {
+func TestPushSubscriptions_EachHasItsFunction(t *testing.T) {
 	operations, err := gateway.Operations(filepath.Join("..", "api", "internal.openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestEverySubscriptionThatIsPushedHasItsFunction(t *testing.T) {
 			doors[op.Function] = op.Method
 		}
 	}
-	for _, s := range broker.Pushed() {
+	for _, s := range pubsub.PushSubscriptions() {
 		if doors[s.Function] != http.MethodPost {
 			t.Errorf("%s is pushed to %s, which has no door", s.Name, s.Function)
 		}
@@ -95,18 +95,18 @@ func TestEverySubscriptionThatIsPushedHasItsFunction(t *testing.T) {
 	}
 }
 
-func TestWhatASessionDoesArrivesByItselfAndInOrder(t *testing.T) {
-	s := start(t, stateDir(t))
-	res, _ := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+func TestSessionEvents_ArriveInOrderWithoutManualRelay(t *testing.T) {
+	s := startServer(t, stateDir(t))
+	res, _ := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
 	guest := "gms_id=" + res.Cookies()[0].Value
 	locales := []string{"fr", "ps-AF", "en", "fa-AF", "ru"}
 	for i, locale := range append(locales, locales...) {
-		ask(t, http.MethodPost, s.URL+web.Base+"/session/locale", `{"locale":"`+locale+`"}`, "Cookie", guest)
-		ask(t, http.MethodPost, s.URL+web.Base+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
+		call(t, http.MethodPost, s.URL+web.BasePath+"/session/locale", `{"locale":"`+locale+`"}`, "Cookie", guest)
+		call(t, http.MethodPost, s.URL+web.BasePath+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
 	}
 	var subjects, changes []string
-	until(t, "all is told", func() bool { // nobody asks for a relay: the scheduler has one at work
-		_, answer := ask(t, http.MethodGet, s.URL+"/_local/telemetry", "")
+	eventually(t, "all is told", func() bool { // nobody asks for a relay: the scheduler has one at work
+		_, answer := call(t, http.MethodGet, s.URL+"/_local/telemetry", "")
 		subjects, changes = nil, nil
 		for _, m := range answer["messages"].([]any) {
 			m := m.(map[string]any)
@@ -135,10 +135,10 @@ func TestWhatASessionDoesArrivesByItselfAndInOrder(t *testing.T) {
 	}
 }
 
-func TestATenantSuspendedByEventIsGoneAndComesBack(t *testing.T) {
-	s := start(t, stateDir(t))
+func TestTenantSuspendedEvent_HidesTenantUntilReinstated(t *testing.T) {
+	s := startServer(t, stateDir(t))
 	cards := func(tenant string) (n int, guest string, hotel map[string]any) {
-		res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+		res, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
 		if res.StatusCode != http.StatusOK {
 			t.Fatalf("%d %v", res.StatusCode, found)
 		}
@@ -157,16 +157,16 @@ func TestATenantSuspendedByEventIsGoneAndComesBack(t *testing.T) {
 	tenant := hotel["tenantId"].(string)
 	before, _, _ := cards(tenant)
 	mint := func(key string) int {
-		body := `{"tenantId":"` + tenant + `","propertyId":"` + hotel["propertyId"].(string) + `",` + strings.SplitN(searchFor(""), ",", 3)[2]
-		res, _ := ask(t, http.MethodPost, s.URL+web.Base+"/handoff", body, "Cookie", guest, "Idempotency-Key", key)
+		body := `{"tenantId":"` + tenant + `","propertyId":"` + hotel["propertyId"].(string) + `",` + strings.SplitN(searchBody(""), ",", 3)[2]
+		res, _ := call(t, http.MethodPost, s.URL+web.BasePath+"/handoff", body, "Cookie", guest, "Idempotency-Key", key)
 		return res.StatusCode
 	}
 	now := time.Now().UTC()
 	stands := func(change string, at time.Time) {
 		t.Helper()
-		when := `"` + change + `At":"` + instant.Text(at) + `"`
-		e := happens(t, s, `{"subject":"melmastoon.tenant.`+change+`.v1","payload":{"tenantId":"`+tenant+`","reason":"billing-overdue",`+when+`}}`)
-		if e["state"] != string(broker.Delivered) || e["attempts"] != 1.0 || e["outcome"].(map[string]any)["status"] != 200.0 {
+		when := `"` + change + `At":"` + timestamp.Format(at) + `"`
+		e := publishPlatformEvent(t, s, `{"subject":"melmastoon.tenant.`+change+`.v1","payload":{"tenantId":"`+tenant+`","reason":"billing-overdue",`+when+`}}`)
+		if e["state"] != string(pubsub.Delivered) || e["attempts"] != 1.0 || e["outcome"].(map[string]any)["status"] != 200.0 {
 			t.Errorf("%v", e)
 		}
 	}
@@ -182,26 +182,26 @@ func TestATenantSuspendedByEventIsGoneAndComesBack(t *testing.T) {
 		t.Errorf("%d cards after older news", n)
 	}
 	stands("reinstated", now.Add(time.Second))
-	until(t, "the tenant is back", func() bool { n, _, _ := cards(tenant); return n == before })
+	eventually(t, "the tenant is back", func() bool { n, _, _ := cards(tenant); return n == before })
 	if status := mint("when-back"); status != http.StatusCreated {
 		t.Errorf("a handoff to a reinstated tenant: %d", status)
 	}
-	if e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"no event"}`); e["state"] != string(broker.Delivered) {
+	if e := publishPlatformEvent(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"no event"}`); e["state"] != string(pubsub.Delivered) {
 		t.Errorf("what cannot be read is kept for a person: %v", e)
 	}
 }
 
-func TestAPublishedThemeIsShownNextAndTheCacheOfOthersStays(t *testing.T) {
-	s := start(t, stateDir(t))
+func TestThemePublishedEvent_InvalidatesOnlyThatTenant(t *testing.T) {
+	s := startServer(t, stateDir(t))
 	search := func(city string) (cards []map[string]any) {
-		_, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor(city))
+		_, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody(city))
 		for _, l := range found["listings"].([]any) {
 			cards = append(cards, l.(map[string]any))
 		}
 		return cards
 	}
 	detail := func(card map[string]any) (color, cached, body string) {
-		res, hotel := ask(t, http.MethodGet, s.URL+web.Base+"/hotels/"+card["propertyId"].(string)+"?locale=en&currency=USD", "")
+		res, hotel := call(t, http.MethodGet, s.URL+web.BasePath+"/hotels/"+card["propertyId"].(string)+"?locale=en&currency=USD", "")
 		text, err := json.Marshal(hotel)
 		if err != nil {
 			t.Fatal(err)
@@ -220,9 +220,9 @@ func TestAPublishedThemeIsShownNextAndTheCacheOfOthersStays(t *testing.T) {
 	if len(others) < 2 {
 		t.Fatalf("%d hotels have nothing to do with the tenant", len(others))
 	}
-	e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","payload":{"tenantId":"`+tenant+
+	e := publishPlatformEvent(t, s, `{"subject":"melmastoon.theme.published.v1","payload":{"tenantId":"`+tenant+
 		`","themeId":"thm_01H8YN7QV4D8KZ4F8Y5CK4MV3D","publishedVersion":"thv_01H8YN7QV4D8KZ4F8Y5CK4MV3D","publishedAt":"2026-11-20T10:00:00.000Z"}}`)
-	if e["state"] != string(broker.Delivered) || e["outcome"].(map[string]any)["status"] != 200.0 {
+	if e["state"] != string(pubsub.Delivered) || e["outcome"].(map[string]any)["status"] != 200.0 {
 		t.Fatalf("%v", e)
 	}
 	color, cached, _ := detail(mine)
@@ -241,8 +241,8 @@ func TestAPublishedThemeIsShownNextAndTheCacheOfOthersStays(t *testing.T) {
 	}
 }
 
-func TestAnEventWhoseFunctionFailsForRealEndsInItsDeadLetterTopic(t *testing.T) {
-	redis, err := stores.NewProxy(redistest.Addr(t))
+func TestThemePublishedEvent_RedisDownEndsInDeadLetterTopic(t *testing.T) {
+	redis, err := localstores.NewProxy(redistest.Addr(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,8 +251,8 @@ func TestAnEventWhoseFunctionFailsForRealEndsInItsDeadLetterTopic(t *testing.T) 
 		t.Setenv(name, "")
 	}
 	t.Setenv("REDIS_ADDR", redis.Addr)
-	quick := broker.Backoff{Least: time.Millisecond, Most: 10 * time.Millisecond}
-	s, err := system.Start(t.Context(), system.Options{Root: "..", State: stateDir(t), Out: io.Discard, Backoff: quick})
+	quick := pubsub.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}
+	s, err := server.Start(t.Context(), server.Options{Root: "..", State: stateDir(t), Out: io.Discard, Backoff: quick})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,31 +260,31 @@ func TestAnEventWhoseFunctionFailsForRealEndsInItsDeadLetterTopic(t *testing.T) 
 	event := `{"subject":"melmastoon.theme.published.v1","payload":{"tenantId":"tnt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","themeId":"thm_01H8YN7Q2P7GZ4F8Y5CK4MV3DT",` +
 		`"publishedVersion":"thv_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","publishedAt":"2026-04-23T09:14:22.041Z"}}`
 	redis.Break()
-	e := happens(t, s, event)
-	if outcome := e["outcome"].(map[string]any); e["state"] != string(broker.DeadLettered) || e["attempts"] != 5.0 ||
+	e := publishPlatformEvent(t, s, event)
+	if outcome := e["outcome"].(map[string]any); e["state"] != string(pubsub.DeadLettered) || e["attempts"] != 5.0 ||
 		e["deadLetterTopic"] != "bff-consumer.theme.published.v1.dlq" || outcome["status"] != 503.0 && outcome["status"] != 500.0 {
 		t.Errorf("%v", e)
 	}
 	redis.Heal()
-	until(t, "well again", func() bool { return happens(t, s, event)["state"] == string(broker.Delivered) })
+	eventually(t, "well again", func() bool { return publishPlatformEvent(t, s, event)["state"] == string(pubsub.Delivered) })
 }
 
-func TestTheSweepsRunByHandAndInAProcessOfTheirOwn(t *testing.T) {
+func TestSweepJobs_RunByAPIAndInSeparateProcess(t *testing.T) {
 	dir := stateDir(t)
-	s := start(t, dir)
-	for _, j := range broker.Jobs() {
+	s := startServer(t, dir)
+	for _, j := range pubsub.Jobs() {
 		if j.Name == "relay" {
 			continue
 		}
 		for _, orders := range []string{`{"dryRun":true}`, `{}`} {
-			res, answer := ask(t, http.MethodPost, s.URL+"/_local/jobs/"+j.Name, orders)
+			res, answer := call(t, http.MethodPost, s.URL+"/_local/jobs/"+j.Name, orders)
 			report, _ := answer["report"].(map[string]any)
 			if res.StatusCode != http.StatusOK || answer["status"] != "ok" || report["dryRun"] != strings.Contains(orders, "true") || report["removed"] != 0.0 {
 				t.Errorf("%s %s: %d %v", j.Name, orders, res.StatusCode, answer)
 			}
 		}
 	}
-	_, answer := ask(t, http.MethodGet, s.URL+"/_local/jobs", "")
+	_, answer := call(t, http.MethodGet, s.URL+"/_local/jobs", "")
 	for _, j := range answer["jobs"].([]any) {
 		if j := j.(map[string]any); j["job"] != "relay" && j["lastRun"].(map[string]any)["status"] != "ok" || j["startedAt"] == nil {
 			t.Errorf("%v", j)
@@ -294,9 +294,9 @@ func TestTheSweepsRunByHandAndInAProcessOfTheirOwn(t *testing.T) {
 		"sweep": "/internal/jobs/sweep-inbox", "invalidate": "/internal/events/theme-published", "relay": "",
 	} {
 		ctx, stop := context.WithCancel(t.Context())
-		ready := &line{done: make(chan struct{})}
+		ready := &lineWriter{done: make(chan struct{})}
 		ended := make(chan error, 1)
-		go func() { ended <- system.Only(ctx, system.Options{Root: "..", State: dir, Out: ready}, folder) }()
+		go func() { ended <- server.RunFolder(ctx, server.Options{Root: "..", State: dir, Out: ready}, folder) }()
 		select {
 		case <-ready.done:
 		case err := <-ended:
@@ -304,7 +304,7 @@ func TestTheSweepsRunByHandAndInAProcessOfTheirOwn(t *testing.T) {
 		}
 		url := strings.Fields(ready.text.String())[1]
 		if path != "" {
-			res, answer := ask(t, http.MethodPost, url+path, `{"message":{"messageId":"1","data":"e30="}}`)
+			res, answer := call(t, http.MethodPost, url+path, `{"message":{"messageId":"1","data":"e30="}}`)
 			if res.StatusCode != http.StatusOK {
 				t.Errorf("%s: %d %v", folder, res.StatusCode, answer)
 			}
@@ -316,8 +316,8 @@ func TestTheSweepsRunByHandAndInAProcessOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAnotherBrokerIsUsedWhenItIsNamed(t *testing.T) {
-	b, err := broker.Open(t.Context(), broker.Options{Project: "theirs"})
+func TestStart_UsesPubSubEmulatorFromEnvironment(t *testing.T) {
+	b, err := pubsub.OpenBroker(t.Context(), pubsub.BrokerOptions{Project: "theirs"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,22 +328,22 @@ func TestAnotherBrokerIsUsedWhenItIsNamed(t *testing.T) {
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR"} {
 		t.Setenv(name, "")
 	}
-	s, err := system.Start(t.Context(), system.Options{Root: "..", State: dir, Out: io.Discard})
+	s, err := server.Start(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	if _, answer := ask(t, http.MethodGet, s.URL+"/_local/healthz", ""); answer["parts"].(map[string]any)["pubsub"] != "ok" {
+	if _, answer := call(t, http.MethodGet, s.URL+"/_local/healthz", ""); answer["parts"].(map[string]any)["pubsub"] != "ok" {
 		t.Errorf("%v", answer)
 	}
-	if e := happens(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"{}"}`); e["state"] != string(broker.Delivered) {
+	if e := publishPlatformEvent(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"{}"}`); e["state"] != string(pubsub.Delivered) {
 		t.Errorf("%v", e)
 	}
 	b.Close()
-	if res, answer := ask(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusServiceUnavailable {
+	if res, answer := call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("without its broker: %v", answer)
 	}
-	if res, answer := ask(t, http.MethodPost, s.URL+"/_local/events", `{"subject":"melmastoon.theme.published.v1","payload":{}}`); res.StatusCode != http.StatusServiceUnavailable {
+	if res, answer := call(t, http.MethodPost, s.URL+"/_local/events", `{"subject":"melmastoon.theme.published.v1","payload":{}}`); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("without its broker: %d %v", res.StatusCode, answer)
 	}
 }

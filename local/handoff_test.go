@@ -12,21 +12,21 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/local/server"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// refused reports whether an answer is a problem of that status and code.
-func refused(res *http.Response, answer map[string]any, status int, code string) bool {
+// isProblem reports whether an answer is a problem of that status and code.
+func isProblem(res *http.Response, answer map[string]any, status int, code string) bool {
 	said, _ := answer["code"].(string)
 	return res.StatusCode == status && strings.HasSuffix(said, "."+code) &&
 		res.Header.Get("Content-Type") == "application/problem+json" && res.Header.Get("Cache-Control") == "no-store"
 }
 
-// leave searches, looks at a hotel and leaves for its booking page; it returns the handoff and its token.
-func leave(t *testing.T, s *system.System) (handoff map[string]any, token string) {
+// mintHandoff searches, looks at a hotel and leaves for its booking page; it returns the handoff and its token.
+func mintHandoff(t *testing.T, s *server.Server) (handoff map[string]any, token string) {
 	t.Helper()
-	res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+	res, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
 	if res.StatusCode != http.StatusOK || len(res.Cookies()) == 0 {
 		t.Fatalf("search: %d %v", res.StatusCode, found)
 	}
@@ -34,14 +34,14 @@ func leave(t *testing.T, s *system.System) (handoff map[string]any, token string
 	hotel := found["listings"].([]any)[0].(map[string]any)
 	property, tenant := hotel["propertyId"].(string), hotel["tenantId"].(string)
 
-	res, page := ask(t, http.MethodGet, s.URL+web.Base+"/hotels/"+property, "")
+	res, page := call(t, http.MethodGet, s.URL+web.BasePath+"/hotels/"+property, "")
 	hint, _ := page["handoffHint"].(map[string]any)
 	if res.StatusCode != http.StatusOK || hint["url"] == nil {
 		t.Fatalf("detail: %d %v", res.StatusCode, page)
 	}
 
-	body := `{"tenantId":"` + tenant + `","propertyId":"` + property + `",` + strings.SplitN(searchFor(""), ",", 3)[2]
-	res, handoff = ask(t, http.MethodPost, s.URL+web.Base+"/handoff", body, "Cookie", guest, "Idempotency-Key", t.Name()+tenant)
+	body := `{"tenantId":"` + tenant + `","propertyId":"` + property + `",` + strings.SplitN(searchBody(""), ",", 3)[2]
+	res, handoff = call(t, http.MethodPost, s.URL+web.BasePath+"/handoff", body, "Cookie", guest, "Idempotency-Key", t.Name()+tenant)
 	if res.StatusCode != http.StatusCreated {
 		t.Fatalf("handoff: %d %v", res.StatusCode, handoff)
 	}
@@ -52,22 +52,22 @@ func leave(t *testing.T, s *system.System) (handoff map[string]any, token string
 	return handoff, link.Query().Get("h")
 }
 
-func TestAGuestIsHandedOverOnce(t *testing.T) {
-	s := start(t, stateDir(t))
-	handoff, token := leave(t, s)
+func TestHandoff_SecondConsumeIsRejectedAndReported(t *testing.T) {
+	s := startServer(t, stateDir(t))
+	handoff, token := mintHandoff(t, s)
 	body := `{"token":"` + token + `"}`
 	bootstrap := s.URL + "/_local/tenant/bootstrap"
-	res, received := ask(t, http.MethodPost, bootstrap, body)
+	res, received := call(t, http.MethodPost, bootstrap, body)
 	if res.StatusCode != http.StatusOK || received["handoffId"] != handoff["handoffId"] || received["consumedAt"] == nil {
 		t.Errorf("%d %v", res.StatusCode, received)
 	}
-	if early := told(t, s, "bot_suspected.v1", 0); len(early) != 0 {
+	if early := telemetryMessages(t, s, "bot_suspected.v1", 0); len(early) != 0 {
 		t.Errorf("suspected before the second use: %v", early)
 	}
-	if res, answer := ask(t, http.MethodPost, bootstrap, body); !refused(res, answer, http.StatusConflict, "HANDOFF_REPLAYED") {
+	if res, answer := call(t, http.MethodPost, bootstrap, body); !isProblem(res, answer, http.StatusConflict, "HANDOFF_REPLAYED") {
 		t.Errorf("a second use: %d %v", res.StatusCode, answer)
 	}
-	messages := told(t, s, "bot_suspected.v1", 1)
+	messages := telemetryMessages(t, s, "bot_suspected.v1", 1)
 	if len(messages) != 1 {
 		t.Fatalf("%d suspicions", len(messages))
 	}
@@ -90,38 +90,38 @@ func TestAGuestIsHandedOverOnce(t *testing.T) {
 		"not JSON":          {`h=` + token, http.StatusBadRequest, "MALFORMED_REQUEST"},
 		"nothing":           {``, http.StatusBadRequest, "MALFORMED_REQUEST"},
 	} {
-		if res, answer := ask(t, http.MethodPost, bootstrap, c.body); !refused(res, answer, c.status, c.code) {
+		if res, answer := call(t, http.MethodPost, bootstrap, c.body); !isProblem(res, answer, c.status, c.code) {
 			t.Errorf("%s: %d %v", name, res.StatusCode, answer)
 		}
 	}
-	if res, answer := ask(t, http.MethodGet, bootstrap, ""); !refused(res, answer, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED") {
+	if res, answer := call(t, http.MethodGet, bootstrap, ""); !isProblem(res, answer, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED") {
 		t.Errorf("%d %v", res.StatusCode, answer)
 	}
 	private := "/internal/handoff/" + handoff["handoffId"].(string) + "/consume"
-	if res, answer := ask(t, http.MethodPost, s.URL+private, body); !refused(res, answer, http.StatusNotFound, "RESOURCE_NOT_FOUND") {
+	if res, answer := call(t, http.MethodPost, s.URL+private, body); !isProblem(res, answer, http.StatusNotFound, "RESOURCE_NOT_FOUND") {
 		t.Errorf("the gateway has a private door: %d %v", res.StatusCode, answer)
 	}
 }
 
 // The journey of the README, as a person pastes it.
-func TestTheWalkOfTheReadmeWorks(t *testing.T) {
-	script := readme(t, "A guest's journey")
-	s := start(t, stateDir(t))
+func TestReadme_JourneyScriptSucceeds(t *testing.T) {
+	script := readmeScript(t, "A guest's journey")
+	s := startServer(t, stateDir(t))
 	for _, flags := range []string{`{"limitsEnabled":null,"botMode":null}`, `{"botMode":"enforce"}`} { // a person's own system; what is deployed
 		setFlags(t, s, flags)
-		walk(t, s.URL, script) // the second guest is told of what became of the second handoff
+		runJourney(t, s.URL, script) // the second guest is told of what became of the second handoff
 	}
 	reports := "/_local/telemetry?subject=bot_suspected.v1&since=0"
-	_, answer := ask(t, http.MethodGet, s.URL+reports, "")
+	_, answer := call(t, http.MethodGet, s.URL+reports, "")
 	if told := fmt.Sprint(answer); strings.Count(told, "handoff-replayed") != 2 || strings.Count(told, "actionTaken") != 2 {
 		t.Errorf("more is told than the two replays: %s", told)
 	}
 }
 
 // What the README says of robots, as a person pastes it.
-func TestTheChallengeOfTheReadmeIsSolved(t *testing.T) {
-	script := readme(t, "Robots")
-	s := start(t, stateDir(t))
+func TestReadme_ChallengeScriptSucceeds(t *testing.T) {
+	script := readmeScript(t, "Robots")
+	s := startServer(t, stateDir(t))
 	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -131,13 +131,13 @@ func TestTheChallengeOfTheReadmeIsSolved(t *testing.T) {
 	if want := "429 unsolved\n200 solved\n\"actionTaken\":\"challenge\"\n200 Googlebot from Google\n429 Googlebot from here\n"; err != nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, answer := ask(t, http.MethodGet, s.URL+"/_local/flags", ""); answer["botMode"] != "observe" {
+	if _, answer := call(t, http.MethodGet, s.URL+"/_local/flags", ""); answer["botMode"] != "observe" {
 		t.Errorf("%v", answer)
 	}
 }
 
-// readme is the first script of a chapter of docs/tour.md.
-func readme(t *testing.T, chapter string) string {
+// readmeScript is the first script of a chapter of docs/tour.md.
+func readmeScript(t *testing.T, chapter string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "docs", "tour.md"))
 	if err != nil {
@@ -152,9 +152,9 @@ func readme(t *testing.T, chapter string) string {
 	return script
 }
 
-// walk runs the script of the journey and looks at its lines: one for each step, its status first and something of its
+// runJourney runs the script of the journey and looks at its lines: one for each step, its status first and something of its
 // answer last.
-func walk(t *testing.T, url, script string) {
+func runJourney(t *testing.T, url, script string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -16,12 +16,12 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/bench"
 	"melmastoon.ghasi.io/bff-consumer/local/bots"
-	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/oncall"
 	"melmastoon.ghasi.io/bff-consumer/local/pack"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
+	"melmastoon.ghasi.io/bff-consumer/local/server"
 	"melmastoon.ghasi.io/bff-consumer/local/soak"
-	"melmastoon.ghasi.io/bff-consumer/local/system"
 )
 
 // usage names what a person types: dev runs this command.
@@ -47,7 +47,7 @@ var errUsage = errors.New("usage")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := command(ctx, os.Args[1:])
+	err := run(ctx, os.Args[1:])
 	switch {
 	case errors.Is(err, errUsage):
 		os.Exit(2)
@@ -57,15 +57,15 @@ func main() {
 	}
 }
 
-func command(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		fmt.Fprint(os.Stderr, usage)
 		return errUsage
 	}
 	if args[0] == "bots" {
-		return measureBots(args[1:])
+		return runBotEval(args[1:])
 	}
-	o := system.Options{Out: os.Stdout}
+	o := server.Options{Out: os.Stdout}
 	set := flag.NewFlagSet("local "+args[0], flag.ContinueOnError)
 	set.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	set.StringVar(&o.Root, "root", "", "the repository; found from the working directory when empty")
@@ -76,10 +76,10 @@ func command(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "run":
 		set.StringVar(&o.Dataset, "dataset", "", "file of accommodations; invented ones when empty")
-		set.StringVar(&o.Page, "page", "", "folder of the page's files, for those who change them; those in the binary when empty")
+		set.StringVar(&o.PageDir, "page", "", "folder of the page's files, for those who change them; those in the binary when empty")
 		set.IntVar(&o.Port, "port", 8080, "port of the gateway; 0 for any")
-		set.DurationVar(&o.Backoff.Least, "retry-least", broker.Local.Least, "wait after the first push that failed")
-		set.DurationVar(&o.Backoff.Most, "retry-most", broker.Local.Most, "longest wait after a push that failed")
+		set.DurationVar(&o.Backoff.Min, "retry-least", pubsub.DefaultBackoff.Min, "wait after the first push that failed")
+		set.DurationVar(&o.Backoff.Max, "retry-most", pubsub.DefaultBackoff.Max, "longest wait after a push that failed")
 		set.StringVar(&only, "only", "", "serve one folder under functions/ against a system that runs")
 	case "migrate":
 	case "gateway": // ./dev gateway keeps what it prints
@@ -96,11 +96,11 @@ func command(ctx context.Context, args []string) error {
 		set.IntVar(&k.Rate, "rate", 2500, "mutations per second at most")
 		set.Uint64Var(&k.Seed, "seed", uint64(time.Now().UnixNano()), "of who is killed when, and what the broker does")
 	case "soak-child": // started by soak, not by people
-		return soak.Child(ctx)
+		return soak.RunChild(ctx)
 	case "outbox":
-		return onOutbox(ctx, args[1:])
+		return runOutbox(ctx, args[1:])
 	case "pack":
-		return packFunctions(ctx, args[1:])
+		return runPack(ctx, args[1:])
 	case "bench-server": // started by bench, not by people
 		return bench.Serve()
 	default:
@@ -118,23 +118,23 @@ func command(ctx context.Context, args []string) error {
 	case err != nil:
 		return errUsage
 	case set.NArg() > 0:
-		return explain("what is %q?", set.Arg(0))
+		return usageError("what is %q?", set.Arg(0))
 	case o.Port < 0 || o.Port > 65535:
-		return explain("--port is %d, not 0 to 65535", o.Port)
-	case o.Backoff.Least < 0 || o.Backoff.Most < o.Backoff.Least:
-		return explain("--retry-least is %v, --retry-most %v", o.Backoff.Least, o.Backoff.Most)
+		return usageError("--port is %d, not 0 to 65535", o.Port)
+	case o.Backoff.Min < 0 || o.Backoff.Max < o.Backoff.Min:
+		return usageError("--retry-least is %v, --retry-most %v", o.Backoff.Min, o.Backoff.Max)
 	case args[0] == "soak" && (k.Mutations < 10 || k.Kills < 0 || k.Rate < 100):
-		return explain("too few for a trial: --mutations at least 10, --kills 0, --rate 100")
+		return usageError("too few for a trial: --mutations at least 10, --kills 0, --rate 100")
 	case !cold && !slices.Contains([]string{"", "relay", "mint", "costs"}, b.Only):
-		return explain("--only is %q, not relay, mint or costs", b.Only)
+		return usageError("--only is %q, not relay, mint or costs", b.Only)
 	case args[0] == "bench" && b.Starts < 1:
-		return explain("--starts is %d", b.Starts)
-	case only != "" && !given(set, "port"):
-		return explain("--only needs --port: the port of this instance")
+		return usageError("--starts is %d", b.Starts)
+	case only != "" && !isSet(set, "port"):
+		return usageError("--only needs --port: the port of this instance")
 	}
 	if o.Root == "" {
 		var err error
-		if o.Root, err = repository(); err != nil {
+		if o.Root, err = findRepository(); err != nil {
 			return err
 		}
 	}
@@ -148,32 +148,32 @@ func command(ctx context.Context, args []string) error {
 		_, err := soak.Run(ctx, k)
 		return err
 	case args[0] == "migrate":
-		return system.Migrate(ctx, o)
+		return server.Migrate(ctx, o)
 	case args[0] == "gateway":
-		document, err := gateway.Document(filepath.Join(o.Root, "api", "consumer.openapi.yaml"))
+		document, err := gateway.ConfigTemplate(filepath.Join(o.Root, "api", "consumer.openapi.yaml"))
 		if err == nil {
 			_, err = os.Stdout.Write(document)
 		}
 		return err
 	case only != "":
-		return system.Only(ctx, o, only)
+		return server.RunFolder(ctx, o, only)
 	default:
-		return system.Run(ctx, o)
+		return server.Run(ctx, o)
 	}
 }
 
-// measureBots has arguments of its own kind: files without number.
-func measureBots(args []string) error {
+// runBotEval has arguments of its own kind: files without number.
+func runBotEval(args []string) error {
 	if slices.Contains(args, "-h") || slices.Contains(args, "--help") {
 		fmt.Fprint(os.Stderr, usage)
 		return nil
 	}
-	o, err := bots.Parse(args)
+	o, err := bots.ParseArgs(args)
 	if err != nil {
-		return explain("%v", err)
+		return usageError("%v", err)
 	}
 	if o.Root == "" {
-		if o.Root, err = repository(); err != nil {
+		if o.Root, err = findRepository(); err != nil {
 			return err
 		}
 	}
@@ -181,15 +181,15 @@ func measureBots(args []string) error {
 	return bots.Run(o)
 }
 
-// onOutbox runs a command for the team on call. It needs no more than DATABASE_URL.
-func onOutbox(ctx context.Context, args []string) error {
-	var o system.Options
+// runOutbox runs a command for the team on call. It needs no more than DATABASE_URL.
+func runOutbox(ctx context.Context, args []string) error {
+	var o server.Options
 	if len(args) > 1 && args[0] == "--root" { // as dev says it
 		o.Root, args = args[1], args[2:]
 	}
 	err := oncall.Run(ctx, args, func(state string) (string, error) {
 		o.State = state
-		return system.Database(o)
+		return server.DatabaseURL(o)
 	}, os.Stdout, os.Stderr)
 	if errors.Is(err, oncall.ErrUsage) {
 		return errUsage
@@ -197,14 +197,14 @@ func onOutbox(ctx context.Context, args []string) error {
 	return err
 }
 
-// packFunctions takes a folder's name before or after what goes with it.
-func packFunctions(ctx context.Context, args []string) error {
-	o := pack.Options{Say: os.Stdout}
+// runPack takes a folder's name before or after what goes with it.
+func runPack(ctx context.Context, args []string) error {
+	o := pack.Options{Log: os.Stdout}
 	set := flag.NewFlagSet("local pack", flag.ContinueOnError)
 	set.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	set.StringVar(&o.Root, "root", "", "the repository; found from the working directory when empty")
-	set.StringVar(&o.Out, "out", "", "directory of the archives; dist in the repository when empty")
-	set.StringVar(&o.Built, "built", "", "directory of the programs, built as the platform does; none are built when empty")
+	set.StringVar(&o.OutDir, "out", "", "directory of the archives; dist in the repository when empty")
+	set.StringVar(&o.BuildDir, "built", "", "directory of the programs, built as the platform does; none are built when empty")
 	for rest := args; ; {
 		switch err := set.Parse(rest); {
 		case errors.Is(err, flag.ErrHelp):
@@ -212,7 +212,7 @@ func packFunctions(ctx context.Context, args []string) error {
 		case err != nil:
 			return errUsage
 		case set.NArg() > 0 && o.Function != "":
-			return explain("what is %q?", set.Arg(0))
+			return usageError("what is %q?", set.Arg(0))
 		}
 		if set.NArg() == 0 {
 			break
@@ -220,30 +220,30 @@ func packFunctions(ctx context.Context, args []string) error {
 		o.Function, rest = set.Arg(0), set.Args()[1:]
 	}
 	if o.Function == "" {
-		return explain("pack what? A folder under functions/, or all")
+		return usageError("pack what? A folder under functions/, or all")
 	}
 	if o.Root == "" {
 		var err error
-		if o.Root, err = repository(); err != nil {
+		if o.Root, err = findRepository(); err != nil {
 			return err
 		}
 	}
 	return pack.Run(ctx, o)
 }
 
-// explain says what is wrong with the arguments, and what they may be.
-func explain(format string, args ...any) error {
+// usageError says what is wrong with the arguments, and what they may be.
+func usageError(format string, args ...any) error {
 	fmt.Fprintf(os.Stderr, format+"\n"+usage, args...)
 	return errUsage
 }
 
-func given(set *flag.FlagSet, name string) (found bool) {
+func isSet(set *flag.FlagSet, name string) (found bool) {
 	set.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found
 }
 
-// repository is the nearest directory above that has a go.work.
-func repository() (string, error) {
+// findRepository is the nearest directory above that has a go.work.
+func findRepository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err

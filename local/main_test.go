@@ -17,14 +17,14 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
-	"melmastoon.ghasi.io/bff-consumer/local/system"
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/local/server"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-func TestEveryRouteOfTheDocumentIsServedAndNoOther(t *testing.T) {
-	for document, base := range map[string]string{"consumer": web.Base, "internal": "/internal"} {
+func TestRoutes_MatchAPIDocuments(t *testing.T) {
+	for document, base := range map[string]string{"consumer": web.BasePath, "internal": "/internal"} {
 		operations, err := gateway.Operations(filepath.Join("..", "api", document+".openapi.yaml"))
 		if err != nil {
 			t.Fatal(err)
@@ -52,15 +52,15 @@ func stateDir(t *testing.T) string {
 	return dir
 }
 
-// start runs a whole system in a directory until the test ends, with limits and the hunt for bots off: a test is one client
+// startServer runs a whole system in a directory until the test ends, with limits and the hunt for bots off: a test is one client
 // who asks a lot.
-func start(t *testing.T, dir string) *system.System {
+func startServer(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
 		t.Setenv(name, "")
 	}
-	s, err := system.Start(t.Context(), system.Options{Root: "..", State: dir, Out: io.Discard})
-	if missing, ok := errors.AsType[stores.ErrMissing](err); ok && os.Getenv("CI") == "" {
+	s, err := server.Start(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard})
+	if missing, ok := errors.AsType[localstores.MissingError](err); ok && os.Getenv("CI") == "" {
 		t.Skip(missing)
 	}
 	if err != nil {
@@ -71,15 +71,15 @@ func start(t *testing.T, dir string) *system.System {
 	return s
 }
 
-func setFlags(t *testing.T, s *system.System, document string) {
+func setFlags(t *testing.T, s *server.Server, document string) {
 	t.Helper()
-	if res, answer := ask(t, http.MethodPut, s.URL+"/_local/flags", document); res.StatusCode != http.StatusOK {
+	if res, answer := call(t, http.MethodPut, s.URL+"/_local/flags", document); res.StatusCode != http.StatusOK {
 		t.Fatalf("flags: %d %v", res.StatusCode, answer)
 	}
 }
 
-// ask calls a route; headers replace others.
-func ask(t *testing.T, method, url, body string, headers ...string) (*http.Response, map[string]any) {
+// call calls a route; headers replace others.
+func call(t *testing.T, method, url, body string, headers ...string) (*http.Response, map[string]any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
@@ -100,8 +100,8 @@ func ask(t *testing.T, method, url, body string, headers ...string) (*http.Respo
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.HasPrefix(req.URL.Path, web.Base+"/") {
-		functest.Conforms(t, "../api/consumer.openapi.yaml", req, &functest.Answer{Response: res, Text: string(text)})
+	if strings.HasPrefix(req.URL.Path, web.BasePath+"/") {
+		functest.ValidateResponse(t, "../api/consumer.openapi.yaml", req, &functest.Result{Response: res, Text: string(text)})
 	}
 	var answer map[string]any
 	if len(text) > 0 {
@@ -112,97 +112,97 @@ func ask(t *testing.T, method, url, body string, headers ...string) (*http.Respo
 	return res, answer
 }
 
-func searchFor(city string) string {
+func searchBody(city string) string {
 	arrival := time.Now().AddDate(0, 0, 20)
 	return `{"geo":{"mode":"city","city":"` + city + `"},"dates":{"checkIn":"` + arrival.Format(time.DateOnly) + `","checkOut":"` +
 		arrival.AddDate(0, 0, 2).Format(time.DateOnly) + `"},"occupancy":{"adults":2,"children":0,"rooms":1}}`
 }
 
-func calls(t *testing.T, url, upstream string) float64 {
+func upstreamCallCount(t *testing.T, url, upstream string) float64 {
 	t.Helper()
-	_, answer := ask(t, http.MethodGet, url+"/_local/upstreams", "")
+	_, answer := call(t, http.MethodGet, url+"/_local/upstreams", "")
 	return answer[upstream].(map[string]any)["calls"].(float64)
 }
 
-func TestASystemSearchesMisbehavesAndStartsAgain(t *testing.T) {
+func TestServer_SearchesFailsOnDemandAndRestarts(t *testing.T) {
 	dir := stateDir(t)
-	s := start(t, dir)
-	if res, answer := ask(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusOK {
+	s := startServer(t, dir)
+	if res, answer := call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("health: %v", answer)
 	}
-	if n := calls(t, s.URL, "search"); n != 0 {
+	if n := upstreamCallCount(t, s.URL, "search"); n != 0 {
 		t.Errorf("%v calls before the first guest", n)
 	}
-	if left := told(t, s, "", 0); len(left) != 0 {
+	if left := telemetryMessages(t, s, "", 0); len(left) != 0 {
 		t.Errorf("the probe left events: %v", left)
 	}
 	for _, cached := range []string{"MISS", "HIT"} {
-		res, answer := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("هرات"))
+		res, answer := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("هرات"))
 		if res.StatusCode != http.StatusOK || res.Header.Get("X-Cache") != cached || len(answer["listings"].([]any)) == 0 {
 			t.Fatalf("%d %s %v", res.StatusCode, res.Header.Get("X-Cache"), answer)
 		}
-		if n := calls(t, s.URL, "search"); n != 1 {
+		if n := upstreamCallCount(t, s.URL, "search"); n != 1 {
 			t.Errorf("%v calls to search", n)
 		}
 	}
-	ask(t, http.MethodPut, s.URL+"/_local/upstreams/search", `{"status":500}`)
-	if res, answer := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul")); res.StatusCode != http.StatusServiceUnavailable {
+	call(t, http.MethodPut, s.URL+"/_local/upstreams/search", `{"status":500}`)
+	if res, answer := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul")); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("with search failing: %d %v", res.StatusCode, answer)
 	}
-	if res, _ := ask(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusOK {
+	if res, _ := call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusOK {
 		t.Error("a service that fails on purpose is ill")
 	}
 
-	if _, err := system.Start(t.Context(), system.Options{Root: "..", State: dir, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "already runs at "+s.URL) {
+	if _, err := server.Start(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "already runs at "+s.URL) {
 		t.Errorf("a second system in the same directory: %v", err)
 	}
-	alone(t, dir)
+	runSearchFolder(t, dir)
 	s.Stop()
 	if _, err := http.Get(s.URL); err == nil {
 		t.Error("a stopped system answers")
 	}
-	again := start(t, dir)
-	if res, _ := ask(t, http.MethodPost, again.URL+web.Base+"/search", searchFor("Kabul")); res.StatusCode != http.StatusOK {
+	again := startServer(t, dir)
+	if res, _ := call(t, http.MethodPost, again.URL+web.BasePath+"/search", searchBody("Kabul")); res.StatusCode != http.StatusOK {
 		t.Errorf("the second run: %d", res.StatusCode)
 	}
 }
 
-// alone serves the search functions by themselves beside the system of a directory.
-func alone(t *testing.T, dir string) {
+// runSearchFolder serves the search functions by themselves beside the system of a directory.
+func runSearchFolder(t *testing.T, dir string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	ready := &line{done: make(chan struct{})}
+	ready := &lineWriter{done: make(chan struct{})}
 	ended := make(chan error, 1)
-	go func() { ended <- system.Only(ctx, system.Options{Root: "..", State: dir, Out: ready}, "search") }()
+	go func() { ended <- server.RunFolder(ctx, server.Options{Root: "..", State: dir, Out: ready}, "search") }()
 	select {
 	case <-ready.done:
 	case err := <-ended:
 		t.Fatal(err)
 	}
 	url := strings.Fields(ready.text.String())[1]
-	if res, answer := ask(t, http.MethodGet, url+web.Base+"/facets?country=AF", ""); res.StatusCode != http.StatusServiceUnavailable && res.StatusCode != http.StatusOK {
+	if res, answer := call(t, http.MethodGet, url+web.BasePath+"/facets?country=AF", ""); res.StatusCode != http.StatusServiceUnavailable && res.StatusCode != http.StatusOK {
 		t.Errorf("facets of a process beside: %d %v", res.StatusCode, answer)
 	}
-	if res, answer := ask(t, http.MethodGet, url+"/_local/flags", ""); res.StatusCode != http.StatusNotFound {
+	if res, answer := call(t, http.MethodGet, url+"/_local/flags", ""); res.StatusCode != http.StatusNotFound {
 		t.Errorf("%d %v", res.StatusCode, answer)
 	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := system.Only(t.Context(), system.Options{Root: "..", State: dir, Out: io.Discard}, "brew"); err == nil || !strings.Contains(err.Error(), "there is: search") {
+	if err := server.RunFolder(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard}, "brew"); err == nil || !strings.Contains(err.Error(), "there is: search") {
 		t.Errorf("a folder that is none: %v", err)
 	}
 }
 
-// line is a writer that tells when one line has been written.
-type line struct {
+// lineWriter is a writer that tells when one line has been written.
+type lineWriter struct {
 	once sync.Once
 	text bytes.Buffer
 	done chan struct{}
 }
 
-func (l *line) Write(p []byte) (int, error) {
+func (l *lineWriter) Write(p []byte) (int, error) {
 	n, err := l.text.Write(p)
 	if bytes.HasSuffix(p, []byte("\n")) {
 		l.once.Do(func() { close(l.done) })
@@ -210,26 +210,26 @@ func (l *line) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func TestWhatCannotStartSaysWhy(t *testing.T) {
-	taken := takenPort(t)
+func TestStart_ErrorNamesReason(t *testing.T) {
+	taken := usedPort(t)
 	for name, c := range map[string]struct {
-		options system.Options
+		options server.Options
 		reason  string
 	}{
-		"the port is taken":     {system.Options{Root: "..", Port: taken}, "is in use: stop what listens there, or choose another one with --port"},
-		"no data set":           {system.Options{Root: "..", Dataset: "missing.jsonl"}, "missing.jsonl"},
-		"not a repository":      {system.Options{Root: t.TempDir()}, "consumer.openapi.yaml"},
-		"nothing runs (--only)": {system.Options{Root: ".."}, "no local system runs"},
+		"the port is taken":     {server.Options{Root: "..", Port: taken}, "is in use: stop what listens there, or choose another one with --port"},
+		"no data set":           {server.Options{Root: "..", Dataset: "missing.jsonl"}, "missing.jsonl"},
+		"not a repository":      {server.Options{Root: t.TempDir()}, "consumer.openapi.yaml"},
+		"nothing runs (--only)": {server.Options{Root: ".."}, "no local system runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.options.State, c.options.Out = stateDir(t), io.Discard
 			var err error
 			if strings.Contains(name, "--only") {
-				err = system.Only(t.Context(), c.options, "search")
+				err = server.RunFolder(t.Context(), c.options, "search")
 			} else {
-				_, err = system.Start(t.Context(), c.options)
+				_, err = server.Start(t.Context(), c.options)
 			}
-			if missing, ok := errors.AsType[stores.ErrMissing](err); ok && os.Getenv("CI") == "" {
+			if missing, ok := errors.AsType[localstores.MissingError](err); ok && os.Getenv("CI") == "" {
 				t.Skip(missing)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.reason) {
@@ -239,16 +239,16 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedStartIsNoError(t *testing.T) {
+func TestRun_InterruptedStartReturnsNil(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
 	var out bytes.Buffer
-	if err := system.Run(ctx, system.Options{Root: "..", State: stateDir(t), Out: &out}); err != nil || out.String() != "stopping\n" {
+	if err := server.Run(ctx, server.Options{Root: "..", State: stateDir(t), Out: &out}); err != nil || out.String() != "stopping\n" {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }
 
-func TestTheCommandExplainsItself(t *testing.T) {
+func TestCommandLine_InvalidArgumentsPrintUsage(t *testing.T) {
 	stderr := os.Stderr
 	os.Stderr, _ = os.Open(os.DevNull)
 	defer func() { os.Stderr = stderr }()
@@ -257,23 +257,23 @@ func TestTheCommandExplainsItself(t *testing.T) {
 		{"run", "--port", "99999"}, {"run", "--port", "-1"}, {"run", "--retry-least", "1m"}, {"run", "--only", "search"},
 		{"pack"}, {"pack", "a", "b"}, {"bench", "coldstart", "--starts", "0"},
 	} {
-		if err := command(t.Context(), args); !errors.Is(err, errUsage) {
+		if err := run(t.Context(), args); !errors.Is(err, errUsage) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
 	for _, verb := range []string{"run", "migrate", "bench"} {
-		if err := command(t.Context(), []string{verb, "-h"}); err != nil {
+		if err := run(t.Context(), []string{verb, "-h"}); err != nil {
 			t.Errorf("help with %s: %v", verb, err)
 		}
 	}
-	root, err := repository()
+	root, err := findRepository()
 	if _, missing := os.Stat(filepath.Join(root, "dev")); err != nil || missing != nil {
 		t.Errorf("the repository is %s, %v", root, err)
 	}
 }
 
-// takenPort is a port that somebody else has.
-func takenPort(t *testing.T) int {
+// usedPort is a port that somebody else has.
+func usedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

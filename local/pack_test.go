@@ -17,53 +17,53 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/pack"
-	"melmastoon.ghasi.io/bff-consumer/local/tenant"
-	"melmastoon.ghasi.io/bff-consumer/shared/caller/issuer"
+	"melmastoon.ghasi.io/bff-consumer/local/tenantstub"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// traveller goes through the packed functions, one after the other. What one answers, the next is asked with.
-type traveller struct {
-	env                     map[string]string // of every function
-	issuer                  *issuer.Issuer
-	guest, property, tenant string
-	token                   string // of the handoff
+// journeyState goes through the packed functions, one after the other. What one answers, the next is asked with.
+type journeyState struct {
+	env                      map[string]string // of every function
+	issuer                   *oidctest.Issuer
+	cookie, property, tenant string
+	token                    string // of the handoff
 }
 
-// stations are every folder, in the order of the journey: one of its entry points, and what is asked of it.
-func stations() []station {
-	return []station{
-		{"migrate", "Migrate", func(t *testing.T, way *traveller, url string) {
-			res, report := ask(t, http.MethodPost, url+"/internal/migrate", "")
+// journeySteps are every folder, in the order of the journey: one of its entry points, and what is asked of it.
+func journeySteps() []journeyStep {
+	return []journeyStep{
+		{"migrate", "Migrate", func(t *testing.T, way *journeyState, url string) {
+			res, report := call(t, http.MethodPost, url+"/internal/migrate", "")
 			if newest, _ := report["newest"].(string); res.StatusCode != http.StatusOK || !strings.HasSuffix(newest, ".sql") {
 				t.Errorf("%d %v", res.StatusCode, report)
 			}
 		}},
-		{"search", "Search", func(t *testing.T, way *traveller, url string) {
-			res, found := ask(t, http.MethodPost, url+web.Base+"/search", searchFor("Kabul"))
+		{"search", "Search", func(t *testing.T, way *journeyState, url string) {
+			res, found := call(t, http.MethodPost, url+web.BasePath+"/search", searchBody("Kabul"))
 			list, _ := found["listings"].([]any)
 			if res.StatusCode != http.StatusOK || len(list) == 0 || len(res.Cookies()) == 0 {
 				t.Fatalf("%d %v", res.StatusCode, found)
 			}
-			way.guest = "gms_id=" + res.Cookies()[0].Value
+			way.cookie = "gms_id=" + res.Cookies()[0].Value
 			hotel := list[0].(map[string]any)
 			way.property, way.tenant = hotel["propertyId"].(string), hotel["tenantId"].(string)
 		}},
-		{"detail", "Detail", func(t *testing.T, way *traveller, url string) {
-			res, page := ask(t, http.MethodGet, url+web.Base+"/hotels/"+way.property, "")
+		{"detail", "Detail", func(t *testing.T, way *journeyState, url string) {
+			res, page := call(t, http.MethodGet, url+web.BasePath+"/hotels/"+way.property, "")
 			hotel, _ := page["property"].(map[string]any)
 			if res.StatusCode != http.StatusOK || hotel["propertyId"] != way.property {
 				t.Errorf("%d %v", res.StatusCode, page)
 			}
 		}},
-		{"wishlist", "WishlistAdd", visited("WishlistAdd")},
-		{"telemetry", "TelemetryClick", visited("TelemetryClick")},
-		{"session", "Session", visited("Session")},
-		{"handoff", "Handoff", func(t *testing.T, way *traveller, to string) {
-			res, answer := ask(t, http.MethodPost, to+web.Base+"/handoff", visits(way.property, way.tenant)["Handoff"].body,
-				"Cookie", way.guest, "Idempotency-Key", "packed-"+way.property)
+		{"wishlist", "WishlistAdd", callRoute("WishlistAdd")},
+		{"telemetry", "TelemetryClick", callRoute("TelemetryClick")},
+		{"session", "Session", callRoute("Session")},
+		{"handoff", "Handoff", func(t *testing.T, way *journeyState, to string) {
+			res, answer := call(t, http.MethodPost, to+web.BasePath+"/handoff", routeRequests(way.property, way.tenant)["Handoff"].body,
+				"Cookie", way.cookie, "Idempotency-Key", "packed-"+way.property)
 			link, _ := answer["url"].(string)
 			at, err := url.Parse(link)
 			if res.StatusCode != http.StatusCreated || err != nil {
@@ -71,35 +71,35 @@ func stations() []station {
 			}
 			way.token = at.Query().Get("h")
 		}},
-		{"consume", "Consume", func(t *testing.T, way *traveller, url string) {
+		{"consume", "Consume", func(t *testing.T, way *journeyState, url string) {
 			keys, err := handoff.ParseKeys(way.env["HANDOFF_KEYS"])
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := tenant.New(url, keys, way.issuer, time.Now).Bootstrap(t.Context(), way.token)
+			answer, err := tenantstub.New(url, keys, way.issuer, time.Now).Bootstrap(t.Context(), way.token)
 			if err != nil || answer.Status != http.StatusOK {
 				t.Fatalf("%+v, %v", answer, err)
 			}
 		}},
-		{"invalidate", "TenantReinstated", func(t *testing.T, way *traveller, url string) {
+		{"invalidate", "TenantReinstated", func(t *testing.T, way *journeyState, url string) {
 			const subject = "melmastoon.tenant.reinstated.v1"
 			now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 			event := `{"envelope":{"eventId":"` + id.New(id.Event, time.Now()) + `","subject":"` + subject + `","version":1,"occurredAt":"` + now +
 				`","publishedAt":"` + now + `","producer":"tenant-service","tenantId":null,"requestId":"r","traceId":"t"},"payload":{"tenantId":"` +
 				way.tenant + `","reinstatedAt":"` + now + `"}}`
-			res, answer := ask(t, http.MethodPost, url+"/internal/events/tenant-reinstated", pushed(event))
+			res, answer := call(t, http.MethodPost, url+"/internal/events/tenant-reinstated", pushBody(event))
 			if res.StatusCode != http.StatusOK || answer["outcome"] != "done" {
 				t.Errorf("%d %v", res.StatusCode, answer)
 			}
 		}},
-		{"relay", "Relay", func(t *testing.T, way *traveller, url string) {
-			res, report := ask(t, http.MethodPost, url+"/internal/jobs/relay", pushed(`{"once":true}`))
+		{"relay", "Relay", func(t *testing.T, way *journeyState, url string) {
+			res, report := call(t, http.MethodPost, url+"/internal/jobs/relay", pushBody(`{"once":true}`))
 			if res.StatusCode != http.StatusOK || report["depth"] != 0.0 {
 				t.Errorf("%d %v", res.StatusCode, report)
 			}
 		}},
-		{"sweep", "SweepInbox", func(t *testing.T, way *traveller, url string) {
-			res, report := ask(t, http.MethodPost, url+"/internal/jobs/sweep-inbox", pushed(`{"dryRun":true}`))
+		{"sweep", "SweepInbox", func(t *testing.T, way *journeyState, url string) {
+			res, report := call(t, http.MethodPost, url+"/internal/jobs/sweep-inbox", pushBody(`{"dryRun":true}`))
 			if res.StatusCode != http.StatusOK || report["dryRun"] != true {
 				t.Errorf("%d %v", res.StatusCode, report)
 			}
@@ -107,40 +107,40 @@ func stations() []station {
 	}
 }
 
-type station struct {
+type journeyStep struct {
 	folder, target string
-	ask            func(*testing.T, *traveller, string)
+	run            func(*testing.T, *journeyState, string)
 }
 
-// visited asks a public route as the table of all routes does.
-func visited(function string) func(*testing.T, *traveller, string) {
-	return func(t *testing.T, way *traveller, url string) {
-		v, method := visits(way.property, way.tenant)[function], http.MethodPost
+// callRoute asks a public route as the table of all routes does.
+func callRoute(function string) func(*testing.T, *journeyState, string) {
+	return func(t *testing.T, way *journeyState, url string) {
+		v, method := routeRequests(way.property, way.tenant)[function], http.MethodPost
 		if v.body == "" {
 			method = http.MethodGet
 		}
-		if res, answer := ask(t, method, url+web.Base+v.path, v.body, "Cookie", way.guest); res.StatusCode >= 300 {
+		if res, answer := call(t, method, url+web.BasePath+v.path, v.body, "Cookie", way.cookie); res.StatusCode >= 300 {
 			t.Errorf("%d %v", res.StatusCode, answer)
 		}
 	}
 }
 
-// pushed is data as the broker pushes it.
-func pushed(data string) string {
+// pushBody is data as the broker pushes it.
+func pushBody(data string) string {
 	return `{"message":{"data":"` + base64.StdEncoding.EncodeToString([]byte(data)) + `","messageId":"1"},"subscription":"projects/p/subscriptions/s"}`
 }
 
-// TestEveryArchiveIsBuiltOfflineAndAnswers packs every folder, builds each archive as the platform does, and takes a guest through the
+// TestPack_EachArchiveBuildsOfflineAndServes packs every folder, builds each archive as the platform does, and takes a guest through the
 // programs: each in a process of its own that knows nothing but its settings.
-func TestEveryArchiveIsBuiltOfflineAndAnswers(t *testing.T) {
+func TestPack_EachArchiveBuildsOfflineAndServes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every function")
 	}
 	state := stateDir(t)
-	start(t, state)
-	way := &traveller{env: settings(t, state)}
+	startServer(t, state)
+	way := &journeyState{env: readFunctionEnv(t, state)}
 	var err error
-	if way.issuer, err = issuer.New("packed"); err != nil {
+	if way.issuer, err = oidctest.New("packed"); err != nil {
 		t.Fatal(err)
 	}
 	way.env["CALLER_KEYS"] = filepath.Join(t.TempDir(), "keys.json")
@@ -152,12 +152,12 @@ func TestEveryArchiveIsBuiltOfflineAndAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	binaries := t.TempDir()
-	packs(t, pack.All, t.TempDir(), "--built", binaries)
-	for _, s := range stations() {
+	packFolder(t, pack.All, t.TempDir(), "--built", binaries)
+	for _, s := range journeySteps() {
 		folders = slices.DeleteFunc(folders, func(f string) bool { return f == s.folder })
 		if !t.Run(s.folder, func(t *testing.T) {
 			dir := filepath.Join(binaries, s.folder)
-			s.ask(t, way, launch(t, filepath.Join(dir, "main"), dir, s.target, way.env))
+			s.run(t, way, startProgram(t, filepath.Join(dir, "main"), dir, s.target, way.env))
 		}) {
 			return // the next would be asked with what this one did not answer
 		}
@@ -167,8 +167,8 @@ func TestEveryArchiveIsBuiltOfflineAndAnswers(t *testing.T) {
 	}
 }
 
-// settings is what the system of a directory tells the processes beside it.
-func settings(t *testing.T, state string) map[string]string {
+// readFunctionEnv is what the system of a directory tells the processes beside it.
+func readFunctionEnv(t *testing.T, state string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(state, "run.json"))
 	if err != nil {
@@ -182,8 +182,8 @@ func settings(t *testing.T, state string) map[string]string {
 	return run.Env
 }
 
-// launch runs a program until the test ends, with these settings and no other, and returns its URL when it listens.
-func launch(t *testing.T, binary, dir, target string, settings map[string]string) string {
+// startProgram runs a program until the test ends, with these settings and no other, and returns its URL when it listens.
+func startProgram(t *testing.T, binary, dir, target string, settings map[string]string) string {
 	t.Helper()
 	port := freePort(t)
 	cmd := exec.CommandContext(t.Context(), binary)
@@ -202,7 +202,7 @@ func launch(t *testing.T, binary, dir, target string, settings map[string]string
 		<-ended
 	})
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	until(t, target+" listens", func() bool {
+	eventually(t, target+" listens", func() bool {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -229,10 +229,10 @@ func freePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// packs runs ./dev pack.
-func packs(t *testing.T, folder, out string, more ...string) {
+// packFolder runs ./dev pack.
+func packFolder(t *testing.T, folder, out string, more ...string) {
 	t.Helper()
-	bin, err := localProgram()
+	bin, err := localBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,14 +244,14 @@ func packs(t *testing.T, folder, out string, more ...string) {
 	t.Logf("packed in %v:\n%s", time.Since(began).Round(time.Millisecond), said)
 }
 
-func TestWhatIsPackedTwiceIsTheSame(t *testing.T) {
+func TestPack_IsReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("vendors")
 	}
 	var archives [2]string
 	for i := range archives {
 		dir := t.TempDir()
-		packs(t, "search", dir)
+		packFolder(t, "search", dir)
 		archive, err := os.ReadFile(filepath.Join(dir, "search.zip"))
 		if err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 )
 
 // The page stands in front of the API and takes nothing from it.
-func TestThePageIsServedBesideTheAPI(t *testing.T) {
-	s := start(t, stateDir(t))
+func TestPage_IsServedAlongsideAPI(t *testing.T) {
+	s := startServer(t, stateDir(t))
 	get := func(path string) (*http.Response, string) {
 		t.Helper()
 		res, err := http.Get(s.URL + path)
@@ -30,7 +30,7 @@ func TestThePageIsServedBesideTheAPI(t *testing.T) {
 			t.Errorf("%s: %d, cookies %v", path, res.StatusCode, res.Cookies())
 		}
 	}
-	for path, media := range map[string]string{web.Base + "/session": "application/json", "/_local/inside": "application/json", "/nothing": "application/problem+json"} {
+	for path, media := range map[string]string{web.BasePath + "/session": "application/json", "/_local/inside": "application/json", "/nothing": "application/problem+json"} {
 		if res, _ := get(path); res.Header.Get("Content-Type") != media || res.Header.Get("Content-Security-Policy") != "" {
 			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
 		}
@@ -38,18 +38,18 @@ func TestThePageIsServedBesideTheAPI(t *testing.T) {
 }
 
 // What the page shows of a breaker comes from the log, whichever function has it.
-func TestTheInsideViewHearsOfABreakerThatOpens(t *testing.T) {
-	s := start(t, stateDir(t))
+func TestInside_ShowsOpenBreaker(t *testing.T) {
+	s := startServer(t, stateDir(t))
 	state := func() any {
-		_, inside := ask(t, http.MethodGet, s.URL+"/_local/inside", "")
+		_, inside := call(t, http.MethodGet, s.URL+"/_local/inside", "")
 		return inside["breakers"].(map[string]any)["pricing"]
 	}
 	if got := state(); got != "closed" {
 		t.Fatalf("at first: %v", got)
 	}
-	ask(t, http.MethodPut, s.URL+"/_local/upstreams/pricing", `{"errorRate":1}`)
+	call(t, http.MethodPut, s.URL+"/_local/upstreams/pricing", `{"errorRate":1}`)
 	for _, city := range []string{"Kabul", "Herat", "Bamyan", "Kandahar"} { // each misses, and tries twice
-		ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor(city))
+		call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody(city))
 	}
 	if got := state(); got != "open" {
 		t.Errorf("after eight failures: %v", got)

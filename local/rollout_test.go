@@ -22,13 +22,13 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// program has every function, as the platform starts one: without the race detector, so that it keeps up.
-const program = `package main
+// functionsProgram has every function, as the platform starts one: without the race detector, so that it keeps up.
+const functionsProgram = `package main
 
 import (
 	"log"
@@ -40,7 +40,7 @@ IMPORTS)
 func main() { log.Fatal(funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT"))) }
 `
 
-func buildProgram(t *testing.T) string {
+func buildFunctions(t *testing.T) string {
 	t.Helper()
 	functions, err := os.ReadFile("functions.go")
 	if err != nil {
@@ -50,7 +50,7 @@ func buildProgram(t *testing.T) string {
 	imports, _, _ = strings.Cut(imports, ")")
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "functions")
-	if err := os.WriteFile(source, []byte(strings.Replace(program, "IMPORTS", imports, 1)), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(strings.Replace(functionsProgram, "IMPORTS", imports, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, source)
@@ -61,142 +61,142 @@ func buildProgram(t *testing.T) string {
 	return binary
 }
 
-// generation is a process of a function. Safe for concurrent use.
-type generation struct {
+// instance is a process of a function. Safe for concurrent use.
+type instance struct {
 	url    string
 	cmd    *exec.Cmd
 	client *http.Client
-	said   bytes.Buffer
-	ended  chan struct{}
-	took   sync.WaitGroup // requests that were handed to it and are not yet on their way
+	stderr bytes.Buffer
+	exited chan struct{}
+	unsent sync.WaitGroup // requests that were handed to it and are not yet on their way
 }
 
-// deployed is a function whose requests go to its newest generation.
-type deployed struct {
-	op     gateway.Operation
-	visit  visit         // from the root
-	push   func() string // makes the body of a push instead, at a private door
-	mu     sync.RWMutex
-	newest *generation
+// deployedFunction is a function whose requests go to its newest generation.
+type deployedFunction struct {
+	op      gateway.Operation
+	request routeRequest  // from the root
+	newPush func() string // makes the body of a push instead, at a private door
+	mu      sync.RWMutex
+	current *instance
 }
 
-// handed is a request in the hands of a process.
-type handed struct {
-	g    *generation
-	sent chan struct{} // closed when it is on its way, or over
-	gone func()
+// assignedRequest is a request in the hands of a process.
+type assignedRequest struct {
+	instance *instance
+	sent     chan struct{} // closed when it is on its way, or over
+	markSent func()
 }
 
-// pick is the process that a request is for.
-func (d *deployed) pick() *handed {
+// assign is the process that a request is for.
+func (d *deployedFunction) assign() *assignedRequest {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	g := d.newest
-	g.took.Add(1)
+	g := d.current
+	g.unsent.Add(1)
 	sent := make(chan struct{})
-	return &handed{g, sent, sync.OnceFunc(func() { g.took.Done(); close(sent) })}
+	return &assignedRequest{g, sent, sync.OnceFunc(func() { g.unsent.Done(); close(sent) })}
 }
 
-func (to *handed) traced(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { to.gone() }})
+func (to *assignedRequest) withTrace(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { to.markSent() }})
 }
 
-// replace sends what comes from now on to another process, and returns the one that had it.
-func (d *deployed) replace(g *generation) *generation {
+// swap sends what comes from now on to another process, and returns the one that had it.
+func (d *deployedFunction) swap(g *instance) *instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	old := d.newest
-	d.newest = g
+	old := d.current
+	d.current = g
 	return old
 }
 
-func begin(t *testing.T, binary, target string, env map[string]string) *generation {
+func startInstance(t *testing.T, binary, target string, env map[string]string) *instance {
 	t.Helper()
 	port := freePort(t)
-	g := &generation{
-		url: "http://127.0.0.1:" + strconv.Itoa(port), cmd: exec.Command(binary), ended: make(chan struct{}),
+	g := &instance{
+		url: "http://127.0.0.1:" + strconv.Itoa(port), cmd: exec.Command(binary), exited: make(chan struct{}),
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
 	}
 	g.cmd.Env = []string{"FUNCTION_TARGET=" + target, "PORT=" + strconv.Itoa(port)}
 	for name, value := range env {
 		g.cmd.Env = append(g.cmd.Env, name+"="+value)
 	}
-	g.cmd.Stderr = &g.said
+	g.cmd.Stderr = &g.stderr
 	if err := g.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { g.cmd.Wait(); close(g.ended) }()
+	go func() { g.cmd.Wait(); close(g.exited) }()
 	t.Cleanup(func() {
 		g.cmd.Process.Kill()
-		<-g.ended
-		if t.Failed() && g.said.Len() > 0 {
-			t.Logf("%s: %s", target, &g.said)
+		<-g.exited
+		if t.Failed() && g.stderr.Len() > 0 {
+			t.Logf("%s: %s", target, &g.stderr)
 		}
 	})
-	if err := listens(strings.TrimPrefix(g.url, "http://"), g.ended); err != nil {
+	if err := waitListening(strings.TrimPrefix(g.url, "http://"), g.exited); err != nil {
 		t.Fatalf("%s: %v", target, err)
 	}
 	return g
 }
 
-// load asks functions and counts what comes back.
-type load struct {
-	cookies []string
-	asked   atomic.Int64
-	ongoing sync.WaitGroup
+// loadGenerator asks functions and counts what comes back.
+type loadGenerator struct {
+	cookies  []string
+	requests atomic.Int64
+	wg       sync.WaitGroup
 
-	mu      sync.Mutex
-	lost    []string
-	answers map[int]int // by status; 0 is an error
-	again   []string    // pushes that were not taken, and came again
-	tokens  []string    // of handoffs that were not used yet
+	mu       sync.Mutex
+	failures []string
+	statuses map[int]int // by status; 0 is an error
+	retries  []string    // pushes that were not taken, and came again
+	tokens   []string    // of handoffs that were not used yet
 }
 
-// ask asks a function once. The channel is closed when the request is on its way.
-func (l *load) ask(ctx context.Context, d *deployed) <-chan struct{} {
-	n := l.asked.Add(1)
-	body := d.visit.body
-	if d.push != nil {
-		body = d.push()
+// send asks a function once. The channel is closed when the request is on its way.
+func (l *loadGenerator) send(ctx context.Context, d *deployedFunction) <-chan struct{} {
+	n := l.requests.Add(1)
+	body := d.request.body
+	if d.newPush != nil {
+		body = d.newPush()
 	}
-	first := d.pick()
-	l.ongoing.Go(func() {
-		status, err := l.once(ctx, d, first, n, body)
-		for pause := broker.Local.Least; d.push != nil && (err != nil || status >= 300) && pause <= broker.Local.Most; pause *= 2 {
+	first := d.assign()
+	l.wg.Go(func() {
+		status, err := l.sendOnce(ctx, d, first, n, body)
+		for pause := pubsub.DefaultBackoff.Min; d.newPush != nil && (err != nil || status >= 300) && pause <= pubsub.DefaultBackoff.Max; pause *= 2 {
 			<-time.After(pause) // the broker's; its message comes again until it is taken
-			l.note(func() { l.again = append(l.again, fmt.Sprintf("%s: %d %v", d.op.Function, status, err)) })
-			status, err = l.once(ctx, d, d.pick(), n, body)
+			l.locked(func() { l.retries = append(l.retries, fmt.Sprintf("%s: %d %v", d.op.Function, status, err)) })
+			status, err = l.sendOnce(ctx, d, d.assign(), n, body)
 		}
-		l.note(func() {
-			l.answers[status]++
+		l.locked(func() {
+			l.statuses[status]++
 			if err != nil || status >= 300 {
-				l.lost = append(l.lost, fmt.Sprintf("%s: %d %v", d.op.Function, status, err))
+				l.failures = append(l.failures, fmt.Sprintf("%s: %d %v", d.op.Function, status, err))
 			}
 		})
 	})
 	return first.sent
 }
 
-func (l *load) note(what func()) {
+func (l *loadGenerator) locked(what func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	what()
 }
 
-func (l *load) once(ctx context.Context, d *deployed, to *handed, n int64, body string) (int, error) {
-	defer to.gone()
-	req, err := http.NewRequestWithContext(to.traced(ctx), d.op.Method, to.g.url+d.visit.path, strings.NewReader(body))
+func (l *loadGenerator) sendOnce(ctx context.Context, d *deployedFunction, to *assignedRequest, n int64, body string) (int, error) {
+	defer to.markSent()
+	req, err := http.NewRequestWithContext(to.withTrace(ctx), d.op.Method, to.instance.url+d.request.path, strings.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if d.push == nil {
+	if d.newPush == nil {
 		req.Header.Set("Idempotency-Key", "rollout-"+strconv.FormatInt(n, 10))
 		if d.op.Function != "SessionClear" { // whose session is gone is a stranger to the others
 			req.Header.Set("Cookie", l.cookies[n%int64(len(l.cookies))])
 		}
 	}
-	res, err := to.g.client.Do(req)
+	res, err := to.instance.client.Do(req)
 	if err != nil {
 		return 0, err
 	}
@@ -206,42 +206,42 @@ func (l *load) once(ctx context.Context, d *deployed, to *handed, n int64, body 
 		err = errors.New(string(text))
 	}
 	if err == nil && d.op.Function == "Handoff" {
-		err = l.minted(text)
+		err = l.keepToken(text)
 	}
 	return res.StatusCode, err
 }
 
 const (
-	rate  = 200 // requests of guests a second
-	burst = 3   // more of the function that is replaced, in its old process's hands when that is told to end
-	doors = 4   // so many requests of guests to one at a private door
+	guestRequestsPerSecond   = 200 // requests of guests a second
+	inFlightAtSwitch         = 3   // more of the function that is replaced, in its old process's hands when that is told to end
+	guestRequestsPerInternal = 4   // so many requests of guests to one at a private door
 )
 
-// TestARolloutOfEveryFunctionLosesNothing replaces the process of each function, one after the other, as a rollout does: requests go
+// TestRollout_LosesNoRequestAndNoEvent replaces the process of each function, one after the other, as a rollout does: requests go
 // to the new one as soon as it listens, then the old one gets SIGTERM, with requests in its hands. All the while guests ask every route, 200
 // times a second in all, and not one may be refused. What Pub/Sub pushes is pushed again until it is taken, what a tenant's BFF asks as often
 // as it does; of that, every event must arrive, and every handoff be used.
-func TestARolloutOfEveryFunctionLosesNothing(t *testing.T) {
+func TestRollout_LosesNoRequestAndNoEvent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every function")
 	}
-	binary := buildProgram(t)
+	binary := buildFunctions(t)
 	state := stateDir(t)
-	s := start(t, state)
-	env := settings(t, state)
-	l := &load{answers: map[int]int{}}
+	s := startServer(t, state)
+	env := readFunctionEnv(t, state)
+	l := &loadGenerator{statuses: map[int]int{}}
 	var hotel map[string]any
 	for range 32 {
-		res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+		res, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
 		l.cookies = append(l.cookies, "gms_id="+res.Cookies()[0].Value)
 		hotel = found["listings"].([]any)[0].(map[string]any)
 	}
-	guests := everyFunction(t, visits(hotel["propertyId"].(string), hotel["tenantId"].(string)))
-	private := everyDoor(t)
-	bff := receivingAt(t, private, state, env)
+	guests := publicFunctions(t, routeRequests(hotel["propertyId"].(string), hotel["tenantId"].(string)))
+	private := internalFunctions(t)
+	bff := newTenantBFF(t, private, state, env)
 	all := slices.Concat(guests, private)
 	for _, d := range all {
-		d.newest = begin(t, binary, d.op.Function, env)
+		d.current = startInstance(t, binary, d.op.Function, env)
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -249,7 +249,7 @@ func TestARolloutOfEveryFunctionLosesNothing(t *testing.T) {
 	ticks := make(chan struct{})
 	go func() {
 		defer close(ticks)
-		next := time.NewTicker(time.Second / rate)
+		next := time.NewTicker(time.Second / guestRequestsPerSecond)
 		defer next.Stop()
 		for n := 0; ; {
 			select {
@@ -257,77 +257,77 @@ func TestARolloutOfEveryFunctionLosesNothing(t *testing.T) {
 				return
 			case <-next.C: // a slow machine leaves ticks out
 			}
-			for ; n < int(time.Since(began).Seconds()*rate); n++ {
-				l.ask(t.Context(), guests[n%len(guests)])
-				if n%doors == 0 {
-					l.knock(t.Context(), private[n/doors%len(private)], bff)
+			for ; n < int(time.Since(began).Seconds()*guestRequestsPerSecond); n++ {
+				l.send(t.Context(), guests[n%len(guests)])
+				if n%guestRequestsPerInternal == 0 {
+					l.sendInternal(t.Context(), private[n/guestRequestsPerInternal%len(private)], bff)
 				}
 			}
 		}
 	}()
 	for _, d := range all {
-		l.roll(t, d, begin(t, binary, d.op.Function, env))
+		l.replaceInstance(t, d, startInstance(t, binary, d.op.Function, env))
 	}
 	took := time.Since(began)
 	stop()
 	<-ticks
-	l.ongoing.Wait()
+	l.wg.Wait()
 	for len(l.tokens) > 0 {
-		l.use(t.Context(), bff)
+		l.consumeTokens(t.Context(), bff)
 	}
-	l.ongoing.Wait()
-	if len(l.lost) > 0 {
-		t.Errorf("%d lost of %d:\n%s", len(l.lost), l.asked.Load(), strings.Join(l.lost[:min(len(l.lost), 20)], "\n"))
+	l.wg.Wait()
+	if len(l.failures) > 0 {
+		t.Errorf("%d lost of %d:\n%s", len(l.failures), l.requests.Load(), strings.Join(l.failures[:min(len(l.failures), 20)], "\n"))
 	}
-	t.Logf("%d functions in %v, %d requests, %.0f a second: %v; %d pushed again", len(all), took.Round(time.Millisecond), l.asked.Load(),
-		float64(l.asked.Load())/took.Seconds(), l.answers, len(l.again))
-	for _, push := range l.again {
+	t.Logf("%d functions in %v, %d requests, %.0f a second: %v; %d pushed again", len(all), took.Round(time.Millisecond), l.requests.Load(),
+		float64(l.requests.Load())/took.Seconds(), l.statuses, len(l.retries))
+	for _, push := range l.retries {
 		t.Logf("again: %.300s", push)
 	}
-	allTold(t, s, env["DATABASE_URL"])
+	checkAllPublished(t, s, env["DATABASE_URL"])
 }
 
-// roll replaces a process by another and waits until the old one has ended.
-func (l *load) roll(t *testing.T, d *deployed, g *generation) {
+// replaceInstance replaces a process by another and waits until the old one has ended.
+func (l *loadGenerator) replaceInstance(t *testing.T, d *deployedFunction, g *instance) {
 	t.Helper()
 	var sent []<-chan struct{}
-	for range burst {
+	for range inFlightAtSwitch {
 		if d.op.Function == "Consume" {
 			break // whose requests are those of handoffs
 		}
-		sent = append(sent, l.ask(t.Context(), d))
+		sent = append(sent, l.send(t.Context(), d))
 	}
 	for _, s := range sent {
 		<-s
 	}
-	old := d.replace(g)
-	old.took.Wait() // the platform does not end a process that it is handing a request to
+	old := d.swap(g)
+	old.unsent.Wait() // the platform does not end a process that it is handing a request to
 	if err := old.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	<-old.ended
+	<-old.exited
 	if !old.cmd.ProcessState.Success() {
 		t.Errorf("%s ended: %v", d.op.Function, old.cmd.ProcessState)
 	}
 }
 
-// everyFunction has each of guests' functions with a good request of it, as the table of all routes has it.
-func everyFunction(t *testing.T, table map[string]visit) []*deployed {
+// publicFunctions has each of guests' functions with a good request of it, as the table of all routes has it.
+func publicFunctions(t *testing.T, table map[string]routeRequest) []*deployedFunction {
 	t.Helper()
-	var all []*deployed
+	var all []*deployedFunction
 	operations, err := gateway.Operations(filepath.Join("..", "api", "consumer.openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, op := range operations {
 		v := table[op.Function]
-		v.path = web.Base + v.path
-		all = append(all, &deployed{op: op, visit: v})
+		v.path = web.BasePath + v.path
+		all = append(all, &deployedFunction{op: op, request: v})
 		delete(table, op.Function)
 	}
 	if len(table) > 0 {
 		t.Fatalf("not in the API document: %v", slices.Sorted(maps.Keys(table)))
 	}
-	slices.SortFunc(all, func(a, b *deployed) int { return cmp.Compare(a.op.Function, b.op.Function) })
+	slices.SortFunc(all, func(a, b *deployedFunction) int { return cmp.Compare(a.op.Function, b.op.Function) })
 	return all
 }

@@ -11,29 +11,29 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// visit is a good and a bad request of one route. A route that cannot refuse has no bad one.
-type visit struct {
+// routeRequest is a good and a bad request of one route. A route that cannot refuse has no bad one.
+type routeRequest struct {
 	path, body       string
 	badPath, badBody string
 	shared           bool
 }
 
-// visits has one entry for each operation of the API document, and no other.
-func visits(property, tenant string) map[string]visit {
-	search := searchFor("Kabul")
+// routeRequests has one entry for each operation of the API document, and no other.
+func routeRequests(property, tenant string) map[string]routeRequest {
+	search := searchBody("Kabul")
 	stay := strings.SplitN(search, ",", 3)[2]
 	box := strings.Replace(search, `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.3,"swLng":69,"neLat":34.7,"neLng":69.4}`, 1)
 	from := time.Now().UTC().AddDate(0, 0, 5).Format(time.DateOnly)
 	entry := `{"propertyId":"` + property + `","tenantId":"` + tenant + `","source":"list"}`
-	now := instant.Text(time.Now())
-	same := func(path, body, badBody string) visit {
-		return visit{path: path, body: body, badPath: path, badBody: badBody}
+	now := timestamp.Format(time.Now())
+	same := func(path, body, badBody string) routeRequest {
+		return routeRequest{path: path, body: body, badPath: path, badBody: badBody}
 	}
-	return map[string]visit{
+	return map[string]routeRequest{
 		"Search":            same("/search", search, `{}`),
 		"SearchMap":         same("/search/map", box, search),
 		"Facets":            {path: "/facets?country=AF", badPath: "/facets", shared: true},
@@ -55,18 +55,18 @@ func visits(property, tenant string) map[string]visit {
 	}
 }
 
-// TestAnAnswerIsSharedOrPersonalNeverBoth asks every route of the API document well and badly, with a cookie and
+// TestRoutes_ResponseIsEitherSharedOrPersonal asks every route of the API document well and badly, with a cookie and
 // without. What is marked public neither sets nor reads the cookie; what is personal is stored nowhere, and says how the
 // guest stands with the limits, refused or not; a refusal is neither. And nothing of the guest, nor the token, is in the log of all that.
-func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
+func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 	state := stateDir(t)
-	s := start(t, state)
+	s := startServer(t, state)
 	const many = `{"cookie":1000000,"ip":1000000,"fingerprint":1000000}`
 	setFlags(t, s, `{"limitsEnabled":true,"limits":{"read":`+many+`,"handoff":`+many+`,"telemetry":`+many+`}}`)
-	res, found := ask(t, http.MethodPost, s.URL+web.Base+"/search", searchFor("Kabul"))
+	res, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
 	cookie := res.Cookies()[0].Value
 	hotel := found["listings"].([]any)[0].(map[string]any)
-	table := visits(hotel["propertyId"].(string), hotel["tenantId"].(string))
+	table := routeRequests(hotel["propertyId"].(string), hotel["tenantId"].(string))
 
 	operations, err := gateway.Operations(filepath.Join("..", "api", "consumer.openapi.yaml"))
 	if err != nil {
@@ -86,7 +86,7 @@ func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
 		delete(table, op.Function)
 		headers := []string{"Cookie", "gms_id=" + cookie, "Idempotency-Key", "the-table-of-all-routes", "X-Client-Timezone", "canary"}
 		for _, sent := range [][]string{headers, headers[2:]} {
-			res, answer := ask(t, op.Method, s.URL+web.Base+v.path, v.body, sent...)
+			res, answer := call(t, op.Method, s.URL+web.BasePath+v.path, v.body, sent...)
 			if link, ok := answer["url"].(string); ok && op.Function == "Handoff" {
 				_, token, _ := strings.Cut(link, "?h=")
 				secrets = append(secrets, token)
@@ -100,19 +100,19 @@ func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
 			case !v.shared && (control != "private, no-store" || len(cookies) > 1):
 				t.Errorf("%s is personal: %s, cookies %v", op.Function, control, cookies)
 			}
-			standing(t, op.Function, v.shared, res)
+			checkRateLimitHeaders(t, op.Function, v.shared, res)
 			if v.badPath == "" {
 				continue
 			}
-			res, answer = ask(t, op.Method, s.URL+web.Base+v.badPath, v.badBody, sent...)
+			res, answer = call(t, op.Method, s.URL+web.BasePath+v.badPath, v.badBody, sent...)
 			if res.StatusCode < 400 || res.StatusCode > 499 || res.Header.Get("Cache-Control") != "no-store" || len(res.Header["Set-Cookie"]) > 0 {
 				t.Errorf("%s refuses: %d %s, cookies %v, %v", op.Function, res.StatusCode, res.Header.Get("Cache-Control"), res.Header["Set-Cookie"], answer)
 			}
-			standing(t, op.Function, v.shared, res)
+			checkRateLimitHeaders(t, op.Function, v.shared, res)
 		}
 		if v.shared {
-			with, _ := ask(t, op.Method, s.URL+web.Base+v.path, "", headers...)
-			without, _ := ask(t, op.Method, s.URL+web.Base+v.path, "")
+			with, _ := call(t, op.Method, s.URL+web.BasePath+v.path, "", headers...)
+			without, _ := call(t, op.Method, s.URL+web.BasePath+v.path, "")
 			if with.Header.Get("Etag") == "" || with.Header.Get("Etag") != without.Header.Get("Etag") {
 				t.Errorf("%s depends on the cookie: %s, %s", op.Function, with.Header.Get("Etag"), without.Header.Get("Etag"))
 			}
@@ -142,9 +142,9 @@ func TestAnAnswerIsSharedOrPersonalNeverBoth(t *testing.T) {
 	}
 }
 
-// standing holds the fields of the limits against what they must be: those of the class of the route on every personal
+// checkRateLimitHeaders holds the fields of the limits against what they must be: those of the class of the route on every personal
 // answer, and none on one that anybody may get.
-func standing(t *testing.T, function string, shared bool, res *http.Response) {
+func checkRateLimitHeaders(t *testing.T, function string, shared bool, res *http.Response) {
 	t.Helper()
 	class := "read"
 	switch {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/local/system"
+	"melmastoon.ghasi.io/bff-consumer/local/server"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -30,7 +30,7 @@ type process struct {
 
 func startProcesses(t *testing.T, state string, n int) []*process {
 	t.Helper()
-	bin, err := localProgram()
+	bin, err := localBinary()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,31 +59,31 @@ func startProcesses(t *testing.T, state string, n int) []*process {
 	return all
 }
 
-// outcome is one caller's answer.
-type outcome struct {
+// callerResult is one caller's answer.
+type callerResult struct {
 	process, status int
 	err             error
 }
 
-// stampede lets callers ask for one city at once, spread over the processes.
-func stampede(processes []*process, callers int, city string) []outcome {
+// runStampede lets callers ask for one city at once, spread over the processes.
+func runStampede(processes []*process, callers int, city string) []callerResult {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}, Timeout: 20 * time.Second}
 	defer client.CloseIdleConnections()
-	outcomes := make([]outcome, callers)
+	outcomes := make([]callerResult, callers)
 	var all sync.WaitGroup
 	for i := range outcomes {
-		all.Go(func() { outcomes[i] = search(client, processes, i%len(processes), city) })
+		all.Go(func() { outcomes[i] = searchCity(client, processes, i%len(processes), city) })
 	}
 	all.Wait()
 	return outcomes
 }
 
-// search asks one process for a city.
-func search(client *http.Client, processes []*process, i int, city string) outcome {
+// searchCity asks one process for a city.
+func searchCity(client *http.Client, processes []*process, i int, city string) callerResult {
 	in := time.Now().UTC().AddDate(0, 0, 9)
 	body := fmt.Sprintf(`{"geo":{"mode":"city","city":%q},"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":0,"rooms":1}}`,
 		city, in.Format(time.DateOnly), in.AddDate(0, 0, 2).Format(time.DateOnly))
-	o := outcome{process: i}
+	o := callerResult{process: i}
 	res, err := client.Post(processes[i].url+"/bff/consumer/v1/search", "application/json", strings.NewReader(body))
 	if o.err = err; err == nil {
 		o.status = res.StatusCode
@@ -93,16 +93,16 @@ func search(client *http.Client, processes []*process, i int, city string) outco
 	return o
 }
 
-// asked is how often search-aggregation was called, and by how many of the callers it was left before it answered: by
+// upstreamCounters is how often search-aggregation was called, and by how many of the callers it was left before it answered: by
 // a process that died, and by the slower one of a call and its hedge. A hedge is the answer to 800 ms of silence,
 // which a starved machine keeps as well as a sick upstream; it fetches nothing twice.
-type asked struct{ Calls, Abandoned, InFlight int }
+type upstreamCounters struct{ Calls, Abandoned, InFlight int }
 
-// answered is how many calls were answered: one for each time that somebody led.
-func (a asked) answered() int { return a.Calls - a.Abandoned }
+// completed is how many calls were answered: one for each time that somebody led.
+func (a upstreamCounters) completed() int { return a.Calls - a.Abandoned }
 
-// askedSo is what GET /_local/upstreams says of search-aggregation once that is as a test needs it.
-func askedSo(t *testing.T, s *system.System, is func(asked) bool) asked {
+// waitForCounters is what GET /_local/upstreams says of search-aggregation once that is as a test needs it.
+func waitForCounters(t *testing.T, s *server.Server, is func(upstreamCounters) bool) upstreamCounters {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -112,7 +112,7 @@ func askedSo(t *testing.T, s *system.System, is func(asked) bool) asked {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all map[string]asked
+		var all map[string]upstreamCounters
 		err = json.NewDecoder(res.Body).Decode(&all)
 		res.Body.Close()
 		if err != nil {
@@ -129,9 +129,9 @@ func askedSo(t *testing.T, s *system.System, is func(asked) bool) asked {
 	}
 }
 
-func quiet(a asked) bool { return a.InFlight == 0 }
+func isIdle(a upstreamCounters) bool { return a.InFlight == 0 }
 
-func behave(t *testing.T, s *system.System, upstream, behaviour string) {
+func setBehaviour(t *testing.T, s *server.Server, upstream, behaviour string) {
 	t.Helper()
 	req, _ := http.NewRequest(http.MethodPut, s.URL+"/_local/upstreams/"+upstream, strings.NewReader(behaviour))
 	res, err := http.DefaultClient.Do(req)
@@ -143,8 +143,8 @@ func behave(t *testing.T, s *system.System, upstream, behaviour string) {
 
 const callers = 1000
 
-// starved begins to measure, and worst tells, for how long at most this machine kept somebody who could run waiting.
-func starved(t *testing.T) (worst func() time.Duration) {
+// measureStarvation begins to measure, and worst tells, for how long at most this machine kept somebody who could run waiting.
+func measureStarvation(t *testing.T) (worst func() time.Duration) {
 	const every = 2 * time.Millisecond
 	var most atomic.Int64
 	go func() {
@@ -158,10 +158,10 @@ func starved(t *testing.T) (worst func() time.Duration) {
 	return func() time.Duration { return time.Duration(most.Load()) }
 }
 
-// held fails for every answer of the processes that the function itself, by its log, took longer for than a request may
+// checkLatencies fails for every answer of the processes that the function itself, by its log, took longer for than a request may
 // take, and than the machine may have kept it waiting at the end of that. A caller's clock would have the queue of a
 // thousand callers on two cores in it.
-func held(t *testing.T, state string, answers int, starved time.Duration) {
+func checkLatencies(t *testing.T, state string, answers int, starved time.Duration) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(state, "log", "search-*.jsonl"))
 	if err != nil || len(logs) != 4 {
@@ -192,26 +192,26 @@ func held(t *testing.T, state string, answers int, starved time.Duration) {
 
 // What is shown holds while Redis answers in time. On a machine that has too much to do it may not: the functions say
 // so in their records, and then another city is tried.
-func TestAThousandCallersOfFourProcessesAskTheUpstreamOnce(t *testing.T) {
+func TestSearch_StampedeCallsUpstreamOnce(t *testing.T) {
 	state := stateDir(t)
-	s := start(t, state)
+	s := startServer(t, state)
 	processes := startProcesses(t, state, 4)
-	worst := starved(t)
-	behave(t, s, "search", `{"latencyMs":200}`)
+	worst := measureStarvation(t)
+	setBehaviour(t, s, "search", `{"latencyMs":200}`)
 	cities := []string{"Herat", "Kabul", "Mazar-i-Sharif", "Kandahar"}
 	for trial, city := range cities {
-		before, late := askedSo(t, s, quiet), withoutRedis(t, state)
-		for _, o := range stampede(processes, callers, city) {
+		before, late := waitForCounters(t, s, isIdle), countDegraded(t, state)
+		for _, o := range runStampede(processes, callers, city) {
 			if o.err != nil || o.status != http.StatusOK {
 				t.Errorf("process %d: %d, %v", o.process, o.status, o.err)
 			}
 		}
-		held(t, state, callers, worst())
-		after := askedSo(t, s, quiet)
-		if after.answered()-before.answered() == 1 {
+		checkLatencies(t, state, callers, worst())
+		after := waitForCounters(t, s, isIdle)
+		if after.completed()-before.completed() == 1 {
 			return
 		}
-		late = withoutRedis(t, state) - late
+		late = countDegraded(t, state) - late
 		if late == 0 || trial == len(cities)-1 {
 			t.Fatalf("search-aggregation was %+v before and %+v after; %d requests had no answer from Redis in time", before, after, late)
 		}
@@ -219,8 +219,8 @@ func TestAThousandCallersOfFourProcessesAskTheUpstreamOnce(t *testing.T) {
 	}
 }
 
-// withoutRedis counts the requests so far to which Redis gave no answer in time.
-func withoutRedis(t *testing.T, state string) (n int) {
+// countDegraded counts the requests so far to which Redis gave no answer in time.
+func countDegraded(t *testing.T, state string) (n int) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(state, "log", "search-*.jsonl"))
 	if err != nil {
@@ -244,28 +244,28 @@ func withoutRedis(t *testing.T, state string) (n int) {
 // leader died so late that nobody had the time to notice.
 //
 // That it is one holds while Redis answers in time and leases can be renewed; where neither was so, all is tried again.
-func TestWhenTheLeaderIsKilledOneOtherTakesOver(t *testing.T) {
+func TestSearch_OneProcessTakesOverFromKilledLeader(t *testing.T) {
 	const trials = 3
 	for trial, shown := 0, false; trial < trials && !shown && !t.Failed(); trial++ {
-		t.Run(fmt.Sprintf("trial %d", trial), func(t *testing.T) { shown = takesOver(t, trial == trials-1) })
+		t.Run(fmt.Sprintf("trial %d", trial), func(t *testing.T) { shown = runTakeoverTrial(t, trial == trials-1) })
 	}
 }
 
-// takesOver is one trial; it reports that the trial has shown something, which the last one must.
-func takesOver(t *testing.T, last bool) (shown bool) {
+// runTakeoverTrial is one trial; it reports that the trial has shown something, which the last one must.
+func runTakeoverTrial(t *testing.T, last bool) (shown bool) {
 	state := stateDir(t)
-	s := start(t, state)
+	s := startServer(t, state)
 	processes := startProcesses(t, state, 4)
-	worst := starved(t)
-	behave(t, s, "search", `{"hang":true}`)
-	before := askedSo(t, s, quiet)
-	done := make(chan []outcome)
+	worst := measureStarvation(t)
+	setBehaviour(t, s, "search", `{"hang":true}`)
+	before := waitForCounters(t, s, isIdle)
+	done := make(chan []callerResult)
 	began := time.Now()
-	go func() { done <- stampede(processes, callers, "Herat") }()
+	go func() { done <- runStampede(processes, callers, "Herat") }()
 	killed := killLeader(t, s, state, processes)
-	late := time.Since(began) > web.Budget-toNotice
-	dead := askedSo(t, s, func(a asked) bool { return a.Calls > before.Calls && a.answered() == before.answered() })
-	behave(t, s, "search", `{}`)
+	late := time.Since(began) > web.Budget-takeoverDelay
+	dead := waitForCounters(t, s, func(a upstreamCounters) bool { return a.Calls > before.Calls && a.completed() == before.completed() })
+	setBehaviour(t, s, "search", `{}`)
 	told, over := 0, 0
 	for _, o := range <-done {
 		if o.process == killed { // died with it, or found it gone
@@ -273,7 +273,7 @@ func takesOver(t *testing.T, last bool) (shown bool) {
 		}
 		if o.err == nil && o.status == http.StatusGatewayTimeout {
 			over++
-			o = search(http.DefaultClient, processes, o.process, "Herat")
+			o = searchCity(http.DefaultClient, processes, o.process, "Herat")
 		} else {
 			told++
 		}
@@ -285,12 +285,12 @@ func takesOver(t *testing.T, last bool) (shown bool) {
 	if told == 0 && !late {
 		t.Error("nobody of those who waited took over")
 	}
-	held(t, state, callers/4*3, worst())
-	after := askedSo(t, s, quiet)
-	if after.answered()-before.answered() == 1 {
+	checkLatencies(t, state, callers/4*3, worst())
+	after := waitForCounters(t, s, isIdle)
+	if after.completed()-before.completed() == 1 {
 		return true
 	}
-	if late := withoutRedis(t, state); last || late == 0 && worst() < unrenewed {
+	if late := countDegraded(t, state); last || late == 0 && worst() < leaseLossDelay {
 		t.Errorf("search-aggregation was %+v when the leader had died, and %+v after; %d requests had no answer from Redis in time", dead, after, late)
 		return true
 	}
@@ -298,14 +298,14 @@ func takesOver(t *testing.T, last bool) (shown bool) {
 	return false
 }
 
-// unrenewed is how long a process must be kept waiting to lose its lease of a second: decision 3.
-const unrenewed = 750 * time.Millisecond
+// leaseLossDelay is how long a process must be kept waiting to lose its lease of a second: decision 3.
+const leaseLossDelay = 750 * time.Millisecond
 
-// toNotice is how long a lock outlives its owner, and as long again for the slowest of those who wait to notice: decision 3.
-const toNotice = 2 * time.Second
+// takeoverDelay is how long a lock outlives its owner, and as long again for the slowest of those who wait to notice: decision 3.
+const takeoverDelay = 2 * time.Second
 
 // killLeader waits until somebody holds the lock of a list and asks, and kills that process.
-func killLeader(t *testing.T, s *system.System, state string, processes []*process) int {
+func killLeader(t *testing.T, s *server.Server, state string, processes []*process) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(state, "run.json"))
 	if err != nil {
@@ -315,7 +315,7 @@ func killLeader(t *testing.T, s *system.System, state string, processes []*proce
 	if err := json.Unmarshal(text, &run); err != nil {
 		t.Fatal(err)
 	}
-	askedSo(t, s, func(a asked) bool { return a.InFlight > 0 })
+	waitForCounters(t, s, func(a upstreamCounters) bool { return a.InFlight > 0 })
 	rdb := redis.NewClient(&redis.Options{Addr: run.Env["REDIS_ADDR"]})
 	defer rdb.Close()
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -12,24 +12,24 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const clients = 16 // for each core
+const clientsPerCore = 16 // for each core
 
 // BenchmarkConsume uses handoffs through the whole pipeline beside what Postgres alone can do: one update of one row by
 // its key. Run them together and compare the ratio.
 func BenchmarkConsume(b *testing.B) {
-	h := newHouse(b)
+	h := newHarness(b)
 	cfg, err := pgxpool.ParseConfig(h.Database)
 	if err != nil {
 		b.Fatal(err)
 	}
-	cfg.MaxConns = 2 * clients
+	cfg.MaxConns = 2 * clientsPerCore
 	h.consume.db.Close()
 	if h.consume.db, err = pgxpool.NewWithConfig(context.Background(), cfg); err != nil {
 		b.Fatal(err)
 	}
-	bearer := "Bearer " + h.issuer.Token(audience, account, h.Now())
+	bearer := "Bearer " + h.issuer.Token(audience, callerAccount, h.Now())
 	b.Run("whole", func(b *testing.B) {
-		h.parallel(b, func(m minted) bool {
+		h.runParallel(b, func(m mintedHandoff) bool {
 			r := httptest.NewRequest("POST", "/internal/handoff/"+m.id+"/consume", strings.NewReader(fmt.Sprintf(`{"token":%q,"consumedBy":"tenant-1"}`, m.token)))
 			r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {bearer}, "Idempotency-Key": {m.id}}
 			w := httptest.NewRecorder()
@@ -38,7 +38,7 @@ func BenchmarkConsume(b *testing.B) {
 		})
 	})
 	b.Run("bare update", func(b *testing.B) {
-		h.parallel(b, func(m minted) bool {
+		h.runParallel(b, func(m mintedHandoff) bool {
 			tag, err := h.consume.db.Exec(context.Background(), `
 				UPDATE bff_consumer.handoff_replay_log
 				SET consumed = true, consumed_at = now(), consumed_by = 'tenant-1'
@@ -48,14 +48,14 @@ func BenchmarkConsume(b *testing.B) {
 	})
 }
 
-// parallel mints a handoff for each run of op, before the clock starts, and lets many clients use them.
-func (h *house) parallel(b *testing.B, op func(minted) bool) {
-	out := make([]minted, b.N)
+// runParallel mints a handoff for each run of op, before the clock starts, and lets many clients use them.
+func (h *harness) runParallel(b *testing.B, op func(mintedHandoff) bool) {
+	out := make([]mintedHandoff, b.N)
 	for i := range out {
 		out[i] = h.mint()
 	}
 	var next atomic.Int64
-	b.SetParallelism(clients)
+	b.SetParallelism(clientsPerCore)
 	b.ReportAllocs()
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {

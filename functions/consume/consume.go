@@ -11,24 +11,24 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/caller"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/serviceauth"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Consume answers POST /internal/handoff/{id}/consume. Safe for concurrent use.
 type Consume struct {
-	callers  *caller.Check
-	keys     handoff.Keys
-	db       *pgxpool.Pool
-	suspects suspects
-	now      func() time.Time
+	callers *serviceauth.Verifier
+	keys    handoff.Keys
+	db      *pgxpool.Pool
+	replays replayReporter
+	now     func() time.Time
 }
 
 type request struct {
@@ -36,8 +36,8 @@ type request struct {
 	ConsumedBy string `json:"consumedBy"`
 }
 
-// consumed is the answer.
-type consumed struct {
+// consumeResponse is the answer.
+type consumeResponse struct {
 	HandoffID      string         `json:"handoffId"`
 	GuestSessionID string         `json:"guestSessionId"`
 	TenantID       string         `json:"tenantId"`
@@ -59,15 +59,15 @@ type campaign struct {
 	CapturedAt string `json:"capturedAt"`
 }
 
-const within = time.Second // for the statement that decides
+const consumeTimeout = time.Second // for the statement that decides
 
 // Serve uses a handoff, once, and tells the tenant's BFF what it is.
 func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
-	account, err := c.callers.Caller(r)
+	account, err := c.callers.Verify(r)
 	if err != nil {
 		return problem.New(problem.CallerNotAllowed, "Only services on the list may call this.", err)
 	}
-	if err := web.NoQuery(r); err != nil {
+	if err := web.RejectQuery(r); err != nil {
 		return err
 	}
 	var in request
@@ -84,30 +84,30 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	now := c.now().UTC().Truncate(time.Millisecond)
 	token, err := c.verify(in.Token, r.PathValue("id"), now)
 	if err != nil {
-		return problem.New(problem.HandoffSignature, "The token is not genuine, or not of this handoff.", err)
+		return problem.New(problem.HandoffSignatureInvalid, "The token is not genuine, or not of this handoff.", err)
 	}
-	use := ledger.Use{By: in.ConsumedBy, At: now}
+	use := ledger.Attempt{Consumer: in.ConsumedBy, At: now}
 	if key != "" {
 		sum := sha256.Sum256([]byte(account + "|" + key)) // another account's key is another key
-		use.Key = sum[:]
+		use.KeyHash = sum[:]
 	}
 	// Who began to use it and hangs up must not leave it half used; the clock counts all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), within)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), consumeTimeout)
 	defer cancel()
-	done := web.From(ctx).Phase("consume")
+	done := web.FromContext(ctx).Phase("consume")
 	used, err := ledger.Consume(ctx, c.db, token.ID, use)
 	done()
 	switch {
-	case errors.Is(err, ledger.ErrRefused):
-		return c.refusal(ctx, r, token, use)
+	case errors.Is(err, ledger.ErrNotConsumed):
+		return c.handleRejected(ctx, r, token, use)
 	case err != nil:
 		return postgres.Problem(err)
 	}
-	return web.WriteJSON(w, http.StatusOK, tell(&used))
+	return web.WriteJSON(w, http.StatusOK, newConsumeResponse(&used))
 }
 
 func (r *request) check() error {
-	var wrong problem.Faults
+	var wrong problem.FieldErrors
 	if r.Token == "" {
 		wrong.Add("token", "required", "Send the token of the handoff.")
 	}
@@ -128,7 +128,7 @@ func (r *request) check() error {
 func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, error) {
 	h, err := c.keys.Verify(token, now)
 	if errors.Is(err, handoff.ErrExpired) {
-		h, err = c.keys.Open(token)
+		h, err = c.keys.VerifySignature(token)
 	}
 	if err == nil && h.ID != id {
 		err = errors.New("consume: the token is of another handoff")
@@ -136,30 +136,30 @@ func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, erro
 	return h, err
 }
 
-// refusal says why a handoff was not used. A second use is recorded and told before it is answered: what is read here
+// handleRejected says why a handoff was not used. A second use is recorded and told before it is answered: what is read here
 // and what is written of it are one transaction, and what was used once stays used.
-func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Handoff, use ledger.Use) error {
-	defer web.From(ctx).Phase("reject")()
+func (c *Consume) handleRejected(ctx context.Context, r *http.Request, token handoff.Handoff, use ledger.Attempt) error {
+	defer web.FromContext(ctx).Phase("reject")()
 	var (
-		standing ledger.Standing
+		standing ledger.Status
 		counted  bool
 	)
 	err := pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) (err error) {
-		standing, err = ledger.Find(ctx, tx, token.ID)
+		standing, err = ledger.FindStatus(ctx, tx, token.ID)
 		if err == nil && standing.Consumed {
-			counted, err = c.suspects.record(ctx, tx, r, secondUse{use, token.ID}, standing)
+			counted, err = c.replays.record(ctx, tx, r, replay{use, token.ID}, standing)
 		}
 		return err
 	})
 	over := !use.At.Before(token.ExpiresAt)
 	switch {
-	case errors.Is(err, ledger.ErrUnknown) && !over:
+	case errors.Is(err, ledger.ErrNotFound) && !over:
 		return problem.New(problem.HandoffNotFound, "This handoff is not on record.", err)
-	case err != nil && !errors.Is(err, ledger.ErrUnknown):
+	case err != nil && !errors.Is(err, ledger.ErrNotFound):
 		return postgres.Problem(err)
 	case standing.Consumed:
 		if counted {
-			c.suspects.punish(ctx, standing.Fingerprint)
+			c.replays.addPenalty(ctx, standing.Fingerprint)
 		}
 		return problem.New(problem.HandoffReplayed, "A handoff is used once.", nil)
 	case over: // also one whose record is gone by now
@@ -168,18 +168,18 @@ func (c *Consume) refusal(ctx context.Context, r *http.Request, token handoff.Ha
 		return problem.New(problem.TenantSuspended, "This hotel takes no bookings at present.", nil)
 	}
 	// Between the two statements the tenant was reinstated.
-	return problem.New(problem.UpstreamUnavailable, "Please try again.", nil).After(time.Second)
+	return problem.New(problem.UpstreamUnavailable, "Please try again.", nil).WithRetryAfter(time.Second)
 }
 
-func tell(u *ledger.Consumed) consumed {
-	c := consumed{
+func newConsumeResponse(u *ledger.Consumed) consumeResponse {
+	c := consumeResponse{
 		HandoffID: u.ID, GuestSessionID: u.GuestSessionID, TenantID: u.TenantID, PropertyID: u.PropertyID, Dates: u.Dates,
 		Occupancy: stay.Occupancy{Adults: u.Adults, Children: u.Children, Rooms: u.Rooms, ChildrenAges: u.ChildrenAges},
 		Currency:  u.Currency, Locale: u.Locale,
-		MintedAt: instant.Text(u.MintedAt), ExpiresAt: instant.Text(u.ExpiresAt), ConsumedAt: instant.Text(u.ConsumedAt),
+		MintedAt: timestamp.Format(u.MintedAt), ExpiresAt: timestamp.Format(u.ExpiresAt), ConsumedAt: timestamp.Format(u.ConsumedAt),
 	}
 	if from := u.Campaign; from != nil {
-		c.SourceCampaign = &campaign{from.Source, from.Medium, from.Campaign, instant.Text(from.CapturedAt)}
+		c.SourceCampaign = &campaign{from.Source, from.Medium, from.Campaign, timestamp.Format(from.CapturedAt)}
 	}
 	return c
 }

@@ -11,45 +11,45 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-func TestAHandoffIsUsed(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_ReturnsHandoffAndMarksItConsumed(t *testing.T) {
+	h := newHarness(t)
 	m := h.mint()
 	h.Advance(22 * time.Second)
-	a := h.use(m, "tenant-1")
-	want := consumed{
-		HandoffID: m.id, GuestSessionID: m.session, TenantID: m.tenant, PropertyID: a.PropertyID,
+	a := h.postConsume(m, "tenant-1")
+	want := consumeResponse{
+		HandoffID: m.id, GuestSessionID: m.sessionID, TenantID: m.tenantID, PropertyID: a.PropertyID,
 		Dates:     stay.Dates{CheckIn: stay.Date{Year: 2026, Month: 11, Day: 30}, CheckOut: stay.Date{Year: 2026, Month: 12, Day: 3}},
 		Occupancy: stay.Occupancy{Adults: 2, Children: 1, Rooms: 1, ChildrenAges: []int{7}},
 		Currency:  "AFN", Locale: "ps-AF", SourceCampaign: &campaign{Source: "google", CapturedAt: "2026-11-20T12:00:00.000Z"},
 		MintedAt: "2026-11-20T12:00:00.000Z", ExpiresAt: "2026-11-20T12:30:00.000Z", ConsumedAt: "2026-11-20T12:00:22.000Z",
 	}
-	if diff := cmp.Diff(want, a.consumed); diff != "" || !a.is(200, "") {
+	if diff := cmp.Diff(want, a.consumeResponse); diff != "" || !a.hasStatus(200, "") {
 		t.Errorf("%d %s", a.StatusCode, diff)
 	}
-	by := read[string](h, `SELECT consumed_by FROM bff_consumer.handoff_replay_log WHERE id = $1 AND consumed AND consumed_at = $2`, m.id, h.Now())
+	by := queryValue[string](h, `SELECT consumed_by FROM bff_consumer.handoff_replay_log WHERE id = $1 AND consumed AND consumed_at = $2`, m.id, h.Now())
 	if by != "tenant-1" {
 		t.Errorf("used by %s", by)
 	}
-	if events, verdicts := h.reports(); events+verdicts != 0 {
+	if events, verdicts := h.countReports(); events+verdicts != 0 {
 		t.Errorf("%d events, %d verdicts", events, verdicts)
 	}
 }
 
-func TestASecondUseIsRefusedReportedAndRemembered(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_ReplayIsRejectedReportedAndPenalized(t *testing.T) {
+	h := newHarness(t)
 	m := h.mint()
-	h.use(m, "tenant-1")
+	h.postConsume(m, "tenant-1")
 	h.Advance(time.Second)
-	a := h.use(m, "tenant-2", "X-Request-Id", "01KAH9ZWV9F3M7X5Q2T8R4N6PC")
-	if !a.is(409, "HANDOFF_REPLAYED") {
+	a := h.postConsume(m, "tenant-2", "X-Request-Id", "01KAH9ZWV9F3M7X5Q2T8R4N6PC")
+	if !a.hasStatus(409, "HANDOFF_REPLAYED") {
 		t.Errorf("%s", a.Text)
 	}
-	message := read[json.RawMessage](h, `SELECT payload FROM bff_consumer.outbox WHERE topic = $1`, suspected)
-	if err := strict.ValidateMessage(suspected, message); err != nil {
+	message := queryValue[json.RawMessage](h, `SELECT payload FROM bff_consumer.outbox WHERE topic = $1`, botSuspectedSubject)
+	if err := strict.ValidateMessage(botSuspectedSubject, message); err != nil {
 		t.Error(err)
 	}
 	var e event.Event
@@ -57,31 +57,31 @@ func TestASecondUseIsRefusedReportedAndRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	told := e.Payload.(event.BotSuspected)
-	if e.SessionID != m.session || e.RetentionClass != event.Audit || e.RequestID != "01KAH9ZWV9F3M7X5Q2T8R4N6PC" || told.GuestSessionID != m.session ||
-		told.FingerprintHash != fingerprint || told.IPHash != address || told.Verdict != "suspect" || told.ActionTaken != "none" ||
+	if e.SessionID != m.sessionID || e.RetentionClass != event.Audit || e.RequestID != "01KAH9ZWV9F3M7X5Q2T8R4N6PC" || told.GuestSessionID != m.sessionID ||
+		told.FingerprintHash != fingerprintHash || told.IPHash != ipHash || told.Verdict != "suspect" || told.ActionTaken != "none" ||
 		len(told.Signals) != 1 || told.Signals[0].Detail != "handoff-replayed" || !told.EvaluatedAt.Equal(h.Now()) {
 		t.Errorf("%+v %+v", e, told)
 	}
 	if strings.Contains(string(message), m.token) {
 		t.Error("the event has the token")
 	}
-	row := read[string](h, `
+	row := queryValue[string](h, `
 		SELECT guest_session_id || ' ' || encode(fingerprint_hash, 'hex') || ' ' || score || ' ' || verdict || ' ' || action_taken || ' ' || (signals -> 0 ->> 'detail')
 		FROM bff_consumer.bot_score_log`)
-	if want := m.session + " " + strings.Repeat("ab", 32) + " 0.6 suspect none handoff-replayed"; row != want {
+	if want := m.sessionID + " " + strings.Repeat("ab", 32) + " 0.6 suspect none handoff-replayed"; row != want {
 		t.Errorf("%s", row)
 	}
-	key := h.consume.suspects.names.Penalty(fingerprint)
+	key := h.consume.replays.keys.Penalty(fingerprintHash)
 	if n, life := h.RDB.Get(t.Context(), key).Val(), h.RDB.TTL(t.Context(), key).Val(); n != "1" || life <= 23*time.Hour || life > 24*time.Hour {
 		t.Errorf("a penalty of %q for %s", n, life)
 	}
-	h.use(m, "tenant-1")
+	h.postConsume(m, "tenant-1")
 	if n := h.RDB.Get(t.Context(), key).Val(); n != "2" {
 		t.Errorf("a penalty of %q", n)
 	}
 }
 
-func TestWhoMayAskAgain(t *testing.T) {
+func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
 	key := []string{"Idempotency-Key", "k1"}
 	for _, c := range []struct {
 		name   string
@@ -102,69 +102,75 @@ func TestWhoMayAskAgain(t *testing.T) {
 		{"there never was a key", nil, 0, "tenant-1", nil, 409},
 		{"a key that comes late", nil, 0, "tenant-1", key, 409},
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		m := h.mint()
-		first := h.use(m, "tenant-1", c.first...)
-		if !first.is(200, "") {
+		first := h.postConsume(m, "tenant-1", c.first...)
+		if !first.hasStatus(200, "") {
 			t.Fatalf("%s: %s", c.name, first.Text)
 		}
 		h.Advance(c.after)
 		again := append([]string{}, c.again...)
 		if len(again) == 4 {
-			again[3] = "Bearer " + h.issuer.Token(audience, second, h.Now())
+			again[3] = "Bearer " + h.issuer.Token(audience, secondAccount, h.Now())
 		}
-		a := h.use(m, c.by, again...)
+		a := h.postConsume(m, c.by, again...)
 		if a.StatusCode != c.status || c.status == 200 && a.Text != first.Text {
 			t.Errorf("%s: %s", c.name, a.Text)
 		}
-		if events, verdicts := h.reports(); events != verdicts || (events == 0) != (c.status == 200) {
+		if events, verdicts := h.countReports(); events != verdicts || (events == 0) != (c.status == 200) {
 			t.Errorf("%s: %d events, %d verdicts", c.name, events, verdicts)
 		}
 	}
 }
 
-func TestWhatBecomesOfAHandoff(t *testing.T) {
+func TestConsume_StatusByHandoffState(t *testing.T) {
 	key := []string{"Idempotency-Key", "k1"}
 	for name, c := range map[string]struct {
-		happen func(*house, minted)
+		happen func(*harness, mintedHandoff)
 		by     string
 		status int
 		code   string
 	}{
-		"in its last millisecond":             {func(h *house, m minted) { h.Advance(30*time.Minute - 1) }, "tenant-1", 200, ""},
-		"expired":                             {func(h *house, m minted) { h.Advance(30 * time.Minute) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"expired, and its record is gone":     {func(h *house, m minted) { h.Advance(25 * time.Hour); h.forget(m) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"expired, its tenant suspended":       {func(h *house, m minted) { h.Advance(time.Hour); h.RecordSuspension(m.tenant) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"never minted":                        {func(h *house, m minted) { h.forget(m) }, "tenant-1", 404, "HANDOFF_NOT_FOUND"},
-		"its tenant suspended since":          {func(h *house, m minted) { h.RecordSuspension(m.tenant) }, "tenant-1", 403, "TENANT_SUSPENDED"},
-		"used, then its tenant suspended":     {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.RecordSuspension(m.tenant) }, "tenant-1", 200, ""},
-		"used, suspended, and tried again":    {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.RecordSuspension(m.tenant) }, "tenant-2", 409, "HANDOFF_REPLAYED"},
-		"used, and tried again after its end": {func(h *house, m minted) { h.use(m, "tenant-1", key...); h.Advance(time.Hour) }, "tenant-1", 409, "HANDOFF_REPLAYED"},
-		"used at the end, repeated after it": {func(h *house, m minted) {
+		"in its last millisecond":         {func(h *harness, m mintedHandoff) { h.Advance(30*time.Minute - 1) }, "tenant-1", 200, ""},
+		"expired":                         {func(h *harness, m mintedHandoff) { h.Advance(30 * time.Minute) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired, and its record is gone": {func(h *harness, m mintedHandoff) { h.Advance(25 * time.Hour); h.deleteHandoff(m) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired, its tenant suspended":   {func(h *harness, m mintedHandoff) { h.Advance(time.Hour); h.RecordSuspension(m.tenantID) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"never minted":                    {func(h *harness, m mintedHandoff) { h.deleteHandoff(m) }, "tenant-1", 404, "HANDOFF_NOT_FOUND"},
+		"its tenant suspended since":      {func(h *harness, m mintedHandoff) { h.RecordSuspension(m.tenantID) }, "tenant-1", 403, "TENANT_SUSPENDED"},
+		"used, then its tenant suspended": {func(h *harness, m mintedHandoff) {
+			h.postConsume(m, "tenant-1", key...)
+			h.RecordSuspension(m.tenantID)
+		}, "tenant-1", 200, ""},
+		"used, suspended, and tried again": {func(h *harness, m mintedHandoff) {
+			h.postConsume(m, "tenant-1", key...)
+			h.RecordSuspension(m.tenantID)
+		}, "tenant-2", 409, "HANDOFF_REPLAYED"},
+		"used, and tried again after its end": {func(h *harness, m mintedHandoff) { h.postConsume(m, "tenant-1", key...); h.Advance(time.Hour) }, "tenant-1", 409, "HANDOFF_REPLAYED"},
+		"used at the end, repeated after it": {func(h *harness, m mintedHandoff) {
 			h.Advance(30*time.Minute - time.Second)
-			h.use(m, "tenant-1", key...)
+			h.postConsume(m, "tenant-1", key...)
 			h.Advance(10 * time.Second)
 		}, "tenant-1", 200, ""},
 	} {
-		h := newHouse(t)
+		h := newHarness(t)
 		m := h.mint()
 		c.happen(h, m)
-		a := h.use(m, c.by, key...)
-		if !a.is(c.status, c.code) {
+		a := h.postConsume(m, c.by, key...)
+		if !a.hasStatus(c.status, c.code) {
 			t.Errorf("%s: %s", name, a.Text)
 		}
-		if events, _ := h.reports(); (events > 0) != (c.status == 409) {
+		if events, _ := h.countReports(); (events > 0) != (c.status == 409) {
 			t.Errorf("%s: %d events", name, events)
 		}
 	}
 }
 
-func (h *house) forget(m minted) {
+func (h *harness) deleteHandoff(m mintedHandoff) {
 	h.Exec(`DELETE FROM bff_consumer.handoff_replay_log WHERE id = $1`, m.id)
 }
 
-func TestOnlyAGenuineTokenOfThisHandoffCounts(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_InvalidTokenAnswers401(t *testing.T) {
+	h := newHarness(t)
 	m, other := h.mint(), h.mint()
 	text, mac, _ := strings.Cut(m.token, ".")
 	for name, token := range map[string]string{
@@ -175,63 +181,63 @@ func TestOnlyAGenuineTokenOfThisHandoffCounts(t *testing.T) {
 		"another MAC":           text + "." + strings.Repeat("A", len(mac)),
 		"a newline behind":      m.token + `\n`,
 		"a newline inside":      text[:9] + `\n` + text[9:] + "." + mac,
-		"a retired key":         h.mint(gone).token,
-		"a JSON web token":      h.issuer.Token(audience, account, h.Now()),
+		"a retired key":         h.mint(removedKey).token,
+		"a JSON web token":      h.issuer.Token(audience, callerAccount, h.Now()),
 		"the id in its place":   m.id,
 		"of the wrong encoding": strings.ToUpper(m.token),
 	} {
 		a := h.post(m.id, `{"token":"`+token+`","consumedBy":"tenant-1"}`)
-		if !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
+		if !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	if retired := h.mint(gone); !h.use(retired, "tenant-1").is(401, "HANDOFF_SIGNATURE_INVALID") {
+	if retired := h.mint(removedKey); !h.postConsume(retired, "tenant-1").hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
 		t.Error("a key that is not known any more")
 	}
 	for _, path := range []string{other.id, "x", "bhd_", m.id + "0", strings.ToLower(m.id)} {
-		if a := h.post(path, `{"token":"`+m.token+`","consumedBy":"tenant-1"}`); !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
+		if a := h.post(path, `{"token":"`+m.token+`","consumedBy":"tenant-1"}`); !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
 			t.Errorf("at %s: %s", path, a.Text)
 		}
 	}
-	if h.used(m) || h.used(other) {
+	if h.isConsumed(m) || h.isConsumed(other) {
 		t.Error("used all the same")
 	}
-	if inGrace := h.mint(grace); !h.use(inGrace, "tenant-1").is(200, "") {
+	if inGrace := h.mint(graceKey); !h.postConsume(inGrace, "tenant-1").hasStatus(200, "") {
 		t.Error("a key in grace")
 	}
-	future := func() minted { h.Advance(2 * time.Minute); defer h.Advance(-2 * time.Minute); return h.mint() }()
-	if a := h.use(future, "tenant-1"); !a.is(401, "HANDOFF_SIGNATURE_INVALID") {
+	future := func() mintedHandoff { h.Advance(2 * time.Minute); defer h.Advance(-2 * time.Minute); return h.mint() }()
+	if a := h.postConsume(future, "tenant-1"); !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
 		t.Errorf("from the future: %s", a.Text)
 	}
 }
 
-func TestOnlyServicesOnTheListAreLetIn(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_UnlistedCallerAnswers403(t *testing.T) {
+	h := newHarness(t)
 	m := h.mint()
 	for name, authorization := range map[string]string{
 		"nobody":           "",
 		"a guest":          "Bearer " + m.token,
 		"another account":  "Bearer " + h.issuer.Token(audience, "guest@example.com", h.Now()),
-		"another audience": "Bearer " + h.issuer.Token("https://other.example", account, h.Now()),
-		"expired":          "Bearer " + h.issuer.Token(audience, account, h.Now().Add(-2*time.Hour)),
+		"another audience": "Bearer " + h.issuer.Token("https://other.example", callerAccount, h.Now()),
+		"expired":          "Bearer " + h.issuer.Token(audience, callerAccount, h.Now().Add(-2*time.Hour)),
 	} {
-		if a := h.use(m, "tenant-1", "Authorization", authorization); !a.is(403, "CALLER_NOT_ALLOWED") {
+		if a := h.postConsume(m, "tenant-1", "Authorization", authorization); !a.hasStatus(403, "CALLER_NOT_ALLOWED") {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	if a := h.post(m.id, `{`, "Authorization", ""); !a.is(403, "CALLER_NOT_ALLOWED") {
+	if a := h.post(m.id, `{`, "Authorization", ""); !a.hasStatus(403, "CALLER_NOT_ALLOWED") {
 		t.Errorf("what a stranger sends is not even read: %s", a.Text)
 	}
-	if h.used(m) {
+	if h.isConsumed(m) {
 		t.Error("used all the same")
 	}
-	if a := h.use(m, "tenant-1", "Authorization", "Bearer "+h.issuer.Token(audience, second, h.Now())); !a.is(200, "") {
+	if a := h.postConsume(m, "tenant-1", "Authorization", "Bearer "+h.issuer.Token(audience, secondAccount, h.Now())); !a.hasStatus(200, "") {
 		t.Errorf("the second account: %s", a.Text)
 	}
 }
 
-func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_InvalidRequestNamesField(t *testing.T) {
+	h := newHarness(t)
 	m := h.mint()
 	for name, c := range map[string]struct {
 		body   string
@@ -250,55 +256,55 @@ func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	if a := h.use(m, "tenant-1", "Idempotency-Key", strings.Repeat("k", 256)); !a.is(400, "MALFORMED_REQUEST") {
+	if a := h.postConsume(m, "tenant-1", "Idempotency-Key", strings.Repeat("k", 256)); !a.hasStatus(400, "MALFORMED_REQUEST") {
 		t.Errorf("a long key: %s", a.Text)
 	}
-	if h.used(m) {
+	if h.isConsumed(m) {
 		t.Error("used all the same")
 	}
 }
 
-func TestWhoRefusedTelemetryIsNotSpokenOf(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_OptedOutGuestEmitsNoEvent(t *testing.T) {
+	h := newHarness(t)
 	m := h.mint()
 	h.Exec(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
-		VALUES ($1, false, false, now())`, m.session)
-	h.use(m, "tenant-1")
-	if a := h.use(m, "tenant-2"); !a.is(409, "HANDOFF_REPLAYED") {
+		VALUES ($1, false, false, now())`, m.sessionID)
+	h.postConsume(m, "tenant-1")
+	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(409, "HANDOFF_REPLAYED") {
 		t.Errorf("%s", a.Text)
 	}
-	if events, verdicts := h.reports(); events != 0 || verdicts != 1 {
+	if events, verdicts := h.countReports(); events != 0 || verdicts != 1 {
 		t.Errorf("%d events, %d verdicts", events, verdicts)
 	}
 }
 
-func TestWithoutPostgresNothingIsUsed(t *testing.T) {
-	h := houseIn(functest.Behind(t))
+func TestConsume_WithoutPostgresAnswers503(t *testing.T) {
+	h := newHarnessWith(functest.NewWithProxy(t))
 	m := h.mint()
-	h.PG.Break()
-	if a := h.use(m, "tenant-1"); !a.is(503, "UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
+	h.PostgresProxy.Break()
+	if a := h.postConsume(m, "tenant-1"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
 		t.Errorf("%s", a.Text)
 	}
-	h.PG.Heal()
-	if a := h.use(m, "tenant-1"); !a.is(200, "") {
+	h.PostgresProxy.Heal()
+	if a := h.postConsume(m, "tenant-1"); !a.hasStatus(200, "") {
 		t.Errorf("%s", a.Text)
 	}
-	h.PG.Break()
-	if a := h.use(m, "tenant-2"); !a.is(503, "UPSTREAM_UNAVAILABLE") { // no 409 without its report
+	h.PostgresProxy.Break()
+	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") { // no 409 without its report
 		t.Errorf("%s", a.Text)
 	}
 }
 
-func TestWithoutRedisASecondUseIsReportedAllTheSame(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_ReplayIsReportedWithoutRedis(t *testing.T) {
+	h := newHarness(t)
 	m := h.mint()
 	h.Redis.Stop()
-	h.use(m, "tenant-1")
-	if a := h.use(m, "tenant-2"); !a.is(409, "HANDOFF_REPLAYED") {
+	h.postConsume(m, "tenant-1")
+	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(409, "HANDOFF_REPLAYED") {
 		t.Errorf("%s", a.Text)
 	}
-	if events, verdicts := h.reports(); events != 1 || verdicts != 1 {
+	if events, verdicts := h.countReports(); events != 1 || verdicts != 1 {
 		t.Errorf("%d events, %d verdicts", events, verdicts)
 	}
 	if !strings.Contains(h.Log.String(), "penaltyLost") {
@@ -306,18 +312,18 @@ func TestWithoutRedisASecondUseIsReportedAllTheSame(t *testing.T) {
 	}
 }
 
-func TestTheLogHasNothingToSteal(t *testing.T) {
-	h := newHouse(t)
+func TestConsume_LogContainsNoSecrets(t *testing.T) {
+	h := newHarness(t)
 	m := h.mint()
-	bearer := h.issuer.Token(audience, account, h.Now())
-	h.use(m, "tenant-1", "Idempotency-Key", "the-key", "Authorization", "Bearer "+bearer)
-	h.use(m, "tenant-2")
+	bearer := h.issuer.Token(audience, callerAccount, h.Now())
+	h.postConsume(m, "tenant-1", "Idempotency-Key", "the-key", "Authorization", "Bearer "+bearer)
+	h.postConsume(m, "tenant-2")
 	h.post(m.id, `{"token":"`+m.token[1:]+`","consumedBy":"tenant-1"}`)
-	h.use(m, "tenant-1", "Authorization", "Bearer "+bearer[1:])
+	h.postConsume(m, "tenant-1", "Authorization", "Bearer "+bearer[1:])
 	log := h.Log.String()
 	for name, secret := range map[string]string{
 		"the token": m.token[1:], "its MAC": m.token[strings.Index(m.token, ".")+1:], "the key": "the-key", "the bearer": bearer[1:],
-		"the handoff": m.id, "the session": m.session, "the address": "192.0.2.1",
+		"the handoff": m.id, "the session": m.sessionID, "the address": "192.0.2.1",
 	} {
 		if strings.Contains(log, secret) {
 			t.Errorf("the log has %s", name)
@@ -328,7 +334,7 @@ func TestTheLogHasNothingToSteal(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentIsReadWhole(t *testing.T) {
+func TestOpen_MissingOrInvalidSettingFails(t *testing.T) {
 	for _, name := range []string{"REDIS_ADDR", "PEPPERS", "HANDOFF_KEYS", "CALLER_AUDIENCE", "CALLER_ACCOUNTS"} {
 		t.Setenv(name, "")
 	}
@@ -339,12 +345,12 @@ func TestTheEnvironmentIsReadWhole(t *testing.T) {
 	t.Setenv("REDIS_ADDR", "127.0.0.1:6379")
 	t.Setenv("DATABASE_URL", "postgres://127.0.0.1/d")
 	t.Setenv("PEPPERS", "test:QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB")
-	t.Setenv("HANDOFF_KEYS", active)
+	t.Setenv("HANDOFF_KEYS", activeKey)
 	t.Setenv("CALLER_AUDIENCE", audience)
 	if _, err := open(context.Background()); err == nil {
 		t.Error("opened without a list of accounts")
 	}
-	t.Setenv("CALLER_ACCOUNTS", account+","+second)
+	t.Setenv("CALLER_ACCOUNTS", callerAccount+","+secondAccount)
 	if _, err := open(context.Background()); err != nil {
 		t.Error(err)
 	}

@@ -11,23 +11,23 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/caller"
+	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/serviceauth"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 func init() {
-	functions.HTTP("Consume", web.Open("Consume", "POST /internal/handoff/{id}/consume", open))
+	functions.HTTP("Consume", web.Register("Consume", "POST /internal/handoff/{id}/consume", open))
 }
 
 // environment is what this function reads.
 type environment struct {
-	basis.Environment
+	config.Environment
 	Peppers keyring.Ring `env:"PEPPERS,required"`      // hashes addresses, newest first
 	Keys    handoff.Keys `env:"HANDOFF_KEYS,required"` // verifies tokens; see handoff.ParseKeys
 
@@ -47,12 +47,12 @@ func open(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	web.Ahead(ctx, "postgres", c.db.Ping)
+	web.WarmUp(ctx, "postgres", c.db.Ping)
 	return c.Serve, nil
 }
 
 func build(ctx context.Context, e environment, now func() time.Time) (*Consume, error) {
-	callers, err := caller.New(caller.Config{Issuer: e.Issuer, Keys: e.IssuerKeys, Audience: e.Audience, Accounts: e.Accounts}, now)
+	callers, err := serviceauth.New(serviceauth.Config{Issuer: e.Issuer, KeySource: e.IssuerKeys, Audience: e.Audience, Accounts: e.Accounts}, now)
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +62,9 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Consume, 
 	}
 	return &Consume{
 		callers: callers, keys: e.Keys, db: db, now: now,
-		suspects: suspects{
-			rdb: e.Redis(), names: keyspace.Keys{Env: e.Env},
-			peppers: e.Peppers, instance: event.Instance(e.Revision),
+		replays: replayReporter{
+			rdb: e.Redis(), keys: redisclient.Keys{Env: e.Env},
+			peppers: e.Peppers, instance: event.NewInstanceName(e.Revision),
 		},
 	}, nil
 }

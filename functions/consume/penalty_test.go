@@ -7,44 +7,44 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // A fingerprint that was caught at a replay weighs more when it is admitted next. Here it is a tool's, whose verdicts are on
 // record anyway.
-func TestAReplayIsHeldAgainstTheFingerprintAtTheDoor(t *testing.T) {
-	h := newHouse(t)
-	e := functest.Environment(t, h.Database, h.Redis.Addr, functest.Nowhere)
+func TestConsume_ReplayRaisesBotScoreOfFingerprint(t *testing.T) {
+	h := newHarness(t)
+	e := functest.Environment(t, h.Database, h.Redis.Addr, functest.UnreachableURL)
 	if err := os.WriteFile(e.FlagsFile, []byte(`{"limitsEnabled":false,"botMode":"enforce"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.Open(e)
-	h.Mount("GET "+web.Base+"/session", func(w http.ResponseWriter, r *http.Request) error {
-		ctx, guest, err := h.Parts.Door.Admit(w, r, nil)
+	h.BuildDeps(e)
+	h.Mount("GET "+web.BasePath+"/session", func(w http.ResponseWriter, r *http.Request) error {
+		ctx, guest, err := h.Deps.Guests.Begin(w, r, nil)
 		if err != nil {
 			return err
 		}
-		h.Parts.Door.Leave(ctx, w, guest, nil, nil)
+		h.Deps.Guests.Finish(ctx, w, guest, nil, nil)
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	})
-	h.API, h.Base = "", ""
+	h.APIDocument, h.BasePath = "", ""
 	visit := func(agent string) int {
-		return h.Ask("GET", web.Base+"/session", "", "", "User-Agent", agent, "Accept", "*/*", "Accept-Language", "fa-AF").StatusCode
+		return h.Do("GET", web.BasePath+"/session", "", "", "User-Agent", agent, "Accept", "*/*", "Accept-Language", "fa-AF").StatusCode
 	}
 	const tool = "curl/8.5.0"
 	visit(tool)
 	m := h.mint()
 	h.Exec("UPDATE bff_consumer.handoff_replay_log SET fingerprint_hash = (SELECT fingerprint_hash FROM bff_consumer.bot_score_log) WHERE id = $1", m.id)
-	h.use(m, id.New(id.Session, h.Now()))
-	h.use(m, id.New(id.Session, h.Now()))
+	h.postConsume(m, id.New(id.Session, h.Now()))
+	h.postConsume(m, id.New(id.Session, h.Now()))
 	h.Advance(2 * time.Minute)
 	if status := visit(tool); status != 429 {
 		t.Errorf("%d", status)
 	}
-	signals := read[string](h, "SELECT signals::text FROM bff_consumer.bot_score_log WHERE action_taken = 'challenge' ORDER BY evaluated_at DESC LIMIT 1")
+	signals := queryValue[string](h, "SELECT signals::text FROM bff_consumer.bot_score_log WHERE action_taken = 'challenge' ORDER BY evaluated_at DESC LIMIT 1")
 	if !strings.Contains(signals, `{"kind": "fingerprint-collision", "detail": "handoff-replayed", "weight": 0.05}`) {
 		t.Error(signals)
 	}

@@ -5,51 +5,51 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-const nights = address + "/availability?from=2026-12-01&to=2026-12-31"
+const availabilityURL = hotelPath + "/availability?from=2026-12-01&to=2026-12-31"
 
-func TestAvailabilityIsReadAndThenCached(t *testing.T) {
-	h := newHouse(t)
-	a := h.ok(nights + "&locale=ru&currency=EUR")
-	if a.state() != "MISS" || a.PropertyID != kabul || a.From != "2026-12-01" || a.To != "2026-12-31" || len(a.Days) != 2 || a.lacks() != "" {
-		t.Errorf("%s %s", a.state(), a.Text)
+func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
+	h := newHarness(t)
+	a := h.mustGet(availabilityURL + "&locale=ru&currency=EUR")
+	if a.cacheState() != "MISS" || a.PropertyID != kabulPropertyID || a.From != "2026-12-01" || a.To != "2026-12-31" || len(a.Days) != 2 || a.degradedParts() != "" {
+		t.Errorf("%s %s", a.cacheState(), a.Text)
 	}
 	if d := a.Days[0]; !d.Available || d.CheapestMinor != "450000" || d.Currency != "AFN" || d.IsStale {
 		t.Errorf("%+v", d)
 	}
-	if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != stored+" | Accept-Encoding" {
+	if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != cacheControlFull+" | Accept-Encoding" {
 		t.Error(got)
 	}
-	if h.up.asked != "adults=2&children=0&from=2026-12-01&rooms=1&to=2026-12-31" {
-		t.Errorf("asked %s", h.up.asked)
+	if h.upstreams.lastAvailabilityQuery != "adults=2&children=0&from=2026-12-01&rooms=1&to=2026-12-31" {
+		t.Errorf("asked %s", h.upstreams.lastAvailabilityQuery)
 	}
-	calls := h.up.Calls()
-	for name, path := range map[string]string{"another language": nights + "&locale=en&currency=AFN", "neither": nights, "the defaults": nights + "&rooms=1&adults=2&children=0"} {
-		if again := h.ok(path); again.state() != "HIT" || again.Text != a.Text || again.Header.Get("ETag") != a.Header.Get("ETag") {
-			t.Errorf("%s: %s", name, again.state())
+	calls := h.upstreams.Calls()
+	for name, path := range map[string]string{"another language": availabilityURL + "&locale=en&currency=AFN", "neither": availabilityURL, "the defaults": availabilityURL + "&rooms=1&adults=2&children=0"} {
+		if again := h.mustGet(path); again.cacheState() != "HIT" || again.Text != a.Text || again.Header.Get("ETag") != a.Header.Get("ETag") {
+			t.Errorf("%s: %s", name, again.cacheState())
 		}
 	}
-	if h.up.Calls() != calls {
-		t.Errorf("%d further calls", h.up.Calls()-calls)
+	if h.upstreams.Calls() != calls {
+		t.Errorf("%d further calls", h.upstreams.Calls()-calls)
 	}
-	if got := h.ok(nights).Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" {
+	if got := h.mustGet(availabilityURL).Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" {
 		t.Errorf("without locale and currency in the URL: %s", got)
 	}
 	for name, path := range map[string]string{
-		"from": address + "/availability?from=2026-12-02&to=2026-12-31", "to": address + "/availability?from=2026-12-01&to=2026-12-30",
-		"adults": nights + "&adults=3", "children": nights + "&children=1", "rooms": nights + "&rooms=2",
+		"from": hotelPath + "/availability?from=2026-12-02&to=2026-12-31", "to": hotelPath + "/availability?from=2026-12-01&to=2026-12-30",
+		"adults": availabilityURL + "&adults=3", "children": availabilityURL + "&children=1", "rooms": availabilityURL + "&rooms=2",
 	} {
-		if a := h.ok(path); a.state() != "MISS" {
-			t.Errorf("another %s: %s", name, a.state())
+		if a := h.mustGet(path); a.cacheState() != "MISS" {
+			t.Errorf("another %s: %s", name, a.cacheState())
 		}
 	}
 }
 
-func TestEachLimitOfAvailabilityAndOneBeyond(t *testing.T) {
-	h := newHouse(t)
+func TestAvailability_ValidatesLimitBoundaries(t *testing.T) {
+	h := newHarness(t)
 	span := func(ahead, days int) string {
 		from := h.Now().AddDate(0, 0, ahead)
 		return fmt.Sprintf("from=%s&to=%s", from.Format(time.DateOnly), from.AddDate(0, 0, days-1).Format(time.DateOnly))
@@ -77,7 +77,7 @@ func TestEachLimitOfAvailabilityAndOneBeyond(t *testing.T) {
 		"9 rooms":         {span(5, 2) + "&adults=9&rooms=9", "rooms", "out-of-range"},
 		"no room":         {span(5, 2) + "&rooms=0", "rooms", "out-of-range"},
 	} {
-		a := h.get(address + "/availability?" + c.query)
+		a := h.get(hotelPath + "/availability?" + c.query)
 		switch {
 		case c.field == "":
 			if a.StatusCode != 200 {
@@ -89,8 +89,8 @@ func TestEachLimitOfAvailabilityAndOneBeyond(t *testing.T) {
 	}
 }
 
-func TestMalformedAvailabilityIsRefusedByName(t *testing.T) {
-	h := newHouse(t)
+func TestAvailability_MalformedQueryNamesParameter(t *testing.T) {
+	h := newHarness(t)
 	for query, fields := range map[string]string{
 		"":                                                          "from required, to required",
 		"from=2026-12-01":                                           "to required",
@@ -123,7 +123,7 @@ func TestMalformedAvailabilityIsRefusedByName(t *testing.T) {
 		"from=2026-12-02&to=2026-12-01&adults=0":                    "to reversed",
 		"from=2020-01-01&to=2020-01-02":                             "from past",
 	} {
-		a := h.get(address + "/availability?" + query)
+		a := h.get(hotelPath + "/availability?" + query)
 		var got string
 		for i, e := range a.Errors {
 			if i > 0 {
@@ -135,88 +135,88 @@ func TestMalformedAvailabilityIsRefusedByName(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", query, a.StatusCode, got, fields)
 		}
 	}
-	if n := h.up.Calls(); n != 0 {
+	if n := h.upstreams.Calls(); n != 0 {
 		t.Errorf("refused requests made %d calls", n)
 	}
 }
 
-func TestAvailabilityOfNothing(t *testing.T) {
+func TestAvailability_UnknownHotelIsCachedAs404(t *testing.T) {
 	for _, who := range []string{"search", "property"} {
 		t.Run("says "+who, func(t *testing.T) {
-			h := newHouse(t)
-			h.up.NotKnow(who)
+			h := newHarness(t)
+			h.upstreams.NotFound(who)
 			for range 3 {
-				if a := h.get(nights); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
+				if a := h.get(availabilityURL); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
 					t.Errorf("%d %s", a.StatusCode, a.Text)
 				}
 			}
-			if n := h.up.Calls("availability"); n != 1 {
+			if n := h.upstreams.Calls("availability"); n != 1 {
 				t.Errorf("asked %d times", n)
 			}
-			h.up.Recover(who)
+			h.upstreams.Recover(who)
 			h.Advance(31 * time.Second)
-			h.ok(nights)
+			h.mustGet(availabilityURL)
 		})
 	}
 }
 
-func TestAvailabilityWithoutSearchAggregation(t *testing.T) {
-	h := newHouse(t)
-	h.ok(nights)
-	h.up.Fail("search")
+func TestAvailability_SearchFailureServesStaleThen503(t *testing.T) {
+	h := newHarness(t)
+	h.mustGet(availabilityURL)
+	h.upstreams.Fail("search")
 	h.Advance(70 * time.Second)
-	a := h.ok(nights)
-	if a.state() != "STALE" || !a.Days[0].IsStale || a.Days[1].IsStale || a.Header.Get("Cache-Control") != brief {
-		t.Errorf("after a good answer: %s %s %s", a.state(), a.Header.Get("Cache-Control"), a.Text)
+	a := h.mustGet(availabilityURL)
+	if a.cacheState() != "STALE" || !a.Days[0].IsStale || a.Days[1].IsStale || a.Header.Get("Cache-Control") != cacheControlShort {
+		t.Errorf("after a good answer: %s %s %s", a.cacheState(), a.Header.Get("Cache-Control"), a.Text)
 	}
 	h.Advance(10 * time.Minute)
-	if a := h.get(nights); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+	if a := h.get(availabilityURL); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.Text)
 	}
 }
 
-func TestAvailabilityWhileSearchAggregationHangs(t *testing.T) {
-	h := newHouse(t)
-	h.up.Hang("search")
+func TestAvailability_SearchTimeoutAnswers504(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.Hang("search")
 	began := time.Now()
-	if a := h.get(nights); a.StatusCode != 504 || time.Since(began) > web.Budget+functest.Late {
+	if a := h.get(availabilityURL); a.StatusCode != 504 || time.Since(began) > web.Budget+functest.SlackTime {
 		t.Errorf("%d after %s: %s", a.StatusCode, time.Since(began), a.Text)
 	}
 }
 
-func TestAvailabilityWithoutPropertyService(t *testing.T) {
+func TestAvailability_PropertyFailureDegrades(t *testing.T) {
 	for _, how := range []string{"fails", "hangs"} {
 		t.Run("which "+how, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			if how == "fails" {
-				h.up.Fail("property")
+				h.upstreams.Fail("property")
 			} else {
-				h.up.Hang("property")
+				h.upstreams.Hang("property")
 			}
 			began := time.Now()
-			a := h.ok(nights)
-			if a.lacks() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != brief || time.Since(began) > web.Budget+functest.Late {
+			a := h.mustGet(availabilityURL)
+			if a.degradedParts() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != cacheControlShort || time.Since(began) > web.Budget+functest.SlackTime {
 				t.Errorf("%s after %s: %s", a.Header.Get("Cache-Control"), time.Since(began), a.Text)
 			}
-			h.up.Recover("property")
+			h.upstreams.Recover("property")
 			h.Advance(17 * time.Second)
-			if a := h.beside().ok(nights); a.lacks() != "" { // an instance whose breakers are closed
+			if a := h.newInstance().mustGet(availabilityURL); a.degradedParts() != "" { // an instance whose breakers are closed
 				t.Errorf("the owner is not known: %s", a.Text)
 			}
 		})
 	}
 }
 
-func TestAPriceOfADayIsFreshForAMinute(t *testing.T) {
-	h := newHouse(t)
-	h.ok(nights)
+func TestAvailability_PricesExpireAfterOneMinute(t *testing.T) {
+	h := newHarness(t)
+	h.mustGet(availabilityURL)
 	for range 70 {
 		h.Advance(time.Second)
-		h.up.Fail("search") // whatever is shown is what was kept
-		a := h.ok(nights)
+		h.upstreams.Fail("search") // whatever is shown is what was kept
+		a := h.mustGet(availabilityURL)
 		if kept := h.Now().Sub(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); a.Days[0].IsStale != (kept > time.Minute) {
-			t.Fatalf("after %s: %s %s", kept, a.state(), a.Text)
+			t.Fatalf("after %s: %s %s", kept, a.cacheState(), a.Text)
 		}
-		h.up.Recover("search")
+		h.upstreams.Recover("search")
 	}
 }

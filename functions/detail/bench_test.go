@@ -9,35 +9,35 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// sink is a client that throws away what it gets.
-type sink struct {
+// discardWriter is a client that throws away what it gets.
+type discardWriter struct {
 	header http.Header
 	status int
 	size   int
 }
 
-func (s *sink) Header() http.Header         { return s.header }
-func (s *sink) WriteHeader(status int)      { s.status = status }
-func (s *sink) Write(p []byte) (int, error) { s.size += len(p); return len(p), nil }
+func (s *discardWriter) Header() http.Header         { return s.header }
+func (s *discardWriter) WriteHeader(status int)      { s.status = status }
+func (s *discardWriter) Write(p []byte) (int, error) { s.size += len(p); return len(p), nil }
 
-// BenchmarkDetailHit is a page that is kept, asked for by one client after another, beside what it cannot cost less
+// BenchmarkDetail_CacheHit is a page that is kept, asked for by one client after another, beside what it cannot cost less
 // than: a handler that writes the same bytes, and one that reads them from Redis before it does.
-func BenchmarkDetailHit(b *testing.B) {
-	h := newHouse(b)
-	h.Log.Drop()
-	tag := h.send("GET", inURL, "Accept-Encoding", "gzip").Header.Get("ETag")
-	whole := []byte(h.send("GET", inURL, "Accept-Encoding", "gzip").Text)
-	key := h.Parts.Keys.Key("cache", "detail", kabul, "fa-AF", "AFN")
+func BenchmarkDetail_CacheHit(b *testing.B) {
+	h := newHarness(b)
+	h.Log.Discard()
+	tag := h.send("GET", detailURL, "Accept-Encoding", "gzip").Header.Get("ETag")
+	whole := []byte(h.send("GET", detailURL, "Accept-Encoding", "gzip").Text)
+	key := h.Deps.Keys.Key("cache", "detail", kabulPropertyID, "fa-AF", "AFN")
 	run := func(name string, handler http.Handler, status int, headers ...string) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
-				r := httptest.NewRequest("GET", web.Base+inURL, nil)
+				r := httptest.NewRequest("GET", web.BasePath+detailURL, nil)
 				for i := 0; i < len(headers); i += 2 {
 					r.Header.Set(headers[i], headers[i+1])
 				}
 				for pb.Next() {
-					w := &sink{header: http.Header{}}
+					w := &discardWriter{header: http.Header{}}
 					handler.ServeHTTP(w, r.Clone(context.Background()))
 					if w.status != status {
 						b.Errorf("%d", w.status)

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-func TestWhoHasAnAnswerIsNotSentItAgain(t *testing.T) {
-	h := newHouse(t)
-	for _, path := range []string{inURL, nights + "&locale=en&currency=USD"} {
+func TestDetailETag_MatchAnswers304(t *testing.T) {
+	h := newHarness(t)
+	for _, path := range []string{detailURL, availabilityURL + "&locale=en&currency=USD"} {
 		for _, encoding := range []string{"gzip", "identity"} {
 			first := h.send("GET", path, "Accept-Encoding", encoding)
 			tag := first.Header.Get("ETag")
@@ -42,9 +42,9 @@ func TestWhoHasAnAnswerIsNotSentItAgain(t *testing.T) {
 	}
 }
 
-func TestTwoEncodingsOfAnAnswerHaveTwoTags(t *testing.T) {
-	h := newHouse(t)
-	zipped, plain := h.send("GET", inURL, "Accept-Encoding", "gzip, br"), h.send("GET", inURL)
+func TestDetailETag_DiffersPerEncoding(t *testing.T) {
+	h := newHarness(t)
+	zipped, plain := h.send("GET", detailURL, "Accept-Encoding", "gzip, br"), h.send("GET", detailURL)
 	if zipped.Header.Get("Content-Encoding") != "gzip" || zipped.Header.Get("ETag") == plain.Header.Get("ETag") {
 		t.Errorf("%v and %v", zipped.Header, plain.Header)
 	}
@@ -56,17 +56,17 @@ func TestTwoEncodingsOfAnAnswerHaveTwoTags(t *testing.T) {
 	if err != nil || string(body) != plain.Text {
 		t.Errorf("%v, %d and %d bytes", err, len(body), len(plain.Text))
 	}
-	if a := h.send("GET", inURL, "Accept-Encoding", "gzip", "If-None-Match", plain.Header.Get("ETag")); a.StatusCode != 200 {
+	if a := h.send("GET", detailURL, "Accept-Encoding", "gzip", "If-None-Match", plain.Header.Get("ETag")); a.StatusCode != 200 {
 		t.Errorf("%d to who has the other encoding", a.StatusCode)
 	}
 }
 
-func TestHeadIsGetWithoutABody(t *testing.T) {
-	h := newHouse(t)
-	for _, path := range []string{inURL, nights} {
-		h.ok(path)
+func TestDetailHead_EqualsGetWithoutBody(t *testing.T) {
+	h := newHarness(t)
+	for _, path := range []string{detailURL, availabilityURL} {
+		h.mustGet(path)
 		get, head := h.send("GET", path), h.send("HEAD", path)
-		for _, r := range []*answer{get, head} {
+		for _, r := range []*response{get, head} {
 			r.Header.Del("Server-Timing")
 			r.Header.Del("X-Request-Id")
 		}
@@ -79,24 +79,24 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 	}
 }
 
-func TestAnETagChangesWithTheAnswerAndOnlyThen(t *testing.T) {
-	h := newHouse(t)
-	first := h.ok(inURL).Header.Get("ETag")
-	if got := h.beside().ok(inURL).Header.Get("ETag"); got != first {
+func TestDetailETag_ChangesOnlyWithResponse(t *testing.T) {
+	h := newHarness(t)
+	first := h.mustGet(detailURL).Header.Get("ETag")
+	if got := h.newInstance().mustGet(detailURL).Header.Get("ETag"); got != first {
 		t.Errorf("of another instance: %s, not %s", got, first)
 	}
 	h.Advance(61 * time.Second) // rates are renewed, and pricing says another time of capture
-	renewed := h.ok(inURL)
-	if tag := renewed.Header.Get("ETag"); tag == first || renewed.state() != "HIT" {
+	renewed := h.mustGet(detailURL)
+	if tag := renewed.Header.Get("ETag"); tag == first || renewed.cacheState() != "HIT" {
 		t.Errorf("with new rates: %s, was %s", tag, first)
 	}
-	h.up.Fail("pricing")
+	h.upstreams.Fail("pricing")
 	h.Advance(61 * time.Second)
-	stale := h.ok(inURL, "If-None-Match", renewed.Header.Get("ETag"))
+	stale := h.mustGet(detailURL, "If-None-Match", renewed.Header.Get("ETag"))
 	if stale.StatusCode != http.StatusOK || !stale.CheapestRateSnapshot.IsStale {
 		t.Errorf("with rates marked stale: %d %s", stale.StatusCode, stale.Text)
 	}
-	if a := h.get(inURL, "If-None-Match", stale.Header.Get("ETag")); a.StatusCode != 304 || a.Header.Get("Cache-Control") != brief {
+	if a := h.get(detailURL, "If-None-Match", stale.Header.Get("ETag")); a.StatusCode != 304 || a.Header.Get("Cache-Control") != cacheControlShort {
 		t.Errorf("to who has the stale one: %d %s", a.StatusCode, a.Header.Get("Cache-Control"))
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 func init() {
-	functions.HTTP("Detail", web.Open("Detail", "GET "+web.Base+"/hotels/{propertyId}", openDetail))
-	functions.HTTP("Availability", web.Open("Availability", "GET "+web.Base+"/hotels/{propertyId}/availability", openAvailability))
+	functions.HTTP("Detail", web.Register("Detail", "GET "+web.BasePath+"/hotels/{propertyId}", openDetail))
+	functions.HTTP("Availability", web.Register("Availability", "GET "+web.BasePath+"/hotels/{propertyId}/availability", openAvailability))
 }
 
 // environment is what this function reads beside setup.Environment.
@@ -31,7 +31,7 @@ func openDetail(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		err = fmt.Errorf("detail: %w", err)
 	}
-	p, setupErr := setup.Guest(ctx)
+	p, setupErr := wiring.FromEnv(ctx)
 	if err := errors.Join(err, setupErr); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func openDetail(ctx context.Context) (web.Handler, error) {
 }
 
 func openAvailability(ctx context.Context) (web.Handler, error) {
-	p, err := setup.Guest(ctx)
+	p, err := wiring.FromEnv(ctx)
 	if err != nil {
 		return nil, err
 	}

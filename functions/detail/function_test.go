@@ -7,7 +7,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-func TestTheFunctionsAreRegistered(t *testing.T) {
+func TestFunctions_AreRegistered(t *testing.T) {
 	patterns := map[string]string{}
 	for _, f := range web.Functions() {
 		patterns[f.Name] = f.Pattern
@@ -17,7 +17,7 @@ func TestTheFunctionsAreRegistered(t *testing.T) {
 	}
 }
 
-func TestEverySettingThatIsWrongIsNamed(t *testing.T) {
+func TestOpen_InvalidSettingIsNamed(t *testing.T) {
 	for _, name := range []string{"REDIS_ADDR", "SEARCH_URL", "PROPERTY_URL"} {
 		t.Setenv(name, "") // restored afterwards
 	}

@@ -13,35 +13,35 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-const maxDays = 62 // in one question, first and last included
+const maxAvailabilityDays = 62 // in one question, first and last included
 
-// read reads and checks what is asked for, by a guest who asks now: the days between the members from and to, for two
+// parseAvailabilityQuery reads and checks what is asked for, by a guest who asks now: the days between the members from and to, for two
 // adults in one room unless the URL says otherwise. A number has one way to be written, because each URL is an entry of
 // its own at the edge.
-func read(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong problem.Faults) {
+func parseAvailabilityQuery(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong problem.FieldErrors) {
 	today := stay.DateOf(now.UTC())
-	q.From, wrong = date(values, "from", wrong)
-	q.To, wrong = date(values, "to", wrong)
+	q.From, wrong = parseDate(values, "from", wrong)
+	q.To, wrong = parseDate(values, "to", wrong)
 	switch {
 	case q.From.IsZero():
 	case q.From.Compare(today) < 0:
 		wrong.Add("from", "past", "The first day is past.")
-	case q.From.Compare(today.AddDays(stay.MaxAhead)) > 0:
-		wrong.Add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxAhead))
+	case q.From.Compare(today.AddDays(stay.MaxDaysAhead)) > 0:
+		wrong.Add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxDaysAhead))
 	}
 	switch {
 	case q.From.IsZero() || q.To.IsZero():
 	case q.To.Compare(q.From) < 0:
 		wrong.Add("to", "reversed", "The last day must not be before the first.")
-	case q.To.DaysSince(q.From) >= maxDays:
-		wrong.Add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxDays))
+	case q.To.DaysSince(q.From) >= maxAvailabilityDays:
+		wrong.Add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxAvailabilityDays))
 	}
 	occupancy := stay.Occupancy{}
-	occupancy.Adults, wrong = number(values, "adults", 2, wrong)
-	occupancy.Children, wrong = number(values, "children", 0, wrong)
-	occupancy.Rooms, wrong = number(values, "rooms", 1, wrong)
+	occupancy.Adults, wrong = parseNumber(values, "adults", 2, wrong)
+	occupancy.Children, wrong = parseNumber(values, "children", 0, wrong)
+	occupancy.Rooms, wrong = parseNumber(values, "rooms", 1, wrong)
 	if len(wrong) == 0 {
-		for _, f := range occupancy.Check() {
+		for _, f := range occupancy.Validate() {
 			f.Field = strings.TrimPrefix(f.Field, "occupancy.")
 			wrong = append(wrong, f)
 		}
@@ -50,26 +50,26 @@ func read(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong
 	return q, wrong
 }
 
-func date(values url.Values, name string, wrong problem.Faults) (stay.Date, problem.Faults) {
+func parseDate(values url.Values, name string, wrong problem.FieldErrors) (stay.Date, problem.FieldErrors) {
 	if !values.Has(name) {
-		return stay.Date{}, append(wrong, problem.Field{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
+		return stay.Date{}, append(wrong, problem.FieldError{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
 	}
 	d, err := stay.ParseDate(values.Get(name))
-	if field, ok := errors.AsType[problem.Field](err); ok {
+	if field, ok := errors.AsType[problem.FieldError](err); ok {
 		field.Field = name
 		wrong = append(wrong, field)
 	}
 	return d, wrong
 }
 
-func number(values url.Values, name string, unsaid int, wrong problem.Faults) (int, problem.Faults) {
+func parseNumber(values url.Values, name string, unsaid int, wrong problem.FieldErrors) (int, problem.FieldErrors) {
 	if !values.Has(name) {
 		return unsaid, wrong
 	}
 	text := values.Get(name)
 	n, err := strconv.Atoi(text)
 	if err != nil || strconv.Itoa(n) != text {
-		wrong = append(wrong, problem.Field{Field: name, Code: "malformed", Detail: "Must be a whole number."})
+		wrong = append(wrong, problem.FieldError{Field: name, Code: "malformed", Detail: "Must be a whole number."})
 	}
 	return n, wrong
 }

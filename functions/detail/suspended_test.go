@@ -5,15 +5,15 @@ import (
 	"testing"
 )
 
-func TestASuspendedTenantsHotelIsNotThere(t *testing.T) {
-	h := newHouse(t)
-	days := address + "/availability?from=2026-12-01&to=2026-12-02"
-	h.ok(inURL)
-	h.ok(days)
+func TestDetail_SuspendedTenantAnswers404(t *testing.T) {
+	h := newHarness(t)
+	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-02"
+	h.mustGet(detailURL)
+	h.mustGet(days)
 	unknown := h.get("/hotels/" + propertyID(99))
-	h.Suspend(tenantOf(1))
-	h.Trips.Take()
-	for _, path := range []string{inURL, days, address + "?locale=ru&currency=AFN"} { // kept, kept, never made
+	h.Suspend(tenantID(1))
+	h.RoundTrips.TakeCount()
+	for _, path := range []string{detailURL, days, hotelPath + "?locale=ru&currency=AFN"} { // kept, kept, never made
 		a := h.get(path)
 		if a.StatusCode != 404 || a.Code != unknown.Code || strings.Contains(a.Text, "Hotel One") {
 			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
@@ -22,46 +22,46 @@ func TestASuspendedTenantsHotelIsNotThere(t *testing.T) {
 			t.Errorf("%s: %d to who has it", path, a.StatusCode)
 		}
 	}
-	if err := h.Tenants().Reinstate(t.Context(), tenantOf(1)); err != nil {
+	if err := h.Tenants().Reinstate(t.Context(), tenantID(1)); err != nil {
 		t.Fatal(err)
 	}
-	h.ok(inURL)
-	h.ok(days)
+	h.mustGet(detailURL)
+	h.mustGet(days)
 }
 
-func TestASuspendedTenantsHotelIsNotSimilar(t *testing.T) {
-	h := newHouse(t)
-	before := h.ok(inURL)
-	h.Suspend(tenantOf(3))
-	h.ok(inURL) // reads the set anew
-	h.Trips.Take()
-	a := h.ok(inURL)
-	if a.state() != "HIT" || len(a.SimilarProperties) != 3 || strings.Contains(a.Text, tenantOf(3)) || a.Header.Get("Cache-Control") != stored {
-		t.Errorf("%s %s", a.state(), a.Text)
+func TestDetail_SuspendedTenantIsNotSimilar(t *testing.T) {
+	h := newHarness(t)
+	before := h.mustGet(detailURL)
+	h.Suspend(tenantID(3))
+	h.mustGet(detailURL) // reads the set anew
+	h.RoundTrips.TakeCount()
+	a := h.mustGet(detailURL)
+	if a.cacheState() != "HIT" || len(a.SimilarProperties) != 3 || strings.Contains(a.Text, tenantID(3)) || a.Header.Get("Cache-Control") != cacheControlFull {
+		t.Errorf("%s %s", a.cacheState(), a.Text)
 	}
-	if n := h.Trips.Take(); n != 1 {
+	if n := h.RoundTrips.TakeCount(); n != 1 {
 		t.Errorf("%d Redis round trips", n)
 	}
 	if a.Header.Get("ETag") == before.Header.Get("ETag") {
 		t.Error("another body has the same ETag")
 	}
-	if again := h.ok(inURL); again.Header.Get("ETag") != a.Header.Get("ETag") {
+	if again := h.mustGet(detailURL); again.Header.Get("ETag") != a.Header.Get("ETag") {
 		t.Error("the same body has another ETag")
 	}
 	for _, n := range []int{2, 4, 5} { // 5 is tenant 0
-		h.Suspend(tenantOf(n))
+		h.Suspend(tenantID(n))
 	}
-	h.ok(inURL)
-	if a = h.ok(inURL); a.SimilarProperties != nil || strings.Contains(a.Text, "similarProperties") {
+	h.mustGet(detailURL)
+	if a = h.mustGet(detailURL); a.SimilarProperties != nil || strings.Contains(a.Text, "similarProperties") {
 		t.Errorf("%s", a.Text)
 	}
 }
 
-func TestASuspensionIsKnownWithoutRedis(t *testing.T) {
-	h := newHouse(t)
-	h.Suspend(tenantOf(1))
+func TestDetail_SuspensionAppliesWithoutRedis(t *testing.T) {
+	h := newHarness(t)
+	h.Suspend(tenantID(1))
 	h.Redis.Stop()
-	if a := h.get(inURL); a.StatusCode != 404 {
+	if a := h.get(detailURL); a.StatusCode != 404 {
 		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 }

@@ -8,46 +8,46 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
 // upstreams are the stand-ins and the truth they tell.
 type upstreams struct {
 	*functest.Upstreams
-	name     string // of the hotel
-	price    int
-	soldOut  bool
-	booked   int
-	viewed   int
-	captured func() time.Time
-	quoted   map[string]any // the last question to pricing
-	asked    string         // the last query string of availability
+	name                  string // of the hotel
+	price                 int
+	soldOut               bool
+	booked                int
+	viewed                int
+	capturedAt            func() time.Time
+	lastQuoteRequest      map[string]any // the last question to pricing
+	lastAvailabilityQuery string         // the last query string of availability
 }
 
-const kabul = "ppt_00000000000000000000000001"
+const kabulPropertyID = "ppt_00000000000000000000000001"
 
-// tenantOf is whose the n-th hotel is: hotels 1 and 6 are of one tenant.
-func tenantOf(n int) string   { return functest.TenantID(n % 5) }
+// tenantID is whose the n-th hotel is: hotels 1 and 6 are of one tenant.
+func tenantID(n int) string   { return functest.TenantID(n % 5) }
 func propertyID(n int) string { return functest.PropertyID(n) }
 
 func newUpstreams(t testing.TB, now func() time.Time) *upstreams {
-	u := &upstreams{name: "Hotel One", price: 450000, booked: 12, viewed: 80, captured: now}
-	u.Upstreams = functest.NewUpstreams(t, functest.Answers{
+	u := &upstreams{name: "Hotel One", price: 450000, booked: 12, viewed: 80, capturedAt: now}
+	u.Upstreams = functest.NewUpstreams(t, functest.UpstreamHandlers{
 		"hotel": u.answerHotel, "availability": u.answerAvailability, "pricing": u.answerPricing, "property": u.answerProperty,
 	})
 	return u
 }
 
-func hit(n int, name string) string {
+func hitJSON(n int, name string) string {
 	return fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"tenantSlug":"slug-%d","name":{"default":%q,"localized":{"ps-AF":"هوټل"}},`+
 		`"city":"Kabul","country":"AF","geo":{"lat":34.5,"lng":69.2},"thumbnail":{"url":"https://img.example/%d.jpg","alt":"front"},`+
 		`"starRating":4,"guestRating":{"value":8.5,"count":120},"amenityHighlights":["wifi"],"badges":["shariaCompliant"],"servingRegion":"europe-west1"}`,
-		propertyID(n), tenantOf(n), n, name, n)
+		propertyID(n), tenantID(n), n, name, n)
 }
 
 func (u *upstreams) answerAvailability(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	u.asked = r.URL.RawQuery
+	u.lastAvailabilityQuery = r.URL.RawQuery
 	fmt.Fprintf(w, `{"days":[{"date":%q,"available":true,"roomsLeft":3,"cheapestMinor":"%d","currency":"AFN"},{"date":%q,"available":false,"roomsLeft":0}]}`,
 		q.Get("from"), u.price, q.Get("to"))
 }
@@ -55,32 +55,32 @@ func (u *upstreams) answerAvailability(w http.ResponseWriter, r *http.Request) {
 func (u *upstreams) answerHotel(w http.ResponseWriter, _ *http.Request) {
 	var similar []string
 	for n := 2; n <= 5; n++ {
-		similar = append(similar, hit(n, fmt.Sprintf("Hotel %d", n)))
+		similar = append(similar, hitJSON(n, fmt.Sprintf("Hotel %d", n)))
 	}
 	fmt.Fprintf(w, `{"hit":%s,"popularity":{"bookedLast24h":%d,"viewedLast1h":%d},"reviewSummary":{"value":8.5,"count":120},"similar":[%s]}`,
-		hit(1, u.name), u.booked, u.viewed, strings.Join(similar, ","))
+		hitJSON(1, u.name), u.booked, u.viewed, strings.Join(similar, ","))
 }
 
 func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
-	u.quoted = nil
-	if err := json.NewDecoder(r.Body).Decode(&u.quoted); err != nil || u.soldOut {
+	u.lastQuoteRequest = nil
+	if err := json.NewDecoder(r.Body).Decode(&u.lastQuoteRequest); err != nil || u.soldOut {
 		fmt.Fprint(w, `{"quotes":[]}`)
 		return
 	}
-	at := u.captured().UTC()
-	from, _ := time.Parse(time.DateOnly, u.quoted["calendar"].(map[string]any)["from"].(string))
-	currency := u.quoted["currency"].(string)
+	at := u.capturedAt().UTC()
+	from, _ := time.Parse(time.DateOnly, u.lastQuoteRequest["calendar"].(map[string]any)["from"].(string))
+	currency := u.lastQuoteRequest["currency"].(string)
 	var calendar []string
 	for n := range 7 {
 		calendar = append(calendar, fmt.Sprintf(`{"date":%q,"cheapestMinor":"%d","currency":%q}`, from.AddDate(0, 0, n).Format(time.DateOnly), u.price+n, currency))
 	}
 	const ms = "2006-01-02T15:04:05.000Z"
 	fmt.Fprintf(w, `{"quotes":[{"propertyId":%q,"cheapestNightlyMinor":"%d","totalForStayMinor":"%d","currency":%q,"currencyDisplayPolicy":"user-preferred",`+
-		`"capturedAt":%q,"ttlExpiresAt":%q,"calendar":[%s]}]}`, kabul, u.price, u.price, currency, at.Format(ms), at.Add(time.Minute).Format(ms), strings.Join(calendar, ","))
+		`"capturedAt":%q,"ttlExpiresAt":%q,"calendar":[%s]}]}`, kabulPropertyID, u.price, u.price, currency, at.Format(ms), at.Add(time.Minute).Format(ms), strings.Join(calendar, ","))
 }
 
 func (u *upstreams) answerProperty(w http.ResponseWriter, r *http.Request) {
-	if r.PathValue("id") != kabul {
+	if r.PathValue("id") != kabulPropertyID {
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, `{"title":"Not Found","status":404}`)
 		return
@@ -91,5 +91,5 @@ func (u *upstreams) answerProperty(w http.ResponseWriter, r *http.Request) {
 		`"amenities":[{"code":"wifi","label":"Wi-Fi","category":"connectivity"}],`+
 		`"photos":[{"url":"https://img.example/hero.jpg","alt":"front","isHero":true},{"url":"https://img.example/2.jpg","alt":"","isHero":false}],`+
 		`"policies":{"cancellation":"Free until the day before.","checkIn":"From 14:00","checkOut":"Until 11:00"}}`,
-		kabul, tenantOf(1), u.name, r.URL.Query().Get("locale"))
+		kabulPropertyID, tenantID(1), u.name, r.URL.Query().Get("locale"))
 }

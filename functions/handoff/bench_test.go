@@ -13,31 +13,31 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-const clients = 16 // for each core
+const clientsPerCore = 16 // for each core
 
-// BenchmarkMint mints through the whole pipeline beside what the stores alone can do: the same three inserts in one
+// BenchmarkHandoffMint mints through the whole pipeline beside what the stores alone can do: the same three inserts in one
 // transaction, pipelined as the mint sends them, and one after the other. Run them together and compare the ratios.
-func BenchmarkMint(b *testing.B) {
-	h := &house{House: functest.New(b), up: newUpstreams(b)}
+func BenchmarkHandoffMint(b *testing.B) {
+	h := &harness{Harness: functest.New(b), upstreams: newUpstreams(b)}
 	h.Set(time.UnixMilli(1_795_000_000_000))
-	e := functest.Environment(b, h.Database, redistest.Addr(b), h.up.URL) // no proxy in between
-	e.DBMaxConns = 2 * clients
+	e := functest.Environment(b, h.Database, redistest.Addr(b), h.upstreams.URL) // no proxy in between
+	e.DBMaxConns = 2 * clientsPerCore
 	h.open(e)
-	h.Log.Drop()
-	cookie, body := h.guest("")[1], h.body()
+	h.Log.Discard()
+	cookie, body := h.guestHeaders("")[1], h.requestBody()
 	var n atomic.Int64
 	b.Run("whole", func(b *testing.B) {
-		h.parallel(b, func() bool {
-			r := httptest.NewRequest("POST", web.Base+"/handoff", strings.NewReader(body))
+		h.runParallel(b, func() bool {
+			r := httptest.NewRequest("POST", web.BasePath+"/handoff", strings.NewReader(body))
 			r.Header = http.Header{
 				"Content-Type": {"application/json"}, "User-Agent": {functest.Firefox}, "Cookie": {cookie},
 				"Idempotency-Key": {"bench-" + strconv.FormatInt(n.Add(1), 10)},
@@ -48,8 +48,8 @@ func BenchmarkMint(b *testing.B) {
 		})
 	})
 	b.Run("again", func(b *testing.B) {
-		h.parallel(b, func() bool {
-			r := httptest.NewRequest("POST", web.Base+"/handoff", strings.NewReader(body))
+		h.runParallel(b, func() bool {
+			r := httptest.NewRequest("POST", web.BasePath+"/handoff", strings.NewReader(body))
 			r.Header = http.Header{
 				"Content-Type": {"application/json"}, "User-Agent": {functest.Firefox}, "Cookie": {cookie}, "Idempotency-Key": {"bench-1"},
 			}
@@ -59,12 +59,12 @@ func BenchmarkMint(b *testing.B) {
 		})
 	})
 	b.Run("bare pipelined", func(b *testing.B) {
-		h.parallel(b, func() bool { return h.Parts.DB.SendBatch(context.Background(), h.bare(b)).Close() == nil })
+		h.runParallel(b, func() bool { return h.Deps.DB.SendBatch(context.Background(), h.mintInserts(b)).Close() == nil })
 	})
 	b.Run("bare one by one", func(b *testing.B) {
-		h.parallel(b, func() bool {
-			return pgx.BeginFunc(context.Background(), h.Parts.DB, func(tx pgx.Tx) error {
-				for _, q := range h.bare(b).QueuedQueries {
+		h.runParallel(b, func() bool {
+			return pgx.BeginFunc(context.Background(), h.Deps.DB, func(tx pgx.Tx) error {
+				for _, q := range h.mintInserts(b).QueuedQueries {
 					if _, err := tx.Exec(context.Background(), q.SQL, q.Arguments...); err != nil {
 						return err
 					}
@@ -75,9 +75,9 @@ func BenchmarkMint(b *testing.B) {
 	})
 }
 
-// parallel runs op by many clients at once.
-func (h *house) parallel(b *testing.B, op func() bool) {
-	b.SetParallelism(clients)
+// runParallel runs op by many clients at once.
+func (h *harness) runParallel(b *testing.B, op func() bool) {
+	b.SetParallelism(clientsPerCore)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -90,8 +90,8 @@ func (h *house) parallel(b *testing.B, op func() bool) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tx/s")
 }
 
-// bare is the three inserts of a mint and nothing else.
-func (h *house) bare(b *testing.B) *pgx.Batch {
+// mintInserts is the three inserts of a mint and nothing else.
+func (h *harness) mintInserts(b *testing.B) *pgx.Batch {
 	now := h.Now()
 	e := ledger.Entry{Fingerprint: "sha256:" + strings.Repeat("ab", 32), IPHash: "sha256:" + strings.Repeat("cd", 32)}
 	e.ID, e.GuestSessionID, e.TenantID, e.PropertyID = id.New(id.Handoff, now), id.New(id.Session, now), tenantID(1), propertyID(1)
@@ -107,7 +107,7 @@ func (h *house) bare(b *testing.B) *pgx.Batch {
 	if err := ledger.Queue(batch, e); err != nil {
 		b.Fatal(err)
 	}
-	if err := outbox.Queue(batch, event.New(event.Meta{SessionID: e.GuestSessionID, Now: now}, initiated(&e, "kabul-grand", ""))); err != nil {
+	if err := outbox.Queue(batch, event.New(event.Meta{SessionID: e.GuestSessionID, Now: now}, newHandoffInitiated(&e, "kabul-grand", ""))); err != nil {
 		b.Fatal(err)
 	}
 	return batch

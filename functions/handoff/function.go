@@ -15,12 +15,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 func init() {
-	functions.HTTP("Handoff", web.Open("Handoff", "POST "+web.Base+"/handoff", open))
+	functions.HTTP("Handoff", web.Register("Handoff", "POST "+web.BasePath+"/handoff", open))
 }
 
 // environment is what this function reads beside setup.Environment.
@@ -34,18 +34,18 @@ func open(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		err = fmt.Errorf("handoff: %w", err)
 	}
-	p, setupErr := setup.Keeper(ctx)
+	p, setupErr := wiring.FromEnvWithPostgres(ctx)
 	if err := errors.Join(err, setupErr); err != nil {
 		return nil, err
 	}
 	mint := New(p, e.Keys, e.Link)
-	return mint.door.Counted(mint.Serve), nil
+	return mint.guests.CountRejected(mint.Serve), nil
 }
 
 // New makes the handler from the rooms and the keys it signs with.
-func New(p *setup.Parts, keys handoff.Keys, link handoff.Link) *Mint {
+func New(p *wiring.Deps, keys handoff.Keys, link handoff.Link) *Mint {
 	return &Mint{
-		door: p.Door.For(ratelimit.Handoff), compose: p.Compose, once: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
+		guests: p.Guests.WithClass(ratelimit.Handoff), parts: p.Compose, idempotency: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
 		keys: keys, link: link, now: p.Now,
 	}
 }

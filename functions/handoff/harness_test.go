@@ -8,49 +8,49 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 const (
-	pattern  = "POST " + web.Base + "/handoff"
-	handoffs = "hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4="
-	retired  = "hmac-2026-05:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4="
+	pattern    = "POST " + web.BasePath + "/handoff"
+	activeKey  = "hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4="
+	retiredKey = "hmac-2026-05:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4="
 )
 
-// house is the function with real stores, which tests take away, and upstreams that tests command.
-type house struct {
-	*functest.House
-	up   *functest.Upstreams
-	keys handoff.Keys
+// harness is the function with real stores, which tests take away, and upstreams that tests command.
+type harness struct {
+	*functest.Harness
+	upstreams *functest.Upstreams
+	keys      handoff.Keys
 }
 
-func newHouse(t testing.TB) *house { return houseIn(functest.New(t)) }
+func newHarness(t testing.TB) *harness { return newHarnessWith(functest.New(t)) }
 
-func houseIn(base *functest.House) *house {
+func newHarnessWith(base *functest.Harness) *harness {
 	base.T.Helper()
-	h := &house{House: base, up: newUpstreams(base.T)}
-	h.open(functest.Environment(h.T, h.Database, h.Redis.Addr, h.up.URL))
+	h := &harness{Harness: base, upstreams: newUpstreams(base.T)}
+	h.open(functest.Environment(h.T, h.Database, h.Redis.Addr, h.upstreams.URL))
 	return h
 }
 
-func (h *house) open(e setup.Environment) {
+func (h *harness) open(e wiring.Environment) {
 	h.T.Helper()
 	h.Personal = true
-	h.Open(e)
-	h.mount(handoffs + "," + retired)
+	h.BuildDeps(e)
+	h.mountWithKeys(activeKey + "," + retiredKey)
 }
 
-// mount puts a function with these keys in front.
-func (h *house) mount(keys string) {
+// mountWithKeys puts a function with these keys in front.
+func (h *harness) mountWithKeys(keys string) {
 	h.T.Helper()
-	h.keys = keysOf(h.T, keys)
-	h.Mount(pattern, New(h.Parts, h.keys, handoff.Link{}).Serve)
+	h.keys = parseKeys(h.T, keys)
+	h.Mount(pattern, New(h.Deps, h.keys, handoff.Link{}).Serve)
 }
 
-func keysOf(t testing.TB, s string) handoff.Keys {
+func parseKeys(t testing.TB, s string) handoff.Keys {
 	t.Helper()
 	k, err := handoff.ParseKeys(s)
 	if err != nil {
@@ -59,16 +59,16 @@ func keysOf(t testing.TB, s string) handoff.Keys {
 	return k
 }
 
-// answer is what a client got.
-type answer struct {
-	*functest.Answer
-	minted
+// response is what a client got.
+type response struct {
+	*functest.Result
+	mintResponse
 }
 
-func (a *answer) replayed() bool { return a.Header.Get("Idempotency-Replayed") == "true" }
+func (a *response) replayed() bool { return a.Header.Get("Idempotency-Replayed") == "true" }
 
 // token is the one in the URL.
-func (a *answer) token(t testing.TB) string {
+func (a *response) token(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(a.URL)
 	if err != nil || a.URL == "" {
@@ -78,17 +78,17 @@ func (a *answer) token(t testing.TB) string {
 }
 
 // post may be called by several at once.
-func (h *house) post(body string, headers ...string) *answer {
+func (h *harness) post(body string, headers ...string) *response {
 	h.T.Helper()
-	a := &answer{Answer: h.Ask("POST", "/handoff", "", body, headers...)}
+	a := &response{Result: h.Do("POST", "/handoff", "", body, headers...)}
 	if a.StatusCode < 400 {
-		a.Into(h.T, &a.minted)
+		a.Decode(h.T, &a.mintResponse)
 	}
 	return a
 }
 
-// mint is a post that must be answered with 201.
-func (h *house) mint(body string, headers ...string) *answer {
+// mustMint is a post that must be answered with 201.
+func (h *harness) mustMint(body string, headers ...string) *response {
 	h.T.Helper()
 	a := h.post(body, headers...)
 	if a.StatusCode != http.StatusCreated {
@@ -97,21 +97,21 @@ func (h *house) mint(body string, headers ...string) *answer {
 	return a
 }
 
-// guest is the headers of a guest who has a session, and of a key.
-func (h *house) guest(key string) []string {
-	cookie := h.mint(h.body(), "Idempotency-Key", "of-the-first-visit").Cookie()
+// guestHeaders is the headers of a guest who has a session, and of a key.
+func (h *harness) guestHeaders(key string) []string {
+	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "of-the-first-visit").SessionCookie()
 	return []string{"Cookie", "gms_id=" + cookie, "Idempotency-Key", key}
 }
 
-// body is a valid request; with replaces parts of it.
-func (h *house) body(with ...string) string {
+// requestBody is a valid request; with replaces parts of it.
+func (h *harness) requestBody(with ...string) string {
 	in := h.Now().AddDate(0, 0, 10)
 	body := fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":1,"rooms":1,"childrenAges":[7]}}`,
 		tenantID(1), propertyID(1), in.Format(time.DateOnly), in.AddDate(0, 0, 3).Format(time.DateOnly))
-	return functest.Replace(h.T, body, with...)
+	return functest.ReplaceInBody(h.T, body, with...)
 }
 
-// more is a valid request with further members.
-func (h *house) more(members string) string {
-	return strings.TrimSuffix(h.body(), "}") + "," + members + "}"
+// requestBodyWith is a valid request with further members.
+func (h *harness) requestBodyWith(members string) string {
+	return strings.TrimSuffix(h.requestBody(), "}") + "," + members + "}"
 }

@@ -10,35 +10,35 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Mint answers POST /handoff. Safe for concurrent use.
 type Mint struct {
-	door    *admission.Door
-	compose *compose.Parts
-	once    *idempotency.Room
-	keys    handoff.Keys
-	link    handoff.Link
-	now     func() time.Time
+	guests      *guest.Controller
+	parts       *compose.Fetcher
+	idempotency *idempotency.Store
+	keys        handoff.Keys
+	link        handoff.Link
+	now         func() time.Time
 }
 
 const route = "POST /handoff"
 
-// minted is the answer.
-type minted struct {
+// mintResponse is the answer.
+type mintResponse struct {
 	HandoffID  string `json:"handoffId"`
 	URL        string `json:"url"` // with the token in it: never logged
 	ExpiresAt  string `json:"expiresAt"`
@@ -47,52 +47,52 @@ type minted struct {
 
 // Serve mints a handoff, once for a key, and answers where the guest goes with it.
 func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
-	in, overnight, asked, err := m.read(r)
+	in, overnight, asked, err := m.parseRequest(r)
 	if err != nil {
 		return err
 	}
-	var seen *idempotency.Peeked
-	ctx, guest, err := m.door.AdmitAgain(w, r, func(locale.Tag, money.Currency) []string {
-		return []string{m.compose.OwnerKey(in.PropertyID), m.compose.BrandKey(in.TenantID)}
+	var seen *idempotency.ClaimAttempt
+	ctx, guest, err := m.guests.BeginRetry(w, r, func(locale.Tag, money.Currency) []string {
+		return []string{m.parts.OwnerKey(in.PropertyID), m.parts.BrandKey(in.TenantID)}
 	}, func(ctx context.Context, pipe redis.Pipeliner, session string) {
 		asked.SessionID = session
-		seen = m.once.Peek(ctx, pipe, asked)
-	}, func() bool { return seen.Repeated() })
+		seen = m.idempotency.Enqueue(ctx, pipe, asked)
+	}, func() bool { return seen.IsRetry() })
 	if err != nil {
-		m.once.Drop(ctx, seen)
+		m.idempotency.Cancel(ctx, seen)
 		return err
 	}
 	asked.SessionID = guest.ID
-	done := web.From(ctx).Phase("mint")
-	answer, unkept, err := m.once.Do(ctx, asked, seen, func(ctx context.Context) (idempotency.Answer, *pgx.Batch, error) {
+	done := web.FromContext(ctx).Phase("mint")
+	answer, unkept, err := m.idempotency.Do(ctx, asked, seen, func(ctx context.Context) (idempotency.Response, *pgx.Batch, error) {
 		if len(overnight) > 0 {
-			return idempotency.Answer{}, nil, problem.Invalid(overnight...)
+			return idempotency.Response{}, nil, problem.Invalid(overnight...)
 		}
-		if err := guest.First(ctx, w); err != nil {
-			return idempotency.Answer{}, nil, err
+		if err := guest.ChargeRetry(ctx, w); err != nil {
+			return idempotency.Response{}, nil, err
 		}
 		return m.prepare(ctx, r, guest, in)
 	})
 	done()
-	if ledger.Suspended(err) {
-		return suspended(err)
+	if ledger.IsTenantSuspended(err) {
+		return suspendedProblem(err)
 	}
 	if err != nil {
-		return m.door.Refused(ctx, guest, err)
+		return m.guests.HandleCleared(ctx, guest, err)
 	}
-	m.door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { unkept.Keep(ctx, pipe) })
+	m.guests.Finish(ctx, w, guest, nil, func(pipe redis.Pipeliner) { unkept.Enqueue(ctx, pipe) })
 	if answer.Replayed {
-		web.From(ctx).Note("replayed", true)
-		w.Header().Set(idempotency.Replayed, "true")
+		web.FromContext(ctx).AddLogField("replayed", true)
+		w.Header().Set(idempotency.ReplayedHeader, "true")
 	}
-	send(w, answer)
+	writeResponse(w, answer)
 	return nil
 }
 
-// read reads the request and the key it comes under. overnight are faults that it did not have before the day changed:
+// parseRequest reads the request and the key it comes under. overnight are faults that it did not have before the day changed:
 // they are for who mints, because a repetition after midnight gets its answer all the same.
-func (m *Mint) read(r *http.Request) (in *request, overnight []problem.Field, asked idempotency.Request, err error) {
-	in = &request{Occupancy: stay.Unsaid()}
+func (m *Mint) parseRequest(r *http.Request) (in *request, overnight []problem.FieldError, asked idempotency.Request, err error) {
+	in = &request{Occupancy: stay.UnsetOccupancy()}
 	if err = web.Decode(r, in); err != nil {
 		return nil, nil, asked, err
 	}
@@ -107,8 +107,8 @@ func (m *Mint) read(r *http.Request) (in *request, overnight []problem.Field, as
 	return in, overnight, asked, err
 }
 
-// send writes the answer as it is on record.
-func send(w http.ResponseWriter, answer idempotency.Answer) {
+// writeResponse writes the answer as it is on record.
+func writeResponse(w http.ResponseWriter, answer idempotency.Response) {
 	h := w.Header()
 	h.Set("Referrer-Policy", "no-referrer") // the URL goes to the tenant and nowhere else
 	h.Set("Content-Type", "application/json")
@@ -119,18 +119,18 @@ func send(w http.ResponseWriter, answer idempotency.Answer) {
 
 // prepare decides whether the guest may go there, signs the token and queues what makes it true: the ledger's entry and
 // the event, or that the guest refuses such.
-func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *admission.Guest, in *request) (a idempotency.Answer, b *pgx.Batch, err error) {
+func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *guest.Guest, in *request) (a idempotency.Response, b *pgx.Batch, err error) {
 	switch {
 	case !guest.Suspended.Known():
-		return a, nil, problem.New(problem.UpstreamUnavailable, "Bookings cannot be passed on at present. Please try again in a moment.", nil).After(time.Second)
+		return a, nil, problem.New(problem.UpstreamUnavailable, "Bookings cannot be passed on at present. Please try again in a moment.", nil).WithRetryAfter(time.Second)
 	case guest.Suspended.Has(in.TenantID):
-		return a, nil, suspended(nil)
+		return a, nil, suspendedProblem(nil)
 	}
 	slug, err := m.slug(ctx, guest, in)
 	if err != nil {
 		return a, nil, err
 	}
-	e := m.entry(guest, in)
+	e := m.newEntry(guest, in)
 	token, err := m.keys.Sign(&e.Handoff)
 	if err != nil {
 		return a, nil, err
@@ -139,21 +139,21 @@ func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *admission.Gu
 	if err := ledger.Queue(b, e); err != nil {
 		return a, nil, err
 	}
-	if err := guest.Tell(ctx, b, initiated(&e, slug, r.Referer())); err != nil {
+	if err := guest.QueueEvents(ctx, b, newHandoffInitiated(&e, slug, r.Referer())); err != nil {
 		return a, nil, err
 	}
-	body, err := json.Marshal(minted{
-		HandoffID: e.ID, URL: m.link.With(slug, token), ExpiresAt: instant.Text(e.ExpiresAt), TTLSeconds: int(handoff.TTL / time.Second),
+	body, err := json.Marshal(mintResponse{
+		HandoffID: e.ID, URL: m.link.URLWithToken(slug, token), ExpiresAt: timestamp.Format(e.ExpiresAt), TTLSeconds: int(handoff.TTL / time.Second),
 	})
-	return idempotency.Answer{Status: http.StatusCreated, Body: body}, b, err
+	return idempotency.Response{Status: http.StatusCreated, Body: body}, b, err
 }
 
-func suspended(cause error) error {
+func suspendedProblem(cause error) error {
 	return problem.New(problem.TenantSuspended, "This hotel takes no bookings at present.", cause)
 }
 
-// entry is the handoff of this guest to what was asked for, not signed yet.
-func (m *Mint) entry(guest *admission.Guest, in *request) ledger.Entry {
+// newEntry is the handoff of this guest to what was asked for, not signed yet.
+func (m *Mint) newEntry(guest *guest.Guest, in *request) ledger.Entry {
 	now := m.now()
 	e := ledger.Entry{
 		Handoff: handoff.Handoff{
@@ -162,7 +162,7 @@ func (m *Mint) entry(guest *admission.Guest, in *request) ledger.Entry {
 			Currency: string(guest.Currency), Locale: string(guest.Locale), MintedAt: now,
 		},
 		Details:     ledger.Details{ChildrenAges: in.Occupancy.ChildrenAges},
-		Fingerprint: guest.Fingerprint, IPHash: guest.Visit.IPHash(),
+		Fingerprint: guest.Fingerprint, IPHash: guest.Request.IPHash(),
 	}
 	if in.Currency != nil {
 		e.Currency = *in.Currency
@@ -182,13 +182,13 @@ func (m *Mint) entry(guest *admission.Guest, in *request) ledger.Entry {
 	return e
 }
 
-func initiated(e *ledger.Entry, slug, referer string) event.HandoffInitiated {
+func newHandoffInitiated(e *ledger.Entry, slug, referer string) event.HandoffInitiated {
 	told := event.HandoffInitiated{
 		HandoffID: e.ID, GuestSessionID: e.GuestSessionID, TenantID: e.TenantID, TenantSlug: slug, PropertyID: e.PropertyID,
 		Dates:     event.Dates{CheckIn: e.Dates.CheckIn.String(), CheckOut: e.Dates.CheckOut.String()},
 		Occupancy: event.Occupancy{Adults: e.Adults, Children: e.Children, Rooms: e.Rooms, ChildrenAges: e.ChildrenAges},
 		Currency:  e.Currency, Locale: e.Locale, MintedAt: e.MintedAt, ExpiresAt: e.ExpiresAt, HMACKeyID: e.KeyID,
-		FingerprintHash: e.Fingerprint, IPHash: e.IPHash, OriginReferer: event.Referer(referer),
+		FingerprintHash: e.Fingerprint, IPHash: e.IPHash, OriginReferer: event.SanitizeReferer(referer),
 	}
 	if c := e.Campaign; c != nil {
 		told.SourceCampaign = &event.Campaign{Source: c.Source, Medium: c.Medium, Campaign: c.Campaign}

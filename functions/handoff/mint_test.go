@@ -11,15 +11,15 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
 const initiatedSubject = "melmastoon.bff.consumer.handoff.initiated.v1"
 
-func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
-	h := newHouse(t)
-	a := h.mint(h.more(`"currency":"AFN","locale":"prs","sourceCampaign":{"source":"google","medium":"cpc","campaign":"spring-2026"}`),
+func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
+	h := newHarness(t)
+	a := h.mustMint(h.requestBodyWith(`"currency":"AFN","locale":"prs","sourceCampaign":{"source":"google","medium":"cpc","campaign":"spring-2026"}`),
 		"Idempotency-Key", "k1", "Referer", "https://www.melmastoon.ghasi.io/search?city=kabul")
 	if !strings.HasPrefix(a.URL, "https://kabul-grand.melmastoon.ghasi.io/book?h=") || a.TTLSeconds != 1800 {
 		t.Errorf("%s", a.Text)
@@ -35,7 +35,7 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if token.ID != a.HandoffID || token.GuestSessionID != a.Cookie() || token.TenantID != tenantID(1) || token.PropertyID != propertyID(1) ||
+	if token.ID != a.HandoffID || token.GuestSessionID != a.SessionCookie() || token.TenantID != tenantID(1) || token.PropertyID != propertyID(1) ||
 		token.Currency != "AFN" || token.Locale != "fa-AF" || token.KeyID != "hmac-2026-11" ||
 		token.ExpiresAt.Format("2006-01-02T15:04:05.000Z") != a.ExpiresAt {
 		t.Errorf("%+v for %s", token, a.Text)
@@ -54,7 +54,7 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if row.session != a.Cookie() || row.currency != "AFN" || row.locale != "fa-AF" || row.key != "hmac-2026-11" ||
+	if row.session != a.SessionCookie() || row.currency != "AFN" || row.locale != "fa-AF" || row.key != "hmac-2026-11" ||
 		row.campaign != "spring-2026" || len(row.ages) != 1 || row.ages[0] != 7 || row.consumed || row.nights != 3 {
 		t.Errorf("%+v", row)
 	}
@@ -72,7 +72,7 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 	}
 	p := told.Payload.(event.HandoffInitiated)
 	want := event.HandoffInitiated{
-		HandoffID: a.HandoffID, GuestSessionID: a.Cookie(), TenantID: tenantID(1), TenantSlug: "kabul-grand", PropertyID: propertyID(1),
+		HandoffID: a.HandoffID, GuestSessionID: a.SessionCookie(), TenantID: tenantID(1), TenantSlug: "kabul-grand", PropertyID: propertyID(1),
 		Dates:     event.Dates{CheckIn: token.Dates.CheckIn.String(), CheckOut: token.Dates.CheckOut.String()},
 		Occupancy: event.Occupancy{Adults: 2, Children: 1, Rooms: 1, ChildrenAges: []int{7}},
 		Currency:  "AFN", Locale: "fa-AF", SourceCampaign: &event.Campaign{Source: "google", Medium: "cpc", Campaign: "spring-2026"},
@@ -87,9 +87,9 @@ func TestAHandoffIsSignedRecordedAndTold(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotSaidComesFromTheSession(t *testing.T) {
-	h := newHouse(t)
-	a := h.mint(h.body(), "Idempotency-Key", "k1", "Accept-Language", "ps-AF", "X-Currency", "PKR",
+func TestHandoffMint_DefaultsComeFromSession(t *testing.T) {
+	h := newHarness(t)
+	a := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "Accept-Language", "ps-AF", "X-Currency", "PKR",
 		"X-Campaign-Source", "google", "X-Campaign-Medium", "cpc")
 	token, err := h.keys.Verify(a.token(t), h.Now())
 	if err != nil || token.Locale != "ps-AF" || token.Currency != "PKR" {
@@ -102,48 +102,48 @@ func TestWhatIsNotSaidComesFromTheSession(t *testing.T) {
 	}
 }
 
-func TestWhoRefusesTelemetryIsNotSpokenOf(t *testing.T) {
-	h := newHouse(t)
-	h.mint(h.body(), "Idempotency-Key", "k1", "DNT", "1")
+func TestHandoffMint_OptedOutGuestEmitsNoEvent(t *testing.T) {
+	h := newHarness(t)
+	h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1")
 	if n, rows := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log"); n != 0 || rows != 1 {
 		t.Errorf("%d events, %d rows", n, rows)
 	}
 }
 
-// field is what a refusal names, and why.
-func (a *answer) field() string {
+// firstError is what a refusal names, and why.
+func (a *response) firstError() string {
 	if len(a.Errors) == 0 {
 		return ""
 	}
 	return a.Errors[0].Field + " " + a.Errors[0].Code
 }
 
-func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
-	h := newHouse(t)
+func TestHandoffMint_InvalidRequestNamesField(t *testing.T) {
+	h := newHarness(t)
 	for name, c := range map[string]struct {
 		body   string
 		status int
 		code   string
 		field  string
 	}{
-		"no tenant":                  {h.body(`"tenantId"`, `"tenant"`), 422, "VALIDATION_FAILED", "tenant unknown"},
-		"a property for a tenant":    {h.body(tenantID(1), propertyID(1)), 422, "VALIDATION_FAILED", "tenantId malformed"},
-		"a tenant for a property":    {h.body(propertyID(1), tenantID(1)), 422, "VALIDATION_FAILED", "propertyId malformed"},
-		"a newline in an id":         {h.body(tenantID(1), tenantID(1)[:29]+`\n`), 422, "VALIDATION_FAILED", "tenantId malformed"},
-		"no adults":                  {h.body(`"adults":2`, `"adults":0`), 422, "VALIDATION_FAILED", "occupancy.adults out-of-range"},
-		"an age too many":            {h.body(`[7]`, `[7,8]`), 422, "VALIDATION_FAILED", "occupancy.childrenAges count"},
-		"a day in the past":          {h.body(h.Now().AddDate(0, 0, 10).Format(time.DateOnly), h.Now().AddDate(0, 0, -1).Format(time.DateOnly)), 422, "VALIDATION_FAILED", "dates.checkIn past"},
-		"an unknown currency":        {h.more(`"currency":"XAU"`), 422, "CURRENCY_NOT_SUPPORTED", "currency not-supported"},
-		"an unknown locale":          {h.more(`"locale":"tlh"`), 422, "LOCALE_NOT_SUPPORTED", "locale not-supported"},
-		"an address for a campaign":  {h.more(`"sourceCampaign":{"source":"a@b.example"}`), 422, "VALIDATION_FAILED", "sourceCampaign.source malformed"},
-		"a campaign of long ago":     {h.more(`"sourceCampaign":{"capturedAt":"0000-01-01T00:00:00+23:59"}`), 422, "VALIDATION_FAILED", "sourceCampaign.capturedAt out-of-range"},
-		"a campaign of the far":      {h.more(`"sourceCampaign":{"capturedAt":"9999-12-31T23:59:59-23:59"}`), 422, "VALIDATION_FAILED", "sourceCampaign.capturedAt out-of-range"},
-		"a key id of the client's":   {h.more(`"hmacKeyId":"hmac-2026-11"`), 422, "VALIDATION_FAILED", "hmacKeyId unknown"},
+		"no tenant":                  {h.requestBody(`"tenantId"`, `"tenant"`), 422, "VALIDATION_FAILED", "tenant unknown"},
+		"a property for a tenant":    {h.requestBody(tenantID(1), propertyID(1)), 422, "VALIDATION_FAILED", "tenantId malformed"},
+		"a tenant for a property":    {h.requestBody(propertyID(1), tenantID(1)), 422, "VALIDATION_FAILED", "propertyId malformed"},
+		"a newline in an id":         {h.requestBody(tenantID(1), tenantID(1)[:29]+`\n`), 422, "VALIDATION_FAILED", "tenantId malformed"},
+		"no adults":                  {h.requestBody(`"adults":2`, `"adults":0`), 422, "VALIDATION_FAILED", "occupancy.adults out-of-range"},
+		"an age too many":            {h.requestBody(`[7]`, `[7,8]`), 422, "VALIDATION_FAILED", "occupancy.childrenAges count"},
+		"a day in the past":          {h.requestBody(h.Now().AddDate(0, 0, 10).Format(time.DateOnly), h.Now().AddDate(0, 0, -1).Format(time.DateOnly)), 422, "VALIDATION_FAILED", "dates.checkIn past"},
+		"an unknown currency":        {h.requestBodyWith(`"currency":"XAU"`), 422, "CURRENCY_NOT_SUPPORTED", "currency not-supported"},
+		"an unknown locale":          {h.requestBodyWith(`"locale":"tlh"`), 422, "LOCALE_NOT_SUPPORTED", "locale not-supported"},
+		"an address for a campaign":  {h.requestBodyWith(`"sourceCampaign":{"source":"a@b.example"}`), 422, "VALIDATION_FAILED", "sourceCampaign.source malformed"},
+		"a campaign of long ago":     {h.requestBodyWith(`"sourceCampaign":{"capturedAt":"0000-01-01T00:00:00+23:59"}`), 422, "VALIDATION_FAILED", "sourceCampaign.capturedAt out-of-range"},
+		"a campaign of the far":      {h.requestBodyWith(`"sourceCampaign":{"capturedAt":"9999-12-31T23:59:59-23:59"}`), 422, "VALIDATION_FAILED", "sourceCampaign.capturedAt out-of-range"},
+		"a key id of the client's":   {h.requestBodyWith(`"hmacKeyId":"hmac-2026-11"`), 422, "VALIDATION_FAILED", "hmacKeyId unknown"},
 		"not JSON":                   {`{`, 400, "MALFORMED_REQUEST", "body syntax"},
-		"a number for the occupancy": {h.body(`{"adults":2,"children":1,"rooms":1,"childrenAges":[7]}`, `2`), 422, "VALIDATION_FAILED", "occupancy type"},
+		"a number for the occupancy": {h.requestBody(`{"adults":2,"children":1,"rooms":1,"childrenAges":[7]}`, `2`), 422, "VALIDATION_FAILED", "occupancy type"},
 	} {
 		a := h.post(c.body, "Idempotency-Key", "k1")
-		if a.StatusCode != c.status || !strings.HasSuffix(a.Code, "."+c.code) || a.field() != c.field {
+		if a.StatusCode != c.status || !strings.HasSuffix(a.Code, "."+c.code) || a.firstError() != c.field {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 		if a.Header.Get("Set-Cookie") != "" || a.Header.Get("Cache-Control") != "no-store" {
@@ -155,21 +155,21 @@ func TestWhatCannotBeMeantIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestWhoseThePropertyIs(t *testing.T) {
-	h := newHouse(t)
-	h.up.NotKnow(propertyID(3))
+func TestHandoffMint_PropertyMustBelongToTenant(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.NotFound(propertyID(3))
 	for name, c := range map[string]struct{ tenant, property string }{
 		"another tenant's":     {tenantID(2), propertyID(1)},
 		"nobody's":             {tenantID(3), propertyID(3)},
 		"nobody's, once again": {tenantID(3), propertyID(3)},
 	} {
-		a := h.post(h.body(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
+		a := h.post(h.requestBody(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
 		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") || !strings.Contains(a.Text, "no such hotel of this tenant") ||
 			len(a.Errors) != 2 || a.Errors[0].Field+" "+a.Errors[0].Code != "propertyId not-found" || a.Errors[1].Field != "tenantId" {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	if n := h.up.Calls("property"); n != 2 {
+	if n := h.upstreams.Calls("property"); n != 2 {
 		t.Errorf("property-service was asked %d times: an absence is to be remembered too", n)
 	}
 	if n := h.Count("handoff_replay_log"); n != 0 {
@@ -177,17 +177,17 @@ func TestWhoseThePropertyIs(t *testing.T) {
 	}
 }
 
-func TestASecondMintAsksNoUpstream(t *testing.T) {
-	h := newHouse(t)
-	guest := h.guest("k1")
-	properties, brands := h.up.Calls("property"), h.up.Calls("theme")
-	h.mint(h.body(), guest...)
-	if h.up.Calls("property") != properties || h.up.Calls("theme") != brands {
+func TestHandoffMint_SecondMintUsesCachedUpstreamData(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	properties, brands := h.upstreams.Calls("property"), h.upstreams.Calls("theme")
+	h.mustMint(h.requestBody(), guest...)
+	if h.upstreams.Calls("property") != properties || h.upstreams.Calls("theme") != brands {
 		t.Error("an upstream was asked for what is cached")
 	}
 }
 
-func TestMintingWhileUpstreamsFail(t *testing.T) {
+func TestHandoffMint_UpstreamFailureFallsBackOrAnswers503(t *testing.T) {
 	for name, c := range map[string]struct {
 		failing string
 		status  int
@@ -196,44 +196,44 @@ func TestMintingWhileUpstreamsFail(t *testing.T) {
 		"theme-config away":     {"theme", 201, "https://old-name."},
 		"property-service away": {"property", 503, ""},
 	} {
-		h := newHouse(t)
-		h.up.Fail(c.failing)
-		a := h.post(h.body(), "Idempotency-Key", "k1")
+		h := newHarness(t)
+		h.upstreams.Fail(c.failing)
+		a := h.post(h.requestBody(), "Idempotency-Key", "k1")
 		if a.StatusCode != c.status || !strings.HasPrefix(a.URL, c.slug) {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	h := newHouse(t)
-	h.up.NotKnow(tenantID(1))
-	if a := h.mint(h.body(), "Idempotency-Key", "k1"); !strings.HasPrefix(a.URL, "https://old-name.") {
+	h := newHarness(t)
+	h.upstreams.NotFound(tenantID(1))
+	if a := h.mustMint(h.requestBody(), "Idempotency-Key", "k1"); !strings.HasPrefix(a.URL, "https://old-name.") {
 		t.Errorf("a tenant without a brand: %s", a.Text)
 	}
 }
 
-func TestASuspendedTenantGetsNobody(t *testing.T) {
-	h := newHouse(t)
-	guest := h.guest("k1")
+func TestHandoffMint_SuspendedTenantAnswers403(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
 	h.Suspend(tenantID(1))
 	before := h.Count("handoff_replay_log")
 	for range 2 {
-		a := h.post(h.body(), guest...)
+		a := h.post(h.requestBody(), guest...)
 		if a.StatusCode != 403 || !strings.HasSuffix(a.Code, ".TENANT_SUSPENDED") {
 			t.Errorf("%s", a.Text)
 		}
 	}
-	h.mint(h.body(tenantID(1), tenantID(2), propertyID(1), propertyID(2)), "Idempotency-Key", "k2")
+	h.mustMint(h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2)), "Idempotency-Key", "k2")
 	if n := h.Count("handoff_replay_log"); n != before+1 {
 		t.Errorf("%d handoffs", n)
 	}
 }
 
 // The suspension is on record, and nobody was told yet: the transaction itself asks.
-func TestASuspensionNobodyHasHeardOfCountsToo(t *testing.T) {
-	h := newHouse(t)
-	guest := h.guest("k1")
+func TestHandoffMint_UnpublishedSuspensionAnswers403(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
 	h.RecordSuspension(tenantID(1))
 	before := h.Count("handoff_replay_log") + h.Count("idempotency_keys") + len(h.Messages(initiatedSubject))
-	a := h.post(h.body(), guest...)
+	a := h.post(h.requestBody(), guest...)
 	if a.StatusCode != 403 || !strings.HasSuffix(a.Code, ".TENANT_SUSPENDED") {
 		t.Errorf("%s", a.Text)
 	}
@@ -242,39 +242,39 @@ func TestASuspensionNobodyHasHeardOfCountsToo(t *testing.T) {
 	}
 }
 
-func TestWhileSuspensionsAreNotKnownNothingIsMinted(t *testing.T) {
-	h := houseIn(functest.Behind(t))
-	h.PG.Break()
+func TestHandoffMint_UnknownSuspensionsAnswer503(t *testing.T) {
+	h := newHarnessWith(functest.NewWithProxy(t))
+	h.PostgresProxy.Break()
 	h.Redis.Stop()
-	a := h.post(h.body(), "Idempotency-Key", "k1")
+	a := h.post(h.requestBody(), "Idempotency-Key", "k1")
 	if a.StatusCode != 503 || !strings.HasSuffix(a.Code, ".UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
 		t.Errorf("%s", a.Text)
 	}
-	h.PG.Heal()
+	h.PostgresProxy.Heal()
 	if n := h.Count("handoff_replay_log"); n != 0 {
 		t.Errorf("%d handoffs", n)
 	}
 }
 
-func TestWithoutPostgresNothingIsMinted(t *testing.T) {
-	h := houseIn(functest.Behind(t))
-	guest := h.guest("k1")
-	h.PG.Break()
-	a := h.post(h.body(), guest...)
+func TestHandoffMint_WithoutPostgresAnswers503(t *testing.T) {
+	h := newHarnessWith(functest.NewWithProxy(t))
+	guest := h.guestHeaders("k1")
+	h.PostgresProxy.Break()
+	a := h.post(h.requestBody(), guest...)
 	if a.StatusCode != 503 || !strings.HasSuffix(a.Code, ".UPSTREAM_UNAVAILABLE") {
 		t.Errorf("%s", a.Text)
 	}
-	h.PG.Heal()
-	h.mint(h.body(), guest...) // the key is free again
+	h.PostgresProxy.Heal()
+	h.mustMint(h.requestBody(), guest...) // the key is free again
 }
 
-func TestWithoutRedisAHandoffIsMintedOnce(t *testing.T) {
-	h := newHouse(t)
-	guest := h.guest("k1")
+func TestHandoffMint_WithoutRedisMintsOnce(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
 	before := h.Count("handoff_replay_log")
 	h.Redis.Stop()
-	first := h.mint(h.body(), guest...)
-	second := h.mint(h.body(), guest...)
+	first := h.mustMint(h.requestBody(), guest...)
+	second := h.mustMint(h.requestBody(), guest...)
 	if first.replayed() || !second.replayed() || first.Text != second.Text {
 		t.Errorf("%s\n%s", first.Text, second.Text)
 	}
@@ -283,13 +283,13 @@ func TestWithoutRedisAHandoffIsMintedOnce(t *testing.T) {
 	}
 }
 
-func TestKeysRotateWhileTokensAreOut(t *testing.T) {
-	h := newHouse(t)
-	h.mount(retired)
-	old := h.mint(h.body(), "Idempotency-Key", "k1").token(t)
-	h.mount(handoffs + "," + retired)
-	new := h.mint(h.body(), "Idempotency-Key", "k2").token(t)
-	grace, after := keysOf(t, handoffs+","+retired), keysOf(t, handoffs)
+func TestHandoffMint_KeyRotationKeepsTokensValid(t *testing.T) {
+	h := newHarness(t)
+	h.mountWithKeys(retiredKey)
+	old := h.mustMint(h.requestBody(), "Idempotency-Key", "k1").token(t)
+	h.mountWithKeys(activeKey + "," + retiredKey)
+	new := h.mustMint(h.requestBody(), "Idempotency-Key", "k2").token(t)
+	grace, after := parseKeys(t, activeKey+","+retiredKey), parseKeys(t, activeKey)
 	for name, c := range map[string]struct {
 		keys  handoff.Keys
 		token string
@@ -304,15 +304,15 @@ func TestKeysRotateWhileTokensAreOut(t *testing.T) {
 	}
 }
 
-func TestTheLogHasNothingToSteal(t *testing.T) {
-	h := newHouse(t)
-	a := h.mint(h.body(), "Idempotency-Key", "the-key", "Referer", "https://www.melmastoon.ghasi.io/search")
-	h.mint(h.body(), "Cookie", "gms_id="+a.Cookie(), "Idempotency-Key", "the-key")
-	h.post(h.body(`"adults":2`, `"adults":99`), "Cookie", "gms_id="+a.Cookie(), "Idempotency-Key", "the-key")
+func TestHandoffMint_LogContainsNoSecrets(t *testing.T) {
+	h := newHarness(t)
+	a := h.mustMint(h.requestBody(), "Idempotency-Key", "the-key", "Referer", "https://www.melmastoon.ghasi.io/search")
+	h.mustMint(h.requestBody(), "Cookie", "gms_id="+a.SessionCookie(), "Idempotency-Key", "the-key")
+	h.post(h.requestBody(`"adults":2`, `"adults":99`), "Cookie", "gms_id="+a.SessionCookie(), "Idempotency-Key", "the-key")
 	log := h.Log.String()
 	token := a.token(t)
 	for name, secret := range map[string]string{
-		"the token": token, "its MAC": token[strings.Index(token, ".")+1:], "the cookie": a.Cookie(), "the key": "the-key",
+		"the token": token, "its MAC": token[strings.Index(token, ".")+1:], "the cookie": a.SessionCookie(), "the key": "the-key",
 		"the browser": "Firefox", "the address": "192.0.2.1", "the handoff": a.HandoffID,
 	} {
 		if strings.Contains(log, secret) {

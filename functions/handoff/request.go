@@ -30,14 +30,14 @@ type campaign struct {
 	CapturedAt *time.Time `json:"capturedAt,omitzero"`
 }
 
-const oldestCampaign = 365 * 24 * time.Hour
+const maxCampaignAge = 365 * 24 * time.Hour
 
 // check writes codes as the platform spells them and says what is wrong with the request: the error, whenever it is
 // asked; overnight, for a guest who asks only now, because the day of arrival is past.
-func (r *request) check(now time.Time) (overnight []problem.Field, err error) {
-	var wrong []problem.Field
+func (r *request) check(now time.Time) (overnight []problem.FieldError, err error) {
+	var wrong []problem.FieldError
 	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: field, Code: code, Detail: detail})
+		wrong = append(wrong, problem.FieldError{Field: field, Code: code, Detail: detail})
 	}
 	switch {
 	case r.TenantID == "":
@@ -51,23 +51,23 @@ func (r *request) check(now time.Time) (overnight []problem.Field, err error) {
 	case !id.Valid(id.Property, r.PropertyID):
 		add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
-	wrong = append(wrong, r.Dates.Check(now)...)
-	wrong = append(wrong, r.Occupancy.Check()...)
+	wrong = append(wrong, r.Dates.Validate(now)...)
+	wrong = append(wrong, r.Occupancy.Validate()...)
 	if r.SourceCampaign != nil {
 		wrong = append(wrong, r.SourceCampaign.check(now)...)
 	}
-	if slices.ContainsFunc(wrong, func(f problem.Field) bool { return f.Code != "past" }) {
+	if slices.ContainsFunc(wrong, func(f problem.FieldError) bool { return f.Code != "past" }) {
 		return nil, problem.Invalid(wrong...)
 	}
 	if r.Currency != nil {
-		currency, err := web.Currency("currency", *r.Currency)
+		currency, err := web.ParseCurrency("currency", *r.Currency)
 		if err != nil {
 			return nil, err
 		}
 		r.Currency = (*string)(&currency)
 	}
 	if r.Locale != nil {
-		tag, err := web.Locale("locale", *r.Locale)
+		tag, err := web.ParseLocale("locale", *r.Locale)
 		if err != nil {
 			return nil, err
 		}
@@ -77,19 +77,19 @@ func (r *request) check(now time.Time) (overnight []problem.Field, err error) {
 }
 
 // check says what is wrong with a campaign, and writes its time as it is kept: UTC, whole milliseconds.
-func (c *campaign) check(now time.Time) (wrong []problem.Field) {
+func (c *campaign) check(now time.Time) (wrong []problem.FieldError) {
 	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.Field{Field: "sourceCampaign." + field, Code: code, Detail: detail})
+		wrong = append(wrong, problem.FieldError{Field: "sourceCampaign." + field, Code: code, Detail: detail})
 	}
 	for _, token := range []struct{ field, value string }{
 		{"source", c.Source}, {"medium", c.Medium}, {"campaign", c.Campaign},
 	} {
-		if token.value != "" && !event.CampaignToken(token.value) {
+		if token.value != "" && !event.IsCampaignToken(token.value) {
 			add(token.field, "malformed", "Must be a token of letters, digits, dots, hyphens and underscores, at most 64.")
 		}
 	}
 	if c.CapturedAt != nil {
-		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > oldestCampaign { // a guest's clock may be ahead
+		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > maxCampaignAge { // a guest's clock may be ahead
 			add("capturedAt", "out-of-range", "Must be at most a year ago.")
 		}
 		*c.CapturedAt = c.CapturedAt.UTC().Truncate(time.Millisecond)

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
 func propertyID(n int) string { return functest.PropertyID(n) }
@@ -13,7 +13,7 @@ func tenantID(n int) string   { return functest.TenantID(n) }
 
 // newUpstreams know property n of tenant n.
 func newUpstreams(t testing.TB) *functest.Upstreams {
-	return functest.NewUpstreams(t, functest.Answers{
+	return functest.NewUpstreams(t, functest.UpstreamHandlers{
 		"theme": func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(w, `{"tenantId":%q,"tenantSlug":"kabul-grand","primaryColor":"#aabbcc","logoUrl":"https://l.example/x.svg","brandName":{"default":"Kabul Grand"}}`,
 				r.PathValue("id"))

@@ -14,28 +14,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// budget is less than the 30 s after which the broker delivers again what was not answered.
-const budget = 25 * time.Second
+// requestTimeout is less than the 30 s after which the broker delivers again what was not answered.
+const requestTimeout = 25 * time.Second
 
 func init() {
 	for name, p := range map[string]struct {
 		pattern string
-		serve   func(*parts) web.Handler
+		serve   func(*handlers) web.Handler
 	}{
-		"ThemePublished":   {"POST /internal/events/theme-published", (*parts).themePublished},
-		"ListingIndexed":   {"POST /internal/events/listing-indexed", (*parts).listingIndexed},
-		"TenantSuspended":  {"POST /internal/events/tenant-suspended", (*parts).tenantSuspended},
-		"TenantReinstated": {"POST /internal/events/tenant-reinstated", (*parts).tenantReinstated},
+		"ThemePublished":   {"POST /internal/events/theme-published", (*handlers).themePublished},
+		"ListingIndexed":   {"POST /internal/events/listing-indexed", (*handlers).listingIndexed},
+		"TenantSuspended":  {"POST /internal/events/tenant-suspended", (*handlers).tenantSuspended},
+		"TenantReinstated": {"POST /internal/events/tenant-reinstated", (*handlers).tenantReinstated},
 	} {
-		functions.HTTP(name, web.OpenWithin(name, p.pattern, budget, func(ctx context.Context) (web.Handler, error) {
+		functions.HTTP(name, web.RegisterInternal(name, p.pattern, requestTimeout, func(ctx context.Context) (web.Handler, error) {
 			parts, err := open(ctx)
 			if err != nil {
 				return nil, err
@@ -45,30 +45,30 @@ func init() {
 	}
 }
 
-// parts is what the entry points are built from. Safe for concurrent use.
-type parts struct {
+// handlers is what the entry points are built from. Safe for concurrent use.
+type handlers struct {
 	db      *pgxpool.Pool
 	inbox   *inbox.Inbox
 	cache   *cache.Cache
-	tenants *tenants.Tenants
+	tenants *tenants.SuspensionCache
 	now     func() time.Time
 }
 
-func open(ctx context.Context) (*parts, error) {
-	e, err := env.ParseAs[basis.Environment]()
+func open(ctx context.Context) (*handlers, error) {
+	e, err := env.ParseAs[config.Environment]()
 	if err != nil {
 		return nil, fmt.Errorf("invalidate: %w", err)
 	}
 	return build(ctx, e)
 }
 
-func build(ctx context.Context, e basis.Environment) (*parts, error) {
+func build(ctx context.Context, e config.Environment) (*handlers, error) {
 	db, err := e.Postgres(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("invalidate: %w", err)
 	}
-	rdb, keys := e.Redis(), keyspace.Keys{Env: e.Env}
-	return &parts{
+	rdb, keys := e.Redis(), redisclient.Keys{Env: e.Env}
+	return &handlers{
 		db: db, inbox: inbox.New(db),
 		cache:   cache.New(rdb, keys, time.Now, "invalidate-"+rand.Text()[:6]),
 		tenants: tenants.New(rdb, db, keys, time.Now),

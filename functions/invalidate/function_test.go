@@ -8,7 +8,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-func TestTheFourDoorsAreRegistered(t *testing.T) {
+func TestInvalidateInit_RegistersFourRoutes(t *testing.T) {
 	doors := map[string]string{}
 	for _, f := range web.Functions() {
 		if !strings.HasPrefix(f.Name, "Test") {
@@ -29,7 +29,7 @@ func TestTheFourDoorsAreRegistered(t *testing.T) {
 	}
 }
 
-func TestOpeningDialsNothingAndNamesWhatIsMissing(t *testing.T) {
+func TestInvalidateOpen_DialsLazilyAndNamesMissingSettings(t *testing.T) {
 	t.Setenv("REDIS_ADDR", "")
 	t.Setenv("DATABASE_URL", "")
 	if _, err := open(t.Context()); err == nil || !strings.Contains(err.Error(), "REDIS_ADDR") {
@@ -47,12 +47,12 @@ func TestOpeningDialsNothingAndNamesWhatIsMissing(t *testing.T) {
 	p.db.Close()
 }
 
-func TestSubscriptionsAreNamedAsTheBrokerHasThem(t *testing.T) {
+func TestSubscriptionName_MatchesBroker(t *testing.T) {
 	for subject, want := range map[string]string{
 		subjectThemePublished: "bff-consumer.theme.published.v1", subjectListingIndexed: "bff-consumer.search_aggregation.listing.indexed.v1",
 		subjectTenantSuspended: "bff-consumer.tenant.suspended.v1", subjectTenantReinstated: "bff-consumer.tenant.reinstated.v1",
 	} {
-		if got := inbox.Subscription(subject); got != want {
+		if got := inbox.SubscriptionName(subject); got != want {
 			t.Errorf("%s comes by %s", subject, got)
 		}
 	}

@@ -19,20 +19,20 @@ type listingIndexed struct {
 
 // listingIndexed empties what shows a property, or says that there is none, and every page whose area the property
 // is in: it may not have been found there before.
-func (p *parts) listingIndexed() web.Handler {
-	return p.receive(subjectListingIndexed, func(payload []byte) (inbox.Work, error) {
-		e, err := decode[listingIndexed](payload)
+func (p *handlers) listingIndexed() web.Handler {
+	return p.receive(subjectListingIndexed, func(payload []byte) (inbox.Effect, error) {
+		e, err := decodePayload[listingIndexed](payload)
 		if err != nil {
-			return inbox.Work{}, err
+			return inbox.Effect{}, err
 		}
 		cell, err := geo.ParseCell(e.GeoCell)
 		if err != nil {
-			return inbox.Work{}, errors.New("the event is wrong: payload.geoCell: not a cell of the H3 grid")
+			return inbox.Effect{}, errors.New("the event is wrong: payload.geoCell: not a cell of the H3 grid")
 		}
-		tags := []string{cache.Property(e.PropertyID), cache.Anywhere}
+		tags := []string{cache.PropertyTag(e.PropertyID), cache.UnknownAreaTag}
 		for _, ancestor := range cell.Ancestors() {
-			tags = append(tags, cache.Cell(ancestor.String()))
+			tags = append(tags, cache.CellTag(ancestor.String()))
 		}
-		return inbox.Work{Tell: func(ctx context.Context) (int, error) { return p.cache.Bust(ctx, tags...) }}, nil
+		return inbox.Effect{AfterCommit: func(ctx context.Context) (int, error) { return p.cache.Invalidate(ctx, tags...) }}, nil
 	})
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // receive answers with what became of each message on the subject.
-func (p *parts) receive(subject string, read func(payload []byte) (inbox.Work, error)) web.Handler {
+func (p *handlers) receive(subject string, read func(payload []byte) (inbox.Effect, error)) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		report, err := p.inbox.Receive(r, subject, read)
 		if err != nil {
@@ -24,18 +24,18 @@ func (p *parts) receive(subject string, read func(payload []byte) (inbox.Work, e
 	}
 }
 
-// moment is a time in a payload.
-type moment time.Time
+// eventTime is a time in a payload.
+type eventTime time.Time
 
 // UnmarshalText reads the forms that RFC 3339 has and package time has not, too.
-func (m *moment) UnmarshalText(text []byte) error {
-	at, err := instant.Parse(string(text))
-	*m = moment(at)
+func (m *eventTime) UnmarshalText(text []byte) error {
+	at, err := timestamp.Parse(string(text))
+	*m = eventTime(at)
 	return err
 }
 
-// decode reads a payload that has the form its schema asks for.
-func decode[P any](payload []byte) (p P, err error) {
+// decodePayload reads a payload that has the form its schema asks for.
+func decodePayload[P any](payload []byte) (p P, err error) {
 	if err := json.Unmarshal(payload, &p); err != nil {
 		at := "payload"
 		if e, ok := errors.AsType[*json.SemanticError](err); ok {

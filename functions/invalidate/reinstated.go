@@ -10,17 +10,17 @@ import (
 const subjectTenantReinstated = "melmastoon.tenant.reinstated.v1"
 
 type tenantReinstated struct {
-	TenantID     string `json:"tenantId"`
-	ReinstatedAt moment `json:"reinstatedAt"`
+	TenantID     string    `json:"tenantId"`
+	ReinstatedAt eventTime `json:"reinstatedAt"`
 }
 
 // tenantReinstated lets guests to a tenant again, unless something newer is known of it.
-func (p *parts) tenantReinstated() web.Handler {
-	return p.receive(subjectTenantReinstated, func(payload []byte) (inbox.Work, error) {
-		e, err := decode[tenantReinstated](payload)
+func (p *handlers) tenantReinstated() web.Handler {
+	return p.receive(subjectTenantReinstated, func(payload []byte) (inbox.Effect, error) {
+		e, err := decodePayload[tenantReinstated](payload)
 		if err != nil {
-			return inbox.Work{}, err
+			return inbox.Effect{}, err
 		}
-		return p.stand("payload.reinstatedAt", standing{tenant: e.TenantID, since: time.Time(e.ReinstatedAt)})
+		return p.statusEffect("payload.reinstatedAt", tenantStatus{tenantID: e.TenantID, changedAt: time.Time(e.ReinstatedAt)})
 	})
 }

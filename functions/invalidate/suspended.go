@@ -10,18 +10,18 @@ import (
 const subjectTenantSuspended = "melmastoon.tenant.suspended.v1"
 
 type tenantSuspended struct {
-	TenantID    string `json:"tenantId"`
-	Reason      string `json:"reason"`
-	SuspendedAt moment `json:"suspendedAt"`
+	TenantID    string    `json:"tenantId"`
+	Reason      string    `json:"reason"`
+	SuspendedAt eventTime `json:"suspendedAt"`
 }
 
 // tenantSuspended keeps guests from a tenant, unless something newer is known of it.
-func (p *parts) tenantSuspended() web.Handler {
-	return p.receive(subjectTenantSuspended, func(payload []byte) (inbox.Work, error) {
-		e, err := decode[tenantSuspended](payload)
+func (p *handlers) tenantSuspended() web.Handler {
+	return p.receive(subjectTenantSuspended, func(payload []byte) (inbox.Effect, error) {
+		e, err := decodePayload[tenantSuspended](payload)
 		if err != nil {
-			return inbox.Work{}, err
+			return inbox.Effect{}, err
 		}
-		return p.stand("payload.suspendedAt", standing{tenant: e.TenantID, suspended: true, since: time.Time(e.SuspendedAt), reason: e.Reason})
+		return p.statusEffect("payload.suspendedAt", tenantStatus{tenantID: e.TenantID, suspended: true, changedAt: time.Time(e.SuspendedAt), reason: e.Reason})
 	})
 }

@@ -15,9 +15,9 @@ type themePublished struct {
 }
 
 // themePublished empties a tenant's brand, and every page that shows it.
-func (p *parts) themePublished() web.Handler {
-	return p.receive(subjectThemePublished, func(payload []byte) (inbox.Work, error) {
-		e, err := decode[themePublished](payload)
-		return inbox.Work{Tell: func(ctx context.Context) (int, error) { return p.cache.Bust(ctx, cache.Tenant(e.TenantID)) }}, err
+func (p *handlers) themePublished() web.Handler {
+	return p.receive(subjectThemePublished, func(payload []byte) (inbox.Effect, error) {
+		e, err := decodePayload[themePublished](payload)
+		return inbox.Effect{AfterCommit: func(ctx context.Context) (int, error) { return p.cache.Invalidate(ctx, cache.TenantTag(e.TenantID)) }}, err
 	})
 }

@@ -16,11 +16,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// budget is for a step that rewrites or indexes a large table; the platform gives a request an hour.
-const budget = 55 * time.Minute
+// requestTimeout is for a step that rewrites or indexes a large table; the platform gives a request an hour.
+const requestTimeout = 55 * time.Minute
 
 func init() {
-	functions.HTTP("Migrate", web.OpenWithin("Migrate", "POST /internal/migrate", budget, open))
+	functions.HTTP("Migrate", web.RegisterInternal("Migrate", "POST /internal/migrate", requestTimeout, open))
 }
 
 // environment is what this function reads. Those it shares with others are described in package basis.

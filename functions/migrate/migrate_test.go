@@ -11,16 +11,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/deptest"
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/deptest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-func TestDeps(t *testing.T) {
+func TestDeps_MatchReviewedList(t *testing.T) {
 	deptest.Golden(t, "melmastoon.ghasi.io/bff-consumer/shared/migrations", deptest.GRPC)
 }
 
-func call(t *testing.T, e environment) (Report, error) {
+func callMigrate(t *testing.T, e environment) (Report, error) {
 	t.Helper()
 	serve, err := build(t.Context(), e)
 	if err != nil {
@@ -45,8 +45,8 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-func TestAnEmptyDatabaseGetsTheSchemaAndItsUsersTheTables(t *testing.T) {
-	url := pgtest.Blank(t)
+func TestMigrateServe_AppliesSchemaAndGrants(t *testing.T) {
+	url := pgtest.EmptyURL(t)
 	conn := connect(t, url)
 	// Roles are the server's and not the database's: this one is called like the database, which is ours alone.
 	user := conn.Config().Database + "@project.iam"
@@ -63,7 +63,7 @@ func TestAnEmptyDatabaseGetsTheSchemaAndItsUsersTheTables(t *testing.T) {
 	}()
 	want := Report{Newest: migrations.Newest(), Missing: []string{"nobody@project.iam"}}
 	for range 2 {
-		got, err := call(t, environment{DatabaseURL: url, Users: []string{user, "nobody@project.iam"}})
+		got, err := callMigrate(t, environment{DatabaseURL: url, Users: []string{user, "nobody@project.iam"}})
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Fatalf("%v\n%s", err, diff)
 		}
@@ -84,19 +84,19 @@ func TestAnEmptyDatabaseGetsTheSchemaAndItsUsersTheTables(t *testing.T) {
 	}
 }
 
-func TestSeveralAtOnceMigrateOnce(t *testing.T) {
-	url := pgtest.Blank(t)
+func TestMigrateServe_ConcurrentCallsMigrateOnce(t *testing.T) {
+	url := pgtest.EmptyURL(t)
 	var all errgroup.Group
 	for range 3 {
-		all.Go(func() error { _, err := call(t, environment{DatabaseURL: url}); return err })
+		all.Go(func() error { _, err := callMigrate(t, environment{DatabaseURL: url}); return err })
 	}
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestADatabaseThatIsAwayIsAnError(t *testing.T) {
-	_, err := call(t, environment{DatabaseURL: "postgres://nobody@127.0.0.1:1/nothing"})
+func TestMigrateServe_FailsWithoutDatabase(t *testing.T) {
+	_, err := callMigrate(t, environment{DatabaseURL: "postgres://nobody@127.0.0.1:1/nothing"})
 	if err == nil || !strings.Contains(err.Error(), "migrations:") {
 		t.Errorf("answered %v", err)
 	}

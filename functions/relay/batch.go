@@ -16,76 +16,76 @@ import (
 	"google.golang.org/grpc/status"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
 )
 
 const (
-	requestWithin = 5 * time.Second
-	// batchWithin is how long requests of one batch are begun; then what is left of it is left to the next one.
-	batchWithin = 10 * time.Second
-	// idleWithin ends the transaction of a relay that is not heard of any more. The longest silence of one that lives
+	requestTimeout = 5 * time.Second
+	// batchWindow is how long requests of one batch are begun; then what is left of it is left to the next one.
+	batchWindow = 10 * time.Second
+	// idleTxTimeout ends the transaction of a relay that is not heard of any more. The longest silence of one that lives
 	// is a request that began last.
-	idleWithin   = batchWithin + requestWithin + 5*time.Second
-	parkAfter    = 20 // refusals
-	firstBackoff = time.Second
-	mostBackoff  = 10 * time.Minute
-	whyMost      = 300 // bytes of last_error
-	// largestRow is a bit less than the 10 MB that Pub/Sub takes in one request, for what is around the messages in it.
-	largestRow = 10_000_000 - 100_000
-	// sizeAtOnce is how many bytes of rows go in one request, unless it is one row: what is not Pub/Sub may take 4 MiB.
-	sizeAtOnce = 3 << 20
+	idleTxTimeout  = batchWindow + requestTimeout + 5*time.Second
+	maxAttempts    = 20 // refusals
+	minBackoff     = time.Second
+	maxBackoff     = 10 * time.Minute
+	maxErrorLength = 300 // bytes of last_error
+	// maxMessageSize is a bit less than the 10 MB that Pub/Sub takes in one request, for what is around the messages in it.
+	maxMessageSize = 10_000_000 - 100_000
+	// maxRequestSize is how many bytes of rows go in one request, unless it is one row: what is not Pub/Sub may take 4 MiB.
+	maxRequestSize = 3 << 20
 )
 
-// askedLately is how old the answer may be that a guest did not refuse, when a request begins.
-var askedLately = 2 * time.Millisecond // changed by tests
+// consentMaxAge is how old the answer may be that a guest did not refuse, when a request begins.
+var consentMaxAge = 2 * time.Millisecond // changed by tests
 
 // batch is some rows of a lane on their way out.
 type batch struct {
-	shift *shift
-	rows  *outbox.Batch
-	until time.Time // no request begins after it
-	ctx   context.Context
+	run      *run
+	rows     *outbox.Batch
+	deadline time.Time // no request begins after it
+	ctx      context.Context
 
-	mu    sync.Mutex
-	marks outbox.Marks
-	stuck bool
+	mu      sync.Mutex
+	marks   outbox.Marks
+	blocked bool
 
-	asking  sync.Mutex // of Postgres; also guards what is below
-	asked   time.Time
-	choices map[string]*outbox.Choice // of those who refused or cleared
-	lost    bool                      // Postgres has no answer, so nothing could be marked: nothing more is sent
+	consentMu      sync.Mutex // of Postgres; also guards what is below
+	consentsReadAt time.Time
+	consents       map[string]*outbox.Consent // of those who refused or cleared
+	consentUnknown bool                       // Postgres has no answer, so nothing could be marked: nothing more is sent
 }
 
-// batch takes, sends and marks some rows. It returns where the next batch begins; "" is the lane's end.
-func (s *shift) batch(ctx context.Context, v *visit) (next string, err error) {
+// processBatch takes, sends and marks some rows. It returns where the next batch begins; "" is the lane's end.
+func (s *run) processBatch(ctx context.Context, v *lease) (next string, err error) {
 	begun := time.Now()
 	// What is begun is finished, also when the run is over: an answer that nobody waits for is a row sent twice.
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), askWithin)
-	rows, err := outbox.Take(within, s.relay.db, v.lane, v.after, rowsAtOnce, s.relay.now(), idleWithin)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
+	rows, err := outbox.ClaimBatch(within, s.relay.db, v.shard, v.cursor, batchSize, s.relay.now(), idleTxTimeout)
 	cancel()
 	if err != nil || rows == nil {
 		return "", err
 	}
-	b := &batch{shift: s, rows: rows, ctx: ctx, until: begun.Add(batchWithin), asked: begun}
+	b := &batch{run: s, rows: rows, ctx: ctx, deadline: begun.Add(batchWindow), consentsReadAt: begun}
 	b.send()
-	within, cancel = context.WithTimeout(context.WithoutCancel(ctx), markWithin)
+	within, cancel = context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
 	m := &b.marks
-	if len(m.Published)+len(m.Refused)+len(m.Silent) == 0 {
+	if len(m.Published)+len(m.Rejected)+len(m.OptedOut) == 0 {
 		rows.Release(within)
-		v.stuck = v.stuck || b.stuck
+		v.blocked = v.blocked || b.blocked
 		return rows.Next, nil
 	}
 	dropped, err := rows.Mark(within, *m, s.relay.now())
 	if err != nil {
 		return "", err
 	}
-	s.did.published.Add(int64(len(m.Published)))
-	telemetry.From(ctx).Published(ctx, int64(len(m.Published)))
-	s.did.refused.Add(int64(len(m.Refused)))
-	s.did.dropped.Add(dropped)
-	v.moved, v.stuck = true, v.stuck || b.stuck
+	s.counters.published.Add(int64(len(m.Published)))
+	otlp.FromContext(ctx).AddPublished(ctx, int64(len(m.Published)))
+	s.counters.rejected.Add(int64(len(m.Rejected)))
+	s.counters.dropped.Add(dropped)
+	v.progressed, v.blocked = true, v.blocked || b.blocked
 	return rows.Next, nil
 }
 
@@ -106,43 +106,43 @@ func (b *batch) send() {
 		}
 		some := rows[:n]
 		rows = rows[n:]
-		all.Go(func() { b.session(some) })
+		all.Go(func() { b.sendSession(some) })
 	}
 	all.Wait()
 }
 
-// session sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not
+// sendSession sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not
 // sent.
-func (b *batch) session(rows []outbox.Pending) {
+func (b *batch) sendSession(rows []outbox.Pending) {
 	for len(rows) > 0 {
 		n := 1
-		for n < len(rows) && rows[n].Topic == rows[0].Topic && !rows[n].Silent {
+		for n < len(rows) && rows[n].Topic == rows[0].Topic && !rows[n].OptedOut {
 			n++
 		}
-		if rows[0].Silent {
-			b.mark(func(m *outbox.Marks) { m.Silent = append(m.Silent, rows[0].Session) })
+		if rows[0].OptedOut {
+			b.mark(func(m *outbox.Marks) { m.OptedOut = append(m.OptedOut, rows[0].Session) })
 			return // what the guest may still be told of, their end, is the next batch's
 		}
-		if !b.topic(rows[:n]) {
+		if !b.sendTopic(rows[:n]) {
 			return
 		}
 		rows = rows[n:]
 	}
 }
 
-// topic sends a run of rows of one session and one topic, in as many requests as their sizes need, and reports that the
+// sendTopic sends a run of rows of one session and one topic, in as many requests as their sizes need, and reports that the
 // broker took all of them.
-func (b *batch) topic(rows []outbox.Pending) bool {
+func (b *batch) sendTopic(rows []outbox.Pending) bool {
 	for len(rows) > 0 {
 		var messages []*pubsubpb.PubsubMessage
 		var broken error
 		size := 0
 		for _, row := range rows {
-			m, err := encode(row, b.shift.relay.now())
+			m, err := encodeMessage(row, b.run.relay.now())
 			if broken = err; err != nil {
 				break
 			}
-			if size += len(m.Data) + len(row.Headers); size > sizeAtOnce && len(messages) > 0 {
+			if size += len(m.Data) + len(row.Headers); size > maxRequestSize && len(messages) > 0 {
 				break
 			}
 			messages = append(messages, m)
@@ -152,7 +152,7 @@ func (b *batch) topic(rows []outbox.Pending) bool {
 			return false
 		}
 		if broken != nil {
-			b.refuse(rows[n], broken.Error())
+			b.reject(rows[n], broken.Error())
 			return false
 		}
 		rows = rows[n:]
@@ -163,12 +163,12 @@ func (b *batch) topic(rows []outbox.Pending) bool {
 // publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only
 // the one that is to blame is charged; those behind it wait for it.
 func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) bool {
-	err := b.request(rows, messages)
-	if !permanent(err) {
+	err := b.publishOnce(rows, messages)
+	if !isPermanent(err) {
 		return err == nil
 	}
 	if len(rows) == 1 {
-		b.refuse(rows[0], status.Code(err).String()+": "+status.Convert(err).Message())
+		b.reject(rows[0], status.Code(err).String()+": "+status.Convert(err).Message())
 		return false
 	}
 	for i := range rows {
@@ -182,31 +182,31 @@ func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 // errNotSent is what request returns for rows that are left to a later batch.
 var errNotSent = status.Error(codes.Canceled, "relay: not sent")
 
-// request is one call of the broker, if it is to be made at all.
-func (b *batch) request(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) error {
-	s, topic := b.shift, rows[0].Topic
-	s.sending <- struct{}{}
-	defer func() { <-s.sending }()
-	if b.ctx.Err() != nil || time.Now().After(b.until) {
+// publishOnce is one call of the broker, if it is to be made at all.
+func (b *batch) publishOnce(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) error {
+	s, topic := b.run, rows[0].Topic
+	s.requestSlots <- struct{}{}
+	defer func() { <-s.requestSlots }()
+	if b.ctx.Err() != nil || time.Now().After(b.deadline) {
 		return errNotSent
 	}
-	if !b.mayBeTold(rows[0].Session, topic) {
+	if !b.hasConsent(rows[0].Session, topic) {
 		return errNotSent
 	}
-	turn, ok := s.sky.allow(topic)
+	turn, ok := s.breakers.allow(topic)
 	if !ok {
-		b.mark(func(*outbox.Marks) { b.stuck = true })
+		b.mark(func(*outbox.Marks) { b.blocked = true })
 		return errNotSent
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), requestWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), requestTimeout)
 	defer cancel()
-	s.did.requests.Add(1)
-	s.did.attempts.Add(int64(len(rows)))
-	ctx, part := telemetry.Publish(ctx, topic, len(messages))
+	s.counters.requests.Add(1)
+	s.counters.attempts.Add(int64(len(rows)))
+	ctx, part := otlp.StartPublish(ctx, topic, len(messages))
 	_, err := s.relay.broker.Publish(ctx, &pubsubpb.PublishRequest{
 		Topic: "projects/" + s.relay.project + "/topics/" + topic, Messages: messages,
 	})
-	part.End(failure(err))
+	part.End(errorCode(err))
 	if err == nil {
 		b.mark(func(m *outbox.Marks) {
 			for _, row := range rows {
@@ -214,45 +214,45 @@ func (b *batch) request(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 			}
 		})
 	}
-	if err == nil || permanent(err) {
-		s.sky.answered(topic)
+	if err == nil || isPermanent(err) {
+		s.breakers.recordSuccess(topic)
 		return err
 	}
-	s.sky.failed(topic, turn)
-	s.did.outage(topic, status.Code(err))
-	b.mark(func(*outbox.Marks) { b.stuck = true })
+	s.breakers.recordFailure(topic, turn)
+	s.counters.addOutage(topic, status.Code(err))
+	b.mark(func(*outbox.Marks) { b.blocked = true })
 	return err
 }
 
-// failure is the code of the broker's answer, or "".
-func failure(err error) string {
+// errorCode is the code of the broker's answer, or "".
+func errorCode(err error) string {
 	if err == nil {
 		return ""
 	}
 	return status.Code(err).String()
 }
 
-// mayBeTold reports that the guest of a session has not refused, as far as was known a moment ago. From the commit of a
+// hasConsent reports that the guest of a session has not refused, as far as was known a moment ago. From the commit of a
 // refusal on at most that moment passes until no request with rows of theirs begins.
-func (b *batch) mayBeTold(session, topic string) bool {
+func (b *batch) hasConsent(session, topic string) bool {
 	if session == "" {
 		return true
 	}
-	b.asking.Lock()
-	defer b.asking.Unlock()
-	if now := time.Now(); !b.lost && now.Sub(b.asked) > askedLately {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), askWithin)
+	b.consentMu.Lock()
+	defer b.consentMu.Unlock()
+	if now := time.Now(); !b.consentUnknown && now.Sub(b.consentsReadAt) > consentMaxAge {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), queryTimeout)
 		defer cancel()
 		var sessions []string
 		for _, row := range b.rows.Rows {
 			sessions = append(sessions, row.Session)
 		}
-		choices, err := b.rows.Choices(ctx, slices.Compact(sessions))
-		b.asked, b.choices, b.lost = now, choices, err != nil
+		choices, err := b.rows.Consents(ctx, slices.Compact(sessions))
+		b.consentsReadAt, b.consents, b.consentUnknown = now, choices, err != nil
 	}
-	if b.lost || b.choices[session].Silences(topic) {
-		if !b.lost {
-			b.mark(func(m *outbox.Marks) { m.Silent = append(m.Silent, session) })
+	if b.consentUnknown || b.consents[session].Blocks(topic) {
+		if !b.consentUnknown {
+			b.mark(func(m *outbox.Marks) { m.OptedOut = append(m.OptedOut, session) })
 		}
 		return false
 	}
@@ -265,24 +265,24 @@ func (b *batch) mark(change func(*outbox.Marks)) {
 	change(&b.marks)
 }
 
-// refuse charges a row.
-func (b *batch) refuse(row outbox.Pending, why string) {
-	if len(why) > whyMost {
-		why = why[:whyMost]
+// reject charges a row.
+func (b *batch) reject(row outbox.Pending, why string) {
+	if len(why) > maxErrorLength {
+		why = why[:maxErrorLength]
 	}
 	attempt := row.Attempts + 1
-	wait := min(firstBackoff<<min(attempt-1, 20), mostBackoff)
+	wait := min(minBackoff<<min(attempt-1, 20), maxBackoff)
 	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // a fifth more or less, so that they do not come together
-	r := outbox.Refusal{
-		ID: row.ID, Why: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""),
-		Due: b.shift.relay.now().Add(wait), Park: attempt >= parkAfter,
+	r := outbox.Rejection{
+		ID: row.ID, Reason: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""),
+		Due: b.run.relay.now().Add(wait), Park: attempt >= maxAttempts,
 	}
-	b.mark(func(m *outbox.Marks) { m.Refused = append(m.Refused, r) })
+	b.mark(func(m *outbox.Marks) { m.Rejected = append(m.Rejected, r) })
 }
 
-// permanent reports that the broker will never take what it was sent. Everything else that is not an answer is an
+// isPermanent reports that the broker will never take what it was sent. Everything else that is not an answer is an
 // outage, lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
-func permanent(err error) bool {
+func isPermanent(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange:
 		return true
@@ -290,9 +290,9 @@ func permanent(err error) bool {
 	return false
 }
 
-// encode makes the message of a row. Its error repeats nothing of it.
-func encode(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) {
-	data, err := event.Published([]byte(row.Payload), row.ID, now)
+// encodeMessage makes the message of a row. Its error repeats nothing of it.
+func encodeMessage(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) {
+	data, err := event.WithPublishedAt([]byte(row.Payload), row.ID, now)
 	if err != nil {
 		return nil, err
 	}
@@ -301,7 +301,7 @@ func encode(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) 
 		return nil, errors.New("relay: the headers are not an object of strings")
 	}
 	delete(attributes, "orderingKey")
-	if size := len(data) + len(row.Headers); size > largestRow {
+	if size := len(data) + len(row.Headers); size > maxMessageSize {
 		return nil, fmt.Errorf("relay: %d bytes are more than a message may have", size)
 	}
 	return &pubsubpb.PubsubMessage{Data: data, Attributes: attributes, OrderingKey: row.Session}, nil

@@ -7,11 +7,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// BenchmarkDrain sends a backlog; ./dev bench has plain relays beside it.
-func BenchmarkDrain(b *testing.B) {
-	h := newHouse(b)
-	h.broker.Take(func([]pubsubtest.Arrival) {})
-	r := h.relay()
+// BenchmarkRelayRun_Backlog sends a backlog; ./dev bench has plain relays beside it.
+func BenchmarkRelayRun_Backlog(b *testing.B) {
+	h := newHarness(b)
+	h.broker.SetHandler(func([]pubsubtest.Message) {})
+	r := h.newRelay()
 	const backlog = 6000
 	for b.Loop() {
 		b.StopTimer()
@@ -19,13 +19,13 @@ func BenchmarkDrain(b *testing.B) {
 		for range backlog / 300 {
 			var all []event.Event
 			for range 100 {
-				all = append(all, events(newSession(), "lcl")...)
+				all = append(all, newEvents(newSession(), "lcl")...)
 			}
-			h.add(all...)
+			h.addEvents(all...)
 		}
 		h.exec(`ANALYZE bff_consumer.outbox`)
 		b.StartTimer()
-		if report := h.once(r); report.Published != backlog {
+		if report := h.runOnce(r); report.Published != backlog {
 			b.Fatalf("%+v", report)
 		}
 	}

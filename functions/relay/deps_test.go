@@ -3,7 +3,7 @@ package relay
 import (
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/deptest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/deptest"
 )
 
-func TestDeps(t *testing.T) { deptest.Golden(t, deptest.PubSub, deptest.GRPC) }
+func TestDeps_MatchReviewedList(t *testing.T) { deptest.Golden(t, deptest.PubSub, deptest.GRPC) }

@@ -17,24 +17,24 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
+	"melmastoon.ghasi.io/bff-consumer/shared/config"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 const (
-	longestRun = time.Minute
-	// afterRun is for what a run has begun: the last requests and their marks, and the report.
-	afterRun = 20 * time.Second
+	maxRunDuration = time.Minute
+	// finishTimeout is for what a run has begun: the last requests and their marks, and the report.
+	finishTimeout = 20 * time.Second
 )
 
 func init() {
-	functions.HTTP("Relay", web.OpenWithin("Relay", "POST /internal/jobs/relay", longestRun+afterRun, open))
+	functions.HTTP("Relay", web.RegisterInternal("Relay", "POST /internal/jobs/relay", maxRunDuration+finishTimeout, open))
 }
 
 // environment is what this function reads; MaxConns stands for the number that others have.
 type environment struct {
-	basis.Environment
+	config.Environment
 	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"` // one for each worker, one to look for work, one for the spill
 
 	Project  string        `env:"PUBSUB_PROJECT,required"` // of the topics; PUBSUB_EMULATOR_HOST is read by the library
@@ -62,8 +62,8 @@ func Open(ctx context.Context) (*Relay, error) {
 
 func build(ctx context.Context, e environment, now func() time.Time) (*Relay, error) {
 	switch {
-	case e.Run <= 0 || e.Run > longestRun:
-		return nil, fmt.Errorf("relay: RELAY_RUN is %s, not up to %s", e.Run, longestRun)
+	case e.Run <= 0 || e.Run > maxRunDuration:
+		return nil, fmt.Errorf("relay: RELAY_RUN is %s, not up to %s", e.Run, maxRunDuration)
 	case e.Workers < 1 || int32(e.Workers)+2 > e.MaxConns:
 		return nil, errors.New("relay: RELAY_WORKERS must be at least 1, and RELAY_MAX_CONNS two more than it")
 	}
@@ -72,31 +72,31 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Relay, er
 	if err != nil {
 		return nil, err
 	}
-	web.Ahead(ctx, "postgres", func(ctx context.Context) error { // a Ping would be a round trip more
+	web.WarmUp(ctx, "postgres", func(ctx context.Context) error { // a Ping would be a round trip more
 		return db.AcquireFunc(ctx, func(*pgxpool.Conn) error { return nil })
 	})
 	rdb := e.Redis()
-	web.Ahead(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
-	broker, err := dial(ctx, e.Endpoint) // takes a while, in which the stores answer
+	web.WarmUp(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
+	broker, err := newBrokerClient(ctx, e.Endpoint) // takes a while, in which the stores answer
 	if err != nil {
 		db.Close()
 		rdb.Close()
 		return nil, err
 	}
 	return &Relay{
-		db: db, rdb: rdb, keys: keyspace.Keys{Env: e.Env},
-		broker: broker, project: e.Project, run: e.Run, workers: e.Workers, now: now,
+		db: db, rdb: rdb, keys: redisclient.Keys{Env: e.Env},
+		broker: broker, project: e.Project, runDuration: e.Run, workers: e.Workers, now: now,
 	}, nil
 }
 
-// dial makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is
+// newBrokerClient makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is
 // sent again, and after what, is decided here.
-func dial(ctx context.Context, endpoint string) (*pubsub.TopicAdminClient, error) {
+func newBrokerClient(ctx context.Context, endpoint string) (*pubsub.TopicAdminClient, error) {
 	options := []option.ClientOption{
 		// By default a broker that was away for long is looked for every two minutes.
 		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
-			MinConnectTimeout: requestWithin,
+			MinConnectTimeout: requestTimeout,
 		})),
 	}
 	if endpoint != "" {

@@ -18,28 +18,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup/basis"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-var keys = keyspace.Keys{Env: "test"}
+var keys = redisclient.Keys{Env: "test"}
 
-// house is a database, a broker and a clock that tests move; relays are started in it.
-type house struct {
+// harness is a database, a broker and a clock that tests move; relays are started in it.
+type harness struct {
 	testing.TB
-	url    string
-	db     *pgxpool.Pool // of the test
-	broker *pubsubtest.Broker
-	redis  string
-	time   atomic.Int64
+	url       string
+	db        *pgxpool.Pool // of the test
+	broker    *pubsubtest.Broker
+	redisAddr string
+	clock     atomic.Int64
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
 	broker, err := pubsubtest.Start()
 	if err != nil {
@@ -47,29 +47,29 @@ func newHouse(t testing.TB) *house {
 	}
 	t.Cleanup(broker.Stop)
 	t.Setenv("PUBSUB_EMULATOR_HOST", broker.Addr)
-	h := &house{TB: t, url: pgtest.URL(t), broker: broker, redis: "127.0.0.1:1"} // nobody is there
+	h := &harness{TB: t, url: pgtest.URL(t), broker: broker, redisAddr: "127.0.0.1:1"} // nobody is there
 	if h.db, err = pgxpool.New(context.Background(), h.url); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.db.Close)
-	h.time.Store(time.Now().UnixMilli())
+	h.clock.Store(time.Now().UnixMilli())
 	return h
 }
 
-func (h *house) withRedis() *house {
+func (h *harness) withRedis() *harness {
 	redistest.New(h.TB)
-	h.redis = redistest.Addr(h.TB)
+	h.redisAddr = redistest.Addr(h.TB)
 	return h
 }
 
-func (h *house) now() time.Time { return time.UnixMilli(h.time.Load()).UTC() }
+func (h *harness) now() time.Time { return time.UnixMilli(h.clock.Load()).UTC() }
 
-func (h *house) advance(d time.Duration) { h.time.Add(d.Milliseconds() + 1) }
+func (h *harness) advance(d time.Duration) { h.clock.Add(d.Milliseconds() + 1) }
 
-func (h *house) relay(change ...func(*environment)) *Relay {
+func (h *harness) newRelay(change ...func(*environment)) *Relay {
 	h.Helper()
 	e := environment{
-		Environment: basis.Environment{Env: keys.Env, RedisAddr: h.redis, DatabaseURL: h.url}, MaxConns: 6, Project: "test", Run: longestRun, Workers: 4,
+		Environment: config.Environment{Env: keys.Env, RedisAddr: h.redisAddr, DatabaseURL: h.url}, MaxConns: 6, Project: "test", Run: maxRunDuration, Workers: 4,
 	}
 	for _, c := range change {
 		c(&e)
@@ -86,19 +86,19 @@ func (h *house) relay(change ...func(*environment)) *Relay {
 	return r
 }
 
-// once drains as far as it goes.
-func (h *house) once(r *Relay) Report {
+// runOnce drains as far as it goes.
+func (h *harness) runOnce(r *Relay) Report {
 	h.Helper()
-	report, err := r.Run(h.Context(), Orders{Once: true})
+	report, err := r.Run(h.Context(), Options{Once: true})
 	if err != nil {
 		h.Error(err)
 	}
 	return report
 }
 
-// begin starts a run that ends with the test, or with stop, which returns its report.
-func (h *house) begin(r *Relay) (stop func() Report) {
-	try := h.try(r)
+// startRun starts a run that ends with the test, or with stop, which returns its report.
+func (h *harness) startRun(r *Relay) (stop func() Report) {
+	try := h.startFallibleRun(r)
 	stop = sync.OnceValue(func() Report {
 		report, err := try()
 		if err != nil {
@@ -110,41 +110,41 @@ func (h *house) begin(r *Relay) (stop func() Report) {
 	return stop
 }
 
-// try is begin for a run that may fail.
-func (h *house) try(r *Relay) (stop func() (Report, error)) {
+// startFallibleRun is begin for a run that may fail.
+func (h *harness) startFallibleRun(r *Relay) (stop func() (Report, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var report Report
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		report, err = r.Run(ctx, Orders{})
+		report, err = r.Run(ctx, Options{})
 	}()
 	stop = sync.OnceValues(func() (Report, error) { cancel(); <-done; return report, err })
 	h.Cleanup(func() { stop() })
 	return stop
 }
 
-// await waits until so many messages have arrived.
-func (h *house) await(n int) {
+// awaitMessages waits until so many messages have arrived.
+func (h *harness) awaitMessages(n int) {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.Context(), 30*time.Second)
 	defer cancel()
 	if err := h.broker.Await(ctx, n); err != nil {
-		h.Fatalf("%d of %d messages arrived: %v", len(h.broker.Arrivals()), n, err)
+		h.Fatalf("%d of %d messages arrived: %v", len(h.broker.Messages()), n, err)
 	}
 }
 
 func newSession() string { return id.New(id.Session, time.Now()) }
 
 const (
-	locales    = "melmastoon.bff.consumer.locale.changed.v1"
-	currencies = "melmastoon.bff.consumer.currency.changed.v1"
+	localeTopic   = "melmastoon.bff.consumer.locale.changed.v1"
+	currencyTopic = "melmastoon.bff.consumer.currency.changed.v1"
 )
 
-// events makes events of one session; kinds has a letter for each: l for a change of locale, c of currency, e for its
+// newEvents makes events of one session; kinds has a letter for each: l for a change of locale, c of currency, e for its
 // end.
-func events(session, kinds string) []event.Event {
+func newEvents(session, kinds string) []event.Event {
 	var all []event.Event
 	now := time.Now()
 	for _, kind := range kinds {
@@ -165,8 +165,8 @@ func events(session, kinds string) []event.Event {
 	return all
 }
 
-// add commits events and returns their ids.
-func (h *house) add(all ...event.Event) []string {
+// addEvents commits events and returns their ids.
+func (h *harness) addEvents(all ...event.Event) []string {
 	h.Helper()
 	err := pgx.BeginFunc(h.Context(), h.db, func(tx pgx.Tx) error { return outbox.Add(h.Context(), tx, all...) })
 	if err != nil {
@@ -179,8 +179,8 @@ func (h *house) add(all ...event.Event) []string {
 	return ids
 }
 
-// insert writes a row as nobody of us would.
-func (h *house) insert(topic, payload, headers string) string {
+// insertRow writes a row as nobody of us would.
+func (h *harness) insertRow(topic, payload, headers string) string {
 	h.Helper()
 	row := id.New(id.Event, time.Now())
 	h.exec(`INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
@@ -188,15 +188,15 @@ func (h *house) insert(topic, payload, headers string) string {
 	return row
 }
 
-func (h *house) exec(sql string, args ...any) {
+func (h *harness) exec(sql string, args ...any) {
 	h.Helper()
 	if _, err := h.db.Exec(context.Background(), sql, args...); err != nil {
 		h.Fatal(err)
 	}
 }
 
-// read reads one value.
-func read[T any](h *house, sql string, args ...any) (v T) {
+// queryValue reads one value.
+func queryValue[T any](h *harness, sql string, args ...any) (v T) {
 	h.Helper()
 	if err := h.db.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
 		h.Fatal(err)
@@ -204,13 +204,13 @@ func read[T any](h *house, sql string, args ...any) (v T) {
 	return v
 }
 
-func (h *house) waiting() int {
-	return read[int](h, `SELECT count(*) FROM bff_consumer.outbox WHERE published_at IS NULL`)
+func (h *harness) countPending() int {
+	return queryValue[int](h, `SELECT count(*) FROM bff_consumer.outbox WHERE published_at IS NULL`)
 }
 
-// arrived is the ids of what the broker took of a session, each where it came first.
-func (h *house) arrived(session string) (ids []string) {
-	for _, a := range h.broker.Arrivals() {
+// receivedIDs is the ids of what the broker took of a session, each where it came first.
+func (h *harness) receivedIDs(session string) (ids []string) {
+	for _, a := range h.broker.Messages() {
 		if a.OrderingKey == session && !slices.Contains(ids, a.ID) {
 			ids = append(ids, a.ID)
 		}
@@ -218,38 +218,38 @@ func (h *house) arrived(session string) (ids []string) {
 	return ids
 }
 
-// duplicates counts what came more than once, and how much of that is owed to answers that were lost.
-func (h *house) duplicates() (all, lost int) {
+// countDuplicates counts what came more than once, and how much of that is owed to answers that were lost.
+func (h *harness) countDuplicates() (all, lost int) {
 	seen := map[string]bool{}
 	last := map[string]bool{} // whether the one before was lost
-	for _, a := range h.broker.Arrivals() {
+	for _, a := range h.broker.Messages() {
 		if seen[a.ID] {
 			all++
 			if last[a.ID] {
 				lost++
 			}
 		}
-		seen[a.ID], last[a.ID] = true, a.Lost
+		seen[a.ID], last[a.ID] = true, a.ResponseLost
 	}
 	return all, lost
 }
 
-func (h *house) expect(session string, want []string) {
+func (h *harness) expectReceived(session string, want []string) {
 	h.Helper()
-	if got := h.arrived(session); !slices.Equal(got, want) {
+	if got := h.receivedIDs(session); !slices.Equal(got, want) {
 		h.Errorf("of %s arrived\n%s\nwant\n%s", session, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-// choose records what a guest decided.
-func (h *house) choose(session string, telemetry, cleared bool) {
+// setConsent records what a guest decided.
+func (h *harness) setConsent(session string, telemetry, cleared bool) {
 	h.exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 		VALUES ($1, $2, false, now(), CASE WHEN $3 THEN now() END)
 		ON CONFLICT (guest_session_id) DO UPDATE SET telemetry = excluded.telemetry, cleared_at = excluded.cleared_at`, session, telemetry, cleared)
 }
 
-// logged collects what is said while the test runs.
-func logged(t testing.TB) *lockedBuffer {
+// captureLogs collects what is said while the test runs.
+func captureLogs(t testing.TB) *lockedBuffer {
 	b := &lockedBuffer{}
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewJSONHandler(b, nil)))
@@ -276,8 +276,8 @@ func (l *lockedBuffer) String() string {
 
 var _ io.Writer = (*lockedBuffer)(nil)
 
-// text is v as JSON.
-func text(v any) string {
+// toJSON is v as JSON.
+func toJSON(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Sprint(err)

@@ -8,81 +8,81 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// inflate makes rows larger by so many bytes.
-func (h *house) inflate(bytes int, ids ...string) {
+// enlargePayloads makes rows larger by so many bytes.
+func (h *harness) enlargePayloads(bytes int, ids ...string) {
 	h.exec(`UPDATE bff_consumer.outbox
 		SET payload = jsonb_set(payload, '{payload,more}', to_jsonb(repeat('x', $2)))
 		WHERE id = ANY ($1)`, ids, bytes)
 }
 
-func TestRowsThatAreTooMuchForOneRequestGoInSeveral(t *testing.T) {
-	h := newHouse(t)
+func TestRelayRun_SplitsRequestsBySize(t *testing.T) {
+	h := newHarness(t)
 	session := newSession()
-	ids := h.add(events(session, strings.Repeat("l", 20))...)
-	h.inflate(300_000, ids...)
-	if report := h.once(h.relay()); report.Published != 20 || report.Requests != 2 || report.Outages != 0 { // the broker takes 4 MiB
+	ids := h.addEvents(newEvents(session, strings.Repeat("l", 20))...)
+	h.enlargePayloads(300_000, ids...)
+	if report := h.runOnce(h.newRelay()); report.Published != 20 || report.Requests != 2 || report.Outages != 0 { // the broker takes 4 MiB
 		t.Errorf("%+v", report)
 	}
-	h.expect(session, ids)
+	h.expectReceived(session, ids)
 }
 
-func TestARowThatNoBrokerTakesIsParkedWithoutAskingOne(t *testing.T) {
-	h := newHouse(t)
-	logged(t)
+func TestRelayRun_ParksOversizedRowWithoutSending(t *testing.T) {
+	h := newHarness(t)
+	captureLogs(t)
 	session, other := newSession(), newSession()
-	ids := h.add(events(session, "lll")...)
-	h.inflate(10_000_000, ids[1])
-	fine := h.add(events(other, "l")...)
-	r := h.relay()
-	for range parkAfter {
-		if report := h.once(r); report.Outages != 0 || report.Refused != 1 {
+	ids := h.addEvents(newEvents(session, "lll")...)
+	h.enlargePayloads(10_000_000, ids[1])
+	fine := h.addEvents(newEvents(other, "l")...)
+	r := h.newRelay()
+	for range maxAttempts {
+		if report := h.runOnce(r); report.Outages != 0 || report.Rejected != 1 {
 			t.Fatalf("%+v", report)
 		}
 		h.advance(12 * time.Minute)
 	}
-	if report := h.once(r); report.Parked != 1 || report.Depth != 0 {
+	if report := h.runOnce(r); report.Parked != 1 || report.Depth != 0 {
 		t.Errorf("%+v", report)
 	}
-	h.expect(session, []string{ids[0], ids[2]})
-	h.expect(other, fine)
+	h.expectReceived(session, []string{ids[0], ids[2]})
+	h.expectReceived(other, fine)
 }
 
-func TestAClockThatWasAheadHoldsNothingBackOnceItIsRight(t *testing.T) {
-	h := newHouse(t)
+func TestRelayRun_IgnoresBackoffSetByFastClock(t *testing.T) {
+	h := newHarness(t)
 	session := newSession()
-	ids := h.add(events(session, "ll")...)
-	loose := h.insert(locales, `{}`, `{}`)
-	h.broker.React(refusing(codes.InvalidArgument, ids[0]))
-	r := h.relay()
+	ids := h.addEvents(newEvents(session, "ll")...)
+	loose := h.insertRow(localeTopic, `{}`, `{}`)
+	h.broker.SetBehavior(rejectEvents(codes.InvalidArgument, ids[0]))
+	r := h.newRelay()
 	h.advance(240 * time.Hour)
-	if report := h.once(r); report.Refused != 2 {
+	if report := h.runOnce(r); report.Rejected != 2 {
 		t.Errorf("%+v", report)
 	}
-	h.broker.React(nil)
+	h.broker.SetBehavior(nil)
 	h.advance(-240 * time.Hour)
-	if report := h.once(r); report.Published != 2 || report.Refused != 1 {
+	if report := h.runOnce(r); report.Published != 2 || report.Rejected != 1 {
 		t.Errorf("%+v", report)
 	}
-	h.expect(session, ids)
-	if n := read[int](h, `SELECT attempts FROM bff_consumer.outbox WHERE id = $1`, loose); n != 2 {
+	h.expectReceived(session, ids)
+	if n := queryValue[int](h, `SELECT attempts FROM bff_consumer.outbox WHERE id = $1`, loose); n != 2 {
 		t.Errorf("the row without a session was tried %d times", n)
 	}
 }
 
-func TestNothingIsSentWhileTheDatabaseOnlyReads(t *testing.T) {
-	h := newHouse(t)
-	logged(t)
+func TestRelayRun_SendsNothingWhileDatabaseIsReadOnly(t *testing.T) {
+	h := newHarness(t)
+	captureLogs(t)
 	session := newSession()
-	ids := h.add(events(session, "ll")...)
-	database := read[string](h, `SELECT quote_ident(current_database())`)
+	ids := h.addEvents(newEvents(session, "ll")...)
+	database := queryValue[string](h, `SELECT quote_ident(current_database())`)
 	h.exec(`ALTER DATABASE ` + database + ` SET default_transaction_read_only = on`)
-	if report, err := h.relay().Run(t.Context(), Orders{Once: true}); err == nil || report.Attempts != 0 || report.Depth != 2 {
+	if report, err := h.newRelay().Run(t.Context(), Options{Once: true}); err == nil || report.Attempts != 0 || report.Depth != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	h.exec(`BEGIN READ WRITE; ALTER DATABASE ` + database + ` RESET default_transaction_read_only; COMMIT`)
-	h.once(h.relay())
-	h.expect(session, ids)
-	if all, _ := h.duplicates(); all != 0 {
+	h.runOnce(h.newRelay())
+	h.expectReceived(session, ids)
+	if all, _ := h.countDuplicates(); all != 0 {
 		t.Errorf("%d came twice", all)
 	}
 }

@@ -14,29 +14,29 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/push"
-	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
+	"melmastoon.ghasi.io/bff-consumer/shared/pubsubpush"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Relay sends what is in the outbox. It is safe for concurrent use, and several may work side by side.
 type Relay struct {
-	db      *pgxpool.Pool
-	rdb     redis.UniversalClient
-	keys    keyspace.Keys
-	broker  *pubsub.TopicAdminClient
-	project string
-	run     time.Duration
-	workers int
-	now     func() time.Time // of what is written to the table; pauses go by the real clock
+	db          *pgxpool.Pool
+	rdb         redis.UniversalClient
+	keys        redisclient.Keys
+	broker      *pubsub.TopicAdminClient
+	project     string
+	runDuration time.Duration
+	workers     int
+	now         func() time.Time // of what is written to the table; pauses go by the real clock
 }
 
-// Orders are what a tick may ask for; what is not known is an order that would not be followed, and refused.
-type Orders struct {
+// Options are what a tick may ask for; what is not known is an order that would not be followed, and refused.
+type Options struct {
 	DryRun bool `json:"dryRun"` // only count
 	Once   bool `json:"once"`   // end when nothing more can be sent now, and not with the minute
 }
@@ -44,10 +44,10 @@ type Orders struct {
 // Report is what a run did, and what it left.
 type Report struct {
 	Published        int64  `json:"published"`           // rows that the broker took
-	Refused          int64  `json:"refused"`             // times that a row was refused for good and backed off or was parked
+	Rejected         int64  `json:"refused"`             // times that a row was refused for good and backed off or was parked
 	Dropped          int64  `json:"dropped"`             // rows deleted because their guest refused
-	Spilled          int64  `json:"spilled"`             // rows that waited in Redis and were moved into the table
-	SpillRefused     int64  `json:"spillRefused"`        // rows in Redis that never can be; kept aside
+	Drained          int64  `json:"spilled"`             // rows that waited in Redis and were moved into the table
+	DrainRejected    int64  `json:"spillRefused"`        // rows in Redis that never can be; kept aside
 	Attempts         int64  `json:"attempts"`            // rows sent, those included that the broker did not take
 	Requests         int64  `json:"requests"`            // to the broker
 	Outages          int64  `json:"outages"`             // requests to which it had no answer that counts
@@ -59,16 +59,16 @@ type Report struct {
 	DryRun           bool   `json:"dryRun,omitzero"`
 }
 
-// lateAfter is when somebody has to be told that events do not get out.
-const lateAfter = 5 * time.Minute
+// lateThreshold is when somebody has to be told that events do not get out.
+const lateThreshold = 5 * time.Minute
 
 // Serve answers a tick: it drains the outbox until the minute is over. A run whose report cannot be made failed, and
 // the broker may tick again; what was sent was marked by then.
 func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
-	m, err := push.Decode(req)
-	var o Orders
+	m, err := pubsubpush.Decode(req)
+	var o Options
 	if err == nil {
-		err = m.Orders(&o)
+		err = m.DecodeOptions(&o)
 	}
 	if err != nil {
 		return problem.New(problem.MalformedRequest, "This is no order for a run.", err)
@@ -77,64 +77,64 @@ func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	ctx, stop := signal.NotifyContext(req.Context(), syscall.SIGTERM)
 	defer stop()
 	report, err := r.Run(ctx, o)
-	report.note(ctx)
+	report.addToLog(ctx)
 	if err != nil {
 		return postgres.Problem(err)
 	}
-	report.tell(ctx, r.now())
+	report.recordMetrics(ctx, r.now())
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
 // Run drains until the run is over or ctx ends; what was begun by then is finished.
-func (r *Relay) Run(ctx context.Context, o Orders) (Report, error) {
-	s := newShift(r, o)
+func (r *Relay) Run(ctx context.Context, o Options) (Report, error) {
+	s := newRun(r, o)
 	if !o.DryRun {
-		until, cancel := context.WithTimeout(ctx, r.run)
-		s.work(until)
+		until, cancel := context.WithTimeout(ctx, r.runDuration)
+		s.drainShards(until)
 		cancel()
 	}
 	return s.report(ctx)
 }
 
 // report adds what is left to what was done.
-func (s *shift) report(ctx context.Context) (Report, error) {
-	report := s.did.read()
-	report.DryRun = s.orders.DryRun
-	report.LastOutage = s.did.lastOutage()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countWithin)
+func (s *run) report(ctx context.Context) (Report, error) {
+	report := s.counters.snapshot()
+	report.DryRun = s.options.DryRun
+	report.LastOutage = s.counters.lastOutage()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
 	defer cancel()
-	standing, err := outbox.ReadStanding(ctx, s.relay.db)
+	standing, err := outbox.ReadBacklog(ctx, s.relay.db)
 	if err != nil {
-		return report, errors.Join(fmt.Errorf("relay: %w", err), s.lastFailure())
+		return report, errors.Join(fmt.Errorf("relay: %w", err), s.lastErr())
 	}
 	report.Depth, report.Parked = standing.Depth, standing.Parked
 	if !standing.Oldest.IsZero() {
 		report.OldestAgeSeconds = max(0, int64(s.relay.now().Sub(standing.Oldest).Seconds()))
 	}
-	if err := s.lastFailure(); err != nil && report.Published+report.Dropped == 0 {
+	if err := s.lastErr(); err != nil && report.Published+report.Dropped == 0 {
 		return report, fmt.Errorf("relay: nothing could be done: %w", err)
 	}
 	return report, nil
 }
 
-// note puts the report on the request's log record, and one warning beside it when somebody has to look. Alerts are
+// addToLog puts the report on the request's log record, and one warning beside it when somebody has to look. Alerts are
 // made from both: see docs/runbooks/outbox.md.
-func (r Report) note(ctx context.Context) {
-	web.From(ctx).Note("relay", r)
-	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateAfter.Seconds()) {
+func (r Report) addToLog(ctx context.Context) {
+	web.FromContext(ctx).AddLogField("relay", r)
+	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateThreshold.Seconds()) {
 		slog.WarnContext(ctx, "outbox: undelivered events",
 			"depth", r.Depth, "oldestAgeSeconds", r.OldestAgeSeconds, "parked", r.Parked)
 	}
 }
 
-// tell measures how a run left the outbox, and that there was one.
-func (r Report) tell(ctx context.Context, now time.Time) {
-	measured := telemetry.From(ctx)
-	measured.Standing(ctx, telemetry.Outbox{
+// recordMetrics measures how a run left the outbox, and that there was one.
+func (r Report) recordMetrics(ctx context.Context, now time.Time) {
+	measured := otlp.FromContext(ctx)
+	measured.RecordBacklog(ctx, otlp.OutboxBacklog{
 		Depth: r.Depth, Parked: r.Parked, OldestAge: time.Duration(r.OldestAgeSeconds) * time.Second,
 	})
 	if !r.DryRun {
-		measured.Succeeded(ctx, now)
+		measured.RecordJobSuccess(ctx, now)
 	}
 }
 

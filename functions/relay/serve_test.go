@@ -26,19 +26,19 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-var number atomic.Int64 // makes the names of functions under test unique in the registry
+var functionSeq atomic.Int64 // makes the names of functions under test unique in the registry
 
-// tick posts orders as a push does, and returns the answer after holding it against the API description.
-func (h *house) tick(r *Relay, body string, log io.Writer) (int, string) {
+// trigger posts orders as a push does, and returns the answer after holding it against the API description.
+func (h *harness) trigger(r *Relay, body string, log io.Writer) (int, string) {
 	h.Helper()
-	name := fmt.Sprintf("Test%d", number.Add(1))
-	web.OpenWithin(name, "POST /internal/jobs/relay", time.Minute, func(context.Context) (web.Handler, error) { return r.Serve, nil })
+	name := fmt.Sprintf("Test%d", functionSeq.Add(1))
+	web.RegisterInternal(name, "POST /internal/jobs/relay", time.Minute, func(context.Context) (web.Handler, error) { return r.Serve, nil })
 	req := httptest.NewRequest("POST", "/internal/jobs/relay", strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
 	for _, f := range web.Functions() {
 		if f.Name == name {
-			if err := f.OpenTo(context.Background(), log); err != nil {
+			if err := f.OpenWithLog(context.Background(), log); err != nil {
 				h.Fatal(err)
 			}
 			f.ServeHTTP(w, req)
@@ -69,16 +69,16 @@ func (h *house) tick(r *Relay, body string, log io.Writer) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-func pushed(orders string) string {
+func pushBody(orders string) string {
 	return `{"message":{"messageId":"1","data":"` + base64.StdEncoding.EncodeToString([]byte(orders)) + `"},"subscription":"projects/p/subscriptions/bff-consumer.jobs.relay"}`
 }
 
-func TestATickIsAnsweredWithWhatWasDone(t *testing.T) {
-	h := newHouse(t)
-	warned := logged(t)
+func TestRelayServe_ReturnsAndLogsReport(t *testing.T) {
+	h := newHarness(t)
+	warned := captureLogs(t)
 	var log lockedBuffer
-	h.add(events(newSession(), "lc")...)
-	status, body := h.tick(h.relay(), pushed(`{"once":true}`), &log)
+	h.addEvents(newEvents(newSession(), "lc")...)
+	status, body := h.trigger(h.newRelay(), pushBody(`{"once":true}`), &log)
 	var report Report
 	if err := json.Unmarshal([]byte(body), &report); err != nil || status != http.StatusOK || report.Published != 2 {
 		t.Errorf("%d %s %v", status, body, err)
@@ -90,24 +90,24 @@ func TestATickIsAnsweredWithWhatWasDone(t *testing.T) {
 	if strings.Contains(warned.String(), "do not get out") {
 		t.Errorf("warned of nothing: %s", warned)
 	}
-	short := h.relay(func(e *environment) { e.Run = time.Millisecond })
-	if status, body := h.tick(short, pushed(`{}`), io.Discard); status != http.StatusOK {
+	short := h.newRelay(func(e *environment) { e.Run = time.Millisecond })
+	if status, body := h.trigger(short, pushBody(`{}`), io.Discard); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
 }
 
-func TestSomebodyIsToldOfEventsThatDoNotGetOut(t *testing.T) {
+func TestRelayServe_WarnsOfLateAndParkedEvents(t *testing.T) {
 	for name, change := range map[string]string{
 		"late":   `UPDATE bff_consumer.outbox SET created_at = now() - interval '301 seconds'`,
 		"parked": `UPDATE bff_consumer.outbox SET parked_at = now()`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
-			warned := logged(t)
-			h.add(events(newSession(), "l")...)
+			h := newHarness(t)
+			warned := captureLogs(t)
+			h.addEvents(newEvents(newSession(), "l")...)
 			h.exec(change)
 			h.advance(time.Second)
-			h.tick(h.relay(), pushed(`{"dryRun":true}`), io.Discard)
+			h.trigger(h.newRelay(), pushBody(`{"dryRun":true}`), io.Discard)
 			if n := strings.Count(warned.String(), "events do not get out"); n != 1 || !strings.Contains(warned.String(), `"level":"WARN"`) {
 				t.Errorf("%d warnings: %s", n, warned)
 			}
@@ -115,83 +115,83 @@ func TestSomebodyIsToldOfEventsThatDoNotGetOut(t *testing.T) {
 	}
 }
 
-func TestATickSaysWhatTheLastOutageWas(t *testing.T) {
-	h := newHouse(t)
-	h.broker.React(func(pubsubtest.Request) pubsubtest.Reaction {
-		return pubsubtest.Reaction{Refuse: codes.PermissionDenied}
+func TestRelayServe_ReportsLastOutage(t *testing.T) {
+	h := newHarness(t)
+	h.broker.SetBehavior(func(pubsubtest.Request) pubsubtest.Behavior {
+		return pubsubtest.Behavior{RejectCode: codes.PermissionDenied}
 	})
-	h.add(events(newSession(), "l")...)
-	_, body := h.tick(h.relay(), pushed(`{"once":true}`), io.Discard)
+	h.addEvents(newEvents(newSession(), "l")...)
+	_, body := h.trigger(h.newRelay(), pushBody(`{"once":true}`), io.Discard)
 	if want := `"lastOutage":"melmastoon.bff.consumer.locale.changed.v1: PermissionDenied"`; !strings.Contains(body, want) {
 		t.Errorf("%s, want %s", body, want)
 	}
 }
 
-func TestATickThatCannotBeReadIsRefused(t *testing.T) {
-	h := newHouse(t)
-	ids := h.add(events(newSession(), "l")...)
-	for _, body := range []string{``, `x`, `{}`, pushed(`nonsense`), pushed(`{"once":"yes"}`), pushed(`null`), pushed(` null`),
-		pushed(`{"dryRun":null}`), pushed(`{"once":true,"dryRun":null}`), pushed(`{"dryrun":true}`), pushed(`{"dryRun":true,"force":true}`)} {
-		if status, answer := h.tick(h.relay(), body, io.Discard); status != http.StatusBadRequest {
+func TestRelayServe_RejectsMalformedRequest(t *testing.T) {
+	h := newHarness(t)
+	ids := h.addEvents(newEvents(newSession(), "l")...)
+	for _, body := range []string{``, `x`, `{}`, pushBody(`nonsense`), pushBody(`{"once":"yes"}`), pushBody(`null`), pushBody(` null`),
+		pushBody(`{"dryRun":null}`), pushBody(`{"once":true,"dryRun":null}`), pushBody(`{"dryrun":true}`), pushBody(`{"dryRun":true,"force":true}`)} {
+		if status, answer := h.trigger(h.newRelay(), body, io.Discard); status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", body, status, answer)
 		}
 	}
-	if h.waiting() != len(ids) {
+	if h.countPending() != len(ids) {
 		t.Error("it sent something")
 	}
 }
 
-func TestARunThatCannotReportFailed(t *testing.T) {
-	h := newHouse(t)
-	r := h.relay(func(e *environment) { e.DatabaseURL = "postgres://nobody@127.0.0.1:1/none" })
-	if status, body := h.tick(r, pushed(`{"once":true}`), io.Discard); status != http.StatusServiceUnavailable {
+func TestRelayServe_FailsWhenReportCannotBeRead(t *testing.T) {
+	h := newHarness(t)
+	r := h.newRelay(func(e *environment) { e.DatabaseURL = "postgres://nobody@127.0.0.1:1/none" })
+	if status, body := h.trigger(r, pushBody(`{"once":true}`), io.Discard); status != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", status, body)
 	}
 }
 
-// statements counts what is asked of Postgres.
-type statements struct {
-	mu    sync.Mutex
-	trips int
-	all   []string
-	waits time.Time // until when it was last asked whether anything waits
+// queryTracer counts what is asked of Postgres.
+type queryTracer struct {
+	mu              sync.Mutex
+	roundTrips      int
+	queries         []string
+	pendingDeadline time.Time // until when it was last asked whether anything waits
 }
 
-func (s *statements) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	s.note(q.SQL, true)
+func (s *queryTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	s.record(q.SQL, true)
 	if strings.HasPrefix(strings.TrimSpace(q.SQL), "SELECT true") {
-		s.waits, _ = ctx.Deadline()
+		s.pendingDeadline, _ = ctx.Deadline()
 	}
 	return ctx
 }
-func (s *statements) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-func (s *statements) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
-	s.note("", true)
+func (s *queryTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+func (s *queryTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchStartData) context.Context {
+	s.record("", true)
 	return ctx
 }
-func (s *statements) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
-	s.note(q.SQL, false)
+func (s *queryTracer) TraceBatchQuery(_ context.Context, _ *pgx.Conn, q pgx.TraceBatchQueryData) {
+	s.record(q.SQL, false)
 }
-func (s *statements) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+func (s *queryTracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-func (s *statements) note(sql string, trip bool) {
+func (s *queryTracer) record(sql string, trip bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if trip {
-		s.trips++
+		s.roundTrips++
 	}
 	if sql != "" {
-		s.all = append(s.all, strings.Join(strings.Fields(sql), " "))
+		s.queries = append(s.queries, strings.Join(strings.Fields(sql), " "))
 	}
 }
 
-func TestABatchIsTwoRoundTripsAndALookIsOne(t *testing.T) {
-	h := newHouse(t)
-	before := askedLately
-	askedLately = time.Hour // a busy machine would ask again
-	t.Cleanup(func() { askedLately = before })
-	r := h.relay()
-	count := &statements{}
+func TestRelayRun_BatchUsesTwoRoundTripsAndPollOne(t *testing.T) {
+	h := newHarness(t)
+	before := consentMaxAge
+	consentMaxAge = time.Hour // a busy machine would ask again
+	t.Cleanup(func() { consentMaxAge = before })
+	r := h.newRelay()
+	count := &queryTracer{}
 	cfg := r.db.Config()
 	cfg.ConnConfig.Tracer = count
 	r.db.Close()
@@ -200,28 +200,28 @@ func TestABatchIsTwoRoundTripsAndALookIsOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	lane := newSession()[29:]
-	for range rowsAtOnce / 2 {
-		h.add(events(newSession()[:29]+lane, "lc")...)
+	for range batchSize / 2 {
+		h.addEvents(newEvents(newSession()[:29]+lane, "lc")...)
 	}
 	asked := func(trips int, want ...string) {
 		t.Helper()
-		ok := len(count.all) == len(want)
-		for i := range min(len(want), len(count.all)) {
-			ok = ok && strings.HasPrefix(count.all[i], want[i])
+		ok := len(count.queries) == len(want)
+		for i := range min(len(want), len(count.queries)) {
+			ok = ok && strings.HasPrefix(count.queries[i], want[i])
 		}
-		if !ok || count.trips != trips {
-			t.Errorf("%d round trips:\n%s", count.trips, strings.Join(count.all, "\n"))
+		if !ok || count.roundTrips != trips {
+			t.Errorf("%d round trips:\n%s", count.roundTrips, strings.Join(count.queries, "\n"))
 		}
-		count.all, count.trips = nil, 0
+		count.queries, count.roundTrips = nil, 0
 	}
-	h.once(r)
+	h.runOnce(r)
 	// Whether anything waits, a look, the batch that is full, the one that finds the lane's end, a look that finds nothing, the report.
 	asked(8, "SELECT true", "WITH RECURSIVE walk (lane", "BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "UPDATE", "COMMIT",
 		"BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "ROLLBACK", "WITH RECURSIVE walk (lane", "SELECT count(*)")
-	h.once(r)
+	h.runOnce(r)
 	asked(2, "SELECT true", "SELECT count(*)")
 	// By one that hangs a run is told in time, and not by its end.
-	if end := count.waits; end.IsZero() || end.After(time.Now().Add(askWithin)) {
+	if end := count.pendingDeadline; end.IsZero() || end.After(time.Now().Add(queryTimeout)) {
 		t.Errorf("whether anything waits has until %v", end)
 	}
 }

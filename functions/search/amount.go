@@ -20,7 +20,7 @@ func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	wrong := problem.Field{Code: "malformed", Detail: "Must be whole minor units that are not negative, as a decimal string."}
+	wrong := problem.FieldError{Code: "malformed", Detail: "Must be whole minor units that are not negative, as a decimal string."}
 	if kind := token.Kind(); kind != '"' && kind != '0' {
 		return wrong
 	}

@@ -24,7 +24,7 @@ type area struct {
 	Region      string  `json:"region"`
 }
 
-var modes = []string{"point", "bounding-box", "city", "region"}
+var geoModes = []string{"point", "bounding-box", "city", "region"}
 
 // circle is upstream.Circle as a request says it: a number left out is not 0, which is a place off Africa.
 type circle struct {
@@ -41,33 +41,33 @@ type box struct {
 	NeLng *float64 `json:"neLng"`
 }
 
-// said is the circle whose numbers are all there.
-func (c *circle) said() upstream.Circle {
+// value is the circle whose numbers are all there.
+func (c *circle) value() upstream.Circle {
 	return upstream.Circle{Lat: *c.Lat, Lng: *c.Lng, RadiusKm: *c.RadiusKm}
 }
 
-// said is the box whose numbers are all there.
-func (b *box) said() geo.Box {
+// value is the box whose numbers are all there.
+func (b *box) value() geo.Box {
 	return geo.Box{SwLat: *b.SwLat, SwLng: *b.SwLng, NeLat: *b.NeLat, NeLng: *b.NeLng}
 }
 
-func (a *area) check(f *problem.Faults) {
+func (a *area) check(f *problem.FieldErrors) {
 	given := map[string]bool{
 		"point": a.Point != nil, "bounding-box": a.BoundingBox != nil, "city": a.City != "", "region": a.Region != "",
 	}
 	member := map[string]string{"point": "point", "bounding-box": "boundingBox", "city": "city", "region": "region"}
 	switch {
 	case a.Mode == "":
-		f.Add("geo.mode", "required", "Must be one of "+strings.Join(modes, ", ")+".")
+		f.Add("geo.mode", "required", "Must be one of "+strings.Join(geoModes, ", ")+".")
 		return
-	case !slices.Contains(modes, a.Mode):
-		f.Add("geo.mode", "not-supported", "Must be one of "+strings.Join(modes, ", ")+".")
+	case !slices.Contains(geoModes, a.Mode):
+		f.Add("geo.mode", "not-supported", "Must be one of "+strings.Join(geoModes, ", ")+".")
 		return
 	}
 	if !given[a.Mode] {
 		f.Add("geo."+member[a.Mode], "required", "The mode "+a.Mode+" needs it.")
 	}
-	for _, mode := range modes {
+	for _, mode := range geoModes {
 		if mode != a.Mode && given[mode] {
 			f.Add("geo."+member[mode], "exactly-one", "Search by exactly one of point, boundingBox, city and region.")
 		}
@@ -78,15 +78,15 @@ func (a *area) check(f *problem.Faults) {
 	if a.BoundingBox != nil {
 		a.BoundingBox.check(f)
 	}
-	a.City = place(f, "geo.city", a.City)
-	a.Region = place(f, "geo.region", a.Region)
+	a.City = parsePlaceName(f, "geo.city", a.City)
+	a.Region = parsePlaceName(f, "geo.region", a.Region)
 }
 
-func (c *circle) check(f *problem.Faults) {
-	if !figures(f, "geo.point", figure{"lat", c.Lat}, figure{"lng", c.Lng}, figure{"radiusKm", c.RadiusKm}) {
+func (c *circle) check(f *problem.FieldErrors) {
+	if !requireNumbers(f, "geo.point", requiredNumber{"lat", c.Lat}, requiredNumber{"lng", c.Lng}, requiredNumber{"radiusKm", c.RadiusKm}) {
 		return
 	}
-	p := c.said()
+	p := c.value()
 	if !(geo.Point{Lat: p.Lat, Lng: p.Lng}).Valid() {
 		f.Add("geo.point", "out-of-range", "lat must be from -90 to 90, lng from -180 to 180.")
 	}
@@ -95,11 +95,11 @@ func (c *circle) check(f *problem.Faults) {
 	}
 }
 
-func (b *box) check(f *problem.Faults) {
-	if !figures(f, "geo.boundingBox", figure{"swLat", b.SwLat}, figure{"swLng", b.SwLng}, figure{"neLat", b.NeLat}, figure{"neLng", b.NeLng}) {
+func (b *box) check(f *problem.FieldErrors) {
+	if !requireNumbers(f, "geo.boundingBox", requiredNumber{"swLat", b.SwLat}, requiredNumber{"swLng", b.SwLng}, requiredNumber{"neLat", b.NeLat}, requiredNumber{"neLng", b.NeLng}) {
 		return
 	}
-	switch said := b.said(); {
+	switch said := b.value(); {
 	case !said.Valid():
 		f.Add("geo.boundingBox", "out-of-range", "The south-west corner must lie south of the north-east one, the box must have a width, and both must be on the globe.")
 	case said.AreaDeg2() > maxBoxDeg2*(1+1e-9): // 65-60 is 5 only nearly everywhere on the globe
@@ -107,14 +107,14 @@ func (b *box) check(f *problem.Faults) {
 	}
 }
 
-// figure is one number of a place.
-type figure struct {
+// requiredNumber is one number of a place.
+type requiredNumber struct {
 	name  string
 	value *float64
 }
 
-// figures says which of them are missing, and whether all are there.
-func figures(f *problem.Faults, of string, all ...figure) (there bool) {
+// requireNumbers says which of them are missing, and whether all are there.
+func requireNumbers(f *problem.FieldErrors, of string, all ...requiredNumber) (there bool) {
 	there = true
 	for _, n := range all {
 		if n.value == nil {

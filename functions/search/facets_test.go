@@ -2,15 +2,15 @@ package search
 
 import "testing"
 
-func TestFacetsAreNotSentTwice(t *testing.T) {
-	h := newHouse(t)
+func TestFacets_MatchingETagAnswers304(t *testing.T) {
+	h := newHarness(t)
 	const url = "/facets?country=AF&locale=fr&currency=EUR"
 	first := h.do("GET", url, "")
 	tag := first.Header.Get("ETag")
 	if first.StatusCode != 200 || tag == "" {
 		t.Fatalf("%d, ETag %q", first.StatusCode, tag)
 	}
-	again := h.Ask("GET", url, "", "", "If-None-Match", `"other", W/`+tag)
+	again := h.Do("GET", url, "", "", "If-None-Match", `"other", W/`+tag)
 	if again.StatusCode != 304 || len(again.Text) != 0 || again.Header.Get("ETag") != tag || again.Header.Get("X-Cache") != "HIT" ||
 		again.Header.Get("Cache-Control") != first.Header.Get("Cache-Control") || again.Header.Get("Vary") != first.Header.Get("Vary") {
 		t.Errorf("%d %v %s", again.StatusCode, again.Header, again.Text)

@@ -8,14 +8,14 @@ import (
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 func init() {
-	functions.HTTP("Search", web.Open("Search", "POST "+web.Base+"/search", openList))
-	functions.HTTP("SearchMap", web.Open("SearchMap", "POST "+web.Base+"/search/map", openMap))
-	functions.HTTP("Facets", web.Open("Facets", "GET "+web.Base+"/facets", openFacets))
+	functions.HTTP("Search", web.Register("Search", "POST "+web.BasePath+"/search", openList))
+	functions.HTTP("SearchMap", web.Register("SearchMap", "POST "+web.BasePath+"/search/map", openMap))
+	functions.HTTP("Facets", web.Register("Facets", "GET "+web.BasePath+"/facets", openFacets))
 }
 
 func openList(ctx context.Context) (web.Handler, error) {
@@ -23,7 +23,7 @@ func openList(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guests.door.Counted(NewList(finder, guests).Serve), nil
+	return guests.guests.CountRejected(NewList(finder, guests).Serve), nil
 }
 
 func openMap(ctx context.Context) (web.Handler, error) {
@@ -31,22 +31,22 @@ func openMap(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guests.door.Counted(NewMap(finder, guests).Serve), nil
+	return guests.guests.CountRejected(NewMap(finder, guests).Serve), nil
 }
 
 func openFacets(ctx context.Context) (web.Handler, error) {
-	p, err := setup.Guest(ctx)
+	p, err := wiring.FromEnv(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return NewFacets(p.Door, p.Keys, p.Cache, p.Upstreams).Serve, nil
+	return NewFacets(p.Guests, p.Keys, p.Cache, p.Upstreams).Serve, nil
 }
 
-func build(ctx context.Context) (*Finder, *Guests, error) {
-	p, err := setup.Guest(ctx)
+func build(ctx context.Context) (*Finder, *Responder, error) {
+	p, err := wiring.FromEnv(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	return NewFinder(p.Keys, p.Cache, p.Upstreams, p.Compose, p.Flags, p.Region, p.Now),
-		NewGuests(p.Door, p.Sessions, p.Flags, p.Now), nil
+		NewResponder(p.Guests, p.Sessions, p.Flags, p.Now), nil
 }

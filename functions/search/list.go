@@ -14,14 +14,14 @@ import (
 
 // List answers POST /search.
 type List struct {
-	finder *Finder
-	guests *Guests
-	asks   *asks
+	finder    *Finder
+	responder *Responder
+	queries   *queryCache
 }
 
 // NewList makes the handler.
-func NewList(finder *Finder, guests *Guests) *List {
-	return &List{finder, guests, newAsks(finder.now, readList)}
+func NewList(finder *Finder, guests *Responder) *List {
+	return &List{finder, guests, newQueryCache(finder.now, parseList)}
 }
 
 type listRequest struct {
@@ -34,8 +34,8 @@ type pageRequest struct {
 	Offset int  `json:"offset"`
 }
 
-// page checks the page and fills in its defaults.
-func (p *pageRequest) page(f *problem.Faults) upstream.Page {
+// toUpstream checks the page and fills in its defaults.
+func (p *pageRequest) toUpstream(f *problem.FieldErrors) upstream.Page {
 	page := upstream.Page{Limit: defaultLimit}
 	if p == nil {
 		return page
@@ -53,26 +53,26 @@ func (p *pageRequest) page(f *problem.Faults) upstream.Page {
 	return page
 }
 
-func readList(body []byte, now time.Time) (*ask, error) {
-	in := listRequest{query: unsaid()}
-	if err := web.Parse(body, &in); err != nil {
+func parseList(body []byte, now time.Time) (*parsedQuery, error) {
+	in := listRequest{query: defaultQuery()}
+	if err := web.DecodeBytes(body, &in); err != nil {
 		return nil, err
 	}
 	faults := in.check(now)
-	page := in.Page.page(&faults)
+	page := in.Page.toUpstream(&faults)
 	if len(faults) > 0 {
 		return nil, problem.Invalid(faults...)
 	}
-	return &ask{query: in.normal(upstream.List, nil, page), filters: in.Filters.used(), page: page}, nil
+	return &parsedQuery{query: in.normalize(upstream.List, nil, page), filters: in.Filters.telemetryKeys(), page: page}, nil
 }
 
 // Serve answers one page of a list of hotels.
 func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
-	var a *ask
-	if err := web.Body(r, l.asks.keep(&a)); err != nil {
+	var a *parsedQuery
+	if err := web.WithJSONBody(r, l.queries.decodeInto(&a)); err != nil {
 		return err
 	}
-	ctx, guest, err := l.guests.door.Admit(w, r, func(tag locale.Tag, c money.Currency) []string {
+	ctx, guest, err := l.responder.guests.Begin(w, r, func(tag locale.Tag, c money.Currency) []string {
 		return []string{l.finder.pageKey(a.hash(tag, c), a.page)}
 	})
 	if err != nil {
@@ -83,16 +83,16 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	hash := a.hash(q.Locale, q.Currency)
 	key := l.finder.pageKey(hash, a.page)
 
-	done := web.From(ctx).Phase("find")
-	entry, state, err := l.finder.cache.Do(ctx, key, guest.Seen(key), l.finder.listOf(q, hash))
+	done := web.FromContext(ctx).Phase("find")
+	entry, state, err := l.finder.cache.GetOrLoad(ctx, key, guest.Prefetched(key), l.finder.listLoader(q, hash))
 	done()
 	if err != nil {
 		return compose.Problem(err)
 	}
-	if entry, err = l.finder.shown(entry, guest.Suspended); err != nil {
+	if entry, err = l.finder.prepareForResponse(entry, guest.Suspended); err != nil {
 		return err
 	}
-	return l.guests.answer(ctx, w, r, guest, search{
+	return l.responder.respond(ctx, w, r, guest, result{
 		query: q, hash: hash, filters: a.filters, page: &a.page, entry: entry, state: state,
 	})
 }

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// malformed are bodies that must be refused, each with the field its refusal names ("" for the whole).
+// malformedBodies are bodies that must be refused, each with the field its refusal names ("" for the whole).
 // B stands for a valid body, whose parts the others replace.
-func malformed(h *house) map[string]struct{ body, field string } {
+func malformedBodies(h *harness) map[string]struct{ body, field string } {
 	type c = struct{ body, field string }
-	with := func(pairs ...string) string { return h.request("Kabul", pairs...) }
+	with := func(pairs ...string) string { return h.requestBody("Kabul", pairs...) }
 	geo := func(g string) string { return with(`{"mode":"city","city":"Kabul"}`, g) }
 	occupancy := func(o string) string { return with(`{"adults":2,"children":0,"rooms":1}`, o) }
 	extra := func(members string) string { return with(`"occupancy"`, members+`,"occupancy"`) }
@@ -117,16 +117,16 @@ func malformed(h *house) map[string]struct{ body, field string } {
 	}
 }
 
-func TestMalformedBodiesAreRefusedByName(t *testing.T) {
-	h := newHouse(t)
-	table := malformed(h)
+func TestSearchRequest_MalformedBodyNamesField(t *testing.T) {
+	h := newHarness(t)
+	table := malformedBodies(h)
 	if len(table) < 60 {
 		t.Fatalf("only %d bodies", len(table))
 	}
 	for name, c := range table {
 		for _, path := range []string{"/search", "/search/map"} {
 			a := h.do("POST", path, c.body)
-			if a.StatusCode < 400 || a.StatusCode > 499 || a.Header.Get("Content-Type") != "application/problem+json" || a.Cookie() != "" {
+			if a.StatusCode < 400 || a.StatusCode > 499 || a.Header.Get("Content-Type") != "application/problem+json" || a.SessionCookie() != "" {
 				t.Errorf("%s %s: %d %s", path, name, a.StatusCode, a.Text)
 				continue
 			}
@@ -139,13 +139,13 @@ func TestMalformedBodiesAreRefusedByName(t *testing.T) {
 			}
 		}
 	}
-	if n := h.up.Calls(); n != 0 {
+	if n := h.upstreams.Calls(); n != 0 {
 		t.Errorf("refused requests made %d upstream calls", n)
 	}
 }
 
-func TestMediaTypes(t *testing.T) {
-	h := newHouse(t)
+func TestSearchList_AcceptsOnlyJSON(t *testing.T) {
+	h := newHarness(t)
 	for media, want := range map[string]int{
 		"application/json":                  200,
 		"application/json; charset=utf-8":   200,
@@ -156,7 +156,7 @@ func TestMediaTypes(t *testing.T) {
 		"":                                  400,
 		"json":                              400,
 	} {
-		if a := h.do("POST", "/search", h.request("Kabul"), "Content-Type", media); a.StatusCode != want {
+		if a := h.do("POST", "/search", h.requestBody("Kabul"), "Content-Type", media); a.StatusCode != want {
 			t.Errorf("%q: %d, want %d", media, a.StatusCode, want)
 		}
 	}

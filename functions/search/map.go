@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
@@ -22,14 +22,14 @@ const maxPins = 250
 
 // Map answers POST /search/map.
 type Map struct {
-	finder *Finder
-	guests *Guests
-	asks   *asks
+	finder    *Finder
+	responder *Responder
+	queries   *queryCache
 }
 
 // NewMap makes the handler.
-func NewMap(finder *Finder, guests *Guests) *Map {
-	return &Map{finder, guests, newAsks(finder.now, readMap)}
+func NewMap(finder *Finder, guests *Responder) *Map {
+	return &Map{finder, guests, newQueryCache(finder.now, parseMap)}
 }
 
 type mapRequest struct {
@@ -38,8 +38,8 @@ type mapRequest struct {
 	Zoom                *int   `json:"zoom"`
 }
 
-func (in *mapRequest) check(f *problem.Faults) {
-	if in.Geo.Mode != "bounding-box" && slices.Contains(modes, in.Geo.Mode) { // another has been refused already
+func (in *mapRequest) check(f *problem.FieldErrors) {
+	if in.Geo.Mode != "bounding-box" && slices.Contains(geoModes, in.Geo.Mode) { // another has been refused already
 		f.Add("geo.mode", "not-supported", "A map is searched by bounding-box.")
 	}
 	if in.Zoom != nil && (*in.Zoom < 0 || *in.Zoom > maxZoom) {
@@ -51,9 +51,9 @@ func (in *mapRequest) check(f *problem.Faults) {
 	}
 }
 
-func readMap(body []byte, now time.Time) (*ask, error) {
-	in := mapRequest{query: unsaid()}
-	if err := web.Parse(body, &in); err != nil {
+func parseMap(body []byte, now time.Time) (*parsedQuery, error) {
+	in := mapRequest{query: defaultQuery()}
+	if err := web.DecodeBytes(body, &in); err != nil {
 		return nil, err
 	}
 	faults := in.query.check(now)
@@ -61,25 +61,25 @@ func readMap(body []byte, now time.Time) (*ask, error) {
 	if len(faults) > 0 {
 		return nil, problem.Invalid(faults...)
 	}
-	return &ask{
-		query:   in.normal(upstream.Map, in.Zoom, upstream.Page{Limit: maxPins}),
-		filters: in.Filters.used(), spotlight: in.SpotlightPropertyID,
+	return &parsedQuery{
+		query:   in.normalize(upstream.Map, in.Zoom, upstream.Page{Limit: maxPins}),
+		filters: in.Filters.telemetryKeys(), spotlightPropertyID: in.SpotlightPropertyID,
 	}, nil
 }
 
 // Serve answers the pins of a map. The pins are one cache entry and the spotlighted rate another, so that
 // moving from pin to pin asks pricing alone.
 func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
-	var a *ask
-	if err := web.Body(r, m.asks.keep(&a)); err != nil {
+	var a *parsedQuery
+	if err := web.WithJSONBody(r, m.queries.decodeInto(&a)); err != nil {
 		return err
 	}
-	ctx, guest, err := m.guests.door.Admit(w, r, func(tag locale.Tag, c money.Currency) []string {
+	ctx, guest, err := m.responder.guests.Begin(w, r, func(tag locale.Tag, c money.Currency) []string {
 		hash := a.hash(tag, c)
-		if a.spotlight == "" {
+		if a.spotlightPropertyID == "" {
 			return []string{m.finder.mapKey(hash)}
 		}
-		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, a.spotlight)}
+		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, a.spotlightPropertyID)}
 	})
 	if err != nil {
 		return err
@@ -89,37 +89,37 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	hash := a.hash(q.Locale, q.Currency)
 	key := m.finder.mapKey(hash)
 
-	done := web.From(ctx).Phase("find")
-	entry, state, err := m.finder.cache.Do(ctx, key, guest.Seen(key), m.finder.pinsOf(q, hash))
+	done := web.FromContext(ctx).Phase("find")
+	entry, state, err := m.finder.cache.GetOrLoad(ctx, key, guest.Prefetched(key), m.finder.mapLoader(q, hash))
 	done()
 	if err != nil {
 		return compose.Problem(err)
 	}
-	if entry, err = m.finder.shown(entry, guest.Suspended); err != nil {
+	if entry, err = m.finder.prepareForResponse(entry, guest.Suspended); err != nil {
 		return err
 	}
-	if a.spotlight != "" {
-		if entry, err = m.light(ctx, guest, q, hash, a.spotlight, entry); err != nil {
+	if a.spotlightPropertyID != "" {
+		if entry, err = m.addSpotlightRate(ctx, guest, q, hash, a.spotlightPropertyID, entry); err != nil {
 			return err
 		}
 	}
-	return m.guests.answer(ctx, w, r, guest, search{
+	return m.responder.respond(ctx, w, r, guest, result{
 		query: q, hash: hash, filters: a.filters, entry: entry, state: state,
 	})
 }
 
-// light puts the rate on the spotlighted pin, when that pin is on the map; a missing rate is named.
-func (m *Map) light(ctx context.Context, guest *admission.Guest, q upstream.SearchQuery, hash, property string, e *cache.Entry) (*cache.Entry, error) {
-	page, err := openPage(e)
+// addSpotlightRate puts the rate on the spotlighted pin, when that pin is on the map; a missing rate is named.
+func (m *Map) addSpotlightRate(ctx context.Context, guest *guest.Guest, q upstream.SearchQuery, hash, property string, e *cache.Entry) (*cache.Entry, error) {
+	page, err := decodePage(e)
 	if err != nil {
 		return nil, err
 	}
 	for n := range page.Items {
 		item := &page.Items[n]
-		if item.Property() != property {
+		if item.PropertyID() != property {
 			continue
 		}
-		rate, missing := m.finder.spotlight(ctx, guest, q, hash, upstream.PropertyRef{PropertyID: property, TenantID: item.Tenant})
+		rate, missing := m.finder.spotlightRate(ctx, guest, q, hash, upstream.PropertyRef{PropertyID: property, TenantID: item.TenantID})
 		page.Degraded = append(page.Degraded, missing...)
 		if rate != nil {
 			item.Spotlight(*rate)
@@ -130,30 +130,30 @@ func (m *Map) light(ctx context.Context, guest *admission.Guest, q upstream.Sear
 	return e, nil
 }
 
-// pinsOf is the recipe of a map.
-func (f *Finder) pinsOf(q upstream.SearchQuery, hash string) cache.Recipe {
-	return cache.Recipe{
+// mapLoader is the recipe of a map.
+func (f *Finder) mapLoader(q upstream.SearchQuery, hash string) cache.Loader {
+	return cache.Loader{
 		TTL: pageTTL,
-		Fill: func(ctx context.Context) (cache.Filled, error) {
-			found, err := f.up.Search.Query(ctx, q)
+		Load: func(ctx context.Context) (cache.Loaded, error) {
+			found, err := f.upstreams.Search.Query(ctx, q)
 			if err != nil {
-				return cache.Filled{}, err
+				return cache.Loaded{}, err
 			}
-			brands, brandless := f.parts.Brands(ctx, tenantsOf(found.Hits))
-			page := &view.Page{Member: pins, ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
-			noteDegraded(ctx, page)
+			brands, brandless := f.parts.Brands(ctx, distinctTenants(found.Hits))
+			page := &view.Page{Member: pinsMember, ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
+			logDegraded(ctx, page)
 			for i := range found.Hits {
 				hit := &found.Hits[i]
-				item, err := view.NewItem(hit.TenantID, view.Pin(hit, brands[hit.TenantID]))
+				item, err := view.NewItem(hit.TenantID, view.NewPin(hit, brands[hit.TenantID]))
 				if err != nil {
-					return cache.Filled{}, err
+					return cache.Loaded{}, err
 				}
 				page.Items = append(page.Items, item)
 			}
-			if page.Rest, err = mapRest(q, hash, found); err != nil {
-				return cache.Filled{}, err
+			if page.Extra, err = mapMembers(q, hash, found); err != nil {
+				return cache.Loaded{}, err
 			}
-			return pack(page, tags(page, q.Geo, found.Coverage))
+			return pack(page, cacheTags(page, q.Geo, found.Coverage))
 		},
 	}
 }

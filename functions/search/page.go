@@ -16,18 +16,18 @@ import (
 )
 
 // pack makes the cache entry of a page. One that lacks brands is kept for a short while only.
-func pack(page *view.Page, tags []string) (cache.Filled, error) {
+func pack(page *view.Page, tags []string) (cache.Loaded, error) {
 	body, index, err := page.Encode()
 	if err != nil {
-		return cache.Filled{}, err
+		return cache.Loaded{}, err
 	}
-	entry, err := cache.Pack(http.StatusOK, body, page.Owners(), index)
+	entry, err := cache.NewEntry(http.StatusOK, body, page.TenantIDs(), index)
 	if err != nil {
-		return cache.Filled{}, fmt.Errorf("search: pack page: %w", err)
+		return cache.Loaded{}, fmt.Errorf("search: pack page: %w", err)
 	}
-	filled := cache.Filled{Entry: entry, Tags: tags}
-	if page.Lacks("theme") {
-		filled.TTL = brandlessTTL
+	filled := cache.Loaded{Entry: entry, Tags: tags}
+	if page.IsDegraded("theme") {
+		filled.TTL = missingBrandsTTL
 	}
 	return filled, nil
 }
@@ -35,10 +35,10 @@ func pack(page *view.Page, tags []string) (cache.Filled, error) {
 // packList is pack for a list, which also says when its rates are due: when the first of them is over,
 // within the minute when none is shown, and soon when pricing did not answer, or with rates that are old
 // already. Rates that are over before that are marked now, because until then nobody looks.
-func (f *Finder) packList(page *view.Page, tags []string) (cache.Filled, error) {
-	until, soon := page.RatesUntil(), f.now().Add(mendAfter)
+func (f *Finder) packList(page *view.Page, tags []string) (cache.Loaded, error) {
+	until, soon := page.RatesFreshUntil(), f.now().Add(pricingRetryDelay)
 	switch {
-	case page.Lacks("pricing"):
+	case page.IsDegraded("pricing"):
 		until = soon
 	case until.IsZero():
 		until = f.now().Add(time.Minute)
@@ -48,102 +48,102 @@ func (f *Finder) packList(page *view.Page, tags []string) (cache.Filled, error) 
 	page.MarkStale(soon)
 	filled, err := pack(page, tags)
 	if len(page.Items) > 0 {
-		filled.RatesUntil = until
+		filled.RatesFreshUntil = until
 	}
 	return filled, err
 }
 
-// openPage opens a kept page to change it.
-func openPage(e *cache.Entry) (*view.Page, error) {
+// decodePage opens a kept page to change it.
+func decodePage(e *cache.Entry) (*view.Page, error) {
 	body, err := e.Body()
 	if err != nil {
 		return nil, err
 	}
-	return view.Open(body, e.Index, slices.Collect(e.Owners()))
+	return view.DecodePage(body, e.Index, slices.Collect(e.TenantIDs()))
 }
 
-// noteDegraded puts what is missing from a page in the log record of the request that composed it.
-func noteDegraded(ctx context.Context, page *view.Page) {
+// logDegraded puts what is missing from a page in the log record of the request that composed it.
+func logDegraded(ctx context.Context, page *view.Page) {
 	if len(page.Degraded) > 0 {
-		web.From(ctx).Note("degraded", page.Degraded)
+		web.FromContext(ctx).AddLogField("degraded", page.Degraded)
 	}
 }
 
-// shown is the entry as it may be shown now: without suspended tenants, and with rates marked stale
+// prepareForResponse is the entry as it may be shown now: without suspended tenants, and with rates marked stale
 // whose time is over. An entry that needs neither, which is nearly every one, comes back untouched.
-func (f *Finder) shown(e *cache.Entry, suspended *tenants.Suspended) (*cache.Entry, error) {
+func (f *Finder) prepareForResponse(e *cache.Entry, suspended *tenants.SuspendedSet) (*cache.Entry, error) {
 	now := f.now()
-	stale := !e.RatesUntil.IsZero() && now.After(e.RatesUntil)
+	stale := !e.RatesFreshUntil.IsZero() && now.After(e.RatesFreshUntil)
 	gone := false
-	for owner := range e.Owners() {
+	for owner := range e.TenantIDs() {
 		gone = gone || suspended.Has(owner)
 	}
 	if !stale && !gone {
 		return e, nil
 	}
-	page, err := openPage(e)
+	page, err := decodePage(e)
 	if err != nil {
 		return nil, err
 	}
 	if gone {
-		page.Without(suspended.Has)
+		page.RemoveTenants(suspended.Has)
 	}
 	page.MarkStale(now)
 	filled, err := pack(page, nil)
 	return &filled.Entry, err
 }
 
-// tags are what empties a page: a change of a tenant on it, or of anything in the area it covers; of a list
+// cacheTags are what empties a page: a change of a tenant on it, or of anything in the area it covers; of a list
 // also a change of a hotel on it, which may have moved out of the area. A map has too many for that.
-func tags(page *view.Page, area upstream.Area, found []geo.Cell) []string {
+func cacheTags(page *view.Page, area upstream.Area, found []geo.Cell) []string {
 	var list []string
-	for _, owner := range page.Owners() {
-		list = append(list, cache.Tenant(owner))
+	for _, owner := range page.TenantIDs() {
+		list = append(list, cache.TenantTag(owner))
 	}
-	for n := 0; n < len(page.Items) && page.Member == listings; n++ {
-		list = append(list, cache.Property(page.Items[n].Property()))
+	for n := 0; n < len(page.Items) && page.Member == listingsMember; n++ {
+		list = append(list, cache.PropertyTag(page.Items[n].PropertyID()))
 	}
-	cells := cover(area, found)
+	cells := coveringCells(area, found)
 	if len(cells) == 0 {
-		list = append(list, cache.Anywhere)
+		list = append(list, cache.UnknownAreaTag)
 	}
 	for _, cell := range cells {
-		list = append(list, cache.Cell(cell.String()))
+		list = append(list, cache.CellTag(cell.String()))
 	}
 	return list
 }
 
 const (
-	listings = "listings"
-	pins     = "pins"
+	listingsMember = "listings"
+	pinsMember     = "pins"
 )
 
-const maxCells = 16 // of a page's cover: more would be finer, and each is a command when the page is stored
+const maxCoverCells = 16 // of a page's cover: more would be finer, and each is a command when the page is stored
 
-// cover is the area in cells: our own for what the guest drew, search-aggregation's for a place it knows by
+// coveringCells is the area in cells: our own for what the guest drew, search-aggregation's for a place it knows by
 // name.
-func cover(area upstream.Area, found []geo.Cell) []geo.Cell {
+func coveringCells(area upstream.Area, found []geo.Cell) []geo.Cell {
 	switch {
 	case area.Point != nil:
-		return geo.CoverCircle(geo.Point{Lat: area.Point.Lat, Lng: area.Point.Lng}, area.Point.RadiusKm, maxCells)
+		return geo.CoverCircle(geo.Point{Lat: area.Point.Lat, Lng: area.Point.Lng}, area.Point.RadiusKm, maxCoverCells)
 	case area.BoundingBox != nil:
-		return geo.CoverBox(*area.BoundingBox, maxCells)
+		return geo.CoverBox(*area.BoundingBox, maxCoverCells)
 	default:
 		return found
 	}
 }
 
-// listRest are the members of a list behind its cards, for every guest the same.
-func listRest(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
+// listMembers are the members of a list behind its cards, for every guest the same.
+func listMembers(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
 	members := []member{
 		{"queryHash", hash}, {"page", q.Page}, {"sortKey", q.SortKey}, {"locale", q.Locale}, {"currency", q.Currency},
 	}
-	return rest(members, found)
+	return encodeMembers(members, found)
 }
 
-// mapRest is listRest for a map.
-func mapRest(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
-	return rest([]member{{"queryHash", hash}, {"locale", q.Locale}, {"currency", q.Currency}}, found)
+// mapMembers is listRest for a map.
+func mapMembers(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
+	return encodeMembers([]member{{"queryHash", hash}, {"locale", q.Locale}, {"currency", q.Currency}}, found)
 }
 
 type member struct {
@@ -151,7 +151,7 @@ type member struct {
 	value any
 }
 
-func rest(members []member, found upstream.SearchResult) (out []byte, err error) {
+func encodeMembers(members []member, found upstream.SearchResult) (out []byte, err error) {
 	if found.QueryRewriteHint != nil {
 		members = append(members, member{"queryRewriteHint", found.QueryRewriteHint})
 	}
@@ -172,7 +172,7 @@ func quoteRequest(q upstream.SearchQuery, properties []upstream.PropertyRef) ups
 	}
 }
 
-func refs(hits []upstream.Hit) []upstream.PropertyRef {
+func propertyRefs(hits []upstream.Hit) []upstream.PropertyRef {
 	list := make([]upstream.PropertyRef, len(hits))
 	for i := range hits {
 		list[i] = upstream.PropertyRef{PropertyID: hits[i].PropertyID, TenantID: hits[i].TenantID}
@@ -180,8 +180,8 @@ func refs(hits []upstream.Hit) []upstream.PropertyRef {
 	return list
 }
 
-// tenantsOf lists the tenants of the hits, each once, best ranked first.
-func tenantsOf(hits []upstream.Hit) []string {
+// distinctTenants lists the tenants of the hits, each once, best ranked first.
+func distinctTenants(hits []upstream.Hit) []string {
 	var list []string
 	seen := map[string]bool{}
 	for i := range hits {

@@ -20,13 +20,13 @@ import (
 // of a filter word (isWord). Every value is part of a cache key or goes to an upstream, and a request
 // without limits is a way to fill either.
 const (
-	maxLimit       = 50
-	defaultLimit   = 20
-	maxOffset      = 1000
-	maxText        = 80 // characters of a place's name
-	maxValues      = 20 // of one filter
-	maxZoom        = 22
-	defaultSortKey = "recommended"
+	maxLimit        = 50
+	defaultLimit    = 20
+	maxOffset       = 1000
+	maxPlaceName    = 80 // characters of a place's name
+	maxFilterValues = 20 // of one filter
+	maxZoom         = 22
+	defaultSortKey  = "recommended"
 )
 
 var sortKeys = []string{"recommended", "price-asc", "price-desc", "rating-desc", "distance-asc"}
@@ -40,8 +40,8 @@ type query struct {
 	SortKey   string         `json:"sortKey"`
 }
 
-// unsaid is a query that nothing was said of, to be decoded into.
-func unsaid() query { return query{Occupancy: stay.Unsaid()} }
+// defaultQuery is a query that nothing was said of, to be decoded into.
+func defaultQuery() query { return query{Occupancy: stay.UnsetOccupancy()} }
 
 type filters struct {
 	PriceRange              *priceRange `json:"priceRange"`
@@ -62,11 +62,11 @@ type priceRange struct {
 }
 
 // check validates the query for a guest who asks now.
-func (q *query) check(now time.Time) problem.Faults {
-	var f problem.Faults
+func (q *query) check(now time.Time) problem.FieldErrors {
+	var f problem.FieldErrors
 	q.Geo.check(&f)
-	f = append(f, q.Dates.Check(now)...)
-	f = append(f, q.Occupancy.Check()...)
+	f = append(f, q.Dates.Validate(now)...)
+	f = append(f, q.Occupancy.Validate()...)
 	q.Filters.check(&f)
 	if q.SortKey == "" {
 		q.SortKey = defaultSortKey
@@ -77,12 +77,12 @@ func (q *query) check(now time.Time) problem.Faults {
 	return f
 }
 
-// place checks a typed name and returns it composed (NFC), trimmed and with single spaces.
-func place(f *problem.Faults, field, s string) string {
+// parsePlaceName checks a typed name and returns it composed (NFC), trimmed and with single spaces.
+func parsePlaceName(f *problem.FieldErrors, field, s string) string {
 	if s == "" {
 		return ""
 	}
-	if wrong := web.Text(field, s, maxText); wrong != nil {
+	if wrong := web.ValidateText(field, s, maxPlaceName); wrong != nil {
 		*f = append(*f, *wrong)
 		return s
 	}
@@ -93,13 +93,13 @@ func place(f *problem.Faults, field, s string) string {
 	return s
 }
 
-func (v *filters) check(f *problem.Faults) {
+func (v *filters) check(f *problem.FieldErrors) {
 	if p := v.PriceRange; p != nil {
 		p.check(f)
 	}
-	v.Amenities = words(f, "filters.amenities", v.Amenities)
-	v.PropertyType = words(f, "filters.propertyType", v.PropertyType)
-	if len(v.StarRating) > maxValues {
+	v.Amenities = checkCodes(f, "filters.amenities", v.Amenities)
+	v.PropertyType = checkCodes(f, "filters.propertyType", v.PropertyType)
+	if len(v.StarRating) > maxFilterValues {
 		f.Add("filters.starRating", "too-many", "Too many values.")
 	}
 	for i, stars := range v.StarRating {
@@ -107,27 +107,27 @@ func (v *filters) check(f *problem.Faults) {
 			f.Add(fmt.Sprintf("filters.starRating.%d", i), "out-of-range", "Must be from 1 to 5.")
 		}
 	}
-	v.StarRating = sorted(v.StarRating)
+	v.StarRating = sortedUnique(v.StarRating)
 	if m := v.GuestRatingMin; m != nil && !(*m >= 0 && *m <= 10) {
 		f.Add("filters.guestRatingMin", "out-of-range", "Must be from 0 to 10.")
 	}
 	if c := v.CancellationFlexibility; c != "" && c != "free" && c != "partial" && c != "any" {
 		f.Add("filters.cancellationFlexibility", "not-supported", "Must be one of free, partial, any.")
 	}
-	if len(v.Neighbourhoods) > maxValues {
+	if len(v.Neighbourhoods) > maxFilterValues {
 		f.Add("filters.neighbourhoods", "too-many", "Too many values.")
 		return
 	}
 	for i, s := range v.Neighbourhoods {
 		field := fmt.Sprintf("filters.neighbourhoods.%d", i)
-		if v.Neighbourhoods[i] = place(f, field, s); s == "" {
+		if v.Neighbourhoods[i] = parsePlaceName(f, field, s); s == "" {
 			f.Add(field, "required", "A name is needed.")
 		}
 	}
-	v.Neighbourhoods = sorted(v.Neighbourhoods)
+	v.Neighbourhoods = sortedUnique(v.Neighbourhoods)
 }
 
-func (p *priceRange) check(f *problem.Faults) {
+func (p *priceRange) check(f *problem.FieldErrors) {
 	if p.Min == nil && p.Max == nil {
 		f.Add("filters.priceRange", "required", "Give min or max, in minor units.")
 	}
@@ -135,27 +135,27 @@ func (p *priceRange) check(f *problem.Faults) {
 		f.Add("filters.priceRange.max", "reversed", "Must not be below min.")
 	}
 	if p.Currency == "" {
-		f.Add("filters.priceRange.currency", "required", web.Currencies)
+		f.Add("filters.priceRange.currency", "required", web.CurrencyDetail)
 	} else if _, err := money.Parse(p.Currency); err != nil {
-		f.Add("filters.priceRange.currency", "not-supported", web.Currencies)
+		f.Add("filters.priceRange.currency", "not-supported", web.CurrencyDetail)
 	}
 }
 
-// words checks codes such as "halal-kitchen" and returns them sorted, each once.
-func words(f *problem.Faults, field string, list []string) []string {
-	if len(list) > maxValues {
+// checkCodes checks codes such as "halal-kitchen" and returns them sorted, each once.
+func checkCodes(f *problem.FieldErrors, field string, list []string) []string {
+	if len(list) > maxFilterValues {
 		f.Add(field, "too-many", "Too many values.")
 		return list
 	}
 	for i, s := range list {
-		if !isWord(s) {
+		if !isCode(s) {
 			f.Add(fmt.Sprintf("%s.%d", field, i), "malformed", "Must be lower-case letters, digits and hyphens, at most 40.")
 		}
 	}
-	return sorted(list)
+	return sortedUnique(list)
 }
 
-func isWord(s string) bool {
+func isCode(s string) bool {
 	for _, c := range s {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
 			return false
@@ -164,7 +164,9 @@ func isWord(s string) bool {
 	return s != "" && len(s) <= 40
 }
 
-func sorted[T int | string](list []T) []T { return slices.Compact(slices.Sorted(slices.Values(list))) }
+func sortedUnique[T int | string](list []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
 
 // round cuts f to so many decimals, so that the same place asked for twice is one cache entry.
 func round(f float64, decimals int) float64 {

@@ -7,26 +7,26 @@ import (
 )
 
 // What a request leaves out is called required, and never a wrong value of what was not said.
-func TestWhatIsLeftOutIsRequired(t *testing.T) {
-	h := newHouse(t)
+func TestSearchRequest_MissingFieldsAreReportedAsRequired(t *testing.T) {
+	h := newHarness(t)
 	without := func(member string) string {
-		body := h.request("Kabul", `"adults":2,"children":0,"rooms":1`, `"adults":2,"rooms":1`)
+		body := h.requestBody("Kabul", `"adults":2,"children":0,"rooms":1`, `"adults":2,"rooms":1`)
 		return strings.Replace(strings.Replace(body, member+",", "", 1), ","+member, "", 1)
 	}
-	place := func(geo string) string { return h.request("Kabul", `{"mode":"city","city":"Kabul"}`, geo) }
+	place := func(geo string) string { return h.requestBody("Kabul", `{"mode":"city","city":"Kabul"}`, geo) }
 	for name, c := range map[string]struct {
 		path, body string
 		fields     []string
 	}{
 		"nothing said, list":    {"/search", `{}`, []string{"geo.mode", "dates.checkIn", "dates.checkOut", "occupancy.adults", "occupancy.rooms"}},
 		"nothing said, map":     {"/search/map", `{}`, []string{"geo.mode", "dates.checkIn", "dates.checkOut", "occupancy.adults", "occupancy.rooms"}},
-		"an occupancy of {}":    {"/search", h.request("Kabul", `{"adults":2,"children":0,"rooms":1}`, `{}`), []string{"occupancy.adults", "occupancy.rooms"}},
+		"an occupancy of {}":    {"/search", h.requestBody("Kabul", `{"adults":2,"children":0,"rooms":1}`, `{}`), []string{"occupancy.adults", "occupancy.rooms"}},
 		"no adults":             {"/search", without(`"adults":2`), []string{"occupancy.adults"}},
 		"no rooms":              {"/search", without(`"rooms":1`), []string{"occupancy.rooms"}},
 		"a point nowhere":       {"/search", place(`{"mode":"point","point":{"radiusKm":5}}`), []string{"geo.point.lat", "geo.point.lng"}},
 		"a point without size":  {"/search", place(`{"mode":"point","point":{"lat":0,"lng":0}}`), []string{"geo.point.radiusKm"}},
 		"a box without sides":   {"/search/map", place(`{"mode":"bounding-box","boundingBox":{"neLat":1,"neLng":1}}`), []string{"geo.boundingBox.swLat", "geo.boundingBox.swLng"}},
-		"a price of no country": {"/search", h.request("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":"1"}},"occupancy"`), []string{"filters.priceRange.currency"}},
+		"a price of no country": {"/search", h.requestBody("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":"1"}},"occupancy"`), []string{"filters.priceRange.currency"}},
 	} {
 		a := h.do("POST", c.path, c.body)
 		var fields []string
@@ -43,7 +43,7 @@ func TestWhatIsLeftOutIsRequired(t *testing.T) {
 	if a := h.do("GET", "/facets", ""); a.Errors[0].Field != "country" || a.Errors[0].Code != "required" {
 		t.Errorf("facets of nowhere: %s", a.Text)
 	}
-	if a := h.find(place(`{"mode":"point","point":{"lat":0,"lng":0,"radiusKm":5}}`)); a.StatusCode != 200 {
+	if a := h.mustSearch(place(`{"mode":"point","point":{"lat":0,"lng":0,"radiusKm":5}}`)); a.StatusCode != 200 {
 		t.Errorf("where the equator meets Greenwich: %s", a.Text)
 	}
 }

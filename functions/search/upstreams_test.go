@@ -8,23 +8,23 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
 // upstreams are the stand-ins and the truth they tell.
 type upstreams struct {
 	*functest.Upstreams
-	hits     int
-	extra    string // further members of a search's answer
-	captured func() time.Time
-	price    int
-	colour   string         // of every brand
-	last     map[string]any // the last query search-aggregation was asked
+	hits         int
+	extraMembers string // further members of a search's answer
+	capturedAt   func() time.Time
+	price        int
+	colour       string         // of every brand
+	lastQuery    map[string]any // the last query search-aggregation was asked
 }
 
 func newUpstreams(t testing.TB) *upstreams {
-	u := &upstreams{hits: 3, captured: time.Now, price: 450000, colour: "#aabbcc"}
-	u.Upstreams = functest.NewUpstreams(t, functest.Answers{
+	u := &upstreams{hits: 3, capturedAt: time.Now, price: 450000, colour: "#aabbcc"}
+	u.Upstreams = functest.NewUpstreams(t, functest.UpstreamHandlers{
 		"queries": u.answerSearch, "facets": u.answerFacets, "pricing": u.answerPricing, "theme": u.answerTheme,
 	})
 	return u
@@ -47,7 +47,7 @@ func (u *upstreams) answerSearch(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	u.last = q
+	u.lastQuery = q
 	var hits []string
 	for n := range u.hits {
 		hits = append(hits, fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"tenantSlug":"slug-%d","name":{"default":"Hotel %d","localized":{"ps-AF":"هوټل"}},`+
@@ -55,7 +55,7 @@ func (u *upstreams) answerSearch(w http.ResponseWriter, r *http.Request) {
 			`"starRating":4,"guestRating":{"value":8.5,"count":120},"amenityHighlights":["wifi","parking"],"badges":["shariaCompliant"],"servingRegion":"europe-west1"}`,
 			propertyID(n), tenantID(n), n, n, n))
 	}
-	fmt.Fprintf(w, `{"resultCount":%d,"place":{"city":"Kabul","country":"AF"},"coverage":["h3:842f2cdffffffff"],"hits":[%s]%s}`, u.hits+27, strings.Join(hits, ","), u.extra)
+	fmt.Fprintf(w, `{"resultCount":%d,"place":{"city":"Kabul","country":"AF"},"coverage":["h3:842f2cdffffffff"],"hits":[%s]%s}`, u.hits+27, strings.Join(hits, ","), u.extraMembers)
 }
 
 func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
@@ -67,7 +67,7 @@ func (u *upstreams) answerPricing(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	at := u.captured().UTC()
+	at := u.capturedAt().UTC()
 	var quotes []string
 	for n, p := range q.Properties {
 		quotes = append(quotes, fmt.Sprintf(`{"propertyId":%q,"cheapestNightlyMinor":"%d","totalForStayMinor":"%d","currency":%q,`+

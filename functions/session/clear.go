@@ -13,40 +13,40 @@ import (
 // Clear answers POST /session/clear: it forgets the session and takes its name from the client. First Postgres, in one
 // transaction that also records that the id is over, so that requests which still run can write nothing behind it; then
 // Redis. When either fails the guest keeps the name and can say it again: each step may be repeated.
-func (d *Desk) Clear(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(d.needed, w, r)
+func (d *Handlers) Clear(w http.ResponseWriter, r *http.Request) error {
+	ctx, v, err := d.begin(d.longTimeoutGuests, w, r)
 	if err != nil {
 		return err
 	}
 	if !v.New { // else there is none: no cookie, another browser's, or cleared before
 		if v.Session.Degraded {
-			return unsaved(nil) // whose the cookie is cannot be told, and half of it would stay
+			return notSavedProblem(nil) // whose the cookie is cannot be told, and half of it would stay
 		}
-		done := web.From(ctx).Phase("erase")
-		err := d.purge(ctx, v)
+		done := web.FromContext(ctx).Phase("erase")
+		err := d.erase(ctx, v)
 		done()
 		if err != nil {
 			return err
 		}
 	}
 	session.ExpireCookie(w)
-	web.Private(w)
+	web.MarkPrivate(w)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// purge says the end of the session and has it forgotten.
-func (d *Desk) purge(ctx context.Context, v *visit) error {
+// erase says the end of the session and has it forgotten.
+func (d *Handlers) erase(ctx context.Context, v *loadedGuest) error {
 	now := v.LastSeenAt
-	err := d.burial.Bury(ctx, v.Session, v.Events(ctx, event.SessionEnded{
+	err := d.eraser.Begin(ctx, v.Session, v.Events(ctx, event.SessionEnded{
 		GuestSessionID: v.ID, EndedAt: now, Reason: event.ExplicitClear, LastSeenAt: now,
 		LifetimeSeconds: max(0, int64(now.Sub(v.CreatedAt).Seconds())),
 	})...)
 	if err != nil {
 		return postgres.Problem(err)
 	}
-	if err := d.burial.Finish(ctx, v.ID); err != nil {
-		return unsaved(err)
+	if err := d.eraser.Finish(ctx, v.ID); err != nil {
+		return notSavedProblem(err)
 	}
 	return nil
 }

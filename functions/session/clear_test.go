@@ -15,8 +15,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// left is what the stores still have of a session, but for what stays for audit.
-func (h *house) left(cookie string) (found []string) {
+// remaining is what the stores still have of a session, but for what stays for audit.
+func (h *harness) remaining(cookie string) (found []string) {
 	h.T.Helper()
 	ctx := context.Background()
 	for _, key := range h.RDB.Keys(ctx, "*").Val() {
@@ -43,25 +43,25 @@ func (h *house) left(cookie string) (found []string) {
 	return found
 }
 
-func TestAClearForgetsEverything(t *testing.T) {
-	h := newHouse(t)
-	cookie, other := h.guest(), h.guest()
-	h.live(cookie)
-	h.live(other)
-	h.session(cookie)
-	h.session(other)
+func TestSessionClear_ErasesAllSessionData(t *testing.T) {
+	h := newHarness(t)
+	cookie, other := h.newGuest(), h.newGuest()
+	h.populate(cookie)
+	h.populate(other)
+	h.getSession(cookie)
+	h.getSession(other)
 	h.Exec("UPDATE bff_consumer.outbox SET published_at = now() WHERE topic LIKE '%.session.started.v1'")
-	h.PG.Break()
-	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
-	h.PG.Heal()
-	h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
-	before := len(h.left(other))
+	h.PostgresProxy.Break()
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
+	h.PostgresProxy.Heal()
+	h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
+	before := len(h.remaining(other))
 	h.Advance(time.Hour)
-	a := h.Must(204, "POST", "/session/clear", cookie, "")
+	a := h.MustDo(204, "POST", "/session/clear", cookie, "")
 	if got := a.Header.Get("Set-Cookie"); !strings.HasPrefix(got, "gms_id=;") || !strings.Contains(got, "Max-Age=0") || !strings.Contains(got, "Path=/") || !strings.Contains(got, "HttpOnly") {
 		t.Errorf("%s", got)
 	}
-	for _, thing := range h.left(cookie) {
+	for _, thing := range h.remaining(cookie) {
 		if !strings.Contains(thing, ":srs:") { // those of the other guest
 			t.Errorf("left: %s", thing)
 		}
@@ -69,13 +69,13 @@ func TestAClearForgetsEverything(t *testing.T) {
 	if n := len(h.RDB.Keys(t.Context(), "*:srs:*").Val()); n != 1 {
 		t.Errorf("%d search sessions, want the other guest's", n)
 	}
-	if n := h.RDB.Exists(t.Context(), h.Parts.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
+	if n := h.RDB.Exists(t.Context(), h.Deps.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
 		t.Error("the copy of an answer is left")
 	}
 	if h.Count("outbox WHERE topic LIKE '%.session.started.v1'") != 2 || h.Count("handoff_replay_log WHERE guest_session_id = $1", cookie) != 1 || h.Count("bot_score_log WHERE guest_session_id = $1", cookie) != 1 {
 		t.Error("what was sent, or is for audit, is gone")
 	}
-	if got := h.left(other); len(got) < before-1 {
+	if got := h.remaining(other); len(got) < before-1 {
 		t.Errorf("the other guest lost something: %v", got)
 	}
 	ended := h.Events("session.ended")
@@ -87,22 +87,22 @@ func TestAClearForgetsEverything(t *testing.T) {
 	}
 }
 
-func TestAClearIsSafeToRepeat(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.live(cookie)
+func TestSessionClear_IsIdempotent(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.populate(cookie)
 	var all sync.WaitGroup
 	for range 10 {
-		all.Go(func() { h.Ask("POST", "/session/clear", cookie, "") })
+		all.Go(func() { h.Do("POST", "/session/clear", cookie, "") })
 	}
 	all.Wait()
 	for range 2 {
-		h.Must(204, "POST", "/session/clear", cookie, "")
+		h.MustDo(204, "POST", "/session/clear", cookie, "")
 	}
 	if n := len(h.Events("session.ended")); n != 1 {
 		t.Errorf("%d ends", n)
 	}
-	if got := h.left(cookie); len(got) != 0 {
+	if got := h.remaining(cookie); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
 	if n := h.Count("outbox WHERE topic LIKE '%.session.started.v1'"); n != 0 {
@@ -110,10 +110,10 @@ func TestAClearIsSafeToRepeat(t *testing.T) {
 	}
 }
 
-func TestAClearWithoutASessionBeginsNone(t *testing.T) {
-	h := newHouse(t)
+func TestSessionClear_WithoutSessionCreatesNone(t *testing.T) {
+	h := newHarness(t)
 	for _, cookie := range []string{"", "gms_nonsense"} {
-		a := h.Must(204, "POST", "/session/clear", cookie, "")
+		a := h.MustDo(204, "POST", "/session/clear", cookie, "")
 		if !strings.Contains(a.Header.Get("Set-Cookie"), "Max-Age=0") {
 			t.Errorf("%v", a.Header)
 		}
@@ -126,38 +126,38 @@ func TestAClearWithoutASessionBeginsNone(t *testing.T) {
 	}
 }
 
-func TestAClearedCookieGetsANewSession(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.live(cookie)
-	h.Must(204, "POST", "/session/clear", cookie, "")
+func TestSessionClear_ClearedCookieGetsNewSession(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.populate(cookie)
+	h.MustDo(204, "POST", "/session/clear", cookie, "")
 	h.RDB.FlushAll(t.Context()) // the mark in Redis is not what it hangs on
-	a := h.Must(200, "GET", "/session", cookie, "")
-	var s seen
-	a.Into(t, &s)
-	if a.Cookie() == cookie || s.ID == cookie || len(s.WishlistRefs) != 0 {
+	a := h.MustDo(200, "GET", "/session", cookie, "")
+	var s sessionBody
+	a.Decode(t, &s)
+	if a.SessionCookie() == cookie || s.ID == cookie || len(s.WishlistRefs) != 0 {
 		t.Errorf("%s", a.Text)
 	}
 }
 
-func TestAClearOfAGuestWhoRefusedIsSilent(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest("DNT", "1")
-	h.Must(204, "POST", "/session/clear", cookie, "", "DNT", "1")
-	cookie = h.guest()
-	h.Must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`)
-	h.Must(204, "POST", "/session/clear", cookie, "")
+func TestSessionClear_OptedOutGuestEmitsNoEvent(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest("DNT", "1")
+	h.MustDo(204, "POST", "/session/clear", cookie, "", "DNT", "1")
+	cookie = h.newGuest()
+	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`)
+	h.MustDo(204, "POST", "/session/clear", cookie, "")
 	if n := len(h.Events("session.ended")); n != 0 {
 		t.Errorf("%d ends", n)
 	}
 }
 
-func TestRequestsThatRunBesideAClearWriteNothingBehindIt(t *testing.T) {
-	h := newHouse(t)
-	room := wishlist.New(h.Parts.Redis, h.Parts.DB, h.Parts.Keys, h.Now)
+func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
+	h := newHarness(t)
+	room := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
 	for range 5 {
-		cookie := h.guest()
-		h.live(cookie)
+		cookie := h.newGuest()
+		h.populate(cookie)
 		var all sync.WaitGroup
 		begin := make(chan struct{})
 		for n := range 30 {
@@ -165,28 +165,28 @@ func TestRequestsThatRunBesideAClearWriteNothingBehindIt(t *testing.T) {
 				<-begin
 				switch n % 5 {
 				case 0:
-					h.live2(cookie)
+					h.runWritingRequest(cookie)
 				case 1:
-					w := wishlist.Wish{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "list"}
+					w := wishlist.AddRequest{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "list"}
 					room.Add(context.Background(), cookie, w)
 				case 2:
-					h.Ask("POST", "/session/locale", cookie, `{"locale":"ru"}`)
+					h.Do("POST", "/session/locale", cookie, `{"locale":"ru"}`)
 				case 3:
-					h.Ask("GET", "/session", cookie, "")
+					h.Do("GET", "/session", cookie, "")
 				case 4:
-					h.Ask("POST", "/session/consent", cookie, `{"consentMarketing":true}`)
+					h.Do("POST", "/session/consent", cookie, `{"consentMarketing":true}`)
 				}
 			})
 		}
 		all.Go(func() {
 			<-begin
-			if a := h.Ask("POST", "/session/clear", cookie, ""); a.StatusCode != http.StatusNoContent {
+			if a := h.Do("POST", "/session/clear", cookie, ""); a.StatusCode != http.StatusNoContent {
 				h.T.Errorf("%d %s", a.StatusCode, a.Text)
 			}
 		})
 		close(begin)
 		all.Wait()
-		for _, thing := range h.left(cookie) {
+		for _, thing := range h.remaining(cookie) {
 			if !strings.Contains(thing, ":srs:") {
 				t.Errorf("left: %s", thing)
 			}
@@ -197,22 +197,22 @@ func TestRequestsThatRunBesideAClearWriteNothingBehindIt(t *testing.T) {
 	}
 }
 
-// live2 is a visit of another function that writes everything a visit may.
-func (h *house) live2(cookie string) {
-	h.visit(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
-		h.Parts.Sessions.PushViewed(ctx, pipe, s, session.Viewed{PropertyID: propertyID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
-		return h.searched("srs_01H8YN7QV4D8KZ4F8Y5CK4MV3D")
+// runWritingRequest is a visit of another function that writes everything a visit may.
+func (h *harness) runWritingRequest(cookie string) {
+	h.runRequest(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
+		h.Deps.Sessions.EnqueueViewed(ctx, pipe, s, session.ViewedProperty{PropertyID: propertyID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
+		return h.historyEntry("srs_01H8YN7QV4D8KZ4F8Y5CK4MV3D")
 	})
 }
 
-func TestALateAnswerDoesNotBringTheCookieBack(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.Must(204, "POST", "/session/clear", cookie, "")
+func TestSessionClear_LaterResponsesDoNotRestoreCookie(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.MustDo(204, "POST", "/session/clear", cookie, "")
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if a := h.Ask("GET", "/session", cookie, ""); a.Cookie() == cookie {
+			if a := h.Do("GET", "/session", cookie, ""); a.SessionCookie() == cookie {
 				h.T.Error("named again")
 			}
 		})
@@ -220,13 +220,13 @@ func TestALateAnswerDoesNotBringTheCookieBack(t *testing.T) {
 	all.Wait()
 }
 
-func TestAHalfDoneClearIsFinishedByTheNext(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.live(cookie)
-	h.session(cookie)
+func TestSessionClear_RetryCompletesPartialErasure(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.populate(cookie)
+	h.getSession(cookie)
 	h.Redis.Hang()
-	if a := h.Ask("POST", "/session/clear", cookie, ""); a.StatusCode != 503 {
+	if a := h.Do("POST", "/session/clear", cookie, ""); a.StatusCode != 503 {
 		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 	h.Redis.Heal()
@@ -239,17 +239,17 @@ func TestAHalfDoneClearIsFinishedByTheNext(t *testing.T) {
 		h.Exec(`DELETE FROM bff_consumer.outbox`)
 	}
 	die()
-	h.Eventually("Redis is back", func() bool { return h.Ask("POST", "/session/clear", cookie, "").StatusCode == 204 })
-	if got := h.left(cookie); len(got) != 0 {
+	h.Eventually("Redis is back", func() bool { return h.Do("POST", "/session/clear", cookie, "").StatusCode == 204 })
+	if got := h.remaining(cookie); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
-	cookie = h.guest()
-	h.live(cookie)
+	cookie = h.newGuest()
+	h.populate(cookie)
 	die()
-	if a := h.Ask("GET", "/session", cookie, ""); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+	if a := h.Do("GET", "/session", cookie, ""); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
-	if s := h.session(cookie); s.ID == cookie || len(s.RecentlyViewed) != 0 {
+	if s := h.getSession(cookie); s.ID == cookie || len(s.RecentlyViewed) != 0 {
 		t.Errorf("%+v", s)
 	}
 }

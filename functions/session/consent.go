@@ -15,7 +15,7 @@ import (
 // Consent answers POST /session/consent. The record in Postgres is what counts: from its commit on no event of a guest
 // who refused is written, whatever any instance or Redis still believes. Redis is told as well; if that fails, the next
 // GET /session tells it.
-func (d *Desk) Consent(w http.ResponseWriter, r *http.Request) error {
+func (d *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Telemetry *bool `json:"consentTelemetry"`
 		Marketing *bool `json:"consentMarketing"`
@@ -24,30 +24,30 @@ func (d *Desk) Consent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if in.Telemetry == nil && in.Marketing == nil {
-		return problem.Invalid(problem.Field{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."})
+		return problem.Invalid(problem.FieldError{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."})
 	}
-	ctx, v, err := d.admit(d.door, w, r)
+	ctx, v, err := d.begin(d.guests, w, r)
 	if err != nil {
 		return err
 	}
-	if err := d.decide(ctx, v, in.Telemetry, in.Marketing); err != nil {
+	if err := d.setConsent(ctx, v, in.Telemetry, in.Marketing); err != nil {
 		return err
 	}
-	now, err := d.look(ctx, v, readWithin)
+	now, err := d.loadState(ctx, v, readTimeout)
 	if err != nil {
 		return err
 	}
-	if left := d.door.Leave(ctx, w, v.Guest, nil, now.repair); errors.Is(left.Unsaved, session.ErrCleared) {
-		return unsaved(left.Unsaved)
+	if left := d.guests.Finish(ctx, w, v.Guest, nil, now.repair); errors.Is(left.SaveErr, session.ErrCleared) {
+		return notSavedProblem(left.SaveErr)
 	}
-	return web.WriteJSON(w, http.StatusOK, show(v, now))
+	return web.WriteJSON(w, http.StatusOK, newGuestSession(v, now))
 }
 
-const writeWithin = 1500 * time.Millisecond // for a mutation in Postgres, or what is refused without it; the guest hanging up does not end a mutation
+const writeTimeout = 1500 * time.Millisecond // for a mutation in Postgres, or what is refused without it; the guest hanging up does not end a mutation
 
-func (d *Desk) decide(ctx context.Context, v *visit, telemetry, marketing *bool) error {
-	defer web.From(ctx).Phase("record")()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeWithin)
+func (d *Handlers) setConsent(ctx context.Context, v *loadedGuest, telemetry, marketing *bool) error {
+	defer web.FromContext(ctx).Phase("record")()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	return d.door.Refused(ctx, v.Guest, postgres.Problem(d.sessions.Decide(ctx, v.Session, telemetry, marketing)))
+	return d.guests.HandleCleared(ctx, v.Guest, postgres.Problem(d.sessions.SetConsent(ctx, v.Session, telemetry, marketing)))
 }

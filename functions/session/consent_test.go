@@ -10,47 +10,47 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 )
 
-func TestARefusalStopsEveryEventAtOnce(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestSessionConsent_OptOutStopsEventsAtOnce(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	before := len(h.Events(""))
-	var s seen
-	h.Must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).Into(t, &s)
+	var s sessionBody
+	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).Decode(t, &s)
 	if s.Flags.ConsentTelemetry || s.Flags.ConsentMarketing {
 		t.Errorf("%+v", s.Flags)
 	}
 	noise := func() {
-		h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
-		h.Must(200, "POST", "/session/locale", cookie, `{"locale":"fr"}`)
-		h.session(cookie, "X-Currency", "EUR")
-		h.session(cookie, "X-Currency", "AFN")
-		h.live(cookie)
+		h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
+		h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"fr"}`)
+		h.getSession(cookie, "X-Currency", "EUR")
+		h.getSession(cookie, "X-Currency", "AFN")
+		h.populate(cookie)
 	}
 	noise()
 	h.RDB.FlushAll(t.Context())
-	if s := h.session(cookie); s.ID != cookie || s.Flags.ConsentTelemetry {
+	if s := h.getSession(cookie); s.ID != cookie || s.Flags.ConsentTelemetry {
 		t.Errorf("Redis is lost, and the refusal with it: %+v", s)
 	}
 	if n := len(h.Events("")); n != before {
 		t.Errorf("%d events more", n-before)
 	}
-	h.Must(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`).Into(t, &s)
+	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`).Decode(t, &s)
 	if s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
 		t.Errorf("%+v", s.Flags)
 	}
-	h.Must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":true}`)
-	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
+	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":true}`)
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
 	if n := len(h.Events("")); n != before+1 {
 		t.Errorf("after consent %d events more", n-before)
 	}
 }
 
-func TestARefusalStopsEventsOfRequestsThatRan(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestSessionConsent_OptOutStopsEventsOfRunningRequests(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	before := len(h.Events(""))
-	once := sync.OnceFunc(func() { h.Must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`) })
-	h.visit(cookie, func(context.Context, *session.Session, redis.Pipeliner) *session.HistoryEntry {
+	once := sync.OnceFunc(func() { h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`) })
+	h.runRequest(cookie, func(context.Context, *session.Session, redis.Pipeliner) *session.HistoryEntry {
 		once() // between the visit's beginning and its end
 		return nil
 	})
@@ -59,48 +59,48 @@ func TestARefusalStopsEventsOfRequestsThatRan(t *testing.T) {
 	}
 }
 
-func TestAFirstWordThatRefusesLeavesNoEvent(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.Must(200, "POST", "/session/consent", "", `{"consentTelemetry":false}`).Cookie()
+func TestSessionConsent_OptOutAsFirstRequestEmitsNoEvent(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.MustDo(200, "POST", "/session/consent", "", `{"consentTelemetry":false}`).SessionCookie()
 	if n := len(h.Events("")); n != 0 {
 		t.Errorf("%d events", n)
 	}
-	if s := h.session(cookie); s.Flags.ConsentTelemetry {
+	if s := h.getSession(cookie); s.Flags.ConsentTelemetry {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestConsentWithoutRedisIsOnRecord(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestSessionConsent_RecordedWithoutRedis(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	before := len(h.Events(""))
 	h.Redis.Stop()
-	var s seen
-	h.Must(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).Into(t, &s)
+	var s sessionBody
+	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).Decode(t, &s)
 	if s.Flags.ConsentTelemetry || len(s.Degraded) != 1 || s.Degraded[0].Part != "session" {
 		t.Errorf("%+v", s)
 	}
 	h.Redis.Start()
 	h.Eventually("the guest is known again", func() bool {
-		var s seen
-		a := h.Ask("GET", "/session", cookie, "")
-		a.Into(t, &s)
+		var s sessionBody
+		a := h.Do("GET", "/session", cookie, "")
+		a.Decode(t, &s)
 		return len(s.Degraded) == 0 && !s.Flags.ConsentTelemetry
 	})
-	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
 	if n := len(h.Events("")); n != before {
 		t.Errorf("%d events more", n-before)
 	}
 }
 
-func TestAMissedRefusalIsRepairedByTheNextRead(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestSessionConsent_NextReadRepairsRedis(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	h.Exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, true, now())`, cookie)
-	if s := h.session(cookie); s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
+	if s := h.getSession(cookie); s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
 		t.Errorf("%+v", s.Flags)
 	}
-	if got := h.RDB.HGet(t.Context(), h.Parts.Keys.Session(cookie), "consentTelemetry").Val(); got != "0" {
+	if got := h.RDB.HGet(t.Context(), h.Deps.Keys.Session(cookie), "consentTelemetry").Val(); got != "0" {
 		t.Errorf("in Redis: %s", got)
 	}
 }

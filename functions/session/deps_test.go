@@ -3,7 +3,7 @@ package session
 import (
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/deptest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/deptest"
 )
 
-func TestDeps(t *testing.T) { deptest.Golden(t, deptest.GRPC) }
+func TestDeps_MatchGolden(t *testing.T) { deptest.Golden(t, deptest.GRPC) }

@@ -7,24 +7,24 @@ import (
 	"strings"
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-func TestNobodySeesAnothersSession(t *testing.T) {
-	h := newHouse(t)
-	mine, other := h.guest(), h.guest()
-	h.live(mine)
+func TestSession_IsolatedBetweenGuests(t *testing.T) {
+	h := newHarness(t)
+	mine, other := h.newGuest(), h.newGuest()
+	h.populate(mine)
 	for _, path := range []string{"/session", "/session/export"} {
-		for name, a := range map[string]*functest.Answer{
-			"another guest":        h.Must(200, "GET", path, other, ""),
-			"nobody":               h.Must(200, "GET", path, "", ""),
-			"by parameter":         h.Must(422, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
-			"by header":            h.Must(200, "GET", path, other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
-			"from another browser": h.Must(200, "GET", path, mine, "", "User-Agent", functest.IPhone),
-			"with two cookies":     h.Must(200, "GET", path, "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
-			"a forged id":          h.Must(200, "GET", path, id.New(id.Session, h.Now()), ""),
+		for name, a := range map[string]*functest.Result{
+			"another guest":        h.MustDo(200, "GET", path, other, ""),
+			"nobody":               h.MustDo(200, "GET", path, "", ""),
+			"by parameter":         h.MustDo(422, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
+			"by header":            h.MustDo(200, "GET", path, other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
+			"from another browser": h.MustDo(200, "GET", path, mine, "", "User-Agent", functest.IPhone),
+			"with two cookies":     h.MustDo(200, "GET", path, "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
+			"a forged id":          h.MustDo(200, "GET", path, id.New(id.Session, h.Now()), ""),
 		} {
 			for _, secret := range []string{mine, "note of mine", "Kabul", propertyID(1), "secret-token"} {
 				if strings.Contains(a.Text, secret) {
@@ -33,40 +33,40 @@ func TestNobodySeesAnothersSession(t *testing.T) {
 			}
 		}
 	}
-	h.Must(200, "POST", "/session/consent", mine, `{"consentTelemetry":false}`, "User-Agent", functest.IPhone)
-	h.Must(204, "POST", "/session/clear", mine, "", "User-Agent", functest.IPhone)
-	h.Must(204, "POST", "/session/clear", other, "")
-	if s := h.session(mine); len(s.WishlistRefs) != 2 || !s.Flags.ConsentTelemetry {
+	h.MustDo(200, "POST", "/session/consent", mine, `{"consentTelemetry":false}`, "User-Agent", functest.IPhone)
+	h.MustDo(204, "POST", "/session/clear", mine, "", "User-Agent", functest.IPhone)
+	h.MustDo(204, "POST", "/session/clear", other, "")
+	if s := h.getSession(mine); len(s.WishlistRefs) != 2 || !s.Flags.ConsentTelemetry {
 		t.Errorf("somebody else changed it: %+v", s)
 	}
 }
 
-// timestamp is how every body writes a time.
-var timestamp = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+// timestampPattern is how every body writes a time.
+var timestampPattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
-func TestAnExportHasEverything(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest("X-Campaign-Source", "google")
-	h.live(cookie)
-	h.Must(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`)
-	room := wishlist.New(h.Parts.Redis, h.Parts.DB, h.Parts.Keys, h.Now)
+func TestSessionExport_ContainsAllStoredData(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest("X-Campaign-Source", "google")
+	h.populate(cookie)
+	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`)
+	room := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
 	if _, err := room.Remove(t.Context(), cookie, propertyID(0)); err != nil {
 		t.Fatal(err)
 	}
-	h.PG.Break()
-	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
-	h.PG.Heal()
-	h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
-	a := h.Must(200, "GET", "/session/export", cookie, "")
+	h.PostgresProxy.Break()
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
+	h.PostgresProxy.Heal()
+	h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
+	a := h.MustDo(200, "GET", "/session/export", cookie, "")
 	var x struct {
 		ConsentDecidedAt                                                                                    string
-		Session                                                                                             seen
+		Session                                                                                             sessionBody
 		Technical                                                                                           map[string]string
 		Wishlist                                                                                            []struct{ PropertyID, Note string }
 		RemovedFromWishlist                                                                                 []struct{ PropertyID, RemovedAt string }
 		RecentlyViewed, SearchHistory, SearchSessions, Handoffs, IdempotencyKeys, UnsentEvents, BotVerdicts []map[string]any
 	}
-	a.Into(t, &x)
+	a.Decode(t, &x)
 	if x.Session.ID != cookie || x.ConsentDecidedAt == "" || x.Technical["cookieFingerprintHash"] == "" || x.Technical["bindingHash"] == "" ||
 		len(x.Wishlist) != 1 || x.Wishlist[0].Note != "note of mine" || len(x.RemovedFromWishlist) != 1 || x.RemovedFromWishlist[0].RemovedAt == "" ||
 		len(x.RecentlyViewed) != 1 || len(x.SearchHistory) != 1 || len(x.SearchSessions) != 1 || len(x.Handoffs) != 1 ||
@@ -97,18 +97,18 @@ func TestAnExportHasEverything(t *testing.T) {
 		t.Errorf("a search session is %v", search)
 	}
 	for _, field := range []string{"startedAt", "lastInteractionAt", "ttlExpiresAt"} {
-		if text, _ := search[field].(string); !timestamp.MatchString(text) {
+		if text, _ := search[field].(string); !timestampPattern.MatchString(text) {
 			t.Errorf("%s is %v", field, search[field])
 		}
 	}
 	// Whatever Redis has of this session is in it.
-	for field := range h.RDB.HGetAll(t.Context(), h.Parts.Keys.Key("srs", search["searchSessionId"].(string))).Val() {
+	for field := range h.RDB.HGetAll(t.Context(), h.Deps.Keys.Key("srs", search["searchSessionId"].(string))).Val() {
 		if _, there := search[field]; !there {
 			t.Errorf("%s of the search session is missing", field)
 		}
 	}
-	for field := range h.RDB.HGetAll(t.Context(), h.Parts.Keys.Session(cookie)).Val() {
-		if x.Technical[field] == "" && !slices.Contains(shown, field) {
+	for field := range h.RDB.HGetAll(t.Context(), h.Deps.Keys.Session(cookie)).Val() {
+		if x.Technical[field] == "" && !slices.Contains(visibleFields, field) {
 			t.Errorf("%s of the hash is missing", field)
 		}
 	}

@@ -10,26 +10,26 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 func init() {
-	register("Session", "GET "+web.Base+"/session", func(d *Desk) web.Handler { return d.Show })
-	register("SessionLocale", "POST "+web.Base+"/session/locale", func(d *Desk) web.Handler { return d.Locale })
-	register("SessionCurrency", "POST "+web.Base+"/session/currency", func(d *Desk) web.Handler { return d.Currency })
-	register("SessionConsent", "POST "+web.Base+"/session/consent", func(d *Desk) web.Handler { return d.Consent })
-	register("SessionClear", "POST "+web.Base+"/session/clear", func(d *Desk) web.Handler { return d.Clear })
-	register("SessionExport", "GET "+web.Base+"/session/export", func(d *Desk) web.Handler { return d.Export })
+	register("Session", "GET "+web.BasePath+"/session", func(d *Handlers) web.Handler { return d.Show })
+	register("SessionLocale", "POST "+web.BasePath+"/session/locale", func(d *Handlers) web.Handler { return d.Locale })
+	register("SessionCurrency", "POST "+web.BasePath+"/session/currency", func(d *Handlers) web.Handler { return d.Currency })
+	register("SessionConsent", "POST "+web.BasePath+"/session/consent", func(d *Handlers) web.Handler { return d.Consent })
+	register("SessionClear", "POST "+web.BasePath+"/session/clear", func(d *Handlers) web.Handler { return d.Clear })
+	register("SessionExport", "GET "+web.BasePath+"/session/export", func(d *Handlers) web.Handler { return d.Export })
 }
 
-func register(name, pattern string, of func(*Desk) web.Handler) {
-	functions.HTTP(name, web.Open(name, pattern, func(ctx context.Context) (web.Handler, error) {
-		p, err := setup.Keeper(ctx)
+func register(name, pattern string, of func(*Handlers) web.Handler) {
+	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context) (web.Handler, error) {
+		p, err := wiring.FromEnvWithPostgres(ctx)
 		if err != nil {
 			return nil, err
 		}
-		desk := NewDesk(p)
-		return desk.door.Counted(of(desk)), nil
+		desk := NewHandlers(p)
+		return desk.guests.CountRejected(of(desk)), nil
 	}))
 }

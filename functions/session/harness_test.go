@@ -3,20 +3,20 @@ package session
 import (
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// house is the functions of this module with real stores, which tests take away, and no upstream at all.
-type house struct{ *functest.House }
+// harness is the functions of this module with real stores, which tests take away, and no upstream at all.
+type harness struct{ *functest.Harness }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	h := &house{functest.Behind(t)}
+	h := &harness{functest.NewWithProxy(t)}
 	h.Personal = true
-	e := functest.Environment(t, h.Database, h.Redis.Addr, functest.Nowhere)
+	e := functest.Environment(t, h.Database, h.Redis.Addr, functest.UnreachableURL)
 	e.DBMaxConns = 8
-	h.Open(e)
-	for pattern, handler := range routes(h.Parts) {
+	h.BuildDeps(e)
+	for pattern, handler := range routes(h.Deps) {
 		h.Mount(pattern, handler)
 	}
 	return h

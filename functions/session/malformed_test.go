@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
-	h := newHouse(t)
+func TestSession_LogsAndEventsContainNoPersonalData(t *testing.T) {
+	h := newHarness(t)
 	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Campaign-Name", "canary sentence"}
-	cookie := h.guest(headers...)
+	cookie := h.newGuest(headers...)
 	for _, c := range [][3]string{
 		{"POST", "/session/locale", `{"locale":"ar"}`}, {"POST", "/session/locale", `{"locale":"canary"}`}, {"POST", "/session/currency", `{"canary":"AED"}`},
 		{"GET", "/session?canary=1", ""}, {"GET", "/session/export", ""}, {"POST", "/session/clear", ""},
 	} {
-		h.Ask(c[0], c[1], cookie, c[2], headers...)
+		h.Do(c[0], c[1], cookie, c[2], headers...)
 	}
 	for _, e := range h.Events("") {
 		text, err := e.MarshalJSON()
@@ -34,9 +34,9 @@ func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 	}
 }
 
-func TestMalformedRequestsAreRefusedByName(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestSession_MalformedRequestNamesField(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	for _, c := range []struct {
 		path, body, field string
 		status            int
@@ -57,16 +57,16 @@ func TestMalformedRequestsAreRefusedByName(t *testing.T) {
 		{"consent", `{"consentTelemetry":false,"guestSessionId":"` + cookie + `"}`, "guestSessionId", 422},
 		{"consent", `{"consentTelemetry":NaN}`, "consentTelemetry", 400},
 	} {
-		a := h.Ask("POST", "/session/"+c.path, cookie, c.body, "Content-Type", "application/json")
+		a := h.Do("POST", "/session/"+c.path, cookie, c.body, "Content-Type", "application/json")
 		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool { return e.Field == c.field })
 		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
 			t.Errorf("%s %.60s: %d %s", c.path, c.body, a.StatusCode, a.Text)
 		}
 	}
-	if a := h.Ask("GET", "/session", cookie, "", "X-Currency", "XXX"); a.StatusCode != 422 || a.Errors[0].Field != "X-Currency" {
+	if a := h.Do("GET", "/session", cookie, "", "X-Currency", "XXX"); a.StatusCode != 422 || a.Errors[0].Field != "X-Currency" {
 		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
-	if s := h.session(cookie); s.LocalePreference != "en" || s.CurrencyPreference != "USD" || !s.Flags.ConsentTelemetry {
+	if s := h.getSession(cookie); s.LocalePreference != "en" || s.CurrencyPreference != "USD" || !s.Flags.ConsentTelemetry {
 		t.Errorf("something was taken: %+v", s)
 	}
 	if n := len(h.Events("changed")); n != 0 {

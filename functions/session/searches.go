@@ -10,16 +10,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
 // searchSessions are the search sessions that still run, each with every field that Redis has of it.
-func (d *Desk) searchSessions(ctx context.Context, v *visit) (list []map[string]any, err error) {
+func (d *Handlers) searchSessions(ctx context.Context, v *loadedGuest) (list []map[string]any, err error) {
 	keys := d.sessions.SearchKeys(v.Session, v.lists)
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	pipe := keyspace.Patient(d.rdb).Pipeline()
+	pipe := redisclient.WithLongTimeout(d.rdb).Pipeline()
 	reads := make([]*redis.MapStringStringCmd, len(keys))
 	for i, key := range keys {
 		reads[i] = pipe.HGetAll(ctx, key)
@@ -34,20 +34,20 @@ func (d *Desk) searchSessions(ctx context.Context, v *visit) (list []map[string]
 		}
 		search := map[string]any{"searchSessionId": key[strings.LastIndexByte(key, ':')+1:]}
 		for field, value := range fields {
-			search[field] = readable(field, value)
+			search[field] = decodeField(field, value)
 		}
 		list = append(list, search)
 	}
 	return list, nil
 }
 
-// readable is a field of a search session as bodies have it, and not as Redis does: a time in UTC, the query as the
+// decodeField is a field of a search session as bodies have it, and not as Redis does: a time in UTC, the query as the
 // object it is, the count as a number. What is none of that stays as it is held.
-func readable(field, value string) any {
+func decodeField(field, value string) any {
 	switch field {
 	case "startedAt", "lastInteractionAt", "ttlExpiresAt":
 		if millis, err := strconv.ParseInt(value, 10, 64); err == nil {
-			return instant.Text(time.UnixMilli(millis))
+			return timestamp.Format(time.UnixMilli(millis))
 		}
 	case "query", "resultCount":
 		if v := jsontext.Value(value); v.IsValid() {

@@ -11,40 +11,40 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/admission"
-	"melmastoon.ghasi.io/bff-consumer/shared/burial"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/erasure"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// Desk is where guests ask about their session. Its methods are the handlers. Safe for concurrent use.
-type Desk struct {
-	door     *admission.Door
-	needed   *admission.Door // where a guest is refused whose session Redis does not have, or keep
-	sessions *session.Room
-	wishlist *wishlist.Room
-	burial   *burial.Room
-	outbox   *outbox.Recorder
-	rdb      redis.UniversalClient
-	db       *pgxpool.Pool
-	keys     keyspace.Keys
-	now      func() time.Time
+// Handlers is where guests ask about their session. Its methods are the handlers. Safe for concurrent use.
+type Handlers struct {
+	guests            *guest.Controller
+	longTimeoutGuests *guest.Controller // where a guest is refused whose session Redis does not have, or keep
+	sessions          *session.Store
+	wishlist          *wishlist.Store
+	eraser            *erasure.Eraser
+	outbox            *outbox.Recorder
+	rdb               redis.UniversalClient
+	db                *pgxpool.Pool
+	keys              redisclient.Keys
+	now               func() time.Time
 }
 
-// NewDesk makes a Desk.
-func NewDesk(p *setup.Parts) *Desk {
-	return &Desk{
-		door: p.Door, needed: p.Door.Patient(), sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
-		burial: p.Burial, outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
+// NewHandlers makes a Desk.
+func NewHandlers(p *wiring.Deps) *Handlers {
+	return &Handlers{
+		guests: p.Guests, longTimeoutGuests: p.Guests.WithLongTimeout(), sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
+		eraser: p.Eraser, outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
 	}
 }
 
@@ -82,65 +82,65 @@ type consent struct {
 	Marketing bool `json:"consentMarketing"`
 }
 
-// visit is a guest at the desk, with what Redis has beside the session's hash.
-type visit struct {
-	*admission.Guest
-	lists *session.Lists
-	hash  *redis.MapStringStringCmd // the hash as it is; of another session when lists are
+// loadedGuest is a guest at the desk, with what Redis has beside the session's hash.
+type loadedGuest struct {
+	*guest.Guest
+	lists     *session.Lists
+	redisHash *redis.MapStringStringCmd // the hash as it is; of another session when lists are
 }
 
-// admit lets a guest in by one of the doors.
-func (d *Desk) admit(door *admission.Door, w http.ResponseWriter, r *http.Request) (context.Context, *visit, error) {
-	v := &visit{}
-	ctx, guest, err := door.Admit(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
-		v.lists = d.sessions.PeekLists(ctx, pipe, id)
-		v.hash = pipe.HGetAll(ctx, d.keys.Session(id))
+// begin lets a guest in by one of the doors.
+func (d *Handlers) begin(door *guest.Controller, w http.ResponseWriter, r *http.Request) (context.Context, *loadedGuest, error) {
+	v := &loadedGuest{}
+	ctx, guest, err := door.Begin(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
+		v.lists = d.sessions.EnqueueLists(ctx, pipe, id)
+		v.redisHash = pipe.HGetAll(ctx, d.keys.Session(id))
 	})
 	v.Guest = guest
 	return ctx, v, err
 }
 
 // Show answers GET /session.
-func (d *Desk) Show(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.admit(d.door, w, r)
+func (d *Handlers) Show(w http.ResponseWriter, r *http.Request) error {
+	ctx, v, err := d.begin(d.guests, w, r)
 	if err != nil {
 		return err
 	}
-	now, err := d.look(ctx, v, readWithin)
+	now, err := d.loadState(ctx, v, readTimeout)
 	if err != nil {
 		return err
 	}
-	d.door.Leave(ctx, w, v.Guest, nil, now.repair)
-	return web.WriteJSON(w, http.StatusOK, show(v, now))
+	d.guests.Finish(ctx, w, v.Guest, nil, now.repair)
+	return web.WriteJSON(w, http.StatusOK, newGuestSession(v, now))
 }
 
-// standing is what is shown of a session beside its hash, and what Redis is told of it when the visit ends.
-type standing struct {
-	list    wishlist.List
-	missing []view.Degraded
-	repair  func(redis.Pipeliner)
+// sessionState is what is shown of a session beside its hash, and what Redis is told of it when the visit ends.
+type sessionState struct {
+	wishlist wishlist.List
+	degraded []view.Degraded
+	repair   func(redis.Pipeliner)
 }
 
-const readWithin = 300 * time.Millisecond // for the records; then the copies are shown
+const readTimeout = 300 * time.Millisecond // for the records; then the copies are shown
 
-// look brings the session to what it is now: the records of Postgres, which correct what Redis has, or its copies while
+// loadState brings the session to what it is now: the records of Postgres, which correct what Redis has, or its copies while
 // Postgres is away or takes longer than within.
-func (d *Desk) look(ctx context.Context, v *visit, within time.Duration) (*standing, error) {
-	list, choice, err := d.records(ctx, v.ID, within)
+func (d *Handlers) loadState(ctx context.Context, v *loadedGuest, within time.Duration) (*sessionState, error) {
+	list, choice, err := d.readRecords(ctx, v.ID, within)
 	copied, there := v.lists.Wishlist(v.Session)
-	now := &standing{list: list, repair: func(redis.Pipeliner) {}}
+	now := &sessionState{wishlist: list, repair: func(redis.Pipeliner) {}}
 	if v.Session.Degraded {
-		now.missing = append(now.missing, unavailable("session"))
+		now.degraded = append(now.degraded, unavailable("session"))
 	}
 	switch {
 	case err == nil && choice != nil && choice.Cleared: // by a clear that died before it came to Redis
-		return nil, d.door.Refused(ctx, v.Guest, session.ErrCleared)
+		return nil, d.guests.HandleCleared(ctx, v.Guest, session.ErrCleared)
 	case err == nil:
-		v.Correct(choice)
-		now.repair = func(pipe redis.Pipeliner) { d.wishlist.Repair(ctx, pipe, v.ID, list, copied, there) }
-	case postgres.IsAway(err):
-		now.missing = append(now.missing, unavailable("wishlist"))
-		if now.list, err = wishlist.Decode(copied); err != nil {
+		v.ReconcileConsent(choice)
+		now.repair = func(pipe redis.Pipeliner) { d.wishlist.EnqueueRepair(ctx, pipe, v.ID, list, copied, there) }
+	case postgres.IsUnavailable(err):
+		now.degraded = append(now.degraded, unavailable("wishlist"))
+		if now.wishlist, err = wishlist.DecodeCopy(copied); err != nil {
 			return nil, err
 		}
 	default:
@@ -149,14 +149,14 @@ func (d *Desk) look(ctx context.Context, v *visit, within time.Duration) (*stand
 	return now, nil
 }
 
-// records reads what Postgres has of a session that its guest sees.
-func (d *Desk) records(ctx context.Context, id string, within time.Duration) (list wishlist.List, choice *session.Choice, err error) {
-	defer web.From(ctx).Phase("read")()
+// readRecords reads what Postgres has of a session that its guest sees.
+func (d *Handlers) readRecords(ctx context.Context, id string, within time.Duration) (list wishlist.List, choice *session.ConsentRecord, err error) {
+	defer web.FromContext(ctx).Phase("read")()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var batch pgx.Batch
-	session.ReadChoice(&batch, id, &choice)
-	wishlist.Read(&batch, id, &list)
+	session.QueueReadConsent(&batch, id, &choice)
+	wishlist.QueueRead(&batch, id, &list)
 	err = d.db.SendBatch(ctx, &batch).Close()
 	return list, choice, err
 }
@@ -165,30 +165,30 @@ func unavailable(part string) view.Degraded {
 	return view.Degraded{Part: part, Reason: string(upstream.Unavailable)}
 }
 
-func show(v *visit, now *standing) *guestSession {
+func newGuestSession(v *loadedGuest, now *sessionState) *guestSession {
 	s := v.Session
 	g := &guestSession{
-		ID: s.ID, CreatedAt: instant.Text(s.CreatedAt), LastSeenAt: instant.Text(s.LastSeenAt),
+		ID: s.ID, CreatedAt: timestamp.Format(s.CreatedAt), LastSeenAt: timestamp.Format(s.LastSeenAt),
 		LocalePreference: string(s.Locale), CurrencyPreference: string(s.Currency),
-		RecentlyViewed: v.lists.Recent(s), SearchHistory: v.lists.History(s),
-		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: now.missing,
+		RecentlyViewed: v.lists.RecentlyViewed(s), SearchHistory: v.lists.History(s),
+		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: now.degraded,
 	}
-	for _, item := range now.list.Newest() {
+	for _, item := range now.wishlist.NewestFirst() {
 		g.WishlistRefs = append(g.WishlistRefs, wishlistRef{item.ID, item.PropertyID, item.TenantID, item.AddedAt})
 	}
 	if c := s.Campaign; c != nil {
-		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, instant.Text(c.CapturedAt)}
+		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, timestamp.Format(c.CapturedAt)}
 	}
 	return g
 }
 
-// comeBack is when what did not work for want of a store may work again.
-const comeBack = time.Second
+// retryAfter is when what did not work for want of a store may work again.
+const retryAfter = time.Second
 
-// unsaved is what a guest is told whose wish Redis did not take.
-func unsaved(err error) error {
+// notSavedProblem is what a guest is told whose wish Redis did not take.
+func notSavedProblem(err error) error {
 	if errors.Is(err, session.ErrCleared) {
-		return admission.Cleared(err)
+		return guest.ClearedProblem(err)
 	}
-	return problem.New(problem.UpstreamUnavailable, "This cannot be recorded at present. Please try again in a moment.", err).After(comeBack)
+	return problem.New(problem.UpstreamUnavailable, "This cannot be recorded at present. Please try again in a moment.", err).WithRetryAfter(retryAfter)
 }

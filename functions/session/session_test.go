@@ -12,29 +12,29 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-func routes(p *setup.Parts) map[string]web.Handler {
-	d := NewDesk(p)
+func routes(p *wiring.Deps) map[string]web.Handler {
+	d := NewHandlers(p)
 	return map[string]web.Handler{
-		"GET " + web.Base + "/session":           d.Show,
-		"POST " + web.Base + "/session/locale":   d.Locale,
-		"POST " + web.Base + "/session/currency": d.Currency,
-		"POST " + web.Base + "/session/consent":  d.Consent,
-		"POST " + web.Base + "/session/clear":    d.Clear,
-		"GET " + web.Base + "/session/export":    d.Export,
+		"GET " + web.BasePath + "/session":           d.Show,
+		"POST " + web.BasePath + "/session/locale":   d.Locale,
+		"POST " + web.BasePath + "/session/currency": d.Currency,
+		"POST " + web.BasePath + "/session/consent":  d.Consent,
+		"POST " + web.BasePath + "/session/clear":    d.Clear,
+		"GET " + web.BasePath + "/session/export":    d.Export,
 	}
 }
 
-// seen is the body of GET /session.
-type seen struct {
+// sessionBody is the body of GET /session.
+type sessionBody struct {
 	ID, CreatedAt, LastSeenAt, LocalePreference, CurrencyPreference string
 	RecentlyViewed                                                  []struct{ PropertyID, TenantID, ViewedAt, Source string }
 	WishlistRefs                                                    []struct{ WishlistID, PropertyID, TenantID, AddedAt string }
@@ -44,24 +44,24 @@ type seen struct {
 	Degraded                                                        []struct{ Part, Reason string }
 }
 
-func (h *house) session(cookie string, headers ...string) (s seen) {
+func (h *harness) getSession(cookie string, headers ...string) (s sessionBody) {
 	h.T.Helper()
-	h.Must(200, "GET", "/session", cookie, "", headers...).Into(h.T, &s)
+	h.MustDo(200, "GET", "/session", cookie, "", headers...).Decode(h.T, &s)
 	return s
 }
 
-// guest is a session that exists.
-func (h *house) guest(headers ...string) string {
+// newGuest is a session that exists.
+func (h *harness) newGuest(headers ...string) string {
 	h.T.Helper()
-	return h.Must(200, "GET", "/session", "", "", headers...).Cookie()
+	return h.MustDo(200, "GET", "/session", "", "", headers...).SessionCookie()
 }
 
-// visit is what another function does for a guest: it admits, works, and leaves.
-func (h *house) visit(cookie string, work func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry) {
+// runRequest is what another function does for a guest: it admits, works, and leaves.
+func (h *harness) runRequest(cookie string, work func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry) {
 	r := httptest.NewRequest("POST", "/search", nil)
 	r.Header.Set("User-Agent", functest.Firefox)
 	r.Header.Set("Cookie", "gms_id="+cookie)
-	ctx, guest, err := h.Parts.Door.Admit(httptest.NewRecorder(), r, nil)
+	ctx, guest, err := h.Deps.Guests.Begin(httptest.NewRecorder(), r, nil)
 	if err != nil {
 		h.T.Error(err)
 		return
@@ -69,25 +69,25 @@ func (h *house) visit(cookie string, work func(ctx context.Context, s *session.S
 	guest.Record(ctx, event.ClickRecorded{
 		GuestSessionID: guest.ID, Kind: "map-pin", TenantID: tenantID(1), PropertyID: propertyID(1), OccurredAt: guest.LastSeenAt,
 	}, 1)
-	probe := h.Parts.Redis.Pipeline()
+	probe := h.Deps.Redis.Pipeline()
 	history := work(ctx, guest.Session, probe)
-	h.Parts.Door.Leave(ctx, httptest.NewRecorder(), guest, history, func(pipe redis.Pipeliner) { work(ctx, guest.Session, pipe) })
+	h.Deps.Guests.Finish(ctx, httptest.NewRecorder(), guest, history, func(pipe redis.Pipeliner) { work(ctx, guest.Session, pipe) })
 }
 
-// live gives a guest something of everything.
-func (h *house) live(cookie string) {
+// populate gives a guest something of everything.
+func (h *harness) populate(cookie string) {
 	h.T.Helper()
-	h.visit(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
-		search, _ := s.Search("sha256:"+strings.Repeat("a", 64), h.Now())
-		h.Parts.Sessions.PushViewed(ctx, pipe, s, session.Viewed{PropertyID: propertyID(1), TenantID: tenantID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
-		h.Parts.Sessions.SaveSearch(ctx, pipe, session.Search{
+	h.runRequest(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
+		search, _ := s.ResumeSearch("sha256:"+strings.Repeat("a", 64), h.Now())
+		h.Deps.Sessions.EnqueueViewed(ctx, pipe, s, session.ViewedProperty{PropertyID: propertyID(1), TenantID: tenantID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
+		h.Deps.Sessions.EnqueueSearch(ctx, pipe, session.SearchSession{
 			ID: search, GuestSessionID: s.ID, QueryHash: "sha256:" + strings.Repeat("a", 64), Query: []byte(`{"city":"Kabul"}`), Locale: "en", Currency: "USD",
 		}, true)
-		return h.searched(search)
+		return h.historyEntry(search)
 	})
-	room := wishlist.New(h.Parts.Redis, h.Parts.DB, h.Parts.Keys, h.Now)
+	room := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
 	for n := range 2 {
-		w := wishlist.Wish{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "map", Note: "note of mine"}
+		w := wishlist.AddRequest{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "map", Note: "note of mine"}
 		e := event.New(event.Meta{SessionID: cookie, Now: h.Now()}, event.WishlistAdded{
 			GuestSessionID: cookie, TenantID: w.TenantID, PropertyID: w.PropertyID, Source: w.Source,
 		})
@@ -98,7 +98,7 @@ func (h *house) live(cookie string) {
 	h.Exec(`INSERT INTO bff_consumer.idempotency_keys
 		(composite_key, guest_session_id, route, request_digest, response_status, response_body, expires_at)
 		VALUES ($1, $2, 'POST /handoff', '\x00', 201, '"secret-token"', now() + interval '1 day')`, "c-"+cookie, cookie)
-	h.RDB.Set(context.Background(), h.Parts.Keys.Key("idem", "c-"+cookie), "secret-token", time.Hour)
+	h.RDB.Set(context.Background(), h.Deps.Keys.Key("idem", "c-"+cookie), "secret-token", time.Hour)
 	tenant, _ := id.UUID(id.Tenant, tenantID(1))
 	property, _ := id.UUID(id.Property, propertyID(1))
 	h.Exec(`INSERT INTO bff_consumer.handoff_replay_log
@@ -112,30 +112,30 @@ func (h *house) live(cookie string) {
 		VALUES ($1, $2, '\x01', '\x02', '\x03', 0.5, 'suspect', '[{"kind":"cadence","weight":0.3}]', 'challenge')`, id.New(id.BotScore, h.Now()), cookie)
 }
 
-// searched is a line of the history.
-func (h *house) searched(search string) *session.HistoryEntry {
+// historyEntry is a line of the history.
+func (h *harness) historyEntry(search string) *session.HistoryEntry {
 	return &session.HistoryEntry{
 		SearchSessionID: search, QueryHash: "sha256:" + strings.Repeat("a", 64), Geo: map[string]string{"mode": "city", "city": "Kabul"},
-		Dates:     stay.Dates{CheckIn: date(h, 10), CheckOut: date(h, 12)},
+		Dates:     stay.Dates{CheckIn: dateInDays(h, 10), CheckOut: dateInDays(h, 12)},
 		Occupancy: stay.Occupancy{Adults: 2, Rooms: 1}, ExecutedAt: "2026-04-23T09:14:22.041Z",
 	}
 }
 
-func date(h *house, days int) (d stay.Date) {
+func dateInDays(h *harness, days int) (d stay.Date) {
 	if err := d.UnmarshalText([]byte(h.Now().AddDate(0, 0, days).Format(time.DateOnly))); err != nil {
 		h.T.Fatal(err)
 	}
 	return d
 }
 
-func TestASessionShowsWhatIsKnown(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest("Accept-Language", "ps-AF", "X-Client-Geo-Country", "AF", "X-Campaign-Source", "google")
-	h.live(cookie)
+func TestSessionShow_ContainsStoredData(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest("Accept-Language", "ps-AF", "X-Client-Geo-Country", "AF", "X-Campaign-Source", "google")
+	h.populate(cookie)
 	h.Advance(time.Minute)
-	a := h.Must(200, "GET", "/session", cookie, "")
-	var s seen
-	a.Into(t, &s)
+	a := h.MustDo(200, "GET", "/session", cookie, "")
+	var s sessionBody
+	a.Decode(t, &s)
 	if s.ID != cookie || s.LocalePreference != "ps-AF" || s.CurrencyPreference != "AFN" || s.CreatedAt >= s.LastSeenAt ||
 		!s.Flags.ConsentTelemetry || s.Flags.ConsentMarketing || s.CampaignAttribution == nil || s.CampaignAttribution.Source != "google" {
 		t.Errorf("%s", a.Text)
@@ -151,43 +151,43 @@ func TestASessionShowsWhatIsKnown(t *testing.T) {
 			t.Errorf("%q is shown", hidden)
 		}
 	}
-	if n := h.RDB.LLen(t.Context(), h.Parts.Keys.SessionPart(cookie, "wishlist")).Val(); n != 2 {
+	if n := h.RDB.LLen(t.Context(), h.Deps.Keys.SessionPart(cookie, "wishlist")).Val(); n != 2 {
 		t.Errorf("the copy that was missing has %d entries", n)
 	}
 }
 
-func TestASessionCostsOneRoundTripOfEachStore(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.session(cookie)
-	uses := h.Parts.DB.Stat().AcquireCount()
-	h.Trips.Take()
-	h.session(cookie)
-	if n := h.Trips.Take(); n != 1 { // its last visit is not a minute ago, and the copy is whole
+func TestSessionShow_UsesOneRoundTripPerStore(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.getSession(cookie)
+	uses := h.Deps.DB.Stat().AcquireCount()
+	h.RoundTrips.TakeCount()
+	h.getSession(cookie)
+	if n := h.RoundTrips.TakeCount(); n != 1 { // its last visit is not a minute ago, and the copy is whole
 		t.Errorf("%d round trips of Redis", n)
 	}
-	if n := h.Parts.DB.Stat().AcquireCount() - uses; n != 1 {
+	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {
 		t.Errorf("%d uses of Postgres", n)
 	}
 }
 
-func TestWhatIsChosenStays(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
-	var s seen
-	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`).Into(t, &s)
+func TestSessionPreferences_ExplicitChoicePersists(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
+	var s sessionBody
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`).Decode(t, &s)
 	if s.LocalePreference != "ps-AF" {
 		t.Errorf("%+v", s)
 	}
-	h.Must(200, "POST", "/session/currency", cookie, `{"currency":"IRR"}`).Into(t, &s)
+	h.MustDo(200, "POST", "/session/currency", cookie, `{"currency":"IRR"}`).Decode(t, &s)
 	if s.CurrencyPreference != "IRR" {
 		t.Errorf("%+v", s)
 	}
-	s = h.session(cookie, "Accept-Language", "ar", "X-Currency", "EUR", "X-Client-Geo-Country", "AE")
+	s = h.getSession(cookie, "Accept-Language", "ar", "X-Currency", "EUR", "X-Client-Geo-Country", "AE")
 	if s.LocalePreference != "ps-AF" || s.CurrencyPreference != "IRR" {
 		t.Errorf("overridden: %+v", s)
 	}
-	h.Must(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`) // no change, no event
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`) // no change, no event
 	locales, currencies := h.Events("locale.changed"), h.Events("currency.changed")
 	if len(locales) != 1 || len(currencies) != 1 {
 		t.Fatalf("%d and %d events", len(locales), len(currencies))
@@ -201,31 +201,31 @@ func TestWhatIsChosenStays(t *testing.T) {
 	}
 }
 
-func TestAChoiceMayBeTheFirstThingAGuestSays(t *testing.T) {
-	h := newHouse(t)
-	a := h.Must(200, "POST", "/session/locale", "", `{"locale":"fa-AF"}`, "Accept-Language", "fr")
-	if s := h.session(a.Cookie(), "Accept-Language", "fr"); s.LocalePreference != "fa-AF" {
+func TestSessionPreferences_FirstRequestMaySetLocale(t *testing.T) {
+	h := newHarness(t)
+	a := h.MustDo(200, "POST", "/session/locale", "", `{"locale":"fa-AF"}`, "Accept-Language", "fr")
+	if s := h.getSession(a.SessionCookie(), "Accept-Language", "fr"); s.LocalePreference != "fa-AF" {
 		t.Errorf("%+v", s)
 	}
 	if n := len(h.Events("locale.changed")); n != 0 {
 		t.Errorf("%d changes of what never was", n)
 	}
-	if alias := h.Must(200, "POST", "/session/locale", a.Cookie(), `{"locale":"prs"}`); !strings.Contains(alias.Text, `"localePreference":"fa-AF"`) {
+	if alias := h.MustDo(200, "POST", "/session/locale", a.SessionCookie(), `{"locale":"prs"}`); !strings.Contains(alias.Text, `"localePreference":"fa-AF"`) {
 		t.Errorf("%s", alias.Text)
 	}
 }
 
-func TestAHeaderOrACountryChangesWhatWasNotChosen(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
+func TestSessionPreferences_HeadersChangeImplicitValues(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
 	var all sync.WaitGroup
 	for range 10 { // a page asks for many things at once
 		all.Go(func() {
-			h.Ask("GET", "/session", cookie, "", "Accept-Language", "ar", "X-Client-Geo-Country", "AE")
+			h.Do("GET", "/session", cookie, "", "Accept-Language", "ar", "X-Client-Geo-Country", "AE")
 		})
 	}
 	all.Wait()
-	h.session(cookie, "X-Currency", "EUR", "Accept-Language", "ar")
+	h.getSession(cookie, "X-Currency", "EUR", "Accept-Language", "ar")
 	locales, currencies := h.Events("locale.changed"), h.Events("currency.changed")
 	if len(locales) != 1 || len(currencies) != 2 {
 		t.Fatalf("%d and %d events", len(locales), len(currencies))
@@ -241,61 +241,61 @@ func TestAHeaderOrACountryChangesWhatWasNotChosen(t *testing.T) {
 	}
 }
 
-func TestStoresAway(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.live(cookie)
-	h.session(cookie)
-	for name, away := range map[string]func(){"broken": h.PG.Break, "hanging": h.PG.Hang} {
+func TestSession_StoreOutageDegradesOrAnswers503(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.populate(cookie)
+	h.getSession(cookie)
+	for name, away := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
 		away()
-		if s := h.session(cookie); len(s.WishlistRefs) != 2 || len(s.Degraded) != 1 || s.Degraded[0].Part != "wishlist" {
+		if s := h.getSession(cookie); len(s.WishlistRefs) != 2 || len(s.Degraded) != 1 || s.Degraded[0].Part != "wishlist" {
 			t.Errorf("%s: %+v", name, s)
 		}
-		before := h.RDB.LLen(t.Context(), h.Parts.Keys.Key("outbox", "spill")).Val()
+		before := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val()
 		for _, l := range []string{"ar", "fr"} {
-			h.Must(200, "POST", "/session/locale", cookie, `{"locale":"`+l+`"}`)
+			h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"`+l+`"}`)
 		}
-		if n := h.RDB.LLen(t.Context(), h.Parts.Keys.Key("outbox", "spill")).Val(); n != before+2 {
+		if n := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val(); n != before+2 {
 			t.Errorf("%s: %d events wait, want 2 more than %d", name, n, before)
 		}
 		for _, c := range [][3]string{{"POST", "/session/consent", `{"consentTelemetry":false}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
-			a := h.Ask(c[0], c[1], cookie, c[2])
+			a := h.Do(c[0], c[1], cookie, c[2])
 			if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 				t.Errorf("%s: %s: %d %s", name, c[1], a.StatusCode, a.Text)
 			}
 		}
-		h.PG.Heal()
-		h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
+		h.PostgresProxy.Heal()
+		h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
 	}
 	h.Redis.Stop()
-	s := h.session(cookie)
+	s := h.getSession(cookie)
 	if s.ID != cookie || len(s.WishlistRefs) != 2 || len(s.RecentlyViewed) != 0 || s.Degraded[0].Part != "session" {
 		t.Errorf("without Redis: %+v", s)
 	}
 	for _, c := range [][3]string{{"POST", "/session/locale", `{"locale":"ar"}`}, {"POST", "/session/currency", `{"currency":"AED"}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
-		if a := h.Ask(c[0], c[1], cookie, c[2]); a.StatusCode != 503 {
+		if a := h.Do(c[0], c[1], cookie, c[2]); a.StatusCode != 503 {
 			t.Errorf("without Redis: %s: %d %s", c[1], a.StatusCode, a.Text)
 		}
 	}
-	h.PG.Break()
-	if s := h.session(cookie); s.ID != cookie || len(s.Degraded) != 2 {
+	h.PostgresProxy.Break()
+	if s := h.getSession(cookie); s.ID != cookie || len(s.Degraded) != 2 {
 		t.Errorf("without both: %+v", s)
 	}
-	if a := h.Must(200, "GET", "/session", "", ""); a.Cookie() == "" {
+	if a := h.MustDo(200, "GET", "/session", "", ""); a.SessionCookie() == "" {
 		t.Error("a first visit without both gets no cookie")
 	}
 }
 
-func TestRecentlyViewedHasFiftyAtMost(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.visit(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
+func TestSessionShow_RecentlyViewedIsCappedAtFifty(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.runRequest(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
 		for n := range 60 {
-			h.Parts.Sessions.PushViewed(ctx, pipe, s, session.Viewed{PropertyID: propertyID(n), TenantID: tenantID(n), ViewedAt: fmt.Sprintf("2026-04-23T09:14:22.%03dZ", n), Source: "detail-link"})
+			h.Deps.Sessions.EnqueueViewed(ctx, pipe, s, session.ViewedProperty{PropertyID: propertyID(n), TenantID: tenantID(n), ViewedAt: fmt.Sprintf("2026-04-23T09:14:22.%03dZ", n), Source: "detail-link"})
 		}
 		return nil
 	})
-	if s := h.session(cookie); len(s.RecentlyViewed) != 50 || s.RecentlyViewed[0].PropertyID != propertyID(59) || s.RecentlyViewed[49].PropertyID != propertyID(10) {
+	if s := h.getSession(cookie); len(s.RecentlyViewed) != 50 || s.RecentlyViewed[0].PropertyID != propertyID(59) || s.RecentlyViewed[49].PropertyID != propertyID(10) {
 		t.Errorf("%d: %+v", len(s.RecentlyViewed), s.RecentlyViewed)
 	}
 }

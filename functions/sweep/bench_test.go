@@ -9,26 +9,26 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var prune = flag.Int("prune", 100_000, "rows that BenchmarkPrune removes from each table")
+var pruneRows = flag.Int("prune", 100_000, "rows that BenchmarkPrune removes from each table")
 
-// BenchmarkPrune removes rows of every table, and reports how long the longest of the statements took, that of a second
+// BenchmarkSweepTables_Prune removes rows of every table, and reports how long the longest of the statements took, that of a second
 // run included: it looks over what the first has left in the index.
-func BenchmarkPrune(b *testing.B) {
+func BenchmarkSweepTables_Prune(b *testing.B) {
 	for _, s := range seeds {
 		b.Run(s.rule, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				h := newHouse(b)
-				h.sow(s, *prune, s.retention().sown(time.Now(), true))
+				h := newHarness(b)
+				h.insertSeed(s, *pruneRows, s.retention().seedTime(time.Now(), true))
 				h.exec("ANALYZE bff_consumer." + s.retention().table)
-				db := &timed{database: h.db}
+				db := &timedDB{database: h.db}
 				b.StartTimer()
-				n, _, err := rows{db, s.retention()}.sweep(b.Context(), time.Now(), func() bool { return false })
-				if err != nil || n != int64(*prune) {
+				n, _, err := tableSweeper{db, s.retention()}.sweep(b.Context(), time.Now(), func() bool { return false })
+				if err != nil || n != int64(*pruneRows) {
 					b.Fatalf("%d rows: %v", n, err)
 				}
 				b.StopTimer()
-				if n, _, err := (rows{db, s.retention()}).sweep(b.Context(), time.Now(), func() bool { return false }); err != nil || n != 0 {
+				if n, _, err := (tableSweeper{db, s.retention()}).sweep(b.Context(), time.Now(), func() bool { return false }); err != nil || n != 0 {
 					b.Fatalf("a second run removed %d: %v", n, err)
 				}
 				b.StartTimer()
@@ -39,25 +39,25 @@ func BenchmarkPrune(b *testing.B) {
 	}
 }
 
-// timed is a database that notes its slowest statement.
-type timed struct {
+// timedDB is a database that notes its slowest statement.
+type timedDB struct {
 	database
 	longest time.Duration
 }
 
-func (t *timed) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+func (t *timedDB) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	began := time.Now()
 	return timedRow{t.database.QueryRow(ctx, sql, args...), t, began}
 }
 
 type timedRow struct {
 	pgx.Row
-	of    *timed
-	began time.Time
+	db    *timedDB
+	start time.Time
 }
 
 func (r timedRow) Scan(into ...any) error {
 	err := r.Row.Scan(into...)
-	r.of.longest = max(r.of.longest, time.Since(r.began))
+	r.db.longest = max(r.db.longest, time.Since(r.start))
 	return err
 }

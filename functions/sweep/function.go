@@ -13,27 +13,27 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 func init() {
 	for _, r := range retentions {
 		register(r.name, r.path, func(ctx context.Context, e environment) (job, error) {
-			db, err := e.open(ctx)
-			return rows{db, r}, err
+			db, err := e.openDatabase(ctx)
+			return tableSweeper{db, r}, err
 		})
 	}
 	register("SweepSessions", "sweep-sessions", func(ctx context.Context, e environment) (job, error) {
 		if e.RedisAddr == "" {
 			return nil, errors.New("sweep: REDIS_ADDR must be set")
 		}
-		db, err := e.open(ctx)
-		return &sessions{
-			rdb: keyspace.Open(keyspace.Config{Addr: e.RedisAddr, Password: e.RedisPassword}),
-			db:  db, keys: keyspace.Keys{Env: e.Env}, instance: event.Instance(e.Revision),
+		db, err := e.openDatabase(ctx)
+		return &sessionSweeper{
+			rdb: redisclient.Open(redisclient.Config{Addr: e.RedisAddr, Password: e.RedisPassword}),
+			db:  db, keys: redisclient.Keys{Env: e.Env}, instance: event.NewInstanceName(e.Revision),
 		}, err
 	})
 }
@@ -52,26 +52,26 @@ type environment struct {
 	Run           time.Duration `env:"SWEEP_RUN" envDefault:"5m"` // after which a run ends, finished or not; at most 9m
 }
 
-// deadline is that of the broker, which delivers the tick again to whoever takes longer.
-const deadline = 590 * time.Second
+// ackDeadline is that of the broker, which delivers the tick again to whoever takes longer.
+const ackDeadline = 590 * time.Second
 
 func register(name, path string, build func(context.Context, environment) (job, error)) {
-	functions.HTTP(name, web.OpenWithin(name, "POST /internal/jobs/"+path, deadline, func(ctx context.Context) (web.Handler, error) {
+	functions.HTTP(name, web.RegisterInternal(name, "POST /internal/jobs/"+path, ackDeadline, func(ctx context.Context) (web.Handler, error) {
 		e, err := env.ParseAs[environment]()
 		if err != nil {
 			return nil, fmt.Errorf("sweep: %w", err)
 		}
-		if e.Run <= 0 || e.Run > deadline-50*time.Second {
+		if e.Run <= 0 || e.Run > ackDeadline-50*time.Second {
 			return nil, errors.New("sweep: SWEEP_RUN must be from 1ns to 9m")
 		}
 		j, err := build(ctx, e)
 		if err != nil {
 			return nil, err
 		}
-		return (&Sweep{job: j, run: e.Run, now: time.Now}).Serve, nil
+		return (&Sweep{job: j, maxDuration: e.Run, now: time.Now}).Serve, nil
 	}))
 }
 
-func (e environment) open(ctx context.Context) (database, error) {
+func (e environment) openDatabase(ctx context.Context) (database, error) {
 	return postgres.Open(ctx, postgres.Config{URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName, MaxConns: 1})
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// house is the entry points over real stores, with the environment they are deployed with.
-type house struct {
+// harness is the entry points over real stores, with the environment they are deployed with.
+type harness struct {
 	t     testing.TB
 	db    *pgxpool.Pool
 	redis *redistest.Redis
 	rdb   redis.UniversalClient
 }
 
-var keys = keyspace.Keys{Env: "test"}
+var keys = redisclient.Keys{Env: "test"}
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	url := pgtest.URL(t)
-	h := &house{t: t, redis: redistest.Server(t)}
+	h := &harness{t: t, redis: redistest.NewServer(t)}
 	h.rdb = h.redis.Client()
 	var err error
 	if h.db, err = pgxpool.New(t.Context(), url); err != nil {
@@ -42,28 +42,28 @@ func newHouse(t testing.TB) *house {
 	t.Setenv("ENVIRONMENT", keys.Env)
 	t.Setenv("REDIS_ADDR", h.redis.Addr)
 	t.Setenv("DATABASE_URL", url)
-	h.open()
+	h.openAll()
 	return h
 }
 
-// open builds every entry point anew.
-func (h *house) open() {
+// openAll builds every entry point anew.
+func (h *harness) openAll() {
 	h.t.Helper()
 	for _, f := range web.Functions() {
-		if err := f.OpenTo(context.Background(), io.Discard); err != nil {
+		if err := f.OpenWithLog(context.Background(), io.Discard); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 }
 
-// tick pushes orders to an entry point, as the broker does.
-func (h *house) tick(name, orders string) (int, Report) {
+// trigger pushes orders to an entry point, as the broker does.
+func (h *harness) trigger(name, orders string) (int, Report) {
 	h.t.Helper()
 	body := fmt.Sprintf(`{"message":{"data":%q,"messageId":"1"},"subscription":"s"}`, base64.StdEncoding.EncodeToString([]byte(orders)))
 	return h.post(name, body)
 }
 
-func (h *house) post(name, body string) (int, Report) {
+func (h *harness) post(name, body string) (int, Report) {
 	h.t.Helper()
 	for _, f := range web.Functions() {
 		if f.Name != name {
@@ -86,24 +86,24 @@ func (h *house) post(name, body string) (int, Report) {
 	return 0, Report{}
 }
 
-// must is a run that succeeds and removes so much.
-func (h *house) must(name, orders string, removed int64) Report {
+// mustRemove is a run that succeeds and removes so much.
+func (h *harness) mustRemove(name, orders string, removed int64) Report {
 	h.t.Helper()
-	code, report := h.tick(name, orders)
+	code, report := h.trigger(name, orders)
 	if code != 200 || report.Removed != removed || report.More {
 		h.t.Errorf("%s %s: %d %+v, want %d", name, orders, code, report, removed)
 	}
 	return report
 }
 
-func (h *house) exec(sql string, args ...any) {
+func (h *harness) exec(sql string, args ...any) {
 	h.t.Helper()
 	if _, err := h.db.Exec(context.Background(), sql, args...); err != nil {
 		h.t.Fatalf("%s: %v", sql, err)
 	}
 }
 
-func (h *house) count(from string, args ...any) (n int64) {
+func (h *harness) count(from string, args ...any) (n int64) {
 	h.t.Helper()
 	if err := h.db.QueryRow(context.Background(), "SELECT count(*) FROM bff_consumer."+from, args...).Scan(&n); err != nil {
 		h.t.Fatalf("%s: %v", from, err)

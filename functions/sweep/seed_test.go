@@ -46,12 +46,12 @@ var seeds = []seed{
 		SELECT 'gms_' || {id}, false, false, $2 FROM generate_series(1, $1) AS n`},
 }
 
-// sown is when rows were written that are kept for another second, or not.
-func (r retention) sown(now time.Time, over bool) time.Time {
+// seedTime is when rows were written that are kept for another second, or not.
+func (r retention) seedTime(now time.Time, over bool) time.Time {
 	if over {
-		return now.Add(-r.keep - time.Minute)
+		return now.Add(-r.period - time.Minute)
 	}
-	return now.Add(-r.keep + time.Minute)
+	return now.Add(-r.period + time.Minute)
 }
 
 func (s seed) retention() retention {

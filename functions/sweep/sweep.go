@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/push"
-	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
+	"melmastoon.ghasi.io/bff-consumer/shared/pubsubpush"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -35,13 +35,13 @@ type job interface {
 
 // Sweep is one entry point.
 type Sweep struct {
-	job job
-	run time.Duration // a step does not begin later
-	now func() time.Time
+	job         job
+	maxDuration time.Duration // a step does not begin later
+	now         func() time.Time
 }
 
-// orders are the data of a tick; what is not known is an order that would not be followed, and refused.
-type orders struct {
+// options are the data of a tick; what is not known is an order that would not be followed, and refused.
+type options struct {
 	DryRun bool `json:"dryRun"`
 }
 
@@ -56,7 +56,7 @@ type Report struct {
 // Serve answers the scheduler's tick, in any form that package push reads. A job that failed is never 200, so that it
 // is delivered again and, in the end, seen among the dead letters.
 func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
-	o, err := read(r)
+	o, err := decodeOptions(r)
 	if err != nil {
 		return err
 	}
@@ -65,29 +65,29 @@ func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	if o.DryRun {
 		report.Removed, report.More, err = s.job.count(ctx, start)
 	} else {
-		end := start.Add(s.run)
+		end := start.Add(s.maxDuration)
 		report.Removed, report.More, err = s.job.sweep(ctx, start, func() bool { return !s.now().Before(end) })
 	}
 	report.Millis = s.now().Sub(start).Milliseconds()
-	call := web.From(ctx)
-	call.Note("removed", report.Removed)
-	call.Note("more", report.More)
-	call.Note("dryRun", report.DryRun)
+	call := web.FromContext(ctx)
+	call.AddLogField("removed", report.Removed)
+	call.AddLogField("more", report.More)
+	call.AddLogField("dryRun", report.DryRun)
 	if err != nil {
 		return postgres.Problem(err)
 	}
 	if !o.DryRun {
-		telemetry.From(ctx).Succeeded(ctx, s.now())
+		otlp.FromContext(ctx).RecordJobSuccess(ctx, s.now())
 	}
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
-func read(r *http.Request) (o orders, err error) {
-	m, err := push.Decode(r)
+func decodeOptions(r *http.Request) (o options, err error) {
+	m, err := pubsubpush.Decode(r)
 	if err == nil {
-		err = m.Orders(&o)
+		err = m.DecodeOptions(&o)
 	}
-	if wrong, ok := errors.AsType[*push.Malformed](err); ok {
+	if wrong, ok := errors.AsType[*pubsubpush.MalformedError](err); ok {
 		return o, problem.New(problem.MalformedRequest, "This is no tick: "+wrong.Reason+".", err)
 	}
 	return o, err

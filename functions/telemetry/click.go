@@ -6,15 +6,15 @@ import (
 	"slices"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // click is what a client can know of click.recorded.v1 (docs/spec/events.md#click-recorded).
 type click struct {
-	common
+	commonFields
 	Kind       string `json:"kind"`
 	TenantID   string `json:"tenantId"`
 	PropertyID string `json:"propertyId"`
@@ -24,8 +24,8 @@ type click struct {
 	OccurredAt string `json:"occurredAt"`
 }
 
-// sourceOf says, by the kind of a click, how the guest came to the hotel, in the words of the recently viewed.
-var sourceOf = map[string]string{
+// viewSourceByKind says, by the kind of a click, how the guest came to the hotel, in the words of the recently viewed.
+var viewSourceByKind = map[string]string{
 	"listing-card":     "search-list",
 	"map-pin":          "search-map",
 	"similar-property": "detail-link",
@@ -33,12 +33,12 @@ var sourceOf = map[string]string{
 	"brand-peek":       "search-list", // the brand is on the card
 }
 
-var kinds = slices.Sorted(maps.Keys(sourceOf))
+var clickKinds = slices.Sorted(maps.Keys(viewSourceByKind))
 
 const maxPosition = 10_000
 
 // Click answers POST /telemetry/click.
-func (d *Desk) Click(w http.ResponseWriter, r *http.Request) error {
+func (d *Handlers) Click(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		click
 		Events []click `json:"events"`
@@ -46,45 +46,45 @@ func (d *Desk) Click(w http.ResponseWriter, r *http.Request) error {
 	if err := web.DecodeBeacon(r, &in); err != nil {
 		return err
 	}
-	list, err := reports(&in.click, in.Events)
+	list, err := parseReports(&in.click, in.Events)
 	if err != nil {
 		return err
 	}
-	return d.take(w, r, list)
+	return d.record(w, r, list)
 }
 
 func (c *click) subject() string { return event.ClickRecorded{}.Subject() }
 
-func (c *click) about() *common { return &c.common }
+func (c *click) fields() *commonFields { return &c.commonFields }
 
-func (c *click) when() string { return c.OccurredAt }
+func (c *click) occurredAt() string { return c.OccurredAt }
 
-func (c *click) check(f *faults) {
-	f.oneOf("kind", c.Kind, kinds...)
+func (c *click) check(f *validator) {
+	f.oneOf("kind", c.Kind, clickKinds...)
 	f.id("tenantId", id.Tenant, c.TenantID, true)
 	f.id("propertyId", id.Property, c.PropertyID, true)
-	f.count("position", c.Position)
-	f.count("page", c.Page)
+	f.position("position", c.Position)
+	f.position("page", c.Page)
 	if c.SortKey != "" {
 		f.oneOf("sortKey", c.SortKey, "recommended", "price-asc", "price-desc", "rating-desc", "distance-asc")
 	}
-	f.instant("occurredAt", c.OccurredAt)
+	f.timestamp("occurredAt", c.OccurredAt)
 }
 
-func (c *click) tell(g *admission.Guest, at time.Time, _ func(id.Prefix) string) event.Payload {
+func (c *click) payload(g *guest.Guest, at time.Time, _ func(id.Prefix) string) event.Payload {
 	return event.ClickRecorded{
 		GuestSessionID: g.ID, Kind: c.Kind, TenantID: c.TenantID, PropertyID: c.PropertyID, SearchSessionID: c.SearchSessionID,
-		Position: value(c.Position), Page: value(c.Page), SortKey: c.SortKey, OccurredAt: at,
+		Position: valueOrZero(c.Position), Page: valueOrZero(c.Page), SortKey: c.SortKey, OccurredAt: at,
 	}
 }
 
-func value(n *int) int {
+func valueOrZero(n *int) int {
 	if n == nil {
 		return 0
 	}
 	return *n
 }
 
-func (c *click) viewed() (property, tenant, source string) {
-	return c.PropertyID, c.TenantID, sourceOf[c.Kind]
+func (c *click) viewedProperty() (property, tenant, source string) {
+	return c.PropertyID, c.TenantID, viewSourceByKind[c.Kind]
 }

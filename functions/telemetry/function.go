@@ -9,23 +9,23 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 func init() {
-	register("TelemetryClick", "POST "+web.Base+"/telemetry/click", func(d *Desk) web.Handler { return d.Click })
-	register("TelemetryPageView", "POST "+web.Base+"/telemetry/page-view", func(d *Desk) web.Handler { return d.PageView })
-	register("TelemetryFunnel", "POST "+web.Base+"/telemetry/funnel", func(d *Desk) web.Handler { return d.Funnel })
+	register("TelemetryClick", "POST "+web.BasePath+"/telemetry/click", func(d *Handlers) web.Handler { return d.Click })
+	register("TelemetryPageView", "POST "+web.BasePath+"/telemetry/page-view", func(d *Handlers) web.Handler { return d.PageView })
+	register("TelemetryFunnel", "POST "+web.BasePath+"/telemetry/funnel", func(d *Handlers) web.Handler { return d.Funnel })
 }
 
-func register(name, pattern string, of func(*Desk) web.Handler) {
-	functions.HTTP(name, web.Open(name, pattern, func(ctx context.Context) (web.Handler, error) {
-		p, err := setup.Keeper(ctx)
+func register(name, pattern string, of func(*Handlers) web.Handler) {
+	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context) (web.Handler, error) {
+		p, err := wiring.FromEnvWithPostgres(ctx)
 		if err != nil {
 			return nil, err
 		}
-		desk := NewDesk(p)
-		return desk.door.Counted(of(desk)), nil
+		desk := NewHandlers(p)
+		return desk.guests.CountRejected(of(desk)), nil
 	}))
 }

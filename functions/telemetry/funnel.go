@@ -5,15 +5,15 @@ import (
 	"net/http"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // funnelStep is what a client can know of funnel.step_recorded.v1 (docs/spec/events.md#funnel-step-recorded).
 type funnelStep struct {
-	common
+	commonFields
 	Step       string         `json:"step"`
 	TenantID   string         `json:"tenantId"`
 	PropertyID string         `json:"propertyId"`
@@ -22,12 +22,12 @@ type funnelStep struct {
 }
 
 const (
-	maxMetadata = 8         // members
-	maxNumber   = 1_000_000 // in them
+	maxMetadataMembers = 8         // members
+	maxMetadataNumber  = 1_000_000 // in them
 )
 
 // Funnel answers POST /telemetry/funnel.
-func (d *Desk) Funnel(w http.ResponseWriter, r *http.Request) error {
+func (d *Handlers) Funnel(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		funnelStep
 		Events []funnelStep `json:"events"`
@@ -35,32 +35,32 @@ func (d *Desk) Funnel(w http.ResponseWriter, r *http.Request) error {
 	if err := web.DecodeBeacon(r, &in); err != nil {
 		return err
 	}
-	list, err := reports(&in.funnelStep, in.Events)
+	list, err := parseReports(&in.funnelStep, in.Events)
 	if err != nil {
 		return err
 	}
-	return d.take(w, r, list)
+	return d.record(w, r, list)
 }
 
 func (s *funnelStep) subject() string { return event.FunnelStepRecorded{}.Subject() }
 
-func (s *funnelStep) about() *common { return &s.common }
+func (s *funnelStep) fields() *commonFields { return &s.commonFields }
 
-func (s *funnelStep) when() string { return s.OccurredAt }
+func (s *funnelStep) occurredAt() string { return s.OccurredAt }
 
-func (s *funnelStep) check(f *faults) {
+func (s *funnelStep) check(f *validator) {
 	f.oneOf("step", s.Step, "session.started", "search.executed", "list.scrolled-50pct", "list.scrolled-90pct", "map.opened",
 		"detail.viewed", "wishlist.added", "handoff.initiated")
 	f.id("tenantId", id.Tenant, s.TenantID, false)
 	f.id("propertyId", id.Property, s.PropertyID, false)
-	f.instant("occurredAt", s.OccurredAt)
-	if len(s.Metadata) > maxMetadata {
+	f.timestamp("occurredAt", s.OccurredAt)
+	if len(s.Metadata) > maxMetadataMembers {
 		f.add("metadata", "too-many", "Must have at most 8 members.")
 		return
 	}
 	for name, value := range s.Metadata {
-		kept, ok := small(value)
-		if !ok || !event.MetadataName(name) { // the name is the client's, and is not repeated
+		kept, ok := metadataValue(value)
+		if !ok || !event.IsMetadataName(name) { // the name is the client's, and is not repeated
 			f.add("metadata", "malformed", "Members are small whole numbers, booleans and lower-case words, under plain names.")
 			return
 		}
@@ -68,25 +68,25 @@ func (s *funnelStep) check(f *faults) {
 	}
 }
 
-// small is a value that no sentence, address or number of a telephone can be.
-func small(value any) (any, bool) {
+// metadataValue is a value that no sentence, address or number of a telephone can be.
+func metadataValue(value any) (any, bool) {
 	switch v := value.(type) {
 	case bool:
 		return v, true
 	case float64:
-		return int64(v), v == math.Trunc(v) && v >= 0 && v <= maxNumber
+		return int64(v), v == math.Trunc(v) && v >= 0 && v <= maxMetadataNumber
 	case string:
-		return v, event.MetadataWord(v)
+		return v, event.IsMetadataWord(v)
 	default:
 		return nil, false
 	}
 }
 
-func (s *funnelStep) tell(g *admission.Guest, at time.Time, ids func(id.Prefix) string) event.Payload {
+func (s *funnelStep) payload(g *guest.Guest, at time.Time, ids func(id.Prefix) string) event.Payload {
 	return event.FunnelStepRecorded{
 		ID: ids(id.Funnel), GuestSessionID: g.ID, Step: s.Step, OccurredAt: at, TenantID: s.TenantID, PropertyID: s.PropertyID,
 		SearchSessionID: s.SearchSessionID, Metadata: s.Metadata,
 	}
 }
 
-func (s *funnelStep) viewed() (property, tenant, source string) { return "", "", "" }
+func (s *funnelStep) viewedProperty() (property, tenant, source string) { return "", "", "" }

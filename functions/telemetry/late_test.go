@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-func TestALateReportIsNotWhatWasViewedLast(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestTelemetryClick_LateReportKeepsViewOrder(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	h.Advance(time.Hour)
 	click := func(n int, ago time.Duration) {
-		h.send(1, "click", cookie, clicked(n, `,"occurredAt":"`+h.Now().Add(-ago).Format(time.RFC3339Nano)+`"`))
+		h.mustSend(1, "click", cookie, clickBody(n, `,"occurredAt":"`+h.Now().Add(-ago).Format(time.RFC3339Nano)+`"`))
 	}
 	click(1, 30*time.Minute)
 	click(2, 10*time.Minute)
 	click(1, 40*time.Minute)
 	click(3, 20*time.Minute)
 	var order []string
-	for _, v := range h.recent(cookie) {
+	for _, v := range h.recentlyViewed(cookie) {
 		order = append(order, v.PropertyID)
 	}
 	if want := []string{propertyID(2), propertyID(3), propertyID(1)}; !slices.Equal(order, want) {

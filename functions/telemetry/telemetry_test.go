@@ -12,55 +12,55 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-func routes(p *setup.Parts) map[string]web.Handler {
-	d := NewDesk(p)
+func routes(p *wiring.Deps) map[string]web.Handler {
+	d := NewHandlers(p)
 	return map[string]web.Handler{
-		"POST " + web.Base + "/telemetry/click":     d.Click,
-		"POST " + web.Base + "/telemetry/page-view": d.PageView,
-		"POST " + web.Base + "/telemetry/funnel":    d.Funnel,
+		"POST " + web.BasePath + "/telemetry/click":     d.Click,
+		"POST " + web.BasePath + "/telemetry/page-view": d.PageView,
+		"POST " + web.BasePath + "/telemetry/funnel":    d.Funnel,
 	}
 }
 
-func clicked(n int, more ...string) string {
+func clickBody(n int, more ...string) string {
 	return fmt.Sprintf(`{"kind":"listing-card","tenantId":%q,"propertyId":%q%s}`, tenantID(n), propertyID(n), strings.Join(more, ""))
 }
 
-func batch(events ...string) string { return `{"events":[` + strings.Join(events, ",") + `]}` }
+func batchBody(events ...string) string { return `{"events":[` + strings.Join(events, ",") + `]}` }
 
-// send hands in a report that must be taken, and returns the session's id.
-func (h *house) send(want int, path, cookie, body string, headers ...string) string {
+// mustSend hands in a report that must be taken, and returns the session's id.
+func (h *harness) mustSend(want int, path, cookie, body string, headers ...string) string {
 	h.T.Helper()
-	a := h.Must(202, "POST", "/telemetry/"+path, cookie, body, headers...)
+	a := h.MustDo(202, "POST", "/telemetry/"+path, cookie, body, headers...)
 	var got struct{ Accepted int }
-	a.Into(h.T, &got)
+	a.Decode(h.T, &got)
 	if got.Accepted != want {
 		h.T.Errorf("%s: %d accepted, want %d", path, got.Accepted, want)
 	}
-	return a.Cookie()
+	return a.SessionCookie()
 }
 
-// guest is a session that exists.
-func (h *house) guest(headers ...string) string {
+// newGuest is a session that exists.
+func (h *harness) newGuest(headers ...string) string {
 	h.T.Helper()
-	return h.Must(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`, headers...).Cookie()
+	return h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`, headers...).SessionCookie()
 }
 
-type viewed struct{ PropertyID, TenantID, ViewedAt, Source string }
+type viewedEntry struct{ PropertyID, TenantID, ViewedAt, Source string }
 
-// recent is what Redis has as recently viewed, newest first.
-func (h *house) recent(cookie string) (list []viewed) {
+// recentlyViewed is what Redis has as recently viewed, newest first.
+func (h *harness) recentlyViewed(cookie string) (list []viewedEntry) {
 	h.T.Helper()
-	texts, err := h.RDB.LRange(context.Background(), h.Parts.Keys.SessionPart(cookie, "recent"), 0, -1).Result()
+	texts, err := h.RDB.LRange(context.Background(), h.Deps.Keys.SessionPart(cookie, "recent"), 0, -1).Result()
 	if err != nil {
 		h.T.Fatal(err)
 	}
 	for _, text := range texts {
-		var v viewed
+		var v viewedEntry
 		if err := json.Unmarshal([]byte(text), &v); err != nil {
 			h.T.Fatal(err)
 		}
@@ -69,36 +69,36 @@ func (h *house) recent(cookie string) (list []viewed) {
 	return list
 }
 
-func TestAClickIsRecordedAndRemembered(t *testing.T) {
-	h := newHouse(t)
+func TestTelemetryClick_RecordsEventAndView(t *testing.T) {
+	h := newHarness(t)
 	srs := id.New(id.SearchSession, h.Now())
 	at := h.Now().Add(-time.Second)
-	cookie := h.guest()
-	h.send(1, "click", cookie, clicked(3, `,"position":3,"page":1,"sortKey":"recommended","searchSessionId":"`+srs+`","occurredAt":"`+at.Format(time.RFC3339Nano)+`"`))
+	cookie := h.newGuest()
+	h.mustSend(1, "click", cookie, clickBody(3, `,"position":3,"page":1,"sortKey":"recommended","searchSessionId":"`+srs+`","occurredAt":"`+at.Format(time.RFC3339Nano)+`"`))
 	e := h.Events("click.recorded")[0]
 	if p := e.Payload.(event.ClickRecorded); p.GuestSessionID != cookie || p.Kind != "listing-card" || p.TenantID != tenantID(3) || p.PropertyID != propertyID(3) ||
 		p.Position != 3 || p.Page != 1 || p.SortKey != "recommended" || p.SearchSessionID != srs || !p.OccurredAt.Equal(at) || !e.OccurredAt.Equal(at) {
 		t.Errorf("%+v", e)
 	}
-	want := viewed{propertyID(3), tenantID(3), instant.Text(at), "search-list"}
-	if got := h.recent(cookie); len(got) != 1 || got[0] != want {
+	want := viewedEntry{propertyID(3), tenantID(3), timestamp.Format(at), "search-list"}
+	if got := h.recentlyViewed(cookie); len(got) != 1 || got[0] != want {
 		t.Errorf("%+v", got)
 	}
-	for kind, source := range sourceOf {
-		h.send(1, "click", cookie, strings.Replace(clicked(4), "listing-card", kind, 1))
-		if got := h.recent(cookie); len(got) != 2 || got[0].Source != source {
+	for kind, source := range viewSourceByKind {
+		h.mustSend(1, "click", cookie, strings.Replace(clickBody(4), "listing-card", kind, 1))
+		if got := h.recentlyViewed(cookie); len(got) != 2 || got[0].Source != source {
 			t.Errorf("%s: %+v", kind, got)
 		}
 	}
 }
 
-func TestAPageViewIsRecordedAndAHotelRemembered(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.send(1, "page-view", cookie, `{"path":"/search?city=canary#x","referer":"https://www.example.com/inbox?to=canary"}`)
-	h.send(1, "page-view", cookie, fmt.Sprintf(`{"path":"/fa/hotels/%s","propertyId":%q,"tenantId":%q}`, propertyID(1), propertyID(1), tenantID(1)))
-	h.send(1, "page-view", cookie, `{"path":"/hotels/`+propertyID(2)+`/rooms"}`)
-	h.send(1, "page-view", cookie, `{"path":"/hotels/کابل"}`)
+func TestTelemetryPageView_RecordsEventAndView(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.mustSend(1, "page-view", cookie, `{"path":"/search?city=canary#x","referer":"https://www.example.com/inbox?to=canary"}`)
+	h.mustSend(1, "page-view", cookie, fmt.Sprintf(`{"path":"/fa/hotels/%s","propertyId":%q,"tenantId":%q}`, propertyID(1), propertyID(1), tenantID(1)))
+	h.mustSend(1, "page-view", cookie, `{"path":"/hotels/`+propertyID(2)+`/rooms"}`)
+	h.mustSend(1, "page-view", cookie, `{"path":"/hotels/کابل"}`)
 	var views []event.PageViewed
 	for _, e := range h.Events("page.viewed") {
 		views = append(views, e.Payload.(event.PageViewed))
@@ -112,45 +112,45 @@ func TestAPageViewIsRecordedAndAHotelRemembered(t *testing.T) {
 	if v := views[3]; v.Path != "/hotels/_" || v.PropertyID != "" {
 		t.Errorf("%+v", v)
 	}
-	got := h.recent(cookie)
+	got := h.recentlyViewed(cookie)
 	if len(got) != 2 || got[0].PropertyID != propertyID(2) || got[0].TenantID != "" || got[1].PropertyID != propertyID(1) || got[1].TenantID != tenantID(1) || got[1].Source != "detail-link" {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestAFunnelStepIsRecorded(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.send(1, "funnel", cookie, `{"step":"list.scrolled-50pct","metadata":{"cards":20,"filtered":true,"layout":"two-columns"},"propertyId":"`+propertyID(1)+`","tenantId":"`+tenantID(1)+`"}`)
+func TestTelemetryFunnel_RecordsEvent(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.mustSend(1, "funnel", cookie, `{"step":"list.scrolled-50pct","metadata":{"cards":20,"filtered":true,"layout":"two-columns"},"propertyId":"`+propertyID(1)+`","tenantId":"`+tenantID(1)+`"}`)
 	p := h.Events("funnel.step_recorded")[1].Payload.(event.FunnelStepRecorded)
 	if p.Step != "list.scrolled-50pct" || p.Metadata["cards"] != 20.0 || p.Metadata["filtered"] != true || p.Metadata["layout"] != "two-columns" || !id.Valid(id.Funnel, p.ID) {
 		t.Errorf("%+v", p)
 	}
-	if len(h.recent(cookie)) != 0 {
+	if len(h.recentlyViewed(cookie)) != 0 {
 		t.Error("a step is no view")
 	}
 }
 
-func TestBatchesAreTakenWhole(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestTelemetry_BatchIsAllOrNothing(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	var events []string
 	for n := range 50 {
 		at := h.Now().Add(-time.Duration(50-n) * 10 * time.Millisecond)
-		events = append(events, clicked(n, `,"occurredAt":"`+at.Format(time.RFC3339Nano)+`"`))
+		events = append(events, clickBody(n, `,"occurredAt":"`+at.Format(time.RFC3339Nano)+`"`))
 	}
 	slices.Reverse(events) // however the client ordered them
-	h.send(50, "click", cookie, batch(events...))
+	h.mustSend(50, "click", cookie, batchBody(events...))
 	if n := len(h.Events("click.recorded")); n != 50 {
 		t.Errorf("%d events", n)
 	}
-	if got := h.recent(cookie); len(got) != 50 || got[0].PropertyID != propertyID(49) || got[49].PropertyID != propertyID(0) {
+	if got := h.recentlyViewed(cookie); len(got) != 50 || got[0].PropertyID != propertyID(49) || got[49].PropertyID != propertyID(0) {
 		t.Errorf("%d: %+v", len(got), got[0])
 	}
-	h.send(2, "page-view", cookie, batch(`{"path":"/"}`, `{"path":"/search"}`))
-	h.send(1, "funnel", cookie, batch(`{"step":"map.opened"}`))
+	h.mustSend(2, "page-view", cookie, batchBody(`{"path":"/"}`, `{"path":"/search"}`))
+	h.mustSend(1, "funnel", cookie, batchBody(`{"step":"map.opened"}`))
 	before := len(h.Events(""))
-	if a := h.Ask("POST", "/telemetry/click", cookie, batch(clicked(1), clicked(2, `,"position":0`))); a.StatusCode != 422 || a.Errors[0].Field != "events.1.position" {
+	if a := h.Do("POST", "/telemetry/click", cookie, batchBody(clickBody(1), clickBody(2, `,"position":0`))); a.StatusCode != 422 || a.Errors[0].Field != "events.1.position" {
 		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 	if n := len(h.Events("")); n != before {
@@ -158,33 +158,33 @@ func TestBatchesAreTakenWhole(t *testing.T) {
 	}
 }
 
-func TestTheSameEventIsTakenOnce(t *testing.T) {
-	h := newHouse(t)
-	cookie, other := h.guest(), h.guest()
+func TestTelemetry_EventIDDeduplicates(t *testing.T) {
+	h := newHarness(t)
+	cookie, other := h.newGuest(), h.newGuest()
 	before := len(h.Events(""))
-	named := clicked(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000001","occurredAt":"`+h.Now().Format(time.RFC3339Nano)+`"`)
+	named := clickBody(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000001","occurredAt":"`+h.Now().Format(time.RFC3339Nano)+`"`)
 	var all sync.WaitGroup
 	for range 20 {
-		all.Go(func() { h.Ask("POST", "/telemetry/click", cookie, named) })
+		all.Go(func() { h.Do("POST", "/telemetry/click", cookie, named) })
 	}
 	all.Wait()
 	h.Advance(time.Hour)
-	h.send(2, "click", cookie, batch(named, named))
+	h.mustSend(2, "click", cookie, batchBody(named, named))
 	if n := len(h.Events("")); n != before+1 {
 		t.Errorf("%d events, want 1", n-before)
 	}
-	h.send(1, "click", other, named)                                                                          // another guest's
-	h.send(1, "click", cookie, clicked(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000002"`))               // another name
-	h.send(1, "funnel", cookie, `{"step":"map.opened","eventId":"c0ffee00-0000-4000-8000-000000000001"}`)     // another kind
-	h.send(2, "click", cookie, batch(clicked(1), clicked(1)))                                                 // no name
-	h.send(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)           // …
-	h.send(1, "page-view", cookie, `{"path":"/another","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)    // the name counts
-	h.Advance(10 * time.Second)                                                                               // without a time
-	h.send(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)           // it is the same later too
-	h.send(1, "click", cookie, clicked(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // an impossible time
-	h.send(1, "click", cookie, clicked(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // is no reason
-	h.send(1, "click", cookie, clicked(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // to lose it
-	h.send(1, "click", cookie, clicked(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // or to count it twice
+	h.mustSend(1, "click", other, named)                                                                            // another guest's
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000002"`))               // another name
+	h.mustSend(1, "funnel", cookie, `{"step":"map.opened","eventId":"c0ffee00-0000-4000-8000-000000000001"}`)       // another kind
+	h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(1)))                                           // no name
+	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // …
+	h.mustSend(1, "page-view", cookie, `{"path":"/another","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)      // the name counts
+	h.Advance(10 * time.Second)                                                                                     // without a time
+	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // it is the same later too
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // an impossible time
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // is no reason
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // to lose it
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // or to count it twice
 	if n := len(h.Events("")); n != before+9 {
 		t.Errorf("%d events, want 9", n-before)
 	}
@@ -196,9 +196,9 @@ func TestTheSameEventIsTakenOnce(t *testing.T) {
 	}
 }
 
-func TestATimeThatCannotBeIsReplaced(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestTelemetry_ImplausibleTimeIsReplaced(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	h.Advance(time.Hour)
 	for said, keeps := range map[string]bool{
 		h.Now().Add(-30 * time.Minute).Format(time.RFC3339Nano):                                true,
@@ -210,7 +210,7 @@ func TestATimeThatCannotBeIsReplaced(t *testing.T) {
 		"9999-12-31T23:59:59Z": false,
 	} {
 		h.Exec("DELETE FROM bff_consumer.outbox")
-		h.send(1, "click", cookie, clicked(1, `,"occurredAt":"`+said+`"`))
+		h.mustSend(1, "click", cookie, clickBody(1, `,"occurredAt":"`+said+`"`))
 		at := h.Events("click.recorded")[0].Payload.(event.ClickRecorded).OccurredAt
 		want, err := time.Parse(time.RFC3339Nano, said)
 		if err != nil {
@@ -225,126 +225,126 @@ func TestATimeThatCannotBeIsReplaced(t *testing.T) {
 	}
 }
 
-func TestRecentlyViewedIsOnceNewestFirstAndFifty(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestTelemetryClick_RecentlyViewedIsUniqueOrderedAndCapped(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	for n := range 60 {
 		h.Advance(time.Second)
-		h.send(1, "click", cookie, clicked(n))
+		h.mustSend(1, "click", cookie, clickBody(n))
 	}
-	h.send(1, "click", cookie, clicked(20))
-	got := h.recent(cookie)
+	h.mustSend(1, "click", cookie, clickBody(20))
+	got := h.recentlyViewed(cookie)
 	if len(got) != 50 || got[0].PropertyID != propertyID(20) || got[1].PropertyID != propertyID(59) || got[49].PropertyID != propertyID(10) {
 		t.Errorf("%d: %+v", len(got), got[:2])
 	}
 	var all sync.WaitGroup
 	for n := range 100 {
-		all.Go(func() { h.Ask("POST", "/telemetry/click", cookie, clicked(n%30)) })
+		all.Go(func() { h.Do("POST", "/telemetry/click", cookie, clickBody(n%30)) })
 	}
 	all.Wait()
 	seen := map[string]bool{}
-	for _, v := range h.recent(cookie) {
+	for _, v := range h.recentlyViewed(cookie) {
 		seen[v.PropertyID] = true
 	}
-	if got := h.recent(cookie); len(got) != 50 || len(seen) != 50 {
+	if got := h.recentlyViewed(cookie); len(got) != 50 || len(seen) != 50 {
 		t.Errorf("%d entries of %d properties", len(got), len(seen))
 	}
 }
 
-func TestWithoutConsentNothingIsWritten(t *testing.T) {
-	h := newHouse(t)
+func TestTelemetry_NoConsentWritesNothing(t *testing.T) {
+	h := newHarness(t)
 	for name, headers := range map[string][]string{"DNT": {"DNT", "1"}, "GPC": {"Sec-GPC", "1"}} {
-		cookie := h.send(0, "click", "", clicked(1), headers...)
-		h.send(0, "click", cookie, batch(clicked(1), clicked(2)))
-		h.send(0, "page-view", cookie, `{"path":"/hotels/`+propertyID(1)+`"}`)
-		h.send(0, "funnel", cookie, `{"step":"map.opened"}`)
-		if n := len(h.Events("")) + len(h.recent(cookie)); n != 0 {
+		cookie := h.mustSend(0, "click", "", clickBody(1), headers...)
+		h.mustSend(0, "click", cookie, batchBody(clickBody(1), clickBody(2)))
+		h.mustSend(0, "page-view", cookie, `{"path":"/hotels/`+propertyID(1)+`"}`)
+		h.mustSend(0, "funnel", cookie, `{"step":"map.opened"}`)
+		if n := len(h.Events("")) + len(h.recentlyViewed(cookie)); n != 0 {
 			t.Errorf("%s: %d things were written", name, n)
 		}
 	}
-	cookie := h.guest()
+	cookie := h.newGuest()
 	before := len(h.Events(""))
 	h.Exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, false, now())`, cookie)
 	h.RDB.FlushAll(t.Context())
-	h.send(0, "click", cookie, clicked(1))
+	h.mustSend(0, "click", cookie, clickBody(1))
 	h.RDB.FlushAll(t.Context())
-	h.PG.Break()
-	h.Must(503, "POST", "/telemetry/click", cookie, clicked(1)) // nobody knows, so nothing, and nothing waits
-	h.PG.Heal()
-	h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
-	if n := h.RDB.LLen(t.Context(), h.Parts.Keys.Key("outbox", "spill")).Val(); n != 0 || len(h.Events("")) != before || len(h.recent(cookie)) != 0 {
+	h.PostgresProxy.Break()
+	h.MustDo(503, "POST", "/telemetry/click", cookie, clickBody(1)) // nobody knows, so nothing, and nothing waits
+	h.PostgresProxy.Heal()
+	h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
+	if n := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val(); n != 0 || len(h.Events("")) != before || len(h.recentlyViewed(cookie)) != 0 {
 		t.Errorf("%d spilled, %d written", n, len(h.Events(""))-before)
 	}
 }
 
-func TestStoresAway(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	spill := func() int64 { return h.RDB.LLen(t.Context(), h.Parts.Keys.Key("outbox", "spill")).Val() }
-	for name, away := range map[string]func(){"broken": h.PG.Break, "hanging": h.PG.Hang} {
+func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	spill := func() int64 { return h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val() }
+	for name, away := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
 		before := spill()
 		away()
-		h.send(2, "click", cookie, batch(clicked(1), clicked(2)))
+		h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2)))
 		if n := spill() - before; n != 2 {
 			t.Errorf("%s: %d events wait in Redis", name, n)
 		}
-		if a := h.Must(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.Cookie() == "" {
+		if a := h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.SessionCookie() == "" {
 			t.Errorf("%s: a first visit gets no cookie", name)
 		}
-		h.PG.Heal()
-		h.Eventually("Postgres is back", func() bool { return h.Parts.DB.Ping(context.Background()) == nil })
+		h.PostgresProxy.Heal()
+		h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
 	}
 	h.Eventually("the outbox is used again", func() bool {
 		n := h.Count("outbox")
-		h.Ask("POST", "/telemetry/click", cookie, clicked(1))
+		h.Do("POST", "/telemetry/click", cookie, clickBody(1))
 		return h.Count("outbox") > n
 	})
 	h.Redis.Stop()
 	before := h.Count("outbox")
-	h.send(1, "click", cookie, clicked(1, `,"eventId":"eventually-1"`))
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"eventually-1"`))
 	if n := h.Count("outbox") - before; n != 1 {
 		t.Errorf("without Redis %d events were written", n)
 	}
-	h.PG.Break()
-	a := h.Ask("POST", "/telemetry/click", cookie, clicked(1, `,"eventId":"eventually-2"`))
+	h.PostgresProxy.Break()
+	a := h.Do("POST", "/telemetry/click", cookie, clickBody(1, `,"eventId":"eventually-2"`))
 	if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("without both: %d %s", a.StatusCode, a.Text)
 	}
-	h.PG.Heal()
+	h.PostgresProxy.Heal()
 	h.Eventually("it is taken when sent again", func() bool {
-		return h.Ask("POST", "/telemetry/click", cookie, clicked(1, `,"eventId":"eventually-2"`)).StatusCode == 202
+		return h.Do("POST", "/telemetry/click", cookie, clickBody(1, `,"eventId":"eventually-2"`)).StatusCode == 202
 	})
 	if n := h.Count("outbox") - before; n != 2 {
 		t.Errorf("%d events", n)
 	}
 }
 
-func TestBeaconsAreTaken(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestTelemetry_AcceptsBeaconMediaTypes(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	for media, want := range map[string]int{
 		"application/json": 202, "text/plain;charset=UTF-8": 202, "text/plain": 202, "": 202, "application/json; charset=utf-8": 202,
 		"application/x-www-form-urlencoded": 400, "multipart/form-data": 400, "text/html": 400, "text/plain; charset=utf-16": 400,
 	} {
-		for path, body := range map[string]string{"click": clicked(1), "page-view": `{"path":"/"}`, "funnel": `{"step":"map.opened"}`} {
-			if a := h.Ask("POST", "/telemetry/"+path, cookie, body, "Content-Type", media); a.StatusCode != want {
+		for path, body := range map[string]string{"click": clickBody(1), "page-view": `{"path":"/"}`, "funnel": `{"step":"map.opened"}`} {
+			if a := h.Do("POST", "/telemetry/"+path, cookie, body, "Content-Type", media); a.StatusCode != want {
 				t.Errorf("%s as %q: %d %s", path, media, a.StatusCode, a.Text)
 			}
 		}
 	}
 }
 
-func TestTelemetryCostsTwoRoundTripsAndOneUseOfPostgres(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.send(1, "click", cookie, clicked(1))
-	uses := h.Parts.DB.Stat().AcquireCount()
-	h.Trips.Take()
-	h.send(3, "click", cookie, batch(clicked(1), clicked(2), clicked(3)))
-	if n := h.Trips.Take(); n != 2 {
+func TestTelemetry_BatchUsesTwoRedisRoundTripsAndOneConnection(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.mustSend(1, "click", cookie, clickBody(1))
+	uses := h.Deps.DB.Stat().AcquireCount()
+	h.RoundTrips.TakeCount()
+	h.mustSend(3, "click", cookie, batchBody(clickBody(1), clickBody(2), clickBody(3)))
+	if n := h.RoundTrips.TakeCount(); n != 2 {
 		t.Errorf("%d round trips of Redis", n)
 	}
-	if n := h.Parts.DB.Stat().AcquireCount() - uses; n != 1 {
+	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {
 		t.Errorf("%d uses of Postgres", n)
 	}
 }

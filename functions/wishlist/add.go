@@ -9,24 +9,24 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
 // Add answers POST /wishlist.
 type Add struct {
-	door *admission.Door
-	room *wishlist.Room
+	guests *guest.Controller
+	store  *wishlist.Store
 }
 
 // NewAdd makes the handler.
-func NewAdd(p *setup.Parts, room *wishlist.Room) *Add { return &Add{p.Door, room} }
+func NewAdd(p *wiring.Deps, room *wishlist.Store) *Add { return &Add{p.Guests, room} }
 
 type addRequest struct {
 	PropertyID string `json:"propertyId"`
@@ -35,7 +35,7 @@ type addRequest struct {
 	Note       string `json:"note"`
 }
 
-func (in *addRequest) check() (wrong problem.Faults) {
+func (in *addRequest) check() (wrong problem.FieldErrors) {
 	switch {
 	case in.PropertyID == "":
 		wrong.Add("propertyId", "required", "Say which hotel.")
@@ -55,13 +55,13 @@ func (in *addRequest) check() (wrong problem.Faults) {
 	case !slices.Contains(wishlist.Sources, in.Source):
 		wrong.Add("source", "not-supported", sources)
 	}
-	if field := web.Text("note", in.Note, wishlist.MaxNote); field != nil {
+	if field := web.ValidateText("note", in.Note, wishlist.MaxNoteLength); field != nil {
 		wrong = append(wrong, *field)
 	}
 	return wrong
 }
 
-type added struct {
+type addResponse struct {
 	Item wishlist.Item `json:"item"`
 	Size int           `json:"size"`
 }
@@ -75,44 +75,44 @@ func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	if wrong := in.check(); len(wrong) > 0 {
 		return problem.Invalid(wrong...)
 	}
-	ctx, guest, err := h.door.Admit(w, r, nil)
+	ctx, guest, err := h.guests.Begin(w, r, nil)
 	if err != nil {
 		return err
 	}
-	done := web.From(ctx).Phase("record")
-	wish := wishlist.Wish{
-		PropertyID: in.PropertyID, TenantID: in.TenantID, Source: in.Source, Note: in.Note, Refuses: !guest.Emits(),
+	done := web.FromContext(ctx).Phase("record")
+	wish := wishlist.AddRequest{
+		PropertyID: in.PropertyID, TenantID: in.TenantID, Source: in.Source, Note: in.Note, OptedOut: !guest.AllowsEvents(),
 	}
-	change, err := h.room.Add(ctx, guest.ID, wish, guest.Events(ctx, event.WishlistAdded{
+	change, err := h.store.Add(ctx, guest.ID, wish, guest.Events(ctx, event.WishlistAdded{
 		GuestSessionID: guest.ID, TenantID: in.TenantID, PropertyID: in.PropertyID, Source: in.Source, AddedAt: guest.LastSeenAt,
 	})...)
 	done()
 	if err != nil {
-		return refused(ctx, h.door, guest, err)
+		return mutationProblem(ctx, h.guests, guest, err)
 	}
-	leave(ctx, w, h.door, h.room, guest, change)
+	finishMutation(ctx, w, h.guests, h.store, guest, change)
 	status := http.StatusOK
-	if change.Done {
+	if change.Applied {
 		status = http.StatusCreated
 	}
-	return web.WriteJSON(w, status, added{change.Item, change.Size})
+	return web.WriteJSON(w, status, addResponse{change.Item, change.Size})
 }
 
-// leave ends a mutation: the session and the copy in one round trip, and the copy anew when others were faster.
-func leave(ctx context.Context, w http.ResponseWriter, door *admission.Door, room *wishlist.Room, guest *admission.Guest, change *wishlist.Change) {
-	left := door.Leave(ctx, w, guest, nil, func(pipe redis.Pipeliner) { room.Copy(ctx, pipe, guest.ID, change) })
-	if left.Unsaved == nil {
-		left.Unsaved = room.Mend(ctx, guest.ID, change)
+// finishMutation ends a mutation: the session and the copy in one round trip, and the copy anew when others were faster.
+func finishMutation(ctx context.Context, w http.ResponseWriter, door *guest.Controller, room *wishlist.Store, guest *guest.Guest, change *wishlist.Change) {
+	left := door.Finish(ctx, w, guest, nil, func(pipe redis.Pipeliner) { room.EnqueueCopy(ctx, pipe, guest.ID, change) })
+	if left.SaveErr == nil {
+		left.SaveErr = room.RebuildCopy(ctx, guest.ID, change)
 	}
-	if left.Unsaved != nil {
-		web.From(ctx).Note("copy", "behind") // the next read repairs it
+	if left.SaveErr != nil {
+		web.FromContext(ctx).AddLogField("copy", "behind") // the next read repairs it
 	}
 }
 
-// refused is what a guest is told of a mutation that did not happen.
-func refused(ctx context.Context, door *admission.Door, guest *admission.Guest, err error) error {
+// mutationProblem is what a guest is told of a mutation that did not happen.
+func mutationProblem(ctx context.Context, door *guest.Controller, guest *guest.Guest, err error) error {
 	if errors.Is(err, wishlist.ErrFull) {
 		return problem.New(problem.WishlistLimitExceeded, "Take something off the list first: it holds at most 100.", err)
 	}
-	return door.Refused(ctx, guest, postgres.Problem(err))
+	return door.HandleCleared(ctx, guest, postgres.Problem(err))
 }

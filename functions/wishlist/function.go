@@ -9,26 +9,26 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
 func init() {
-	register("WishlistList", "GET "+web.Base+"/wishlist", func(p *setup.Parts) web.Handler { return NewList(p, room(p)).Serve })
-	register("WishlistAdd", "POST "+web.Base+"/wishlist", func(p *setup.Parts) web.Handler { return NewAdd(p, room(p)).Serve })
-	register("WishlistRemove", "DELETE "+web.Base+"/wishlist/{propertyId}",
-		func(p *setup.Parts) web.Handler { return NewRemove(p, room(p)).Serve })
+	register("WishlistList", "GET "+web.BasePath+"/wishlist", func(p *wiring.Deps) web.Handler { return NewList(p, newStore(p)).Serve })
+	register("WishlistAdd", "POST "+web.BasePath+"/wishlist", func(p *wiring.Deps) web.Handler { return NewAdd(p, newStore(p)).Serve })
+	register("WishlistRemove", "DELETE "+web.BasePath+"/wishlist/{propertyId}",
+		func(p *wiring.Deps) web.Handler { return NewRemove(p, newStore(p)).Serve })
 }
 
-func register(name, pattern string, build func(*setup.Parts) web.Handler) {
-	functions.HTTP(name, web.Open(name, pattern, func(ctx context.Context) (web.Handler, error) {
-		p, err := setup.Keeper(ctx)
+func register(name, pattern string, build func(*wiring.Deps) web.Handler) {
+	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context) (web.Handler, error) {
+		p, err := wiring.FromEnvWithPostgres(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return p.Door.Counted(build(p)), nil
+		return p.Guests.CountRejected(build(p)), nil
 	}))
 }
 
-func room(p *setup.Parts) *wishlist.Room { return wishlist.New(p.Redis, p.DB, p.Keys, p.Now) }
+func newStore(p *wiring.Deps) *wishlist.Store { return wishlist.New(p.Redis, p.DB, p.Keys, p.Now) }

@@ -3,23 +3,23 @@ package wishlist
 import (
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// house is the functions of this module with real stores, which tests take away, and upstreams that tests command.
-type house struct {
-	*functest.House
-	up *functest.Upstreams
+// harness is the functions of this module with real stores, which tests take away, and upstreams that tests command.
+type harness struct {
+	*functest.Harness
+	upstreams *functest.Upstreams
 }
 
-func newHouse(t testing.TB) *house {
+func newHarness(t testing.TB) *harness {
 	t.Helper()
-	h := &house{functest.Behind(t), newUpstreams(t)}
+	h := &harness{functest.NewWithProxy(t), newUpstreams(t)}
 	h.Personal = true
-	e := functest.Environment(t, h.Database, h.Redis.Addr, h.up.URL)
+	e := functest.Environment(t, h.Database, h.Redis.Addr, h.upstreams.URL)
 	e.DBMaxConns = 8
-	h.Open(e)
-	for pattern, handler := range routes(h.Parts) {
+	h.BuildDeps(e)
+	for pattern, handler := range routes(h.Deps) {
 		h.Mount(pattern, handler)
 	}
 	return h

@@ -7,47 +7,47 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-func TestNobodySeesAnothersList(t *testing.T) {
-	h := newHouse(t)
-	mine, other := h.guest(), h.guest()
-	h.Must(201, "POST", "/wishlist", mine, wish(1, `,"note":"secret"`))
-	for name, a := range map[string]*functest.Answer{
-		"another guest":        h.Must(200, "GET", "/wishlist", other, ""),
-		"nobody":               h.Must(200, "GET", "/wishlist", "", ""),
-		"by parameter":         h.Must(422, "GET", "/wishlist?guestSessionId="+mine+"&gms_id="+mine, other, ""),
-		"by header":            h.Must(200, "GET", "/wishlist", other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
-		"from another browser": h.Must(200, "GET", "/wishlist", mine, "", "User-Agent", functest.IPhone),
-		"with two cookies":     h.Must(200, "GET", "/wishlist", "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
-		"a forged id":          h.Must(200, "GET", "/wishlist", id.New(id.Session, h.Now()), ""),
+func TestWishlist_IsolatedBetweenGuests(t *testing.T) {
+	h := newHarness(t)
+	mine, other := h.newGuest(), h.newGuest()
+	h.MustDo(201, "POST", "/wishlist", mine, addBody(1, `,"note":"secret"`))
+	for name, a := range map[string]*functest.Result{
+		"another guest":        h.MustDo(200, "GET", "/wishlist", other, ""),
+		"nobody":               h.MustDo(200, "GET", "/wishlist", "", ""),
+		"by parameter":         h.MustDo(422, "GET", "/wishlist?guestSessionId="+mine+"&gms_id="+mine, other, ""),
+		"by header":            h.MustDo(200, "GET", "/wishlist", other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
+		"from another browser": h.MustDo(200, "GET", "/wishlist", mine, "", "User-Agent", functest.IPhone),
+		"with two cookies":     h.MustDo(200, "GET", "/wishlist", "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
+		"a forged id":          h.MustDo(200, "GET", "/wishlist", id.New(id.Session, h.Now()), ""),
 	} {
-		if strings.Contains(a.Text, "secret") || a.Cookie() == mine {
+		if strings.Contains(a.Text, "secret") || a.SessionCookie() == mine {
 			t.Errorf("%s: %s", name, a.Text)
 		}
 	}
-	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
-	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", functest.IPhone)
-	if l := h.list(mine); l.Size != 1 {
+	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
+	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", functest.IPhone)
+	if l := h.getList(mine); l.Size != 1 {
 		t.Errorf("somebody else removed it: %+v", l)
 	}
-	for _, body := range []string{wish(2, `,"guestSessionId":"`+mine+`"`), wish(2, `,"sessionId":"`+mine+`"`)} {
-		if a := h.Ask("POST", "/wishlist", other, body); a.StatusCode != 422 {
+	for _, body := range []string{addBody(2, `,"guestSessionId":"`+mine+`"`), addBody(2, `,"sessionId":"`+mine+`"`)} {
+		if a := h.Do("POST", "/wishlist", other, body); a.StatusCode != 422 {
 			t.Errorf("%d %s", a.StatusCode, a.Text)
 		}
 	}
 }
 
-func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
-	h := newHouse(t)
-	a := h.Must(201, "POST", "/wishlist", "", wish(1, `,"note":"canary words"`), "X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox+" canary-agent")
-	cookie := a.Cookie()
-	h.list(cookie, "User-Agent", functest.Firefox+" canary-agent")
-	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "", "User-Agent", functest.Firefox+" canary-agent")
-	h.Ask("POST", "/wishlist", cookie, `{"canary-field":1}`)
-	h.Ask("DELETE", "/wishlist/canary-path", cookie, "")
+func TestWishlist_LogsAndEventsContainNoPersonalData(t *testing.T) {
+	h := newHarness(t)
+	a := h.MustDo(201, "POST", "/wishlist", "", addBody(1, `,"note":"canary words"`), "X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox+" canary-agent")
+	cookie := a.SessionCookie()
+	h.getList(cookie, "User-Agent", functest.Firefox+" canary-agent")
+	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "", "User-Agent", functest.Firefox+" canary-agent")
+	h.Do("POST", "/wishlist", cookie, `{"canary-field":1}`)
+	h.Do("DELETE", "/wishlist/canary-path", cookie, "")
 	for _, e := range h.Events("") {
 		text, err := e.MarshalJSON()
 		if err != nil {
@@ -64,9 +64,9 @@ func TestNothingOfTheGuestIsInLogsAndEvents(t *testing.T) {
 	}
 }
 
-func TestNotesHoldWhatPeopleWrite(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestWishlistAdd_NoteKeepsUnicode(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	for n, c := range []struct {
 		note string
 		want int
@@ -74,13 +74,13 @@ func TestNotesHoldWhatPeopleWrite(t *testing.T) {
 		{strings.Repeat("ک", 280), 201}, {strings.Repeat("ک", 281), 422}, {"می\u200cخواهم", 201}, {"🏨👨\u200d👩\u200d👧", 201}, {"", 201},
 		{`<script>alert(1)</script>`, 201}, {`'; DROP TABLE wishlist_anonymous; --`, 201}, {"a\tb", 422}, {"a\u0000b", 422}, {"a\u0085b", 422},
 	} {
-		body := wish(n, fmt.Sprintf(`,"note":%s`, quote(c.note)))
-		a := h.Ask("POST", "/wishlist", cookie, body)
+		body := addBody(n, fmt.Sprintf(`,"note":%s`, jsonQuote(c.note)))
+		a := h.Do("POST", "/wishlist", cookie, body)
 		if a.StatusCode != c.want || c.want == 422 && a.Errors[0].Field != "note" {
 			t.Errorf("%q: %d %s", c.note, a.StatusCode, a.Text)
 		}
 		if c.want == 201 {
-			if l := h.list(cookie); l.Items[0].Note != c.note {
+			if l := h.getList(cookie); l.Items[0].Note != c.note {
 				t.Errorf("%q came back as %q", c.note, l.Items[0].Note)
 			}
 		}
@@ -88,7 +88,7 @@ func TestNotesHoldWhatPeopleWrite(t *testing.T) {
 	}
 }
 
-func quote(s string) string {
+func jsonQuote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
@@ -105,17 +105,17 @@ func quote(s string) string {
 	return b.String()
 }
 
-func TestMalformedRequestsAreRefusedByName(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	with := func(old, new string) string { return strings.Replace(wish(1), old, new, 1) }
+func TestWishlist_MalformedRequestNamesField(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	with := func(old, new string) string { return strings.Replace(addBody(1), old, new, 1) }
 	table := map[string]struct{ body, field string }{
 		"empty":                  {"", "body"},
 		"null":                   {"null", "body"},
 		"an array":               {"[]", "body"},
 		"a number":               {"7", "body"},
-		"cut":                    {wish(1)[:20], ""},
-		"two values":             {wish(1) + wish(2), ""},
+		"cut":                    {addBody(1)[:20], ""},
+		"two values":             {addBody(1) + addBody(2), ""},
 		"nothing":                {"{}", "propertyId"},
 		"no property":            {with(`"propertyId":"`+propertyID(1)+`",`, ""), "propertyId"},
 		"no tenant":              {with(`"tenantId":"`+tenantID(1)+`",`, ""), "tenantId"},
@@ -133,19 +133,19 @@ func TestMalformedRequestsAreRefusedByName(t *testing.T) {
 		"an unknown source":      {with("detail", "basket"), "source"},
 		"a source in capitals":   {with("detail", "Detail"), "source"},
 		"a source as list":       {with(`"detail"`, `["detail"]`), "source"},
-		"a note as number":       {wish(1, `,"note":5`), "note"},
-		"a note as null":         {wish(1, `,"note":null`), "note"},
-		"half a surrogate":       {wish(1, `,"note":"\ud800"`), "note"},
-		"invalid UTF-8":          {wish(1, ",\"note\":\"\xff\""), "note"},
-		"a note too long":        {wish(1, `,"note":"`+strings.Repeat("x", 281)+`"`), "note"},
-		"an unknown field":       {wish(1, `,"listing":{}`), "listing"},
-		"a field in other case":  {wish(1, `,"Note":"x"`), "Note"},
-		"a duplicate":            {wish(1, `,"source":"map"`), "source"},
-		"deep":                   {wish(1, `,"note":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)), ""},
-		"70 KiB":                 {wish(1, `,"note":"`+strings.Repeat("x", 70<<10)+`"`), ""},
+		"a note as number":       {addBody(1, `,"note":5`), "note"},
+		"a note as null":         {addBody(1, `,"note":null`), "note"},
+		"half a surrogate":       {addBody(1, `,"note":"\ud800"`), "note"},
+		"invalid UTF-8":          {addBody(1, ",\"note\":\"\xff\""), "note"},
+		"a note too long":        {addBody(1, `,"note":"`+strings.Repeat("x", 281)+`"`), "note"},
+		"an unknown field":       {addBody(1, `,"listing":{}`), "listing"},
+		"a field in other case":  {addBody(1, `,"Note":"x"`), "Note"},
+		"a duplicate":            {addBody(1, `,"source":"map"`), "source"},
+		"deep":                   {addBody(1, `,"note":`+strings.Repeat("[", 40)+strings.Repeat("]", 40)), ""},
+		"70 KiB":                 {addBody(1, `,"note":"`+strings.Repeat("x", 70<<10)+`"`), ""},
 	}
 	for name, c := range table {
-		a := h.Ask("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
+		a := h.Do("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
 		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
 			return e.Field != "" && (c.field == "" || e.Field == c.field)
 		})
@@ -154,7 +154,7 @@ func TestMalformedRequestsAreRefusedByName(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"ppt_1", "ppt_" + strings.Repeat("z", 26), tenantID(1), "%00", "..%2f", "ppt_%27"} {
-		if a := h.Ask("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {
+		if a := h.Do("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {
 			t.Errorf("DELETE %s: %d", path, a.StatusCode)
 		}
 	}

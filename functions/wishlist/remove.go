@@ -3,43 +3,43 @@ package wishlist
 import (
 	"net/http"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/admission"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
 // Remove answers DELETE /wishlist/{propertyId}.
 type Remove struct {
-	door *admission.Door
-	room *wishlist.Room
+	guests *guest.Controller
+	store  *wishlist.Store
 }
 
 // NewRemove makes the handler.
-func NewRemove(p *setup.Parts, room *wishlist.Room) *Remove { return &Remove{p.Door, room} }
+func NewRemove(p *wiring.Deps, room *wishlist.Store) *Remove { return &Remove{p.Guests, room} }
 
 // Serve takes a property off the list: 204, also when it was not there.
 func (h *Remove) Serve(w http.ResponseWriter, r *http.Request) error {
 	property := r.PathValue("propertyId")
 	if !id.Valid(id.Property, property) {
-		return problem.Invalid(problem.Field{Field: "propertyId", Code: "malformed", Detail: "Must be the id of a property, ppt_…."})
+		return problem.Invalid(problem.FieldError{Field: "propertyId", Code: "malformed", Detail: "Must be the id of a property, ppt_…."})
 	}
-	ctx, guest, err := h.door.Admit(w, r, nil)
+	ctx, guest, err := h.guests.Begin(w, r, nil)
 	if err != nil {
 		return err
 	}
-	done := web.From(ctx).Phase("record")
-	change, err := h.room.Remove(ctx, guest.ID, property, guest.Events(ctx, event.WishlistRemoved{
+	done := web.FromContext(ctx).Phase("record")
+	change, err := h.store.Remove(ctx, guest.ID, property, guest.Events(ctx, event.WishlistRemoved{
 		GuestSessionID: guest.ID, PropertyID: property, RemovedAt: guest.LastSeenAt,
 	})...)
 	done()
 	if err != nil {
-		return refused(ctx, h.door, guest, err)
+		return mutationProblem(ctx, h.guests, guest, err)
 	}
-	leave(ctx, w, h.door, h.room, guest, change)
+	finishMutation(ctx, w, h.guests, h.store, guest, change)
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

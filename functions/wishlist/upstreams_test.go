@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"testing"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
 // newUpstreams know every hotel: the n-th is of tenant n modulo 7.
 func newUpstreams(t testing.TB) *functest.Upstreams {
-	return functest.NewUpstreams(t, functest.Answers{"hotel": func(w http.ResponseWriter, r *http.Request) {
+	return functest.NewUpstreams(t, functest.UpstreamHandlers{"hotel": func(w http.ResponseWriter, r *http.Request) {
 		var n int
 		fmt.Sscanf(r.PathValue("id"), "ppt_%d", &n)
 		hit := fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"tenantSlug":"slug-%d","name":{"default":"Hotel %d (%s)"},"city":"Kabul","country":"AF",`+

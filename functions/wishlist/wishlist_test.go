@@ -9,27 +9,27 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
-	"melmastoon.ghasi.io/bff-consumer/shared/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/setup"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
+	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-func routes(p *setup.Parts) map[string]web.Handler {
+func routes(p *wiring.Deps) map[string]web.Handler {
 	return map[string]web.Handler{
-		"GET " + web.Base + "/wishlist":                 NewList(p, room(p)).Serve,
-		"POST " + web.Base + "/wishlist":                NewAdd(p, room(p)).Serve,
-		"DELETE " + web.Base + "/wishlist/{propertyId}": NewRemove(p, room(p)).Serve,
+		"GET " + web.BasePath + "/wishlist":                 NewList(p, newStore(p)).Serve,
+		"POST " + web.BasePath + "/wishlist":                NewAdd(p, newStore(p)).Serve,
+		"DELETE " + web.BasePath + "/wishlist/{propertyId}": NewRemove(p, newStore(p)).Serve,
 	}
 }
 
-func wish(n int, more ...string) string {
+func addBody(n int, more ...string) string {
 	return fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"source":"detail"%s}`, propertyID(n), tenantID(n), strings.Join(more, ""))
 }
 
-// list is the body of GET /wishlist.
-type list struct {
+// listBody is the body of GET /wishlist.
+type listBody struct {
 	Size  int
 	Items []struct {
 		WishlistID, PropertyID, TenantID, AddedAt, Source, Note string
@@ -45,47 +45,47 @@ type list struct {
 	Degraded []struct{ Part, Reason string }
 }
 
-func (h *house) list(cookie string, headers ...string) (l list) {
+func (h *harness) getList(cookie string, headers ...string) (l listBody) {
 	h.T.Helper()
-	h.Must(200, "GET", "/wishlist", cookie, "", headers...).Into(h.T, &l)
+	h.MustDo(200, "GET", "/wishlist", cookie, "", headers...).Decode(h.T, &l)
 	return l
 }
 
-// guest is a session that exists.
-func (h *house) guest() string {
+// newGuest is a session that exists.
+func (h *harness) newGuest() string {
 	h.T.Helper()
-	return h.Must(200, "GET", "/wishlist", "", "").Cookie()
+	return h.MustDo(200, "GET", "/wishlist", "", "").SessionCookie()
 }
 
-// copied is how many entries the copy has.
-func (h *house) copied(cookie string) int {
+// copyLen is how many entries the copy has.
+func (h *harness) copyLen(cookie string) int {
 	h.T.Helper()
-	n, err := h.RDB.LLen(context.Background(), h.Parts.Keys.SessionPart(cookie, "wishlist")).Result()
+	n, err := h.RDB.LLen(context.Background(), h.Deps.Keys.SessionPart(cookie, "wishlist")).Result()
 	if err != nil {
 		h.T.Fatal(err)
 	}
 	return int(n)
 }
 
-func TestAGuestAddsLooksAndRemoves(t *testing.T) {
-	h := newHouse(t)
-	first := h.Must(201, "POST", "/wishlist", "", wish(1, `,"note":"کنار دریا"`))
-	cookie := first.Cookie()
+func TestWishlist_AddListRemove(t *testing.T) {
+	h := newHarness(t)
+	first := h.MustDo(201, "POST", "/wishlist", "", addBody(1, `,"note":"کنار دریا"`))
+	cookie := first.SessionCookie()
 	var added struct {
 		Item struct{ WishlistID, PropertyID, TenantID, Note, Source, AddedAt string }
 		Size int
 	}
-	first.Into(t, &added)
+	first.Decode(t, &added)
 	if added.Size != 1 || added.Item.PropertyID != propertyID(1) || added.Item.TenantID != tenantID(1) || added.Item.Note != "کنار دریا" {
 		t.Errorf("%s", first.Text)
 	}
-	again := h.Must(200, "POST", "/wishlist", cookie, wish(1, `,"note":"another"`))
+	again := h.MustDo(200, "POST", "/wishlist", cookie, addBody(1, `,"note":"another"`))
 	if again.Text != first.Text {
 		t.Errorf("again: %s, first: %s", again.Text, first.Text)
 	}
 	h.Advance(time.Minute)
-	h.Must(201, "POST", "/wishlist", cookie, wish(2))
-	l := h.list(cookie, "Accept-Language", "fa-IR")
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
+	l := h.getList(cookie, "Accept-Language", "fa-IR")
 	if l.Size != 2 || len(l.Items) != 2 || l.Items[0].PropertyID != propertyID(2) || l.Items[1].WishlistID != added.Item.WishlistID || len(l.Degraded) != 0 {
 		t.Fatalf("%+v", l)
 	}
@@ -94,46 +94,46 @@ func TestAGuestAddsLooksAndRemoves(t *testing.T) {
 		t.Errorf("%+v", card)
 	}
 	for range 2 {
-		h.Must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
+		h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
 	}
-	if l = h.list(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
+	if l = h.getList(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
 		t.Errorf("%+v", l)
 	}
-	if back := h.Must(201, "POST", "/wishlist", cookie, wish(1)); !strings.Contains(back.Text, added.Item.WishlistID) {
+	if back := h.MustDo(201, "POST", "/wishlist", cookie, addBody(1)); !strings.Contains(back.Text, added.Item.WishlistID) {
 		t.Errorf("%s", back.Text)
 	}
-	if h.copied(cookie) != 2 {
-		t.Errorf("the copy has %d", h.copied(cookie))
+	if h.copyLen(cookie) != 2 {
+		t.Errorf("the copy has %d", h.copyLen(cookie))
 	}
 	if added, removed := h.Events("wishlist.added"), h.Events("wishlist.removed"); len(added) != 3 || len(removed) != 1 {
 		t.Errorf("%d added, %d removed", len(added), len(removed))
 	}
 }
 
-func TestAWarmAddCostsTwoRoundTripsOfRedis(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.Must(201, "POST", "/wishlist", cookie, wish(1))
-	uses := h.Parts.DB.Stat().AcquireCount()
-	h.Trips.Take()
-	h.Must(201, "POST", "/wishlist", cookie, wish(2))
-	if n := h.Trips.Take(); n != 2 {
+func TestWishlistAdd_WarmUsesTwoRedisRoundTrips(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1))
+	uses := h.Deps.DB.Stat().AcquireCount()
+	h.RoundTrips.TakeCount()
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
+	if n := h.RoundTrips.TakeCount(); n != 2 {
 		t.Errorf("%d Redis round trips", n)
 	}
-	if n := h.Parts.DB.Stat().AcquireCount() - uses; n != 1 {
+	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {
 		t.Errorf("%d uses of Postgres", n)
 	}
-	h.list(cookie)
-	calls := h.up.Calls("hotel") + h.up.Calls("theme")
-	h.list(cookie)
-	if n := h.up.Calls("hotel") + h.up.Calls("theme") - calls; n != 0 {
+	h.getList(cookie)
+	calls := h.upstreams.Calls("hotel") + h.upstreams.Calls("theme")
+	h.getList(cookie)
+	if n := h.upstreams.Calls("hotel") + h.upstreams.Calls("theme") - calls; n != 0 {
 		t.Errorf("a list that was shown before costs %d upstream calls", n)
 	}
 }
 
-func TestTwoHundredAddAtOnceAndAHundredSucceed(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	var mu sync.Mutex
 	got := map[string]int{}
 	var all sync.WaitGroup
@@ -141,9 +141,9 @@ func TestTwoHundredAddAtOnceAndAHundredSucceed(t *testing.T) {
 	for range 40 { // connections of a browser and then some
 		all.Go(func() {
 			for n := range queue {
-				a := h.Ask("POST", "/wishlist", cookie, wish(n%160))
+				a := h.Do("POST", "/wishlist", cookie, addBody(n%160))
 				for a.StatusCode == 503 || a.StatusCode == 504 { // a busy machine; nothing happened, so again
-					a = h.Ask("POST", "/wishlist", cookie, wish(n%160))
+					a = h.Do("POST", "/wishlist", cookie, addBody(n%160))
 				}
 				mu.Lock()
 				got[fmt.Sprintf("%d %s", a.StatusCode, strings.TrimPrefix(a.Code, "MELMASTOON.BFF.CONSUMER."))]++
@@ -159,10 +159,10 @@ func TestTwoHundredAddAtOnceAndAHundredSucceed(t *testing.T) {
 	if full := got["422 WISHLIST_LIMIT_EXCEEDED"]; got["201 "] != 100 || got["201 "]+got["200 "]+full != 200 {
 		t.Errorf("%v", got)
 	}
-	if n := h.copied(cookie); n != 100 {
+	if n := h.copyLen(cookie); n != 100 {
 		t.Errorf("the copy has %d", n)
 	}
-	if l := h.list(cookie); l.Size != 100 {
+	if l := h.getList(cookie); l.Size != 100 {
 		t.Errorf("the list has %d", l.Size)
 	}
 	if n := len(h.Events("wishlist.added")); n != 100 {
@@ -170,37 +170,37 @@ func TestTwoHundredAddAtOnceAndAHundredSucceed(t *testing.T) {
 	}
 }
 
-func TestTheWishlistIsBackAfterRedisLostEverything(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestWishlist_RestoredAfterRedisDataLoss(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	for n := range 3 {
-		h.Must(201, "POST", "/wishlist", cookie, wish(n))
+		h.MustDo(201, "POST", "/wishlist", cookie, addBody(n))
 	}
 	h.RDB.FlushAll(t.Context())
-	a := h.Must(200, "GET", "/wishlist", cookie, "")
-	var l list
-	a.Into(t, &l)
-	if a.Cookie() != cookie || l.Size != 3 || h.copied(cookie) != 3 {
-		t.Errorf("%s, %d copied: %s", a.Cookie(), h.copied(cookie), a.Text)
+	a := h.MustDo(200, "GET", "/wishlist", cookie, "")
+	var l listBody
+	a.Decode(t, &l)
+	if a.SessionCookie() != cookie || l.Size != 3 || h.copyLen(cookie) != 3 {
+		t.Errorf("%s, %d copied: %s", a.SessionCookie(), h.copyLen(cookie), a.Text)
 	}
 	h.RDB.FlushAll(t.Context())
-	if again := h.Must(200, "POST", "/wishlist", cookie, wish(1)); again.Cookie() != cookie {
+	if again := h.MustDo(200, "POST", "/wishlist", cookie, addBody(1)); again.SessionCookie() != cookie {
 		t.Errorf("%s", again.Text)
 	}
-	h.Must(201, "POST", "/wishlist", cookie, wish(9))
-	if n := h.copied(cookie); n != 4 {
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(9))
+	if n := h.copyLen(cookie); n != 4 {
 		t.Errorf("%d copied", n)
 	}
 }
 
-func TestWhatCannotBeShownIsNull(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestWishlistList_UnavailableHotelHasNullListing(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	for n := 1; n <= 3; n++ {
-		h.Must(201, "POST", "/wishlist", cookie, wish(n))
+		h.MustDo(201, "POST", "/wishlist", cookie, addBody(n))
 	}
-	h.up.NotKnow(propertyID(2))
-	if err := tenants.New(h.Parts.Redis, h.Parts.DB, h.Parts.Keys, h.Now).Suspend(t.Context(), tenantID(3)); err != nil {
+	h.upstreams.NotFound(propertyID(2))
+	if err := tenants.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now).Suspend(t.Context(), tenantID(3)); err != nil {
 		t.Fatal(err)
 	}
 	uuid, err := id.UUID(id.Tenant, tenantID(3))
@@ -211,26 +211,26 @@ func TestWhatCannotBeShownIsNull(t *testing.T) {
 		INSERT INTO bff_consumer.tenant_suspended_cache (tenant_id, suspended_at, reason) VALUES ($1, now(), 'x')`, uuid); err != nil {
 		t.Fatal(err)
 	}
-	l := h.list(cookie)
+	l := h.getList(cookie)
 	if l.Size != 3 || l.Items[0].Listing != nil || l.Items[1].Listing != nil || l.Items[2].Listing == nil || len(l.Degraded) != 0 {
 		t.Errorf("%+v", l)
 	}
 }
 
-func TestUpstreamsFail(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.Must(201, "POST", "/wishlist", cookie, wish(1))
-	h.up.Fail("theme")
-	if l := h.list(cookie); len(l.Degraded) != 1 || l.Degraded[0].Part != "theme" || !l.Items[0].Listing.BrandPeek.Neutral {
+func TestWishlistList_UpstreamFailureDegrades(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1))
+	h.upstreams.Fail("theme")
+	if l := h.getList(cookie); len(l.Degraded) != 1 || l.Degraded[0].Part != "theme" || !l.Items[0].Listing.BrandPeek.Neutral {
 		t.Errorf("without theme-config: %+v", l)
 	}
-	h.Must(201, "POST", "/wishlist", cookie, wish(2))
-	h.up.Recover("theme")
-	h.up.Hang("search")
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
+	h.upstreams.Recover("theme")
+	h.upstreams.Hang("search")
 	began := time.Now()
-	l := h.list(cookie)
-	if took := time.Since(began); took > web.Budget+functest.Late {
+	l := h.getList(cookie)
+	if took := time.Since(began); took > web.Budget+functest.SlackTime {
 		t.Errorf("answered after %s", took)
 	}
 	if l.Size != 2 || l.Items[0].Listing != nil || l.Items[1].Listing == nil || l.Degraded[0].Part != "search" {
@@ -238,52 +238,52 @@ func TestUpstreamsFail(t *testing.T) {
 	}
 }
 
-func TestPostgresIsAway(t *testing.T) {
-	for name, away := range map[string]func(*house){
-		"broken": func(h *house) { h.PG.Break() }, "hanging": func(h *house) { h.PG.Hang() },
+func TestWishlist_WithoutPostgresServesReadOnlyCopy(t *testing.T) {
+	for name, away := range map[string]func(*harness){
+		"broken": func(h *harness) { h.PostgresProxy.Break() }, "hanging": func(h *harness) { h.PostgresProxy.Hang() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t)
-			cookie := h.guest()
-			h.Must(201, "POST", "/wishlist", cookie, wish(1, `,"note":"mine"`))
+			h := newHarness(t)
+			cookie := h.newGuest()
+			h.MustDo(201, "POST", "/wishlist", cookie, addBody(1, `,"note":"mine"`))
 			away(h)
-			for _, c := range [][2]string{{"POST", wish(2)}, {"DELETE", ""}} {
+			for _, c := range [][2]string{{"POST", addBody(2)}, {"DELETE", ""}} {
 				path := "/wishlist"
 				if c[0] == "DELETE" {
 					path += "/" + propertyID(1)
 				}
-				if a := h.Ask(c[0], path, cookie, c[1]); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || a.Header.Get("Retry-After") == "" {
+				if a := h.Do(c[0], path, cookie, c[1]); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || a.Header.Get("Retry-After") == "" {
 					t.Errorf("%s: %d %s", c[0], a.StatusCode, a.Text)
 				}
 			}
-			l := h.list(cookie)
+			l := h.getList(cookie)
 			if l.Size != 1 || l.Items[0].Note != "mine" || l.Items[0].Listing == nil || l.Degraded[0].Part != "wishlist" {
 				t.Errorf("from the copy: %+v", l)
 			}
 			h.RDB.FlushAll(t.Context())
-			if a := h.Ask("GET", "/wishlist", cookie, ""); a.StatusCode != 503 {
+			if a := h.Do("GET", "/wishlist", cookie, ""); a.StatusCode != 503 {
 				t.Errorf("without a copy: %d %s", a.StatusCode, a.Text)
 			}
-			h.PG.Heal()
-			h.Eventually("the list is back", func() bool { return h.Ask("GET", "/wishlist", cookie, "").StatusCode == 200 })
-			if l := h.list(cookie); l.Size != 1 || len(l.Degraded) != 0 {
+			h.PostgresProxy.Heal()
+			h.Eventually("the list is back", func() bool { return h.Do("GET", "/wishlist", cookie, "").StatusCode == 200 })
+			if l := h.getList(cookie); l.Size != 1 || len(l.Degraded) != 0 {
 				t.Errorf("%+v", l)
 			}
 		})
 	}
 }
 
-func TestRedisIsAway(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
-	h.Must(201, "POST", "/wishlist", cookie, wish(1))
+func TestWishlist_WorksWithoutRedis(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1))
 	h.Redis.Stop()
-	a := h.Must(201, "POST", "/wishlist", cookie, wish(2))
-	if a.Cookie() != cookie {
-		t.Errorf("another session: %s", a.Cookie())
+	a := h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
+	if a.SessionCookie() != cookie {
+		t.Errorf("another session: %s", a.SessionCookie())
 	}
-	h.Must(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
-	if l := h.list(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
+	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
+	if l := h.getList(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
 		t.Errorf("%+v", l)
 	}
 	if n := len(h.Events("wishlist.")); n != 3 {
@@ -291,40 +291,40 @@ func TestRedisIsAway(t *testing.T) {
 	}
 	h.Redis.Start()
 	h.Eventually("the copy is right again", func() bool {
-		h.list(cookie)
-		return h.RDB.LLen(t.Context(), h.Parts.Keys.SessionPart(cookie, "wishlist")).Val() == 1
+		h.getList(cookie)
+		return h.RDB.LLen(t.Context(), h.Deps.Keys.SessionPart(cookie, "wishlist")).Val() == 1
 	})
 }
 
-func TestARefusalOutlivesRedisAlsoHere(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestWishlist_OptOutSurvivesRedisLoss(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	_, err := h.DB.Exec(t.Context(), `
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, false, now())`, cookie)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := len(h.Events(""))
-	h.Must(201, "POST", "/wishlist", cookie, wish(1)) // Redis still says yes
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1)) // Redis still says yes
 	h.RDB.FlushAll(t.Context())
-	h.Must(201, "POST", "/wishlist", cookie, wish(2))
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
 	h.Redis.Stop()
-	h.Must(201, "POST", "/wishlist", cookie, wish(3))
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(3))
 	if n := len(h.Events("")); n != before {
 		t.Errorf("%d events more", n-before)
 	}
 }
 
-func TestAnAddBesideAClearIsRefusedAndLeavesNothing(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestWishlistAdd_DuringErasureIsRejected(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	_, err := h.DB.Exec(t.Context(), `
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 		VALUES ($1, true, false, now(), now())`, cookie) // the clear is half-way: Redis comes next
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := h.Ask("POST", "/wishlist", cookie, wish(1)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+	if a := h.Do("POST", "/wishlist", cookie, addBody(1)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("%d %s", a.StatusCode, a.Text)
 	}
 	if n := h.Count("wishlist_anonymous"); n != 0 {
@@ -332,13 +332,13 @@ func TestAnAddBesideAClearIsRefusedAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestEventsSayWhatTheListSays(t *testing.T) {
-	h := newHouse(t)
-	cookie := h.guest()
+func TestWishlist_EventsMatchList(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
 	for n := range 3 {
-		h.Must(201, "POST", "/wishlist", cookie, wish(n), "X-Request-Id", "01H8YN7QV4D8KZ4F8Y5CK4MV3D")
+		h.MustDo(201, "POST", "/wishlist", cookie, addBody(n), "X-Request-Id", "01H8YN7QV4D8KZ4F8Y5CK4MV3D")
 	}
-	h.Must(204, "DELETE", "/wishlist/"+propertyID(0), cookie, "")
+	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(0), cookie, "")
 	added := h.Events("wishlist.added")
 	for n, e := range added {
 		p := e.Payload.(event.WishlistAdded)

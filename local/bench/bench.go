@@ -24,41 +24,41 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
-	"melmastoon.ghasi.io/bff-consumer/local/tenant"
-	"melmastoon.ghasi.io/bff-consumer/shared/caller/issuer"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/local/tenantstub"
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// house is what the servers stand on.
-type house struct {
-	dir   string
-	url   string // of the database
-	redis string // address
-	env   []string
-	rdb   goredis.UniversalClient
-	db    *pgxpool.Pool
-	sands *sandbox.Sandbox
-	data  *dataset.Dataset
-	undo  []func()
+// environment is what the servers stand on.
+type environment struct {
+	dir       string
+	url       string // of the database
+	redisAddr string // address
+	env       []string
+	rdb       goredis.UniversalClient
+	db        *pgxpool.Pool
+	sandbox   *sandbox.Sandbox
+	data      *dataset.Dataset
+	cleanup   []func()
 
 	handoffKeys string
-	issuer      *issuer.Issuer // of those who consume
+	issuer      *oidctest.Issuer // of those who consume
 }
 
-func (h *house) close() {
-	for _, undo := range slices.Backward(h.undo) {
+func (h *environment) close() {
+	for _, undo := range slices.Backward(h.cleanup) {
 		undo()
 	}
 }
 
-// open starts stores of its own and the sandbox, and writes flags under which nothing is sampled. What is committed is on
+// setUp starts stores of its own and the sandbox, and writes flags under which nothing is sampled. What is committed is on
 // the disk, as on the platform, unless the Postgres is to be volatile.
-func open(ctx context.Context, volatile bool) (_ *house, err error) {
-	h := &house{}
+func setUp(ctx context.Context, volatile bool) (_ *environment, err error) {
+	h := &environment{}
 	defer func() {
 		if err != nil {
 			h.close()
@@ -67,34 +67,34 @@ func open(ctx context.Context, volatile bool) (_ *house, err error) {
 	if h.dir, err = os.MkdirTemp("", "bff-consumer-bench-"); err != nil {
 		return nil, err
 	}
-	h.undo = append(h.undo, func() { os.RemoveAll(h.dir) })
-	addr, stop, err := stores.StartRedis(ctx, "", stores.RedisOptions{})
+	h.cleanup = append(h.cleanup, func() { os.RemoveAll(h.dir) })
+	addr, stop, err := localstores.StartRedis(ctx, "", localstores.RedisOptions{})
 	if err != nil {
 		return nil, err
 	}
-	h.undo = append(h.undo, func() { stop() })
-	url, stopPostgres, err := stores.StartPostgres(ctx, "", stores.PostgresOptions{Durable: !volatile})
+	h.cleanup = append(h.cleanup, func() { stop() })
+	url, stopPostgres, err := localstores.StartPostgres(ctx, "", localstores.PostgresOptions{Durable: !volatile})
 	if err != nil {
 		return nil, err
 	}
-	h.undo = append(h.undo, func() { stopPostgres() })
-	h.url, h.redis = url, addr
+	h.cleanup = append(h.cleanup, func() { stopPostgres() })
+	h.url, h.redisAddr = url, addr
 	if err := migrations.Apply(ctx, url); err != nil {
 		return nil, err
 	}
-	h.rdb = keyspace.Open(keyspace.Config{Addr: addr})
-	h.undo = append(h.undo, func() { h.rdb.Close() })
+	h.rdb = redisclient.Open(redisclient.Config{Addr: addr})
+	h.cleanup = append(h.cleanup, func() { h.rdb.Close() })
 	if h.db, err = postgres.Open(ctx, postgres.Config{URL: url}); err != nil {
 		return nil, err
 	}
-	h.undo = append(h.undo, h.db.Close)
+	h.cleanup = append(h.cleanup, h.db.Close)
 	h.data = dataset.Embedded()
-	h.sands = sandbox.New(h.data, time.Now)
-	urls, stopSands, err := h.sands.Serve()
+	h.sandbox = sandbox.New(h.data, time.Now)
+	urls, stopSands, err := h.sandbox.Serve()
 	if err != nil {
 		return nil, err
 	}
-	h.undo = append(h.undo, stopSands)
+	h.cleanup = append(h.cleanup, stopSands)
 	flags := filepath.Join(h.dir, "flags.json")
 	if err := os.WriteFile(flags, []byte(`{"sampling":{"search.executed":0},"limitsEnabled":false,"botMode":"off"}`), 0o600); err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func open(ctx context.Context, volatile bool) (_ *house, err error) {
 	rand.Read(secret[:])
 	key := base64.StdEncoding.EncodeToString(secret[:])
 	h.handoffKeys = "hmac-2026-01:" + key
-	if h.issuer, err = issuer.New("bench"); err != nil {
+	if h.issuer, err = oidctest.New("bench"); err != nil {
 		return nil, err
 	}
 	callers := filepath.Join(h.dir, "caller-keys.json")
@@ -113,7 +113,7 @@ func open(ctx context.Context, volatile bool) (_ *house, err error) {
 	h.env = append(os.Environ(), "ENVIRONMENT=bench", "REDIS_ADDR="+addr, "DATABASE_URL="+url, "UPSTREAM_AUTH=none",
 		"SEARCH_URL="+urls["search"], "PRICING_URL="+urls["pricing"], "PROPERTY_URL="+urls["property"], "THEME_URL="+urls["theme"],
 		"FLAGS_FILE="+flags, "SESSION_KEYS=bench:"+key, "PEPPERS=bench:"+key, "HANDOFF_KEYS="+h.handoffKeys,
-		"CALLER_ISSUER="+issuer.Name, "CALLER_KEYS="+callers, "CALLER_AUDIENCE="+tenant.Audience, "CALLER_ACCOUNTS="+tenant.Account)
+		"CALLER_ISSUER="+oidctest.IssuerURL, "CALLER_KEYS="+callers, "CALLER_AUDIENCE="+tenantstub.Audience, "CALLER_ACCOUNTS="+tenantstub.Account)
 	return h, nil
 }
 
@@ -124,7 +124,7 @@ type server struct {
 }
 
 // start runs this program again as a server of the kind, with more in its environment.
-func (h *house) start(kind string, more ...string) (*server, error) {
+func (h *environment) start(kind string, more ...string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (h *house) start(kind string, more ...string) (*server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
-	h.undo = append(h.undo, func() {
+	h.cleanup = append(h.cleanup, func() {
 		s.cmd.Process.Kill()
 		s.cmd.Wait()
 	})
@@ -156,8 +156,8 @@ func (h *house) start(kind string, more ...string) (*server, error) {
 	return nil, fmt.Errorf("bench: the %s server does not listen", kind)
 }
 
-func (h *house) startFunction(name string) (*server, error) {
-	return h.start(function, "FUNCTION_TARGET="+name)
+func (h *environment) startFunction(name string) (*server, error) {
+	return h.start(kindFunction, "FUNCTION_TARGET="+name)
 }
 
 // request is one request, whole, as bytes; more are further headers and their values.
@@ -176,22 +176,22 @@ func request(method, path, body string, more ...string) []byte {
 	return []byte(b.String())
 }
 
-// searchFor is one search; where tells searches apart.
-func searchFor(where string, headers ...string) []byte {
-	return request("POST", web.Base+"/search", `{"geo":`+where+`,`+stayed()+`}`, headers...)
+// searchRequest is one search; where tells searches apart.
+func searchRequest(where string, headers ...string) []byte {
+	return request("POST", web.BasePath+"/search", `{"geo":`+where+`,`+stayFields()+`}`, headers...)
 }
 
-// stayed is when all guests travel, as members of a body.
-func stayed() string {
+// stayFields is when all guests travel, as members of a body.
+func stayFields() string {
 	in := time.Now().UTC().AddDate(0, 0, 20)
 	return fmt.Sprintf(`"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":0,"rooms":1}`,
 		in.Format(time.DateOnly), in.AddDate(0, 0, 3).Format(time.DateOnly))
 }
 
-const city = `{"mode":"city","city":"Kabul"}`
+const cityGeo = `{"mode":"city","city":"Kabul"}`
 
-// once asks by itself, and returns the cookie of the answer, as it is sent back, and its body.
-func (s *server) once(request []byte) (cookie string, body []byte, err error) {
+// do asks by itself, and returns the cookie of the answer, as it is sent back, and its body.
+func (s *server) do(request []byte) (cookie string, body []byte, err error) {
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		return "", nil, err
@@ -215,13 +215,13 @@ func (s *server) once(request []byte) (cookie string, body []byte, err error) {
 	return cookie, body, nil
 }
 
-// warm asks once as a guest without a cookie, and returns the cookie and the key and bytes of the one entry.
-func (h *house) warm(ctx context.Context, s *server) (cookie, key string, entry []byte, err error) {
-	cookie, entry, err = s.once(searchFor(city, "Accept-Encoding", "gzip"))
+// warmCache asks once as a guest without a cookie, and returns the cookie and the key and bytes of the one entry.
+func (h *environment) warmCache(ctx context.Context, s *server) (cookie, key string, entry []byte, err error) {
+	cookie, entry, err = s.do(searchRequest(cityGeo, "Accept-Encoding", "gzip"))
 	if err != nil {
 		return "", "", nil, err
 	}
-	keys, err := h.rdb.Keys(ctx, keyspace.Keys{Env: "bench"}.Key("cache", "search", "list", "*")).Result() // a Redis of our own, nearly empty
+	keys, err := h.rdb.Keys(ctx, redisclient.Keys{Env: "bench"}.Key("cache", "search", "list", "*")).Result() // a Redis of our own, nearly empty
 	if err != nil || len(keys) != 1 {
 		return "", "", nil, fmt.Errorf("bench: the first search left %d entries: %w", len(keys), err)
 	}

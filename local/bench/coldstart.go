@@ -21,12 +21,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 	"melmastoon.ghasi.io/bff-consumer/local/pack"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// empty is a function that does nothing, in a module of the same requirements.
-const empty = `package empty
+// emptySource is a function that does nothing, in a module of the same requirements.
+const emptySource = `package empty
 
 import (
 	"io"
@@ -43,22 +43,22 @@ func init() {
 
 const emptyFolder = "empty"
 
-// starter is a packed function that is started again and again, and what each start is asked first.
-type starter struct {
+// startTarget is a packed function that is started again and again, and what each start is asked first.
+type startTarget struct {
 	folder, target string
 	next           func() []byte
 	before         func(context.Context) error // each start; nil: nothing
 
-	binary string
-	took   []time.Duration // from the start of the process to the end of the first answer
-	cpu    []time.Duration // user and system, of the whole process by then
+	binary    string
+	durations []time.Duration // from the start of the process to the end of the first answer
+	cpu       []time.Duration // user and system, of the whole process by then
 }
 
 // ColdStart packs every function, builds the archives as the platform does, and measures how long a process of each takes from its start
 // to its first answer, beside the framework's empty function built the same way. All are started in turns. The stores are warm, the program
 // lies in the page cache: what is compared is what our code adds.
 func ColdStart(ctx context.Context, o Options) error {
-	h, err := open(ctx, o.Volatile)
+	h, err := setUp(ctx, o.Volatile)
 	if err != nil {
 		return err
 	}
@@ -78,15 +78,15 @@ func ColdStart(ctx context.Context, o Options) error {
 	}
 	programs := map[string]string{}
 	for _, folder := range append([]string{emptyFolder}, folders...) {
-		if programs[folder], err = h.pack(ctx, o, folder); err != nil {
+		if programs[folder], err = h.buildFolder(ctx, o, folder); err != nil {
 			return err
 		}
 	}
-	starters, err := h.starters(ctx, o.Starts) // after the building, which takes longer than an entry stays fresh
+	starters, err := h.startTargets(ctx, o.Starts) // after the building, which takes longer than an entry stays fresh
 	if err != nil {
 		return err
 	}
-	starters = slices.DeleteFunc(starters, func(s *starter) bool {
+	starters = slices.DeleteFunc(starters, func(s *startTarget) bool {
 		s.binary = programs[s.folder]
 		return s.binary == ""
 	})
@@ -95,7 +95,7 @@ func ColdStart(ctx context.Context, o Options) error {
 	}
 	for range o.Starts {
 		for _, s := range starters {
-			if err := h.begin(ctx, s); err != nil {
+			if err := h.measureStart(ctx, s); err != nil {
 				return fmt.Errorf("bench: %s: %w", s.target, err)
 			}
 		}
@@ -104,14 +104,14 @@ func ColdStart(ctx context.Context, o Options) error {
 	return nil
 }
 
-// pack makes the program of a folder and returns its path.
-func (h *house) pack(ctx context.Context, o Options, folder string) (string, error) {
+// buildFolder makes the program of a folder and returns its path.
+func (h *environment) buildFolder(ctx context.Context, o Options, folder string) (string, error) {
 	fmt.Fprintf(o.Out, "packing and building %s\n", folder)
 	archive, err := []byte(nil), error(nil)
 	if folder == emptyFolder {
 		archive, err = h.packEmpty(ctx, o.Root)
 	} else {
-		archive, _, err = pack.Function(ctx, o.Root, folder)
+		archive, _, err = pack.FunctionArchive(ctx, o.Root, folder)
 	}
 	if err != nil {
 		return "", err
@@ -124,7 +124,7 @@ func (h *house) pack(ctx context.Context, o Options, folder string) (string, err
 }
 
 // packEmpty puts the empty function into the module of search, so that it has the same versions of everything it links.
-func (h *house) packEmpty(ctx context.Context, root string) ([]byte, error) {
+func (h *environment) packEmpty(ctx context.Context, root string) ([]byte, error) {
 	stage := filepath.Join(h.dir, "stage")
 	dir := filepath.Join(stage, "functions", emptyFolder)
 	for to, from := range map[string]string{
@@ -143,20 +143,20 @@ func (h *house) packEmpty(ctx context.Context, root string) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "function.go"), []byte(empty), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "function.go"), []byte(emptySource), 0o644); err != nil {
 		return nil, err
 	}
-	return pack.Module(ctx, dir)
+	return pack.ModuleArchive(ctx, dir)
 }
 
-// starters are the empty function and one entry point of every folder, with what a guest or the platform would ask it: the lists and pages are
+// startTargets are the empty function and one entry point of every folder, with what a guest or the platform would ask it: the lists and pages are
 // in the cache, the guest is known, and nothing waits to be sent. What may happen once has a request for each start.
-func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
+func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTarget, error) {
 	searching, err := h.startFunction("Search")
 	if err != nil {
 		return nil, err
 	}
-	cookie, _, _, err := h.warm(ctx, searching)
+	cookie, _, _, err := h.warmCache(ctx, searching)
 	if err != nil {
 		return nil, err
 	}
@@ -165,52 +165,52 @@ func (h *house) starters(ctx context.Context, starts int) ([]*starter, error) {
 		return nil, err
 	}
 	hotel := h.data.Properties[0]
-	page := request("GET", web.Base+"/hotels/"+hotel.ID, "", "Accept-Encoding", "gzip")
-	if _, _, err := looking.once(page); err != nil {
+	page := request("GET", web.BasePath+"/hotels/"+hotel.ID, "", "Accept-Encoding", "gzip")
+	if _, _, err := looking.do(page); err != nil {
 		return nil, err
 	}
-	using := &prepared{}
-	if using.list, err = h.handoffs(ctx, starts); err != nil {
+	using := &preparedRequests{}
+	if using.list, err = h.consumeRequests(ctx, starts); err != nil {
 		return nil, err
 	}
 	known := []string{"Accept-Encoding", "gzip", "Cookie", cookie}
 	elsewhere := id.New(id.Tenant, time.Now()) // whose return empties no page that is asked for here
-	return []*starter{
-		{folder: emptyFolder, target: "Empty", next: always(request("GET", "/", ""))},
-		{folder: "search", target: "Search", next: always(searchFor(city, known...))},
-		{folder: "detail", target: "Detail", next: always(page)},
+	return []*startTarget{
+		{folder: emptyFolder, target: "Empty", next: repeat(request("GET", "/", ""))},
+		{folder: "search", target: "Search", next: repeat(searchRequest(cityGeo, known...))},
+		{folder: "detail", target: "Detail", next: repeat(page)},
 		{folder: "handoff", target: "Handoff", next: func() []byte {
-			return request("POST", web.Base+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotel.Tenant.ID, hotel.ID, stayed()),
+			return request("POST", web.BasePath+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotel.Tenant.ID, hotel.ID, stayFields()),
 				"Cookie", cookie, "Idempotency-Key", id.New(id.Request, time.Now()))
 		}},
 		{folder: "consume", target: "Consume", next: using.next},
-		{folder: "wishlist", target: "WishlistList", next: always(request("GET", web.Base+"/wishlist", "", known...))},
-		{folder: "session", target: "Session", next: always(request("GET", web.Base+"/session", "", known...))},
+		{folder: "wishlist", target: "WishlistList", next: repeat(request("GET", web.BasePath+"/wishlist", "", known...))},
+		{folder: "session", target: "Session", next: repeat(request("GET", web.BasePath+"/session", "", known...))},
 		{folder: "telemetry", target: "TelemetryFunnel",
-			next: always(request("POST", web.Base+"/telemetry/funnel", `{"step":"map.opened"}`, known...))},
+			next: repeat(request("POST", web.BasePath+"/telemetry/funnel", `{"step":"map.opened"}`, known...))},
 		{folder: "invalidate", target: "TenantReinstated", next: func() []byte {
-			now := instant.Text(time.Now())
-			return pushed("/internal/events/tenant-reinstated", fmt.Sprintf(`{"envelope":{"eventId":%q,"subject":"melmastoon.tenant.reinstated.v1",`+
+			now := timestamp.Format(time.Now())
+			return pushRequest("/internal/events/tenant-reinstated", fmt.Sprintf(`{"envelope":{"eventId":%q,"subject":"melmastoon.tenant.reinstated.v1",`+
 				`"version":1,"occurredAt":%q,"publishedAt":%q,"producer":"tenant-service","tenantId":null,"requestId":"r","traceId":"t"},`+
 				`"payload":{"tenantId":%q,"reinstatedAt":%q}}`, id.New(id.Event, time.Now()), now, now, elsewhere, now))
 		}},
-		{folder: "relay", target: "Relay", next: always(pushed("/internal/jobs/relay", `{"once":true}`)), before: func(ctx context.Context) error {
+		{folder: "relay", target: "Relay", next: repeat(pushRequest("/internal/jobs/relay", `{"once":true}`)), before: func(ctx context.Context) error {
 			_, err := h.db.Exec(ctx, "DELETE FROM bff_consumer.outbox") // what the others told: to send it is no part of starting
 			return err
 		}},
-		{folder: "sweep", target: "SweepInbox", next: always(pushed("/internal/jobs/sweep-inbox", `{}`))},
-		{folder: "migrate", target: "Migrate", next: always(request("POST", "/internal/migrate", ""))},
+		{folder: "sweep", target: "SweepInbox", next: repeat(pushRequest("/internal/jobs/sweep-inbox", `{}`))},
+		{folder: "migrate", target: "Migrate", next: repeat(request("POST", "/internal/migrate", ""))},
 	}, nil
 }
 
-// pushed is data as the broker pushes it.
-func pushed(path, data string) []byte {
+// pushRequest is data as the broker pushes it.
+func pushRequest(path, data string) []byte {
 	return request("POST", path, fmt.Sprintf(`{"message":{"data":%q,"messageId":"1"},"subscription":"projects/p/subscriptions/s"}`,
 		base64.StdEncoding.EncodeToString([]byte(data))))
 }
 
-// begin starts a process, asks it once and ends it.
-func (h *house) begin(ctx context.Context, s *starter) error {
+// measureStart starts a process, asks it once and ends it.
+func (h *environment) measureStart(ctx context.Context, s *startTarget) error {
 	if s.before != nil {
 		if err := s.before(ctx); err != nil {
 			return err
@@ -230,26 +230,26 @@ func (h *house) begin(ctx context.Context, s *starter) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = first(fmt.Sprintf("127.0.0.1:%d", port), ask)
+	err = firstResponse(fmt.Sprintf("127.0.0.1:%d", port), ask)
 	took := time.Since(began)
 	cmd.Process.Kill()
 	cmd.Wait()
 	if err != nil {
 		return err
 	}
-	s.took = append(s.took, took)
+	s.durations = append(s.durations, took)
 	s.cpu = append(s.cpu, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
 	return nil
 }
 
 const (
-	startWithin = 10 * time.Second
-	knockEvery  = 100 * time.Microsecond // costs the process that starts a hundredth of a core
+	startTimeout = 10 * time.Second
+	dialInterval = 100 * time.Microsecond // costs the process that starts a hundredth of a core
 )
 
-// first knocks until a process listens, asks it and reads the whole answer.
-func first(addr string, ask []byte) error {
-	for until := time.Now().Add(startWithin); ; time.Sleep(knockEvery) {
+// firstResponse knocks until a process listens, asks it and reads the whole answer.
+func firstResponse(addr string, ask []byte) error {
+	for until := time.Now().Add(startTimeout); ; time.Sleep(dialInterval) {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			if time.Now().After(until) {
@@ -275,22 +275,22 @@ func first(addr string, ask []byte) error {
 	}
 }
 
-func reportStarts(o Options, all []*starter) {
+func reportStarts(o Options, all []*startTarget) {
 	fmt.Fprintf(o.Out, "\nfrom the start of a process to its first answer, medians of %d starts in turns\n\n", o.Starts)
 	w := tabwriter.NewWriter(o.Out, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\tfirst answer\tof empty\tleast\tCPU\tof empty\t")
-	base, baseCPU := middle(all[0].took), middle(all[0].cpu)
+	base, baseCPU := medianDuration(all[0].durations), medianDuration(all[0].cpu)
 	for _, s := range all {
-		took, cpu := middle(s.took), middle(s.cpu)
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%s\t%.2f\t\n", s.folder, millis(took), float64(took)/float64(base), millis(slices.Min(s.took)),
-			millis(cpu), float64(cpu)/float64(baseCPU))
+		took, cpu := medianDuration(s.durations), medianDuration(s.cpu)
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%s\t%.2f\t\n", s.folder, formatMillis(took), float64(took)/float64(base), formatMillis(slices.Min(s.durations)),
+			formatMillis(cpu), float64(cpu)/float64(baseCPU))
 	}
 	w.Flush()
 }
 
-func middle(times []time.Duration) time.Duration {
+func medianDuration(times []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(times))
 	return sorted[len(sorted)/2]
 }
 
-func millis(d time.Duration) string { return fmt.Sprintf("%.1fms", d.Seconds()*1000) }
+func formatMillis(d time.Duration) string { return fmt.Sprintf("%.1fms", d.Seconds()*1000) }

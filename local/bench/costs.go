@@ -32,123 +32,123 @@ const (
 const costFlags = `{"limits":{"handoff":{"cookie":1000,"ip":1000,"fingerprint":1000000},
 	"read":{"fingerprint":1000000},"telemetry":{"fingerprint":1000000}}}`
 
-// kind is one way to ask, by many guests.
-type kind struct {
-	name     string
-	function string                    // entry point
-	rounds   int                       // requests of each guest; 0: costRounds
-	request  func(guest, n int) []byte // the n-th of a guest
-	learn    bool                      // whether answers say who the guest is
+// requestKind is one way to ask, by many guests.
+type requestKind struct {
+	name        string
+	function    string                    // entry point
+	rounds      int                       // requests of each guest; 0: costRounds
+	request     func(guest, n int) []byte // the n-th of a guest
+	keepCookies bool                      // whether answers say who the guest is
 }
 
 // cost is what one request of a kind cost, the mean over all of them.
 type cost struct {
-	name                    string
-	requests, failed        int
-	cpu, redisCPU, database time.Duration
-	commands, trips         float64       // Redis
-	scripts                 time.Duration // time in scripts
-	calls                   float64       // of upstreams
-	in, out                 int           // bytes on the wire
-	outbox, rows            float64       // rows of the outbox, and of other tables
-	wal                     int           // bytes
+	name                       string
+	requests, failed           int
+	cpu, redisCPU, postgresCPU time.Duration
+	commands, roundTrips       float64       // Redis
+	scriptTime                 time.Duration // time in scripts
+	upstreamCalls              float64       // of upstreams
+	bytesIn, bytesOut          int           // bytes on the wire
+	outbox, otherRows          float64       // rows of the outbox, and of other tables
+	wal                        int           // bytes
 }
 
-// costs measures what a request of each kind costs its process, Redis and Postgres, with limits and detector at work, and
+// measureCosts measures what a request of each kind costs its process, Redis and Postgres, with limits and detector at work, and
 // then what it has left there.
-func costs(ctx context.Context, o Options, h *house) error {
+func measureCosts(ctx context.Context, o Options, h *environment) error {
 	if err := os.WriteFile(filepath.Join(h.dir, "flags.json"), []byte(costFlags), 0o600); err != nil {
 		return err
 	}
 	h.env = append(h.env, "TRUSTED_HOPS=1") // guests' addresses are in a header
-	l := &tally{house: h, meters: &meter{h.rdb, h.sands}, cookies: make([]string, costGuests), servers: map[string]*server{}}
+	l := &costRun{environment: h, meter: &meter{h.rdb, h.sandbox}, cookies: make([]string, costGuests), servers: map[string]*server{}}
 	var err error
-	if l.postmaster, err = l.parent(ctx); err != nil {
+	if l.postmaster, err = l.readPostmasterPID(ctx); err != nil {
 		return err
 	}
 	var all []cost
-	for _, k := range l.kinds() {
+	for _, k := range l.requestKinds() {
 		c, err := l.measure(ctx, k)
 		if err != nil {
 			return fmt.Errorf("bench: %s: %w", k.name, err)
 		}
 		all = append(all, c)
 	}
-	tell(o, all)
-	return l.left(ctx, o)
+	printCosts(o, all)
+	return l.printRemaining(ctx, o)
 }
 
-// tally has what the kinds share.
-type tally struct {
-	*house
-	meters     *meter
+// costRun has what the kinds share.
+type costRun struct {
+	*environment
+	meter      *meter
 	postmaster int // process id
 	mu         sync.Mutex
 	cookies    []string // by guest
 	servers    map[string]*server
 }
 
-// as is a request of one guest: with an address and a cookie of its own.
-func (l *tally) as(guest int, method, path, body string, more ...string) []byte {
+// guestRequest is a request of one guest: with an address and a cookie of its own.
+func (l *costRun) guestRequest(guest int, method, path, body string, more ...string) []byte {
 	l.mu.Lock()
 	cookie := l.cookies[guest]
 	l.mu.Unlock()
 	more = append(more, "X-Forwarded-For", fmt.Sprintf("100.64.%d.%d", guest/250, guest%250+1), "Accept-Encoding", "gzip",
 		"X-Client-Screen", "1080x2340", "X-Client-Timezone", "Asia/Kabul")
-	if cookie != "" && !strings.HasPrefix(path, web.Base+"/hotels") && !strings.HasPrefix(path, web.Base+"/facets") {
+	if cookie != "" && !strings.HasPrefix(path, web.BasePath+"/hotels") && !strings.HasPrefix(path, web.BasePath+"/facets") {
 		more = append(more, "Cookie", cookie)
 	}
 	return request(method, path, body, more...)
 }
 
-func (l *tally) kinds() []kind {
+func (l *costRun) requestKinds() []requestKind {
 	hotels := l.data.Properties
 	day := func(n int) string { return time.Now().UTC().AddDate(0, 0, n).Format(time.DateOnly) }
 	search := func(guest int, geo string) []byte {
-		return l.as(guest, "POST", web.Base+"/search", `{"geo":`+geo+`,`+stayed()+`}`)
+		return l.guestRequest(guest, "POST", web.BasePath+"/search", `{"geo":`+geo+`,`+stayFields()+`}`)
 	}
 	page := func(guest, n int) string {
 		at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 		return fmt.Sprintf(`"viewedAt":%q,"eventId":%q`, at, id.New(id.Event, time.Now()))
 	}
 	var apart atomic.Int64
-	return []kind{
-		{name: "search, first visit", function: "Search", rounds: 1, learn: true, request: func(g, _ int) []byte { return search(g, city) }},
-		{name: "search, hit", function: "Search", request: func(g, _ int) []byte { return search(g, city) }},
+	return []requestKind{
+		{name: "search, first visit", function: "Search", rounds: 1, keepCookies: true, request: func(g, _ int) []byte { return search(g, cityGeo) }},
+		{name: "search, hit", function: "Search", request: func(g, _ int) []byte { return search(g, cityGeo) }},
 		{name: "search, miss", function: "Search", rounds: 2, request: func(g, _ int) []byte {
 			i := apart.Add(1)
 			return search(g, fmt.Sprintf(`{"mode":"point","point":{"lat":%.3f,"lng":%.3f,"radiusKm":20}}`, 34.4+float64(i%200)/1000, 69.0+float64(i/200)/1000))
 		}},
 		{name: "map, hit", function: "SearchMap", request: func(g, _ int) []byte {
-			return l.as(g, "POST", web.Base+"/search/map", `{"geo":{"mode":"bounding-box","boundingBox":{"swLat":34.3,"swLng":68.9,"neLat":34.8,"neLng":69.5}},"zoom":11,`+stayed()+`}`)
+			return l.guestRequest(g, "POST", web.BasePath+"/search/map", `{"geo":{"mode":"bounding-box","boundingBox":{"swLat":34.3,"swLng":68.9,"neLat":34.8,"neLng":69.5}},"zoom":11,`+stayFields()+`}`)
 		}},
 		{name: "facets, hit", function: "Facets", request: func(g, _ int) []byte {
-			return l.as(g, "GET", web.Base+"/facets?country=AF&locale=ps-AF&currency=AFN", "")
+			return l.guestRequest(g, "GET", web.BasePath+"/facets?country=AF&locale=ps-AF&currency=AFN", "")
 		}},
 		{name: "detail, hit", function: "Detail", request: func(g, _ int) []byte {
-			return l.as(g, "GET", web.Base+"/hotels/"+hotels[0].ID+"?locale=ps-AF&currency=AFN", "")
+			return l.guestRequest(g, "GET", web.BasePath+"/hotels/"+hotels[0].ID+"?locale=ps-AF&currency=AFN", "")
 		}},
 		{name: "detail, miss", function: "Detail", rounds: 1, request: func(g, _ int) []byte {
 			locale := []string{"ps-AF", "fa-AF", "en", "ar"}[g/len(hotels)%4]
-			return l.as(g, "GET", fmt.Sprintf("%s/hotels/%s?locale=%s&currency=USD", web.Base, hotels[g%len(hotels)].ID, locale), "")
+			return l.guestRequest(g, "GET", fmt.Sprintf("%s/hotels/%s?locale=%s&currency=USD", web.BasePath, hotels[g%len(hotels)].ID, locale), "")
 		}},
 		{name: "availability, hit", function: "Availability", request: func(g, _ int) []byte {
-			return l.as(g, "GET", fmt.Sprintf("%s/hotels/%s/availability?from=%s&to=%s&locale=ps-AF&currency=AFN", web.Base, hotels[0].ID, day(1), day(31)), "")
+			return l.guestRequest(g, "GET", fmt.Sprintf("%s/hotels/%s/availability?from=%s&to=%s&locale=ps-AF&currency=AFN", web.BasePath, hotels[0].ID, day(1), day(31)), "")
 		}},
 		{name: "page view", function: "TelemetryPageView", request: func(g, n int) []byte {
-			return l.as(g, "POST", web.Base+"/telemetry/page-view", fmt.Sprintf(`{"path":"/hotels/%s",%s}`, hotels[(g+n)%len(hotels)].ID, page(g, n)))
+			return l.guestRequest(g, "POST", web.BasePath+"/telemetry/page-view", fmt.Sprintf(`{"path":"/hotels/%s",%s}`, hotels[(g+n)%len(hotels)].ID, page(g, n)))
 		}},
 		{name: "click", function: "TelemetryClick", request: func(g, n int) []byte {
 			hotel := hotels[(g+n)%len(hotels)]
-			return l.as(g, "POST", web.Base+"/telemetry/click", fmt.Sprintf(`{"kind":"listing-card","propertyId":%q,"tenantId":%q,"position":%d}`, hotel.ID, hotel.Tenant.ID, n+1))
+			return l.guestRequest(g, "POST", web.BasePath+"/telemetry/click", fmt.Sprintf(`{"kind":"listing-card","propertyId":%q,"tenantId":%q,"position":%d}`, hotel.ID, hotel.Tenant.ID, n+1))
 		}},
 		{name: "wishlist, add", function: "WishlistAdd", request: func(g, n int) []byte {
 			hotel := hotels[(g+n*7)%len(hotels)]
-			return l.as(g, "POST", web.Base+"/wishlist", fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"source":"detail"}`, hotel.ID, hotel.Tenant.ID))
+			return l.guestRequest(g, "POST", web.BasePath+"/wishlist", fmt.Sprintf(`{"propertyId":%q,"tenantId":%q,"source":"detail"}`, hotel.ID, hotel.Tenant.ID))
 		}},
-		{name: "session", function: "Session", request: func(g, _ int) []byte { return l.as(g, "GET", web.Base+"/session", "") }},
+		{name: "session", function: "Session", request: func(g, _ int) []byte { return l.guestRequest(g, "GET", web.BasePath+"/session", "") }},
 		{name: "handoff", function: "Handoff", rounds: 2, request: func(g, _ int) []byte {
-			return l.as(g, "POST", web.Base+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotels[0].Tenant.ID, hotels[0].ID, stayed()),
+			return l.guestRequest(g, "POST", web.BasePath+"/handoff", fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,%s}`, hotels[0].Tenant.ID, hotels[0].ID, stayFields()),
 				"Idempotency-Key", id.New(id.Request, time.Now()))
 		}},
 		{name: "consume", function: "Consume", rounds: 2},
@@ -156,15 +156,15 @@ func (l *tally) kinds() []kind {
 }
 
 // measure asks in the guests' names and reads the meters around it. What is asked is made before.
-func (l *tally) measure(ctx context.Context, k kind) (cost, error) {
-	s, err := l.serving(k.function)
+func (l *costRun) measure(ctx context.Context, k requestKind) (cost, error) {
+	s, err := l.serverFor(k.function)
 	if err != nil {
 		return cost{}, err
 	}
 	rounds := cmp.Or(k.rounds, costRounds)
 	var requests [][]byte
 	if k.request == nil {
-		if requests, err = l.handoffs(ctx, rounds*costGuests+1); err != nil {
+		if requests, err = l.consumeRequests(ctx, rounds*costGuests+1); err != nil {
 			return cost{}, err
 		}
 	} else {
@@ -174,28 +174,28 @@ func (l *tally) measure(ctx context.Context, k kind) (cost, error) {
 			}
 		}
 	}
-	if !k.learn { // connections, caches and statements are there already, as in an instance that has been up for a while
+	if !k.keepCookies { // connections, caches and statements are there already, as in an instance that has been up for a while
 		if err := warmUp(s, requests[len(requests)-1]); err != nil {
 			return cost{}, err
 		}
 		requests = requests[:len(requests)-1]
 	}
-	before, err := l.look(ctx, s)
+	before, err := l.readAll(ctx, s)
 	if err != nil {
 		return cost{}, err
 	}
-	asked, err := l.ask(s.addr, requests, k.learn)
+	asked, err := l.sendAll(s.addr, requests, k.keepCookies)
 	if err != nil {
 		return cost{}, err
 	}
-	after, err := l.look(ctx, s)
+	after, err := l.readAll(ctx, s)
 	if err != nil {
 		return cost{}, err
 	}
 	return after.cost(before, k.name, asked), nil
 }
 
-func (l *tally) serving(name string) (*server, error) {
+func (l *costRun) serverFor(name string) (*server, error) {
 	if l.servers[name] == nil {
 		s, err := l.startFunction(name)
 		if err != nil {
@@ -208,17 +208,17 @@ func (l *tally) serving(name string) (*server, error) {
 
 // warmUp asks once and takes any answer of success.
 func warmUp(s *server, request []byte) error {
-	_, _, err := s.once(request)
+	_, _, err := s.do(request)
 	return err
 }
 
-// asked is what the clients counted.
-type asked struct{ requests, failed, in, out int }
+// requestTotals is what the clients counted.
+type requestTotals struct{ requests, failed, bytesIn, bytesOut int }
 
-// ask sends each request once, over a few connections.
-func (l *tally) ask(addr string, requests [][]byte, learn bool) (asked, error) {
+// sendAll sends each request once, over a few connections.
+func (l *costRun) sendAll(addr string, requests [][]byte, learn bool) (requestTotals, error) {
 	var next atomic.Int64
-	var sum asked
+	var sum requestTotals
 	errs := make([]error, costClients)
 	var all sync.WaitGroup
 	for i := range costClients {
@@ -229,24 +229,24 @@ func (l *tally) ask(addr string, requests [][]byte, learn bool) (asked, error) {
 				return
 			}
 			defer conn.Close()
-			wire := &counted{Conn: conn}
+			wire := &countingConn{Conn: conn}
 			in := bufio.NewReader(wire)
-			mine := asked{}
+			mine := requestTotals{}
 			for errs[i] == nil {
 				n := int(next.Add(1)) - 1
 				if n >= len(requests) {
 					break
 				}
 				mine.requests++
-				mine.in += len(requests[n])
-				errs[i] = l.one(wire, in, requests[n], n, learn, &mine)
+				mine.bytesIn += len(requests[n])
+				errs[i] = l.send(wire, in, requests[n], n, learn, &mine)
 			}
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			sum.requests += mine.requests
 			sum.failed += mine.failed
-			sum.in += mine.in
-			sum.out += wire.read
+			sum.bytesIn += mine.bytesIn
+			sum.bytesOut += wire.bytesRead
 		})
 	}
 	all.Wait()
@@ -258,7 +258,7 @@ func (l *tally) ask(addr string, requests [][]byte, learn bool) (asked, error) {
 	return sum, nil
 }
 
-func (l *tally) one(wire net.Conn, in *bufio.Reader, request []byte, guest int, learn bool, mine *asked) error {
+func (l *costRun) send(wire net.Conn, in *bufio.Reader, request []byte, guest int, learn bool, mine *requestTotals) error {
 	if _, err := wire.Write(request); err != nil {
 		return err
 	}
@@ -286,26 +286,26 @@ func (l *tally) one(wire net.Conn, in *bufio.Reader, request []byte, guest int, 
 	return nil
 }
 
-// counted counts what is read.
-type counted struct {
+// countingConn counts what is read.
+type countingConn struct {
 	net.Conn
-	read int
+	bytesRead int
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *countingConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.read += n
+	c.bytesRead += n
 	return n, err
 }
 
-func tell(o Options, all []cost) {
+func printCosts(o Options, all []cost) {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(o.Out, "means of a request, of %d guests with a cookie and an address each; CPU in µs\n\n", costGuests)
 	fmt.Fprintln(w, "\trequests\tnot 2xx\tCPU\tof Redis\tin scripts\tof Postgres\ttrips\tcommands\tupstream\tbytes in\tbytes out\toutbox\tother rows\tWAL\t")
 	for _, c := range all {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\t%d\t%d\t%.2f\t%.2f\t%d\t\n", c.name, c.requests, c.failed,
-			c.cpu.Microseconds(), c.redisCPU.Microseconds(), c.scripts.Microseconds(), c.database.Microseconds(),
-			c.trips, c.commands, c.calls, c.in, c.out, c.outbox, c.rows, c.wal)
+			c.cpu.Microseconds(), c.redisCPU.Microseconds(), c.scriptTime.Microseconds(), c.postgresCPU.Microseconds(),
+			c.roundTrips, c.commands, c.upstreamCalls, c.bytesIn, c.bytesOut, c.outbox, c.otherRows, c.wal)
 	}
 	w.Flush()
 }

@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	lagRate = 500 // events per second
-	lagFor  = 25 * time.Second
+	lagRate     = 500 // events per second
+	lagDuration = 25 * time.Second
 )
 
-// lag commits events at a steady rate while a relay runs, and measures from the end of the commit to the broker.
-func lag(ctx context.Context, o Options, db *pgxpool.Pool, ours *relay.Relay, broker *pubsubtest.Broker) error {
-	if err := fill(ctx, db, 0); err != nil {
+// measureLag commits events at a steady rate while a relay runs, and measures from the end of the commit to the broker.
+func measureLag(ctx context.Context, o Options, db *pgxpool.Pool, ours *relay.Relay, broker *pubsubtest.Broker) error {
+	if err := fillOutbox(ctx, db, 0); err != nil {
 		return err
 	}
 	var mu sync.Mutex
 	committed, arrived := map[string]time.Time{}, map[string]time.Time{}
-	broker.Take(func(some []pubsubtest.Arrival) {
+	broker.SetHandler(func(some []pubsubtest.Message) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, a := range some {
-			arrived[a.ID] = a.At
+			arrived[a.ID] = a.ReceivedAt
 		}
 	})
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
 	go func() {
-		_, err := ours.Run(running, relay.Orders{})
+		_, err := ours.Run(running, relay.Options{})
 		done <- err
 	}()
 	const writers = 10
@@ -55,9 +55,9 @@ func lag(ctx context.Context, o Options, db *pgxpool.Pool, ours *relay.Relay, br
 			for i := range sessions {
 				sessions[i] = id.New(id.Session, time.Now())
 			}
-			for i := range int(lagFor.Seconds()) * lagRate / writers {
+			for i := range int(lagDuration.Seconds()) * lagRate / writers {
 				<-tick.C
-				e := sample(sessions[i%len(sessions)], 1)
+				e := sampleEvents(sessions[i%len(sessions)], 1)
 				if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return outbox.Add(ctx, tx, e...) }); err != nil {
 					failed.Add(1)
 					continue

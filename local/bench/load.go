@@ -20,25 +20,25 @@ import (
 
 // load is what clients saw: how long each answer took, and what those were that were no success.
 type load struct {
-	took   []time.Duration
-	failed refusals
-	lasted time.Duration
+	durations []time.Duration
+	failed    failures
+	elapsed   time.Duration
 }
 
-// refusals counts answers other than 2xx by status and, of a problem, its code: "503 UPSTREAM_UNAVAILABLE".
-type refusals map[string]int
+// failures counts answers other than 2xx by status and, of a problem, its code: "503 UPSTREAM_UNAVAILABLE".
+type failures map[string]int
 
-func (r refusals) all() (n int) {
+func (r failures) total() (n int) {
 	for _, some := range r {
 		n += some
 	}
 	return n
 }
 
-func (r refusals) add(others refusals) refusals {
+func (r failures) merge(others failures) failures {
 	for what, n := range others {
 		if r == nil {
-			r = refusals{}
+			r = failures{}
 		}
 		r[what] += n
 	}
@@ -46,7 +46,7 @@ func (r refusals) add(others refusals) refusals {
 }
 
 // String lists them, the most frequent first: "503 UPSTREAM_UNAVAILABLE 2, 500 INTERNAL 1".
-func (r refusals) String() string {
+func (r failures) String() string {
 	kinds := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b]-r[a], strings.Compare(a, b)) })
 	for i, what := range kinds {
 		kinds[i] = fmt.Sprintf("%s %d", what, r[what])
@@ -54,8 +54,8 @@ func (r refusals) String() string {
 	return strings.Join(kinds, ", ")
 }
 
-// refusal names an answer by its status and the last part of the code in its body, if it is a problem.
-func refusal(status string, body []byte) string {
+// failureName names an answer by its status and the last part of the code in its body, if it is a problem.
+func failureName(status string, body []byte) string {
 	var p struct {
 		Code string `json:"code"`
 	}
@@ -67,19 +67,19 @@ func refusal(status string, body []byte) string {
 
 // quantile of the answers' times, 0 … 1.
 func (l *load) quantile(q float64) time.Duration {
-	if len(l.took) == 0 {
+	if len(l.durations) == 0 {
 		return 0
 	}
-	return l.took[min(int(q*float64(len(l.took))), len(l.took)-1)]
+	return l.durations[min(int(q*float64(len(l.durations))), len(l.durations)-1)]
 }
 
-func (l *load) perSecond() float64 { return float64(len(l.took)) / l.lasted.Seconds() }
+func (l *load) perSecond() float64 { return float64(len(l.durations)) / l.elapsed.Seconds() }
 
 // client is one connection that asks one thing after the other. It parses no more of an answer than its
 // status and length, so that on a small machine most of the time is the server's.
 type client struct {
-	conn net.Conn
-	in   *bufio.Reader
+	conn   net.Conn
+	reader *bufio.Reader
 }
 
 func dial(addr string) (*client, error) {
@@ -90,15 +90,15 @@ func dial(addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// ask sends a whole request and reads the whole answer. refused is what it is when it is no success.
-func (c *client) ask(request []byte) (refused string, err error) {
+// do sends a whole request and reads the whole answer. refused is what it is when it is no success.
+func (c *client) do(request []byte) (refused string, err error) {
 	c.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := c.conn.Write(request); err != nil {
 		return "", err
 	}
 	length := -1
 	for first := true; ; first = false {
-		line, err := c.in.ReadSlice('\n')
+		line, err := c.reader.ReadSlice('\n')
 		if err != nil {
 			return "", err
 		}
@@ -122,18 +122,18 @@ func (c *client) ask(request []byte) (refused string, err error) {
 		return "", errors.New("bench: an answer without a length")
 	}
 	if refused == "" {
-		_, err = c.in.Discard(length)
+		_, err = c.reader.Discard(length)
 		return "", err
 	}
 	body := make([]byte, length)
-	_, err = io.ReadFull(c.in, body)
-	return refusal(refused, body), err
+	_, err = io.ReadFull(c.reader, body)
+	return failureName(refused, body), err
 }
 
-// hammer asks over n connections for as long as it is told, or until next, which makes each request, has no more.
-func hammer(addr string, n int, lasting time.Duration, next func() []byte) (*load, error) {
+// runLoad asks over n connections for as long as it is told, or until next, which makes each request, has no more.
+func runLoad(addr string, n int, lasting time.Duration, next func() []byte) (*load, error) {
 	began := time.Now()
-	return together(n, func(int) string { return addr }, func(c *client, l *load) error {
+	return runClients(n, func(int) string { return addr }, func(c *client, l *load) error {
 		for time.Since(began) < lasting {
 			request := next()
 			if request == nil {
@@ -151,7 +151,7 @@ func hammer(addr string, n int, lasting time.Duration, next func() []byte) (*loa
 func stampede(addrs []string, n int, request []byte) (*load, error) {
 	var ready sync.WaitGroup
 	ready.Add(n)
-	return together(n, func(i int) string { return addrs[i%len(addrs)] }, func(c *client, l *load) error {
+	return runClients(n, func(i int) string { return addrs[i%len(addrs)] }, func(c *client, l *load) error {
 		ready.Done()
 		ready.Wait()
 		return l.measure(c, request)
@@ -160,18 +160,18 @@ func stampede(addrs []string, n int, request []byte) (*load, error) {
 
 func (l *load) measure(c *client, request []byte) error {
 	began := time.Now()
-	refused, err := c.ask(request)
+	refused, err := c.do(request)
 	if err != nil {
 		return err
 	}
-	l.took = append(l.took, time.Since(began))
+	l.durations = append(l.durations, time.Since(began))
 	if refused != "" {
-		l.failed = l.failed.add(refusals{refused: 1})
+		l.failed = l.failed.merge(failures{refused: 1})
 	}
 	return nil
 }
 
-func together(n int, addr func(int) string, work func(*client, *load) error) (*load, error) {
+func runClients(n int, addr func(int) string, work func(*client, *load) error) (*load, error) {
 	clients := make([]*client, n)
 	for i := range clients {
 		c, err := dial(addr(i))
@@ -188,14 +188,14 @@ func together(n int, addr func(int) string, work func(*client, *load) error) (*l
 		all.Go(func() { errs[i] = work(clients[i], &loads[i]) })
 	}
 	all.Wait()
-	sum := &load{lasted: time.Since(began)}
+	sum := &load{elapsed: time.Since(began)}
 	for i := range loads {
 		if errs[i] != nil && errs[i] != io.EOF {
 			return nil, errs[i]
 		}
-		sum.took = append(sum.took, loads[i].took...)
-		sum.failed = sum.failed.add(loads[i].failed)
+		sum.durations = append(sum.durations, loads[i].durations...)
+		sum.failed = sum.failed.merge(loads[i].failed)
 	}
-	slices.Sort(sum.took)
+	slices.Sort(sum.durations)
 	return sum, nil
 }

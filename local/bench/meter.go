@@ -15,25 +15,25 @@ import (
 
 // reading is what the machine says at one moment.
 type reading struct {
-	cpu      time.Duration // of the servers' processes, user and system
-	trips    int64         // reads Redis did from its clients: one per command or pipeline
-	upstream int64         // calls the sandbox answered
+	cpu           time.Duration // of the servers' processes, user and system
+	roundTrips    int64         // reads Redis did from its clients: one per command or pipeline
+	upstreamCalls int64         // calls the sandbox answered
 }
 
 func (r reading) minus(s reading) reading {
-	return reading{r.cpu - s.cpu, r.trips - s.trips, r.upstream - s.upstream}
+	return reading{r.cpu - s.cpu, r.roundTrips - s.roundTrips, r.upstreamCalls - s.upstreamCalls}
 }
 
 // meter reads.
 type meter struct {
-	rdb   goredis.UniversalClient
-	sands *sandbox.Sandbox
+	rdb     goredis.UniversalClient
+	sandbox *sandbox.Sandbox
 }
 
 func (m *meter) read(servers ...*server) (reading, error) {
 	var r reading
 	for _, s := range servers {
-		r.cpu += cpuOf(s.cmd.Process.Pid)
+		r.cpu += processCPU(s.cmd.Process.Pid)
 	}
 	info, err := m.rdb.Info(context.Background(), "stats").Result()
 	if err != nil {
@@ -41,20 +41,20 @@ func (m *meter) read(servers ...*server) (reading, error) {
 	}
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_reads_processed:"); ok {
-			r.trips, _ = strconv.ParseInt(value, 10, 64)
+			r.roundTrips, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
-	r.trips-- // this one
-	for _, u := range m.sands.Upstreams {
-		r.upstream += u.Counters().Calls
+	r.roundTrips-- // this one
+	for _, u := range m.sandbox.Upstreams {
+		r.upstreamCalls += u.Counters().Calls
 	}
 	return r, nil
 }
 
 const ticksPerSecond = 100 // USER_HZ, the same on every Linux
 
-// cpuOf is the time a process has computed; 0 where the system does not tell (anything but Linux).
-func cpuOf(pid int) time.Duration {
+// processCPU is the time a process has computed; 0 where the system does not tell (anything but Linux).
+func processCPU(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0

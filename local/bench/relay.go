@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	backlog    = 20_000 // events that a relay finds
-	perSession = 3      // of them
+	backlogSize      = 20_000 // events that a relay finds
+	eventsPerSession = 3      // of them
 )
 
-// relays measures the way out: how fast a backlog is sent, and how long an event takes that is
+// measureRelay measures the way out: how fast a backlog is sent, and how long an event takes that is
 // committed while the relay waits.
-func relays(ctx context.Context, o Options, url, redis string) error {
+func measureRelay(ctx context.Context, o Options, url, redis string) error {
 	broker, err := pubsubtest.Start()
 	if err != nil {
 		return err
@@ -48,21 +48,21 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 	}
 	defer ours.Close()
 	var taken atomic.Int64
-	broker.Take(func(some []pubsubtest.Arrival) { taken.Add(int64(len(some))) })
+	broker.SetHandler(func(some []pubsubtest.Message) { taken.Add(int64(len(some))) })
 
 	// What a loaded Postgres did not take in time from those before waits in Redis still.
-	if _, err := ours.Run(ctx, relay.Orders{Once: true}); err != nil {
+	if _, err := ours.Run(ctx, relay.Options{Once: true}); err != nil {
 		return err
 	}
 	var rates []float64
 	var requests int
 	for range o.Rounds {
-		if err := fill(ctx, db, backlog); err != nil {
+		if err := fillOutbox(ctx, db, backlogSize); err != nil {
 			return err
 		}
 		taken.Store(0)
 		before, begun := broker.Requests(), time.Now()
-		report, err := ours.Run(ctx, relay.Orders{Once: true})
+		report, err := ours.Run(ctx, relay.Options{Once: true})
 		if err == nil && report.Outages+report.Failures > 0 {
 			err = fmt.Errorf("not a quiet run: %+v", report)
 		}
@@ -70,20 +70,20 @@ func relays(ctx context.Context, o Options, url, redis string) error {
 			return fmt.Errorf("bench: relay: %w", err)
 		}
 		took := time.Since(begun)
-		if n := taken.Load(); n != backlog {
-			return fmt.Errorf("bench: relay: %d of %d events arrived", n, backlog)
+		if n := taken.Load(); n != backlogSize {
+			return fmt.Errorf("bench: relay: %d of %d events arrived", n, backlogSize)
 		}
-		rates = append(rates, backlog/took.Seconds())
+		rates = append(rates, backlogSize/took.Seconds())
 		requests = broker.Requests() - before
 	}
 	slices.Sort(rates)
 	fmt.Fprintf(o.Out, "\nrelay, a backlog of %d events of %d sessions, median of %d rounds: %.0f events/s in %d publish requests\n",
-		backlog, backlog/perSession, o.Rounds, rates[len(rates)/2], requests)
-	return lag(ctx, o, db, ours, broker)
+		backlogSize, backlogSize/eventsPerSession, o.Rounds, rates[len(rates)/2], requests)
+	return measureLag(ctx, o, db, ours, broker)
 }
 
-// sample are n events of one session, of two subjects.
-func sample(session string, n int) []event.Event {
+// sampleEvents are n events of one session, of two subjects.
+func sampleEvents(session string, n int) []event.Event {
 	now := time.Now()
 	all := make([]event.Event, n)
 	for i := range all {
@@ -91,7 +91,7 @@ func sample(session string, n int) []event.Event {
 			GuestSessionID: session, Kind: "listing-card", TenantID: id.New(id.Tenant, now),
 			PropertyID: id.New(id.Property, now), OccurredAt: now,
 		}
-		if i%perSession == 1 {
+		if i%eventsPerSession == 1 {
 			p = event.LocaleChanged{GuestSessionID: session, PreviousLocale: "en", NewLocale: "ps-AF", Trigger: "user-explicit", OccurredAt: now}
 		}
 		all[i] = event.New(event.Meta{SessionID: session, RequestID: id.New(id.Request, now), Now: now}, p)
@@ -99,15 +99,15 @@ func sample(session string, n int) []event.Event {
 	return all
 }
 
-// fill empties the outbox and puts n events into it.
-func fill(ctx context.Context, db *pgxpool.Pool, n int) error {
+// fillOutbox empties the outbox and puts n events into it.
+func fillOutbox(ctx context.Context, db *pgxpool.Pool, n int) error {
 	if _, err := db.Exec(ctx, "TRUNCATE bff_consumer.outbox"); err != nil {
 		return err
 	}
 	for n > 0 {
 		var all []event.Event
 		for len(all) < min(n, 500) {
-			all = append(all, sample(id.New(id.Session, time.Now()), min(perSession, min(n, 500)-len(all)))...)
+			all = append(all, sampleEvents(id.New(id.Session, time.Now()), min(eventsPerSession, min(n, 500)-len(all)))...)
 		}
 		n -= len(all)
 		if err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error { return outbox.Add(ctx, tx, all...) }); err != nil {

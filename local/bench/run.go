@@ -29,45 +29,45 @@ type Options struct {
 
 // row is one line of the report: medians over the rounds.
 type row struct {
-	name         string
-	perSecond    float64
-	p50, p99     time.Duration
-	cpu          time.Duration // per request
-	trips, calls float64       // per request
-	failed       refusals
-	rounds       int
+	name                      string
+	perSecond                 float64
+	p50, p99                  time.Duration
+	cpu                       time.Duration // per request
+	roundTrips, upstreamCalls float64       // per request
+	failed                    failures
+	rounds                    int
 }
 
 // Run measures and prints.
 func Run(ctx context.Context, o Options) error {
-	h, err := open(ctx, o.Volatile)
+	h, err := setUp(ctx, o.Volatile)
 	if err != nil {
 		return err
 	}
 	defer h.close()
 	if o.Only == "relay" {
-		return relays(ctx, o, h.url, h.redis)
+		return measureRelay(ctx, o, h.url, h.redisAddr)
 	}
 	if o.Only == "costs" {
-		return costs(ctx, o, h)
+		return measureCosts(ctx, o, h)
 	}
-	m := &meter{h.rdb, h.sands}
+	m := &meter{h.rdb, h.sandbox}
 	searching, err := h.startFunction("Search")
 	if err != nil {
 		return err
 	}
-	cookie, key, body, err := h.warm(ctx, searching)
+	cookie, key, body, err := h.warmCache(ctx, searching)
 	if err != nil {
 		return err
 	}
 	if o.Only == "mint" {
-		minting, err := h.minting(cookie)
+		minting, err := h.mintScenarios(cookie)
 		if err != nil {
 			return err
 		}
-		rows, err := m.inTurns(o, []contest{minting})
+		rows, err := m.runInterleaved(o, []scenario{minting})
 		if err == nil {
-			table(o, rows)
+			printTable(o, rows)
 		}
 		return err
 	}
@@ -75,35 +75,35 @@ func Run(ctx context.Context, o Options) error {
 	if err := os.WriteFile(path, body, 0o600); err != nil {
 		return err
 	}
-	plain, err := h.start(bare, "BENCH_ENTRY="+path)
+	plain, err := h.start(kindStatic, "BENCH_ENTRY="+path)
 	if err != nil {
 		return err
 	}
-	one, err := h.start(redis, "BENCH_KEY="+key)
+	one, err := h.start(kindRedis, "BENCH_KEY="+key)
 	if err != nil {
 		return err
 	}
-	hit := searchFor(city, "Accept-Encoding", "gzip", "Cookie", cookie)
-	unzipped := searchFor(city, "Cookie", cookie)
+	hit := searchRequest(cityGeo, "Accept-Encoding", "gzip", "Cookie", cookie)
+	unzipped := searchRequest(cityGeo, "Cookie", cookie)
 	var n atomic.Int64
 	miss := func() []byte {
 		i := n.Add(1) // a point of its own each time, within the city
-		return searchFor(fmt.Sprintf(`{"mode":"point","point":{"lat":%.3f,"lng":%.3f,"radiusKm":20}}`,
+		return searchRequest(fmt.Sprintf(`{"mode":"point","point":{"lat":%.3f,"lng":%.3f,"radiusKm":20}}`,
 			34.4+float64(i%200)/1000, 69.0+float64(i/200)/1000), "Accept-Encoding", "gzip", "Cookie", cookie)
 	}
-	journey, err := h.journey(ctx, searching, cookie)
+	journey, err := h.journeyScenarios(ctx, searching, cookie)
 	if err != nil {
 		return err
 	}
-	contests := []contest{
-		{name: bareBytes + " net/http, the same bytes", server: plain, next: always(hit)},
-		{name: bareGet + " net/http + one Redis GET", server: one, next: always(hit)},
-		{name: "search, warm hit, gzip", server: searching, next: always(hit)},
-		{name: "search, warm hit, identity", server: searching, next: always(unzipped)},
+	contests := []scenario{
+		{name: baselineBytes + " net/http, the same bytes", server: plain, next: repeat(hit)},
+		{name: baselineRedisGet + " net/http + one Redis GET", server: one, next: repeat(hit)},
+		{name: "search, warm hit, gzip", server: searching, next: repeat(hit)},
+		{name: "search, warm hit, identity", server: searching, next: repeat(unzipped)},
 		{name: "search, miss", server: searching, next: miss},
 	}
 	// What writes to Postgres comes after all that reads: its background work would be counted against whoever follows.
-	var reading, writing []contest
+	var reading, writing []scenario
 	for _, c := range journey {
 		if c.writes {
 			writing = append(writing, c)
@@ -111,11 +111,11 @@ func Run(ctx context.Context, o Options) error {
 			reading = append(reading, c)
 		}
 	}
-	read, err := m.inTurns(o, append(contests, reading...))
+	read, err := m.runInterleaved(o, append(contests, reading...))
 	if err != nil {
 		return err
 	}
-	wrote, err := m.inTurns(o, writing)
+	wrote, err := m.runInterleaved(o, writing)
 	if err != nil {
 		return err
 	}
@@ -124,16 +124,16 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	report(o, rows, cold)
-	return relays(ctx, o, h.url, h.redis)
+	printReport(o, rows, cold)
+	return measureRelay(ctx, o, h.url, h.redisAddr)
 }
 
-// inTurns loads each contest's server for a round, all of them in turns, and returns the medians.
-func (m *meter) inTurns(o Options, contests []contest) ([]row, error) {
+// runInterleaved loads each contest's server for a round, all of them in turns, and returns the medians.
+func (m *meter) runInterleaved(o Options, contests []scenario) ([]row, error) {
 	rounds := make([][]row, len(contests))
 	for range o.Rounds {
 		for i, c := range contests {
-			r, err := m.round(o, c)
+			r, err := m.runRound(o, c)
 			if err != nil {
 				return nil, fmt.Errorf("bench: %s: %w", c.name, err)
 			}
@@ -148,8 +148,8 @@ func (m *meter) inTurns(o Options, contests []contest) ([]row, error) {
 	return rows, nil
 }
 
-// contest is a server and what it is asked. What prepare does for a round is not measured.
-type contest struct {
+// scenario is a server and what it is asked. What prepare does for a round is not measured.
+type scenario struct {
 	name    string
 	server  *server
 	next    func() []byte
@@ -157,10 +157,10 @@ type contest struct {
 	writes  bool // to Postgres
 }
 
-func always(request []byte) func() []byte { return func() []byte { return request } }
+func repeat(request []byte) func() []byte { return func() []byte { return request } }
 
-// round loads one server and reads the meters around it.
-func (m *meter) round(o Options, c contest) (row, error) {
+// runRound loads one server and reads the meters around it.
+func (m *meter) runRound(o Options, c scenario) (row, error) {
 	if c.prepare != nil {
 		if err := c.prepare(o.Round); err != nil {
 			return row{}, err
@@ -170,7 +170,7 @@ func (m *meter) round(o Options, c contest) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	l, err := hammer(c.server.addr, o.Connections, o.Round, c.next)
+	l, err := runLoad(c.server.addr, o.Connections, o.Round, c.next)
 	if err != nil {
 		return row{}, err
 	}
@@ -178,27 +178,27 @@ func (m *meter) round(o Options, c contest) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	spent, requests := after.minus(before), float64(len(l.took))
+	spent, requests := after.minus(before), float64(len(l.durations))
 	return row{
 		perSecond: l.perSecond(), p50: l.quantile(0.5), p99: l.quantile(0.99), failed: l.failed,
-		cpu: time.Duration(float64(spent.cpu) / requests), trips: float64(spent.trips) / requests, calls: float64(spent.upstream) / requests,
+		cpu: time.Duration(float64(spent.cpu) / requests), roundTrips: float64(spent.roundTrips) / requests, upstreamCalls: float64(spent.upstreamCalls) / requests,
 	}, nil
 }
 
-// cold is what a stampede cost.
-type cold struct {
-	callers, processes int
-	l                  *load
-	trips, searches    int64
-	hedges             int64         // of the searches: calls that were left for the one beside them
-	cpu                time.Duration // of all processes
+// stampedeResult is what a stampede cost.
+type stampedeResult struct {
+	callers, processes   int
+	load                 *load
+	roundTrips, searches int64
+	hedges               int64         // of the searches: calls that were left for the one beside them
+	cpu                  time.Duration // of all processes
 }
 
-const upstreamTakes = 200 * time.Millisecond
+const upstreamLatency = 200 * time.Millisecond
 
 // stampede lets 1,000 callers ask four processes for one key that nobody has.
-func (h *house) stampede(m *meter, first *server) (cold, error) {
-	c := cold{callers: 1000, processes: 4}
+func (h *environment) stampede(m *meter, first *server) (stampedeResult, error) {
+	c := stampedeResult{callers: 1000, processes: 4}
 	servers := []*server{first}
 	for len(servers) < c.processes {
 		s, err := h.startFunction("Search")
@@ -211,20 +211,20 @@ func (h *house) stampede(m *meter, first *server) (cold, error) {
 	for i, s := range servers {
 		addrs[i] = s.addr
 	}
-	h.sands.Upstreams["search"].Behave(sandbox.Behaviour{LatencyMs: int(upstreamTakes.Milliseconds())})
-	defer h.sands.Upstreams["search"].Reset()
+	h.sandbox.Upstreams["search"].SetBehaviour(sandbox.Behaviour{LatencyMs: int(upstreamLatency.Milliseconds())})
+	defer h.sandbox.Upstreams["search"].Reset()
 	before, err := m.read(servers...)
 	if err != nil {
 		return c, err
 	}
-	asked := h.sands.Upstreams["search"].Counters()
-	if c.l, err = stampede(addrs, c.callers, searchFor(`{"mode":"city","city":"Herat"}`, "Accept-Encoding", "gzip")); err != nil {
+	asked := h.sandbox.Upstreams["search"].Counters()
+	if c.load, err = stampede(addrs, c.callers, searchRequest(`{"mode":"city","city":"Herat"}`, "Accept-Encoding", "gzip")); err != nil {
 		return c, err
 	}
 	after, err := m.read(servers...)
 	spent := after.minus(before)
-	c.cpu, c.trips = spent.cpu, spent.trips
-	now := h.sands.Upstreams["search"].Counters()
+	c.cpu, c.roundTrips = spent.cpu, spent.roundTrips
+	now := h.sandbox.Upstreams["search"].Counters()
 	c.searches, c.hedges = now.Calls-asked.Calls, now.Abandoned-asked.Abandoned
 	return c, err
 }
@@ -239,27 +239,27 @@ func median(rounds []row) row {
 		return values[len(values)/2]
 	}
 	m := row{
-		perSecond: pick(func(r row) float64 { return r.perSecond }),
-		p50:       time.Duration(pick(func(r row) float64 { return float64(r.p50) })),
-		p99:       time.Duration(pick(func(r row) float64 { return float64(r.p99) })),
-		cpu:       time.Duration(pick(func(r row) float64 { return float64(r.cpu) })),
-		trips:     pick(func(r row) float64 { return r.trips }),
-		calls:     pick(func(r row) float64 { return r.calls }),
+		perSecond:     pick(func(r row) float64 { return r.perSecond }),
+		p50:           time.Duration(pick(func(r row) float64 { return float64(r.p50) })),
+		p99:           time.Duration(pick(func(r row) float64 { return float64(r.p99) })),
+		cpu:           time.Duration(pick(func(r row) float64 { return float64(r.cpu) })),
+		roundTrips:    pick(func(r row) float64 { return r.roundTrips }),
+		upstreamCalls: pick(func(r row) float64 { return r.upstreamCalls }),
 	}
 	for _, r := range rounds {
-		m.failed = m.failed.add(r.failed)
+		m.failed = m.failed.merge(r.failed)
 	}
 	return m
 }
 
 // The rows that the others are compared with are named so that they begin with these.
 const (
-	bareBytes = "(a)"
-	bareGet   = "(b)"
+	baselineBytes    = "(a)"
+	baselineRedisGet = "(b)"
 )
 
-// table prints the rows; where a reference was not measured, nothing is compared with it.
-func table(o Options, rows []row) {
+// printTable prints the rows; where a reference was not measured, nothing is compared with it.
+func printTable(o Options, rows []row) {
 	of := func(r row, reference string) string {
 		i := slices.IndexFunc(rows, func(r row) bool { return strings.HasPrefix(r.name, reference) })
 		if i < 0 {
@@ -271,8 +271,8 @@ func table(o Options, rows []row) {
 	t := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "\treq/s\tof (a)\tof (b)\tp50\tp99\tCPU/req\tRedis trips/req\tupstream calls/req\tnot 2xx\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, of(r, bareBytes), of(r, bareGet),
-			r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu.Round(time.Microsecond), r.trips, r.calls, r.failed.all())
+		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%.2f\t%.2f\t%d\t\n", r.name, r.perSecond, of(r, baselineBytes), of(r, baselineRedisGet),
+			r.p50.Round(10*time.Microsecond), r.p99.Round(10*time.Microsecond), r.cpu.Round(time.Microsecond), r.roundTrips, r.upstreamCalls, r.failed.total())
 	}
 	t.Flush()
 	for _, r := range rows {
@@ -282,16 +282,16 @@ func table(o Options, rows []row) {
 	}
 }
 
-func report(o Options, rows []row, c cold) {
-	table(o, rows)
-	fmt.Fprintf(o.Out, "\ncold stampede: %d callers at once, %d processes, one key, upstream takes %s\n", c.callers, c.processes, upstreamTakes)
+func printReport(o Options, rows []row, c stampedeResult) {
+	printTable(o, rows)
+	fmt.Fprintf(o.Out, "\ncold stampede: %d callers at once, %d processes, one key, upstream takes %s\n", c.callers, c.processes, upstreamLatency)
 	hedges := ""
 	if c.hedges > 0 { // the machine was silent for 800 ms, not the upstream
 		hedges = fmt.Sprintf(" (%d of them hedges that lost)", c.hedges)
 	}
 	fmt.Fprintf(o.Out, "%.0f req/s, CPU %s per request, calls to search-aggregation %d%s, answers not 200 %d, ",
-		c.l.perSecond(), (c.cpu / time.Duration(c.callers)).Round(time.Microsecond), c.searches, hedges, c.l.failed.all())
-	p50, p99 := c.l.quantile(0.5), c.l.quantile(0.99)
+		c.load.perSecond(), (c.cpu / time.Duration(c.callers)).Round(time.Microsecond), c.searches, hedges, c.load.failed.total())
+	p50, p99 := c.load.quantile(0.5), c.load.quantile(0.99)
 	fmt.Fprintf(o.Out, "p50 %s, p99 %s, p99 over the upstream %s, Redis round trips %d\n", p50.Round(time.Millisecond),
-		p99.Round(time.Millisecond), (p99 - upstreamTakes).Round(time.Millisecond), c.trips)
+		p99.Round(time.Millisecond), (p99 - upstreamLatency).Round(time.Millisecond), c.roundTrips)
 }

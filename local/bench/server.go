@@ -11,14 +11,14 @@ import (
 
 	"github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
 // Kinds of server that are measured, each in a process of its own.
 const (
-	bare     = "bare"     // a net/http handler that writes the bytes of the entry
-	redis    = "redis"    // a net/http handler that reads the entry from Redis and writes it
-	function = "function" // a function, as the platform runs it
+	kindStatic   = "bare"     // a net/http handler that writes the bytes of the entry
+	kindRedis    = "redis"    // a net/http handler that reads the entry from Redis and writes it
+	kindFunction = "function" // a function, as the platform runs it
 )
 
 // Serve is the process of one server: BENCH_KIND on 127.0.0.1:PORT. It runs until it is killed.
@@ -26,17 +26,17 @@ func Serve() error {
 	debug.SetGCPercent(800) // as the functions set it: the references are to have no less
 	addr, port := "127.0.0.1", os.Getenv("PORT")
 	switch kind := os.Getenv("BENCH_KIND"); kind {
-	case bare:
+	case kindStatic:
 		body, err := os.ReadFile(os.Getenv("BENCH_ENTRY"))
 		if err != nil {
 			return err
 		}
 		return http.ListenAndServe(addr+":"+port, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
-			write(w, body)
+			writeJSON(w, body)
 		}))
-	case redis:
-		rdb, key := keyspace.Open(keyspace.Config{Addr: os.Getenv("REDIS_ADDR")}), os.Getenv("BENCH_KEY")
+	case kindRedis:
+		rdb, key := redisclient.Open(redisclient.Config{Addr: os.Getenv("REDIS_ADDR")}), os.Getenv("BENCH_KEY")
 		return http.ListenAndServe(addr+":"+port, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			body, err := rdb.Get(r.Context(), key).Bytes()
@@ -44,9 +44,9 @@ func Serve() error {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return
 			}
-			write(w, body)
+			writeJSON(w, body)
 		}))
-	case function:
+	case kindFunction:
 		if os.Getenv("FUNCTION_TARGET") == "" {
 			return errors.New("bench: FUNCTION_TARGET is not set")
 		}
@@ -56,7 +56,7 @@ func Serve() error {
 	}
 }
 
-func write(w http.ResponseWriter, body []byte) {
+func writeJSON(w http.ResponseWriter, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Write(body)

@@ -19,17 +19,17 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 	for _, r := range results {
 		weighted, undisputed := "", ""
 		if r.weight > 0 {
-			weighted = fmt.Sprintf("%.3f %%", 100*r.heavy/r.weight)
+			weighted = fmt.Sprintf("%.3f %%", 100*r.flaggedWeight/r.weight)
 		}
 		if r.undisputed.rows < r.rows {
-			undisputed = share(r.undisputed)
+			undisputed = formatShare(r.undisputed)
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\n", filepath.Base(r.file), r.kind, r.rows, r.flagged,
-			percent(r.flagged, r.rows), weighted, undisputed)
+			formatPercent(r.flagged, r.rows), weighted, undisputed)
 	}
 	fmt.Fprintln(w)
 	fmt.Fprintf(w, "Flagged is a score of %v or more: recall on bots, false positives elsewhere. Judged by the user agent, and\n"+
-		"header sets by their headers as well.\n", bot.FromSuspect)
+		"header sets by their headers as well.\n", bot.SuspectThreshold)
 	for _, r := range results {
 		if len(r.sources) > 0 {
 			printSources(w, r)
@@ -39,7 +39,7 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 	if rows {
 		for _, r := range results {
 			fmt.Fprintf(w, "\n%s, judged wrongly:\n", filepath.Base(r.file))
-			for _, line := range r.wrong {
+			for _, line := range r.misclassified {
 				fmt.Fprintln(w, line)
 			}
 		}
@@ -51,11 +51,11 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 func printSources(w io.Writer, r *result) {
 	fmt.Fprintf(w, "\n%s, by who lists them\trows\tflagged\tshare\n", filepath.Base(r.file))
 	line := func(name string, c count) {
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", name, c.rows, c.flagged, percent(c.flagged, c.rows))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", name, c.rows, c.flagged, formatPercent(c.flagged, c.rows))
 	}
-	if r.kind == bots {
-		line(fmt.Sprintf("in the list the patterns were taken from (%s: %s)", taken, agent.Release()), r.listed)
-		line("only in lists that nothing was taken from", r.unlisted)
+	if r.kind == kindBots {
+		line(fmt.Sprintf("in the list the patterns were taken from (%s: %s)", patternSource, agent.Release()), r.inPatternSource)
+		line("only in lists that nothing was taken from", r.notInPatternSource)
 	}
 	for _, source := range slices.Sorted(maps.Keys(r.sources)) {
 		line("  "+source, *r.sources[source])
@@ -82,11 +82,11 @@ func printSignals(w io.Writer, results []*result) {
 	}
 }
 
-func share(c count) string {
-	return fmt.Sprintf("%d of %d, %s", c.flagged, c.rows, percent(c.flagged, c.rows))
+func formatShare(c count) string {
+	return fmt.Sprintf("%d of %d, %s", c.flagged, c.rows, formatPercent(c.flagged, c.rows))
 }
 
-func percent(part, of int) string {
+func formatPercent(part, of int) string {
 	if of == 0 {
 		return "none"
 	}

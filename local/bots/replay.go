@@ -16,8 +16,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
-// request is a line of an access log.
-type request struct {
+// logEntry is a line of an access log.
+type logEntry struct {
 	Client string `json:"client"`
 	Time   string `json:"t"`
 	Line   string `json:"req"`
@@ -28,17 +28,17 @@ type request struct {
 
 // visitor is one user agent of one client: what a fingerprint would tell apart.
 type visitor struct {
-	who                                     bot.Client
-	judged                                  agent.Judgement
-	label                                   string
-	named, fast, collided, flagged, blocked bool
-	assetsToo                               bool // fast if its assets counted
+	client                                           bot.Client
+	judgement                                        agent.Classification
+	label                                            string
+	flaggedByAgent, fast, collided, flagged, blocked bool
+	fastWithAssets                                   bool // fast if its assets counted
 }
 
 // replay takes a log in the order of time and says who would have been challenged.
 func replay(out io.Writer, file string) error {
-	var all []request
-	err := each(file, func(r request) (err error) {
+	var all []logEntry
+	err := forEachLine(file, func(r logEntry) (err error) {
 		r.at, err = time.Parse("02/Jan/2006:15:04:05 -0700", r.Time)
 		all = append(all, r)
 		return err
@@ -46,45 +46,45 @@ func replay(out io.Writer, file string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
-	pages, everything := bot.NewMemory(), bot.NewMemory()
+	slices.SortStableFunc(all, func(a, b logEntry) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	pages, everything := bot.NewInMemoryHistory(), bot.NewInMemoryHistory()
 	visitors := map[[2]string]*visitor{}
 	for _, r := range all {
 		key := [2]string{r.Client, r.UA}
 		v := visitors[key]
 		if v == nil {
-			v = &visitor{who: bot.Client{Address: r.Client, Fingerprint: r.UA}, judged: agent.Judge(r.UA), label: r.Label}
+			v = &visitor{client: bot.Client{Address: r.Client, Fingerprint: r.UA}, judgement: agent.Classify(r.UA), label: r.Label}
 			visitors[key] = v
 		}
-		v.see(r, pages, everything)
+		v.observe(r, pages, everything)
 	}
 	return printReplay(out, filepath.Base(file), len(all), visitors)
 }
 
-// see is one request. Whose agent is a browser's gives its cookie back, which the log does not tell; nobody else does, so
+// observe is one request. Whose agent is a browser's gives its cookie back, which the log does not tell; nobody else does, so
 // each of the others' pages begins a session. This service answers only what corresponds to pages.
-func (v *visitor) see(r request, pages, everything *bot.Memory) {
-	page := !asset(r.Line)
-	score := bot.Evaluate(bot.Evidence{Agent: v.judged, Seen: pages.Observe(v.who, r.at, page)})
-	if page && v.who.Session == "" {
-		pages.Began(v.who, r.Time+r.Line, r.at)
-		if v.judged.Kind == agent.Human {
-			v.who.Session = "its own"
+func (v *visitor) observe(r logEntry, pages, everything *bot.InMemoryHistory) {
+	page := !isAsset(r.Line)
+	score := bot.Evaluate(bot.Evidence{Agent: v.judgement, History: pages.Observe(v.client, r.at, page)})
+	if page && v.client.Session == "" {
+		pages.SessionStarted(v.client, r.Time+r.Line, r.at)
+		if v.judgement.Kind == agent.Human {
+			v.client.Session = "its own"
 		}
 	}
 	for _, s := range score.Signals {
 		v.fast = v.fast || s.Kind == "cadence"
 		v.collided = v.collided || s.Kind == "fingerprint-collision"
 	}
-	v.named = v.named || v.judged.Kind.Weight() >= bot.FromSuspect
+	v.flaggedByAgent = v.flaggedByAgent || v.judgement.Kind.Weight() >= bot.SuspectThreshold
 	v.flagged = v.flagged || score.Verdict != bot.Human
 	v.blocked = v.blocked || score.Verdict == bot.Bot
-	with := everything.Observe(bot.Client{Address: v.who.Address, Fingerprint: v.who.Fingerprint}, r.at, true)
-	v.assetsToo = v.assetsToo || len(bot.Evaluate(bot.Evidence{Seen: with}).Signals) > 0
+	with := everything.Observe(bot.Client{Address: v.client.Address, Fingerprint: v.client.Fingerprint}, r.at, true)
+	v.fastWithAssets = v.fastWithAssets || len(bot.Evaluate(bot.Evidence{History: with}).Signals) > 0
 }
 
-// asset says whether a request is for what a page is made of, which one visit asks for by the dozen.
-func asset(line string) bool {
+// isAsset says whether a request is for what a page is made of, which one visit asks for by the dozen.
+func isAsset(line string) bool {
 	_, target, _ := strings.Cut(line, " ")
 	target, _, _ = strings.Cut(target, " ")
 	target, _, _ = strings.Cut(target, "?")
@@ -105,13 +105,13 @@ func printReplay(out io.Writer, file string, requests int, visitors map[[2]strin
 			labels[v.label] = l
 		}
 		l.visitors++
-		l.named += one(v.named)
-		l.driven += one(v.judged.Kind == agent.Automation)
-		l.assetsToo += one(v.assetsToo)
-		l.fast += one(v.fast)
-		l.collided += one(v.collided)
-		l.flagged += one(v.flagged)
-		l.blocked += one(v.blocked)
+		l.named += boolToInt(v.flaggedByAgent)
+		l.driven += boolToInt(v.judgement.Kind == agent.Automation)
+		l.assetsToo += boolToInt(v.fastWithAssets)
+		l.fast += boolToInt(v.fast)
+		l.collided += boolToInt(v.collided)
+		l.flagged += boolToInt(v.flagged)
+		l.blocked += boolToInt(v.blocked)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s: %d requests of %d clients, a client being an address with a user agent\n", file, requests, len(visitors))
@@ -127,7 +127,7 @@ func printReplay(out io.Writer, file string, requests int, visitors map[[2]strin
 	return w.Flush()
 }
 
-func one(is bool) int {
+func boolToInt(is bool) int {
 	if is {
 		return 1
 	}

@@ -20,40 +20,40 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const patience = 20 * time.Second // for anything that is about to happen, on a machine that has other work
+const actionTimeout = 20 * time.Second // for anything that is about to happen, on a machine that has other work
 
 // guest is a tab with a cookie jar of its own, in front of the page.
 type guest struct {
-	*house
+	*harness
 	t      *testing.T
 	tab    context.Context
 	locale string
 	width  int64
 
-	mu       sync.Mutex                   // the browser's events come from elsewhere
-	asked    []string                     // URL of every request
-	under    map[network.RequestID]string // method and path of those that have no answer yet
-	answers  []string                     // what was answered, the newest last
-	troubles []string
-	refusals []string // paths that may answer with an error
+	mu            sync.Mutex                   // the browser's events come from elsewhere
+	requests      []string                     // URL of every request
+	pending       map[network.RequestID]string // method and path of those that have no answer yet
+	responses     []string                     // what was answered, the newest last
+	failures      []string
+	allowedErrors []string // paths that may answer with an error
 }
 
-// look is how a guest looks at the page.
-type look struct {
-	locale string // "": en
-	width  int64  // pixels; 0: 1280
-	height int64  // pixels; 0: that of a usual window
-	dark   bool
-	plain  bool   // without the inside view
-	agent  string // what the browser calls itself; "": what it is
+// viewOptions is how a guest looks at the page.
+type viewOptions struct {
+	locale    string // "": en
+	width     int64  // pixels; 0: 1280
+	height    int64  // pixels; 0: that of a usual window
+	dark      bool
+	plain     bool   // without the inside view
+	userAgent string // what the browser calls itself; "": what it is
 }
 
-// visit opens the page at its beginning. When the test ends, the guest must not have seen an error that was not expected, and must
+// openPage opens the page at its beginning. When the test ends, the guest must not have seen an error that was not expected, and must
 // not have asked anybody but the system.
-func visit(t *testing.T, l look) *guest {
+func openPage(t *testing.T, l viewOptions) *guest {
 	t.Helper()
-	h := enter(t)
-	g := &guest{house: h, t: t, locale: l.locale, width: l.width}
+	h := sharedHarness(t)
+	g := &guest{harness: h, t: t, locale: l.locale, width: l.width}
 	currency := "USD"
 	if g.locale == "" {
 		g.locale = "en"
@@ -70,9 +70,9 @@ func visit(t *testing.T, l look) *guest {
 		emulate = append(emulate, chromedp.EmulateMobile)
 	}
 	var leave context.CancelFunc
-	g.tab, leave = chromedp.NewContext(h.browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(g.hear))
+	g.tab, leave = chromedp.NewContext(h.browser, chromedp.WithNewBrowserContext(), chromedp.WithListener(g.handleEvent))
 	t.Cleanup(leave)
-	t.Cleanup(g.settle)
+	t.Cleanup(g.checkFailures)
 	scheme := "light"
 	if l.dark {
 		scheme = "dark"
@@ -81,8 +81,8 @@ func visit(t *testing.T, l look) *guest {
 		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
 		}})
-		if err == nil && l.agent != "" {
-			_, err = cdp.Call(ctx, tab, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: l.agent})
+		if err == nil && l.userAgent != "" {
+			_, err = cdp.Call(ctx, tab, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: l.userAgent})
 		}
 		return chromedp.Void{}, err
 	}); err != nil {
@@ -92,32 +92,32 @@ func visit(t *testing.T, l look) *guest {
 	if l.plain {
 		address += "&plain=1"
 	}
-	g.opens(address)
-	g.has("html[data-ready]")
+	g.navigate(address)
+	g.waitPresent("html[data-ready]")
 	return g
 }
 
-// hear notes what the tab did. It runs between the browser's messages and must not ask the browser anything.
-func (g *guest) hear(event any) {
+// handleEvent notes what the tab did. It runs between the browser's messages and must not ask the browser anything.
+func (g *guest) handleEvent(event any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	trouble := func(format string, args ...any) { g.troubles = append(g.troubles, fmt.Sprintf(format, args...)) }
+	trouble := func(format string, args ...any) { g.failures = append(g.failures, fmt.Sprintf(format, args...)) }
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		g.asked = append(g.asked, e.Request.URL)
+		g.requests = append(g.requests, e.Request.URL)
 		u, err := url.Parse(e.Request.URL)
 		if err != nil || u.Scheme != "data" && u.Scheme+"://"+u.Host != g.url {
 			trouble("a request to %s", e.Request.URL)
 			return
 		}
-		if g.under == nil {
-			g.under = map[network.RequestID]string{}
+		if g.pending == nil {
+			g.pending = map[network.RequestID]string{}
 		}
-		g.under[e.RequestID] = e.Request.Method + " " + u.Path
+		g.pending[e.RequestID] = e.Request.Method + " " + u.Path
 	case *network.EventResponseReceived:
-		g.ends(e.RequestID, fmt.Sprint(e.Response.Status))
+		g.endRequest(e.RequestID, fmt.Sprint(e.Response.Status))
 	case *network.EventLoadingFailed:
-		g.ends(e.RequestID, e.ErrorText)
+		g.endRequest(e.RequestID, e.ErrorText)
 	case *network.EventWebSocketCreated:
 		trouble("a socket to %s", e.URL)
 	case *runtime.EventExceptionThrown:
@@ -129,7 +129,7 @@ func (g *guest) hear(event any) {
 			}
 		}
 	case *log.EventEntryAdded:
-		if u, err := url.Parse(e.Entry.URL); err == nil && strings.HasPrefix(e.Entry.Text, "Failed to load resource") && slices.Contains(g.refusals, u.Path) {
+		if u, err := url.Parse(e.Entry.URL); err == nil && strings.HasPrefix(e.Entry.Text, "Failed to load resource") && slices.Contains(g.allowedErrors, u.Path) {
 			return
 		}
 		if e.Entry.Level == "error" || e.Entry.Level == "warning" {
@@ -138,89 +138,89 @@ func (g *guest) hear(event any) {
 	}
 }
 
-// ends notes how a request ended.
-func (g *guest) ends(request network.RequestID, how string) {
-	if asked, ok := g.under[request]; ok {
-		delete(g.under, request)
-		g.answers = append(g.answers, asked+": "+how)
+// endRequest notes how a request ended.
+func (g *guest) endRequest(request network.RequestID, how string) {
+	if asked, ok := g.pending[request]; ok {
+		delete(g.pending, request)
+		g.responses = append(g.responses, asked+": "+how)
 	}
 }
 
-// heard is what was asked and answered last, for whoever looks for the cause of a failure.
-func (g *guest) heard() string {
+// recentTraffic is what was asked and answered last, for whoever looks for the cause of a failure.
+func (g *guest) recentTraffic() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	last := g.answers[max(0, len(g.answers)-30):]
-	return fmt.Sprintf("answered last:\n%s\nnot answered: %q", strings.Join(last, "\n"), slices.Collect(maps.Values(g.under)))
+	last := g.responses[max(0, len(g.responses)-30):]
+	return fmt.Sprintf("answered last:\n%s\nnot answered: %q", strings.Join(last, "\n"), slices.Collect(maps.Values(g.pending)))
 }
 
-// refused says that a path may answer with an error from now on: the browser writes each of them to the console.
-func (g *guest) refused(path string) {
+// allowError says that a path may answer with an error from now on: the browser writes each of them to the console.
+func (g *guest) allowError(path string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.refusals = append(g.refusals, path)
+	g.allowedErrors = append(g.allowedErrors, path)
 }
 
-func (g *guest) settle() {
+func (g *guest) checkFailures() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.asked) == 0 {
+	if len(g.requests) == 0 {
 		g.t.Error("no request was heard of: nobody watched this tab")
 	}
-	for _, trouble := range g.troubles {
+	for _, trouble := range g.failures {
 		g.t.Error(trouble)
 	}
 }
 
-// do does steps, or fails with what was clicked, asked and answered, and what the page shows instead.
-func (g *guest) do(what string, steps ...chromedp.Action[chromedp.Void]) {
+// run does steps, or fails with what was clicked, asked and answered, and what the page shows instead.
+func (g *guest) run(what string, steps ...chromedp.Action[chromedp.Void]) {
 	g.t.Helper()
-	g.within(patience, what, steps...)
+	g.runWithin(actionTimeout, what, steps...)
 }
 
-func (g *guest) within(limit time.Duration, what string, steps ...chromedp.Action[chromedp.Void]) {
+func (g *guest) runWithin(limit time.Duration, what string, steps ...chromedp.Action[chromedp.Void]) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.tab, limit)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		shown, _ := chromedp.Run(g.tab, chromedp.Evaluate[string](`location.href + "\nclicked last: " + (window.clicked ?? []).slice(-3).join(" ") +
 			"\nsaid last: " + document.getElementById("announcer")?.textContent + "\n" + document.querySelector("main")?.innerText.slice(0, 1500)`))
-		g.t.Fatalf("%s: %v\n%s\nthe page: %s", what, err, g.heard(), shown)
+		g.t.Fatalf("%s: %v\n%s\nthe page: %s", what, err, g.recentTraffic(), shown)
 	}
 }
 
-// opens goes to an address of the page; path begins with a slash.
-func (g *guest) opens(path string) {
+// navigate goes to an address of the page; path begins with a slash.
+func (g *guest) navigate(path string) {
 	g.t.Helper()
-	g.do("going to "+path, chromedp.Navigate(g.url+path))
+	g.run("going to "+path, chromedp.Navigate(g.url+path))
 }
 
-// sees waits until something can be seen; has, until it is there.
-func (g *guest) sees(selector string) {
+// waitVisible waits until something can be seen; has, until it is there.
+func (g *guest) waitVisible(selector string) {
 	g.t.Helper()
-	g.do("waiting to see "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
+	g.run("waiting to see "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
 }
 
-func (g *guest) has(selector string) {
+func (g *guest) waitPresent(selector string) {
 	g.t.Helper()
-	g.do("waiting for "+selector, chromedp.WaitReady(chromedp.CSS(selector)))
+	g.run("waiting for "+selector, chromedp.WaitReady(chromedp.CSS(selector)))
 }
 
-// clicks presses the mouse in the middle of the first element of a selector, once it stands still and nothing lies over it.
-func (g *guest) clicks(selector string) {
+// click presses the mouse in the middle of the first element of a selector, once it stands still and nothing lies over it.
+func (g *guest) click(selector string) {
 	g.t.Helper()
-	g.presses(selector, 1)
+	g.clickFirst(selector, 1)
 }
 
-// clicksOneOf does so with the first of several that can be hit: pins on a map may cover each other.
-func (g *guest) clicksOneOf(selector string) {
+// clickAny does so with the first of several that can be hit: pins on a map may cover each other.
+func (g *guest) clickAny(selector string) {
 	g.t.Helper()
-	g.presses(selector, 1000)
+	g.clickFirst(selector, 1000)
 }
 
-func (g *guest) presses(selector string, first int) {
+func (g *guest) clickFirst(selector string, first int) {
 	g.t.Helper()
-	g.do("clicking "+selector, func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
+	g.run("clicking "+selector, func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
 		at, err := chromedp.PollFunction[[]float64](`(selector, first) => {
 			window.clicked ??= (addEventListener("click", e => clicked.push(e.target.cloneNode().outerHTML), true), [])
 			for (const e of [...document.querySelectorAll(selector)].slice(0, first)) {
@@ -245,13 +245,13 @@ func (g *guest) presses(selector string, first int) {
 // text is what can be read in an element.
 func (g *guest) text(selector string) string {
 	g.t.Helper()
-	g.has(selector)
+	g.waitPresent(selector)
 	return eval[string](g, `document.querySelector(`+quote(selector)+`).innerText.trim()`)
 }
 
 func (g *guest) attribute(selector, name string) string {
 	g.t.Helper()
-	g.has(selector)
+	g.waitPresent(selector)
 	return eval[string](g, `document.querySelector(`+quote(selector)+`).getAttribute(`+quote(name)+`) ?? ""`)
 }
 

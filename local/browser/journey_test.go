@@ -9,46 +9,46 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// types enters the beginning of a place and takes the first suggestion, as a guest does who sees it come.
-func (g *guest) types(place string) {
+// selectPlace enters the beginning of a place and takes the first suggestion, as a guest does who sees it come.
+func (g *guest) selectPlace(place string) {
 	g.t.Helper()
-	g.clicks("#where")
-	g.do("typing", chromedp.SendKeys(chromedp.CSS("#where"), place))
-	g.do("waiting for "+place, step(chromedp.Poll[bool](fmt.Sprintf(
+	g.click("#where")
+	g.run("typing", chromedp.SendKeys(chromedp.CSS("#where"), place))
+	g.run("waiting for "+place, discardResult(chromedp.Poll[bool](fmt.Sprintf(
 		`document.querySelector("#suggestions li")?.textContent.startsWith(%q)`, place))))
-	g.clicks("#suggestions li")
+	g.click("#suggestions li")
 }
 
-// looksFor searches a place and waits for the answer.
-func (g *guest) looksFor(place string) {
+// searchPlace searches a place and waits for the answer.
+func (g *guest) searchPlace(place string) {
 	g.t.Helper()
-	g.types(place)
-	g.clicks("#search-button")
-	g.answered()
+	g.selectPlace(place)
+	g.click("#search-button")
+	g.waitResults()
 }
 
-// looksAround searches the first of the popular cities.
-func (g *guest) looksAround() {
+// searchFirstCity searches the first of the popular cities.
+func (g *guest) searchFirstCity() {
 	g.t.Helper()
-	g.clicks("#popular-cities .city")
-	g.answered()
+	g.click("#popular-cities .city")
+	g.waitResults()
 }
 
-// again presses the button again and waits for another answer.
-func (g *guest) again() {
+// searchAgain presses the button again and waits for another answer.
+func (g *guest) searchAgain() {
 	g.t.Helper()
 	eval[bool](g, `document.getElementById("results").dataset.old = true`)
-	g.clicks("#search-button")
-	g.answered()
+	g.click("#search-button")
+	g.waitResults()
 }
 
-func (g *guest) answered() {
+func (g *guest) waitResults() {
 	g.t.Helper()
-	g.has("#results:not([data-old]):not([aria-busy])")
+	g.waitPresent("#results:not([data-old]):not([aria-busy])")
 }
 
-// isLaidOut checks what holds on every page: its direction, its mirror image, and that nothing sticks out at the side.
-func (g *guest) isLaidOut(page string) {
+// checkLayout checks what holds on every page: its direction, its mirror image, and that nothing sticks out at the side.
+func (g *guest) checkLayout(page string) {
 	g.t.Helper()
 	dir, mirrored := "ltr", "<"
 	if g.locale == "ps-AF" {
@@ -79,33 +79,33 @@ func (g *guest) isLaidOut(page string) {
 	}
 }
 
-func TestFromTheFirstLookToABookingByMouse(t *testing.T) {
+func TestJourney_SearchToBookingByMouse(t *testing.T) {
 	t.Parallel()
 	for _, locale := range []string{"en", "ps-AF"} {
 		for _, width := range []int64{1280, 390} {
 			t.Run(fmt.Sprintf("%s at %d px", locale, width), func(t *testing.T) {
 				t.Parallel()
-				g := visit(t, look{locale: locale, width: width, plain: locale == "ps-AF"}) // with and without the inside view
-				g.searchesAndSaves()
-				g.looksAtTheMap()
-				g.opensWhatWasSaved()
-				g.books()
+				g := openPage(t, viewOptions{locale: locale, width: width, plain: locale == "ps-AF"}) // with and without the inside view
+				g.searchAndSave()
+				g.openMap()
+				g.openSaved()
+				g.book()
 			})
 		}
 	}
 }
 
-// searchesAndSaves takes the place that is suggested before anything is typed.
-func (g *guest) searchesAndSaves() {
+// searchAndSave takes the place that is suggested before anything is typed.
+func (g *guest) searchAndSave() {
 	g.t.Helper()
-	g.isLaidOut("home")
-	g.clicks("#where")
-	g.clicks("#suggestions li")
-	g.clicks("#search-button")
-	g.answered()
-	g.sees("#results .card .price-night")
-	g.sees("#filters summary")
-	g.isLaidOut("list")
+	g.checkLayout("home")
+	g.click("#where")
+	g.click("#suggestions li")
+	g.click("#search-button")
+	g.waitResults()
+	g.waitVisible("#results .card .price-night")
+	g.waitVisible("#filters summary")
+	g.checkLayout("list")
 	if g.locale == "ps-AF" {
 		if text := g.text("#results-title"); strings.ContainsAny(text, "abcdefghijklmnopqrstuvwxyz0123456789") {
 			g.t.Errorf("the list is called %q", text)
@@ -115,42 +115,42 @@ func (g *guest) searchesAndSaves() {
 		}
 	}
 	if g.width < 500 { // the form is one line there, and opens
-		g.clicks("#search-fold summary")
-		g.sees("#search-button")
-		g.isLaidOut("list with its form")
-		g.clicks("#search-fold summary")
+		g.click("#search-fold summary")
+		g.waitVisible("#search-button")
+		g.checkLayout("list with its form")
+		g.click("#search-fold summary")
 	}
-	g.clicks("#results .card:has(.price-night) .heart")
-	g.has("#results .card:has(.price-night) .heart[aria-pressed=true]:not(:disabled)")
-	g.has("#saved-count:not([hidden])")
+	g.click("#results .card:has(.price-night) .heart")
+	g.waitPresent("#results .card:has(.price-night) .heart[aria-pressed=true]:not(:disabled)")
+	g.waitPresent("#saved-count:not([hidden])")
 }
 
-func (g *guest) looksAtTheMap() {
+func (g *guest) openMap() {
 	g.t.Helper()
-	g.clicks("nav a[data-page=map]")
-	g.sees("#map:not([aria-busy]) .pin")
-	g.clicksOneOf(".pin:not([hidden])")
-	g.sees("#peek .card")
-	g.sees("#spotlight-rate")
-	g.isLaidOut("map")
+	g.click("nav a[data-page=map]")
+	g.waitVisible("#map:not([aria-busy]) .pin")
+	g.clickAny(".pin:not([hidden])")
+	g.waitVisible("#peek .card")
+	g.waitVisible("#spotlight-rate")
+	g.checkLayout("map")
 }
 
-func (g *guest) opensWhatWasSaved() {
+func (g *guest) openSaved() {
 	g.t.Helper()
-	g.clicks("nav a[data-page=saved]")
-	g.sees("#saved-list .card")
+	g.click("nav a[data-page=saved]")
+	g.waitVisible("#saved-list .card")
 	if n := g.count("#saved-list .card"); n != 1 {
 		g.t.Errorf("%d hotels are saved", n)
 	}
-	g.isLaidOut("saved")
-	g.clicks("#saved-list .card-name a")
-	g.sees("#hotel")
-	g.has("#part-prices")
-	g.isLaidOut("hotel")
+	g.checkLayout("saved")
+	g.click("#saved-list .card-name a")
+	g.waitVisible("#hotel")
+	g.waitPresent("#part-prices")
+	g.checkLayout("hotel")
 }
 
-// books goes to the booking page, where the link works once.
-func (g *guest) books() {
+// book goes to the booking page, where the link works once.
+func (g *guest) book() {
 	g.t.Helper()
 	hotel := g.text("#hotel-name")
 	// Impatient, the guest presses again as soon as it can be pressed. The page that is left counts how often it asks.
@@ -163,9 +163,9 @@ func (g *guest) books() {
 		})(window.fetch)
 		return true
 	})()`)
-	g.clicks("#book-button")
-	g.has("html[data-booked=yes]")
-	g.sees("#verified")
+	g.click("#book-button")
+	g.waitPresent("html[data-booked=yes]")
+	g.waitVisible("#verified")
 	if n := eval[string](g, `sessionStorage.getItem("handoffs")`); n != "1" {
 		g.t.Errorf("%s handoffs were asked for", n)
 	}
@@ -175,7 +175,7 @@ func (g *guest) books() {
 			g.t.Errorf("the booking page says %s is %q, not %q", fact, got, want)
 		}
 	}
-	g.isLaidOut("book")
+	g.checkLayout("book")
 
 	// The token has left the address and the history.
 	entries, err := chromedp.Run(g.tab, chromedp.NavigationEntries())
@@ -188,48 +188,48 @@ func (g *guest) books() {
 		}
 	}
 
-	g.refused("/_local/tenant/bootstrap")
-	g.clicks("#use-again")
-	g.sees("#again-outcome #problem")
+	g.allowError("/_local/tenant/bootstrap")
+	g.click("#use-again")
+	g.waitVisible("#again-outcome #problem")
 	if code := g.text("#again-outcome .problem-code"); !strings.HasSuffix(code, "HANDOFF_REPLAYED") {
 		g.t.Errorf("the second use: %s", code)
 	}
-	g.isLaidOut("book")
-	g.clicks("#back-to-search")
-	g.sees("#hotel")
-	g.isLaidOut("hotel again") // in the same language
+	g.checkLayout("book")
+	g.click("#back-to-search")
+	g.waitVisible("#hotel")
+	g.checkLayout("hotel again") // in the same language
 }
 
 // Whoever finds the link in another browser is refused, and is not told whose it was.
-func TestALinkThatWasUsedIsRefusedToWhoeverFindsIt(t *testing.T) {
+func TestBookingLink_ReuseIsRejectedWithoutDetails(t *testing.T) {
 	t.Parallel()
-	g := visit(t, look{})
-	g.looksAround()
-	g.clicks("#results .card:has(.price-night) .card-name a")
-	g.clicks("#book-button")
-	g.has("html[data-booked=yes]")
+	g := openPage(t, viewOptions{})
+	g.searchFirstCity()
+	g.click("#results .card:has(.price-night) .card-name a")
+	g.click("#book-button")
+	g.waitPresent("html[data-booked=yes]")
 	hotel := g.text("[data-fact=hotel]")
 
-	finder := visit(t, look{})
-	finder.refused("/_local/tenant/bootstrap")
-	finder.opens("/book?" + g.link().RawQuery)
-	finder.has("html[data-booked=refused]")
-	finder.sees("#problem .problem-request")
+	finder := openPage(t, viewOptions{})
+	finder.allowError("/_local/tenant/bootstrap")
+	finder.navigate("/book?" + g.bookingLink().RawQuery)
+	finder.waitPresent("html[data-booked=refused]")
+	finder.waitVisible("#problem .problem-request")
 	if shown := finder.text("main"); strings.Contains(shown, hotel) || !strings.Contains(shown, "HANDOFF_REPLAYED") {
 		t.Errorf("the finder reads: %s", shown)
 	}
 	if at := eval[string](finder, "location.search"); at != "" {
 		t.Errorf("the token stays in the address: %s", at)
 	}
-	finder.sees("#back-to-search")
+	finder.waitVisible("#back-to-search")
 }
 
-// link is the address of the booking page with its token, as the browser asked for it.
-func (g *guest) link() *url.URL {
+// bookingLink is the address of the booking page with its token, as the browser asked for it.
+func (g *guest) bookingLink() *url.URL {
 	g.t.Helper()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, asked := range g.asked {
+	for _, asked := range g.requests {
 		if u, err := url.Parse(asked); err == nil && u.Path == "/book" && u.Query().Get("h") != "" {
 			return u
 		}

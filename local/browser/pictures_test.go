@@ -12,19 +12,19 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const largest = 300_000 // bytes of a picture: the README is read on slow lines too
+const maxPictureBytes = 300_000 // bytes of a picture: the README is read on slow lines too
 
 // The pictures of the README: written with -update, from the same page that the other tests use.
-func TestPicturesOfTheReadme(t *testing.T) {
+func TestPictures_MatchReadme(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, scene := range map[string]func(*testing.T) *guest{"list": list, "hotel-ps-AF": hotelInPashto} {
+	for name, scene := range map[string]func(*testing.T) *guest{"list": listScene, "hotel-ps-AF": hotelScene} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join("docs", "pictures", name+".png")
 			if *update {
-				if err := os.WriteFile(filepath.Join(root, path), scene(t).picture(), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(root, path), scene(t).screenshot(), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -33,7 +33,7 @@ func TestPicturesOfTheReadme(t *testing.T) {
 				t.Fatal(err)
 			}
 			picture, err := png.DecodeConfig(bytes.NewReader(kept))
-			if err != nil || picture.Width != 1280 || len(kept) > largest {
+			if err != nil || picture.Width != 1280 || len(kept) > maxPictureBytes {
 				t.Errorf("%v, %d px wide, %d bytes", err, picture.Width, len(kept))
 			}
 			if !strings.Contains(string(readme), fmt.Sprintf("](%s)", filepath.ToSlash(path))) {
@@ -43,30 +43,30 @@ func TestPicturesOfTheReadme(t *testing.T) {
 	}
 }
 
-// list is a list beside the inside view, after a few requests, so that the charts have something to show.
-func list(t *testing.T) *guest {
-	g := visit(t, look{height: 1180})
+// listScene is a list beside the inside view, after a few requests, so that the charts have something to show.
+func listScene(t *testing.T) *guest {
+	g := openPage(t, viewOptions{height: 1180})
 	for _, city := range []string{"Herat", "Kandahar", "Kabul", "Kabul"} {
-		g.looksFor(city)
+		g.searchPlace(city)
 	}
-	g.has("#inside-charts svg")
-	g.sees("#results .card .price-night")
-	g.has("#inside-stream details")
-	g.has(`#inside-request [data-cache="HIT"]`)
+	g.waitPresent("#inside-charts svg")
+	g.waitVisible("#results .card .price-night")
+	g.waitPresent("#inside-stream details")
+	g.waitPresent(`#inside-request [data-cache="HIT"]`)
 	return g
 }
 
-func hotelInPashto(t *testing.T) *guest {
-	g := visit(t, look{locale: "ps-AF", plain: true})
-	g.looksAround()
-	g.clicks("#results .card:has(.price-night) .card-name a")
-	g.sees("#hotel")
-	g.has(".calendar-body:not([aria-busy])")
+func hotelScene(t *testing.T) *guest {
+	g := openPage(t, viewOptions{locale: "ps-AF", plain: true})
+	g.searchFirstCity()
+	g.click("#results .card:has(.price-night) .card-name a")
+	g.waitVisible("#hotel")
+	g.waitPresent(".calendar-body:not([aria-busy])")
 	return g
 }
 
-// picture is what the tab shows, from its top.
-func (g *guest) picture() []byte {
+// screenshot is what the tab shows, from its top.
+func (g *guest) screenshot() []byte {
 	g.t.Helper()
 	eval[bool](g, `(scrollTo(0, 0), true)`)
 	shot, err := chromedp.Run(g.tab, chromedp.CaptureScreenshot())

@@ -12,8 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// locks keeps everybody else from what guests save and decide, until release is called or the test ends.
-func (g *guest) locks() (release func()) {
+// lockTables keeps everybody else from what guests save and decide, until release is called or the test ends.
+func (g *guest) lockTables() (release func()) {
 	g.t.Helper()
 	conn, err := pgx.Connect(g.t.Context(), g.env["DATABASE_URL"])
 	if err != nil {
@@ -27,46 +27,46 @@ func (g *guest) locks() (release func()) {
 	return release
 }
 
-// isRefused waits until so many requests for a path were answered with 503.
-func (g *guest) isRefused(path string, times int) {
+// wait503 waits until so many requests for a path were answered with 503.
+func (g *guest) wait503(path string, times int) {
 	g.t.Helper()
-	g.do(path+" is refused", step(chromedp.Poll[bool](fmt.Sprintf(
+	g.run(path+" is refused", discardResult(chromedp.Poll[bool](fmt.Sprintf(
 		`performance.getEntriesByType("resource").filter(e => e.name.endsWith(%q) && e.responseStatus === 503).length >= %d`, path, times))))
 }
 
-func TestASaveIsTriedAgainWhenTheServiceAsksForAMoment(t *testing.T) {
-	g := visit(t, look{})
-	g.refused(web.Base + "/wishlist")
-	g.looksAround()
+func TestWishlist_SaveRetriesAfter503(t *testing.T) {
+	g := openPage(t, viewOptions{})
+	g.allowError(web.BasePath + "/wishlist")
+	g.searchFirstCity()
 
-	release := g.locks()
-	g.clicks("#results .heart")
-	g.isRefused("/wishlist", 1)
+	release := g.lockTables()
+	g.click("#results .heart")
+	g.wait503("/wishlist", 1)
 	release()
-	g.has("#results .heart[aria-pressed=true]:not(:disabled)")
-	g.has("#saved-count:not([hidden])")
+	g.waitPresent("#results .heart[aria-pressed=true]:not(:disabled)")
+	g.waitPresent("#saved-count:not([hidden])")
 }
 
-func TestWhatCannotBeRecordedIsSaidAndCanBeClickedAgain(t *testing.T) {
-	g := visit(t, look{})
-	g.refused(web.Base + "/wishlist")
-	g.refused(web.Base + "/session/clear")
-	g.looksAround()
+func TestWishlist_FailedSaveShowsErrorAndCanBeRetried(t *testing.T) {
+	g := openPage(t, viewOptions{})
+	g.allowError(web.BasePath + "/wishlist")
+	g.allowError(web.BasePath + "/session/clear")
+	g.searchFirstCity()
 	const sorry = "The service is not available at present."
 
-	release := g.locks()
-	g.clicks("#results .heart")
-	g.isRefused("/wishlist", 2)
-	g.has("#results .heart[aria-pressed=false]:not(:disabled)")
+	release := g.lockTables()
+	g.click("#results .heart")
+	g.wait503("/wishlist", 2)
+	g.waitPresent("#results .heart[aria-pressed=false]:not(:disabled)")
 	if said := g.text("#toast.shown"); said != sorry {
 		t.Errorf("of the heart the guest reads %q", said)
 	}
 	release()
-	g.clicks("#results .heart")
-	g.has("#results .heart[aria-pressed=true]")
+	g.click("#results .heart")
+	g.waitPresent("#results .heart[aria-pressed=true]")
 
-	g.locks()
-	g.clicks("#forget")
-	g.isRefused("/session/clear", 1)
-	g.do("waiting for the excuse", step(chromedp.Poll[bool](fmt.Sprintf(`document.getElementById("toast").textContent === %q`, sorry))))
+	g.lockTables()
+	g.click("#forget")
+	g.wait503("/session/clear", 1)
+	g.run("waiting for the excuse", discardResult(chromedp.Poll[bool](fmt.Sprintf(`document.getElementById("toast").textContent === %q`, sorry))))
 }

@@ -21,16 +21,16 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"melmastoon.ghasi.io/bff-consumer/local/system"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/local/server"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
 var update = flag.Bool("update", false, "write the pictures of the README")
 
 const root = "../.."
 
-// house is what all tests share: the system's address, and the browser as chromedp's context.
-type house struct {
+// harness is what all tests share: the system's address, and the browser as chromedp's context.
+type harness struct {
 	url     string
 	env     map[string]string // of the functions
 	browser context.Context
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var open = sync.OnceValues(func() (*house, error) {
+var startHarness = sync.OnceValues(func() (*harness, error) {
 	path, err := findBrowser()
 	if err != nil {
 		return nil, err
@@ -59,14 +59,14 @@ var open = sync.OnceValues(func() (*house, error) {
 		return nil, err
 	}
 	ctx, err := startBrowser(path)
-	return &house{s.URL, env, ctx}, err
+	return &harness{s.URL, env, ctx}, err
 })
 
-// enter is the system and the browser. Where one of them cannot be had, a laptop skips and CI fails.
-func enter(t *testing.T) *house {
+// sharedHarness is the system and the browser. Where one of them cannot be had, a laptop skips and CI fails.
+func sharedHarness(t *testing.T) *harness {
 	t.Helper()
-	h, err := open()
-	_, missing := errors.AsType[stores.ErrMissing](err)
+	h, err := startHarness()
+	_, missing := errors.AsType[localstores.MissingError](err)
 	if (missing || errors.Is(err, errNoBrowser)) && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
@@ -89,7 +89,7 @@ func findBrowser() (string, error) {
 }
 
 // startSystem starts the whole system with stores of its own, and reads what its functions are told. The limits are off: all tests together are one client who asks a lot.
-func startSystem() (*system.System, map[string]string, error) {
+func startSystem() (*server.Server, map[string]string, error) {
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
 		os.Unsetenv(name)
 	}
@@ -102,7 +102,7 @@ func startSystem() (*system.System, map[string]string, error) {
 		return nil, nil, err
 	}
 	state := filepath.Join(dir, "state")
-	s, err := system.Start(context.Background(), system.Options{Root: root, State: state, Out: io.Discard})
+	s, err := server.Start(context.Background(), server.Options{Root: root, State: state, Out: io.Discard})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -12,12 +12,12 @@ import (
 // builder puts a data set together from rows; known is what we know of places.
 type builder struct {
 	*Dataset
-	known   *gazetteer
-	words   []word
-	cities  map[string]*City   // by country and folded name
-	regions map[string]*Region // likewise
-	tenants map[string]*Tenant // by what makes a tenant one: a brand, a house, a row
-	slugs   map[string]bool
+	gazetteer *gazetteer
+	words     []nameWord
+	cities    map[string]*City   // by country and folded name
+	regions   map[string]*Region // likewise
+	tenants   map[string]*Tenant // by what makes a tenant one: a brand, a house, a row
+	slugs     map[string]bool
 }
 
 // build derives everything from the rows. Their order does not matter.
@@ -32,12 +32,12 @@ func build(known *gazetteer, rows []Row, report Report) *Dataset {
 			areaNames:  map[string][]Area{},
 			grid:       map[[2]int16][]int32{},
 		},
-		known:   known,
-		words:   loadNameParts().Words,
-		cities:  map[string]*City{},
-		regions: map[string]*Region{},
-		tenants: map[string]*Tenant{},
-		slugs:   map[string]bool{},
+		gazetteer: known,
+		words:     loadNameParts().Words,
+		cities:    map[string]*City{},
+		regions:   map[string]*Region{},
+		tenants:   map[string]*Tenant{},
+		slugs:     map[string]bool{},
 	}
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(x, y Row) int {
@@ -46,7 +46,7 @@ func build(known *gazetteer, rows []Row, report Report) *Dataset {
 	for _, row := range rows {
 		b.add(row)
 	}
-	b.settle()
+	b.finish()
 	return b.Dataset
 }
 
@@ -65,30 +65,30 @@ func (b *builder) add(row Row) {
 		b.Countries = append(b.Countries, country)
 	}
 	country.Properties = append(country.Properties, p)
-	b.place(p)
+	b.assignPlace(p)
 	if p.CityName == "" {
 		p.CityName = country.Name
 	}
 	p.Tenant = b.tenantOf(p, s)
 	p.Tenant.Properties = append(p.Tenant.Properties, p)
 	p.derive(s)
-	cell := cell(row.Point)
+	cell := gridCell(row.Point)
 	b.grid[cell] = append(b.grid[cell], int32(len(b.Properties)))
 	b.Properties = append(b.Properties, p)
 	b.properties[p.ID] = p
 }
 
-// place puts a property in its city and region.
-func (b *builder) place(p *Property) {
+// assignPlace puts a property in its city and region.
+func (b *builder) assignPlace(p *Property) {
 	row := &p.Row
 	p.CityName = row.City
-	var known *knownCity
+	var known *gazetteerCity
 	if row.City == "" {
-		if known = b.known.nearest(row.Country, row.Point, 40); known != nil {
+		if known = b.gazetteer.nearest(row.Country, row.Point, 40); known != nil {
 			p.CityName = known.City
 		}
 	} else {
-		known = b.known.named(row.Country, row.City, row.Point)
+		known = b.gazetteer.findCity(row.Country, row.City, row.Point)
 	}
 	if p.CityName != "" {
 		p.City = b.cityOf(p, known)
@@ -97,7 +97,7 @@ func (b *builder) place(p *Property) {
 	region := row.Region
 	if region == "" {
 		if known == nil {
-			known = b.known.nearest(row.Country, row.Point, 60)
+			known = b.gazetteer.nearest(row.Country, row.Point, 60)
 		}
 		if known != nil {
 			region = known.Region
@@ -109,7 +109,7 @@ func (b *builder) place(p *Property) {
 	}
 }
 
-func (b *builder) cityOf(p *Property, known *knownCity) *City {
+func (b *builder) cityOf(p *Property, known *gazetteerCity) *City {
 	key := p.Country + "\n" + Fold(p.CityName)
 	if known != nil {
 		key = p.Country + "\n" + Fold(known.City) // all spellings of one city are one city
@@ -121,21 +121,21 @@ func (b *builder) cityOf(p *Property, known *knownCity) *City {
 			city.Names = maps.Clone(known.Names)
 			city.Center = known.point()
 			for _, name := range append([]string{known.City}, known.Aliases...) {
-				b.nameCity(name, city)
+				b.indexCity(name, city)
 			}
 		}
 		b.cities[key] = city
 		b.Cities = append(b.Cities, city)
-		b.nameCity(city.Name, city)
+		b.indexCity(city.Name, city)
 		for _, name := range city.Names {
-			b.nameCity(name, city)
+			b.indexCity(name, city)
 		}
 	}
-	b.nameCity(p.CityName, city)
+	b.indexCity(p.CityName, city)
 	return city
 }
 
-func (b *builder) nameCity(name string, city *City) {
+func (b *builder) indexCity(name string, city *City) {
 	key := Fold(name)
 	if key != "" && !slices.Contains(b.cityNames[key], city) {
 		b.cityNames[key] = append(b.cityNames[key], city)
@@ -143,7 +143,7 @@ func (b *builder) nameCity(name string, city *City) {
 }
 
 func (b *builder) regionOf(country, name string) *Region {
-	known := b.known.region(country, name)
+	known := b.gazetteer.findRegion(country, name)
 	if known != nil {
 		name = known.Name
 	}
@@ -167,8 +167,8 @@ var countryAliases = map[string][]string{
 	"MA": {"Al Maghrib"},
 }
 
-// settle does what needs all properties: centres, the regions of cities, the indices of names.
-func (b *builder) settle() {
+// finish does what needs all properties: centres, the regions of cities, the indices of names.
+func (b *builder) finish() {
 	for _, city := range b.Cities {
 		if city.Center == (geo.Point{}) {
 			for _, p := range city.Properties {
@@ -183,7 +183,7 @@ func (b *builder) settle() {
 			}
 		}
 		for _, p := range city.Properties {
-			p.settle(city)
+			p.deriveDistrict(city)
 		}
 	}
 	for _, found := range b.cityNames {
@@ -193,17 +193,17 @@ func (b *builder) settle() {
 	}
 	for _, c := range b.Countries {
 		names := append(countryNames(c.Code), c.Code)
-		b.nameArea(Area{Country: c.Code, Name: c.Name, Properties: c.Properties}, append(names, countryAliases[c.Code]...))
+		b.indexArea(Area{Country: c.Code, Name: c.Name, Properties: c.Properties}, append(names, countryAliases[c.Code]...))
 	}
 	slices.SortFunc(b.Regions, func(x, y *Region) int { // the larger one wins a name that two countries use
 		return cmp.Or(cmp.Compare(len(y.Properties), len(x.Properties)), cmp.Compare(x.Country, y.Country), cmp.Compare(x.Name, y.Name))
 	})
 	for _, r := range b.Regions {
 		names := append(slices.Collect(maps.Values(r.Names)), r.Name)
-		if known := b.known.region(r.Country, r.Name); known != nil {
+		if known := b.gazetteer.findRegion(r.Country, r.Name); known != nil {
 			names = append(names, known.Aliases...)
 		}
-		b.nameArea(Area{Country: r.Country, Region: r.Name, Name: r.Name, Properties: r.Properties}, names)
+		b.indexArea(Area{Country: r.Country, Region: r.Name, Name: r.Name, Properties: r.Properties}, names)
 	}
 	for _, t := range b.tenants {
 		b.Dataset.tenants[t.ID] = t
@@ -212,7 +212,7 @@ func (b *builder) settle() {
 	slices.SortFunc(b.Tenants, func(x, y *Tenant) int { return cmp.Compare(x.ID, y.ID) })
 }
 
-func (b *builder) nameArea(a Area, names []string) {
+func (b *builder) indexArea(a Area, names []string) {
 	for _, name := range names {
 		key := Fold(name)
 		taken := slices.ContainsFunc(b.areaNames[key], func(have Area) bool {

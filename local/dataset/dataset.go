@@ -169,10 +169,10 @@ func (d *Dataset) RegionOf(country, text string) (name string, properties []*Pro
 	return "", nil, false
 }
 
-// cell is the grid's quarter of a degree.
-func cell(p geo.Point) [2]int16 { return [2]int16{floor4(p.Lat), floor4(p.Lng)} }
+// gridCell is the grid's quarter of a degree.
+func gridCell(p geo.Point) [2]int16 { return [2]int16{quarterDegrees(p.Lat), quarterDegrees(p.Lng)} }
 
-func floor4(deg float64) int16 {
+func quarterDegrees(deg float64) int16 {
 	n := int16(deg * 4)
 	if float64(n) > deg*4 {
 		n--
@@ -190,7 +190,7 @@ func (d *Dataset) Within(box geo.Box) []*Property {
 			}
 		}
 	}
-	south, north, west, east := floor4(box.SwLat), floor4(box.NeLat), floor4(box.SwLng), floor4(box.NeLng)
+	south, north, west, east := quarterDegrees(box.SwLat), quarterDegrees(box.NeLat), quarterDegrees(box.SwLng), quarterDegrees(box.NeLng)
 	wide := (int(north) - int(south) + 1) * (int(east) - int(west) + 1)
 	if west > east || wide > len(d.grid) || box.SwLng == -180 || box.NeLng == 180 {
 		// Over the antimeridian, or larger than what is occupied: look at every cell there is.
@@ -219,7 +219,7 @@ func (d *Dataset) Near(center geo.Point, km float64) []*Property {
 		km float64
 	}
 	var found []near
-	for _, p := range d.Within(around(center, km)) {
+	for _, p := range d.Within(boundingBox(center, km)) {
 		if away := geo.DistanceKm(center, p.Row.Point); away <= km {
 			found = append(found, near{p, away})
 		}

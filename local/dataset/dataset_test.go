@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-func TestTheEmbeddedDataAreWellFormed(t *testing.T) {
+func TestEmbedded_IsWellFormed(t *testing.T) {
 	d := Embedded()
 	if len(d.Cities) < 25 || len(d.Properties) < 200 || len(d.Countries) != 7 {
 		t.Errorf("%d cities, %d properties, %d countries", len(d.Cities), len(d.Properties), len(d.Countries))
@@ -54,9 +54,9 @@ func TestTheEmbeddedDataAreWellFormed(t *testing.T) {
 	}
 }
 
-func TestTheSameRowIsTheSameHotel(t *testing.T) {
+func TestBuild_IsDeterministicPerRow(t *testing.T) {
 	known := loadGazetteer()
-	rows := invent(known, loadNameParts())
+	rows := generateRows(known, loadNameParts())
 	one := build(known, rows, Report{})
 	shuffled := slices.Clone(rows)
 	rand.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
@@ -84,7 +84,7 @@ func TestTheSameRowIsTheSameHotel(t *testing.T) {
 
 const firstInKabul = "sandbox/kabul/1 ppt_01JCEJ53H06SNTWR18SJ4E2WK9 27083700"
 
-func TestPlacesAreFoundInAnyLanguage(t *testing.T) {
+func TestDataset_FindsPlacesInAnyLanguage(t *testing.T) {
 	d := Embedded()
 	for text, city := range map[string]string{
 		"kabul": "Kabul", "KABUL": "Kabul", "کابل": "Kabul", "كابل": "Kabul", "Кабул": "Kabul", "Kaboul": "Kabul", "Кобул": "Kabul",
@@ -123,7 +123,7 @@ func TestPlacesAreFoundInAnyLanguage(t *testing.T) {
 	}
 }
 
-func TestNearAndWithinFindWhatALongLookFinds(t *testing.T) {
+func TestNear_MatchesLinearScan(t *testing.T) {
 	d := Embedded()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -144,13 +144,13 @@ func TestNearAndWithinFindWhatALongLookFinds(t *testing.T) {
 		}) {
 			t.Errorf("not nearest first around %v", center)
 		}
-		if !sameSet(got, want) {
+		if !sameProperties(got, want) {
 			t.Fatalf("%v km around %v: %d, want %d", km, center, len(got), len(want))
 		}
 	}
 }
 
-func TestTheEdgesOfTheMapAreNoEdges(t *testing.T) {
+func TestWithin_CrossesAntimeridianAndPole(t *testing.T) {
 	d := mustLoad(t, strings.Join([]string{
 		`{"id":"w","name":"West","kind":"hotel","lat":-17.0,"lng":179.9,"country":"FJ","city":"Suva"}`,
 		`{"id":"e","name":"East","kind":"hotel","lat":-17.0,"lng":-179.9,"country":"FJ","city":"Suva"}`,
@@ -167,7 +167,7 @@ func TestTheEdgesOfTheMapAreNoEdges(t *testing.T) {
 	}
 }
 
-func TestFold(t *testing.T) {
+func TestFold_IgnoresCaseAccentsAndLetterVariants(t *testing.T) {
 	for _, same := range [][]string{
 		{"Fès", "fes", "FÈS", "F e s"},
 		{"مكة", "مکه", "مَكَّة"},
@@ -185,7 +185,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-func sameSet(a, b []*Property) bool {
+func sameProperties(a, b []*Property) bool {
 	index := map[*Property]bool{}
 	for _, p := range a {
 		index[p] = true

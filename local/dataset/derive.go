@@ -11,7 +11,7 @@ import (
 func (p *Property) derive(s seed) {
 	row := &p.Row
 	p.Stars = row.Stars
-	if p.Stars == 0 && row.Kind == "hotel" && s.percent("has stars", 70) {
+	if p.Stars == 0 && row.Kind == "hotel" && s.chance("has stars", 70) {
 		p.Stars = []int{2, 3, 3, 3, 4, 4, 5}[s.pick("stars", 7)]
 	}
 	p.Rooms = row.Rooms
@@ -19,19 +19,19 @@ func (p *Property) derive(s seed) {
 		size := map[string][2]int{"hotel": {18, 140}, "hostel": {6, 30}, "guesthouse": {5, 18}, "motel": {12, 40}, "apartment": {3, 24}, "chalet": {2, 8}}[row.Kind]
 		p.Rooms = s.between("rooms", size[0], size[1])
 	}
-	if s.percent("unrated", 7) {
+	if s.chance("unrated", 7) {
 		p.Badges = append(p.Badges, "newProperty")
 	} else {
 		p.Rating = 57 + 3*p.Stars + s.pick("rating", 20) + s.pick("rating again", 8)
 		p.Reviews = 3 + int(math.Pow(float64(s.pick("reviews", 1000))/1000, 3)*2400)
 	}
 	p.Cancellation = []string{"free", "free", "free", "partial", "partial", "none"}[s.pick("cancellation", 6)]
-	sharia := s.percent("sharia", custom(row.Country).sharia)
+	sharia := s.chance("sharia", profileOf(row.Country).sharia)
 	if sharia {
 		p.Badges = append([]string{"shariaCompliant"}, p.Badges...)
 	}
-	p.Amenities = p.furnish(s, sharia)
-	p.NightMicroUSD = p.night(s)
+	p.Amenities = p.deriveAmenities(s, sharia)
+	p.NightMicroUSD = p.nightPrice(s)
 	p.ServingRegion = p.Tenant.ServingRegion
 	p.BookedLastDay = s.pick("booked", 2+p.Rooms/6)
 	p.ViewedLastHr = s.pick("viewed", 5+p.Rooms/3)
@@ -42,8 +42,8 @@ func (p *Property) derive(s seed) {
 	p.Recommended = rating*1000 + min(p.Reviews, 600)*10 + s.pick("recommended", 9000)
 }
 
-// settle fills in what depends on the city: the quarter, when the row names none.
-func (p *Property) settle(city *City) {
+// deriveDistrict fills in what depends on the city: the quarter, when the row names none.
+func (p *Property) deriveDistrict(city *City) {
 	p.District = p.Row.District
 	if p.District != "" {
 		return
@@ -67,15 +67,15 @@ func (p *Property) settle(city *City) {
 	}
 }
 
-// customs are what differs by country: the price of an ordinary night compared with the average (percent), how
+// countryProfile are what differs by country: the price of an ordinary night compared with the average (percent), how
 // many of a hundred houses keep to Islamic rules, whether the current fails, and the cloud region that serves it.
-type customs struct {
-	price, sharia int
-	muslim, power bool
-	region        string
+type countryProfile struct {
+	price, sharia     int
+	muslim, powerCuts bool
+	region            string
 }
 
-var byCountry = map[string]customs{
+var countryProfiles = map[string]countryProfile{
 	"AF": {70, 40, true, true, "asia-south1"},
 	"IR": {60, 35, true, false, "me-central1"},
 	"PK": {62, 35, true, true, "asia-south1"},
@@ -97,26 +97,26 @@ var byCountry = map[string]customs{
 	"LI": {190, 0, false, false, "europe-west1"},
 }
 
-func custom(country string) customs {
-	if c, ok := byCountry[country]; ok {
+func profileOf(country string) countryProfile {
+	if c, ok := countryProfiles[country]; ok {
 		return c
 	}
-	return customs{price: 100, region: "europe-west1"}
+	return countryProfile{price: 100, region: "europe-west1"}
 }
 
-// night is the price of a room for two on an ordinary night, in millionths of a US dollar.
-func (p *Property) night(s seed) int64 {
+// nightPrice is the price of a room for two on an ordinary night, in millionths of a US dollar.
+func (p *Property) nightPrice(s seed) int64 {
 	dollars := map[string]int64{"hotel": 42, "hostel": 14, "guesthouse": 27, "motel": 31, "apartment": 55, "chalet": 88}[p.Row.Kind]
 	if p.Row.Kind == "hotel" {
 		dollars = [...]int64{42, 28, 36, 55, 92, 178}[p.Stars]
 	}
 	spread := int64(740 + s.pick("price", 720)) // thousandths
-	return dollars * 1000 * spread * int64(custom(p.Country).price) / 100
+	return dollars * 1000 * spread * int64(profileOf(p.Country).price) / 100
 }
 
-// furnish lists the amenities: those the row names, then those that its kind, stars and country make likely.
-func (p *Property) furnish(s seed, sharia bool) []string {
-	c := custom(p.Country)
+// deriveAmenities lists the amenities: those the row names, then those that its kind, stars and country make likely.
+func (p *Property) deriveAmenities(s seed, sharia bool) []string {
+	c := profileOf(p.Country)
 	if1 := func(yes bool, percent, otherwise int) int {
 		if yes {
 			return percent
@@ -138,7 +138,7 @@ func (p *Property) furnish(s seed, sharia bool) []string {
 		{"airport-shuttle", 12 + 11*p.Stars},
 		{"family-rooms", 46},
 		{"women-only-area", if1(sharia, 45, if1(c.muslim, 12, 4))},
-		{"backup-power", if1(c.power, 66, 3)},
+		{"backup-power", if1(c.powerCuts, 66, 3)},
 		{"kitchen", if1(homely, 78, 4)},
 		{"pool", if1(p.Stars > 2, 14*p.Stars, 3)},
 		{"gym", if1(p.Stars > 2, 13*p.Stars, 2)},
@@ -150,7 +150,7 @@ func (p *Property) furnish(s seed, sharia bool) []string {
 	}
 	all := slices.Clone(p.Row.Amenities)
 	for _, l := range likely {
-		if s.percent("has "+l.code, l.percent) && !slices.Contains(all, l.code) {
+		if s.chance("has "+l.code, l.percent) && !slices.Contains(all, l.code) {
 			all = append(all, l.code)
 		}
 	}

@@ -15,17 +15,17 @@ var namePartsJSON []byte
 
 // nameParts are the words that invented houses are named with, in every language, and by country.
 type nameParts struct {
-	Words  []word
-	Styles []style
+	Words  []nameWord
+	Styles []nameStyle
 }
 
-type word struct {
+type nameWord struct {
 	Countries []string
 	Names     map[string]string
 }
 
-// style is a kind of house and how it puts its name: "%s Hotel".
-type style struct {
+// nameStyle is a kind of house and how it puts its name: "%s Hotel".
+type nameStyle struct {
 	Countries []string
 	Kind      string
 	Weight    int
@@ -39,7 +39,7 @@ func loadNameParts() *nameParts {
 }
 
 // name is the word in a language; French writes most of them as English does.
-func (w word) name(lang string) (string, bool) {
+func (w nameWord) name(lang string) (string, bool) {
 	if text, ok := w.Names[lang]; ok {
 		return text, true
 	}
@@ -52,31 +52,31 @@ func (w word) name(lang string) (string, bool) {
 // Embedded is the data set a fresh clone runs with: real cities of the region and invented places to stay.
 func Embedded() *Dataset {
 	known := loadGazetteer()
-	rows := invent(known, loadNameParts())
+	rows := generateRows(known, loadNameParts())
 	return build(known, rows, Report{Source: "embedded", Rows: len(rows), Kept: len(rows)})
 }
 
-// invent makes eight to twelve rows for each city marked so.
-func invent(known *gazetteer, parts *nameParts) []Row {
+// generateRows makes eight to twelve rows for each city marked so.
+func generateRows(known *gazetteer, parts *nameParts) []Row {
 	var rows []Row
 	for i := range known.Cities {
 		city := &known.Cities[i]
 		if !city.Invent {
 			continue
 		}
-		words := usable(parts.Words, city.Country, func(w word) []string { return w.Countries })
-		styles := usable(parts.Styles, city.Country, func(s style) []string { return s.Countries })
+		words := forCountry(parts.Words, city.Country, func(w nameWord) []string { return w.Countries })
+		styles := forCountry(parts.Styles, city.Country, func(s nameStyle) []string { return s.Countries })
 		s := seedOf("city", city.Country+"/"+city.City)
 		count := s.between("properties", 8, 12)
 		first := s.pick("word", len(words))
 		for n := range count {
-			rows = append(rows, inventOne(city, n, words[(first+n)%len(words)], styles))
+			rows = append(rows, generateRow(city, n, words[(first+n)%len(words)], styles))
 		}
 	}
 	return rows
 }
 
-func usable[T any](all []T, country string, countries func(T) []string) []T {
+func forCountry[T any](all []T, country string, countries func(T) []string) []T {
 	var some []T
 	for _, one := range all {
 		if slices.Contains(countries(one), country) {
@@ -86,15 +86,15 @@ func usable[T any](all []T, country string, countries func(T) []string) []T {
 	return some
 }
 
-func inventOne(city *knownCity, n int, w word, styles []style) Row {
+func generateRow(city *gazetteerCity, n int, w nameWord, styles []nameStyle) Row {
 	id := fmt.Sprintf("sandbox/%s/%d", latin(city.City), n+1)
 	s := seedOf("invented", id)
-	how := weighted(styles, s)
+	how := pickStyle(styles, s)
 	row := Row{
 		ID:       id,
 		Names:    map[string]string{},
 		Kind:     how.Kind,
-		Point:    somewhere(city.point(), s),
+		Point:    randomPoint(city.point(), s),
 		Country:  city.Country,
 		City:     city.City,
 		Region:   city.Region,
@@ -110,7 +110,7 @@ func inventOne(city *knownCity, n int, w word, styles []style) Row {
 	return row // nothing is Given: all of it is invented
 }
 
-func weighted(styles []style, s seed) style {
+func pickStyle(styles []nameStyle, s seed) nameStyle {
 	total := 0
 	for _, one := range styles {
 		total += one.Weight
@@ -124,8 +124,8 @@ func weighted(styles []style, s seed) style {
 	return styles[0] // unreachable: the weights add up to total
 }
 
-// somewhere is a point within six kilometres, more often near the centre.
-func somewhere(center geo.Point, s seed) geo.Point {
+// randomPoint is a point within six kilometres, more often near the centre.
+func randomPoint(center geo.Point, s seed) geo.Point {
 	km := 0.2 + 5.8*math.Pow(float64(s.pick("distance", 1000))/1000, 1.6)
 	angle := float64(s.pick("direction", 3600)) * math.Pi / 1800
 	p := geo.Point{

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// sameLetter maps letters that one sound is written with in different alphabets of the region, or that have
+// letterFolding maps letters that one sound is written with in different alphabets of the region, or that have
 // an accent which does not decompose, to one of them.
-var sameLetter = map[rune]string{
+var letterFolding = map[rune]string{
 	'ي': "ی", 'ى': "ی", 'ې': "ی", 'ۍ': "ی", 'ے': "ی",
 	'ك': "ک", 'ڪ': "ک", 'ګ': "گ", 'ڭ': "گ",
 	'ة': "ه", 'ہ': "ه", 'ھ': "ه", 'ە': "ه", 'ۀ': "ه", 'ۂ': "ه",
@@ -23,11 +23,11 @@ func Fold(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
 	for _, r := range norm.NFKD.String(s) {
-		if accent(r) || !unicode.In(r, unicode.L, unicode.M, unicode.N) || r == 'ـ' {
+		if isDiacritic(r) || !unicode.In(r, unicode.L, unicode.M, unicode.N) || r == 'ـ' {
 			continue
 		}
 		r = unicode.ToLower(r)
-		if to, ok := sameLetter[r]; ok {
+		if to, ok := letterFolding[r]; ok {
 			b.WriteString(to)
 			continue
 		}
@@ -36,9 +36,9 @@ func Fold(s string) string {
 	return b.String()
 }
 
-// accent reports the marks that may be left out of a name: Latin and Cyrillic accents, Arabic vowels and hamza.
+// isDiacritic reports the marks that may be left out of a name: Latin and Cyrillic accents, Arabic vowels and hamza.
 // The marks of other scripts are their vowels and stay.
-func accent(r rune) bool {
+func isDiacritic(r rune) bool {
 	switch {
 	case r >= 0x0300 && r <= 0x036F, r >= 0x0610 && r <= 0x061A, r >= 0x064B && r <= 0x065F,
 		r == 0x0670, r >= 0x06D6 && r <= 0x06ED:

@@ -20,11 +20,11 @@ var gazetteerJSON []byte
 
 // gazetteer is what we know of real places: their names in the region's languages, and the province of each city.
 type gazetteer struct {
-	Cities  []knownCity
-	Regions []knownRegion
+	Cities  []gazetteerCity
+	Regions []gazetteerRegion
 }
 
-type knownCity struct {
+type gazetteerCity struct {
 	City, Country, Region string
 	Lat, Lng              float64
 	Names                 map[string]string
@@ -33,7 +33,7 @@ type knownCity struct {
 	Invent                bool     // whether the embedded data set has properties here
 }
 
-type knownRegion struct {
+type gazetteerRegion struct {
 	Country, Name string
 	Names         map[string]string
 	Aliases       []string
@@ -52,9 +52,9 @@ func mustDecode(data []byte, into any) {
 	}
 }
 
-func (c *knownCity) point() geo.Point { return geo.Point{Lat: c.Lat, Lng: c.Lng} }
+func (c *gazetteerCity) point() geo.Point { return geo.Point{Lat: c.Lat, Lng: c.Lng} }
 
-func (c *knownCity) calls(folded string) bool {
+func (c *gazetteerCity) hasName(folded string) bool {
 	if Fold(c.City) == folded {
 		return true
 	}
@@ -71,12 +71,12 @@ func (c *knownCity) calls(folded string) bool {
 	return false
 }
 
-// named finds what we know of a city that is called so and is not far from p.
-func (g *gazetteer) named(country, name string, p geo.Point) *knownCity {
+// findCity finds what we know of a city that is called so and is not far from p.
+func (g *gazetteer) findCity(country, name string, p geo.Point) *gazetteerCity {
 	folded := Fold(name)
 	for i := range g.Cities {
 		c := &g.Cities[i]
-		if c.Country == country && geo.DistanceKm(c.point(), p) < 80 && c.calls(folded) {
+		if c.Country == country && geo.DistanceKm(c.point(), p) < 80 && c.hasName(folded) {
 			return c
 		}
 	}
@@ -84,8 +84,8 @@ func (g *gazetteer) named(country, name string, p geo.Point) *knownCity {
 }
 
 // nearest finds the closest known city within km, of one country or of any ("").
-func (g *gazetteer) nearest(country string, p geo.Point, km float64) *knownCity {
-	var best *knownCity
+func (g *gazetteer) nearest(country string, p geo.Point, km float64) *gazetteerCity {
+	var best *gazetteerCity
 	for i := range g.Cities {
 		c := &g.Cities[i]
 		if country != "" && c.Country != country {
@@ -98,15 +98,15 @@ func (g *gazetteer) nearest(country string, p geo.Point, km float64) *knownCity 
 	return best
 }
 
-// region finds what we know of a region by one of its names.
-func (g *gazetteer) region(country, name string) *knownRegion {
+// findRegion finds what we know of a region by one of its names.
+func (g *gazetteer) findRegion(country, name string) *gazetteerRegion {
 	folded := Fold(name)
 	for i := range g.Regions {
 		r := &g.Regions[i]
 		if r.Country != country {
 			continue
 		}
-		for _, called := range r.all() {
+		for _, called := range r.allNames() {
 			if Fold(called) == folded {
 				return r
 			}
@@ -115,7 +115,7 @@ func (g *gazetteer) region(country, name string) *knownRegion {
 	return nil
 }
 
-func (r *knownRegion) all() []string {
+func (r *gazetteerRegion) allNames() []string {
 	all := append([]string{r.Name}, r.Aliases...)
 	for _, name := range r.Names {
 		all = append(all, name)

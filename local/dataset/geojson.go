@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// features reads a FeatureCollection one feature at a time, because an export of a country is large.
-func (c *collector) features(data []byte) error {
+// readFeatures reads a FeatureCollection one feature at a time, because an export of a country is large.
+func (c *collector) readFeatures(data []byte) error {
 	lines := lineCounter{data: data, line: 1}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	fail := func(err error) error {
-		return fmt.Errorf("line %d: %w", lines.at(dec.InputOffset()), err)
+		return fmt.Errorf("line %d: %w", lines.lineAt(dec.InputOffset()), err)
 	}
 	if _, err := dec.Token(); err != nil { // the opening brace, seen before
 		return fail(err)
@@ -39,14 +39,14 @@ func (c *collector) features(data []byte) error {
 			if err := dec.Decode(&raw); err != nil {
 				return fail(err)
 			}
-			line := lines.at(dec.InputOffset() - int64(len(raw)))
+			line := lines.lineAt(dec.InputOffset() - int64(len(raw)))
 			c.report.Rows++
 			var f fields
 			if err := json.Unmarshal(raw, &f); err != nil {
-				c.report.skip(line, fmt.Errorf("not a feature: %w", plain(err)))
+				c.report.skip(line, fmt.Errorf("not a feature: %w", withoutGoTypes(err)))
 				continue
 			}
-			c.object(line, f)
+			c.addObject(line, f)
 		}
 		if _, err := dec.Token(); err != nil {
 			return fail(err)
@@ -57,22 +57,22 @@ func (c *collector) features(data []byte) error {
 
 // lineCounter turns offsets that only grow into line numbers.
 type lineCounter struct {
-	data []byte
-	done int64
-	line int
+	data    []byte
+	counted int64
+	line    int
 }
 
-func (l *lineCounter) at(offset int64) int {
+func (l *lineCounter) lineAt(offset int64) int {
 	offset = min(offset, int64(len(l.data)))
-	if offset > l.done {
-		l.line += bytes.Count(l.data[l.done:offset], []byte{'\n'})
-		l.done = offset
+	if offset > l.counted {
+		l.line += bytes.Count(l.data[l.counted:offset], []byte{'\n'})
+		l.counted = offset
 	}
 	return l.line
 }
 
-// feature flattens a GeoJSON feature to the members of a row: its properties, its id and the middle of its geometry.
-func feature(f fields) (fields, error) {
+// flattenFeature flattens a GeoJSON feature to the members of a row: its properties, its id and the middle of its geometry.
+func flattenFeature(f fields) (fields, error) {
 	row := fields{}
 	if properties, ok := f["properties"].(map[string]any); ok {
 		maps.Copy(row, properties)
@@ -81,7 +81,7 @@ func feature(f fields) (fields, error) {
 		}
 	}
 	if tags, ok := row["other_tags"].(string); ok { // ogr2ogr keeps the rare ones in one text
-		for key, value := range hstore(tags) {
+		for key, value := range parseHstore(tags) {
 			if _, taken := row[key]; !taken {
 				row[key] = value
 			}
@@ -94,7 +94,7 @@ func feature(f fields) (fields, error) {
 		return nil, errNoKind
 	}
 	geometry, _ := f["geometry"].(map[string]any)
-	lng, lat, ok := middle(geometry)
+	lng, lat, ok := centroid(geometry)
 	if !ok {
 		return nil, errNoPosition
 	}
@@ -102,18 +102,18 @@ func feature(f fields) (fields, error) {
 	return row, nil
 }
 
-// middle is the centre of a geometry: a point itself, the centroid of a ring's corners, or the mean of a line's.
+// centroid is the centre of a geometry: a point itself, the centroid of a ring's corners, or the mean of a line's.
 // A hotel is small enough for the mean of its corners.
-func middle(geometry map[string]any) (lng, lat float64, ok bool) {
+func centroid(geometry map[string]any) (lng, lat float64, ok bool) {
 	if geometry == nil {
 		return 0, 0, false
 	}
 	if list, isCollection := geometry["geometries"].([]any); isCollection && len(list) > 0 {
 		first, _ := list[0].(map[string]any)
-		return middle(first)
+		return centroid(first)
 	}
 	var corners [][2]float64
-	collect(geometry["coordinates"], &corners)
+	collectPositions(geometry["coordinates"], &corners)
 	if n := len(corners); n > 1 && corners[0] == corners[n-1] {
 		corners = corners[:n-1] // a ring names its first corner twice
 	}
@@ -128,8 +128,8 @@ func middle(geometry map[string]any) (lng, lat float64, ok bool) {
 	return lng / n, lat / n, true
 }
 
-// collect finds the positions of the first ring or line, however deep the type nests them.
-func collect(v any, into *[][2]float64) {
+// collectPositions finds the positions of the first ring or line, however deep the type nests them.
+func collectPositions(v any, into *[][2]float64) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
 		return
@@ -148,15 +148,15 @@ func collect(v any, into *[][2]float64) {
 				return // a second ring is a hole or another building
 			}
 		}
-		collect(inner, into)
+		collectPositions(inner, into)
 	}
 }
 
-// hstore reads `"addr:city"=>"Yazd","stars"=>"4"`.
-func hstore(s string) map[string]string {
+// parseHstore reads `"addr:city"=>"Yazd","stars"=>"4"`.
+func parseHstore(s string) map[string]string {
 	all := map[string]string{}
 	for s != "" {
-		key, rest, ok := quoted(s)
+		key, rest, ok := cutQuoted(s)
 		if !ok {
 			break
 		}
@@ -164,7 +164,7 @@ func hstore(s string) map[string]string {
 		if !ok {
 			break
 		}
-		value, rest, ok := quoted(strings.TrimSpace(rest))
+		value, rest, ok := cutQuoted(strings.TrimSpace(rest))
 		if !ok {
 			break
 		}
@@ -174,8 +174,8 @@ func hstore(s string) map[string]string {
 	return all
 }
 
-// quoted takes a quoted text with backslash escapes off the front.
-func quoted(s string) (text, rest string, ok bool) {
+// cutQuoted takes a quoted text with backslash escapes off the front.
+func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '"' {
 		return "", "", false
 	}

@@ -14,15 +14,15 @@ import (
 
 // Report says what was made of a file.
 type Report struct {
-	Source  string `json:"source"` // the file's name; "embedded"
-	Rows    int    `json:"rows"`   // lines or features that hold something
-	Kept    int    `json:"kept"`
-	Skipped int    `json:"skipped"`
-	First   []Skip `json:"firstSkipped,omitempty"` // at most maxSkips
+	Source       string       `json:"source"` // the file's name; "embedded"
+	Rows         int          `json:"rows"`   // lines or features that hold something
+	Kept         int          `json:"kept"`
+	Skipped      int          `json:"skipped"`
+	FirstSkipped []SkippedRow `json:"firstSkipped,omitempty"` // at most maxSkips
 }
 
-// Skip says why one row was left out.
-type Skip struct {
+// SkippedRow says why one row was left out.
+type SkippedRow struct {
 	Line   int    `json:"line"` // from 1
 	Reason string `json:"reason"`
 }
@@ -34,13 +34,13 @@ const (
 
 func (r *Report) skip(line int, reason error) {
 	r.Skipped++
-	if len(r.First) < maxSkips {
-		r.First = append(r.First, Skip{line, reason.Error()})
+	if len(r.FirstSkipped) < maxSkips {
+		r.FirstSkipped = append(r.FirstSkipped, SkippedRow{line, reason.Error()})
 	}
 }
 
-// err is the error of a file without any usable row: it names the first lines and what is wrong with them.
-func (r *Report) err() error {
+// emptyError is the error of a file without any usable row: it names the first lines and what is wrong with them.
+func (r *Report) emptyError() error {
 	if r.Kept > 0 {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (r *Report) err() error {
 		return errors.New("it has no rows")
 	}
 	var b strings.Builder
-	for i, s := range r.First {
+	for i, s := range r.FirstSkipped {
 		if i == 5 {
 			break
 		}
@@ -66,7 +66,7 @@ func Load(path string) (*Dataset, error) {
 		return nil, fmt.Errorf("dataset: %w", err) // names the file already
 	}
 	known := loadGazetteer()
-	rows, report, err := read(known, data)
+	rows, report, err := readRows(known, data)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: read %s: %w", path, err)
 	}
@@ -74,33 +74,33 @@ func Load(path string) (*Dataset, error) {
 	return build(known, rows, report), nil
 }
 
-func read(known *gazetteer, data []byte) ([]Row, Report, error) {
+func readRows(known *gazetteer, data []byte) ([]Row, Report, error) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
-	c := collector{known: known, seen: map[string]int{}}
-	err := c.all(data)
+	c := collector{gazetteer: known, lineByID: map[string]int{}}
+	err := c.readAll(data)
 	if err == nil {
-		err = c.report.err()
+		err = c.report.emptyError()
 	}
 	return c.rows, c.report, err
 }
 
 // collector gathers the rows of one file and what is wrong with the rest.
 type collector struct {
-	known  *gazetteer
-	rows   []Row
-	report Report
-	seen   map[string]int // row id → line
+	gazetteer *gazetteer
+	rows      []Row
+	report    Report
+	lineByID  map[string]int // row id → line
 }
 
-func (c *collector) all(data []byte) error {
-	if wholeDocument(data) {
-		return c.features(data)
+func (c *collector) readAll(data []byte) error {
+	if isFeatureCollection(data) {
+		return c.readFeatures(data)
 	}
-	return c.lines(bytes.NewReader(data))
+	return c.readLines(bytes.NewReader(data))
 }
 
-// wholeDocument tells a FeatureCollection, which may be on one line or on many, from lines of objects.
-func wholeDocument(data []byte) bool {
+// isFeatureCollection tells a FeatureCollection, which may be on one line or on many, from lines of objects.
+func isFeatureCollection(data []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return false
@@ -124,7 +124,7 @@ func wholeDocument(data []byte) bool {
 	return false
 }
 
-func (c *collector) lines(r io.Reader) error {
+func (c *collector) readLines(r io.Reader) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 64<<10), maxLine)
 	line := 0
@@ -138,10 +138,10 @@ func (c *collector) lines(r io.Reader) error {
 		c.report.Rows++
 		var f fields
 		if err := json.Unmarshal(text, &f); err != nil {
-			c.report.skip(line, fmt.Errorf("not a JSON object: %w", plain(err)))
+			c.report.skip(line, fmt.Errorf("not a JSON object: %w", withoutGoTypes(err)))
 			continue
 		}
-		c.object(line, f)
+		c.addObject(line, f)
 	}
 	if errors.Is(s.Err(), bufio.ErrTooLong) {
 		return fmt.Errorf("line %d is longer than %d MiB: is it JSON lines?", line+1, maxLine>>20)
@@ -149,40 +149,40 @@ func (c *collector) lines(r io.Reader) error {
 	return s.Err()
 }
 
-// object takes one object: a row of ours, or a GeoJSON feature.
-func (c *collector) object(line int, f fields) {
+// addObject takes one object: a row of ours, or a GeoJSON feature.
+func (c *collector) addObject(line int, f fields) {
 	if f["type"] == "Feature" {
 		var err error
-		if f, err = feature(f); err != nil {
+		if f, err = flattenFeature(f); err != nil {
 			c.report.skip(line, err)
 			return
 		}
 	}
-	row, err := f.row()
+	row, err := f.toRow()
 	if err != nil {
 		c.report.skip(line, err)
 		return
 	}
 	if row.Country == "" {
 		// A map says where a hotel is, not in which state. The next city we know is a guess, and good enough inland.
-		near := c.known.nearest("", row.Point, 250)
+		near := c.gazetteer.nearest("", row.Point, 250)
 		if near == nil {
 			c.report.skip(line, errNoCountry)
 			return
 		}
 		row.Country = near.Country
 	}
-	if before, ok := c.seen[row.ID]; ok {
+	if before, ok := c.lineByID[row.ID]; ok {
 		c.report.skip(line, fmt.Errorf("id %q was on line %d", row.ID, before))
 		return
 	}
-	c.seen[row.ID] = line
+	c.lineByID[row.ID] = line
 	c.rows = append(c.rows, row)
 	c.report.Kept++
 }
 
-// plain leaves Go's own type names out of what a person is told.
-func plain(err error) error {
+// withoutGoTypes leaves Go's own type names out of what a person is told.
+func withoutGoTypes(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		return fmt.Errorf("it is a JSON %s", wrong.Value)

@@ -29,9 +29,9 @@ func mustLoad(t *testing.T, text string) *Dataset {
 	return d
 }
 
-const goodLine = `{"id":"node/1","name":"Dar Salam","kind":"hotel","lat":31.63,"lng":-7.99,"country":"MA","city":"Marrakesh"}`
+const validLine = `{"id":"node/1","name":"Dar Salam","kind":"hotel","lat":31.63,"lng":-7.99,"country":"MA","city":"Marrakesh"}`
 
-func TestDirtIsSkippedAndToldWithItsLine(t *testing.T) {
+func TestLoad_SkipsInvalidRowsWithLineAndReason(t *testing.T) {
 	for name, c := range map[string]struct{ line, reason string }{
 		"not JSON":            {`{"id":"node/2",`, "not a JSON object"},
 		"not an object":       {`[1,2]`, "it is a JSON array"},
@@ -45,26 +45,26 @@ func TestDirtIsSkippedAndToldWithItsLine(t *testing.T) {
 		"a feature of a kind": {`{"type":"Feature","id":"node/9","properties":{"name":"X","amenity":"bank"},"geometry":{"type":"Point","coordinates":[1,2]}}`, "it has no kind"},
 		"outside the world":   {`{"name":"X","kind":"hotel","lat":91,"lng":2,"country":"MA"}`, "outside the world"},
 		"null island":         {`{"name":"X","kind":"hotel","lat":0,"lng":0,"country":"MA"}`, "outside the world"},
-		"the same id again":   {goodLine, `id "node/1" was on line 1`},
+		"the same id again":   {validLine, `id "node/1" was on line 1`},
 		"a country of no one": {`{"name":"X","kind":"hotel","lat":-40.0,"lng":-140.0}`, "no country"},
 		"a feature of air":    {`{"type":"Feature","properties":{"name":"X","tourism":"hotel"},"geometry":null}`, "no position"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := mustLoad(t, goodLine+"\n\n"+c.line+"\n")
+			d := mustLoad(t, validLine+"\n\n"+c.line+"\n")
 			want := Report{Source: "places.json", Rows: 2, Kept: 1, Skipped: 1}
 			got := d.Report
-			got.First = nil
+			got.FirstSkipped = nil
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("report %+v, want %+v", got, want)
 			}
-			if skip := d.Report.First[0]; skip.Line != 3 || !strings.Contains(skip.Reason, c.reason) {
+			if skip := d.Report.FirstSkipped[0]; skip.Line != 3 || !strings.Contains(skip.Reason, c.reason) {
 				t.Errorf("skipped %+v, want line 3: %s", skip, c.reason)
 			}
 		})
 	}
 }
 
-func TestWhatCannotBeReadAtAllIsAnError(t *testing.T) {
+func TestLoad_UnreadableFileIsError(t *testing.T) {
 	for name, c := range map[string]struct{ text, reason string }{
 		"empty":              {"", "it has no rows"},
 		"blank lines":        {"\n\n", "it has no rows"},
@@ -84,7 +84,7 @@ func TestWhatCannotBeReadAtAllIsAnError(t *testing.T) {
 	}
 }
 
-func TestFourFieldsMakeAHotel(t *testing.T) {
+func TestLoad_MinimalRowIsHotel(t *testing.T) {
 	d := mustLoad(t, `{"id":"a","name":"Ä","lat":50,"lng":8,"country":"DE"}`+"\n"+`{"id":"b","name":"B","lat":33.97,"lng":-6.84}`)
 	if p := d.Properties[0]; p.Row.Kind != "hotel" || !reflect.DeepEqual(p.Row.Given, []string{"name", "position", "country"}) {
 		t.Errorf("row %+v", p.Row)
@@ -94,7 +94,7 @@ func TestFourFieldsMakeAHotel(t *testing.T) {
 	}
 }
 
-func TestValuesAreTakenHoweverTheyAreWritten(t *testing.T) {
+func TestLoad_NormalizesValues(t *testing.T) {
 	d := mustLoad(t, "\xEF\xBB\xBF"+`{"id":7,"name":"  Hôtel \u0007 des\tArts ","names":{"ar":"فندق الفنون","x y":"no","fr":""},`+
 		`"tourism":"Guest_House","lat":"31.63","lon":"-7.99","addr:country":"ma","addr:city":"Marrakech","stars":"4S",`+
 		`"rooms":"12","amenities":["wifi","Air_Conditioning",7,"a b"],"internet_access":"wlan","smoking":"no","name:ur":"ہوٹل"}`+"\r\n")
@@ -116,7 +116,7 @@ func TestValuesAreTakenHoweverTheyAreWritten(t *testing.T) {
 	}
 }
 
-func TestExportsOfOpenStreetMapAreRead(t *testing.T) {
+func TestLoad_ReadsOpenStreetMapExports(t *testing.T) {
 	ring := `[[54.36,31.89],[54.38,31.89],[54.38,31.91],[54.36,31.91],[54.36,31.89]]`
 	for name, text := range map[string]string{
 		"overpass turbo": `{
@@ -149,8 +149,8 @@ func TestExportsOfOpenStreetMapAreRead(t *testing.T) {
 	}
 }
 
-func TestTheReferenceFileLoadsWhole(t *testing.T) {
-	d, err := Load(reference(t))
+func TestLoad_ReferenceFileHasNoSkippedRows(t *testing.T) {
+	d, err := Load(referenceFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +186,8 @@ func TestTheReferenceFileLoadsWhole(t *testing.T) {
 	}
 }
 
-// reference is the path of the reference accommodations, which are beside the repository and never in it.
-func reference(t *testing.T) string {
+// referenceFile is the path of the reference accommodations, which are beside the repository and never in it.
+func referenceFile(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("SHARED_DATA")
 	if dir == "" {

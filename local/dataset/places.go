@@ -34,25 +34,25 @@ func (d *Dataset) Places(text string, most int) []Place {
 		found[key] = place()
 	}
 	for _, c := range d.Cities {
-		if rank, ok := begins(wanted, c.Name, c.Names); ok {
-			note(c, rank, func() Place { return d.placeOf(c) })
+		if rank, ok := prefixRank(wanted, c.Name, c.Names); ok {
+			note(c, rank, func() Place { return d.cityPlace(c) })
 		} else if wanted != "" && slices.Contains(d.cityNames[wanted], c) {
-			note(c, 0, func() Place { return d.placeOf(c) }) // by another name
+			note(c, 0, func() Place { return d.cityPlace(c) }) // by another name
 		}
 	}
 	if wanted != "" {
 		for _, r := range d.Regions {
-			if rank, ok := begins(wanted, r.Name, r.Names); ok {
+			if rank, ok := prefixRank(wanted, r.Name, r.Names); ok {
 				note(r, rank, func() Place {
-					return Place{"region", d.areaQuery(r.Name, r.Country), r.Name, r.Names, r.Country, center(r.Properties), len(r.Properties)}
+					return Place{"region", d.areaQuery(r.Name, r.Country), r.Name, r.Names, r.Country, centerOf(r.Properties), len(r.Properties)}
 				})
 			}
 		}
 		for _, c := range d.Countries {
 			for _, name := range countryNames(c.Code) {
-				if rank, ok := begins(wanted, name, nil); ok {
+				if rank, ok := prefixRank(wanted, name, nil); ok {
 					note(c, rank, func() Place {
-						return Place{"country", c.Code, c.Name, nil, c.Code, center(c.Properties), len(c.Properties)}
+						return Place{"country", c.Code, c.Name, nil, c.Code, centerOf(c.Properties), len(c.Properties)}
 					})
 				}
 			}
@@ -75,11 +75,11 @@ func (d *Dataset) Places(text string, most int) []Place {
 	return places
 }
 
-// begins reports whether a name begins with the folded text (0), or a later word of it does (1).
-func begins(wanted, name string, names map[string]string) (rank int, ok bool) {
+// prefixRank reports whether a name begins with the folded text (0), or a later word of it does (1).
+func prefixRank(wanted, name string, names map[string]string) (rank int, ok bool) {
 	rank = 2
 	look := func(name string) {
-		for i, word := range strings.FieldsFunc(name, between) {
+		for i, word := range strings.FieldsFunc(name, isSeparator) {
 			rest := name
 			if i > 0 {
 				rest = word
@@ -96,10 +96,10 @@ func begins(wanted, name string, names map[string]string) (rank int, ok bool) {
 	return rank, rank < 2
 }
 
-// between reports what stands between the words of a name.
-func between(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }
+// isSeparator reports what stands between the words of a name.
+func isSeparator(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }
 
-func (d *Dataset) placeOf(c *City) Place {
+func (d *Dataset) cityPlace(c *City) Place {
 	query := c.Name
 	if d.City(query) != c { // a larger one is called so too
 		query += ", " + countryNames(c.Country)[0]
@@ -115,8 +115,8 @@ func (d *Dataset) areaQuery(name, country string) string {
 	return name + ", " + countryNames(country)[0]
 }
 
-// center is the middle of properties.
-func center(properties []*Property) (p geo.Point) {
+// centerOf is the middle of properties.
+func centerOf(properties []*Property) (p geo.Point) {
 	for _, one := range properties {
 		p.Lat += one.Row.Point.Lat / float64(len(properties))
 		p.Lng += one.Row.Point.Lng / float64(len(properties))

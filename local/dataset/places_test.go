@@ -2,7 +2,7 @@ package dataset
 
 import "testing"
 
-func TestAPlaceIsSuggestedByTheBeginningOfAnyOfItsNames(t *testing.T) {
+func TestPlaces_MatchNamePrefixInAnyLanguage(t *testing.T) {
 	d := Embedded()
 	for text, want := range map[string]string{
 		"Her": "city Herat", "هر": "city Herat", "Гер": "city Herat", "sharif": "city Mazar-i-Sharif", "Balkh": "region Balkh", "Afghan": "country Afghanistan",
@@ -24,10 +24,10 @@ func TestAPlaceIsSuggestedByTheBeginningOfAnyOfItsNames(t *testing.T) {
 	}
 }
 
-func TestASuggestionFindsThePlaceItWasMadeFor(t *testing.T) {
+func TestPlaces_QueryFindsSuggestedPlace(t *testing.T) {
 	d := Embedded()
 	for _, c := range d.Cities {
-		if found := d.City(d.placeOf(c).Query); found != c {
+		if found := d.City(d.cityPlace(c).Query); found != c {
 			t.Errorf("%s of %s finds %+v", c.Name, c.Country, found)
 		}
 	}

@@ -63,7 +63,7 @@ func (f fields) text(limit int, names ...string) string {
 		var s string
 		switch v := f[name].(type) {
 		case string:
-			s = clean(v, limit)
+			s = cleanText(v, limit)
 		case float64:
 			s = strings.TrimSuffix(fmt.Sprintf("%.6f", v), ".000000")
 		}
@@ -89,8 +89,8 @@ func (f fields) number(name string) (float64, bool) {
 	return 0, false
 }
 
-// whole reads a number between low and high, both included; 0 when there is none.
-func (f fields) whole(name string, low, high int) int {
+// intBetween reads a number between low and high, both included; 0 when there is none.
+func (f fields) intBetween(name string, low, high int) int {
 	n, ok := f.number(name)
 	if !ok || n < float64(low) || n >= float64(high+1) {
 		return 0
@@ -100,7 +100,7 @@ func (f fields) whole(name string, low, high int) int {
 
 var (
 	languageTag = regexp.MustCompile(`^[a-z]{2,3}(-[A-Za-z]{2,4})?$`)
-	iso2        = regexp.MustCompile(`^[A-Z]{2}$`)
+	countryCode = regexp.MustCompile(`^[A-Z]{2}$`)
 	amenityCode = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,40}$`)
 )
 
@@ -118,8 +118,8 @@ var (
 // kind is what the source calls the place; "" when it does not say.
 func (f fields) kind() string { return f.text(maxText, "kind", "tourism", "fclass", "building") }
 
-// row turns the members into a Row, or says why they are none. A row that has all but a kind is a hotel.
-func (f fields) row() (Row, error) {
+// toRow turns the members into a Row, or says why they are none. A row that has all but a kind is a hotel.
+func (f fields) toRow() (Row, error) {
 	r := Row{
 		ID:       f.text(maxText, "id", "@id", "full_id", "osm_id"),
 		Name:     f.text(maxName, "name", "name:en", "int_name", "official_name", "operator"),
@@ -130,11 +130,11 @@ func (f fields) row() (Row, error) {
 		District: f.text(maxText, "district", "addr:suburb", "addr:neighbourhood", "addr:district", "addr:quarter"),
 		Street:   f.text(maxText, "street", "addr:street"),
 		Brand:    f.text(maxText, "brand"),
-		Stars:    f.whole("stars", 1, 5),
-		Rooms:    f.whole("rooms", 1, 5000),
+		Stars:    f.intBetween("stars", 1, 5),
+		Rooms:    f.intBetween("rooms", 1, 5000),
 		Source:   f.text(maxText, "src", "source"),
 	}
-	f.names(r.Names)
+	f.collectNames(r.Names)
 	if r.Name == "" {
 		for _, lang := range []string{"en", "fr", "ar", "fa", "ur", "ps", "ru", "tg"} {
 			if r.Name = r.Names[lang]; r.Name != "" {
@@ -155,7 +155,7 @@ func (f fields) row() (Row, error) {
 	case r.Kind == "":
 		return Row{}, fmt.Errorf("%q is no place to stay", kind)
 	}
-	if !iso2.MatchString(r.Country) {
+	if !countryCode.MatchString(r.Country) {
 		r.Country = ""
 	}
 	lat, okLat := f.number("lat")
@@ -178,12 +178,12 @@ func (f fields) row() (Row, error) {
 		r.ID = fmt.Sprintf("%s@%.5f,%.5f", Fold(r.Name), lat, lng)
 	}
 	r.Amenities = f.amenities()
-	r.Given = r.given(kind != "")
+	r.Given = r.givenMembers(kind != "")
 	return r, nil
 }
 
-// given names what the row fills in by itself.
-func (r *Row) given(kind bool) []string {
+// givenMembers names what the row fills in by itself.
+func (r *Row) givenMembers(kind bool) []string {
 	var all []string
 	for _, member := range []struct {
 		name  string
@@ -201,11 +201,11 @@ func (r *Row) given(kind bool) []string {
 	return all
 }
 
-// names collects "names": {"ar": …} and OpenStreetMap's "name:ar".
-func (f fields) names(into map[string]string) {
+// collectNames collects "names": {"ar": …} and OpenStreetMap's "name:ar".
+func (f fields) collectNames(into map[string]string) {
 	add := func(lang string, value any) {
 		if text, ok := value.(string); ok && languageTag.MatchString(lang) {
-			if text = clean(text, maxName); text != "" {
+			if text = cleanText(text, maxName); text != "" {
 				into[lang] = text
 			}
 		}
@@ -225,8 +225,8 @@ func (f fields) names(into map[string]string) {
 	}
 }
 
-// tagged says which of OpenStreetMap's tags mean which of our amenities.
-var tagged = []struct{ tag, values, code string }{
+// amenityTags says which of OpenStreetMap's tags mean which of our amenities.
+var amenityTags = []struct{ tag, values, code string }{
 	{"internet_access", "wlan yes wifi", "wifi"},
 	{"wifi", "yes free", "wifi"},
 	{"breakfast", "yes", "breakfast"},
@@ -257,7 +257,7 @@ func (f fields) amenities() []string {
 			}
 		}
 	}
-	for _, t := range tagged {
+	for _, t := range amenityTags {
 		value, _ := f[t.tag].(string)
 		for _, one := range strings.Fields(t.values) {
 			if strings.EqualFold(value, one) {
@@ -268,9 +268,9 @@ func (f fields) amenities() []string {
 	return all
 }
 
-// clean makes one printable line of a text: valid UTF-8, no control characters, single spaces, at most limit
+// cleanText makes one printable line of a text: valid UTF-8, no control characters, single spaces, at most limit
 // characters. Joiners and direction marks stay, because Persian and mixed names need them.
-func clean(s string, limit int) string {
+func cleanText(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

@@ -26,8 +26,8 @@ func (s seed) draw(question string) uint64 {
 // pick answers with 0 … n-1.
 func (s seed) pick(question string, n int) int { return int(s.draw(question) % uint64(n)) }
 
-// percent is true for so many of a hundred rows.
-func (s seed) percent(question string, n int) bool { return s.pick(question, 100) < n }
+// chance is true for so many of a hundred rows.
+func (s seed) chance(question string, n int) bool { return s.pick(question, 100) < n }
 
 // between answers with low … high.
 func (s seed) between(question string, low, high int) int { return low + s.pick(question, high-low+1) }

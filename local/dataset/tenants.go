@@ -14,11 +14,11 @@ import (
 // invented must not load from a real house's site.
 const MediaHost = "https://media.sandbox.example"
 
-// housesPerCountry is how many invented chains a country has; a third of the properties belong to one.
-const housesPerCountry = 24
+// chainsPerCountry is how many invented chains a country has; a third of the properties belong to one.
+const chainsPerCountry = 24
 
-// houseNames is how a chain is called after a word of the region.
-var houseNames = map[string]string{
+// chainNames is how a chain is called after a word of the region.
+var chainNames = map[string]string{
 	"en": "%s Hotels", "fr": "Hôtels %s", "fa": "هتل‌های %s", "ps": "د %s هوټلونه",
 	"ar": "فنادق %s", "ur": "%s ہوٹلز", "ru": "Отели «%s»", "tg": "Меҳмонхонаҳои %s",
 }
@@ -31,11 +31,11 @@ func (b *builder) tenantOf(p *Property, s seed) *Tenant {
 	case p.Row.Brand != "":
 		key = "brand\n" + Fold(p.Row.Brand)
 		name = Text{Default: p.Row.Brand}
-	case s.percent("belongs to a house", 34):
+	case s.chance("belongs to a house", 34):
 		u := float64(s.pick("house", 1000)) / 1000
-		house := int(housesPerCountry * u * u * u) // a few chains are large, most are small
+		house := int(chainsPerCountry * u * u * u) // a few chains are large, most are small
 		key = fmt.Sprintf("house\n%s\n%d", p.Country, house)
-		name = b.houseName(p.Country, key)
+		name = b.chainName(p.Country, key)
 	default:
 		key = "own\n" + p.Row.ID
 	}
@@ -47,9 +47,9 @@ func (b *builder) tenantOf(p *Property, s seed) *Tenant {
 		ID:            ts.ulid(id.Tenant),
 		Brand:         name,
 		Color:         color(ts),
-		ServingRegion: custom(p.Country).region,
+		ServingRegion: profileOf(p.Country).region,
 	}
-	if ts.percent("abroad", 9) {
+	if ts.chance("abroad", 9) {
 		t.ServingRegion = []string{"europe-west1", "us-east4", "asia-southeast1"}[ts.pick("where", 3)]
 	}
 	t.Slug = b.slug(name, ts)
@@ -58,19 +58,19 @@ func (b *builder) tenantOf(p *Property, s seed) *Tenant {
 	return t
 }
 
-func (b *builder) houseName(country, key string) Text {
-	words := usable(b.words, country, func(w word) []string { return w.Countries })
+func (b *builder) chainName(country, key string) Text {
+	words := forCountry(b.words, country, func(w nameWord) []string { return w.Countries })
 	if len(words) == 0 {
 		words = b.words
 	}
 	word := words[seedOf("house", key).pick("word", len(words))]
-	name := Text{Default: fmt.Sprintf(houseNames["en"], word.Names["en"]), Localized: map[string]string{}}
+	name := Text{Default: fmt.Sprintf(chainNames["en"], word.Names["en"]), Localized: map[string]string{}}
 	for _, lang := range Languages {
 		if text, ok := word.name(lang); ok {
 			if lang == "ps" {
 				text = strings.TrimPrefix(text, "د ") // one particle governs the whole name
 			}
-			name.Localized[lang] = fmt.Sprintf(houseNames[lang], text)
+			name.Localized[lang] = fmt.Sprintf(chainNames[lang], text)
 		}
 	}
 	return name
@@ -105,7 +105,7 @@ func latin(s string) string {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
 			b.WriteRune(r)
-		case accent(r) || r == '\'' || r == '’':
+		case isDiacritic(r) || r == '\'' || r == '’':
 		default:
 			if n := b.Len(); n > 0 && b.String()[n-1] != '-' && r < utf8.MaxRune {
 				b.WriteByte('-')

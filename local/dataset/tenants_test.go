@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestNoBrandStammers(t *testing.T) {
+func TestTenants_BrandRepeatsNoWord(t *testing.T) {
 	for _, tenant := range Embedded().Tenants {
 		for lang, name := range tenant.Brand.Localized {
 			words := strings.Fields(name)

@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
 // producers says who publishes a subject, and which member of the payload says when it happened.
@@ -24,20 +24,20 @@ var producers = map[string]struct{ service, when string }{
 	"melmastoon.tenant.reinstated.v1":                  {"tenant-service", "reinstatedAt"},
 }
 
-// Subjects are the events of others that can be published, sorted.
-func Subjects() []string { return slices.Sorted(maps.Keys(producers)) }
+// PlatformSubjects are the events of others that can be published, sorted.
+func PlatformSubjects() []string { return slices.Sorted(maps.Keys(producers)) }
 
-// members of the platform's envelope, in its order.
-var members = []string{
+// envelopeMembers of the platform's envelope, in its order.
+var envelopeMembers = []string{
 	"eventId", "subject", "version", "occurredAt", "publishedAt", "producer", "producerInstance", "tenantId", "userId", "sessionId",
 	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
 }
 
-// Members are those of the platform's envelope.
-func Members() []string { return slices.Clone(members) }
+// EnvelopeMembers are those of the platform's envelope.
+func EnvelopeMembers() []string { return slices.Clone(envelopeMembers) }
 
-// Event is an event of somebody else.
-type Event struct {
+// PlatformEvent is an event of somebody else.
+type PlatformEvent struct {
 	Subject  string                    // one of Subjects
 	Payload  jsontext.Value            // an object
 	Envelope map[string]jsontext.Value // members that are not to be what the producer would write
@@ -46,40 +46,40 @@ type Event struct {
 
 // Publish puts an event on its topic as its producer would. Nothing in it is left to chance but the id, so that the
 // same payload with the same id is the same event. eventID is "" when the data is raw.
-func (d *Desk) Publish(ctx context.Context, e Event) (eventID, messageID string, err error) {
+func (d *Service) Publish(ctx context.Context, e PlatformEvent) (eventID, messageID string, err error) {
 	now := time.Now().UTC()
 	var data []byte
 	attributes := map[string]string{"subject": e.Subject}
 	if e.Raw != nil {
 		data = []byte(*e.Raw)
 	} else {
-		envelope, err := enclose(e, now)
+		envelope, err := buildEnvelope(e, now)
 		if err != nil {
 			return "", "", err
 		}
-		if data, err = encode(envelope, e.Payload); err != nil {
+		if data, err = encodeEvent(envelope, e.Payload); err != nil {
 			return "", "", err
 		}
-		eventID = text(envelope["eventId"])
+		eventID = stringValue(envelope["eventId"])
 		attributes["eventId"] = eventID
 	}
 	if messageID, err = d.broker.Publish(ctx, e.Subject, data, attributes); err != nil {
 		return "", "", err
 	}
-	d.passages.published(messageID, e.Subject, eventID, now)
+	d.tracker.recordPublished(messageID, e.Subject, eventID, now)
 	return eventID, messageID, nil
 }
 
-// enclose makes the envelope of an event, by member.
-func enclose(e Event, now time.Time) (map[string]jsontext.Value, error) {
+// buildEnvelope makes the envelope of an event, by member.
+func buildEnvelope(e PlatformEvent, now time.Time) (map[string]jsontext.Value, error) {
 	var payload map[string]jsontext.Value
 	if err := json.Unmarshal(e.Payload, &payload); err != nil {
 		return nil, fmt.Errorf("desk: payload of %s: %w", e.Subject, err)
 	}
 	producer := producers[e.Subject]
 	occurred := payload[producer.when]
-	if _, err := time.Parse(time.RFC3339, text(occurred)); err != nil {
-		occurred = quoted(instant.Text(now))
+	if _, err := time.Parse(time.RFC3339, stringValue(occurred)); err != nil {
+		occurred = jsonString(timestamp.Format(now))
 	}
 	tenant := payload["tenantId"]
 	if tenant == nil {
@@ -88,21 +88,21 @@ func enclose(e Event, now time.Time) (map[string]jsontext.Value, error) {
 	dot := strings.LastIndexByte(e.Subject, '.')
 	name := strings.TrimPrefix(e.Subject[:dot], "melmastoon.")
 	envelope := map[string]jsontext.Value{
-		"eventId":          quoted(id.New(id.Event, now)),
-		"subject":          quoted(e.Subject),
+		"eventId":          jsonString(id.New(id.Event, now)),
+		"subject":          jsonString(e.Subject),
 		"version":          jsontext.Value(e.Subject[dot+2:]),
 		"occurredAt":       occurred,
-		"publishedAt":      quoted(instant.Text(now)),
-		"producer":         quoted(producer.service),
-		"producerInstance": quoted(producer.service + "-local"),
+		"publishedAt":      jsonString(timestamp.Format(now)),
+		"producer":         jsonString(producer.service),
+		"producerInstance": jsonString(producer.service + "-local"),
 		"tenantId":         tenant,
-		"schemaUri": quoted("https://schemas.melmastoon.ghasi.io/" + strings.TrimSuffix(producer.service, "-service") + "/" +
+		"schemaUri": jsonString("https://schemas.melmastoon.ghasi.io/" + strings.TrimSuffix(producer.service, "-service") + "/" +
 			strings.NewReplacer(".", "-", "_", "-").Replace(name) + "/" + e.Subject[dot+1:] + ".json"),
-		"retentionClass": quoted("operational"),
+		"retentionClass": jsonString("operational"),
 		"samplingRate":   jsontext.Value("1"),
 	}
 	maps.Copy(envelope, e.Envelope)
-	for _, member := range members {
+	for _, member := range envelopeMembers {
 		if envelope[member] == nil {
 			envelope[member] = jsontext.Value("null")
 		}
@@ -110,11 +110,11 @@ func enclose(e Event, now time.Time) (map[string]jsontext.Value, error) {
 	return envelope, nil
 }
 
-// encode writes the event with the members of the envelope in their order.
-func encode(envelope map[string]jsontext.Value, payload jsontext.Value) ([]byte, error) {
+// encodeEvent writes the event with the members of the envelope in their order.
+func encodeEvent(envelope map[string]jsontext.Value, payload jsontext.Value) ([]byte, error) {
 	var data bytes.Buffer
 	data.WriteString(`{"envelope":{`)
-	for i, member := range members {
+	for i, member := range envelopeMembers {
 		if i > 0 {
 			data.WriteByte(',')
 		}
@@ -128,13 +128,13 @@ func encode(envelope map[string]jsontext.Value, payload jsontext.Value) ([]byte,
 	return compact, nil
 }
 
-func quoted(s string) jsontext.Value {
+func jsonString(s string) jsontext.Value {
 	value, _ := jsontext.AppendQuote(nil, s) // it is ours, and UTF-8
 	return value
 }
 
-// text is a JSON string's; "" when it is none.
-func text(v jsontext.Value) string {
+// stringValue is a JSON string's; "" when it is none.
+func stringValue(v jsontext.Value) string {
 	var s string
 	if len(v) == 0 || json.Unmarshal(v, &s) != nil {
 		return ""

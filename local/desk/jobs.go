@@ -11,97 +11,97 @@ import (
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
 )
 
-// relay is the job that works its whole minute when the clock starts it.
-const relay = "relay"
+// relayJob is the job that works its whole minute when the clock starts it.
+const relayJob = "relay"
 
-// Going is the status of a relay that has more to send than could be in the time.
-const Going scheduler.Status = "running"
+// Running is the status of a relay that has more to send than could be in the time.
+const Running scheduler.Status = "running"
 
 // ErrNoFunction says that nothing serves a job.
 var ErrNoFunction = errors.New("no function serves the job")
 
-// Result is what came of running a job.
-type Result struct {
+// JobResult is what came of running a job.
+type JobResult struct {
 	Status scheduler.Status
 	Report any // what the function said
 }
 
-// orders are what a job is told when somebody runs it.
-type orders struct {
+// jobPayload are what a job is told when somebody runs it.
+type jobPayload struct {
 	DryRun bool `json:"dryRun,omitzero"`
 	Once   bool `json:"once,omitzero"` // of the relay: not for its whole minute
 }
 
-// Run runs a job now, past the broker, and waits for the function's answer. The relay is run until the outbox is
+// RunJob runs a job now, past the broker, and waits for the function's answer. The relay is run until the outbox is
 // drained.
-func (d *Desk) Run(ctx context.Context, job string, dryRun bool) (Result, error) {
-	s, _ := broker.Tick(job)
-	if !d.dispatcher.Reaches(s) {
-		return Result{}, ErrNoFunction
+func (d *Service) RunJob(ctx context.Context, job string, dryRun bool) (JobResult, error) {
+	s, _ := pubsub.JobSubscription(job)
+	if !d.dispatcher.HasEndpoint(s) {
+		return JobResult{}, ErrNoFunction
 	}
-	if job == relay && !dryRun {
-		return d.drain(ctx, s)
+	if job == relayJob && !dryRun {
+		return d.drainOutbox(ctx, s)
 	}
-	r := d.run(ctx, job, s, orders{DryRun: dryRun})
-	return Result{r.Status, r.Report}, ctx.Err()
+	r := d.pushJob(ctx, job, s, jobPayload{DryRun: dryRun})
+	return JobResult{r.Status, r.Report}, ctx.Err()
 }
 
-// run pushes orders to a job's function once.
-func (d *Desk) run(ctx context.Context, job string, s broker.Subscription, o orders) scheduler.Run {
+// pushJob pushes orders to a job's function once.
+func (d *Service) pushJob(ctx context.Context, job string, s pubsub.Subscription, o jobPayload) scheduler.Run {
 	now := time.Now()
 	data, _ := json.Marshal(o) // two booleans
-	d.scheduler.Begin(job, now)
+	d.scheduler.RecordStart(job, now)
 	a := d.dispatcher.Push(ctx, s, &pb.PubsubMessage{
 		MessageId: "by-hand-" + ulid.Make().String(), PublishTime: timestamppb.New(now), Data: data,
 	})
-	r := ran(a, 1, time.Now())
-	d.scheduler.End(job, r)
+	r := runResult(a, 1, time.Now())
+	d.scheduler.RecordRun(job, r)
 	return r
 }
 
 const (
-	drainWithin = 10 * time.Second
-	drainEvery  = 20 * time.Millisecond
+	drainTimeout  = 10 * time.Second
+	drainInterval = 20 * time.Millisecond
 )
 
-// drain runs the relay until everything that may be sent by now was, or it failed, or some time is over. One run need
+// drainOutbox runs the relay until everything that may be sent by now was, or it failed, or some time is over. One run need
 // not be enough: a relay leaves alone what another one is sending.
-func (d *Desk) drain(ctx context.Context, s broker.Subscription) (Result, error) {
-	late := time.Now().Add(drainWithin)
+func (d *Service) drainOutbox(ctx context.Context, s pubsub.Subscription) (JobResult, error) {
+	late := time.Now().Add(drainTimeout)
 	for {
-		r := d.run(ctx, relay, s, orders{Once: true})
+		r := d.pushJob(ctx, relayJob, s, jobPayload{Once: true})
 		if ctx.Err() != nil || r.Status != scheduler.OK {
-			return Result{r.Status, r.Report}, ctx.Err()
+			return JobResult{r.Status, r.Report}, ctx.Err()
 		}
-		left, err := d.backlog.due(ctx)
+		left, err := d.outbox.countDue(ctx)
 		switch {
 		case err != nil:
-			return Result{}, err
+			return JobResult{}, err
 		case left == 0:
-			return Result{r.Status, r.Report}, nil
+			return JobResult{r.Status, r.Report}, nil
 		case time.Now().After(late):
-			return Result{Going, r.Report}, nil
+			return JobResult{Running, r.Report}, nil
 		}
-		wait := time.NewTimer(drainEvery)
+		wait := time.NewTimer(drainInterval)
 		select {
 		case <-wait.C:
 		case <-ctx.Done():
 			wait.Stop()
-			return Result{}, ctx.Err()
+			return JobResult{}, ctx.Err()
 		}
 	}
 }
 
-// backlog looks into the outbox, as the relay's owner would.
-type backlog struct{ db *pgxpool.Pool }
+// outboxReader looks into the outbox, as the relay's owner would.
+type outboxReader struct{ db *pgxpool.Pool }
 
-// due counts what may be sent now: what was not, is not parked, and does not wait behind an event of its session that
+// countDue counts what may be sent now: what was not, is not parked, and does not wait behind an event of its session that
 // was refused.
-func (b *backlog) due(ctx context.Context) (n int, err error) {
+func (b *outboxReader) countDue(ctx context.Context) (n int, err error) {
 	err = b.db.QueryRow(ctx, `
 		SELECT count(*)
 		FROM bff_consumer.outbox AS o

@@ -7,20 +7,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// Outbox is what waits to be published, on the wire.
-type Outbox struct {
-	Unsent  int64   `json:"unsent"`
-	Refused int64   `json:"refused"`          // of these, tried without success
-	Oldest  float64 `json:"oldestAgeSeconds"` // of the unsent; 0 when there are none
-	Parked  int64   `json:"parked"`           // given up, until somebody replays them
+// OutboxStats is what waits to be published, on the wire.
+type OutboxStats struct {
+	Unsent           int64   `json:"unsent"`
+	Refused          int64   `json:"refused"`          // of these, tried without success
+	OldestAgeSeconds float64 `json:"oldestAgeSeconds"` // of the unsent; 0 when there are none
+	Parked           int64   `json:"parked"`           // given up, until somebody replays them
 }
 
-// Outbox counts what waits to be published.
-func (d *Desk) Outbox(ctx context.Context) (Outbox, error) {
-	s, err := outbox.ReadStanding(ctx, d.backlog.db)
-	o := Outbox{Unsent: s.Depth, Refused: s.Refused, Parked: s.Parked}
+// OutboxStats counts what waits to be published.
+func (d *Service) OutboxStats(ctx context.Context) (OutboxStats, error) {
+	s, err := outbox.ReadBacklog(ctx, d.outbox.db)
+	o := OutboxStats{Unsent: s.Depth, Refused: s.Rejected, Parked: s.Parked}
 	if !s.Oldest.IsZero() {
-		o.Oldest = max(0, time.Since(s.Oldest).Seconds())
+		o.OldestAgeSeconds = max(0, time.Since(s.Oldest).Seconds())
 	}
 	return o, err
 }

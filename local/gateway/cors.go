@@ -7,18 +7,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// AllowLocalPages lets pages served from this machine, on any port, call next with cookies.
-func AllowLocalPages(next http.Handler) http.Handler {
+// AllowLocalOrigins lets pages served from this machine, on any port, call next with cookies.
+func AllowLocalOrigins(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
-		if origin == "" || !local(origin) {
+		if origin == "" || !isLocalOrigin(origin) {
 			next.ServeHTTP(w, r)
 			return
 		}
 		h := w.Header()
 		h.Add("Vary", "Origin")
-		web.LetPage(h, origin)
-		if web.Preflight(h, r) {
+		web.AllowOrigin(h, origin)
+		if web.AnswerPreflight(h, r) {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
@@ -27,7 +27,7 @@ func AllowLocalPages(next http.Handler) http.Handler {
 	})
 }
 
-func local(origin string) bool {
+func isLocalOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isHere(u.Hostname())
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && isLoopbackHost(u.Hostname())
 }

@@ -11,10 +11,10 @@ import (
 )
 
 // A shared answer is stored: without Origin in Vary one page would be given what another was allowed.
-func TestASharedAnswerVariesByOriginAndShowsItsETag(t *testing.T) {
+func TestAllowLocalOrigins_SharedResponseVariesAndExposesETag(t *testing.T) {
 	for _, inURL := range []bool{true, false} {
-		h := AllowLocalPages(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { web.Shared(w, inURL, false) }))
-		r := httptest.NewRequest(http.MethodGet, web.Base+"/things", nil)
+		h := AllowLocalOrigins(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { web.MarkShared(w, inURL, false) }))
+		r := httptest.NewRequest(http.MethodGet, web.BasePath+"/things", nil)
 		r.Header.Set("Origin", "http://localhost:3000")
 		rec := httptest.NewRecorder()
 		h.ServeHTTP(rec, r)

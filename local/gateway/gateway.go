@@ -39,12 +39,12 @@ func New(base string, operations []Operation, functions []*web.Function) (http.H
 			continue
 		}
 		f := functions[at]
-		if f.Method() != op.Method || !slices.Equal(shape(f.Path()), shape(op.Path)) {
+		if f.Method() != op.Method || !slices.Equal(pathShape(f.Path()), pathShape(op.Path)) {
 			wrong = append(wrong, fmt.Sprintf("%s %s: the function %s is at %s", op.Method, op.Path, f.Name, f.Pattern))
 			continue
 		}
 		served[f.Name] = true
-		routes = append(routes, route{op, shape(op.Path), f})
+		routes = append(routes, route{op, pathShape(op.Path), f})
 	}
 	for _, f := range functions {
 		if !served[f.Name] && strings.HasPrefix(f.Path(), base+"/") {
@@ -62,11 +62,11 @@ func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	path := strings.Split(r.URL.EscapedPath(), "/")
 	for _, rt := range routes {
-		if !matches(rt.segments, path) {
+		if !matchPath(rt.segments, path) {
 			continue
 		}
 		if r.Method == rt.Method || r.Method == http.MethodHead && rt.Method == http.MethodGet {
-			forwarded(r)
+			addForwardedFor(r)
 			rt.function.ServeHTTP(w, r)
 			return
 		}
@@ -76,17 +76,17 @@ func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allowed == nil {
-		Refuse(w, r, problem.New(problem.ResourceNotFound, "There is nothing at this address.", nil))
+		WriteProblem(w, r, problem.New(problem.ResourceNotFound, "There is nothing at this address.", nil))
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	Refuse(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
+	WriteProblem(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
 }
 
-// forwarded adds who called to X-Forwarded-For, as the gateway of the platform does. The functions believe that entry, the
+// addForwardedFor adds who called to X-Forwarded-For, as the gateway of the platform does. The functions believe that entry, the
 // last, and none that came with the request. Who calls from this machine may stand in for another, as a proxy would: so
 // limits by address and search engines can be tried without their addresses.
-func forwarded(r *http.Request) {
+func addForwardedFor(r *http.Request) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") != "" {
 		return
@@ -94,8 +94,8 @@ func forwarded(r *http.Request) {
 	r.Header.Add("X-Forwarded-For", peer.Addr().Unmap().String())
 }
 
-// shape is a path by segments, with every variable the same: what it is called differs between documents.
-func shape(path string) []string {
+// pathShape is a path by segments, with every variable the same: what it is called differs between documents.
+func pathShape(path string) []string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
 		if strings.HasPrefix(s, "{") {
@@ -105,15 +105,15 @@ func shape(path string) []string {
 	return segments
 }
 
-func matches(segments, path []string) bool {
+func matchPath(segments, path []string) bool {
 	return slices.EqualFunc(segments, path, func(want, got string) bool { return want == got || want == "{}" && got != "" })
 }
 
-// Refuse answers a request that reaches no function with a problem.
-func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+// WriteProblem answers a request that reaches no function with a problem.
+func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	var trace [16]byte
 	rand.Read(trace[:])
-	where := problem.Where{
+	where := problem.Occurrence{
 		Instance:  r.URL.EscapedPath(),
 		RequestID: id.New(id.Request, time.Now()),
 		TraceID:   hex.EncodeToString(trace[:]),

@@ -19,12 +19,12 @@ import (
 // The functions of this test binary, each of which answers with its own name, and with whom it takes for the client.
 func init() {
 	for name, pattern := range map[string]string{
-		"List": "GET " + web.Base + "/things", "Add": "POST " + web.Base + "/things",
-		"One": "GET " + web.Base + "/things/{thingId}", "Inside": "POST /internal/things",
+		"List": "GET " + web.BasePath + "/things", "Add": "POST " + web.BasePath + "/things",
+		"One": "GET " + web.BasePath + "/things/{thingId}", "Inside": "POST /internal/things",
 	} {
-		web.Open(name, pattern, func(context.Context) (web.Handler, error) {
+		web.Register(name, pattern, func(context.Context) (web.Handler, error) {
 			return func(w http.ResponseWriter, r *http.Request) error {
-				w.Header().Set("Whence", web.From(r.Context()).ClientIP.String())
+				w.Header().Set("Whence", web.FromContext(r.Context()).ClientIP.String())
 				fmt.Fprint(w, name, r.PathValue("thingId"))
 				return nil
 			}, nil
@@ -32,7 +32,7 @@ func init() {
 	}
 }
 
-const document = `
+const apiDocument = `
 openapi: 3.0.3
 info: {title: Things, version: "1"}
 servers: [{url: /bff/consumer/v1}]
@@ -44,7 +44,7 @@ paths:
     get: {operationId: One, tags: [thing], responses: {"200": {description: ok}}}
 `
 
-func operations(t *testing.T, text string) []Operation {
+func parseOperations(t *testing.T, text string) []Operation {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "api.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -57,23 +57,23 @@ func operations(t *testing.T, text string) []Operation {
 	return all
 }
 
-// front is a gateway over the open functions.
-func front(t *testing.T) http.Handler {
+// newTestGateway is a gateway over the open functions.
+func newTestGateway(t *testing.T) http.Handler {
 	t.Helper()
 	for _, f := range web.Functions() {
-		if err := f.OpenTo(t.Context(), io.Discard); err != nil {
+		if err := f.OpenWithLog(t.Context(), io.Discard); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h, err := New(web.Base, operations(t, document), web.Functions())
+	h, err := New(web.BasePath, parseOperations(t, apiDocument), web.Functions())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return AllowLocalPages(h)
+	return AllowLocalOrigins(h)
 }
 
-func TestEachRequestGoesToItsFunction(t *testing.T) {
-	h := front(t)
+func TestGateway_RoutesEachRequestToItsFunction(t *testing.T) {
+	h := newTestGateway(t)
 	for request, want := range map[string]string{
 		"GET /bff/consumer/v1/things":       "List",
 		"POST /bff/consumer/v1/things":      "Add",
@@ -97,7 +97,7 @@ func TestEachRequestGoesToItsFunction(t *testing.T) {
 		got := rec.Body.String()
 		if rec.Code != http.StatusOK {
 			got = strings.TrimSpace(fmt.Sprint(rec.Code, " ", rec.Header().Get("Allow")))
-			wellRefused(t, rec)
+			checkProblem(t, rec)
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", request, got, want)
@@ -105,8 +105,8 @@ func TestEachRequestGoesToItsFunction(t *testing.T) {
 	}
 }
 
-// wellRefused holds a refusal against what every refusal has.
-func wellRefused(t *testing.T, rec *httptest.ResponseRecorder) {
+// checkProblem holds a refusal against what every refusal has.
+func checkProblem(t *testing.T, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	var p struct {
 		Status    int    `json:"status"`
@@ -122,9 +122,9 @@ func wellRefused(t *testing.T, rec *httptest.ResponseRecorder) {
 	}
 }
 
-func TestADocumentThatDisagreesIsRefusedWhole(t *testing.T) {
-	wrong := strings.NewReplacer("operationId: Add", "operationId: Subtract", "/things/{id}:", "/stuff/{id}:").Replace(document)
-	_, err := New(web.Base, operations(t, wrong), web.Functions())
+func TestNew_RejectsDocumentThatDisagreesWithFunctions(t *testing.T) {
+	wrong := strings.NewReplacer("operationId: Add", "operationId: Subtract", "/things/{id}:", "/stuff/{id}:").Replace(apiDocument)
+	_, err := New(web.BasePath, parseOperations(t, wrong), web.Functions())
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
@@ -141,8 +141,8 @@ func TestADocumentThatDisagreesIsRefusedWhole(t *testing.T) {
 	}
 }
 
-func TestPagesOfThisMachineMayCallAndNoOthers(t *testing.T) {
-	h := front(t)
+func TestAllowLocalOrigins_AllowsOnlyLocalPages(t *testing.T) {
+	h := newTestGateway(t)
 	for origin, allowed := range map[string]bool{
 		"http://localhost:3000": true, "https://localhost": true, "http://127.0.0.1:8080": true, "http://[::1]:5173": true,
 		"http://localhost.example.com": false, "https://example.com": false, "null": false, "file://localhost": false, "": false,
@@ -152,7 +152,7 @@ func TestPagesOfThisMachineMayCallAndNoOthers(t *testing.T) {
 			if preflight {
 				method = http.MethodOptions
 			}
-			r := httptest.NewRequest(method, web.Base+"/things", nil)
+			r := httptest.NewRequest(method, web.BasePath+"/things", nil)
 			if origin != "" {
 				r.Header.Set("Origin", origin)
 			}
@@ -174,9 +174,9 @@ func TestPagesOfThisMachineMayCallAndNoOthers(t *testing.T) {
 	}
 }
 
-func TestTheCountryOfTheGuestPasses(t *testing.T) {
+func TestAllowLocalOrigins_PassesCountryHeader(t *testing.T) {
 	var seen string
-	h := AllowLocalPages(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header.Get("X-Client-Geo-Country") }))
+	h := AllowLocalOrigins(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header.Get("X-Client-Geo-Country") }))
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-Client-Geo-Country", "AF")
 	h.ServeHTTP(httptest.NewRecorder(), r)
@@ -185,9 +185,9 @@ func TestTheCountryOfTheGuestPasses(t *testing.T) {
 	}
 }
 
-func TestTheClientIsWhoeverCallsTheGatewayAndThisMachineMayStandInForOthers(t *testing.T) {
+func TestGateway_TrustsForwardedForOnlyFromLoopback(t *testing.T) {
 	t.Setenv("TRUSTED_HOPS", "1")
-	h := front(t)
+	h := newTestGateway(t)
 	for _, c := range []struct{ peer, claimed, want string }{
 		{"192.0.2.7:4711", "", "192.0.2.7"},
 		{"192.0.2.7:4711", "203.0.113.9, 203.0.113.10", "192.0.2.7"},
@@ -196,7 +196,7 @@ func TestTheClientIsWhoeverCallsTheGatewayAndThisMachineMayStandInForOthers(t *t
 		{"127.0.0.1:4711", "203.0.113.9, 203.0.113.10", "203.0.113.10"},
 		{"[::1]:4711", "2001:db8::9", "2001:db8::9"},
 	} {
-		r := httptest.NewRequest("GET", web.Base+"/things", nil)
+		r := httptest.NewRequest("GET", web.BasePath+"/things", nil)
 		r.RemoteAddr = c.peer
 		if c.claimed != "" {
 			r.Header.Set("X-Forwarded-For", c.claimed)

@@ -15,8 +15,8 @@ var (
 )
 
 // Whoever was woken pastes what is there.
-func TestWhatRunbooksAskIsAnswered(t *testing.T) {
-	d := newDesk(t)
+func TestRunbooks_StatementsAndCommandsAreValid(t *testing.T) {
+	d := newHarness(t)
 	files, err := filepath.Glob("../../docs/runbooks/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no runbooks", err)

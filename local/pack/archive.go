@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// epoch is when every file of an archive was changed: the first day that zip knows.
-var epoch = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
+// zipEpoch is when every file of an archive was changed: the first day that zip knows.
+var zipEpoch = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // compress makes the archive of a directory: the same bytes for the same files, as long as the same release of Go compresses them.
 // Names are in the order of a walk, all files are readable, none can be executed. They are writable too: the packer refuses a go.mod that
@@ -35,7 +35,7 @@ func compress(dir string) ([]byte, error) {
 		if err != nil {
 			return err
 		}
-		header := &zip.FileHeader{Name: filepath.ToSlash(name), Method: zip.Deflate, Modified: epoch}
+		header := &zip.FileHeader{Name: filepath.ToSlash(name), Method: zip.Deflate, Modified: zipEpoch}
 		header.SetMode(0o644)
 		w, err := out.CreateHeader(header)
 		if err == nil {

@@ -23,9 +23,9 @@ const All = "all"
 type Options struct {
 	Root     string // of the repository
 	Function string // a folder under functions/, or All
-	Out      string // directory of the archives; "": dist in Root
-	Built    string // directory of what Build makes of them, BUILT/<folder>/main; "": they are not built
-	Say      io.Writer
+	OutDir   string // directory of the archives; "": dist in Root
+	BuildDir string // directory of what Build makes of them, BUILT/<folder>/main; "": they are not built
+	Log      io.Writer
 }
 
 // Run writes Out/<folder>.zip for each folder, and a line about each: its size and SHA-256; and another about its program, if that
@@ -42,33 +42,33 @@ func Run(ctx context.Context, o Options) error {
 		}
 		folders = []string{o.Function}
 	}
-	out := cmp.Or(o.Out, filepath.Join(o.Root, "dist"))
+	out := cmp.Or(o.OutDir, filepath.Join(o.Root, "dist"))
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
 	var packed []string
 	for _, folder := range folders {
-		archive, files, err := Function(ctx, o.Root, folder)
+		archive, files, err := FunctionArchive(ctx, o.Root, folder)
 		if err != nil {
 			return err
 		}
 		path := filepath.Join(out, folder+".zip")
-		if err := replace(path, archive); err != nil {
+		if err := writeAtomic(path, archive); err != nil {
 			return err
 		}
 		packed = append(packed, files...)
-		fmt.Fprintf(o.Say, "%s  %.1f MB  sha256:%x\n", path, float64(len(archive))/1e6, sha256.Sum256(archive))
-		if o.Built == "" {
+		fmt.Fprintf(o.Log, "%s  %.1f MB  sha256:%x\n", path, float64(len(archive))/1e6, sha256.Sum256(archive))
+		if o.BuildDir == "" {
 			continue
 		}
-		program, err := Build(ctx, archive, filepath.Join(o.Built, folder))
+		program, err := Build(ctx, archive, filepath.Join(o.BuildDir, folder))
 		if err != nil {
 			return fmt.Errorf("pack: %s: %w", folder, err)
 		}
-		fmt.Fprintln(o.Say, program)
+		fmt.Fprintln(o.Log, program)
 	}
 	slices.Sort(packed)
-	return tell(ctx, o, slices.Compact(packed))
+	return reportUncommitted(ctx, o, slices.Compact(packed))
 }
 
 // Folders are the function folders of a repository, sorted.
@@ -86,8 +86,8 @@ func Folders(root string) ([]string, error) {
 	return found, nil
 }
 
-// tell names those of the packed files that are not as committed.
-func tell(ctx context.Context, o Options, packed []string) error {
+// reportUncommitted names those of the packed files that are not as committed.
+func reportUncommitted(ctx context.Context, o Options, packed []string) error {
 	cmd := exec.CommandContext(ctx, "git", "-C", o.Root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
 	out, err := cmd.Output()
 	if err != nil {
@@ -95,7 +95,7 @@ func tell(ctx context.Context, o Options, packed []string) error {
 		if !errors.As(err, &ended) && !errors.Is(err, exec.ErrNotFound) {
 			return err
 		}
-		fmt.Fprintln(o.Say, "git does not know this tree: nothing tells which commit these archives are of")
+		fmt.Fprintln(o.Log, "git does not know this tree: nothing tells which commit these archives are of")
 		return nil
 	}
 	for _, entry := range strings.Split(string(out), "\x00") {
@@ -103,14 +103,14 @@ func tell(ctx context.Context, o Options, packed []string) error {
 			continue
 		}
 		if name := entry[3:]; slices.Contains(packed, name) {
-			fmt.Fprintf(o.Say, "not as committed: %s\n", name)
+			fmt.Fprintf(o.Log, "not as committed: %s\n", name)
 		}
 	}
 	return nil
 }
 
-// replace writes a file whole or not at all.
-func replace(path string, content []byte) error {
+// writeAtomic writes a file whole or not at all.
+func writeAtomic(path string, content []byte) error {
 	half := path + ".new"
 	if err := os.WriteFile(half, content, 0o644); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// tree writes files below a directory and returns it.
-func tree(t *testing.T, files map[string]string) string {
+// writeTree writes files below a directory and returns it.
+func writeTree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
@@ -30,18 +30,18 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// repository is a small one: a function that imports one of two rooms.
-func repository() map[string]string {
+// repositoryFiles is a small one: a function that imports one of two rooms.
+func repositoryFiles() map[string]string {
 	return map[string]string{
 		"go.work":                       "go 1.26.0\n\nuse ./functions/hello\nuse ./shared\n",
-		"functions/hello/go.mod":        "module " + own + "functions/hello\n\ngo 1.26.0\n\nrequire " + own + "shared v0.0.0\n\nreplace " + own + "shared => ../../shared\n",
+		"functions/hello/go.mod":        "module " + modulePrefix + "functions/hello\n\ngo 1.26.0\n\nrequire " + modulePrefix + "shared v0.0.0\n\nreplace " + modulePrefix + "shared => ../../shared\n",
 		"functions/hello/go.sum":        "",
-		"functions/hello/function.go":   "package hello\n\nimport _ \"" + own + "shared/greeting\"\n",
+		"functions/hello/function.go":   "package hello\n\nimport _ \"" + modulePrefix + "shared/greeting\"\n",
 		"functions/hello/other_test.go": "package hello_test\n",
 		"functions/hello/tool.go":       "//go:build ignore\n\npackage main\n",
 		"functions/hello/notes.txt":     "not embedded",
 		"functions/hello/kit/kit.go":    "package kit\n",
-		"shared/go.mod":                 "module " + own + "shared\n\ngo 1.26.0\n",
+		"shared/go.mod":                 "module " + modulePrefix + "shared\n\ngo 1.26.0\n",
 		"shared/go.sum":                 "",
 		"shared/greeting/greeting.go":   "package greeting\n\nimport _ \"embed\"\n\n//go:embed hello.txt\nvar hello string\n",
 		"shared/greeting/hello.txt":     "hello",
@@ -50,7 +50,7 @@ func repository() map[string]string {
 	}
 }
 
-func names(t *testing.T, archive []byte) (names []string) {
+func archiveNames(t *testing.T, archive []byte) (names []string) {
 	t.Helper()
 	in, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -58,22 +58,22 @@ func names(t *testing.T, archive []byte) (names []string) {
 	}
 	for _, file := range in.File {
 		names = append(names, file.Name)
-		if file.Mode() != fs.FileMode(0o644) || !file.Modified.Equal(epoch) {
+		if file.Mode() != fs.FileMode(0o644) || !file.Modified.Equal(zipEpoch) {
 			t.Errorf("%s: %v, %v", file.Name, file.Mode(), file.Modified)
 		}
 	}
 	return names
 }
 
-func TestAnArchiveHasWhatIsCompiledAndNothingElse(t *testing.T) {
-	root := tree(t, repository())
-	archive, files, err := Function(t.Context(), root, "hello")
+func TestFunctionArchive_HoldsOnlyCompiledFiles(t *testing.T) {
+	root := writeTree(t, repositoryFiles())
+	archive, files, err := FunctionArchive(t.Context(), root, "hello")
 	if err != nil {
 		t.Fatal(err)
 	}
-	vendored := "vendor/" + own + "shared/greeting/"
+	vendored := "vendor/" + modulePrefix + "shared/greeting/"
 	want := []string{"function.go", "go.mod", "go.sum", vendored + "greeting.go", vendored + "hello.txt", "vendor/modules.txt"}
-	if got := names(t, archive); !slices.Equal(got, want) {
+	if got := archiveNames(t, archive); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	if want := []string{
@@ -84,13 +84,13 @@ func TestAnArchiveHasWhatIsCompiledAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheSameFilesMakeTheSameBytes(t *testing.T) {
-	files := repository()
-	first, _, err := Function(t.Context(), tree(t, files), "hello")
+func TestFunctionArchive_IsReproducible(t *testing.T) {
+	files := repositoryFiles()
+	first, _, err := FunctionArchive(t.Context(), writeTree(t, files), "hello")
 	if err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := tree(t, files)
+	elsewhere := writeTree(t, files)
 	for name := range files { // as another clone of another day has them
 		if err := os.Chtimes(filepath.Join(elsewhere, name), time.Time{}, time.Unix(1e9, 0)); err != nil {
 			t.Fatal(err)
@@ -100,23 +100,23 @@ func TestTheSameFilesMakeTheSameBytes(t *testing.T) {
 		}
 	}
 	t.Setenv("GOFLAGS", "-mod=readonly -tags=other")
-	second, _, err := Function(t.Context(), elsewhere, "hello")
+	second, _, err := FunctionArchive(t.Context(), elsewhere, "hello")
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("%d and %d bytes, %v", len(first), len(second), err)
 	}
 	files["shared/greeting/hello.txt"] = "good day"
-	if third, _, err := Function(t.Context(), tree(t, files), "hello"); err != nil || bytes.Equal(first, third) {
+	if third, _, err := FunctionArchive(t.Context(), writeTree(t, files), "hello"); err != nil || bytes.Equal(first, third) {
 		t.Errorf("another text, the same archive: %v", err)
 	}
 }
 
-func TestWhatIsNotCommittedIsNamed(t *testing.T) {
+func TestRun_NamesUncommittedFiles(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}
-	files := repository()
+	files := repositoryFiles()
 	files[".gitignore"] = "ignored.go\n"
-	root := tree(t, files)
+	root := writeTree(t, files)
 	git := func(args ...string) {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-C", root, "-c", "user.name=a", "-c", "user.email=a@b.invalid"}, args...)...)
@@ -127,7 +127,7 @@ func TestWhatIsNotCommittedIsNamed(t *testing.T) {
 	said := func() string {
 		t.Helper()
 		var said bytes.Buffer
-		if err := Run(t.Context(), Options{Root: root, Function: All, Out: t.TempDir(), Say: &said}); err != nil {
+		if err := Run(t.Context(), Options{Root: root, Function: All, OutDir: t.TempDir(), Log: &said}); err != nil {
 			t.Fatal(err)
 		}
 		_, warned, _ := strings.Cut(said.String(), "\n")
@@ -159,19 +159,19 @@ func TestWhatIsNotCommittedIsNamed(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBePackedSaysWhy(t *testing.T) {
-	broken := repository()
-	broken["functions/hello/function.go"] = "package hello\n\nimport _ \"" + own + "shared/missing\"\n"
+func TestRun_ErrorNamesReasonAndLeavesNoArchive(t *testing.T) {
+	broken := repositoryFiles()
+	broken["functions/hello/function.go"] = "package hello\n\nimport _ \"" + modulePrefix + "shared/missing\"\n"
 	for name, c := range map[string]struct {
 		files            map[string]string
 		function, reason string
 	}{
-		"no such folder":     {repository(), "brew", "there is: hello"},
+		"no such folder":     {repositoryFiles(), "brew", "there is: hello"},
 		"not the repository": {map[string]string{"go.work": ""}, All, "is not the repository"},
 		"a missing package":  {broken, All, "shared/missing"},
 	} {
 		out := filepath.Join(t.TempDir(), "out")
-		err := Run(t.Context(), Options{Root: tree(t, c.files), Function: c.function, Out: out, Say: &bytes.Buffer{}})
+		err := Run(t.Context(), Options{Root: writeTree(t, c.files), Function: c.function, OutDir: out, Log: &bytes.Buffer{}})
 		if err == nil || !strings.Contains(err.Error(), c.reason) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -181,12 +181,12 @@ func TestWhatCannotBePackedSaysWhy(t *testing.T) {
 	}
 }
 
-// TestThePackersRefusals builds archives that the platform would not take.
-func TestThePackersRefusals(t *testing.T) {
-	const registers = "package hello\n\nimport _ \"" + framework + "/functions\"\n"
+// TestBuild_RejectsWhatThePlatformRejects builds archives that the platform would not take.
+func TestBuild_RejectsWhatThePlatformRejects(t *testing.T) {
+	const registers = "package hello\n\nimport _ \"" + frameworkModule + "/functions\"\n"
 	good := map[string]string{
-		"function.go": registers, "go.mod": "module " + own + "functions/hello\n\ngo 1.26.0\n",
-		"vendor/modules.txt": "", "vendor/" + framework + "/funcframework/f.go": "package funcframework\n",
+		"function.go": registers, "go.mod": "module " + modulePrefix + "functions/hello\n\ngo 1.26.0\n",
+		"vendor/modules.txt": "", "vendor/" + frameworkModule + "/funcframework/f.go": "package funcframework\n",
 	}
 	with := func(changes map[string]string) map[string]string {
 		files := maps.Clone(good)
@@ -206,11 +206,11 @@ func TestThePackersRefusals(t *testing.T) {
 		"no function registers":       {with(map[string]string{"function.go": "package hello\n"}), "does not import functions"},
 		"no Go at the root":           {with(map[string]string{"function.go": ""}), "no Go file"},
 		"no module":                   {with(map[string]string{"go.mod": ""}), "go.mod"},
-		"not vendored":                {with(map[string]string{"vendor/" + framework + "/funcframework/f.go": ""}), "funcframework"},
+		"not vendored":                {with(map[string]string{"vendor/" + frameworkModule + "/funcframework/f.go": ""}), "funcframework"},
 		"a module path without a dot": {with(map[string]string{"go.mod": "module hello\n\ngo 1.26.0\n"}), "a dot in its first element"},
-		"what it needs is elsewhere":  {good, framework},
+		"what it needs is elsewhere":  {good, frameworkModule},
 	} {
-		archive, err := compress(tree(t, c.files))
+		archive, err := compress(writeTree(t, c.files))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestThePackersRefusals(t *testing.T) {
 	}
 }
 
-func TestAnArchiveStaysBelowItsDirectory(t *testing.T) {
+func TestExtract_RejectsPathOutsideDirectory(t *testing.T) {
 	var buffer bytes.Buffer
 	w := zip.NewWriter(&buffer)
 	if _, err := w.Create("../outside.go"); err != nil {

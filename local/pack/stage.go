@@ -14,21 +14,21 @@ import (
 	"strings"
 )
 
-// own is what the paths of our modules begin with.
-const own = "melmastoon.ghasi.io/bff-consumer/"
+// modulePrefix is what the paths of our modules begin with.
+const modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 
-// Function makes the archive of one folder, and says which files of the repository are in it, by their paths from its root.
+// FunctionArchive makes the archive of one folder, and says which files of the repository are in it, by their paths from its root.
 //
 // Of our packages the archive has what the compiler reads for Linux on amd64: the Go files that are compiled and the files that are
 // embedded, no tests, no other package of the folder. The packer parses every Go file at the root, so one of another package there
 // would be refused. Of other modules it has what go mod vendor copies. The build then needs no network and tidies nothing.
-func Function(ctx context.Context, root, folder string) (archive []byte, files []string, err error) {
+func FunctionArchive(ctx context.Context, root, folder string) (archive []byte, files []string, err error) {
 	stage, err := os.MkdirTemp("", "bff-consumer-pack-")
 	if err != nil {
 		return nil, nil, err
 	}
 	defer os.RemoveAll(stage)
-	if files, err = needed(ctx, root, folder); err != nil {
+	if files, err = sourceFiles(ctx, root, folder); err != nil {
 		return nil, nil, fmt.Errorf("pack: %s: %w", folder, err)
 	}
 	for _, file := range files {
@@ -36,22 +36,22 @@ func Function(ctx context.Context, root, folder string) (archive []byte, files [
 			return nil, nil, fmt.Errorf("pack: %s: %w", folder, err)
 		}
 	}
-	if archive, err = Module(ctx, filepath.Join(stage, "functions", folder)); err != nil {
+	if archive, err = ModuleArchive(ctx, filepath.Join(stage, "functions", folder)); err != nil {
 		return nil, nil, fmt.Errorf("pack: %s: %w", folder, err)
 	}
 	return archive, files, nil
 }
 
-// Module vendors what the module in a directory imports, beside it, and makes the archive of both.
-func Module(ctx context.Context, dir string) ([]byte, error) {
-	if _, err := run(ctx, dir, nil, "go", "mod", "vendor"); err != nil {
+// ModuleArchive vendors what the module in a directory imports, beside it, and makes the archive of both.
+func ModuleArchive(ctx context.Context, dir string) ([]byte, error) {
+	if _, err := runCommand(ctx, dir, nil, "go", "mod", "vendor"); err != nil {
 		return nil, err
 	}
 	return compress(dir)
 }
 
-// listed is what go list says of a package.
-type listed struct {
+// listedPackage is what go list says of a package.
+type listedPackage struct {
 	Dir    string
 	Module *struct{ Path, Dir string }
 	Error  *struct{ Err string }
@@ -59,9 +59,9 @@ type listed struct {
 	GoFiles, CgoFiles, CFiles, HFiles, SFiles, SysoFiles, EmbedFiles []string
 }
 
-// needed are the files of the repository that a folder's archive is made of, by their paths from its root: the module files of the
+// sourceFiles are the files of the repository that a folder's archive is made of, by their paths from its root: the module files of the
 // folder and of what it replaces, and what is compiled of them.
-func needed(ctx context.Context, root, folder string) ([]string, error) {
+func sourceFiles(ctx context.Context, root, folder string) ([]string, error) {
 	root, err := filepath.EvalSymlinks(root) // as go list has it
 	if err == nil {
 		root, err = filepath.Abs(root)
@@ -69,7 +69,7 @@ func needed(ctx context.Context, root, folder string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := run(ctx, filepath.Join(root, "functions", folder), []string{"GOOS=linux", "GOARCH=amd64"}, "go", "list", "-deps",
+	out, err := runCommand(ctx, filepath.Join(root, "functions", folder), []string{"GOOS=linux", "GOARCH=amd64"}, "go", "list", "-deps",
 		"-json=Dir,Module,Error,GoFiles,CgoFiles,CFiles,HFiles,SFiles,SysoFiles,EmbedFiles", ".")
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func needed(ctx context.Context, root, folder string) ([]string, error) {
 		return nil
 	}
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p listed
+		var p listedPackage
 		switch err := dec.Decode(&p); {
 		case errors.Is(err, io.EOF):
 			slices.Sort(files)
@@ -93,7 +93,7 @@ func needed(ctx context.Context, root, folder string) ([]string, error) {
 			return nil, fmt.Errorf("read the list of packages: %w", err)
 		case p.Error != nil:
 			return nil, errors.New(p.Error.Err)
-		case p.Module == nil || !strings.HasPrefix(p.Module.Path, own):
+		case p.Module == nil || !strings.HasPrefix(p.Module.Path, modulePrefix):
 			continue
 		}
 		for _, name := range []string{"go.mod", "go.sum"} {
@@ -120,16 +120,16 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, content, 0o644)
 }
 
-// run is a command outside of any workspace, with more in its environment. What is set for the developer's own builds does not count:
+// runCommand is a command outside of any workspace, with more in its environment. What is set for the developer's own builds does not count:
 // neither may -mod, nor may tags change what is packed.
-func run(ctx context.Context, dir string, more []string, name string, args ...string) ([]byte, error) {
+func runCommand(ctx context.Context, dir string, more []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), append([]string{"GOWORK=off", "GOFLAGS="}, more...)...)
-	return output(cmd)
+	return commandOutput(cmd)
 }
 
-func output(cmd *exec.Cmd) ([]byte, error) {
+func commandOutput(cmd *exec.Cmd) ([]byte, error) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

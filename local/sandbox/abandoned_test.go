@@ -12,12 +12,12 @@ import (
 )
 
 // A call with a body counts as abandoned too when its caller gives up: a hedge that lost, a process that died.
-func TestACallerWhoLeavesIsCounted(t *testing.T) {
+func TestUpstream_CountsAbandonedCalls(t *testing.T) {
 	u := New(dataset.Embedded(), time.Now).Upstreams["search"]
 	server := httptest.NewServer(u)
 	t.Cleanup(server.Close)
 	for n, b := range []Behaviour{{Hang: true}, {LatencyMs: maxDelayMs}} {
-		u.Behave(b)
+		u.SetBehaviour(b)
 		ctx, leave := context.WithCancel(t.Context())
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/api/v1/search/queries", strings.NewReader(`{"kind":"list"}`))
 		if err != nil {

@@ -26,8 +26,8 @@ type Behaviour struct {
 
 const maxDelayMs = 600_000
 
-// Settle fills in what the one of ErrorRate and Status says about the other.
-func (b Behaviour) Settle() Behaviour {
+// WithDefaults fills in what the one of ErrorRate and Status says about the other.
+func (b Behaviour) WithDefaults() Behaviour {
 	switch {
 	case b.Status != 0 && b.ErrorRate == 0:
 		b.ErrorRate = 1
@@ -37,12 +37,12 @@ func (b Behaviour) Settle() Behaviour {
 	return b
 }
 
-// Check says what is wrong with a behaviour.
-func (b Behaviour) Check() []problem.Field {
-	var wrong []problem.Field
+// Validate says what is wrong with a behaviour.
+func (b Behaviour) Validate() []problem.FieldError {
+	var wrong []problem.FieldError
 	add := func(ok bool, field, detail string) {
 		if !ok {
-			wrong = append(wrong, problem.Field{Field: field, Code: "out-of-range", Detail: detail})
+			wrong = append(wrong, problem.FieldError{Field: field, Code: "out-of-range", Detail: detail})
 		}
 	}
 	add(b.LatencyMs >= 0 && b.LatencyMs <= maxDelayMs, "latencyMs", "Must be from 0 to 600000.")
@@ -57,16 +57,16 @@ type Upstream struct {
 	Name    string
 	handler http.Handler
 
-	current  atomic.Pointer[spell]
+	current  atomic.Pointer[activeBehaviour]
 	counters counters
 	routes   sync.Map // route → *atomic.Int64
 }
 
-// spell is a behaviour while it lasts.
-type spell struct {
+// activeBehaviour is a behaviour while it lasts.
+type activeBehaviour struct {
 	Behaviour
-	calls atomic.Int64
-	over  chan struct{} // closed when another one begins
+	calls    atomic.Int64
+	replaced chan struct{} // closed when another one begins
 }
 
 type counters struct{ calls, failed, hung, malformed, abandoned, inFlight atomic.Int64 }
@@ -85,19 +85,19 @@ type Counters struct {
 
 func newUpstream(name string, handler http.Handler) *Upstream {
 	u := &Upstream{Name: name, handler: handler}
-	u.current.Store(&spell{over: make(chan struct{})})
+	u.current.Store(&activeBehaviour{replaced: make(chan struct{})})
 	return u
 }
 
-// Behave makes the upstream behave so from now on. Calls that hang go on as soon as it no longer does.
-func (u *Upstream) Behave(b Behaviour) {
-	before := u.current.Swap(&spell{Behaviour: b.Settle(), over: make(chan struct{})})
-	close(before.over)
+// SetBehaviour makes the upstream behave so from now on. Calls that hang go on as soon as it no longer does.
+func (u *Upstream) SetBehaviour(b Behaviour) {
+	before := u.current.Swap(&activeBehaviour{Behaviour: b.WithDefaults(), replaced: make(chan struct{})})
+	close(before.replaced)
 }
 
 // Reset makes the upstream behave well and counts from 0 again.
 func (u *Upstream) Reset() {
-	u.Behave(Behaviour{})
+	u.SetBehaviour(Behaviour{})
 	for _, c := range []*atomic.Int64{&u.counters.calls, &u.counters.failed, &u.counters.hung, &u.counters.malformed, &u.counters.abandoned} {
 		c.Store(0)
 	}
@@ -134,18 +134,18 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		u.counters.abandoned.Add(1)
 		panic(http.ErrAbortHandler) // there is nobody to answer
 	}
-	if fails(now.calls.Add(1), now.ErrorRate) {
+	if shouldFail(now.calls.Add(1), now.ErrorRate) {
 		u.counters.failed.Add(1)
-		refuse(w, now.Status, "The sandbox was told to fail.")
+		writeProblem(w, now.Status, "The sandbox was told to fail.")
 		return
 	}
 	if r.Header.Get("X-Tenant-Id") != "" {
-		refuse(w, http.StatusBadRequest, "This service takes no X-Tenant-Id: it is asked across tenants.")
+		writeProblem(w, http.StatusBadRequest, "This service takes no X-Tenant-Id: it is asked across tenants.")
 		return
 	}
 	if now.Malformed {
 		u.counters.malformed.Add(1)
-		half := &halved{ResponseWriter: w}
+		half := &truncatedWriter{ResponseWriter: w}
 		u.serve(half, r)
 		half.flush()
 		return
@@ -167,7 +167,7 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 }
 
 // wait spends the latency and hangs. It is false when the caller left.
-func (u *Upstream) wait(now *spell, r *http.Request) bool {
+func (u *Upstream) wait(now *activeBehaviour, r *http.Request) bool {
 	delay := time.Duration(now.LatencyMs) * time.Millisecond
 	if now.JitterMs > 0 {
 		delay += time.Duration(rand.Int64N(int64(now.JitterMs)*int64(time.Millisecond) + 1))
@@ -193,7 +193,7 @@ func (u *Upstream) wait(now *spell, r *http.Request) bool {
 	if now.Hang {
 		u.counters.hung.Add(1)
 		select {
-		case <-now.over:
+		case <-now.replaced:
 		case <-r.Context().Done():
 			return false
 		}
@@ -201,22 +201,22 @@ func (u *Upstream) wait(now *spell, r *http.Request) bool {
 	return true
 }
 
-// fails spreads the failures of a rate evenly: of the first n calls, rate × n fail, rounded down.
-func fails(n int64, rate float64) bool {
+// shouldFail spreads the failures of a rate evenly: of the first n calls, rate × n fail, rounded down.
+func shouldFail(n int64, rate float64) bool {
 	return int64(float64(n)*rate) > int64(float64(n-1)*rate)
 }
 
-// halved keeps an answer back and then sends the first half of it.
-type halved struct {
+// truncatedWriter keeps an answer back and then sends the first half of it.
+type truncatedWriter struct {
 	http.ResponseWriter
 	status int
 	body   strings.Builder
 }
 
-func (h *halved) WriteHeader(status int)      { h.status = status }
-func (h *halved) Write(p []byte) (int, error) { return h.body.Write(p) }
+func (h *truncatedWriter) WriteHeader(status int)      { h.status = status }
+func (h *truncatedWriter) Write(p []byte) (int, error) { return h.body.Write(p) }
 
-func (h *halved) flush() {
+func (h *truncatedWriter) flush() {
 	text := h.body.String()
 	text = text[:len(text)/2]
 	h.Header().Set("Content-Length", strconv.Itoa(len(text)))

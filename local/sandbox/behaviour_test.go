@@ -13,27 +13,27 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 )
 
-func post(s *Sandbox, body string) *httptest.ResponseRecorder {
+func postQuery(s *Sandbox, body string) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	s.Upstreams["search"].ServeHTTP(rec, httptest.NewRequest(http.MethodPost, "/api/v1/search/queries", strings.NewReader(body)))
 	return rec
 }
 
-// brandOf asks theme for a brand it has.
-func brandOf(s *Sandbox, ctx context.Context) *httptest.ResponseRecorder {
+// getBrand asks theme for a brand it has.
+func getBrand(s *Sandbox, ctx context.Context) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/theme-config/v1/tenants/"+s.data.Tenants[0].ID+"/brand-peek", nil)
 	s.Upstreams["theme"].ServeHTTP(rec, r)
 	return rec
 }
 
-func TestFailuresAreSpreadEvenly(t *testing.T) {
+func TestUpstream_SpreadsFailuresEvenly(t *testing.T) {
 	s := New(dataset.Embedded(), time.Now)
 	theme := s.Upstreams["theme"]
-	theme.Behave(Behaviour{ErrorRate: 0.25, Status: 502})
+	theme.SetBehaviour(Behaviour{ErrorRate: 0.25, Status: 502})
 	pattern := ""
 	for range 8 {
-		if rec := brandOf(s, t.Context()); rec.Code == 502 {
+		if rec := getBrand(s, t.Context()); rec.Code == 502 {
 			pattern += "x"
 		} else {
 			pattern += "."
@@ -45,37 +45,37 @@ func TestFailuresAreSpreadEvenly(t *testing.T) {
 	if c := theme.Counters(); c.Calls != 8 || c.Failed != 2 || c.Routes["GET /theme-config/v1/tenants/{id}/brand-peek"] != 6 {
 		t.Errorf("counters %+v", c)
 	}
-	theme.Behave(Behaviour{Status: 500})
-	if rec := brandOf(s, t.Context()); rec.Code != 500 {
+	theme.SetBehaviour(Behaviour{Status: 500})
+	if rec := getBrand(s, t.Context()); rec.Code != 500 {
 		t.Errorf("status alone means always, got %d", rec.Code)
 	}
-	theme.Behave(Behaviour{ErrorRate: 1})
-	if rec := brandOf(s, t.Context()); rec.Code != 503 {
+	theme.SetBehaviour(Behaviour{ErrorRate: 1})
+	if rec := getBrand(s, t.Context()); rec.Code != 503 {
 		t.Errorf("rate alone means 503, got %d", rec.Code)
 	}
 	theme.Reset()
-	if rec := brandOf(s, t.Context()); rec.Code != 200 || theme.Counters().Calls != 1 {
+	if rec := getBrand(s, t.Context()); rec.Code != 200 || theme.Counters().Calls != 1 {
 		t.Errorf("after a reset: %d, %+v", rec.Code, theme.Counters())
 	}
 }
 
-func TestAMalformedAnswerIsHalfAnAnswer(t *testing.T) {
+func TestUpstream_MalformedResponseIsTruncated(t *testing.T) {
 	s := New(dataset.Embedded(), time.Now)
-	whole := brandOf(s, t.Context()).Body.String()
-	s.Upstreams["theme"].Behave(Behaviour{Malformed: true})
-	rec := brandOf(s, t.Context())
+	whole := getBrand(s, t.Context()).Body.String()
+	s.Upstreams["theme"].SetBehaviour(Behaviour{Malformed: true})
+	rec := getBrand(s, t.Context())
 	if body := rec.Body.String(); rec.Code != 200 || body != whole[:len(whole)/2] || json.Valid([]byte(body)) {
 		t.Errorf("%d %s", rec.Code, body)
 	}
 }
 
-func TestLatencyIsWaitedFor(t *testing.T) {
+func TestUpstream_AppliesLatencyAndJitter(t *testing.T) {
 	s := New(dataset.Embedded(), time.Now)
 	synctest.Test(t, func(t *testing.T) {
-		s.Upstreams["theme"].Behave(Behaviour{LatencyMs: 700, JitterMs: 200})
+		s.Upstreams["theme"].SetBehaviour(Behaviour{LatencyMs: 700, JitterMs: 200})
 		for range 20 {
 			began := time.Now()
-			brandOf(s, t.Context())
+			getBrand(s, t.Context())
 			if took := time.Since(began); took < 700*time.Millisecond || took > 5*time.Second {
 				t.Errorf("took %v", took)
 			}
@@ -84,16 +84,16 @@ func TestLatencyIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAHangLastsUntilTheCallerLeavesOrTheBehaviourEnds(t *testing.T) {
+func TestUpstream_HangEndsWithCallerOrBehaviour(t *testing.T) {
 	s := New(dataset.Embedded(), time.Now)
 	theme := s.Upstreams["theme"]
 	synctest.Test(t, func(t *testing.T) {
-		theme.Behave(Behaviour{Hang: true})
+		theme.SetBehaviour(Behaviour{Hang: true})
 		ctx, leave := context.WithCancel(t.Context())
 		aborted := make(chan any)
 		go func() {
 			defer func() { aborted <- recover() }()
-			brandOf(s, ctx)
+			getBrand(s, ctx)
 		}()
 		synctest.Wait()
 		if c := theme.Counters(); c.Hung != 1 || c.InFlight != 1 {
@@ -105,9 +105,9 @@ func TestAHangLastsUntilTheCallerLeavesOrTheBehaviourEnds(t *testing.T) {
 		}
 
 		answered := make(chan *httptest.ResponseRecorder)
-		go func() { answered <- brandOf(s, t.Context()) }()
+		go func() { answered <- getBrand(s, t.Context()) }()
 		synctest.Wait()
-		theme.Behave(Behaviour{})
+		theme.SetBehaviour(Behaviour{})
 		if rec := <-answered; rec.Code != http.StatusOK {
 			t.Errorf("after the hang: %d", rec.Code)
 		}
@@ -117,14 +117,14 @@ func TestAHangLastsUntilTheCallerLeavesOrTheBehaviourEnds(t *testing.T) {
 	})
 }
 
-func TestAServiceThatHangsOnPurposeIsNotIll(t *testing.T) {
+func TestPing_IgnoresHangBehaviour(t *testing.T) {
 	s := New(dataset.Embedded(), time.Now)
 	urls, stop, err := s.Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, url := range urls {
-		s.Upstreams[name].Behave(Behaviour{Hang: true})
+		s.Upstreams[name].SetBehaviour(Behaviour{Hang: true})
 		if err := Ping(t.Context(), http.DefaultClient, url); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -138,20 +138,20 @@ func TestAServiceThatHangsOnPurposeIsNotIll(t *testing.T) {
 	}
 }
 
-func TestABehaviourOutOfRangeIsNamed(t *testing.T) {
+func TestBehaviour_ValidateNamesField(t *testing.T) {
 	for field, b := range map[string]Behaviour{
 		"latencyMs": {LatencyMs: -1}, "jitterMs": {JitterMs: maxDelayMs + 1}, "errorRate": {ErrorRate: 1.1}, "status": {Status: 200},
 	} {
-		if wrong := b.Check(); len(wrong) != 1 || wrong[0].Field != field {
+		if wrong := b.Validate(); len(wrong) != 1 || wrong[0].Field != field {
 			t.Errorf("%+v: %+v", b, wrong)
 		}
 	}
-	if wrong := (Behaviour{LatencyMs: 5, JitterMs: 5, ErrorRate: 1, Status: 599, Hang: true, Malformed: true}).Check(); wrong != nil {
+	if wrong := (Behaviour{LatencyMs: 5, JitterMs: 5, ErrorRate: 1, Status: 599, Hang: true, Malformed: true}).Validate(); wrong != nil {
 		t.Error(wrong)
 	}
 }
 
-func TestNobodyIsAskedAsATenant(t *testing.T) {
+func TestUpstream_RejectsTenantHeader(t *testing.T) {
 	s := New(dataset.Embedded(), time.Now)
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/theme-config/v1/tenants/"+s.data.Tenants[0].ID+"/brand-peek", nil)

@@ -21,21 +21,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-var captured = time.Date(2026, 11, 20, 10, 49, 0, 0, time.UTC)
+var capturedAt = time.Date(2026, 11, 20, 10, 49, 0, 0, time.UTC)
 
-// running is a sandbox whose every answer is held against the contract, and the real clients of it.
-type running struct {
+// runningSandbox is a sandbox whose every answer is held against the contract, and the real clients of it.
+type runningSandbox struct {
 	*Sandbox
 	*upstream.Upstreams
 	urls map[string]string
 }
 
-func run(t *testing.T, data *dataset.Dataset) running {
+func startSandbox(t *testing.T, data *dataset.Dataset) runningSandbox {
 	t.Helper()
-	s := New(data, func() time.Time { return captured })
-	r := running{Sandbox: s, urls: map[string]string{}}
+	s := New(data, func() time.Time { return capturedAt })
+	r := runningSandbox{Sandbox: s, urls: map[string]string{}}
 	for name, file := range map[string]string{"search": "search-aggregation", "pricing": "pricing", "property": "property", "theme": "theme-config"} {
-		server := httptest.NewServer(judged(t, file, s.Upstreams[name]))
+		server := httptest.NewServer(validateResponses(t, file, s.Upstreams[name]))
 		t.Cleanup(server.Close)
 		r.urls[name] = server.URL
 	}
@@ -52,8 +52,8 @@ func run(t *testing.T, data *dataset.Dataset) running {
 	return r
 }
 
-// judged fails the test when a good answer breaks the contract.
-func judged(t *testing.T, file string, next http.Handler) http.Handler {
+// validateResponses fails the test when a good answer breaks the contract.
+func validateResponses(t *testing.T, file string, next http.Handler) http.Handler {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile(filepath.Join("..", "..", "shared", "upstream", "contracts", file+".openapi.yaml"))
 	if err != nil {
@@ -91,8 +91,8 @@ func judged(t *testing.T, file string, next http.Handler) http.Handler {
 	})
 }
 
-// reference is the data set of real places, which is beside the repository and never in it.
-func reference(t testing.TB) *dataset.Dataset {
+// referenceData is the data set of real places, which is beside the repository and never in it.
+func referenceData(t testing.TB) *dataset.Dataset {
 	t.Helper()
 	data, err := loadReference()
 	if errors.Is(err, fs.ErrNotExist) {

@@ -14,9 +14,9 @@ import (
 type facetKey struct{ country, part string }
 
 // facetCounts are the values of each filter by how many properties have them, most first.
-type facetCounts map[string][]counted
+type facetCounts map[string][]valueCount
 
-type counted struct {
+type valueCount struct {
 	value string
 	count int
 }
@@ -38,11 +38,11 @@ type facetValue struct {
 // facetKeys is the order they are shown in; the names are those of the search's filters.
 var facetKeys = []string{"propertyType", "starRating", "guestRatingMin", "amenities", "cancellationFlexibility", "neighbourhoods"}
 
-func (s *Sandbox) facetsOf(r *http.Request) (any, error) {
+func (s *Sandbox) listFacets(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	locale := q.Get("locale")
 	if locale == "" {
-		return nil, bad("locale is missing")
+		return nil, badRequest("locale is missing")
 	}
 	country := s.data.Country(q.Get("country"))
 	if country == nil {
@@ -75,37 +75,37 @@ func (s *Sandbox) facetsOf(r *http.Request) (any, error) {
 func facetLabel(key, value, locale string) string {
 	switch key {
 	case "propertyType":
-		return labels.PropertyType[value].or(locale, value)
+		return labels.PropertyType[value].textOr(locale, value)
 	case "amenities":
-		return labels.Amenities[value].Label.or(locale, value)
+		return labels.Amenities[value].Label.textOr(locale, value)
 	case "cancellationFlexibility":
-		return labels.Cancellation[value].or(locale, value)
+		return labels.Cancellation[value].textOr(locale, value)
 	case "neighbourhoods":
-		return labels.Quarters[value].or(locale, value)
+		return labels.Quarters[value].textOr(locale, value)
 	case "starRating":
 		n, _ := strconv.Atoi(value)
-		return fmt.Sprintf(labels.Stars.in(locale), n)
+		return fmt.Sprintf(labels.Stars.text(locale), n)
 	default:
-		return fmt.Sprintf(labels.RatingFrom.in(locale), value)
+		return fmt.Sprintf(labels.RatingFrom.text(locale), value)
 	}
 }
 
-// countAll counts the facets of every country, region and city.
-func countAll(data *dataset.Dataset) map[facetKey]facetCounts {
+// countAllFacets counts the facets of every country, region and city.
+func countAllFacets(data *dataset.Dataset) map[facetKey]facetCounts {
 	all := map[facetKey]facetCounts{}
 	for _, c := range data.Cities { // before the regions, which win a name that both have
-		all[facetKey{c.Country, c.Name}] = count(c.Properties)
+		all[facetKey{c.Country, c.Name}] = countFacets(c.Properties)
 	}
 	for _, r := range data.Regions {
-		all[facetKey{r.Country, r.Name}] = count(r.Properties)
+		all[facetKey{r.Country, r.Name}] = countFacets(r.Properties)
 	}
 	for _, c := range data.Countries {
-		all[facetKey{c.Code, ""}] = count(c.Properties)
+		all[facetKey{c.Code, ""}] = countFacets(c.Properties)
 	}
 	return all
 }
 
-func count(properties []*dataset.Property) facetCounts {
+func countFacets(properties []*dataset.Property) facetCounts {
 	counts := map[string]map[string]int{}
 	for _, key := range facetKeys {
 		counts[key] = map[string]int{}
@@ -137,11 +137,11 @@ func count(properties []*dataset.Property) facetCounts {
 	}
 	sorted := facetCounts{}
 	for key, values := range counts {
-		var list []counted
+		var list []valueCount
 		for value, n := range values {
-			list = append(list, counted{value, n})
+			list = append(list, valueCount{value, n})
 		}
-		slices.SortFunc(list, func(a, b counted) int {
+		slices.SortFunc(list, func(a, b valueCount) int {
 			if key == "starRating" || key == "guestRatingMin" {
 				return cmp.Compare(b.value, a.value)
 			}

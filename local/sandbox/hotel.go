@@ -28,7 +28,7 @@ func (s *Sandbox) hotel(r *http.Request) (any, error) {
 	}
 	locale := r.URL.Query().Get("locale")
 	if locale == "" {
-		return nil, bad("locale is missing")
+		return nil, badRequest("locale is missing")
 	}
 	h := hotel{Hit: newHit(p, locale), ReviewSummary: rating{float64(p.Rating) / 10, p.Reviews}, Similar: []hit{}}
 	h.Popularity.BookedLast24h, h.Popularity.ViewedLast1h = p.BookedLastDay, p.ViewedLastHr
@@ -74,20 +74,20 @@ func (s *Sandbox) availability(r *http.Request) (any, error) {
 	from, errFrom := stay.ParseDate(q.Get("from"))
 	to, errTo := stay.ParseDate(q.Get("to"))
 	if errFrom != nil || errTo != nil || to.Compare(from) < 0 || to.DaysSince(from) >= maxDays {
-		return nil, bad("from and to must be at most %d days", maxDays)
+		return nil, badRequest("from and to must be at most %d days", maxDays)
 	}
 	var o stay.Occupancy
 	for name, into := range map[string]*int{"adults": &o.Adults, "children": &o.Children, "rooms": &o.Rooms} {
 		n, err := strconv.Atoi(q.Get(name))
 		if err != nil {
-			return nil, bad("%s is no number", name)
+			return nil, badRequest("%s is no number", name)
 		}
 		*into = n
 	}
-	if len(o.Check()) > 0 {
-		return nil, bad("adults, children or rooms are out of range")
+	if len(o.Validate()) > 0 {
+		return nil, badRequest("adults, children or rooms are out of range")
 	}
-	currency := ownCurrency(p.Country)
+	currency := localCurrency(p.Country)
 	days := []day{}
 	for date := from; date.Compare(to) <= 0; date = date.AddDays(1) {
 		left := roomsLeft(p, dayNumber(date))
@@ -96,7 +96,7 @@ func (s *Sandbox) availability(r *http.Request) (any, error) {
 			d.RoomsLeft = &left
 		}
 		if d.Available {
-			d.CheapestMinor, d.Currency = minor(price(p, dayFactor(date), party(o), rates[currency])), currency
+			d.CheapestMinor, d.Currency = formatMinor(nightPrice(p, dayFactor(date), occupancyFactor(o), exchangeRates[currency])), currency
 		}
 		days = append(days, d)
 	}

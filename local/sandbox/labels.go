@@ -39,30 +39,30 @@ var labels = func() (all struct {
 	return all
 }()
 
-// in is the text in the language of a locale, "fa" for fa-AF; English where there is none, "" for no label.
-func (l label) in(locale string) string {
-	if text, ok := l[primary(locale)]; ok {
+// text is the text in the language of a locale, "fa" for fa-AF; English where there is none, "" for no label.
+func (l label) text(locale string) string {
+	if text, ok := l[primaryLanguage(locale)]; ok {
 		return text
 	}
 	return l["en"]
 }
 
-func primary(locale string) string {
+func primaryLanguage(locale string) string {
 	lang, _, _ := strings.Cut(locale, "-")
 	return strings.ToLower(lang)
 }
 
-// or is the label's text, or the value itself where nobody translated it.
-func (l label) or(locale, value string) string {
-	if text := l.in(locale); text != "" {
+// textOr is the label's text, or the value itself where nobody translated it.
+func (l label) textOr(locale, value string) string {
+	if text := l.text(locale); text != "" {
 		return text
 	}
 	return value
 }
 
-// named is a name as the contracts write it. When it is known in the language of the locale it is there under
+// newLocalized is a name as the contracts write it. When it is known in the language of the locale it is there under
 // the locale's own tag as well, so that a client finds it without knowing that Dari is Persian.
-func named(default_ string, names map[string]string, locale string) localized {
+func newLocalized(default_ string, names map[string]string, locale string) localized {
 	l := localized{Default: default_}
 	if len(names) == 0 {
 		return l
@@ -71,15 +71,15 @@ func named(default_ string, names map[string]string, locale string) localized {
 	for tag, name := range names {
 		l.Localized[tag] = name
 	}
-	if name, ok := names[primary(locale)]; ok && locale != "" {
+	if name, ok := names[primaryLanguage(locale)]; ok && locale != "" {
 		l.Localized[locale] = name
 	}
 	return l
 }
 
-// called is the name of a property in the language of a locale.
-func called(p *dataset.Property, locale string) string {
-	for _, tag := range []string{locale, primary(locale)} {
+// propertyName is the name of a property in the language of a locale.
+func propertyName(p *dataset.Property, locale string) string {
+	for _, tag := range []string{locale, primaryLanguage(locale)} {
 		if name := p.Row.Names[tag]; name != "" {
 			return name
 		}

@@ -12,9 +12,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-func TestQuotesSayHowTheyWereConverted(t *testing.T) {
+func TestQuotes_ReportCurrencyConversion(t *testing.T) {
 	data := dataset.Embedded()
-	r := run(t, data)
+	r := startSandbox(t, data)
 	p := data.City("Kabul").Properties[0]
 	for currency, policy := range map[money.Currency]string{money.AFN: "tenant", money.EUR: "user-preferred", "JPY": "fallback"} {
 		quotes, err := r.Pricing.Preview(t.Context(), upstream.QuoteRequest{
@@ -29,7 +29,7 @@ func TestQuotesSayHowTheyWereConverted(t *testing.T) {
 		if shown := map[string]string{"tenant": "AFN", "user-preferred": "EUR", "fallback": "USD"}[policy]; q.Currency != shown {
 			t.Errorf("%s is shown in %s", currency, q.Currency)
 		}
-		if !q.CapturedAt.Equal(captured) || !q.TTLExpiresAt.Equal(captured.Add(time.Minute)) {
+		if !q.CapturedAt.Equal(capturedAt) || !q.TTLExpiresAt.Equal(capturedAt.Add(time.Minute)) {
 			t.Errorf("captured %v until %v", q.CapturedAt, q.TTLExpiresAt)
 		}
 		if len(q.Calendar) < 5 {
@@ -38,9 +38,9 @@ func TestQuotesSayHowTheyWereConverted(t *testing.T) {
 	}
 }
 
-func TestOnlyTheOwnerSellsAndOnlyWhatIsFree(t *testing.T) {
+func TestQuotes_OnlyOwnedAndAvailable(t *testing.T) {
 	data := dataset.Embedded()
-	r := run(t, data)
+	r := startSandbox(t, data)
 	p, q := data.City("Kabul").Properties[0], data.City("Lahore").Properties[0]
 	request := upstream.QuoteRequest{
 		Properties: []upstream.PropertyRef{
@@ -56,7 +56,7 @@ func TestOnlyTheOwnerSellsAndOnlyWhatIsFree(t *testing.T) {
 	}
 	for day := range 500 { // every property has a week that is sold out
 		request.Dates = stay.Dates{CheckIn: date("2026-12-01").AddDays(day), CheckOut: date("2026-12-02").AddDays(day)}
-		if !free(q, request.Dates, 1) {
+		if !isAvailable(q, request.Dates, 1) {
 			quotes, err := r.Pricing.Preview(t.Context(), request)
 			if err != nil || len(quotes) != 0 {
 				t.Errorf("sold out, and yet %+v %v", quotes, err)
@@ -66,19 +66,19 @@ func TestOnlyTheOwnerSellsAndOnlyWhatIsFree(t *testing.T) {
 	}
 }
 
-func TestPricesAreWholeAndAddUp(t *testing.T) {
+func TestTariff_NightsAddUpToTotal(t *testing.T) {
 	data := dataset.Embedded()
 	p := data.Properties[0]
 	week := stay.Dates{CheckIn: date("2026-12-01"), CheckOut: date("2026-12-08")}
-	for currency, rate := range rates {
+	for currency, rate := range exchangeRates {
 		tariff := newTariff(week, couple(), rate)
 		var sum uint64
 		lowest := ^uint64(0)
 		for n := range 7 {
-			night := price(p, dayFactor(week.CheckIn.AddDays(n)), party(couple()), rate)
+			night := nightPrice(p, dayFactor(week.CheckIn.AddDays(n)), occupancyFactor(couple()), rate)
 			sum += night
 			lowest = min(lowest, night)
-			if night%rate.grain != 0 || night == 0 {
+			if night%rate.roundTo != 0 || night == 0 {
 				t.Errorf("%s: a night costs %d", currency, night)
 			}
 		}
@@ -86,7 +86,7 @@ func TestPricesAreWholeAndAddUp(t *testing.T) {
 			t.Errorf("%s: total %d of %d, cheapest %d of %d", currency, tariff.total(p), sum, tariff.cheapest(p), lowest)
 		}
 	}
-	usd := rates["USD"]
+	usd := exchangeRates["USD"]
 	if two, four := newTariff(week, couple(), usd).total(p), newTariff(week, stay.Occupancy{Adults: 4, Rooms: 2}, usd).total(p); four < 2*two-100 || four > 2*two+100 {
 		t.Errorf("two rooms cost %d, one %d", four, two)
 	}
@@ -95,14 +95,14 @@ func TestPricesAreWholeAndAddUp(t *testing.T) {
 		t.Error("a baby pays")
 	}
 	dearest := &dataset.Property{NightMicroUSD: 10_000_000_000}
-	if got := price(dearest, 2000, 20_000, rates["IRR"]); got != 44_000_000_000_000 {
+	if got := nightPrice(dearest, 2000, 20_000, exchangeRates["IRR"]); got != 44_000_000_000_000 {
 		t.Errorf("the dearest night there could be costs %d", got)
 	}
 }
 
-func TestAPropertyIsDescribedInEveryLanguage(t *testing.T) {
+func TestProperty_DescribedInEveryLanguage(t *testing.T) {
 	data := dataset.Embedded()
-	r := run(t, data)
+	r := startSandbox(t, data)
 	p := data.City("Tehran").Properties[0]
 	seen := map[string]bool{}
 	for _, tag := range []string{"en", "fr", "ar", "fa-IR", "ps-AF", "ur-PK", "ru", "tg-TJ"} {
@@ -120,9 +120,9 @@ func TestAPropertyIsDescribedInEveryLanguage(t *testing.T) {
 	}
 }
 
-func TestEveryTenantHasABrand(t *testing.T) {
+func TestBrandPeek_ReturnsBrandOfEachTenant(t *testing.T) {
 	data := dataset.Embedded()
-	r := run(t, data)
+	r := startSandbox(t, data)
 	for _, tenant := range data.Tenants[:40] {
 		b, err := r.Theme.BrandPeek(t.Context(), tenant.ID)
 		if err != nil || b.TenantSlug != tenant.Slug || b.PrimaryColor != tenant.Color {
@@ -134,7 +134,7 @@ func TestEveryTenantHasABrand(t *testing.T) {
 	}
 }
 
-func TestEveryLabelIsInEveryLanguage(t *testing.T) {
+func TestLabels_CompleteInEveryLanguage(t *testing.T) {
 	check := func(name string, l label) {
 		for _, lang := range dataset.Languages {
 			if l[lang] == "" {

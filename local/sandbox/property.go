@@ -67,23 +67,23 @@ func (s *Sandbox) property(r *http.Request) (any, error) {
 	}
 	locale := r.URL.Query().Get("locale")
 	if locale == "" {
-		return nil, bad("locale is missing")
+		return nil, badRequest("locale is missing")
 	}
-	name := called(p, locale)
+	name := propertyName(p, locale)
 	d := detail{
 		PropertyID: p.ID, TenantID: p.Tenant.ID, TenantSlug: p.Tenant.Slug,
-		Name: named(p.Row.Name, p.Row.Names, locale),
+		Name: newLocalized(p.Row.Name, p.Row.Names, locale),
 		City: p.CityName, Country: p.Country, Geo: p.Row.Point,
 		Address:     address(p),
 		Stars:       p.Stars,
-		Description: fmt.Sprintf(labels.Description.in(locale), name, labels.PropertyType[p.Row.Kind].in(locale), cityIn(p, locale)),
+		Description: fmt.Sprintf(labels.Description.text(locale), name, labels.PropertyType[p.Row.Kind].text(locale), cityName(p, locale)),
 		Rooms:       rooms(p, locale),
 		Amenities:   []amenity{},
 		Policies:    policiesOf(p, locale),
 	}
 	for _, code := range p.Amenities {
 		known := labels.Amenities[code]
-		d.Amenities = append(d.Amenities, amenity{code, known.Label.or(locale, code), known.Category})
+		d.Amenities = append(d.Amenities, amenity{code, known.Label.textOr(locale, code), known.Category})
 	}
 	for i := range 3 + p.Seed%4 {
 		picture := "hero"
@@ -95,11 +95,11 @@ func (s *Sandbox) property(r *http.Request) (any, error) {
 	return d, nil
 }
 
-func photoAlt(name, locale string) string { return fmt.Sprintf(labels.Photo.in(locale), name) }
+func photoAlt(name, locale string) string { return fmt.Sprintf(labels.Photo.text(locale), name) }
 
-func cityIn(p *dataset.Property, locale string) string {
-	if p.City != nil && p.City.Names[primary(locale)] != "" {
-		return p.City.Names[primary(locale)]
+func cityName(p *dataset.Property, locale string) string {
+	if p.City != nil && p.City.Names[primaryLanguage(locale)] != "" {
+		return p.City.Names[primaryLanguage(locale)]
 	}
 	return p.CityName
 }
@@ -138,11 +138,11 @@ func rooms(p *dataset.Property, locale string) []room {
 	for i, t := range types {
 		list[i] = room{
 			RoomTypeID:   "rmt_" + t.code,
-			Name:         labels.Rooms[t.code].in(locale),
+			Name:         labels.Rooms[t.code].text(locale),
 			MaxOccupancy: t.sleep,
 			Beds:         t.beds,
 			SizeSqm:      t.size,
-			Photos:       []image{{photoURL(p, "room-"+t.code), labels.Rooms[t.code].in(locale)}},
+			Photos:       []image{{photoURL(p, "room-"+t.code), labels.Rooms[t.code].text(locale)}},
 		}
 	}
 	return list
@@ -152,8 +152,8 @@ func policiesOf(p *dataset.Property, locale string) policies {
 	from := [...]string{"12:00", "13:00", "14:00", "15:00"}[p.Seed>>8%4]
 	until := [...]string{"10:00", "11:00", "11:30", "12:00"}[p.Seed>>16%4]
 	return policies{
-		Cancellation: labels.Cancellation[p.Cancellation].in(locale),
-		CheckIn:      fmt.Sprintf(labels.CheckIn.in(locale), from),
-		CheckOut:     fmt.Sprintf(labels.CheckOut.in(locale), until),
+		Cancellation: labels.Cancellation[p.Cancellation].text(locale),
+		CheckIn:      fmt.Sprintf(labels.CheckIn.text(locale), from),
+		CheckOut:     fmt.Sprintf(labels.CheckOut.text(locale), until),
 	}
 }

@@ -14,14 +14,14 @@ import (
 // So whoever is cheaper is cheaper on every night and in every currency, and an order by price is the order by
 // that number. Amounts are whole minor units throughout; there is no floating point here.
 
-// fx is a fixed, invented exchange rate: so many ten-thousandths of a minor unit for one dollar, and the grain
+// exchangeRate is a fixed, invented exchange rate: so many ten-thousandths of a minor unit for one dollar, and the grain
 // that amounts are rounded down to. The digits are those of ISO 4217.
-type fx struct {
+type exchangeRate struct {
 	perDollar uint64
-	grain     uint64
+	roundTo   uint64
 }
 
-var rates = map[string]fx{
+var exchangeRates = map[string]exchangeRate{
 	"USD": {100_0000, 1},
 	"EUR": {90_0000, 1},
 	"GBP": {78_0000, 1},
@@ -34,8 +34,8 @@ var rates = map[string]fx{
 // fxSnapshot names the table of rates above, as a snapshot of the market would be named.
 const fxSnapshot = "fxs_sandbox-1"
 
-// ownCurrency is what the properties of a country are sold in.
-func ownCurrency(country string) string {
+// localCurrency is what the properties of a country are sold in.
+func localCurrency(country string) string {
 	switch country {
 	case "AF":
 		return "AFN"
@@ -54,19 +54,19 @@ func ownCurrency(country string) string {
 }
 
 var (
-	season  = [...]uint64{0, 880, 890, 1010, 1080, 1050, 1090, 1180, 1220, 1080, 1020, 910, 960} // by month, thousandths
-	weekday = [...]uint64{980, 960, 960, 980, 1070, 1130, 1060}                                  // Sunday first; the weekend is Thursday to Saturday
+	seasonFactors  = [...]uint64{0, 880, 890, 1010, 1080, 1050, 1090, 1180, 1220, 1080, 1020, 910, 960} // by month, thousandths
+	weekdayFactors = [...]uint64{980, 960, 960, 980, 1070, 1130, 1060}                                  // Sunday first; the weekend is Thursday to Saturday
 )
 
 // dayFactor is how much dearer a night is than an ordinary one, in thousandths.
 func dayFactor(d stay.Date) uint64 {
 	day := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
 	wiggle := 980 + dataset.Mix(dayNumber(d))%41
-	return season[d.Month] * weekday[day.Weekday()] * wiggle / 1_000_000
+	return seasonFactors[d.Month] * weekdayFactors[day.Weekday()] * wiggle / 1_000_000
 }
 
-// party is how much dearer the rooms are for these guests than one room for two, in thousandths.
-func party(o stay.Occupancy) uint64 {
+// occupancyFactor is how much dearer the rooms are for these guests than one room for two, in thousandths.
+func occupancyFactor(o stay.Occupancy) uint64 {
 	rooms := uint64(max(o.Rooms, 1))
 	factor := rooms * 1000
 	if extra := o.Adults - 2*o.Rooms; extra > 0 {
@@ -81,15 +81,15 @@ func party(o stay.Occupancy) uint64 {
 	return factor
 }
 
-// price is one night of a party in a currency, in minor units.
-func price(p *dataset.Property, day, guests uint64, rate fx) uint64 {
+// nightPrice is one night of a party in a currency, in minor units.
+func nightPrice(p *dataset.Property, day, guests uint64, rate exchangeRate) uint64 {
 	microUSD := uint64(p.NightMicroUSD) * day / 1000 * guests / 1000
 	high, low := bits.Mul64(microUSD, rate.perDollar)
 	minor, _ := bits.Div64(high, low, 1_000_000*10_000)
-	return max(minor/rate.grain*rate.grain, rate.grain)
+	return max(minor/rate.roundTo*rate.roundTo, rate.roundTo)
 }
 
-func minor(n uint64) string { return strconv.FormatUint(n, 10) }
+func formatMinor(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // dayNumber counts days, so that what a night is like needs no calendar.
 func dayNumber(d stay.Date) uint64 {
@@ -112,8 +112,8 @@ func roomsLeft(p *dataset.Property, day uint64) int {
 	return max(1, p.Rooms*(30+int(h>>16%71))/100)
 }
 
-// free reports whether a party finds its rooms on every night of a stay.
-func free(p *dataset.Property, d stay.Dates, rooms int) bool {
+// isAvailable reports whether a party finds its rooms on every night of a stay.
+func isAvailable(p *dataset.Property, d stay.Dates, rooms int) bool {
 	first := dayNumber(d.CheckIn)
 	for n := range d.Nights() {
 		if roomsLeft(p, first+uint64(n)) < rooms {
@@ -128,11 +128,11 @@ type tariff struct {
 	days   []uint64 // factors
 	lowest uint64   // the smallest of them
 	guests uint64
-	rate   fx
+	rate   exchangeRate
 }
 
-func newTariff(d stay.Dates, o stay.Occupancy, rate fx) tariff {
-	t := tariff{guests: party(o), rate: rate}
+func newTariff(d stay.Dates, o stay.Occupancy, rate exchangeRate) tariff {
+	t := tariff{guests: occupancyFactor(o), rate: rate}
 	for n := range d.Nights() {
 		factor := dayFactor(d.CheckIn.AddDays(n))
 		if n == 0 || factor < t.lowest {
@@ -144,13 +144,15 @@ func newTariff(d stay.Dates, o stay.Occupancy, rate fx) tariff {
 }
 
 // cheapest is the cheapest night of the stay.
-func (t tariff) cheapest(p *dataset.Property) uint64 { return price(p, t.lowest, t.guests, t.rate) }
+func (t tariff) cheapest(p *dataset.Property) uint64 {
+	return nightPrice(p, t.lowest, t.guests, t.rate)
+}
 
 // total is all nights of the stay.
 func (t tariff) total(p *dataset.Property) uint64 {
 	var sum uint64
 	for _, factor := range t.days {
-		sum += price(p, factor, t.guests, t.rate)
+		sum += nightPrice(p, factor, t.guests, t.rate)
 	}
 	return sum
 }

@@ -15,25 +15,25 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 )
 
-// Names are the upstreams, in the order they are shown.
-var Names = []string{"search", "pricing", "property", "theme"}
+// UpstreamNames are the upstreams, in the order they are shown.
+var UpstreamNames = []string{"search", "pricing", "property", "theme"}
 
 // Sandbox is the four services. It is safe for concurrent use.
 type Sandbox struct {
 	Upstreams map[string]*Upstream // by name
 
-	data   *dataset.Dataset
-	covers map[any][]string // H3 cells of each city and area, worked out once
-	facets map[facetKey]facetCounts
-	now    func() time.Time
-	colors sync.Map // of published themes, #rrggbb by tenant id
+	data     *dataset.Dataset
+	coverage map[any][]string // H3 cells of each city and area, worked out once
+	facets   map[facetKey]facetCounts
+	now      func() time.Time
+	colors   sync.Map // of published themes, #rrggbb by tenant id
 }
 
 // New prepares the services over a data set. now is the clock that prices are captured by.
 func New(data *dataset.Dataset, now func() time.Time) *Sandbox {
 	s := &Sandbox{data: data, now: now}
-	s.covers = coverAll(data)
-	s.facets = countAll(data)
+	s.coverage = computeCoverage(data)
+	s.facets = countAllFacets(data)
 	s.Upstreams = map[string]*Upstream{
 		"search":   newUpstream("search", s.searchRoutes()),
 		"pricing":  newUpstream("pricing", s.pricingRoutes()),
@@ -53,7 +53,7 @@ func (s *Sandbox) Serve() (urls map[string]string, stop func(), err error) {
 			server.Close()
 		}
 	}
-	for _, name := range Names {
+	for _, name := range UpstreamNames {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			stop()

@@ -53,12 +53,12 @@ type filters struct {
 }
 
 type result struct {
-	ResultCount      int         `json:"resultCount"`
-	Place            *place      `json:"place,omitzero"`
-	Coverage         []string    `json:"coverage,omitzero"`
-	Hits             []hit       `json:"hits"`
-	QueryRewriteHint *hint       `json:"queryRewriteHint,omitzero"`
-	AIProvenance     *provenance `json:"aiProvenance,omitzero"`
+	ResultCount      int          `json:"resultCount"`
+	Place            *place       `json:"place,omitzero"`
+	Coverage         []string     `json:"coverage,omitzero"`
+	Hits             []hit        `json:"hits"`
+	QueryRewriteHint *rewriteHint `json:"queryRewriteHint,omitzero"`
+	AIProvenance     *provenance  `json:"aiProvenance,omitzero"`
 }
 
 type place struct {
@@ -67,8 +67,8 @@ type place struct {
 	Country string `json:"country,omitzero"`
 }
 
-// hint says that another spelling than the one sent was looked for.
-type hint struct {
+// rewriteHint says that another spelling than the one sent was looked for.
+type rewriteHint struct {
 	Kind string `json:"kind"` // spelling
 	Used string `json:"used"`
 }
@@ -123,24 +123,24 @@ func (s *Sandbox) searchRoutes() http.Handler {
 	route(mux, "POST /api/v1/search/queries", s.query)
 	route(mux, "GET /api/v1/search/hotels/{id}", s.hotel)
 	route(mux, "GET /api/v1/search/hotels/{id}/availability", s.availability)
-	route(mux, "GET /api/v1/search/facets", s.facetsOf)
+	route(mux, "GET /api/v1/search/facets", s.listFacets)
 	return mux
 }
 
 func (s *Sandbox) query(r *http.Request) (any, error) {
 	var q query
-	if err := read(r, &q); err != nil {
+	if err := readJSON(r, &q); err != nil {
 		return nil, err
 	}
-	if err := q.check(); err != nil {
+	if err := q.validate(); err != nil {
 		return nil, err
 	}
-	where := s.locate(q.Geo)
-	found := q.choose(where.properties)
+	where := s.resolveArea(q.Geo)
+	found := q.filter(where.properties)
 	if q.SortKey == "distance-asc" {
-		byDistance(found, where.center)
+		sortByDistance(found, where.center)
 	} else {
-		order(found, q.SortKey)
+		sortProperties(found, q.SortKey)
 	}
 	res := result{
 		ResultCount: len(found),
@@ -148,8 +148,8 @@ func (s *Sandbox) query(r *http.Request) (any, error) {
 		Coverage:    where.coverage,
 		Hits:        []hit{},
 	}
-	if where.respelt != "" {
-		res.QueryRewriteHint = &hint{"spelling", where.respelt}
+	if where.correctedName != "" {
+		res.QueryRewriteHint = &rewriteHint{"spelling", where.correctedName}
 		res.AIProvenance = &provenance{"search-sandbox", "none", "query-rewrite"}
 	}
 	from := min(q.Page.Offset, len(found))
@@ -164,95 +164,95 @@ func (s *Sandbox) query(r *http.Request) (any, error) {
 	return res, nil
 }
 
-// check holds a query against the contract.
-func (q *query) check() error {
+// validate holds a query against the contract.
+func (q *query) validate() error {
 	switch {
 	case q.Kind != "list" && q.Kind != "map":
-		return bad("kind must be list or map")
-	case !oneStay(q.Dates):
-		return bad("dates must be one to %d nights", stay.MaxNights)
-	case len(q.Occupancy.Check()) > 0:
-		return bad("occupancy is out of range")
+		return badRequest("kind must be list or map")
+	case !isValidStay(q.Dates):
+		return badRequest("dates must be one to %d nights", stay.MaxNights)
+	case len(q.Occupancy.Validate()) > 0:
+		return badRequest("occupancy is out of range")
 	case q.Page.Limit < 1 || q.Page.Limit > maxPage || q.Page.Offset < 0 || q.Page.Offset > maxOffset:
-		return bad("page is out of range")
+		return badRequest("page is out of range")
 	case q.Locale == "":
-		return bad("locale is missing")
+		return badRequest("locale is missing")
 	case q.Currency == "":
-		return bad("currency is missing")
+		return badRequest("currency is missing")
 	}
 	switch q.SortKey {
 	case "recommended", "price-asc", "price-desc", "rating-desc", "distance-asc":
 	default:
-		return bad("sortKey %q is unknown", q.SortKey)
+		return badRequest("sortKey %q is unknown", q.SortKey)
 	}
-	if err := q.Geo.check(); err != nil {
+	if err := q.Geo.validate(); err != nil {
 		return err
 	}
-	return q.Filters.check()
+	return q.Filters.validate()
 }
 
-// oneStay reports whether the dates are one stay. Which days can be booked is the caller's to check: a sandbox that
+// isValidStay reports whether the dates are one stay. Which days can be booked is the caller's to check: a sandbox that
 // knew what day it is would answer differently tomorrow.
-func oneStay(d stay.Dates) bool {
+func isValidStay(d stay.Dates) bool {
 	return !d.CheckIn.IsZero() && !d.CheckOut.IsZero() && d.Nights() >= 1 && d.Nights() <= stay.MaxNights
 }
 
-// check wants exactly the part that mode names.
-func (a *area) check() error {
+// validate wants exactly the part that mode names.
+func (a *area) validate() error {
 	given := map[string]bool{"point": a.Point != nil, "bounding-box": a.Box != nil, "city": a.City != nil, "region": a.Region != nil}
 	if !given[a.Mode] {
-		return bad("geo lacks what mode %q needs", a.Mode)
+		return badRequest("geo lacks what mode %q needs", a.Mode)
 	}
 	for mode, is := range given {
 		if is && mode != a.Mode {
-			return bad("geo has %s beside %s", mode, a.Mode)
+			return badRequest("geo has %s beside %s", mode, a.Mode)
 		}
 	}
 	switch {
 	case a.Point != nil && (!(geo.Point{Lat: a.Point.Lat, Lng: a.Point.Lng}).Valid() || !(a.Point.RadiusKm > 0 && a.Point.RadiusKm <= maxRadius)):
-		return bad("geo.point is out of range")
+		return badRequest("geo.point is out of range")
 	case a.Box != nil && !a.Box.Valid():
-		return bad("geo.boundingBox is out of range")
+		return badRequest("geo.boundingBox is out of range")
 	case a.City != nil && *a.City == "", a.Region != nil && *a.Region == "":
-		return bad("geo.%s is empty", a.Mode)
+		return badRequest("geo.%s is empty", a.Mode)
 	}
 	return nil
 }
 
-func (f *filters) check() error {
+func (f *filters) validate() error {
 	if f == nil {
 		return nil
 	}
 	if r := f.PriceRange; r != nil {
-		if _, ok := rates[r.Currency]; !ok {
-			return bad("filters.priceRange.currency %q has no rate here", r.Currency)
+		if _, ok := exchangeRates[r.Currency]; !ok {
+			return badRequest("filters.priceRange.currency %q has no rate here", r.Currency)
 		}
 		for _, amount := range []*string{r.MinMinor, r.MaxMinor} {
 			if amount == nil {
 				continue
 			}
 			if _, err := strconv.ParseUint(*amount, 10, 63); err != nil {
-				return bad("filters.priceRange must be in minor units")
+				return badRequest("filters.priceRange must be in minor units")
 			}
 		}
 	}
 	switch f.Cancellation {
 	case "", "free", "partial", "any":
 	default:
-		return bad("filters.cancellationFlexibility %q is unknown", f.Cancellation)
+		return badRequest("filters.cancellationFlexibility %q is unknown", f.Cancellation)
 	}
 	if f.RatingMin < 0 || f.RatingMin > 10 {
-		return bad("filters.guestRatingMin is out of range")
+		return badRequest("filters.guestRatingMin is out of range")
 	}
 	return nil
 }
 
 // newHit is a property as a search shows it.
 func newHit(p *dataset.Property, locale string) hit {
-	name := called(p, locale)
+	name := propertyName(p, locale)
 	h := hit{
 		PropertyID: p.ID, TenantID: p.Tenant.ID, TenantSlug: p.Tenant.Slug,
-		Name: named(p.Row.Name, p.Row.Names, locale),
+		Name: newLocalized(p.Row.Name, p.Row.Names, locale),
 		City: p.CityName, Country: p.Country, Geo: p.Row.Point,
 		Thumbnail:     image{photoURL(p, "hero"), photoAlt(name, locale)},
 		Stars:         p.Stars,

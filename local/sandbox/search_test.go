@@ -30,17 +30,17 @@ func threeNights() stay.Dates {
 
 func couple() stay.Occupancy { return stay.Occupancy{Adults: 2, Rooms: 1} }
 
-func ask(where upstream.Area) upstream.SearchQuery {
+func newQuery(where upstream.Area) upstream.SearchQuery {
 	return upstream.SearchQuery{
 		Kind: upstream.List, Geo: where, Dates: threeNights(), Occupancy: couple(), SortKey: "recommended",
 		Locale: "en", Currency: money.USD, Page: upstream.Page{Limit: 250},
 	}
 }
 
-func city(name string) upstream.Area   { return upstream.Area{Mode: "city", City: name} }
-func region(name string) upstream.Area { return upstream.Area{Mode: "region", Region: name} }
+func cityArea(name string) upstream.Area   { return upstream.Area{Mode: "city", City: name} }
+func regionArea(name string) upstream.Area { return upstream.Area{Mode: "region", Region: name} }
 
-func search(t *testing.T, r running, q upstream.SearchQuery) upstream.SearchResult {
+func search(t *testing.T, r runningSandbox, q upstream.SearchQuery) upstream.SearchResult {
 	t.Helper()
 	res, err := r.Search.Query(t.Context(), q)
 	if err != nil {
@@ -49,8 +49,8 @@ func search(t *testing.T, r running, q upstream.SearchQuery) upstream.SearchResu
 	return res
 }
 
-func TestEveryWayOfSayingWhereFindsThePlace(t *testing.T) {
-	r := run(t, dataset.Embedded())
+func TestQuery_EachAreaModeFindsPlace(t *testing.T) {
+	r := startSandbox(t, dataset.Embedded())
 	kabul := geo.Point{Lat: 34.5281, Lng: 69.1723}
 	box := geo.Box{SwLat: 34.3, SwLng: 69.0, NeLat: 34.7, NeLng: 69.4}
 	for name, c := range map[string]struct {
@@ -59,15 +59,15 @@ func TestEveryWayOfSayingWhereFindsThePlace(t *testing.T) {
 	}{
 		"point":  {upstream.Area{Mode: "point", Point: &upstream.Circle{Lat: kabul.Lat, Lng: kabul.Lng, RadiusKm: 20}}, upstream.Place{City: "Kabul", Region: "Kabul", Country: "AF"}},
 		"box":    {upstream.Area{Mode: "bounding-box", BoundingBox: &box}, upstream.Place{}},
-		"city":   {city("کابل"), upstream.Place{City: "Kabul", Region: "Kabul", Country: "AF"}},
-		"region": {region("کابل"), upstream.Place{Region: "Kabul", Country: "AF"}},
+		"city":   {cityArea("کابل"), upstream.Place{City: "Kabul", Region: "Kabul", Country: "AF"}},
+		"region": {regionArea("کابل"), upstream.Place{Region: "Kabul", Country: "AF"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			res := search(t, r, ask(c.where))
+			res := search(t, r, newQuery(c.where))
 			if res.ResultCount != len(res.Hits) || res.ResultCount < 6 {
 				t.Errorf("%d of %d hits", len(res.Hits), res.ResultCount)
 			}
-			if got := deref(res.Place); got != c.place {
+			if got := placeValue(res.Place); got != c.place {
 				t.Errorf("place %+v, want %+v", got, c.place)
 			}
 			if len(res.Coverage) == 0 || len(res.Coverage) > 32 {
@@ -92,35 +92,35 @@ func TestEveryWayOfSayingWhereFindsThePlace(t *testing.T) {
 	}
 }
 
-func deref(p *upstream.Place) upstream.Place {
+func placeValue(p *upstream.Place) upstream.Place {
 	if p == nil {
 		return upstream.Place{}
 	}
 	return *p
 }
 
-func TestAPlaceNobodyKnowsIsEmptyAndNoError(t *testing.T) {
-	r := run(t, dataset.Embedded())
-	for _, where := range []upstream.Area{city("Atlantis"), region("Mordor"), {Mode: "point", Point: &upstream.Circle{Lat: -40, Lng: -140, RadiusKm: 200}}} {
-		if res := search(t, r, ask(where)); res.ResultCount != 0 || len(res.Hits) != 0 || res.Place != nil {
+func TestQuery_UnknownPlaceIsEmpty(t *testing.T) {
+	r := startSandbox(t, dataset.Embedded())
+	for _, where := range []upstream.Area{cityArea("Atlantis"), regionArea("Mordor"), {Mode: "point", Point: &upstream.Circle{Lat: -40, Lng: -140, RadiusKm: 200}}} {
+		if res := search(t, r, newQuery(where)); res.ResultCount != 0 || len(res.Hits) != 0 || res.Place != nil {
 			t.Errorf("%+v found %+v", where, res)
 		}
 	}
 }
 
-func TestAnotherSpellingIsHinted(t *testing.T) {
-	r := run(t, reference(t))
-	res := search(t, r, ask(city("fes")))
+func TestQuery_HintsCorrectedSpelling(t *testing.T) {
+	r := startSandbox(t, referenceData(t))
+	res := search(t, r, newQuery(cityArea("fes")))
 	if len(res.Hits) == 0 || res.Place.City != "Fès" || string(res.QueryRewriteHint) != `{"kind":"spelling","used":"Fès"}` || res.AIProvenance == nil {
 		t.Errorf("place %+v, hint %s", res.Place, res.QueryRewriteHint)
 	}
-	if res := search(t, r, ask(city("fès"))); res.QueryRewriteHint != nil {
+	if res := search(t, r, newQuery(cityArea("fès"))); res.QueryRewriteHint != nil {
 		t.Errorf("hint %s", res.QueryRewriteHint)
 	}
 }
 
-// cards are the ids of a result.
-func cards(res upstream.SearchResult) []string {
+// hitIDs are the ids of a result.
+func hitIDs(res upstream.SearchResult) []string {
 	ids := make([]string, len(res.Hits))
 	for i, h := range res.Hits {
 		ids[i] = h.PropertyID
@@ -128,12 +128,12 @@ func cards(res upstream.SearchResult) []string {
 	return ids
 }
 
-func TestPagesAreOneListAndEveryRunTheSame(t *testing.T) {
+func TestQuery_PagesAreConsistentAndDeterministic(t *testing.T) {
 	data := dataset.Embedded()
-	r := run(t, data)
-	q := ask(region("AF"))
-	whole := cards(search(t, r, q))
-	again := cards(search(t, run(t, dataset.Embedded()), q))
+	r := startSandbox(t, data)
+	q := newQuery(regionArea("AF"))
+	whole := hitIDs(search(t, r, q))
+	again := hitIDs(search(t, startSandbox(t, dataset.Embedded()), q))
 	if !slices.Equal(whole, again) {
 		t.Error("another run answers otherwise")
 	}
@@ -143,16 +143,16 @@ func TestPagesAreOneListAndEveryRunTheSame(t *testing.T) {
 		if res.ResultCount != len(whole) {
 			t.Errorf("page at %d counts %d", q.Page.Offset, res.ResultCount)
 		}
-		paged = append(paged, cards(res)...)
+		paged = append(paged, hitIDs(res)...)
 	}
 	if !slices.Equal(whole, paged) {
 		t.Errorf("pages give %d, the whole %d", len(paged), len(whole))
 	}
 }
 
-func TestAMapHasUpTo250Pins(t *testing.T) {
-	r := run(t, reference(t))
-	q := ask(upstream.Area{Mode: "bounding-box", BoundingBox: &geo.Box{SwLat: 30, SwLng: -10, NeLat: 35, NeLng: -5}})
+func TestQuery_MapReturnsUpTo250Hits(t *testing.T) {
+	r := startSandbox(t, referenceData(t))
+	q := newQuery(upstream.Area{Mode: "bounding-box", BoundingBox: &geo.Box{SwLat: 30, SwLng: -10, NeLat: 35, NeLng: -5}})
 	q.Kind = upstream.Map
 	res := search(t, r, q)
 	if len(res.Hits) != 250 || res.ResultCount <= 250 {
@@ -160,10 +160,10 @@ func TestAMapHasUpTo250Pins(t *testing.T) {
 	}
 }
 
-func TestNamesComeInTheLanguageAskedFor(t *testing.T) {
-	r := run(t, dataset.Embedded())
+func TestProperty_NamedInRequestedLanguage(t *testing.T) {
+	r := startSandbox(t, dataset.Embedded())
 	for locale, want := range map[string]string{"fa-AF": "هتل", "ps-AF": "هوټل", "ar": "فندق", "ur-PK": "ہوٹل", "tg-TJ": "Меҳмонхонаи", "ru": "Отель", "fr": "Hôtel"} {
-		q := ask(city("Kabul"))
+		q := newQuery(cityArea("Kabul"))
 		q.Locale = "en"
 		hits := search(t, r, q).Hits
 		at := slices.IndexFunc(hits, func(h upstream.Hit) bool { return strings.HasSuffix(h.Name.Default, " Hotel") })
@@ -181,11 +181,11 @@ func TestNamesComeInTheLanguageAskedFor(t *testing.T) {
 	}
 }
 
-func TestAQueryAgainstTheContractIsRefused(t *testing.T) {
+func TestQuery_RejectsContractViolations(t *testing.T) {
 	s := New(dataset.Embedded(), time.Now)
 	good := `{"kind":"list","geo":{"mode":"city","city":"Kabul"},"dates":{"checkIn":"2026-12-01","checkOut":"2026-12-04"},` +
 		`"occupancy":{"adults":2,"children":0,"rooms":1},"sortKey":"recommended","locale":"en","currency":"AFN","page":{"limit":20,"offset":0}}`
-	if status := post(s, good).Code; status != http.StatusOK {
+	if status := postQuery(s, good).Code; status != http.StatusOK {
 		t.Fatalf("a good query gets %d", status)
 	}
 	for _, change := range [][2]string{
@@ -203,23 +203,23 @@ func TestAQueryAgainstTheContractIsRefused(t *testing.T) {
 		if !strings.Contains(good, change[0]) {
 			t.Fatalf("%s is not in the query", change[0])
 		}
-		rec := post(s, strings.Replace(good, change[0], change[1], 1))
+		rec := postQuery(s, strings.Replace(good, change[0], change[1], 1))
 		if rec.Code != http.StatusBadRequest || rec.Header().Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%s gets %d %s", change[1], rec.Code, rec.Body)
 		}
 	}
 }
 
-func TestSearchLeavesOutWhatIsSoldOut(t *testing.T) {
-	data := reference(t)
-	r := run(t, data)
-	q := ask(city("Pokhara"))
+func TestQuery_OmitsSoldOutProperties(t *testing.T) {
+	data := referenceData(t)
+	r := startSandbox(t, data)
+	q := newQuery(cityArea("Pokhara"))
 	soldOut := 0
 	for n := range 8 {
 		q.Dates = stay.Dates{CheckIn: date("2027-01-01").AddDays(n), CheckOut: date("2027-01-01").AddDays(n + 2)}
-		found := cards(search(t, r, q))
+		found := hitIDs(search(t, r, q))
 		for _, p := range data.City("Pokhara").Properties {
-			wanted := free(p, q.Dates, 1)
+			wanted := isAvailable(p, q.Dates, 1)
 			if !wanted {
 				soldOut++
 			}
@@ -233,9 +233,9 @@ func TestSearchLeavesOutWhatIsSoldOut(t *testing.T) {
 	}
 }
 
-func TestFacetsCountWhatTheFilterFinds(t *testing.T) {
+func TestFacets_MatchFilterCounts(t *testing.T) {
 	data := dataset.Embedded()
-	r := run(t, data)
+	r := startSandbox(t, data)
 	f, err := r.Search.Facets(t.Context(), "AF", "", "fa-AF")
 	if err != nil {
 		t.Fatal(err)
@@ -270,9 +270,9 @@ func TestFacetsCountWhatTheFilterFinds(t *testing.T) {
 	}
 }
 
-func TestAHotelIsDescribedWithWhatIsLikeIt(t *testing.T) {
+func TestHotel_ListsSimilarAndAvailability(t *testing.T) {
 	data := dataset.Embedded()
-	r := run(t, data)
+	r := startSandbox(t, data)
 	p := data.City("Herat").Properties[0]
 	h, err := r.Search.Hotel(t.Context(), p.ID, "en", money.AFN)
 	if err != nil || h.Hit.PropertyID != p.ID || len(h.Similar) != 4 {

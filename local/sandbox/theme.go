@@ -29,12 +29,12 @@ func (s *Sandbox) brandPeek(r *http.Request) (any, error) {
 	if published, ok := s.colors.Load(t.ID); ok {
 		color = published.(string)
 	}
-	return brand{t.ID, t.Slug, color, t.LogoURL, named(t.Brand.Default, t.Brand.Localized, "")}, nil
+	return brand{t.ID, t.Slug, color, t.LogoURL, newLocalized(t.Brand.Default, t.Brand.Localized, "")}, nil
 }
 
-// Rebrand gives a tenant the colour of a published version of its theme: the same for the same version, and dark enough
+// PublishTheme gives a tenant the colour of a published version of its theme: the same for the same version, and dark enough
 // for white text.
-func (s *Sandbox) Rebrand(tenantID, version string) {
+func (s *Sandbox) PublishTheme(tenantID, version string) {
 	sum := sha256.Sum256([]byte(version))
 	s.colors.Store(tenantID, fmt.Sprintf("#%02x%02x%02x", sum[0]/2, sum[1]/2, sum[2]/2))
 }

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 )
 
-// Orders are what a job is told when its time has come.
-const Orders = "{}"
+// TickPayload are what a job is told when its time has come.
+const TickPayload = "{}"
 
 // Status is how a run of a job went.
 type Status string
@@ -24,10 +24,10 @@ const (
 
 // Job is a job with what is known of its runs.
 type Job struct {
-	Name    string
-	Cadence string
-	Started time.Time // the last time; zero when it never was
-	Run     Run       // the last that ended; its At is zero when none has
+	Name      string
+	Schedule  string
+	StartedAt time.Time // the last time; zero when it never was
+	LastRun   Run       // the last that ended; its At is zero when none has
 }
 
 // Run is one run, or one attempt at it.
@@ -41,27 +41,27 @@ type Run struct {
 // Scheduler is safe for concurrent use.
 type Scheduler struct {
 	publish func(ctx context.Context, job string) error
-	stop    context.CancelFunc
-	ended   sync.WaitGroup
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
 
 	mu   sync.Mutex
-	jobs []scheduled
+	jobs []scheduledJob
 }
 
-type scheduled struct {
+type scheduledJob struct {
 	Job
-	cadence cadence
+	cron cronSchedule
 }
 
 // New knows the jobs of a table. publish gives the tick of one to the broker.
-func New(table []broker.Job, publish func(ctx context.Context, job string) error) (*Scheduler, error) {
+func New(table []pubsub.JobSpec, publish func(ctx context.Context, job string) error) (*Scheduler, error) {
 	s := &Scheduler{publish: publish}
 	for _, j := range table {
-		c, err := parse(j.Cadence)
+		c, err := parseCron(j.Schedule)
 		if err != nil {
 			return nil, err
 		}
-		s.jobs = append(s.jobs, scheduled{Job{Name: j.Name, Cadence: j.Cadence}, c})
+		s.jobs = append(s.jobs, scheduledJob{Job{Name: j.Name, Schedule: j.Schedule}, c})
 	}
 	return s, nil
 }
@@ -70,8 +70,8 @@ func New(table []broker.Job, publish func(ctx context.Context, job string) error
 // machine slept through are not made up for.
 func (s *Scheduler) Start(now ...string) {
 	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	s.ended.Go(func() {
+	s.cancel = stop
+	s.wg.Go(func() {
 		for _, job := range now {
 			s.tick(ctx, job)
 		}
@@ -85,7 +85,7 @@ func (s *Scheduler) Start(now ...string) {
 				return
 			}
 			for i := range s.jobs { // not a copy: what becomes of a run is written meanwhile
-				if s.jobs[i].cadence.at(next) {
+				if s.jobs[i].cron.matches(next) {
 					s.tick(ctx, s.jobs[i].Name)
 				}
 			}
@@ -95,25 +95,27 @@ func (s *Scheduler) Start(now ...string) {
 
 // Stop ends the ticking, not what it has started.
 func (s *Scheduler) Stop() {
-	s.stop()
-	s.ended.Wait()
+	s.cancel()
+	s.wg.Wait()
 }
 
 func (s *Scheduler) tick(ctx context.Context, job string) {
-	s.Begin(job, time.Now())
+	s.RecordStart(job, time.Now())
 	if err := s.publish(ctx, job); err != nil && ctx.Err() == nil {
 		slog.Error("scheduler: the tick is lost", "job", job, "err", err.Error())
-		s.End(job, Run{Status: Failed, At: time.Now(), Attempt: 1, Report: err.Error()})
+		s.RecordRun(job, Run{Status: Failed, At: time.Now(), Attempt: 1, Report: err.Error()})
 	}
 }
 
-// Begin notes that a job was started.
-func (s *Scheduler) Begin(job string, at time.Time) { s.change(job, func(j *Job) { j.Started = at }) }
+// RecordStart notes that a job was started.
+func (s *Scheduler) RecordStart(job string, at time.Time) {
+	s.update(job, func(j *Job) { j.StartedAt = at })
+}
 
-// End notes how a job went.
-func (s *Scheduler) End(job string, r Run) { s.change(job, func(j *Job) { j.Run = r }) }
+// RecordRun notes how a job went.
+func (s *Scheduler) RecordRun(job string, r Run) { s.update(job, func(j *Job) { j.LastRun = r }) }
 
-func (s *Scheduler) change(job string, how func(*Job)) {
+func (s *Scheduler) update(job string, how func(*Job)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.jobs {

@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/local/broker"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 )
 
-func TestTheCadenceIsThatOfCron(t *testing.T) {
+func TestCronSchedule_MatchesCronSemantics(t *testing.T) {
 	for _, c := range []struct {
 		cadence, at string
 		want        bool
@@ -34,36 +34,36 @@ func TestTheCadenceIsThatOfCron(t *testing.T) {
 		{"0 0 13 * 5", "2026-11-20T00:00:00Z", true}, // a Friday, or a 13th
 		{"0 0 13 * *", "2026-11-20T00:00:00Z", false},
 	} {
-		parsed, err := parse(c.cadence)
+		parsed, err := parseCron(c.cadence)
 		at, wrong := time.Parse(time.RFC3339, c.at)
-		if err != nil || wrong != nil || parsed.at(at) != c.want {
+		if err != nil || wrong != nil || parsed.matches(at) != c.want {
 			t.Errorf("%s at %s: not %v, %v %v", c.cadence, c.at, c.want, err, wrong)
 		}
 	}
 	for _, bad := range []string{"", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "x * * * *", "5-1 * * * *", "*/0 * * * *", "1-x * * * *", "*/x * * * *"} {
-		if _, err := New([]broker.Job{{Name: "bad", Cadence: bad}}, nil); err == nil {
+		if _, err := New([]pubsub.JobSpec{{Name: "bad", Schedule: bad}}, nil); err == nil {
 			t.Errorf("%q is a cadence", bad)
 		}
 	}
 }
 
-func TestTheTableHasGoodCadencesAndASubscriptionForEachJob(t *testing.T) {
-	if _, err := New(broker.Jobs(), nil); err != nil {
+func TestJobs_HaveValidScheduleAndSubscription(t *testing.T) {
+	if _, err := New(pubsub.Jobs(), nil); err != nil {
 		t.Error(err)
 	}
-	for _, j := range broker.Jobs() {
-		if s, ok := broker.Tick(j.Name); !ok || s.Topic != "bff-consumer.jobs."+j.Name {
+	for _, j := range pubsub.Jobs() {
+		if s, ok := pubsub.JobSubscription(j.Name); !ok || s.Topic != "bff-consumer.jobs."+j.Name {
 			t.Errorf("%s: %+v", j.Name, s)
 		}
 	}
 }
 
-func TestADayOfTicks(t *testing.T) {
+func TestScheduler_TicksThroughOneDay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now() // midnight, in the bubble
 		var mu sync.Mutex
 		ticks := map[string][]time.Duration{}
-		s, err := New([]broker.Job{{Name: "often", Cadence: "* * * * *"}, {Name: "daily", Cadence: "17 3 * * *"}}, func(_ context.Context, job string) error {
+		s, err := New([]pubsub.JobSpec{{Name: "often", Schedule: "* * * * *"}, {Name: "daily", Schedule: "17 3 * * *"}}, func(_ context.Context, job string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			ticks[job] = append(ticks[job], time.Since(begun))
@@ -90,9 +90,9 @@ func TestADayOfTicks(t *testing.T) {
 	})
 }
 
-func TestJobsRememberHowTheyWent(t *testing.T) {
+func TestScheduler_RecordsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New([]broker.Job{{Name: "a", Cadence: "0 0 1 1 *"}, {Name: "b", Cadence: "0 0 1 1 *"}}, func(_ context.Context, job string) error {
+		s, err := New([]pubsub.JobSpec{{Name: "a", Schedule: "0 0 1 1 *"}, {Name: "b", Schedule: "0 0 1 1 *"}}, func(_ context.Context, job string) error {
 			if job == "b" {
 				return errors.New("no broker")
 			}
@@ -104,12 +104,12 @@ func TestJobsRememberHowTheyWent(t *testing.T) {
 		s.Start("a", "b")
 		synctest.Wait()
 		now := time.Now()
-		if got := fmt.Sprint(s.Jobs()[0].Started.Equal(now), s.Jobs()[0].Run, s.Jobs()[1].Run.Status, s.Jobs()[1].Run.Report); got != fmt.Sprint(true, Run{}, Failed, "no broker") {
+		if got := fmt.Sprint(s.Jobs()[0].StartedAt.Equal(now), s.Jobs()[0].LastRun, s.Jobs()[1].LastRun.Status, s.Jobs()[1].LastRun.Report); got != fmt.Sprint(true, Run{}, Failed, "no broker") {
 			t.Error(got)
 		}
-		s.End("a", Run{OK, now, 1, "done"})
-		s.End("nobody", Run{})
-		if r := s.Jobs()[0].Run; r.Status != OK || r.Report != "done" {
+		s.RecordRun("a", Run{OK, now, 1, "done"})
+		s.RecordRun("nobody", Run{})
+		if r := s.Jobs()[0].LastRun; r.Status != OK || r.Report != "done" {
 			t.Errorf("%+v", r)
 		}
 		s.Stop()

@@ -21,42 +21,42 @@ import (
 )
 
 const (
-	hands       = 8   // of a writer, which write at once
-	perHand     = 125 // sessions that are a hand's alone, so that theirs is one order of commits
-	undoneShare = 0.1
+	goroutinesPerWriter  = 8   // of a writer, which write at once
+	sessionsPerGoroutine = 125 // sessions that are a hand's alone, so that theirs is one order of commits
+	rollbackShare        = 0.1
 )
 
-// Child is a process of the trial, as its environment says; it runs until it is killed, or until nobody holds its
+// RunChild is a process of the trial, as its environment says; it runs until it is killed, or until nobody holds its
 // leash.
-func Child(ctx context.Context) error {
+func RunChild(ctx context.Context) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
 	if os.Getenv("SOAK_CHILD") == "relay" {
-		return relayChild(ctx)
+		return runRelay(ctx)
 	}
-	return writerChild(ctx)
+	return runWriter(ctx)
 }
 
-// relayChild is a relay to whom the minute is always just beginning.
-func relayChild(ctx context.Context) error {
+// runRelay is a relay to whom the minute is always just beginning.
+func runRelay(ctx context.Context) error {
 	r, err := relay.Open(ctx)
 	if err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
-		if _, err := r.Run(ctx, relay.Orders{}); err != nil {
+		if _, err := r.Run(ctx, relay.Options{}); err != nil {
 			fmt.Fprintln(os.Stderr, "soak: relay:", err)
 		}
 	}
 	return nil
 }
 
-func writerChild(ctx context.Context) error {
+func runWriter(ctx context.Context) error {
 	number := os.Getenv("SOAK_NUMBER")
 	rate, err := strconv.Atoi(os.Getenv("SOAK_RATE"))
-	if err != nil || rate < hands {
+	if err != nil || rate < goroutinesPerWriter {
 		return fmt.Errorf("soak: a rate of %q", os.Getenv("SOAK_RATE"))
 	}
 	cfg, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
@@ -64,7 +64,7 @@ func writerChild(ctx context.Context) error {
 		return err
 	}
 	name := "soak-writer-" + number
-	cfg.MaxConns = hands
+	cfg.MaxConns = goroutinesPerWriter
 	db, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return err
@@ -87,32 +87,32 @@ func writerChild(ctx context.Context) error {
 		return err
 	}
 	var all sync.WaitGroup
-	for hand := range hands {
+	for hand := range goroutinesPerWriter {
 		all.Go(func() {
-			sessions := make([]string, perHand)
+			sessions := make([]string, sessionsPerGoroutine)
 			for i := range sessions {
 				// The same ones after a kill.
 				sessions[i] = id.Derive(id.Session, time.UnixMilli(1_800_000_000_000),
 					os.Getenv("SOAK_SEED"), number, strconv.Itoa(hand), strconv.Itoa(i))
 			}
-			write(ctx, db, sessions, time.Second*hands/time.Duration(rate))
+			writeEvents(ctx, db, sessions, time.Second*goroutinesPerWriter/time.Duration(rate))
 		})
 	}
 	all.Wait()
 	return nil
 }
 
-var errUndone = errors.New("undone")
+var errRolledBack = errors.New("undone")
 
-// write commits mutations, each a row of the ledger and the event that tells of it; some it rolls back.
-func write(ctx context.Context, db *pgxpool.Pool, sessions []string, every time.Duration) {
+// writeEvents commits mutations, each a row of the ledger and the event that tells of it; some it rolls back.
+func writeEvents(ctx context.Context, db *pgxpool.Pool, sessions []string, every time.Duration) {
 	next := time.Now()
 	for ctx.Err() == nil {
 		if next = next.Add(every); time.Until(next) > 0 {
 			time.Sleep(time.Until(next))
 		}
 		session, now := sessions[rand.IntN(len(sessions))], time.Now()
-		e := event.New(event.Meta{SessionID: session, Now: now}, change(session, now))
+		e := event.New(event.Meta{SessionID: session, Now: now}, randomPayload(session, now))
 		err := pgx.BeginFunc(ctx, db, func(tx pgx.Tx) error {
 			if _, err := tx.Exec(ctx, `INSERT INTO soak.ledger (event_id, session) VALUES ($1, $2)`, e.ID, session); err != nil {
 				return err
@@ -120,19 +120,19 @@ func write(ctx context.Context, db *pgxpool.Pool, sessions []string, every time.
 			if err := outbox.Add(ctx, tx, e); err != nil {
 				return err
 			}
-			if rand.Float64() < undoneShare {
+			if rand.Float64() < rollbackShare {
 				_, err := tx.Exec(ctx, `SELECT nextval('soak.undone')`)
-				return errors.Join(errUndone, err)
+				return errors.Join(errRolledBack, err)
 			}
 			return nil
 		})
-		if err != nil && !errors.Is(err, errUndone) {
+		if err != nil && !errors.Is(err, errRolledBack) {
 			fmt.Fprintln(os.Stderr, "soak: writer:", err)
 		}
 	}
 }
 
-func change(session string, now time.Time) event.Payload {
+func randomPayload(session string, now time.Time) event.Payload {
 	switch rand.IntN(3) {
 	case 0:
 		return event.LocaleChanged{

@@ -18,7 +18,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
 // Options are how much.
@@ -34,21 +34,21 @@ const (
 	writers = 2
 	relays  = 2
 
-	failShare = 0.20 // of requests are refused as in an outage
-	loseShare = 0.05 // of the rest are taken without an answer
+	refuseShare       = 0.20 // of requests are refused as in an outage
+	loseResponseShare = 0.05 // of the rest are taken without an answer
 
-	lookEvery  = 50 * time.Millisecond
-	standstill = 2 * time.Minute // without progress; then something is wrong
+	pollInterval = 50 * time.Millisecond
+	stallTimeout = 2 * time.Minute // without progress; then something is wrong
 )
 
 // soak is one trial.
 type soak struct {
 	Options
-	random *rand.Rand
-	db     *pgxpool.Pool
-	broker *pubsubtest.Broker
-	ledger *ledger
-	env    []string
+	random   *rand.Rand
+	db       *pgxpool.Pool
+	broker   *pubsubtest.Broker
+	arrivals *arrivalLog
+	env      []string
 
 	children []*child
 	killed   map[string]int
@@ -59,7 +59,7 @@ type child struct {
 	kind   string // "writer" or "relay"
 	number int
 	cmd    *exec.Cmd
-	leash  io.Closer
+	stdin  io.Closer
 }
 
 // Run runs a trial and reports it. It fails when something was lost, invented or out of order, or came too often.
@@ -75,13 +75,13 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err := s.run(ctx); err != nil {
 		return Report{}, err
 	}
-	report, err := s.judge(ctx)
+	report, err := s.evaluate(ctx)
 	if err != nil {
 		return report, err
 	}
 	report.Took = time.Since(begun)
 	fmt.Fprint(o.Out, report)
-	return report, report.verdict()
+	return report, report.check()
 }
 
 func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
@@ -91,12 +91,12 @@ func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 			u()
 		}
 	}
-	url, stopPostgres, err := stores.StartPostgres(ctx, "", stores.PostgresOptions{})
+	url, stopPostgres, err := localstores.StartPostgres(ctx, "", localstores.PostgresOptions{})
 	if err != nil {
 		return closeAll, err
 	}
 	undo = append(undo, func() { stopPostgres() })
-	redis, stopRedis, err := stores.StartRedis(ctx, "", stores.RedisOptions{})
+	redis, stopRedis, err := localstores.StartRedis(ctx, "", localstores.RedisOptions{})
 	if err != nil {
 		return closeAll, err
 	}
@@ -108,16 +108,16 @@ func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 		return closeAll, err
 	}
 	undo = append(undo, s.db.Close)
-	if _, err := s.db.Exec(ctx, ledgerTable); err != nil {
+	if _, err := s.db.Exec(ctx, ledgerSchema); err != nil {
 		return closeAll, err
 	}
 	if s.broker, err = pubsubtest.Start(); err != nil {
 		return closeAll, err
 	}
 	undo = append(undo, s.broker.Stop)
-	s.ledger = newLedger()
-	s.broker.Take(s.ledger.take)
-	s.broker.React(moods(rand.New(rand.NewPCG(s.Seed, 2)), s.ledger))
+	s.arrivals = newArrivalLog()
+	s.broker.SetHandler(s.arrivals.record)
+	s.broker.SetBehavior(faultInjector(rand.New(rand.NewPCG(s.Seed, 2)), s.arrivals))
 	s.env = append(os.Environ(), "ENVIRONMENT=soak", "DATABASE_URL="+url, "REDIS_ADDR="+redis, "CLOUDSQL_INSTANCE=", "PUBSUB_PROJECT=soak",
 		"PUBSUB_EMULATOR_HOST="+s.broker.Addr, "RELAY_RUN=10s",
 		"SOAK_SEED="+strconv.FormatUint(s.Seed, 10), "SOAK_RATE="+strconv.Itoa(s.Rate/writers))
@@ -151,7 +151,7 @@ func (s *soak) run(ctx context.Context) error {
 	slices.Sort(deaths)
 	writing := true
 	last, moved := 0, time.Now()
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -166,10 +166,10 @@ func (s *soak) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		done := min(committed, s.Mutations) + min(s.ledger.distinct(), s.Mutations)
+		done := min(committed, s.Mutations) + min(s.arrivals.distinct(), s.Mutations)
 		for len(deaths) > 0 && done >= deaths[0] {
 			deaths = deaths[1:]
-			if err := s.killOne(writing); err != nil {
+			if err := s.killRandom(writing); err != nil {
 				return err
 			}
 		}
@@ -182,16 +182,16 @@ func (s *soak) run(ctx context.Context) error {
 		if !writing && waiting == 0 && len(deaths) == 0 {
 			return nil
 		}
-		if done+s.ledger.arrivals() != last {
-			last, moved = done+s.ledger.arrivals(), time.Now()
+		if done+s.arrivals.arrivals() != last {
+			last, moved = done+s.arrivals.arrivals(), time.Now()
 		}
-		if time.Since(moved) > standstill {
-			return fmt.Errorf("soak: nothing moves: %d committed, %d arrived, %d wait", committed, s.ledger.distinct(), waiting)
+		if time.Since(moved) > stallTimeout {
+			return fmt.Errorf("soak: nothing moves: %d committed, %d arrived, %d wait", committed, s.arrivals.distinct(), waiting)
 		}
 	}
 }
 
-func (s *soak) killOne(writing bool) error {
+func (s *soak) killRandom(writing bool) error {
 	victims := s.children
 	if !writing {
 		victims = s.children[writers:]
@@ -210,7 +210,7 @@ func (s *soak) start(c *child) error {
 	c.cmd = exec.Command(self, "soak-child")
 	c.cmd.Env = append(s.env[:len(s.env):len(s.env)], "SOAK_CHILD="+c.kind, "SOAK_NUMBER="+strconv.Itoa(c.number))
 	c.cmd.Stderr = os.Stderr
-	if c.leash, err = c.cmd.StdinPipe(); err != nil {
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
 		return err
 	}
 	if err := c.cmd.Start(); err != nil {
@@ -226,8 +226,8 @@ func (c *child) kill() {
 	}
 	c.cmd.Process.Kill()
 	c.cmd.Wait()
-	c.leash.Close()
+	c.stdin.Close()
 	c.cmd = nil
 }
 
-var errVerdict = errors.New("soak: the trial is not passed")
+var errFailed = errors.New("soak: the trial is not passed")

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
 // TestMain is also the processes of the trial, which start this program again.
 func TestMain(m *testing.M) {
 	if os.Getenv("SOAK_CHILD") != "" {
-		if err := Child(context.Background()); err != nil {
+		if err := RunChild(context.Background()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestNothingIsLostInventedOrOutOfOrderWhileAllAreKilled(t *testing.T) {
+func TestRun_DeliversAllEventsWhileProcessesAreKilled(t *testing.T) {
 	o := Options{Mutations: 4000, Kills: 16, Rate: 1500, Seed: uint64(time.Now().UnixNano()), Out: t.Output()}
 	if testing.Short() {
 		o.Mutations, o.Kills = 800, 4
@@ -32,24 +32,24 @@ func TestNothingIsLostInventedOrOutOfOrderWhileAllAreKilled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	r, err := Run(ctx, o)
-	if _, missing := errors.AsType[stores.ErrMissing](err); missing && os.Getenv("CI") == "" {
+	if _, missing := errors.AsType[localstores.MissingError](err); missing && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
 	// Sixteen kills weigh more on so few mutations than a hundred on fifty times as many: here each may cost what its
 	// relay can have under way.
 	const underWay = 4 * 32
-	if err != nil && !(errors.Is(err, errVerdict) && r.Missing+r.Invented+r.Disorder+r.Charged == 0 && r.Rest <= underWay*r.KilledRelays) {
+	if err != nil && !(errors.Is(err, errFailed) && r.Missing+r.NotCommitted+r.OutOfOrder+r.ChargedRows == 0 && r.OtherDuplicates <= underWay*r.KilledRelays) {
 		t.Error(err)
 	}
-	if r.Committed < o.Mutations || r.KilledWriters+r.KilledRelays != o.Kills || r.RolledBack == 0 || r.Lost == 0 || r.Refused == 0 {
+	if r.Committed < o.Mutations || r.KilledWriters+r.KilledRelays != o.Kills || r.RolledBack == 0 || r.ResponsesLost == 0 || r.RequestsRefused == 0 {
 		t.Errorf("that was no trial: %+v", r)
 	}
 }
 
-func TestWhatIsWrongIsSeen(t *testing.T) {
-	l := newLedger()
+func TestReport_CheckFailsOnEachDefect(t *testing.T) {
+	l := newArrivalLog()
 	take := func(id, session string, lost bool) {
-		l.take([]pubsubtest.Arrival{{ID: id, OrderingKey: session, Lost: lost}})
+		l.record([]pubsubtest.Message{{ID: id, OrderingKey: session, ResponseLost: lost}})
 	}
 	take("1", "a", true)
 	take("1", "a", false) // forced
@@ -57,18 +57,18 @@ func TestWhatIsWrongIsSeen(t *testing.T) {
 	take("3", "a", false)
 	take("2", "a", false) // too late
 	take("2", "b", false)
-	if l.forced != 1 || l.rest != 2 || l.disorder != 1 || l.distinct() != 3 || l.arrivals() != 6 {
+	if l.expectedDuplicates != 1 || l.otherDuplicates != 2 || l.outOfOrder != 1 || l.distinct() != 3 || l.arrivals() != 6 {
 		t.Errorf("%+v", l)
 	}
 	for name, bad := range map[string]Report{
-		"missing": {Committed: 100, Missing: 1}, "invented": {Committed: 100, Invented: 1}, "disorder": {Committed: 100, Disorder: 1},
-		"charged": {Committed: 100, Charged: 1}, "too many": {Committed: 100, Rest: 2},
+		"missing": {Committed: 100, Missing: 1}, "invented": {Committed: 100, NotCommitted: 1}, "disorder": {Committed: 100, OutOfOrder: 1},
+		"charged": {Committed: 100, ChargedRows: 1}, "too many": {Committed: 100, OtherDuplicates: 2},
 	} {
-		if !errors.Is(bad.verdict(), errVerdict) {
+		if !errors.Is(bad.check(), errFailed) {
 			t.Errorf("%s passes", name)
 		}
 	}
-	if err := (Report{Committed: 100, Rest: 1, Forced: 50}).verdict(); err != nil {
+	if err := (Report{Committed: 100, OtherDuplicates: 1, ExpectedDuplicates: 50}).check(); err != nil {
 		t.Error(err)
 	}
 }

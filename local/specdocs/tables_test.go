@@ -128,7 +128,7 @@ func published(t *testing.T) table {
 	all := schemas(t, "shared/event/schemas/*/v*.json")
 	for _, subject := range slices.Sorted(maps.Keys(all)) {
 		short := strings.TrimPrefix(subject, prefix)
-		rate := flags.Defaults().Rate(short[:strings.LastIndexByte(short, '.')])
+		rate := flags.Defaults().SamplingRate(short[:strings.LastIndexByte(short, '.')])
 		retention, _ := all[subject].Properties["envelope"].Properties["retentionClass"].Const.(string)
 		tab.rows = append(tab.rows, []string{
 			"`" + short + "`", retention,

@@ -23,15 +23,15 @@ import (
 	_ "melmastoon.ghasi.io/bff-consumer/functions/sweep"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/telemetry"
 	_ "melmastoon.ghasi.io/bff-consumer/functions/wishlist"
-	"melmastoon.ghasi.io/bff-consumer/local/broker"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // The accounts of terraform/ that call functions.
 const (
-	pusher = "serviceAccount:bffc-pusher@"
-	caller = "serviceAccount:bffc-gateway@"
+	pusherMember  = "serviceAccount:bffc-pusher@"
+	gatewayMember = "serviceAccount:bffc-gateway@"
 )
 
 // findings says in how many ways a plan is not what the code, the API documents and the local system are.
@@ -56,24 +56,24 @@ func findings(root string, p *Plan) ([]string, error) {
 			found = append(found, fmt.Sprintf("%s: %s", c.Address.Display, c.Status))
 		}
 	}
-	found = append(found, entryPoints(deployed, operations)...)
-	found = append(found, invokers(deployed)...)
-	found = append(found, reachable(deployed)...)
+	found = append(found, diffEntryPoints(deployed, operations)...)
+	found = append(found, wrongInvokers(deployed)...)
+	found = append(found, wrongIngress(deployed)...)
 	for _, compare := range []func() ([]string, error){
-		func() ([]string, error) { return variables(root, deployed) },
-		func() ([]string, error) { return grants(p, deployed) },
-		func() ([]string, error) { return routes(p, deployed, operations) },
-		func() ([]string, error) { return messages(p, deployed, operations) },
-		func() ([]string, error) { return schedule(p) },
-		func() ([]string, error) { return durations(p) },
-		func() ([]string, error) { return kept(p) },
-		func() ([]string, error) { return outdated(p) },
+		func() ([]string, error) { return diffVariables(root, deployed) },
+		func() ([]string, error) { return diffGrants(p, deployed) },
+		func() ([]string, error) { return diffRoutes(p, deployed, operations) },
+		func() ([]string, error) { return diffSubscriptions(p, deployed, operations) },
+		func() ([]string, error) { return diffSchedules(p) },
+		func() ([]string, error) { return badDurations(p) },
+		func() ([]string, error) { return missingAbandonPolicies(p) },
+		func() ([]string, error) { return weakTLS(p) },
 		func() ([]string, error) {
-			deploy, err := deployment()
+			deploy, err := deployDoc()
 			if err != nil {
 				return nil, err
 			}
-			return apis(p, deployed, deploy)
+			return missingAPIs(p, deployed, deploy)
 		},
 	} {
 		more, err := compare()
@@ -85,8 +85,8 @@ func findings(root string, p *Plan) ([]string, error) {
 	return found, nil
 }
 
-// differ says what is in one set of names and not in the other.
-func differ(what string, want, got []string) []string {
+// diffNames says what is in one set of names and not in the other.
+func diffNames(what string, want, got []string) []string {
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -95,7 +95,7 @@ func differ(what string, want, got []string) []string {
 	return nil
 }
 
-func entryPoints(deployed []Function, operations map[string]gateway.Operation) []string {
+func diffEntryPoints(deployed []Function, operations map[string]gateway.Operation) []string {
 	var registered, planned []string
 	for _, f := range web.Functions() {
 		registered = append(registered, f.Name+" of "+operations[f.Name].Folder)
@@ -103,17 +103,17 @@ func entryPoints(deployed []Function, operations map[string]gateway.Operation) [
 	for _, f := range deployed {
 		planned = append(planned, f.EntryPoint+" of "+f.Folder)
 	}
-	return differ("entry points that the code registers", registered, planned)
+	return diffNames("entry points that the code registers", registered, planned)
 }
 
-// invokers says who may call what he should not.
-func invokers(deployed []Function) (found []string) {
+// wrongInvokers says who may call what he should not.
+func wrongInvokers(deployed []Function) (found []string) {
 	for _, f := range deployed {
 		for _, member := range f.Invokers {
 			ok := map[string]bool{
-				"public":   strings.HasPrefix(member, caller),
-				"event":    strings.HasPrefix(member, pusher),
-				"job":      strings.HasPrefix(member, pusher),
+				"public":   strings.HasPrefix(member, gatewayMember),
+				"event":    strings.HasPrefix(member, pusherMember),
+				"job":      strings.HasPrefix(member, pusherMember),
 				"internal": strings.HasPrefix(member, "serviceAccount:") && strings.TrimPrefix(member, "serviceAccount:") == f.Environment["CALLER_ACCOUNTS"],
 				"operator": !strings.HasPrefix(member, "all"),
 			}[f.Kind]
@@ -128,8 +128,8 @@ func invokers(deployed []Function) (found []string) {
 	return found
 }
 
-// routes compares what the gateway is given with the API document.
-func routes(p *Plan, deployed []Function, operations map[string]gateway.Operation) ([]string, error) {
+// diffRoutes compares what the gateway is given with the API document.
+func diffRoutes(p *Plan, deployed []Function, operations map[string]gateway.Operation) ([]string, error) {
 	said, err := p.Routes()
 	if err != nil {
 		return nil, err
@@ -138,14 +138,14 @@ func routes(p *Plan, deployed []Function, operations map[string]gateway.Operatio
 	var found []string
 	for _, f := range deployed {
 		uri[f.EntryPoint] = f.URI
-		if (f.Kind == "public") != strings.HasPrefix(operations[f.EntryPoint].Path, web.Base+"/") {
+		if (f.Kind == "public") != strings.HasPrefix(operations[f.EntryPoint].Path, web.BasePath+"/") {
 			found = append(found, fmt.Sprintf("%s is %s at %q", f.EntryPoint, f.Kind, operations[f.EntryPoint].Path))
 		}
 	}
 	var want, got []string
 	paths := map[string]bool{}
 	for _, op := range operations {
-		if !strings.HasPrefix(op.Path, web.Base+"/") {
+		if !strings.HasPrefix(op.Path, web.BasePath+"/") {
 			continue
 		}
 		methods := []string{op.Method}
@@ -170,11 +170,11 @@ func routes(p *Plan, deployed []Function, operations map[string]gateway.Operatio
 	for path := range paths {
 		found = append(found, "a browser cannot ask about "+path)
 	}
-	return append(found, differ("routes of the API document", want, got)...), nil
+	return append(found, diffNames("routes of the API document", want, got)...), nil
 }
 
-// messages compares subscriptions and topics with those of the local system.
-func messages(p *Plan, deployed []Function, operations map[string]gateway.Operation) (found []string, _ error) {
+// diffSubscriptions compares subscriptions and topics with those of the local system.
+func diffSubscriptions(p *Plan, deployed []Function, operations map[string]gateway.Operation) (found []string, _ error) {
 	pushed, pulled, err := p.Subscriptions()
 	if err != nil {
 		return nil, err
@@ -190,15 +190,15 @@ func messages(p *Plan, deployed []Function, operations map[string]gateway.Operat
 	wantTopics := []string{"bff-consumer.secrets.rotation"}
 	wantPulled := map[string]string{"bff-consumer.secrets.rotation": "bff-consumer.secrets.rotation"}
 	var want []Subscription
-	for _, s := range broker.Pushed() {
+	for _, s := range pubsub.PushSubscriptions() {
 		f := functions[s.Function]
 		want = append(want, Subscription{
-			Name: s.Name, Topic: s.Topic, Ack: s.AckDeadline, Attempts: s.Attempts, DeadLetter: s.DeadLetter,
+			Name: s.Name, Topic: s.Topic, Ack: s.AckDeadline, Attempts: s.MaxAttempts, DeadLetter: s.DeadLetterTopic,
 			Endpoint: f.URI + operations[s.Function].Path, Audience: f.URI,
 			Account: strings.TrimPrefix(strings.Join(f.Invokers, " "), "serviceAccount:"),
 		})
-		wantTopics = append(wantTopics, s.DeadLetter)
-		wantPulled[s.DeadLetter] = s.DeadLetter
+		wantTopics = append(wantTopics, s.DeadLetterTopic)
+		wantPulled[s.DeadLetterTopic] = s.DeadLetterTopic
 		if strings.HasPrefix(s.Topic, "bff-consumer.") {
 			wantTopics = append(wantTopics, s.Topic)
 		}
@@ -206,7 +206,7 @@ func messages(p *Plan, deployed []Function, operations map[string]gateway.Operat
 			found = append(found, fmt.Sprintf("%s is cut off after %s, and has %s to answer", s.Function, f.Timeout, s.AckDeadline))
 		}
 	}
-	for _, s := range broker.Published() {
+	for _, s := range pubsub.TelemetrySubscriptions() {
 		wantTopics = append(wantTopics, s.Topic)
 	}
 	slices.SortFunc(want, func(a, b Subscription) int { return strings.Compare(a.Name, b.Name) })
@@ -216,18 +216,18 @@ func messages(p *Plan, deployed []Function, operations map[string]gateway.Operat
 	if diff := cmp.Diff(wantPulled, pulled); diff != "" {
 		found = append(found, "subscriptions that a person pulls (-), and what is deployed (+):\n"+diff)
 	}
-	return append(found, differ("topics of the local system", wantTopics, topics)...), nil
+	return append(found, diffNames("topics of the local system", wantTopics, topics)...), nil
 }
 
-func schedule(p *Plan) ([]string, error) {
+func diffSchedules(p *Plan) ([]string, error) {
 	got, err := p.Jobs()
 	if err != nil {
 		return nil, err
 	}
 	want := map[string]string{}
-	for _, j := range broker.Jobs() {
-		tick, _ := broker.Tick(j.Name)
-		want[tick.Topic] = j.Cadence
+	for _, j := range pubsub.Jobs() {
+		tick, _ := pubsub.JobSubscription(j.Name)
+		want[tick.Topic] = j.Schedule
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		return []string{"jobs of the local system (-), and what is deployed (+):\n" + diff}, nil
@@ -235,8 +235,8 @@ func schedule(p *Plan) ([]string, error) {
 	return nil, nil
 }
 
-// grants compares who has been given what with what each needs.
-func grants(p *Plan, deployed []Function) (found []string, _ error) {
+// diffGrants compares who has been given what with what each needs.
+func diffGrants(p *Plan, deployed []Function) (found []string, _ error) {
 	const agent = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
 	type grant struct {
 		Topic, Subscription, Secret, Role, Member, Where string
@@ -250,7 +250,7 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 	for _, typ := range []string{
 		"google_pubsub_topic_iam_member", "google_pubsub_subscription_iam_member", "google_secret_manager_secret_iam_member", "google_project_iam_member",
 	} {
-		all, err := of[raw](p, typ)
+		all, err := decodeResources[raw](p, typ)
 		if err != nil {
 			return nil, err
 		}
@@ -287,13 +287,13 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 			add(grant{Secret: secret, Role: "roles/secretmanager.secretAccessor", Member: account(f)})
 		}
 		if f.EntryPoint == "Relay" {
-			for _, s := range broker.Published() {
+			for _, s := range pubsub.TelemetrySubscriptions() {
 				add(grant{Topic: s.Topic, Role: "roles/pubsub.publisher", Member: account(f)})
 			}
 		}
 	}
-	for _, s := range broker.Pushed() {
-		add(grant{Topic: s.DeadLetter, Role: "roles/pubsub.publisher", Member: agent})
+	for _, s := range pubsub.PushSubscriptions() {
+		add(grant{Topic: s.DeadLetterTopic, Role: "roles/pubsub.publisher", Member: agent})
 		add(grant{Subscription: s.Name, Role: "roles/pubsub.subscriber", Member: agent})
 	}
 	_, at, _ := strings.Cut(account(deployed[0]), "@")
@@ -312,24 +312,24 @@ func grants(p *Plan, deployed []Function) (found []string, _ error) {
 		Topic: "bff-consumer.secrets.rotation", Role: "roles/pubsub.publisher",
 		Member: "serviceAccount:service-123456789@gcp-sa-secretmanager.iam.gserviceaccount.com",
 	})
-	return differ("grants that are needed", want, got), nil
+	return diffNames("grants that are needed", want, got), nil
 }
 
 var (
-	isDuration = regexp.MustCompile(`(^|_)(duration|backoff|period|deadline|ttl|auto_close)$`)
-	aDuration  = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?s$`)
+	durationName  = regexp.MustCompile(`(^|_)(duration|backoff|period|deadline|ttl|auto_close)$`)
+	durationValue = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?s$`)
 )
 
-// durations says which texts should be a number of seconds with its unit, wherever they stand in the plan. An empty one is
+// badDurations says which texts should be a number of seconds with its unit, wherever they stand in the plan. An empty one is
 // a subscription that never expires.
-func durations(p *Plan) (found []string, _ error) {
+func badDurations(p *Plan) (found []string, _ error) {
 	for _, c := range p.Changes {
 		var v any
 		if err := json.Unmarshal(c.Change.After, &v); err != nil {
 			return nil, fmt.Errorf("terraform: read %s: %w", c.Address, err)
 		}
-		walk(v, func(name, text string) {
-			if isDuration.MatchString(name) && text != "" && !aDuration.MatchString(text) {
+		walkStrings(v, func(name, text string) {
+			if durationName.MatchString(name) && text != "" && !durationValue.MatchString(text) {
 				found = append(found, fmt.Sprintf("%s: %s is %q", c.Address, name, text))
 			}
 		})
@@ -338,19 +338,19 @@ func durations(p *Plan) (found []string, _ error) {
 	return found, nil
 }
 
-// walk visits every text of a value with the name it has.
-func walk(v any, visit func(name, text string)) {
+// walkStrings visits every text of a value with the name it has.
+func walkStrings(v any, visit func(name, text string)) {
 	switch v := v.(type) {
 	case []any:
 		for _, e := range v {
-			walk(e, visit)
+			walkStrings(e, visit)
 		}
 	case map[string]any:
 		for name, e := range v {
 			if text, ok := e.(string); ok {
 				visit(name, text)
 			}
-			walk(e, visit)
+			walkStrings(e, visit)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type Route struct {
 
 // Routes are what the gateway's document says, by path and method.
 func (p *Plan) Routes() ([]Route, error) {
-	planned, err := of[struct {
+	planned, err := decodeResources[struct {
 		Documents []struct {
 			Document []struct{ Contents string } `json:"document"`
 		} `json:"openapi_documents"`

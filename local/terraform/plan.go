@@ -55,8 +55,8 @@ type Subscription struct {
 	Account            string // that pushes
 }
 
-// of decodes every planned resource of a type.
-func of[T any](p *Plan, typ string) (map[string]T, error) {
+// decodeResources decodes every planned resource of a type.
+func decodeResources[T any](p *Plan, typ string) (map[string]T, error) {
 	all := map[string]T{}
 	for _, c := range p.Changes {
 		if c.Type != typ {
@@ -73,7 +73,7 @@ func of[T any](p *Plan, typ string) (map[string]T, error) {
 
 // Functions are all entry points of the plan, by name.
 func (p *Plan) Functions() ([]Function, error) {
-	planned, err := of[struct {
+	planned, err := decodeResources[struct {
 		Name   string
 		Labels map[string]string
 		Build  []struct {
@@ -92,7 +92,7 @@ func (p *Plan) Functions() ([]Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	invokers, err := of[struct{ Name, Role, Member string }](p, "google_cloud_run_v2_service_iam_member")
+	invokers, err := decodeResources[struct{ Name, Role, Member string }](p, "google_cloud_run_v2_service_iam_member")
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (p *Plan) Functions() ([]Function, error) {
 
 // Subscriptions are those that are pushed, and the names of those that are pulled.
 func (p *Plan) Subscriptions() (pushed []Subscription, pulled map[string]string, _ error) {
-	planned, err := of[struct {
+	planned, err := decodeResources[struct {
 		Name, Topic string
 		Ack         int `json:"ack_deadline_seconds"`
 		Push        []struct {
@@ -163,7 +163,7 @@ func (p *Plan) Subscriptions() (pushed []Subscription, pulled map[string]string,
 
 // Topics are the names of the topics that are made.
 func (p *Plan) Topics() ([]string, error) {
-	planned, err := of[struct{ Name string }](p, "google_pubsub_topic")
+	planned, err := decodeResources[struct{ Name string }](p, "google_pubsub_topic")
 	var names []string
 	for _, t := range planned {
 		names = append(names, t.Name)
@@ -174,7 +174,7 @@ func (p *Plan) Topics() ([]string, error) {
 
 // Jobs are the cadences of the scheduler by the topic they publish on.
 func (p *Plan) Jobs() (map[string]string, error) {
-	planned, err := of[struct {
+	planned, err := decodeResources[struct {
 		Schedule string
 		Zone     string `json:"time_zone"`
 		Target   []struct {

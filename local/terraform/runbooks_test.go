@@ -13,13 +13,13 @@ import (
 
 var alertsLine = regexp.MustCompile(`(?m)^Alerts: (.*)$`)
 
-// named are an alert in a runbook's line, or what the ones before it are.
-var named = regexp.MustCompile("`([^`]+)`|\\((page|ticket)s?\\)")
+// alertOrSeverity are an alert in a runbook's line, or what the ones before it are.
+var alertOrSeverity = regexp.MustCompile("`([^`]+)`|\\((page|ticket)s?\\)")
 
-// told says where alerts and runbooks differ. docs has docs/runbooks. A runbook of an alert names it in a line that begins with
+// runbookFindings says where alerts and runbooks differ. docs has docs/runbooks. A runbook of an alert names it in a line that begins with
 // "Alerts:", with its severity or that of several behind it; the others are procedures.
-func told(docs fs.FS, p *Plan) (found []string, _ error) {
-	policies, err := of[struct {
+func runbookFindings(docs fs.FS, p *Plan) (found []string, _ error) {
+	policies, err := decodeResources[struct {
 		Labels        map[string]string `json:"user_labels"`
 		Documentation []struct {
 			Content string
@@ -63,7 +63,7 @@ func told(docs fs.FS, p *Plan) (found []string, _ error) {
 			continue
 		}
 		var those []string
-		for _, n := range named.FindAllSubmatch(line[1], -1) {
+		for _, n := range alertOrSeverity.FindAllSubmatch(line[1], -1) {
 			if len(n[1]) > 0 {
 				those = append(those, string(n[1]))
 				continue
@@ -82,14 +82,14 @@ func told(docs fs.FS, p *Plan) (found []string, _ error) {
 			}
 		}
 	}
-	return append(found, differ("alerts in docs/runbooks", got, want)...), nil
+	return append(found, diffNames("alerts in docs/runbooks", got, want)...), nil
 }
 
-func runbooks() fs.FS { return os.DirFS(filepath.Join(root, "docs", "runbooks")) }
+func runbookDocs() fs.FS { return os.DirFS(filepath.Join(root, "docs", "runbooks")) }
 
-func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
+func TestRunbooks_MatchAlerts(t *testing.T) {
 	for _, environment := range []string{"production", "staging"} {
-		found, err := told(runbooks(), plan(t, environment))
+		found, err := runbookFindings(runbookDocs(), planOf(t, environment))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,16 +99,16 @@ func TestEveryAlertHasItsRunbookAndEveryRunbookItsAlert(t *testing.T) {
 	}
 }
 
-func TestAnAlertWithoutRunbookIsFound(t *testing.T) {
-	p := plan(t, "production")
+func TestRunbooks_DetectMismatches(t *testing.T) {
+	p := planOf(t, "production")
 	docs := func() fstest.MapFS {
 		all := fstest.MapFS{}
-		names, err := fs.Glob(runbooks(), "*.md")
+		names, err := fs.Glob(runbookDocs(), "*.md")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range names {
-			text, err := fs.ReadFile(runbooks(), name)
+			text, err := fs.ReadFile(runbookDocs(), name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -128,12 +128,12 @@ func TestAnAlertWithoutRunbookIsFound(t *testing.T) {
 		"a runbook removed":            {removed, p, "outbox-late (page) in outbox.md"},
 		"one that the index lacks":     {unnamed, p, "README.md does not name cache.md"},
 		"one of an alert that is none": {alone, p, "no-tea (page) in tea.md"},
-		"an alert of another name":     {docs(), changed(t, p, "google_monitoring_alert_policy", `"alert":"panics"`, `"alert":"defects"`), "defects (ticket) in panics.md"},
-		"no word of it":                {docs(), changed(t, p, "google_monitoring_alert_policy", `Runbook: docs/runbooks/panics.md`, `Runbook: panic`), "does not say where its runbook is"},
-		"a link to another":            {docs(), changed(t, p, "google_monitoring_alert_policy", `runbooks/panics.md"}`, `runbooks/bots.md"}`), "does not lead to its runbook"},
+		"an alert of another name":     {docs(), withReplacedText(t, p, "google_monitoring_alert_policy", `"alert":"panics"`, `"alert":"defects"`), "defects (ticket) in panics.md"},
+		"no word of it":                {docs(), withReplacedText(t, p, "google_monitoring_alert_policy", `Runbook: docs/runbooks/panics.md`, `Runbook: panic`), "does not say where its runbook is"},
+		"a link to another":            {docs(), withReplacedText(t, p, "google_monitoring_alert_policy", `runbooks/panics.md"}`, `runbooks/bots.md"}`), "does not lead to its runbook"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			found, err := told(f.docs, f.plan)
+			found, err := runbookFindings(f.docs, f.plan)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,61 +10,61 @@ import (
 
 var root = filepath.Join("..", "..")
 
-// bench is shared by all tests: building it takes seconds.
-var bench = struct {
+// workspace is shared by all tests: building it takes seconds.
+var workspace = struct {
 	once sync.Once
 	dir  string
-	*Bench
+	*Workspace
 	err error
 }{}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if bench.dir != "" {
-		os.RemoveAll(bench.dir)
+	if workspace.dir != "" {
+		os.RemoveAll(workspace.dir)
 	}
 	os.Exit(code)
 }
 
-// fresh is a copy of terraform/ that the test may change.
-func fresh(t *testing.T) *Copy {
+// newCopy is a copy of terraform/ that the test may change.
+func newCopy(t *testing.T) *Copy {
 	t.Helper()
-	bench.once.Do(func() {
-		if bench.dir, bench.err = os.MkdirTemp("", "bff-terraform-"); bench.err == nil {
-			bench.Bench, bench.err = NewBench(t.Context(), root, bench.dir)
+	workspace.once.Do(func() {
+		if workspace.dir, workspace.err = os.MkdirTemp("", "bff-terraform-"); workspace.err == nil {
+			workspace.Workspace, workspace.err = NewWorkspace(t.Context(), root, workspace.dir)
 		}
 	})
-	if errors.Is(bench.err, ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(bench.err)
+	if errors.Is(workspace.err, ErrMissing) && os.Getenv("CI") == "" {
+		t.Skip(workspace.err)
 	}
-	if bench.err != nil {
-		t.Fatal(bench.err)
+	if workspace.err != nil {
+		t.Fatal(workspace.err)
 	}
-	c, err := bench.Copy(t.Context())
+	c, err := workspace.Copy(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-var planned sync.Map // by environment
+var planCache sync.Map // by environment
 
-// plan is what an environment would be made of, as the repository has it.
-func plan(t *testing.T, environment string) *Plan {
+// planOf is what an environment would be made of, as the repository has it.
+func planOf(t *testing.T, environment string) *Plan {
 	t.Helper()
-	if p, ok := planned.Load(environment); ok {
+	if p, ok := planCache.Load(environment); ok {
 		return p.(*Plan)
 	}
-	p, err := fresh(t).Plan(t.Context(), environment)
+	p, err := newCopy(t).Plan(t.Context(), environment)
 	if err != nil {
 		t.Fatal(err)
 	}
-	planned.Store(environment, p)
+	planCache.Store(environment, p)
 	return p
 }
 
-func TestTerraformIsFormattedAndValid(t *testing.T) {
-	c := fresh(t)
+func TestTerraform_IsFormattedAndValid(t *testing.T) {
+	c := newCopy(t)
 	if err := c.Format(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -73,17 +73,17 @@ func TestTerraformIsFormattedAndValid(t *testing.T) {
 	}
 }
 
-func TestTerraformsOwnTests(t *testing.T) {
+func TestTerraform_OwnTestsPass(t *testing.T) {
 	t.Parallel()
-	if err := fresh(t).Test(t.Context()); err != nil {
+	if err := newCopy(t).Test(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestWhatIsDeployedIsWhatTheCodeIs(t *testing.T) {
+func TestFindings_NoneForRepository(t *testing.T) {
 	for _, environment := range []string{"production", "staging"} {
 		t.Run(environment, func(t *testing.T) {
-			found, err := findings(root, plan(t, environment))
+			found, err := findings(root, planOf(t, environment))
 			if err != nil {
 				t.Fatal(err)
 			}

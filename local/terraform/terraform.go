@@ -21,19 +21,19 @@ import (
 // ErrMissing says that there is no terraform on this machine.
 var ErrMissing = errors.New("terraform: not on the PATH; install 1.11 or newer from the packages of its makers")
 
-// version of the providers, as terraform/versions.tf asks for it and tools/tfstub has its schema.
-const version = "7.39.0"
+// providerVersion of the providers, as terraform/versions.tf asks for it and tools/tfstub has its schema.
+const providerVersion = "7.39.0"
 
-// Bench is a directory with the providers, and copies of terraform/ beside them.
-type Bench struct {
+// Workspace is a directory with the providers, and copies of terraform/ beside them.
+type Workspace struct {
 	root string // the repository
 	dir  string
 }
 
-// PlanOf plans an environment as the repository at root has it, in dir, for a test that needs no other plan. Without a
+// PlanEnvironment plans an environment as the repository at root has it, in dir, for a test that needs no other plan. Without a
 // terraform it fails with ErrMissing.
-func PlanOf(ctx context.Context, root, dir, environment string) (*Plan, error) {
-	b, err := NewBench(ctx, root, dir)
+func PlanEnvironment(ctx context.Context, root, dir, environment string) (*Plan, error) {
+	b, err := NewWorkspace(ctx, root, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -44,13 +44,13 @@ func PlanOf(ctx context.Context, root, dir, environment string) (*Plan, error) {
 	return c.Plan(ctx, environment)
 }
 
-// NewBench builds the providers and lays them out in dir. Without a terraform it fails with ErrMissing.
-func NewBench(ctx context.Context, root, dir string) (*Bench, error) {
+// NewWorkspace builds the providers and lays them out in dir. Without a terraform it fails with ErrMissing.
+func NewWorkspace(ctx context.Context, root, dir string) (*Workspace, error) {
 	if _, err := exec.LookPath("terraform"); err != nil {
 		return nil, ErrMissing
 	}
-	b := &Bench{root, dir}
-	if err := os.WriteFile(b.config(), []byte("disable_checkpoint = true\n"), 0o644); err != nil {
+	b := &Workspace{root, dir}
+	if err := os.WriteFile(b.configPath(), []byte("disable_checkpoint = true\n"), 0o644); err != nil {
 		return nil, err
 	}
 	stub := filepath.Join(dir, "tfstub")
@@ -60,28 +60,28 @@ func NewBench(ctx context.Context, root, dir string) (*Bench, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("terraform: build the providers: %w\n%s", err, out)
 	}
-	host, err := b.host(ctx)
+	host, err := b.registryHost(ctx)
 	if err != nil {
 		return nil, err
 	}
 	mirror := filepath.Join(dir, "mirror")
 	for _, name := range []string{"google", "google-beta"} {
-		place := filepath.Join(mirror, host, "hashicorp", name, version, runtime.GOOS+"_"+runtime.GOARCH)
+		place := filepath.Join(mirror, host, "hashicorp", name, providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
 		if err := os.MkdirAll(place, 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.Link(stub, filepath.Join(place, "terraform-provider-"+name+"_v"+version)); err != nil {
+		if err := os.Link(stub, filepath.Join(place, "terraform-provider-"+name+"_v"+providerVersion)); err != nil {
 			return nil, err
 		}
 	}
 	config := fmt.Sprintf("disable_checkpoint = true\nprovider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
-	return b, os.WriteFile(b.config(), []byte(config), 0o644)
+	return b, os.WriteFile(b.configPath(), []byte(config), 0o644)
 }
 
-func (b *Bench) config() string { return filepath.Join(b.dir, "terraform.rc") }
+func (b *Workspace) configPath() string { return filepath.Join(b.dir, "terraform.rc") }
 
-// host is the registry that terraform takes a source without host to be of. It asks nobody.
-func (b *Bench) host(ctx context.Context) (string, error) {
+// registryHost is the registry that terraform takes a source without host to be of. It asks nobody.
+func (b *Workspace) registryHost(ctx context.Context) (string, error) {
 	dir := filepath.Join(b.dir, "host")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
@@ -102,11 +102,11 @@ func (b *Bench) host(ctx context.Context) (string, error) {
 }
 
 // run runs terraform in dir. The output is both streams.
-func (b *Bench) run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
+func (b *Workspace) run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "terraform", args...)
 	cmd.Dir = dir
 	// It allocates a lot and lives for seconds: a third of its work would be collecting.
-	cmd.Env = append(os.Environ(), append(env, "GOGC=400", "TF_CLI_CONFIG_FILE="+b.config(), "TF_IN_AUTOMATION=1", "NO_COLOR=1", "TF_CLI_ARGS=-no-color")...)
+	cmd.Env = append(os.Environ(), append(env, "GOGC=400", "TF_CLI_CONFIG_FILE="+b.configPath(), "TF_IN_AUTOMATION=1", "NO_COLOR=1", "TF_CLI_ARGS=-no-color")...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return out, fmt.Errorf("terraform %s: %w\n%s", args[0], err, out)
@@ -116,14 +116,14 @@ func (b *Bench) run(ctx context.Context, dir string, env []string, args ...strin
 
 // Copy is a copy of terraform/ that may be changed.
 type Copy struct {
-	Dir   string
-	bench *Bench
-	packs string
-	own   []string // what whoever deploys says in place of the examples in environments/
+	Dir         string
+	workspace   *Workspace
+	archivesDir string
+	variables   []string // what whoever deploys says in place of the examples in environments/
 }
 
-// somebody is who deploys here.
-var somebody = []string{
+// exampleVariables is who deploys here.
+var exampleVariables = []string{
 	`-var=deployers=["group:deployers@ghasi.io"]`,
 	`-var=operators=["group:oncall@ghasi.io","user:One@ghasi.io"]`,
 	`-var=alert_channels={page_emails=["oncall@ghasi.io"],ticket_emails=["team@ghasi.io"]}`,
@@ -131,7 +131,7 @@ var somebody = []string{
 }
 
 // Copy copies terraform/ and initialises the copy, with archives that hold no more than the name of their folder.
-func (b *Bench) Copy(ctx context.Context) (*Copy, error) {
+func (b *Workspace) Copy(ctx context.Context) (*Copy, error) {
 	dir, err := os.MkdirTemp(b.dir, "copy-")
 	if err != nil {
 		return nil, err
@@ -139,8 +139,8 @@ func (b *Bench) Copy(ctx context.Context) (*Copy, error) {
 	if err := os.CopyFS(filepath.Join(dir, "terraform"), os.DirFS(filepath.Join(b.root, "terraform"))); err != nil {
 		return nil, err
 	}
-	c := &Copy{filepath.Join(dir, "terraform"), b, filepath.Join(dir, "packs"), somebody}
-	if err := os.Mkdir(c.packs, 0o755); err != nil {
+	c := &Copy{filepath.Join(dir, "terraform"), b, filepath.Join(dir, "packs"), exampleVariables}
+	if err := os.Mkdir(c.archivesDir, 0o755); err != nil {
 		return nil, err
 	}
 	folders, err := pack.Folders(b.root)
@@ -148,7 +148,7 @@ func (b *Bench) Copy(ctx context.Context) (*Copy, error) {
 		return nil, err
 	}
 	for _, folder := range folders {
-		if err := os.WriteFile(filepath.Join(c.packs, folder+".zip"), []byte(folder), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(c.archivesDir, folder+".zip"), []byte(folder), 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -163,19 +163,19 @@ func (b *Bench) Copy(ctx context.Context) (*Copy, error) {
 
 // Format fails when a file is not as `terraform fmt` writes it.
 func (c *Copy) Format(ctx context.Context) error {
-	_, err := c.bench.run(ctx, c.Dir, nil, "fmt", "-check", "-recursive", "-diff")
+	_, err := c.workspace.run(ctx, c.Dir, nil, "fmt", "-check", "-recursive", "-diff")
 	return err
 }
 
 // Validate fails when types, references or arguments are wrong.
 func (c *Copy) Validate(ctx context.Context) error {
-	_, err := c.bench.run(ctx, c.Dir, nil, "validate")
+	_, err := c.workspace.run(ctx, c.Dir, nil, "validate")
 	return err
 }
 
 // Test runs terraform's own tests.
 func (c *Copy) Test(ctx context.Context) error {
-	_, err := c.bench.run(ctx, c.Dir, nil, "test", "-var", "packs_dir="+c.packs)
+	_, err := c.workspace.run(ctx, c.Dir, nil, "test", "-var", "packs_dir="+c.archivesDir)
 	return err
 }
 
@@ -186,13 +186,13 @@ func (c *Copy) Plan(ctx context.Context, environment string) (*Plan, error) {
 	args := []string{
 		"plan", "-input=false", "-refresh=false", "-compact-warnings", "-out=" + file,
 		"-var-file=" + filepath.Join("environments", environment+".tfvars"),
-		"-var=project=melmastoon-" + environment, "-var=project_number=123456789", "-var=packs_dir=" + c.packs,
+		"-var=project=melmastoon-" + environment, "-var=project_number=123456789", "-var=packs_dir=" + c.archivesDir,
 	}
-	_, err := c.bench.run(ctx, c.Dir, []string{secret}, append(args, c.own...)...)
+	_, err := c.workspace.run(ctx, c.Dir, []string{secret}, append(args, c.variables...)...)
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.bench.run(ctx, c.Dir, nil, "show", "-json", file)
+	text, err := c.workspace.run(ctx, c.Dir, nil, "show", "-json", file)
 	if err != nil {
 		return nil, err
 	}

@@ -20,24 +20,24 @@ var notDeployed = map[string]string{
 	"VALIDATE_EVENTS": "of the local system: no deployed program has the schemas (decision 29)",
 }
 
-// notOf are variables that the source of one folder names and does not use.
-var notOf = map[string]string{
+// unusedByFolder are variables that the source of one folder names and does not use.
+var unusedByFolder = map[string]string{
 	"relay DATABASE_MAX_CONNS": "RELAY_MAX_CONNS stands for it",
 }
 
-// onlyPublic are variables that mean something behind the gateway alone.
-var onlyPublic = []string{"PAGE_ORIGINS", "EDGE_SECRET"}
+// publicOnly are variables that mean something behind the gateway alone.
+var publicOnly = []string{"PAGE_ORIGINS", "EDGE_SECRET"}
 
-// variables compares what functions are given with what their source reads. Functions of one folder share its source, so what it
+// diffVariables compares what functions are given with what their source reads. Functions of one folder share its source, so what it
 // reads must be given to one of them at least.
-func variables(root string, deployed []Function) (found []string, _ error) {
+func diffVariables(root string, deployed []Function) (found []string, _ error) {
 	all, err := pack.Folders(root)
 	if err != nil {
 		return nil, err
 	}
 	withEdge := slices.ContainsFunc(deployed, func(f Function) bool { return f.Secrets["EDGE_SECRET"] != "" })
 	for _, folder := range all {
-		read, err := reads(root, folder)
+		read, err := folderEnvVars(root, folder)
 		if err != nil {
 			return nil, err
 		}
@@ -60,8 +60,8 @@ func variables(root string, deployed []Function) (found []string, _ error) {
 		}
 		for _, name := range slices.Sorted(maps.Keys(read)) {
 			switch {
-			case given[name], notDeployed[name] != "", notOf[folder+" "+name] != "":
-			case slices.Contains(onlyPublic, name) && !public:
+			case given[name], notDeployed[name] != "", unusedByFolder[folder+" "+name] != "":
+			case slices.Contains(publicOnly, name) && !public:
 			case name == "EDGE_SECRET" && !withEdge:
 			default:
 				found = append(found, fmt.Sprintf("functions/%s reads %s, and none of its functions is given it", folder, name))

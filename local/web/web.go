@@ -26,14 +26,14 @@ var embedded embed.FS
 // documents are the addresses that have a document of their own; any other file is asked for by its name.
 var documents = map[string]string{"/": "index.html", "/book": "book.html", "/docs": "docs.html"}
 
-// description is where the API reference finds what it renders.
-const description = "/docs/consumer.openapi.yaml"
+// apiDescriptionPath is where the API reference finds what it renders.
+const apiDescriptionPath = "/docs/consumer.openapi.yaml"
 
 // Nothing is asked from elsewhere and nothing in a document runs: not even our own mistakes could tell anybody what a guest does.
-const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const contentSecurityPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// docsPolicy lets the renderer of the API reference set styles, as it does in its markup.
-const docsPolicy = policy + "; style-src 'self' 'unsafe-inline'"
+// docsContentSecurityPolicy lets the renderer of the API reference set styles, as it does in its markup.
+const docsContentSecurityPolicy = contentSecurityPolicy + "; style-src 'self' 'unsafe-inline'"
 
 // Page serves files. It is safe for concurrent use.
 type Page struct {
@@ -42,9 +42,9 @@ type Page struct {
 	next  http.Handler
 }
 
-// Over puts the page in front of next, which gets what is no address of the page. The files are those in the binary, or, for those who
+// New puts the page in front of next, which gets what is no address of the page. The files are those in the binary, or, for those who
 // work on them, in a folder; api is the file of the API description.
-func Over(next http.Handler, folder, api string) *Page {
+func New(next http.Handler, folder, api string) *Page {
 	files, _ := fs.Sub(embedded, "static") // cannot fail: the folder is compiled in
 	if folder != "" {
 		files = os.DirFS(folder)
@@ -63,15 +63,15 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.next.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		gateway.Refuse(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
+		gateway.WriteProblem(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
 	default:
-		send(w, r, name, body)
+		serveFile(w, r, name, body)
 	}
 }
 
 func (p *Page) read(url, name string) (body []byte, found bool) {
 	var err error
-	if url == description {
+	if url == apiDescriptionPath {
 		body, err = os.ReadFile(p.api)
 	} else if fs.ValidPath(name) {
 		body, err = fs.ReadFile(p.files, name)
@@ -81,17 +81,17 @@ func (p *Page) read(url, name string) (body []byte, found bool) {
 	return body, err == nil
 }
 
-// types are those that a system's own table may not have.
-var types = map[string]string{".woff2": "font/woff2", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml", ".md": "text/markdown; charset=utf-8"}
+// mediaTypes are those that a system's own table may not have.
+var mediaTypes = map[string]string{".woff2": "font/woff2", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml", ".md": "text/markdown; charset=utf-8"}
 
-func send(w http.ResponseWriter, r *http.Request, name string, body []byte) {
-	media := cmp.Or(types[path.Ext(name)], mime.TypeByExtension(path.Ext(name)), "text/plain; charset=utf-8")
+func serveFile(w http.ResponseWriter, r *http.Request, name string, body []byte) {
+	media := cmp.Or(mediaTypes[path.Ext(name)], mime.TypeByExtension(path.Ext(name)), "text/plain; charset=utf-8")
 	sum := sha256.Sum256(body)
 	h := w.Header()
 	h.Set("Content-Type", media)
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", contentSecurityPolicy)
 	if name == "docs.html" {
-		h.Set("Content-Security-Policy", docsPolicy)
+		h.Set("Content-Security-Policy", docsContentSecurityPolicy)
 	}
 	h.Set("Referrer-Policy", "no-referrer") // an address may hold a token
 	h.Set("X-Content-Type-Options", "nosniff")

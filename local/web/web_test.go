@@ -14,10 +14,10 @@ import (
 
 const apiFile = "../../api/consumer.openapi.yaml"
 
-// behind answers what is no address of the page.
-var behind = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+// nextHandler answers what is no address of the page.
+var nextHandler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 
-func ask(h http.Handler, method, url string, header ...string) *http.Response {
+func request(h http.Handler, method, url string, header ...string) *http.Response {
 	r := httptest.NewRequest(method, url, nil)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
@@ -27,8 +27,8 @@ func ask(h http.Handler, method, url string, header ...string) *http.Response {
 	return w.Result()
 }
 
-func TestThePageHasItsAddressesAndNoOther(t *testing.T) {
-	h := Over(behind, "", apiFile)
+func TestPage_ServesOnlyItsPaths(t *testing.T) {
+	h := New(nextHandler, "", apiFile)
 	for url, media := range map[string]string{
 		"/":                           "text/html; charset=utf-8",
 		"/book?h=token":               "text/html; charset=utf-8",
@@ -40,35 +40,35 @@ func TestThePageHasItsAddressesAndNoOther(t *testing.T) {
 		"/third_party/README.md":      "text/markdown; charset=utf-8",
 		"/third_party/vazirmatn/vazirmatn-arabic-wght-normal.woff2": "font/woff2",
 	} {
-		res := ask(h, http.MethodGet, url)
+		res := request(h, http.MethodGet, url)
 		if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != media {
 			t.Errorf("%s: %d %s", url, res.StatusCode, res.Header.Get("Content-Type"))
 		}
-		if head := ask(h, http.MethodHead, url); head.StatusCode != http.StatusOK || head.Header.Get("Etag") != res.Header.Get("Etag") {
+		if head := request(h, http.MethodHead, url); head.StatusCode != http.StatusOK || head.Header.Get("Etag") != res.Header.Get("Etag") {
 			t.Errorf("HEAD %s: %d", url, head.StatusCode)
 		}
 		for _, known := range []string{"%s", "W/%s", `"another", %s`} { // one between us and the browser may weaken it, or know two
 			known = fmt.Sprintf(known, res.Header.Get("Etag"))
-			if again := ask(h, http.MethodGet, url, "If-None-Match", known); again.StatusCode != http.StatusNotModified {
+			if again := request(h, http.MethodGet, url, "If-None-Match", known); again.StatusCode != http.StatusNotModified {
 				t.Errorf("%s again, %s: %d", url, known, again.StatusCode)
 			}
 		}
-		post := ask(h, http.MethodPost, url)
+		post := request(h, http.MethodPost, url)
 		if post.StatusCode != http.StatusMethodNotAllowed || post.Header.Get("Allow") != "GET, HEAD" || post.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("POST %s: %d, allow %q", url, post.StatusCode, post.Header.Get("Allow"))
 		}
 	}
 	for _, url := range []string{"/index.html", "/book.html", "/js", "/js/", "/js/../js/app.js", "/../web.go", "//js/app.js", "/nothing", "/bff/consumer/v1/session", "/docs/"} {
-		if res := ask(h, http.MethodGet, url); res.StatusCode != http.StatusTeapot {
+		if res := request(h, http.MethodGet, url); res.StatusCode != http.StatusTeapot {
 			t.Errorf("%s is answered by the page: %d", url, res.StatusCode)
 		}
 	}
 }
 
-func TestADocumentAsksNobodyOutsideAndRunsNothingOfItsOwn(t *testing.T) {
-	h := Over(behind, "", apiFile)
+func TestPage_SecurityHeadersForbidExternalSources(t *testing.T) {
+	h := New(nextHandler, "", apiFile)
 	for _, url := range []string{"/", "/book", "/docs", "/js/app.js"} {
-		header := ask(h, http.MethodGet, url).Header
+		header := request(h, http.MethodGet, url).Header
 		policy := header.Get("Content-Security-Policy")
 		for _, part := range []string{"default-src 'self'", "base-uri 'none'", "frame-ancestors 'none'"} {
 			if !strings.Contains(policy, part) {
@@ -84,10 +84,10 @@ func TestADocumentAsksNobodyOutsideAndRunsNothingOfItsOwn(t *testing.T) {
 	}
 }
 
-// outside is an address that a browser would ask. Namespaces are none.
-var outside = regexp.MustCompile(`https?://[^\s"'<>)]+`)
+// externalURL is an address that a browser would ask. Namespaces are none.
+var externalURL = regexp.MustCompile(`https?://[^\s"'<>)]+`)
 
-func TestOurOwnFilesNameNoHost(t *testing.T) {
+func TestStaticFiles_ReferenceNoExternalHost(t *testing.T) {
 	read := 0
 	err := fs.WalkDir(os.DirFS("static"), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -104,7 +104,7 @@ func TestOurOwnFilesNameNoHost(t *testing.T) {
 			return err
 		}
 		read++
-		for _, found := range outside.FindAllString(string(text), -1) {
+		for _, found := range externalURL.FindAllString(string(text), -1) {
 			if !strings.HasPrefix(found, "http://www.w3.org/") {
 				t.Errorf("%s: %s", name, found)
 			}
@@ -120,19 +120,19 @@ func TestOurOwnFilesNameNoHost(t *testing.T) {
 }
 
 var (
-	pair = regexp.MustCompile(`(?:"([^"]+)"|(\w+)): "((?:[^"\\]|\\.)*)"`)
-	hole = regexp.MustCompile(`\{\w+\}`)
+	textEntry   = regexp.MustCompile(`(?:"([^"]+)"|(\w+)): "((?:[^"\\]|\\.)*)"`)
+	placeholder = regexp.MustCompile(`\{\w+\}`)
 )
 
-// texts are those of a language, by key.
-func texts(t *testing.T, language string) map[string]string {
+// readTexts are those of a language, by key.
+func readTexts(t *testing.T, language string) map[string]string {
 	t.Helper()
 	source, err := os.ReadFile("static/js/texts/" + language + ".js")
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := map[string]string{}
-	for _, m := range pair.FindAllStringSubmatch(string(source), -1) {
+	for _, m := range textEntry.FindAllStringSubmatch(string(source), -1) {
 		key := m[1] + m[2]
 		if _, twice := all[key]; twice {
 			t.Errorf("%s: %s is there twice", language, key)
@@ -142,20 +142,20 @@ func texts(t *testing.T, language string) map[string]string {
 	return all
 }
 
-func TestEveryLanguageHasEveryTextWithItsValues(t *testing.T) {
-	english := texts(t, "en")
+func TestTexts_CompleteInEveryLanguage(t *testing.T) {
+	english := readTexts(t, "en")
 	if len(english) < 100 {
 		t.Fatalf("%d texts", len(english))
 	}
 	for _, language := range []string{"ps", "fa", "ar", "ur", "ru", "tg", "fr"} {
-		all := texts(t, language)
+		all := readTexts(t, language)
 		for key, text := range english {
 			theirs, there := all[key]
 			if !there || theirs == "" {
 				t.Errorf("%s has no %s", language, key)
 				continue
 			}
-			for _, value := range hole.FindAllString(text, -1) {
+			for _, value := range placeholder.FindAllString(text, -1) {
 				// Arabic says one and two in words.
 				if !strings.Contains(theirs, value) && !(language == "ar" && strings.HasSuffix(key, ".one")) {
 					t.Errorf("%s: %s is without %s: %s", language, key, value, theirs)
@@ -165,10 +165,10 @@ func TestEveryLanguageHasEveryTextWithItsValues(t *testing.T) {
 	}
 }
 
-func TestTheFilesOfAFolderAreReadEachTime(t *testing.T) {
+func TestPage_RereadsFilesFromFolder(t *testing.T) {
 	folder := t.TempDir()
-	h := Over(behind, folder, apiFile)
-	if res := ask(h, http.MethodGet, "/"); res.StatusCode != http.StatusTeapot {
+	h := New(nextHandler, folder, apiFile)
+	if res := request(h, http.MethodGet, "/"); res.StatusCode != http.StatusTeapot {
 		t.Fatalf("an empty folder: %d", res.StatusCode)
 	}
 	for _, text := range []string{"one", "two"} {

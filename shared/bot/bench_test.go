@@ -8,12 +8,12 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/bot"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// BenchmarkJudge is all that a request costs here besides Redis: the agent and the headers judged, the evidence weighed.
-func BenchmarkJudge(b *testing.B) {
-	d := newDesk(nil)
+// BenchmarkEvaluate is all that a request costs here besides Redis: the agent and the headers judged, the evidence weighed.
+func BenchmarkEvaluate(b *testing.B) {
+	d := newHarness(nil)
 	guest := browser()
 	guest.Set("Sec-Ch-Ua", `"Google Chrome";v="147", "Not.A/Brand";v="8", "Chromium";v="147"`)
 	for name, req := range map[string]bot.Request{
@@ -24,26 +24,26 @@ func BenchmarkJudge(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				bot.Evaluate(d.Settle(nil, req))
+				bot.Evaluate(d.Resolve(nil, req))
 			}
 		})
 	}
 }
 
-// BenchmarkPeek is a round trip with nothing but the detector's reads, of a client as slow as a guest and of one that
+// BenchmarkEnqueue is a round trip with nothing but the detector's reads, of a client as slow as a guest and of one that
 // fills what is kept.
-func BenchmarkPeek(b *testing.B) {
+func BenchmarkEnqueue(b *testing.B) {
 	for name, every := range map[string]time.Duration{"guest": 6 * time.Second, "flood": time.Millisecond} {
 		b.Run(name, func(b *testing.B) {
-			d := newDesk(redistest.New(b))
+			d := newHarness(redistest.New(b))
 			for b.Loop() {
 				d.time = d.time.Add(every)
 				pipe := d.rdb.Pipeline()
-				read := d.Peek(b.Context(), pipe, client("gms_1"), true)
+				read := d.Enqueue(b.Context(), pipe, client("gms_1"), true)
 				if err := lua.Exec(b.Context(), pipe); err != nil {
 					b.Fatal(err)
 				}
-				d.Settle(read, bot.Request{})
+				d.Resolve(read, bot.Request{})
 			}
 		})
 	}

@@ -23,8 +23,8 @@ const (
 	Suspect Verdict = "suspect" // from 0.45
 	Bot     Verdict = "bot"     // from 0.85
 
-	FromSuspect = 0.45
-	FromBot     = 0.85
+	SuspectThreshold = 0.45
+	BotThreshold     = 0.85
 )
 
 // The kinds of signals, as docs/spec/limits.md#bot-detection names them.
@@ -38,17 +38,17 @@ const (
 
 // Evidence is what was observed of one request. The zero value is a human's.
 type Evidence struct {
-	Agent         agent.Judgement
-	Verified      bool   // it is the search engine that Agent names
-	Anomaly       string // what is wrong with its headers; see agent.Anomaly
-	ForeignCookie bool   // its cookie was given to another browser or system
-	Campaign      bool   // campaign mode: many first visits at once are to be expected
-	Seen
-	Challenge *Answer // to a challenge; nil: none was given
+	Agent          agent.Classification
+	Verified       bool   // it is the search engine that Agent names
+	Anomaly        string // what is wrong with its headers; see agent.Anomaly
+	CookieMismatch bool   // its cookie was given to another browser or system
+	Campaign       bool   // campaign mode: many first visits at once are to be expected
+	History
+	Challenge *ChallengeResult // to a challenge; nil: none was given
 }
 
-// Seen is what Redis knows of the client's past; the zero value where it was not asked or did not answer.
-type Seen struct {
+// History is what Redis knows of the client's past; the zero value where it was not asked or did not answer.
+type History struct {
 	Cadence  Cadence
 	Sessions int // that began in 24 hours with this fingerprint and address group
 	Replays  int // of handoffs that this fingerprint was caught at in 24 hours
@@ -56,17 +56,17 @@ type Seen struct {
 
 // Cadence is the requests of a client group, which is a fingerprint at an address group, this one included.
 type Cadence struct {
-	Group       Pace
-	Own         Pace          // those that this request's session made by itself
-	Cookie      bool          // this request has a session's cookie
+	Group       RequestCounts
+	Session     RequestCounts // those that this request's session made by itself
+	HasCookie   bool          // this request has a session's cookie
 	SinceCookie time.Duration // since the group's last request with a cookie; negative: none in a minute
 }
 
-// Pace is how many requests there were of late.
-type Pace struct{ Burst, Minute int } // in 2 s, in 60 s
+// RequestCounts is how many requests there were of late.
+type RequestCounts struct{ Burst, Minute int } // in 2 s, in 60 s
 
-// Answer is what came of a challenge.
-type Answer struct {
+// ChallengeResult is what came of a challenge.
+type ChallengeResult struct {
 	Weight float64 // −0.5 a person … +0.5 a program
 	Detail string  // [a-z][A-Za-z0-9-]*, up to 48
 }
@@ -85,50 +85,50 @@ func Evaluate(e Evidence) Score {
 	}
 	var s Score
 	add := func(kind string, weight float64, detail string) {
-		if weight = hundredths(weight); weight != 0 && !math.IsNaN(weight) {
+		if weight = roundHundredths(weight); weight != 0 && !math.IsNaN(weight) {
 			s.Signals = append(s.Signals, event.BotSignal{Kind: kind, Weight: weight, Detail: detail})
 			s.Value += weight
 		}
 	}
-	add(uaPattern, e.Agent.Kind.Weight(), named(e.Agent))
+	add(uaPattern, e.Agent.Kind.Weight(), agentDetail(e.Agent))
 	weight, detail := e.Cadence.weigh(e.Campaign)
 	add(cadence, weight, detail)
-	shared := hundredths(collisionWeight(e.Sessions))
+	shared := roundHundredths(collisionWeight(e.Sessions))
 	add(collision, shared, "shared-with-"+strconv.Itoa(e.Sessions)+"-sessions")
 	// The penalty is a whole country's where all have one phone: it adds nothing where collisions weigh as much already, or
 	// two replays anywhere would have the guests of every busy carrier challenged.
-	add(collision, max(min(replayWeight*float64(e.Replays), mostReplays)-shared, 0), "handoff-replayed")
+	add(collision, max(min(replayWeight*float64(e.Replays), maxReplayWeight)-shared, 0), "handoff-replayed")
 	switch { // one reason is enough: the kind weighs the same
 	case e.Anomaly != "":
 		add(anomaly, agent.AnomalyWeight, e.Anomaly)
-	case e.ForeignCookie:
+	case e.CookieMismatch:
 		add(anomaly, agent.AnomalyWeight, "cookie-of-another-browser")
 	}
 	if e.Challenge != nil {
 		add(challenge, max(-0.5, min(e.Challenge.Weight, 0.5)), e.Challenge.Detail)
 	}
-	s.Value = max(0, min(hundredths(s.Value), 1))
+	s.Value = max(0, min(roundHundredths(s.Value), 1))
 	s.Verdict = verdict(s.Value)
 	return s
 }
 
 func verdict(value float64) Verdict {
 	switch {
-	case value >= FromBot:
+	case value >= BotThreshold:
 		return Bot
-	case value >= FromSuspect:
+	case value >= SuspectThreshold:
 		return Suspect
 	default:
 		return Human
 	}
 }
 
-// hundredths keeps sums off the edges of binary fractions: 0.3 + 0.15 is a suspect's.
-func hundredths(f float64) float64 { return math.Round(f*100) / 100 }
+// roundHundredths keeps sums off the edges of binary fractions: 0.3 + 0.15 is a suspect's.
+func roundHundredths(f float64) float64 { return math.Round(f*100) / 100 }
 
-// named is what a judgement was made by, in the form that the event allows: a name of ours or of the list, never text of
+// agentDetail is what a judgement was made by, in the form that the event allows: a name of ours or of the list, never text of
 // the agent itself.
-func named(j agent.Judgement) string {
+func agentDetail(j agent.Classification) string {
 	clean := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
 			return r
@@ -142,19 +142,19 @@ func named(j agent.Judgement) string {
 	return strings.TrimRight(name[:min(len(name), 48)], "-")
 }
 
-// Act is what is done about a request.
-type Act string
+// Action is what is done about a request.
+type Action string
 
 // Acts, as the event names them.
 const (
-	None      Act = "none"
-	Challenge Act = "challenge"  // 429 with what solving it needs
-	HardBlock Act = "hard-block" // nothing that the client can solve
+	None      Action = "none"
+	Challenge Action = "challenge"  // 429 with what solving it needs
+	HardBlock Action = "hard-block" // nothing that the client can solve
 )
 
-// Action is what is done about a verdict in a mode. solved says that the client solved a challenge of late: that lets a
+// ActionFor is what is done about a verdict in a mode. solved says that the client solved a challenge of late: that lets a
 // suspect pass, a bot not.
-func Action(mode flags.BotMode, v Verdict, solved bool) Act {
+func ActionFor(mode flags.BotMode, v Verdict, solved bool) Action {
 	switch {
 	case mode != flags.BotEnforce || v == Human:
 		return None

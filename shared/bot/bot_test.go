@@ -21,17 +21,17 @@ const (
 	googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 )
 
-func fast(c Cadence) Seen { return Seen{Cadence: c} }
+func withCadence(c Cadence) History { return History{Cadence: c} }
 
 var (
-	// shared is a group of guests who are fast together, this one of them slow.
-	shared = Cadence{Group: Pace{40, 200}, Own: Pace{3, 9}, Cookie: true, SinceCookie: 10 * time.Millisecond}
-	// alone is one session that is fast by itself.
-	alone = Cadence{Group: Pace{12, 12}, Own: Pace{12, 12}, Cookie: true, SinceCookie: 10 * time.Millisecond}
+	// sharedGroup is a group of guests who are fast together, this one of them slow.
+	sharedGroup = Cadence{Group: RequestCounts{40, 200}, Session: RequestCounts{3, 9}, HasCookie: true, SinceCookie: 10 * time.Millisecond}
+	// fastSession is one session that is fast by itself.
+	fastSession = Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true, SinceCookie: 10 * time.Millisecond}
 )
 
-func TestASignalWeighsWhatItIs(t *testing.T) {
-	tool, driver := agent.Judge("curl/8"), agent.Judge(headless)
+func TestEvaluate_SignalWeights(t *testing.T) {
+	tool, driver := agent.Classify("curl/8"), agent.Classify(headless)
 	for name, c := range map[string]struct {
 		of      Evidence
 		value   float64
@@ -40,46 +40,46 @@ func TestASignalWeighsWhatItIs(t *testing.T) {
 	}{
 		"a guest":                        {Evidence{}, 0, Human, ""},
 		"a tool":                         {Evidence{Agent: tool}, 0.5, Suspect, "ua-pattern 0.50 tool-curl"},
-		"nobody says nothing":            {Evidence{Agent: agent.Judge("")}, 0.5, Suspect, "ua-pattern 0.50 empty"},
+		"nobody says nothing":            {Evidence{Agent: agent.Classify("")}, 0.5, Suspect, "ua-pattern 0.50 empty"},
 		"a driven browser":               {Evidence{Agent: driver}, 0.4, Human, "ua-pattern 0.40 automation-headless"},
 		"a driven browser, odd headers":  {Evidence{Agent: driver, Anomaly: "no-accept"}, 0.55, Suspect, "ua-pattern 0.40 automation-headless, header-anomaly 0.15 no-accept"},
 		"odd headers":                    {Evidence{Anomaly: "no-accept"}, 0.15, Human, "header-anomaly 0.15 no-accept"},
-		"a cookie of another browser":    {Evidence{ForeignCookie: true}, 0.15, Human, "header-anomaly 0.15 cookie-of-another-browser"},
-		"both":                           {Evidence{ForeignCookie: true, Anomaly: "no-accept"}, 0.15, Human, "header-anomaly 0.15 no-accept"},
-		"fast guests at one address":     {Evidence{Seen: fast(shared)}, 0.3, Human, "cadence 0.30 40 reqs/2s"},
-		"and one of them with a change":  {Evidence{Seen: fast(shared), ForeignCookie: true}, 0.45, Suspect, "cadence 0.30 40 reqs/2s, header-anomaly 0.15 cookie-of-another-browser"},
-		"a session that is fast":         {Evidence{Seen: fast(alone)}, 0.45, Suspect, "cadence 0.45 12 reqs/2s"},
-		"a fast tool":                    {Evidence{Agent: tool, Seen: fast(alone)}, 0.95, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s"},
-		"50 sessions of a model":         {Evidence{Seen: Seen{Sessions: 50}}, 0, Human, ""},
-		"150":                            {Evidence{Seen: Seen{Sessions: 150}}, 0.13, Human, "fingerprint-collision 0.13 shared-with-150-sessions"},
-		"250":                            {Evidence{Seen: Seen{Sessions: 250}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
-		"as many as are kept":            {Evidence{Seen: Seen{Sessions: 256}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-256-sessions"},
-		"a thief's model":                {Evidence{Seen: Seen{Replays: 1}}, 0.05, Human, "fingerprint-collision 0.05 handoff-replayed"},
-		"a busy thief's":                 {Evidence{Seen: Seen{Replays: 99}}, 0.1, Human, "fingerprint-collision 0.10 handoff-replayed"},
-		"a guest with it, among others":  {Evidence{Seen: Seen{Cadence: shared, Replays: 99}}, 0.4, Human, "cadence 0.30 40 reqs/2s, fingerprint-collision 0.10 handoff-replayed"},
-		"both collisions":                {Evidence{Seen: Seen{Sessions: 250, Replays: 9}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
-		"solved":                         {Evidence{Agent: tool, Challenge: &Answer{-0.5, "score-90"}}, 0, Human, "ua-pattern 0.50 tool-curl, recaptcha -0.50 score-90"},
-		"failed":                         {Evidence{Agent: tool, Challenge: &Answer{7, "score-10"}}, 1, Bot, "ua-pattern 0.50 tool-curl, recaptcha 0.50 score-10"},
-		"everything":                     {Evidence{Agent: tool, Seen: Seen{alone, 250, 9}, Anomaly: "no-accept"}, 1, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s, fingerprint-collision 0.25 shared-with-250-sessions, header-anomaly 0.15 no-accept"},
-		"a search engine that claims it": {Evidence{Agent: agent.Judge(googlebot)}, 0.5, Suspect, "ua-pattern 0.50 tool-Googlebot"},
-		"one that is it":                 {Evidence{Agent: agent.Judge(googlebot), Verified: true, Seen: fast(alone)}, 0, Human, "ua-pattern 0.00 verified-googlebot"},
+		"a cookie of another browser":    {Evidence{CookieMismatch: true}, 0.15, Human, "header-anomaly 0.15 cookie-of-another-browser"},
+		"both":                           {Evidence{CookieMismatch: true, Anomaly: "no-accept"}, 0.15, Human, "header-anomaly 0.15 no-accept"},
+		"fast guests at one address":     {Evidence{History: withCadence(sharedGroup)}, 0.3, Human, "cadence 0.30 40 reqs/2s"},
+		"and one of them with a change":  {Evidence{History: withCadence(sharedGroup), CookieMismatch: true}, 0.45, Suspect, "cadence 0.30 40 reqs/2s, header-anomaly 0.15 cookie-of-another-browser"},
+		"a session that is fast":         {Evidence{History: withCadence(fastSession)}, 0.45, Suspect, "cadence 0.45 12 reqs/2s"},
+		"a fast tool":                    {Evidence{Agent: tool, History: withCadence(fastSession)}, 0.95, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s"},
+		"50 sessions of a model":         {Evidence{History: History{Sessions: 50}}, 0, Human, ""},
+		"150":                            {Evidence{History: History{Sessions: 150}}, 0.13, Human, "fingerprint-collision 0.13 shared-with-150-sessions"},
+		"250":                            {Evidence{History: History{Sessions: 250}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
+		"as many as are kept":            {Evidence{History: History{Sessions: 256}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-256-sessions"},
+		"a thief's model":                {Evidence{History: History{Replays: 1}}, 0.05, Human, "fingerprint-collision 0.05 handoff-replayed"},
+		"a busy thief's":                 {Evidence{History: History{Replays: 99}}, 0.1, Human, "fingerprint-collision 0.10 handoff-replayed"},
+		"a guest with it, among others":  {Evidence{History: History{Cadence: sharedGroup, Replays: 99}}, 0.4, Human, "cadence 0.30 40 reqs/2s, fingerprint-collision 0.10 handoff-replayed"},
+		"both collisions":                {Evidence{History: History{Sessions: 250, Replays: 9}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
+		"solved":                         {Evidence{Agent: tool, Challenge: &ChallengeResult{-0.5, "score-90"}}, 0, Human, "ua-pattern 0.50 tool-curl, recaptcha -0.50 score-90"},
+		"failed":                         {Evidence{Agent: tool, Challenge: &ChallengeResult{7, "score-10"}}, 1, Bot, "ua-pattern 0.50 tool-curl, recaptcha 0.50 score-10"},
+		"everything":                     {Evidence{Agent: tool, History: History{fastSession, 250, 9}, Anomaly: "no-accept"}, 1, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s, fingerprint-collision 0.25 shared-with-250-sessions, header-anomaly 0.15 no-accept"},
+		"a search engine that claims it": {Evidence{Agent: agent.Classify(googlebot)}, 0.5, Suspect, "ua-pattern 0.50 tool-Googlebot"},
+		"one that is it":                 {Evidence{Agent: agent.Classify(googlebot), Verified: true, History: withCadence(fastSession)}, 0, Human, "ua-pattern 0.00 verified-googlebot"},
 	} {
 		s := Evaluate(c.of)
-		if s.Value != c.value || s.Verdict != c.verdict || reasons(s) != c.reasons {
-			t.Errorf("%s: %v %s %q, want %v %s %q", name, s.Value, s.Verdict, reasons(s), c.value, c.verdict, c.reasons)
+		if s.Value != c.value || s.Verdict != c.verdict || formatSignals(s) != c.reasons {
+			t.Errorf("%s: %v %s %q, want %v %s %q", name, s.Value, s.Verdict, formatSignals(s), c.value, c.verdict, c.reasons)
 		}
 	}
 }
 
-func reasons(s Score) string {
+func formatSignals(s Score) string {
 	var all []string
 	for _, r := range s.Signals {
-		all = append(all, strings.TrimSpace(r.Kind+" "+fixed(r.Weight)+" "+r.Detail))
+		all = append(all, strings.TrimSpace(r.Kind+" "+formatWeight(r.Weight)+" "+r.Detail))
 	}
 	return strings.Join(all, ", ")
 }
 
-func fixed(f float64) string {
+func formatWeight(f float64) string {
 	sign := ""
 	if f < 0 {
 		sign, f = "-", -f
@@ -88,7 +88,7 @@ func fixed(f float64) string {
 	return fmt.Sprintf("%s%d.%02d", sign, n/100, n%100)
 }
 
-func TestAPaceIsOnePersonsOrSeverals(t *testing.T) {
+func TestEvaluate_CadenceOfOneOrSeveralClients(t *testing.T) {
 	const never = -time.Millisecond
 	for name, c := range map[string]struct {
 		of       Cadence
@@ -96,21 +96,21 @@ func TestAPaceIsOnePersonsOrSeverals(t *testing.T) {
 		want     float64
 		detail   string
 	}{
-		"11 in 2 s":                             {Cadence{Group: Pace{11, 11}, SinceCookie: never}, false, 0, ""},
-		"12 in 2 s without a cookie":            {Cadence{Group: Pace{12, 12}, SinceCookie: never}, false, soleWeight, "12 reqs/2s"},
-		"the last cookie is longer ago":         {Cadence{Group: Pace{12, 30}, SinceCookie: Short}, false, soleWeight, "12 reqs/2s"},
-		"one of them had a cookie":              {Cadence{Group: Pace{12, 12}, SinceCookie: Short - 1}, false, fastWeight, "12 reqs/2s"},
-		"this one has":                          {Cadence{Group: Pace{12, 12}, Own: Pace{1, 1}, Cookie: true, SinceCookie: never}, false, fastWeight, "12 reqs/2s"},
-		"12 in 2 s by one session":              {Cadence{Group: Pace{12, 12}, Own: Pace{12, 12}, Cookie: true}, false, soleWeight, "12 reqs/2s"},
-		"11 of 12 by one session":               {Cadence{Group: Pace{12, 12}, Own: Pace{11, 11}, Cookie: true}, false, fastWeight, "12 reqs/2s"},
-		"120 in a minute":                       {Cadence{Group: Pace{4, 120}, SinceCookie: never}, false, 0, ""},
-		"121 in a minute without a cookie":      {Cadence{Group: Pace{4, 121}, SinceCookie: never}, false, soleWeight, "121 reqs/60s"},
-		"121, one of them with":                 {Cadence{Group: Pace{4, 121}, SinceCookie: Long - 1}, false, fastWeight, "121 reqs/60s"},
-		"121 by one session":                    {Cadence{Group: Pace{4, 121}, Own: Pace{4, 121}, Cookie: true}, false, soleWeight, "121 reqs/60s"},
-		"a campaign's first visits":             {Cadence{Group: Pace{47, 47}, SinceCookie: never}, true, fastWeight, "47 reqs/2s"},
-		"more than a campaign brings":           {Cadence{Group: Pace{48, 48}, SinceCookie: never}, true, soleWeight, "48 reqs/2s"},
-		"a session is not excused by campaigns": {Cadence{Group: Pace{12, 12}, Own: Pace{12, 12}, Cookie: true}, true, soleWeight, "12 reqs/2s"},
-		"looked at without its session":         {Cadence{Group: Pace{30, 90}, SinceCookie: 0}, false, fastWeight, "30 reqs/2s"},
+		"11 in 2 s":                             {Cadence{Group: RequestCounts{11, 11}, SinceCookie: never}, false, 0, ""},
+		"12 in 2 s without a cookie":            {Cadence{Group: RequestCounts{12, 12}, SinceCookie: never}, false, singleClientWeight, "12 reqs/2s"},
+		"the last cookie is longer ago":         {Cadence{Group: RequestCounts{12, 30}, SinceCookie: ShortWindow}, false, singleClientWeight, "12 reqs/2s"},
+		"one of them had a cookie":              {Cadence{Group: RequestCounts{12, 12}, SinceCookie: ShortWindow - 1}, false, fastWeight, "12 reqs/2s"},
+		"this one has":                          {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{1, 1}, HasCookie: true, SinceCookie: never}, false, fastWeight, "12 reqs/2s"},
+		"12 in 2 s by one session":              {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true}, false, singleClientWeight, "12 reqs/2s"},
+		"11 of 12 by one session":               {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{11, 11}, HasCookie: true}, false, fastWeight, "12 reqs/2s"},
+		"120 in a minute":                       {Cadence{Group: RequestCounts{4, 120}, SinceCookie: never}, false, 0, ""},
+		"121 in a minute without a cookie":      {Cadence{Group: RequestCounts{4, 121}, SinceCookie: never}, false, singleClientWeight, "121 reqs/60s"},
+		"121, one of them with":                 {Cadence{Group: RequestCounts{4, 121}, SinceCookie: LongWindow - 1}, false, fastWeight, "121 reqs/60s"},
+		"121 by one session":                    {Cadence{Group: RequestCounts{4, 121}, Session: RequestCounts{4, 121}, HasCookie: true}, false, singleClientWeight, "121 reqs/60s"},
+		"a campaign's first visits":             {Cadence{Group: RequestCounts{47, 47}, SinceCookie: never}, true, fastWeight, "47 reqs/2s"},
+		"more than a campaign brings":           {Cadence{Group: RequestCounts{48, 48}, SinceCookie: never}, true, singleClientWeight, "48 reqs/2s"},
+		"a session is not excused by campaigns": {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true}, true, singleClientWeight, "12 reqs/2s"},
+		"looked at without its session":         {Cadence{Group: RequestCounts{30, 90}, SinceCookie: 0}, false, fastWeight, "30 reqs/2s"},
 	} {
 		if weight, detail := c.of.weigh(c.campaign); weight != c.want || detail != c.detail {
 			t.Errorf("%s: %v %q, want %v %q", name, weight, detail, c.want, c.detail)
@@ -118,16 +118,16 @@ func TestAPaceIsOnePersonsOrSeverals(t *testing.T) {
 	}
 }
 
-func TestWhatIsDone(t *testing.T) {
-	got := map[string]Act{}
+func TestActionFor_ModeAndVerdict(t *testing.T) {
+	got := map[string]Action{}
 	for _, mode := range []flags.BotMode{flags.BotOff, flags.BotObserve, flags.BotEnforce} {
 		for _, v := range []Verdict{Human, Suspect, Bot} {
-			got[string(mode)+" "+string(v)] = Action(mode, v, false)
-			got[string(mode)+" "+string(v)+" solved"] = Action(mode, v, true)
+			got[string(mode)+" "+string(v)] = ActionFor(mode, v, false)
+			got[string(mode)+" "+string(v)+" solved"] = ActionFor(mode, v, true)
 		}
 	}
 	for what, act := range got {
-		want := map[string]Act{"enforce suspect": Challenge, "enforce bot": HardBlock, "enforce bot solved": HardBlock}[what]
+		want := map[string]Action{"enforce suspect": Challenge, "enforce bot": HardBlock, "enforce bot solved": HardBlock}[what]
 		if want == "" {
 			want = None
 		}
@@ -138,13 +138,13 @@ func TestWhatIsDone(t *testing.T) {
 }
 
 // A thief chooses a fingerprint that many guests have. None of them is challenged for his replays.
-func TestAPenaltyMakesNoSuspectOfWhoSharesAFingerprint(t *testing.T) {
-	shared := Cadence{Group: Pace{40, 100}, Own: Pace{1, 4}, Cookie: true}
+func TestEvaluate_PenaltyAloneIsNotSuspect(t *testing.T) {
+	shared := Cadence{Group: RequestCounts{40, 100}, Session: RequestCounts{1, 4}, HasCookie: true}
 	for sessions := range 251 {
-		seen := Seen{Cadence: shared, Sessions: sessions}
-		without := Evaluate(Evidence{Seen: seen}).Verdict
+		seen := History{Cadence: shared, Sessions: sessions}
+		without := Evaluate(Evidence{History: seen}).Verdict
 		for seen.Replays = range 5 {
-			if with := Evaluate(Evidence{Seen: seen}).Verdict; with != without {
+			if with := Evaluate(Evidence{History: seen}).Verdict; with != without {
 				t.Fatalf("%d sessions, %d replays: %s, without them %s", sessions, seen.Replays, with, without)
 			}
 		}
@@ -152,39 +152,39 @@ func TestAPenaltyMakesNoSuspectOfWhoSharesAFingerprint(t *testing.T) {
 }
 
 // Every name that a judgement may have makes a detail that the event may carry.
-func TestDetailsAreThoseOfTheEvent(t *testing.T) {
+func TestEvaluate_DetailsMatchEventSchema(t *testing.T) {
 	form := regexp.MustCompile(`^([a-z][A-Za-z0-9-]{0,47}|[0-9]{1,5} reqs/[0-9]{1,4}s)$`)
 	for _, ua := range []string{
 		"", "curl/8", headless, googlebot, "Acme hotel prices", "Mozilla/5.0 Acme/1.0", "x@example.org", "node.js", "page speed x",
 		"www.uptime.com", "PTST/1", "Macintosh; Intel Mac OS X) Word/16",
 	} {
-		e := Evidence{Agent: agent.Judge(ua), Seen: Seen{Cadence{Group: Pace{512, 512}, SinceCookie: -1}, 256, 3}, Anomaly: "no-accept"}
+		e := Evidence{Agent: agent.Classify(ua), History: History{Cadence{Group: RequestCounts{512, 512}, SinceCookie: -1}, 256, 3}, Anomaly: "no-accept"}
 		for _, s := range Evaluate(e).Signals {
 			if !form.MatchString(s.Detail) {
 				t.Errorf("%q of %q", s.Detail, ua)
 			}
 		}
 	}
-	long := named(agent.Judgement{Kind: agent.Automation, Name: strings.Repeat("-x", 40)})
+	long := agentDetail(agent.Classification{Kind: agent.Automation, Name: strings.Repeat("-x", 40)})
 	if !form.MatchString(long) || len(long) > 48 {
 		t.Errorf("%q", long)
 	}
 }
 
 // Whatever is observed, a score is one, and no kind of signal weighs more than it may.
-func TestAnyEvidenceMakesAScore(t *testing.T) {
+func TestEvaluate_AnyEvidenceGivesValidScore(t *testing.T) {
 	random := rand.New(rand.NewPCG(27, 0))
 	agents := []string{"", "curl/8", headless, chrome, googlebot}
-	pace := func() Pace { return Pace{random.IntN(60), random.IntN(600)} }
+	pace := func() RequestCounts { return RequestCounts{random.IntN(60), random.IntN(600)} }
 	seen := map[Verdict]int{}
 	for range 50_000 {
 		e := Evidence{
-			Agent: agent.Judge(agents[random.IntN(len(agents))]), Campaign: random.IntN(2) == 0, ForeignCookie: random.IntN(2) == 0,
-			Seen: Seen{
-				Cadence{pace(), pace(), random.IntN(2) == 0, time.Duration(random.IntN(int(2*Long))) - time.Second},
+			Agent: agent.Classify(agents[random.IntN(len(agents))]), Campaign: random.IntN(2) == 0, CookieMismatch: random.IntN(2) == 0,
+			History: History{
+				Cadence{pace(), pace(), random.IntN(2) == 0, time.Duration(random.IntN(int(2*LongWindow))) - time.Second},
 				random.IntN(300), random.IntN(5),
 			},
-			Challenge: &Answer{[]float64{0, -0.5, 0.5, -9, 9, math.NaN(), random.Float64()}[random.IntN(7)], "score-90"},
+			Challenge: &ChallengeResult{[]float64{0, -0.5, 0.5, -9, 9, math.NaN(), random.Float64()}[random.IntN(7)], "score-90"},
 		}
 		s := Evaluate(e)
 		if !(s.Value >= 0 && s.Value <= 1) || s.Verdict != verdict(s.Value) {
@@ -195,7 +195,7 @@ func TestAnyEvidenceMakesAScore(t *testing.T) {
 		for _, r := range s.Signals {
 			kinds[r.Kind] += r.Weight
 		}
-		if kinds[cadence] > soleWeight || hundredths(kinds[collision]) > mostCollision || kinds[uaPattern] > 0.5 || kinds[anomaly] > 0.15 {
+		if kinds[cadence] > singleClientWeight || roundHundredths(kinds[collision]) > maxCollisionWeight || kinds[uaPattern] > 0.5 || kinds[anomaly] > 0.15 {
 			t.Fatalf("a kind weighs too much: %v", kinds)
 		}
 		if diff := cmp.Diff(s, Evaluate(e)); diff != "" {

@@ -17,15 +17,15 @@ import (
 // A client that goes on and on is recorded once a minute by each instance, and all clients together so many times: whoever
 // changes fingerprint with every request is another client each time.
 const (
-	toldKept      = 16_384
-	mostPerMinute = 600
+	maxRecorded         = 16_384
+	maxRecordsPerMinute = 600
 )
 
-// told is what is recorded once a minute.
-type told struct {
+// recorded is what is recorded once a minute.
+type recorded struct {
 	group   string
 	verdict Verdict
-	act     Act
+	action  Action
 }
 
 type minute int64 // since 1970
@@ -34,31 +34,31 @@ type minute int64 // since 1970
 type budget struct {
 	sync.Mutex
 	minute minute
-	spent  int
+	used   int
 }
 
-// Due says whether a verdict on a client is to be recorded now, and takes it that it is: the next one within the minute is
+// ShouldRecord says whether a verdict on a client is to be recorded now, and takes it that it is: the next one within the minute is
 // not. Humans are never recorded. It is decided in this process, since a request that is refused has no second round trip
 // to Redis, and the record matters most when Redis is away; so a client is recorded once a minute by each instance.
-func (r *Room) Due(c Client, v Verdict, act Act) bool {
+func (r *Detector) ShouldRecord(c Client, v Verdict, act Action) bool {
 	if v == Human {
 		return false
 	}
 	now := minute(r.now().Unix() / 60)
-	what := told{c.group(), v, act}
+	what := recorded{c.groupKey(), v, act}
 	r.budget.Lock()
 	defer r.budget.Unlock()
-	if last, ok := r.told.Get(what); ok && last == now {
+	if last, ok := r.recorded.Get(what); ok && last == now {
 		return false
 	}
 	if r.budget.minute != now {
-		r.budget.minute, r.budget.spent = now, 0
+		r.budget.minute, r.budget.used = now, 0
 	}
-	if r.budget.spent >= mostPerMinute {
+	if r.budget.used >= maxRecordsPerMinute {
 		return false
 	}
-	r.budget.spent++
-	r.told.Add(what, now)
+	r.budget.used++
+	r.recorded.Add(what, now)
 	return true
 }
 
@@ -67,9 +67,9 @@ type Entry struct {
 	Client    Client // by its hashes; Client.Session is not recorded
 	AgentHash string // sha256:<hex>; session.Visit.AgentHash
 	Session   string // the guest's, if it was there before this request; empty: none
-	Silent    bool   // the guest is known to refuse telemetry
+	OptedOut  bool   // the guest is known to refuse telemetry
 	Score     Score
-	Act       Act
+	Action    Action
 	At        time.Time
 
 	RequestID, Traceparent, Instance string // for the envelope
@@ -80,7 +80,7 @@ type Entry struct {
 // knows of refusals that are not known here. It returns the event, which may be told without the row where Postgres is
 // away; nil for none.
 func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
-	if e.Silent {
+	if e.OptedOut {
 		e.Session = ""
 	}
 	signals, err := json.Marshal(e.Score.Signals)
@@ -103,8 +103,8 @@ func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 		               WHERE c.guest_session_id = $2 AND (NOT c.telemetry OR c.cleared_at IS NOT NULL))
 		             THEN nullif($2::text, '') END AS named) AS s`,
 		id.New(id.BotScore, e.At), e.Session, hashes[0], hashes[1], hashes[2],
-		e.Score.Value, string(e.Score.Verdict), string(signals), string(e.Act), e.At)
-	if e.Silent {
+		e.Score.Value, string(e.Score.Verdict), string(signals), string(e.Action), e.At)
+	if e.OptedOut {
 		return nil, nil
 	}
 	told := event.New(event.Meta{
@@ -112,7 +112,7 @@ func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 	}, event.BotSuspected{
 		GuestSessionID: e.Session, Score: e.Score.Value, Verdict: string(e.Score.Verdict), Signals: e.Score.Signals,
 		IPHash: e.Client.Address, UserAgentHash: e.AgentHash, FingerprintHash: e.Client.Fingerprint,
-		EvaluatedAt: e.At, ActionTaken: string(e.Act),
+		EvaluatedAt: e.At, ActionTaken: string(e.Action),
 	})
 	return []event.Event{told}, outbox.Queue(batch, told)
 }

@@ -16,11 +16,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-// send writes one verdict as its caller would, in one round trip.
-func send(t *testing.T, db *pgxpool.Pool, e bot.Entry) {
+// insertRecord writes one verdict as its caller would, in one round trip.
+func insertRecord(t *testing.T, db *pgxpool.Pool, e bot.Entry) {
 	t.Helper()
 	batch := &pgx.Batch{}
 	if _, err := bot.Record(batch, e); err != nil {
@@ -31,14 +31,14 @@ func send(t *testing.T, db *pgxpool.Pool, e bot.Entry) {
 	}
 }
 
-// entry is a tool's that was fast.
-func entry(session string) bot.Entry {
+// testEntry is a tool's that was fast.
+func testEntry(session string) bot.Entry {
 	return bot.Entry{
-		Client: client("gms_somebody"), AgentHash: hash("agent"), Session: session, Act: bot.Challenge, At: noon,
+		Client: client("gms_somebody"), AgentHash: hash("agent"), Session: session, Action: bot.Challenge, At: noon,
 		RequestID: id.New(id.Request, noon), Instance: "search-1",
 		Score: bot.Evaluate(bot.Evidence{
-			Agent: agent.Judge("python-requests/2.32"), Anomaly: "no-accept",
-			Seen: bot.Seen{Cadence: bot.Cadence{Group: bot.Pace{Burst: 14, Minute: 14}, SinceCookie: -1}},
+			Agent: agent.Classify("python-requests/2.32"), Anomaly: "no-accept",
+			History: bot.History{Cadence: bot.Cadence{Group: bot.RequestCounts{Burst: 14, Minute: 14}, SinceCookie: -1}},
 		}),
 	}
 }
@@ -57,8 +57,8 @@ func rows(t *testing.T, db *pgxpool.Pool) []string {
 	return all
 }
 
-// told are the messages in the outbox.
-func told(t *testing.T, db *pgxpool.Pool) []string {
+// recorded are the messages in the outbox.
+func recorded(t *testing.T, db *pgxpool.Pool) []string {
 	t.Helper()
 	found, _ := db.Query(t.Context(), `SELECT payload::text FROM bff_consumer.outbox ORDER BY id`)
 	all, err := pgx.CollectRows(found, pgx.RowTo[string])
@@ -68,10 +68,10 @@ func told(t *testing.T, db *pgxpool.Pool) []string {
 	return all
 }
 
-func TestAVerdictIsARowAndAnEvent(t *testing.T) {
+func TestRecord_WritesRowAndEvent(t *testing.T) {
 	db, session := pgtest.New(t), id.New(id.Session, noon)
-	e := entry(session)
-	send(t, db, e)
+	e := testEntry(session)
+	insertRecord(t, db, e)
 	hex := func(of string) string { return strings.TrimPrefix(hash(of), "sha256:") }
 	want := session + " " + hex("fingerprint") + " " + hex("address") + " " + hex("agent") + ` 1 bot [` +
 		`{"kind": "ua-pattern", "detail": "tool-python-requests", "weight": 0.5}, {"kind": "cadence", "detail": "14 reqs/2s", "weight": 0.45}, ` +
@@ -79,7 +79,7 @@ func TestAVerdictIsARowAndAnEvent(t *testing.T) {
 	if diff := cmp.Diff([]string{want}, rows(t, db)); diff != "" {
 		t.Error(diff)
 	}
-	messages := told(t, db)
+	messages := recorded(t, db)
 	if len(messages) != 1 {
 		t.Fatalf("%d events", len(messages))
 	}
@@ -97,11 +97,11 @@ func TestAVerdictIsARowAndAnEvent(t *testing.T) {
 	if message.Envelope.SessionID != session || message.Envelope.RequestID != e.RequestID {
 		t.Errorf("%+v", message.Envelope)
 	}
-	publish(t, messages[0])
+	validateMessage(t, messages[0])
 }
 
-// publish holds a message to its schema, as it is when the relay has sent it.
-func publish(t *testing.T, message string) {
+// validateMessage holds a message to its schema, as it is when the relay has sent it.
+func validateMessage(t *testing.T, message string) {
 	t.Helper()
 	var m map[string]map[string]any
 	if err := json.Unmarshal([]byte(message), &m); err != nil {
@@ -117,20 +117,20 @@ func publish(t *testing.T, message string) {
 	}
 }
 
-func TestBeforeASessionThereIsNone(t *testing.T) {
+func TestRecord_WithoutSessionNamesNoSession(t *testing.T) {
 	db := pgtest.New(t)
-	send(t, db, entry(""))
+	insertRecord(t, db, testEntry(""))
 	if got := rows(t, db); len(got) != 1 || !strings.HasPrefix(got[0], "- ") {
 		t.Errorf("%q", got)
 	}
-	messages := told(t, db)
+	messages := recorded(t, db)
 	if len(messages) != 1 || strings.Contains(messages[0], "gms_") {
 		t.Fatalf("%q", messages)
 	}
-	publish(t, messages[0])
+	validateMessage(t, messages[0])
 }
 
-func TestOfWhoRefusesNothingIsTold(t *testing.T) {
+func TestRecord_OptedOutGuestEmitsNoEvent(t *testing.T) {
 	for name, c := range map[string]struct {
 		choice string // what Postgres knows, as the row after the session's id
 		silent bool
@@ -147,20 +147,20 @@ func TestOfWhoRefusesNothingIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e := entry(session)
-		e.Silent = c.silent
-		send(t, db, e)
+		e := testEntry(session)
+		e.OptedOut = c.silent
+		insertRecord(t, db, e)
 		if got := rows(t, db); len(got) != 1 || !strings.HasPrefix(got[0], "- ") {
 			t.Errorf("%s: %q", name, got)
 		}
-		if messages := told(t, db); len(messages) != 0 {
+		if messages := recorded(t, db); len(messages) != 0 {
 			t.Errorf("%s: %q", name, messages)
 		}
 	}
 }
 
-func TestWhatIsNoHashIsNotRecorded(t *testing.T) {
-	e := entry("")
+func TestRecord_RejectsInvalidHash(t *testing.T) {
+	e := testEntry("")
 	e.AgentHash = chrome
 	batch := &pgx.Batch{}
 	if _, err := bot.Record(batch, e); err == nil || batch.Len() != 0 {
@@ -168,11 +168,11 @@ func TestWhatIsNoHashIsNotRecorded(t *testing.T) {
 	}
 }
 
-func TestOnAndOnIsRecordedOnceAMinute(t *testing.T) {
-	d := newDesk(nil)
-	due := func(c bot.Client, v bot.Verdict, act bot.Act) (n int) {
+func TestShouldRecord_OncePerMinute(t *testing.T) {
+	d := newHarness(nil)
+	due := func(c bot.Client, v bot.Verdict, act bot.Action) (n int) {
 		for range 100 {
-			if d.Due(c, v, act) {
+			if d.ShouldRecord(c, v, act) {
 				n++
 			}
 		}
@@ -194,7 +194,7 @@ func TestOnAndOnIsRecordedOnceAMinute(t *testing.T) {
 	}
 	n := 0
 	for i := range 5000 {
-		if d.Due(bot.Client{Fingerprint: hash(fmt.Sprint(i)), Address: hash("address")}, bot.Suspect, bot.Challenge) {
+		if d.ShouldRecord(bot.Client{Fingerprint: hash(fmt.Sprint(i)), Address: hash("address")}, bot.Suspect, bot.Challenge) {
 			n++
 		}
 	}

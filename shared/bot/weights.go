@@ -7,56 +7,58 @@ import (
 
 // Weights and bounds of docs/spec/limits.md#bot-detection; decision 27 says why where that leaves it open.
 const (
-	fastWeight = 0.3  // challenges nobody by itself
-	soleWeight = 0.45 // the same, of what is plainly one client
+	fastWeight         = 0.3  // challenges nobody by itself
+	singleClientWeight = 0.45 // the same, of what is plainly one client
 
-	burst      = 12  // this many within Short are fast
-	steady     = 120 // more than this many within Long
-	campaignBy = 4   // times as many while none has a cookie, in campaign mode
+	burstLimit     = 12  // this many within Short are fast
+	minuteLimit    = 120 // more than this many within Long
+	campaignFactor = 4   // times as many while none has a cookie, in campaign mode
 
-	mostCollision = 0.25
-	sessionsFree  = 50  // sessions of a client group in a day that mean nothing
-	sessionsFull  = 250 // that weigh the most
-	replayWeight  = 0.05
-	mostReplays   = 0.1 // with fastWeight still human: whoever has the thief's model of phone is no thief
+	maxCollisionWeight   = 0.25
+	minCollisionSessions = 50  // sessions of a client group in a day that mean nothing
+	maxCollisionSessions = 250 // that weigh the most
+	replayWeight         = 0.05
+	maxReplayWeight      = 0.1 // with fastWeight still human: whoever has the thief's model of phone is no thief
 )
 
-// Short and Long are the windows of cadence.
+// ShortWindow and Long are the windows of cadence.
 const (
-	Short = 2 * time.Second
-	Long  = time.Minute
+	ShortWindow = 2 * time.Second
+	LongWindow  = time.Minute
 )
 
 // weigh is how much a cadence weighs, and the requests that it does for.
 func (c Cadence) weigh(campaign bool) (weight float64, detail string) {
 	switch {
-	case !c.Group.fast(1) && !c.Own.fast(1):
+	case !c.Group.fast(1) && !c.Session.fast(1):
 		return 0, ""
-	case c.Own.fast(1):
-		return soleWeight, c.Own.detail()
+	case c.Session.fast(1):
+		return singleClientWeight, c.Session.detail()
 	case c.cookieless(campaign):
-		return soleWeight, c.Group.detail()
+		return singleClientWeight, c.Group.detail()
 	default:
 		return fastWeight, c.Group.detail()
 	}
 }
 
 // fast says whether a pace is more than a person's page needs, or so many times as much.
-func (p Pace) fast(times int) bool { return p.Burst >= burst*times || p.Minute > steady*times }
+func (p RequestCounts) fast(times int) bool {
+	return p.Burst >= burstLimit*times || p.Minute > minuteLimit*times
+}
 
 // cookieless says whether the group is fast and none of the requests that make it so had a cookie: a client that never
 // gives back its cookie. One that does among many that do not is a sign of several guests.
 func (c Cadence) cookieless(campaign bool) bool {
 	times := 1
 	if campaign {
-		times = campaignBy
+		times = campaignFactor
 	}
-	without := func(long time.Duration) bool { return !c.Cookie && (c.SinceCookie < 0 || c.SinceCookie >= long) }
-	return c.Group.Burst >= burst*times && without(Short) || c.Group.Minute > steady*times && without(Long)
+	without := func(long time.Duration) bool { return !c.HasCookie && (c.SinceCookie < 0 || c.SinceCookie >= long) }
+	return c.Group.Burst >= burstLimit*times && without(ShortWindow) || c.Group.Minute > minuteLimit*times && without(LongWindow)
 }
 
-func (p Pace) detail() string {
-	if p.Burst >= burst {
+func (p RequestCounts) detail() string {
+	if p.Burst >= burstLimit {
 		return strconv.Itoa(p.Burst) + " reqs/2s"
 	}
 	return strconv.Itoa(p.Minute) + " reqs/60s"
@@ -64,6 +66,6 @@ func (p Pace) detail() string {
 
 // collisionWeight grows evenly between the two numbers of sessions.
 func collisionWeight(sessions int) float64 {
-	share := float64(sessions-sessionsFree) / (sessionsFull - sessionsFree)
-	return mostCollision * max(0, min(share, 1))
+	share := float64(sessions-minCollisionSessions) / (maxCollisionSessions - minCollisionSessions)
+	return maxCollisionWeight * max(0, min(share, 1))
 }

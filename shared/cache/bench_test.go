@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// discard is a response that costs nothing to write.
-type discard struct{ header http.Header }
+// discardResponse is a response that costs nothing to write.
+type discardResponse struct{ header http.Header }
 
-func (d discard) Header() http.Header         { return d.header }
-func (d discard) WriteHeader(int)             {}
-func (d discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d discardResponse) Header() http.Header         { return d.header }
+func (d discardResponse) WriteHeader(int)             {}
+func (d discardResponse) Write(b []byte) (int, error) { return len(b), nil }
 
 func benchmarkWrite(b *testing.B, accept string) {
-	e, err := Pack(200, listOf(23_000), []string{"tnt_a"}, nil)
+	e, err := NewEntry(200, listOf(23_000), []string{"tnt_a"}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func benchmarkWrite(b *testing.B, accept string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		w := discard{http.Header{"Vary": {"Accept-Encoding"}}}
+		w := discardResponse{http.Header{"Vary": {"Accept-Encoding"}}}
 		if err := e.Write(w, r, tail); err != nil {
 			b.Fatal(err)
 		}
@@ -39,29 +39,29 @@ func benchmarkWrite(b *testing.B, accept string) {
 }
 
 // The bytes of a GET, already here, to a compressed answer.
-func BenchmarkHitWriteGzip(b *testing.B) { benchmarkWrite(b, "gzip, deflate, br") }
+func BenchmarkWrite_Gzip(b *testing.B) { benchmarkWrite(b, "gzip, deflate, br") }
 
 // The same for a client that takes no gzip.
-func BenchmarkHitWriteIdentity(b *testing.B) { benchmarkWrite(b, "") }
+func BenchmarkWrite_Identity(b *testing.B) { benchmarkWrite(b, "") }
 
 // One GET, and what Do makes of it; BenchmarkGet is the GET alone.
-func BenchmarkDoHit(b *testing.B) {
+func BenchmarkGetOrLoad_Hit(b *testing.B) {
 	p := newProcess(b, redisAddr(b), newClock())
-	recipe := Recipe{TTL: time.Minute, Fill: func(context.Context) (Filled, error) {
-		e, err := Pack(200, listOf(23_000), nil, nil)
-		return Filled{Entry: e}, err
+	recipe := Loader{TTL: time.Minute, Load: func(context.Context) (Loaded, error) {
+		e, err := NewEntry(200, listOf(23_000), nil, nil)
+		return Loaded{Entry: e}, err
 	}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := p.Do(b.Context(), testKey, nil, recipe); err != nil {
+		if _, _, err := p.GetOrLoad(b.Context(), testKey, nil, recipe); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkGet(b *testing.B) {
+func BenchmarkGetOrLoad_RedisGetOnly(b *testing.B) {
 	p := newProcess(b, redisAddr(b), newClock())
-	e, err := Pack(200, listOf(23_000), nil, nil)
+	e, err := NewEntry(200, listOf(23_000), nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -75,11 +75,11 @@ func BenchmarkGet(b *testing.B) {
 }
 
 // What a miss pays to be a cheap hit later.
-func BenchmarkPack(b *testing.B) {
+func BenchmarkNewEntry(b *testing.B) {
 	body := listOf(23_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Pack(200, body, nil, nil); err != nil {
+		if _, err := NewEntry(200, body, nil, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -7,48 +7,48 @@ import (
 	"time"
 )
 
-func sample(t testing.TB) Entry {
-	e, err := Pack(200, []byte(`{"listings":[1,2,3]`), []string{"tnt_a", "tnt_b"}, []byte{1, 2, 3})
+func sampleEntry(t testing.TB) Entry {
+	e, err := NewEntry(200, []byte(`{"listings":[1,2,3]`), []string{"tnt_a", "tnt_b"}, []byte{1, 2, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.FreshUntil, e.KeptUntil = testStart.Add(time.Minute), testStart.Add(11*time.Minute)
+	e.FreshUntil, e.ExpiresAt = testStart.Add(time.Minute), testStart.Add(11*time.Minute)
 	return e
 }
 
-func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
-	rated := sample(t)
-	rated.RatesUntil = testStart.Add(1234 * time.Millisecond)
-	rated.since = testStart.UnixMicro()
-	negative, err := Pack(404, nil, nil, nil)
+func TestEntry_EncodeDecodeRoundTrip(t *testing.T) {
+	rated := sampleEntry(t)
+	rated.RatesFreshUntil = testStart.Add(1234 * time.Millisecond)
+	rated.startedAt = testStart.UnixMicro()
+	negative, err := NewEntry(404, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range map[string]Entry{"a list": sample(t), "a rated list": rated, "nothing": negative} {
+	for name, e := range map[string]Entry{"a list": sampleEntry(t), "a rated list": rated, "nothing": negative} {
 		t.Run(name, func(t *testing.T) {
 			got, err := decode(e.encode())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Status != e.Status || !got.FreshUntil.Equal(e.FreshUntil) || !got.KeptUntil.Equal(e.KeptUntil) ||
-				!got.RatesUntil.Equal(e.RatesUntil) || !bytes.Equal(got.Index, e.Index) {
+			if got.Status != e.Status || !got.FreshUntil.Equal(e.FreshUntil) || !got.ExpiresAt.Equal(e.ExpiresAt) ||
+				!got.RatesFreshUntil.Equal(e.RatesFreshUntil) || !bytes.Equal(got.Index, e.Index) {
 				t.Errorf("got %+v, want %+v", got, e)
 			}
-			if !slices.Equal(slices.Collect(got.Owners()), slices.Collect(e.Owners())) {
-				t.Errorf("owners %q, want %q", got.owners, e.owners)
+			if !slices.Equal(slices.Collect(got.TenantIDs()), slices.Collect(e.TenantIDs())) {
+				t.Errorf("owners %q, want %q", got.tenantIDs, e.tenantIDs)
 			}
-			if got.digest != e.digest || got.since != e.since {
-				t.Errorf("digest %x since %d, want %x since %d", got.digest, got.since, e.digest, e.since)
+			if got.digest != e.digest || got.startedAt != e.startedAt {
+				t.Errorf("digest %x since %d, want %x since %d", got.digest, got.startedAt, e.digest, e.startedAt)
 			}
-			if text(t, got) != text(t, &e) {
-				t.Errorf("body %q, want %q", text(t, got), text(t, &e))
+			if bodyText(t, got) != bodyText(t, &e) {
+				t.Errorf("body %q, want %q", bodyText(t, got), bodyText(t, &e))
 			}
 		})
 	}
 }
 
-func TestEveryChangedOrMissingByteIsNoticed(t *testing.T) {
-	e := sample(t)
+func TestEntry_DecodeDetectsEveryChangedByte(t *testing.T) {
+	e := sampleEntry(t)
 	whole := e.encode()
 	for i := range whole {
 		changed := bytes.Clone(whole)
@@ -65,11 +65,11 @@ func TestEveryChangedOrMissingByteIsNoticed(t *testing.T) {
 	}
 }
 
-func TestABodyIsAtMostTwoMebibytes(t *testing.T) {
-	if _, err := Pack(200, make([]byte, maxBody+1), nil, nil); err == nil {
+func TestNewEntry_RejectsBodyOverTwoMebibytes(t *testing.T) {
+	if _, err := NewEntry(200, make([]byte, maxBody+1), nil, nil); err == nil {
 		t.Error("packed more")
 	}
-	e, err := Pack(200, bytes.Repeat([]byte("ab"), maxBody/2), nil, nil)
+	e, err := NewEntry(200, bytes.Repeat([]byte("ab"), maxBody/2), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,20 +82,20 @@ func TestABodyIsAtMostTwoMebibytes(t *testing.T) {
 	}
 }
 
-func TestABodyIsCheckedAgainstWhatWasPacked(t *testing.T) {
+func TestEntry_BodyVerifiesChecksum(t *testing.T) {
 	for name, spoil := range map[string]func(*Entry){
 		"another checksum": func(e *Entry) { e.crc++ },
 		"longer than said": func(e *Entry) { e.size++ },
-		"nothing packed":   func(e *Entry) { e.packed = nil },
-		"not deflate":      func(e *Entry) { e.packed = slices.Concat(gzipHeader, []byte("\xff\xff\xff")) },
+		"nothing packed":   func(e *Entry) { e.compressed = nil },
+		"not deflate":      func(e *Entry) { e.compressed = slices.Concat(gzipHeader, []byte("\xff\xff\xff")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := sample(t)
+			e := sampleEntry(t)
 			spoil(&e)
 			if b, err := e.Body(); err == nil {
 				t.Errorf("unpacked %q", b)
 			}
-			if got := text(t, new(sample(t))); got != `{"listings":[1,2,3]` { // the next user of the same unpacker
+			if got := bodyText(t, new(sampleEntry(t))); got != `{"listings":[1,2,3]` { // the next user of the same unpacker
 				t.Errorf("then %q", got)
 			}
 		})
@@ -103,15 +103,15 @@ func TestABodyIsCheckedAgainstWhatWasPacked(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	e := sample(f)
+	e := sampleEntry(f)
 	f.Add(e.encode())
-	f.Add([]byte{layout})
+	f.Add([]byte{formatVersion})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := decode(b)
 		if err != nil {
 			return
 		}
-		if again := e.encode(); !bytes.Equal(again[2:checksumAt], b[2:checksumAt]) || !bytes.Equal(again[headerSize:], b[headerSize:]) {
+		if again := e.encode(); !bytes.Equal(again[2:checksumOffset], b[2:checksumOffset]) || !bytes.Equal(again[headerSize:], b[headerSize:]) {
 			t.Errorf("read %x, would write %x", b, again)
 		}
 		e.Body()

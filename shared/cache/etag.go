@@ -25,8 +25,8 @@ func (e *Entry) WriteShared(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	tag := e.etag(acceptsGzip(r.Header))
 	h["Etag"] = []string{tag}
-	if holds(r.Header["If-None-Match"], tag) {
-		vary(h)
+	if matchesETag(r.Header["If-None-Match"], tag) {
+		addVary(h)
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -46,9 +46,9 @@ func (e *Entry) etag(zipped bool) string {
 	return tag + `"`
 }
 
-// holds reads If-None-Match: tags in a list, or *. A weak tag will do: whoever weakened it changed no more than the
+// matchesETag reads If-None-Match: tags in a list, or *. A weak tag will do: whoever weakened it changed no more than the
 // encoding. What is not well formed ends the list.
-func holds(lines []string, tag string) bool {
+func matchesETag(lines []string, tag string) bool {
 	for _, line := range lines {
 		if strings.TrimSpace(line) == "*" {
 			return true

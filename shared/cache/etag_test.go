@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func share(t testing.TB, e *Entry, method, accept string, ifNoneMatch ...string) *httptest.ResponseRecorder {
+func writeShared(t testing.TB, e *Entry, method, accept string, ifNoneMatch ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, "/", nil)
 	r.Header.Set("Accept-Encoding", accept)
@@ -21,21 +21,21 @@ func share(t testing.TB, e *Entry, method, accept string, ifNoneMatch ...string)
 	return w
 }
 
-func TestEqualAnswersHaveOneETagPerEncoding(t *testing.T) {
-	one, same := sample(t), sample(t)
+func TestWriteShared_EqualBodiesShareETagPerEncoding(t *testing.T) {
+	one, same := sampleEntry(t), sampleEntry(t)
 	same.FreshUntil = same.FreshUntil.Add(1)
 	stored, err := decode(one.encode())
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := Pack(200, []byte(`{"listings":[1,2,4]`), nil, nil)
+	other, err := NewEntry(200, []byte(`{"listings":[1,2,4]`), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen := map[string]string{}
 	for name, e := range map[string]*Entry{"one": &one, "same": &same, "stored": stored, "other": &other} {
 		for _, accept := range []string{"gzip", "identity"} {
-			tag := share(t, e, "GET", accept).Header().Get("ETag")
+			tag := writeShared(t, e, "GET", accept).Header().Get("ETag")
 			if len(tag) < 24 || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
 				t.Errorf("%s, %s: %q is not a strong tag", name, accept, tag)
 			}
@@ -51,10 +51,10 @@ func TestEqualAnswersHaveOneETagPerEncoding(t *testing.T) {
 	}
 }
 
-func TestWhoHasTheAnswerIsToldSo(t *testing.T) {
-	e := sample(t)
-	tag := share(t, &e, "GET", "gzip").Header().Get("ETag")
-	plain := share(t, &e, "GET", "identity").Header().Get("ETag")
+func TestWriteShared_MatchingETagReturns304(t *testing.T) {
+	e := sampleEntry(t)
+	tag := writeShared(t, &e, "GET", "gzip").Header().Get("ETag")
+	plain := writeShared(t, &e, "GET", "identity").Header().Get("ETag")
 	for name, c := range map[string]struct {
 		lines []string
 		want  int
@@ -83,7 +83,7 @@ func TestWhoHasTheAnswerIsToldSo(t *testing.T) {
 		"a very long list without it": {[]string{strings.Repeat(`"a",`, 4000)}, 200},
 	} {
 		for _, method := range []string{"GET", "HEAD"} {
-			w := share(t, &e, method, "gzip", c.lines...)
+			w := writeShared(t, &e, method, "gzip", c.lines...)
 			if w.Code != c.want {
 				t.Errorf("%s, %s: %d, want %d", name, method, w.Code, c.want)
 			}
@@ -101,16 +101,16 @@ func TestWhoHasTheAnswerIsToldSo(t *testing.T) {
 	}
 }
 
-func TestHeadHasTheHeadersOfAnAnswerThatIsShared(t *testing.T) {
-	e := sample(t)
-	get, head := share(t, &e, "GET", "gzip"), share(t, &e, "HEAD", "gzip")
+func TestWriteShared_HeadHasHeadersOfGet(t *testing.T) {
+	e := sampleEntry(t)
+	get, head := writeShared(t, &e, "GET", "gzip"), writeShared(t, &e, "HEAD", "gzip")
 	if fmt.Sprint(get.Header()) != fmt.Sprint(head.Header()) || head.Body.Len() != 0 {
 		t.Errorf("%v, want %v", head.Header(), get.Header())
 	}
 }
 
-func TestAnAnswerThatCannotBeUnpackedHasNoETag(t *testing.T) {
-	e := sample(t)
+func TestWriteShared_CorruptBodyHasNoETag(t *testing.T) {
+	e := sampleEntry(t)
 	e.crc++
 	w := httptest.NewRecorder()
 	if err := e.WriteShared(w, httptest.NewRequest(http.MethodGet, "/", nil)); err == nil || len(w.Header()) != 0 {

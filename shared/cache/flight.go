@@ -9,25 +9,25 @@ import (
 )
 
 const (
-	// workLimit bounds what one flight may take, whoever started it: a request's 2,500 ms less headroom.
-	workLimit = 2400 * time.Millisecond
+	// flightTimeout bounds what one flight may take, whoever started it: a request's 2,500 ms less headroom.
+	flightTimeout = 2400 * time.Millisecond
 	// headroom is what a flight leaves of its starter's time: half of it to store the answer, half to write it.
 	headroom = 100 * time.Millisecond
-	// grace is how much longer a Fill that forgets its context is waited for.
-	grace = 50 * time.Millisecond
-	// moreTime is by how much a caller's time must exceed a flight's that ran out of it to be worth another.
-	moreTime = 250 * time.Millisecond
+	// gracePeriod is how much longer a Fill that forgets its context is waited for.
+	gracePeriod = 50 * time.Millisecond
+	// retryMargin is by how much a caller's time must exceed a flight's that ran out of it to be worth another.
+	retryMargin = 250 * time.Millisecond
 )
 
-var errNoReturn = errors.New("cache: fill ended its goroutine")
+var errGoexit = errors.New("cache: fill ended its goroutine")
 
 // flight is one attempt of this process at an entry, shared by the callers that come meanwhile. It belongs to none of
 // them: each may leave. When all have, it still ends, within workLimit, and if the process is stopped before that,
 // nothing is lost but the attempt.
 type flight struct {
-	until time.Time
-	short bool // until was cut to what its starter had
-	done  chan struct{}
+	deadline  time.Time
+	shortened bool // until was cut to what its starter had
+	done      chan struct{}
 
 	// Of the work, once done is closed.
 	entry *Entry
@@ -35,27 +35,27 @@ type flight struct {
 	err   error
 }
 
-// work makes or finds an entry.
-type work func(context.Context) (*Entry, State, error)
+// loadFunc makes or finds an entry.
+type loadFunc func(context.Context) (*Entry, State, error)
 
 // join returns the flight for a key, and whether this call started it with its own work.
-func (c *Cache) join(ctx context.Context, key string, work work) (f *flight, started bool) {
+func (c *Cache) join(ctx context.Context, key string, work loadFunc) (f *flight, started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f := c.flights[key]; f != nil {
 		return f, false
 	}
-	f = &flight{until: time.Now().Add(workLimit), done: make(chan struct{})}
-	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-headroom).Before(f.until) {
-		f.until, f.short = deadline.Add(-headroom), true
+	f = &flight{deadline: time.Now().Add(flightTimeout), done: make(chan struct{})}
+	if deadline, ok := ctx.Deadline(); ok && deadline.Add(-headroom).Before(f.deadline) {
+		f.deadline, f.shortened = deadline.Add(-headroom), true
 	}
 	c.flights[key] = f
-	go c.fly(context.WithoutCancel(ctx), key, f, work)
+	go c.runFlight(context.WithoutCancel(ctx), key, f, work)
 	return f, true
 }
 
-func (c *Cache) fly(ctx context.Context, key string, f *flight, work work) {
-	ctx, cancel := context.WithDeadline(ctx, f.until)
+func (c *Cache) runFlight(ctx context.Context, key string, f *flight, work loadFunc) {
+	ctx, cancel := context.WithDeadline(ctx, f.deadline)
 	defer cancel()
 	f.entry, f.state, f.err = work(ctx)
 	c.mu.Lock()
@@ -64,25 +64,25 @@ func (c *Cache) fly(ctx context.Context, key string, f *flight, work work) {
 	close(f.done)
 }
 
-// failedFor reports whether the flight's failure is none for a caller who joined it: it was not meant to wait, or its
+// retryable reports whether the flight's failure is none for a caller who joined it: it was not meant to wait, or its
 // starter had clearly less time.
-func (f *flight) failedFor(ctx context.Context) bool {
-	if f.short && errors.Is(f.err, context.DeadlineExceeded) {
+func (f *flight) retryable(ctx context.Context) bool {
+	if f.shortened && errors.Is(f.err, context.DeadlineExceeded) {
 		deadline, limited := ctx.Deadline()
-		return !limited || deadline.Add(-headroom).Sub(f.until) > moreTime
+		return !limited || deadline.Add(-headroom).Sub(f.deadline) > retryMargin
 	}
 	return errors.Is(f.err, errBusy)
 }
 
-// run calls do and keeps the lease alive meanwhile. It returns when do does, or a little after its context ended.
-func run(ctx context.Context, l *lease, do func(context.Context) (Filled, error)) (Filled, error) {
+// runWithLease calls do and keeps the lease alive meanwhile. It returns when do does, or a little after its context ended.
+func runWithLease(ctx context.Context, l *lease, do func(context.Context) (Loaded, error)) (Loaded, error) {
 	type outcome struct {
-		filled Filled
+		filled Loaded
 		err    error
 	}
 	answer := make(chan outcome, 1)
 	go func() {
-		o := outcome{err: errNoReturn}
+		o := outcome{err: errGoexit}
 		defer func() {
 			if v := recover(); v != nil { // here nobody above us would, and one bad answer must not stop the process
 				o.err = fmt.Errorf("cache: fill panicked: %v\n%s", v, debug.Stack())
@@ -91,10 +91,10 @@ func run(ctx context.Context, l *lease, do func(context.Context) (Filled, error)
 		}()
 		o.filled, o.err = do(ctx)
 	}()
-	beat := time.NewTicker(extendEvery)
+	beat := time.NewTicker(extendInterval)
 	defer beat.Stop()
 	deadline, _ := ctx.Deadline()
-	late := time.NewTimer(time.Until(deadline) + grace)
+	late := time.NewTimer(time.Until(deadline) + gracePeriod)
 	defer late.Stop()
 	for {
 		select {
@@ -103,7 +103,7 @@ func run(ctx context.Context, l *lease, do func(context.Context) (Filled, error)
 		case <-beat.C:
 			go l.extend(ctx) // aside, so that a slow Redis does not hold up the answer
 		case <-late.C:
-			return Filled{}, context.DeadlineExceeded
+			return Loaded{}, context.DeadlineExceeded
 		}
 	}
 }

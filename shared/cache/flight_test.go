@@ -12,55 +12,55 @@ import (
 	"time"
 )
 
-// asked is what one call of Do came back with.
-type asked struct {
+// loadResult is what one call of Do came back with.
+type loadResult struct {
 	body  string
 	state State
 	err   error
 }
 
-// ask calls Do aside.
-func ask(t testing.TB, ctx context.Context, c *Cache, fill func(context.Context) (Filled, error)) <-chan asked {
-	answer := make(chan asked, 1)
+// loadAsync calls Do aside.
+func loadAsync(t testing.TB, ctx context.Context, c *Cache, fill func(context.Context) (Loaded, error)) <-chan loadResult {
+	answer := make(chan loadResult, 1)
 	go func() {
-		e, state, err := c.Do(ctx, testKey, nil, Recipe{TTL: time.Minute, Fill: fill})
-		a := asked{state: state, err: err}
+		e, state, err := c.GetOrLoad(ctx, testKey, nil, Loader{TTL: time.Minute, Load: fill})
+		a := loadResult{state: state, err: err}
 		if err == nil {
-			a.body = text(t, e)
+			a.body = bodyText(t, e)
 		}
 		answer <- a
 	}()
 	return answer
 }
 
-// upstream answers slowly: not before it is told to.
-type upstream struct {
-	t      testing.TB
-	calls  atomic.Int32
-	began  chan struct{} // one for each call
-	finish chan struct{} // closed when they may answer
+// blockingLoader answers slowly: not before it is told to.
+type blockingLoader struct {
+	t       testing.TB
+	calls   atomic.Int32
+	started chan struct{} // one for each call
+	release chan struct{} // closed when they may answer
 }
 
-func newUpstream(t testing.TB) *upstream {
-	return &upstream{t: t, began: make(chan struct{}, 10_000), finish: make(chan struct{})}
+func newBlockingLoader(t testing.TB) *blockingLoader {
+	return &blockingLoader{t: t, started: make(chan struct{}, 10_000), release: make(chan struct{})}
 }
 
-func (u *upstream) fill(ctx context.Context) (Filled, error) {
+func (u *blockingLoader) load(ctx context.Context) (Loaded, error) {
 	u.calls.Add(1)
-	u.began <- struct{}{}
+	u.started <- struct{}{}
 	select {
-	case <-u.finish:
-		return filled(u.t, "answer"), nil
+	case <-u.release:
+		return newLoaded(u.t, "answer"), nil
 	case <-ctx.Done():
-		return Filled{}, ctx.Err()
+		return Loaded{}, ctx.Err()
 	}
 }
 
-// counted tells when a process has taken a step in Redis so many times.
-func counted(p *process, name string, times int) <-chan struct{} {
+// stepReached tells when a process has taken a step in Redis so many times.
+func stepReached(p *process, name string, times int) <-chan struct{} {
 	reached := make(chan struct{})
 	var n atomic.Int32
-	p.tap.set(nil, func(step string) {
+	p.interceptor.set(nil, func(step string) {
 		if step == name && int(n.Add(1)) == times {
 			close(reached)
 		}
@@ -68,15 +68,15 @@ func counted(p *process, name string, times int) <-chan struct{} {
 	return reached
 }
 
-// settled waits until no goroutine of this package's own is left.
-func settled(t testing.TB) {
+// waitForGoroutines waits until no goroutine of this package's own is left.
+func waitForGoroutines(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	stacks := make([]byte, 1<<20)
 	for {
 		all := stacks[:runtime.Stack(stacks, true)]
-		if !bytes.Contains(all, []byte("cache.(*Cache).fly")) && !bytes.Contains(all, []byte("cache.run.func")) &&
+		if !bytes.Contains(all, []byte("cache.(*Cache).runFlight")) && !bytes.Contains(all, []byte("cache.runWithLease.func")) &&
 			!bytes.Contains(all, []byte("cache.(*lease)")) {
 			return
 		}
@@ -87,30 +87,30 @@ func settled(t testing.TB) {
 	}
 }
 
-// waiting is the context of callers who have read already: the first thing they ask of it is to wait, in a flight.
-type waiting struct {
+// waitingContext is the context of callers who have read already: the first thing they ask of it is to wait, in a flight.
+type waitingContext struct {
 	context.Context
-	ask func()
+	onWait func()
 }
 
-func (w waiting) Done() <-chan struct{} {
-	w.ask()
+func (w waitingContext) Done() <-chan struct{} {
+	w.onWait()
 	return w.Context.Done()
 }
 
-// crowd calls Do many times at once, for an entry that was read in vain, and returns when all of them wait.
-func crowd(t testing.TB, c *Cache, n int, fill func(context.Context) (Filled, error)) <-chan asked {
+// loadConcurrently calls Do many times at once, for an entry that was read in vain, and returns when all of them wait.
+func loadConcurrently(t testing.TB, c *Cache, n int, fill func(context.Context) (Loaded, error)) <-chan loadResult {
 	seen := c.read(t.Context(), testKey)
-	answers := make(chan asked, n)
+	answers := make(chan loadResult, n)
 	var all sync.WaitGroup
 	all.Add(n)
 	for range n {
 		go func() {
-			ctx := waiting{t.Context(), sync.OnceFunc(all.Done)}
-			e, state, err := c.Do(ctx, testKey, seen, Recipe{TTL: time.Minute, Fill: fill})
-			a := asked{state: state, err: err}
+			ctx := waitingContext{t.Context(), sync.OnceFunc(all.Done)}
+			e, state, err := c.GetOrLoad(ctx, testKey, seen, Loader{TTL: time.Minute, Load: fill})
+			a := loadResult{state: state, err: err}
 			if err == nil {
-				a.body = text(t, e)
+				a.body = bodyText(t, e)
 			}
 			answers <- a
 		}()
@@ -119,17 +119,17 @@ func crowd(t testing.TB, c *Cache, n int, fill func(context.Context) (Filled, er
 	return answers
 }
 
-func TestAThousandCallersOfFourProcessesMakeOneFill(t *testing.T) {
+func TestGetOrLoad_ThousandCallersShareOneLoad(t *testing.T) {
 	clock, addr := newClock(), redisAddr(t)
-	u := newUpstream(t)
-	var processes []<-chan asked
+	u := newBlockingLoader(t)
+	var processes []<-chan loadResult
 	for range 4 {
 		p := newProcess(t, addr, clock)
-		asking := counted(p, "acquire", 1)
-		processes = append(processes, crowd(t, p.Cache, 250, u.fill))
+		asking := stepReached(p, "acquire", 1)
+		processes = append(processes, loadConcurrently(t, p.Cache, 250, u.load))
 		<-asking
 	}
-	close(u.finish)
+	close(u.release)
 	states := map[State]int{}
 	for _, answers := range processes {
 		for range 250 {
@@ -146,19 +146,19 @@ func TestAThousandCallersOfFourProcessesMakeOneFill(t *testing.T) {
 	if states[Miss] != 250 || states[Hit] != 750 { // those of the leader's process, and those it left an entry for
 		t.Fatalf("%v", states)
 	}
-	settled(t)
+	waitForGoroutines(t)
 }
 
-func TestAProcessThatFollowsPollsOnce(t *testing.T) {
+func TestGetOrLoad_FollowerProcessPollsOnce(t *testing.T) {
 	clock, addr := newClock(), redisAddr(t)
 	leader, follower := newProcess(t, addr, clock), newProcess(t, addr, clock)
-	u := newUpstream(t)
-	first := ask(t, t.Context(), leader.Cache, u.fill)
-	<-u.began
+	u := newBlockingLoader(t)
+	first := loadAsync(t, t.Context(), leader.Cache, u.load)
+	<-u.started
 
 	var mu sync.Mutex
 	polling, most, polls := 0, 0, make(chan struct{}, 10_000)
-	follower.tap.set(func(step string) error {
+	follower.interceptor.set(func(step string) error {
 		if step == "acquire" {
 			mu.Lock()
 			polling++
@@ -174,14 +174,14 @@ func TestAProcessThatFollowsPollsOnce(t *testing.T) {
 			mu.Unlock()
 		}
 	})
-	var answers []<-chan asked
+	var answers []<-chan loadResult
 	for range 100 {
-		answers = append(answers, ask(t, t.Context(), follower.Cache, noFill(t)))
+		answers = append(answers, loadAsync(t, t.Context(), follower.Cache, unexpectedLoad(t)))
 	}
 	for range 4 {
 		<-polls
 	}
-	close(u.finish)
+	close(u.release)
 	for _, answer := range append(answers, first) {
 		if a := <-answer; a.err != nil || a.body != "answer" {
 			t.Fatalf("%q, %v", a.body, a.err)
@@ -190,58 +190,58 @@ func TestAProcessThatFollowsPollsOnce(t *testing.T) {
 	if most != 1 {
 		t.Fatalf("%d polled at once", most)
 	}
-	settled(t)
+	waitForGoroutines(t)
 }
 
-func TestAWaiterWhoLeavesFailsNobody(t *testing.T) {
+func TestGetOrLoad_CanceledWaiterFailsNoOther(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	u := newUpstream(t)
+	u := newBlockingLoader(t)
 	starts, leave := context.WithCancel(t.Context())
-	starter := ask(t, starts, p.Cache, u.fill)
-	<-u.began
-	waiter := ask(t, t.Context(), p.Cache, noFill(t))
+	starter := loadAsync(t, starts, p.Cache, u.load)
+	<-u.started
+	waiter := loadAsync(t, t.Context(), p.Cache, unexpectedLoad(t))
 	leave()
 	if a := <-starter; !errors.Is(a.err, context.Canceled) {
 		t.Fatalf("the one who left: %v", a.err)
 	}
-	close(u.finish)
+	close(u.release)
 	if a := <-waiter; a.err != nil || a.body != "answer" {
 		t.Fatalf("the one who stayed: %q, %v", a.body, a.err)
 	}
-	want(t, p.Cache, Recipe{Fill: noFill(t)}, "answer", Hit)
-	settled(t)
+	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "answer", Hit)
+	waitForGoroutines(t)
 }
 
-func TestWhenAllLeaveTheAnswerIsStillStored(t *testing.T) {
+func TestGetOrLoad_StoresEntryAfterAllCallersCancel(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	u := newUpstream(t)
-	stored := counted(p, "store", 1)
+	u := newBlockingLoader(t)
+	stored := stepReached(p, "store", 1)
 	ctx, leave := context.WithCancel(t.Context())
-	only := ask(t, ctx, p.Cache, u.fill)
-	<-u.began
+	only := loadAsync(t, ctx, p.Cache, u.load)
+	<-u.started
 	leave()
 	<-only
-	close(u.finish)
+	close(u.release)
 	<-stored
-	want(t, p.Cache, Recipe{Fill: noFill(t)}, "answer", Hit)
-	settled(t)
+	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "answer", Hit)
+	waitForGoroutines(t)
 }
 
-func TestAnErrorIsSharedAndFreesTheLock(t *testing.T) {
+func TestGetOrLoad_SharesErrorAndReleasesLock(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
 	began, finish := make(chan struct{}), make(chan struct{})
-	first := ask(t, t.Context(), p.Cache, func(context.Context) (Filled, error) {
+	first := loadAsync(t, t.Context(), p.Cache, func(context.Context) (Loaded, error) {
 		close(began)
 		<-finish
-		return Filled{}, errFill
+		return Loaded{}, errLoad
 	})
 	<-began
-	second := ask(t, t.Context(), p.Cache, answer(t, "either")) // joins, or comes after: never waits for a lease to lapse
+	second := loadAsync(t, t.Context(), p.Cache, loadBody(t, "either")) // joins, or comes after: never waits for a lease to lapse
 	close(finish)
-	if a := <-first; !errors.Is(a.err, errFill) {
+	if a := <-first; !errors.Is(a.err, errLoad) {
 		t.Fatalf("the first: %v", a.err)
 	}
-	if a := <-second; !errors.Is(a.err, errFill) && a.body != "either" {
+	if a := <-second; !errors.Is(a.err, errLoad) && a.body != "either" {
 		t.Fatalf("the second: %q, %v", a.body, a.err)
 	}
 	if n := p.rdb.Exists(t.Context(), testKeys.Lock(testKey)).Val(); n != 0 {
@@ -249,58 +249,58 @@ func TestAnErrorIsSharedAndFreesTheLock(t *testing.T) {
 	}
 }
 
-func TestAFillThatPanicsOrNeverReturnsIsAnErrorOfItsCallers(t *testing.T) {
+func TestGetOrLoad_PanicOrHangInLoadReturnsError(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	a := <-ask(t, t.Context(), p.Cache, func(context.Context) (Filled, error) { panic("a bad answer") })
+	a := <-loadAsync(t, t.Context(), p.Cache, func(context.Context) (Loaded, error) { panic("a bad answer") })
 	if a.err == nil || !strings.Contains(a.err.Error(), "a bad answer") || !strings.Contains(a.err.Error(), "flight_test.go") {
 		t.Errorf("panic: %v", a.err)
 	}
-	a = <-ask(t, t.Context(), p.Cache, func(context.Context) (Filled, error) { runtime.Goexit(); return Filled{}, nil })
-	if !errors.Is(a.err, errNoReturn) {
+	a = <-loadAsync(t, t.Context(), p.Cache, func(context.Context) (Loaded, error) { runtime.Goexit(); return Loaded{}, nil })
+	if !errors.Is(a.err, errGoexit) {
 		t.Errorf("goexit: %v", a.err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), headroom+grace)
+	ctx, cancel := context.WithTimeout(t.Context(), headroom+gracePeriod)
 	defer cancel()
 	deaf := make(chan struct{})
-	a = <-ask(t, ctx, p.Cache, func(context.Context) (Filled, error) { <-deaf; return Filled{}, nil })
+	a = <-loadAsync(t, ctx, p.Cache, func(context.Context) (Loaded, error) { <-deaf; return Loaded{}, nil })
 	if !errors.Is(a.err, context.DeadlineExceeded) {
 		t.Errorf("deaf to its context: %v", a.err)
 	}
-	want(t, p.Cache, Recipe{Fill: answer(t, "later")}, "later", Miss) // the key is not stuck with it
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "later")}, "later", Miss) // the key is not stuck with it
 	close(deaf)
-	settled(t)
+	waitForGoroutines(t)
 }
 
-func TestACallerWithMoreTimeOutlivesAStarterWithLittle(t *testing.T) {
+func TestGetOrLoad_LongerDeadlineRetriesShortFlight(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	u := newUpstream(t)
+	u := newBlockingLoader(t)
 	short, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 	defer cancel()
-	starter := ask(t, short, p.Cache, u.fill)
-	<-u.began
-	waiter := ask(t, t.Context(), p.Cache, u.fill)
+	starter := loadAsync(t, short, p.Cache, u.load)
+	<-u.started
+	waiter := loadAsync(t, t.Context(), p.Cache, u.load)
 	if a := <-starter; !errors.Is(a.err, context.DeadlineExceeded) {
 		t.Fatalf("the starter: %v", a.err)
 	}
-	<-u.began // the other began anew
-	close(u.finish)
+	<-u.started // the other began anew
+	close(u.release)
 	if a := <-waiter; a.err != nil || a.body != "answer" {
 		t.Fatalf("the waiter: %q, %v", a.body, a.err)
 	}
-	settled(t)
+	waitForGoroutines(t)
 }
 
-func TestAFillEndsInTimeToBeStoredAndWritten(t *testing.T) {
+func TestGetOrLoad_LoadEndsInTimeToStoreAndWrite(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
 	mine, _ := ctx.Deadline()
-	a := <-ask(t, ctx, p.Cache, func(ctx context.Context) (Filled, error) {
+	a := <-loadAsync(t, ctx, p.Cache, func(ctx context.Context) (Loaded, error) {
 		its, _ := ctx.Deadline()
 		if left := mine.Sub(its); left < headroom {
 			t.Errorf("leaves %v", left)
 		}
-		return filled(t, "answer"), nil
+		return newLoaded(t, "answer"), nil
 	})
 	if a.err != nil {
 		t.Fatal(a.err)

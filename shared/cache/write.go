@@ -20,8 +20,8 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error
 	second, err := (*buf)[:0], error(nil)
 	zipped := acceptsGzip(r.Header)
 	if zipped {
-		first, second = e.packed, e.appendEnd(second, tail)
-	} else if first, err = e.plain(); err != nil {
+		first, second = e.compressed, e.appendTrailer(second, tail)
+	} else if first, err = e.decompressed(); err != nil {
 		return err
 	} else {
 		second = append(second, tail...)
@@ -32,7 +32,7 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error
 	if zipped {
 		h["Content-Encoding"] = []string{"gzip"}
 	}
-	vary(h)
+	addVary(h)
 	if len(h["Content-Type"]) == 0 {
 		h["Content-Type"] = []string{"application/json"}
 	}
@@ -50,9 +50,9 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error
 	return err
 }
 
-// vary says that the answer depends on the encodings the client takes.
-func vary(h http.Header) {
-	if !listed(h["Vary"], "Accept-Encoding") {
+// addVary says that the answer depends on the encodings the client takes.
+func addVary(h http.Header) {
+	if !hasToken(h["Vary"], "Accept-Encoding") {
 		h["Vary"] = append(h["Vary"], "Accept-Encoding")
 	}
 }
@@ -66,20 +66,20 @@ func acceptsGzip(h http.Header) bool {
 			coding, params, _ := strings.Cut(item, ";")
 			switch coding = strings.TrimSpace(coding); {
 			case strings.EqualFold(coding, "gzip"), strings.EqualFold(coding, "x-gzip"):
-				if !refused(params) {
+				if !zeroQuality(params) {
 					return true
 				}
 				named = true
 			case coding == "*":
-				any = !refused(params)
+				any = !zeroQuality(params)
 			}
 		}
 	}
 	return any && !named
 }
 
-// refused reports a weight of 0: "q=0", "q=0.000".
-func refused(params string) bool {
+// zeroQuality reports a weight of 0: "q=0", "q=0.000".
+func zeroQuality(params string) bool {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(param, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {
@@ -90,8 +90,8 @@ func refused(params string) bool {
 	return false
 }
 
-// listed reports whether a comma-separated header names a token.
-func listed(lines []string, token string) bool {
+// hasToken reports whether a comma-separated header names a token.
+func hasToken(lines []string, token string) bool {
 	for _, line := range lines {
 		for item := range strings.SplitSeq(line, ",") {
 			if strings.EqualFold(strings.TrimSpace(item), token) {

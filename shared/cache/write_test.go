@@ -30,12 +30,12 @@ func respond(t testing.TB, e *Entry, method, accept string, tail []byte, prepare
 	return w
 }
 
-func TestBothEncodingsAreTheBodyAndItsTail(t *testing.T) {
+func TestWrite_BothEncodingsContainBodyAndTail(t *testing.T) {
 	for _, bodySize := range []int{0, 1, 23_000} {
 		for _, tailSize := range []int{0, 80, 0xffff, 0x10000, 150_000} {
 			t.Run(fmt.Sprintf("%d+%d", bodySize, tailSize), func(t *testing.T) {
 				body, tail := listOf(bodySize), bytes.Repeat([]byte("}"), tailSize)
-				e, err := Pack(200, body, nil, nil)
+				e, err := NewEntry(200, body, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -60,8 +60,8 @@ func TestBothEncodingsAreTheBodyAndItsTail(t *testing.T) {
 	}
 }
 
-func TestAnEntryFromRedisIsServedByARealServer(t *testing.T) {
-	e := sample(t)
+func TestWrite_RealServerServesStoredEntry(t *testing.T) {
+	e := sampleEntry(t)
 	stored, err := decode(e.encode())
 	if err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestAnEntryFromRedisIsServedByARealServer(t *testing.T) {
 	}
 }
 
-func TestHeadHasTheHeadersOfGet(t *testing.T) {
-	e := sample(t)
+func TestWrite_HeadHasHeadersOfGet(t *testing.T) {
+	e := sampleEntry(t)
 	for _, accept := range []string{"gzip", ""} {
 		get := respond(t, &e, "GET", accept, []byte("}"), nil)
 		head := respond(t, &e, "HEAD", accept, []byte("}"), nil)
@@ -107,8 +107,8 @@ func TestHeadHasTheHeadersOfGet(t *testing.T) {
 	}
 }
 
-func TestWhoGetsGzip(t *testing.T) {
-	e := sample(t)
+func TestWrite_NegotiatesGzip(t *testing.T) {
+	e := sampleEntry(t)
 	for accept, want := range map[string]bool{
 		"":                             false,
 		"gzip":                         true,
@@ -140,8 +140,8 @@ func TestWhoGetsGzip(t *testing.T) {
 	}
 }
 
-func TestHeadersOfTheCallerAreKept(t *testing.T) {
-	e := sample(t)
+func TestWrite_KeepsCallerHeaders(t *testing.T) {
+	e := sampleEntry(t)
 	for have, want := range map[string]string{
 		"":                                 "Accept-Encoding",
 		"Accept-Language, X-Currency":      "Accept-Language, X-Currency; Accept-Encoding",
@@ -162,12 +162,12 @@ func TestHeadersOfTheCallerAreKept(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatCannotBeUnpackedIsNotBegun(t *testing.T) {
-	e := sample(t)
+func TestWrite_CorruptBodyWritesNothing(t *testing.T) {
+	e := sampleEntry(t)
 	e.crc++
 	w := httptest.NewRecorder()
 	err := e.Write(w, httptest.NewRequest("GET", "/", nil), nil)
-	if !errors.Is(err, errUnreadable) || len(w.Header()) != 0 || w.Body.Len() != 0 {
+	if !errors.Is(err, errCorrupt) || len(w.Header()) != 0 || w.Body.Len() != 0 {
 		t.Errorf("%v, headers %v, %d bytes", err, w.Header(), w.Body.Len())
 	}
 }

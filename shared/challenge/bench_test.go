@@ -4,18 +4,18 @@ import (
 	"testing"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
 // What a request costs beside Redis: one that is above human and sends a solution, and one that is refused.
-func BenchmarkRequest(b *testing.B) {
+func BenchmarkVerify(b *testing.B) {
 	r := New(keys, ring(b), &countingProvider{}, at(noon))
-	d := &desk{Room: r}
+	d := &harness{Service: r}
 	solved := d.puzzle()
 	b.Run("prove", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if p := r.Prove(b.Context(), nil, session, solved, guest); !p.Solved {
+			if p := r.Verify(b.Context(), nil, session, solved, guest); !p.Solved {
 				b.Fatal(p)
 			}
 		}
@@ -23,7 +23,7 @@ func BenchmarkRequest(b *testing.B) {
 	b.Run("prove nothing", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			r.Prove(b.Context(), nil, session, "", guest)
+			r.Verify(b.Context(), nil, session, "", guest)
 		}
 	})
 	b.Run("refuse", func(b *testing.B) {
@@ -35,20 +35,20 @@ func BenchmarkRequest(b *testing.B) {
 }
 
 // What Redis does for it: a pipeline of one GET, and a pipeline of one script.
-func BenchmarkRedis(b *testing.B) {
-	d := newDesk(b, redistest.New(b))
-	proof := d.Prove(b.Context(), nil, session, d.puzzle(), guest)
+func BenchmarkVerify_RedisPipeline(b *testing.B) {
+	d := newHarness(b, redistest.New(b))
+	proof := d.Verify(b.Context(), nil, session, d.puzzle(), guest)
 	b.Run("peek", func(b *testing.B) {
 		for b.Loop() {
 			pipe := d.rdb.Pipeline()
-			d.Peek(b.Context(), pipe, session)
+			d.Enqueue(b.Context(), pipe, session)
 			lua.Exec(b.Context(), pipe)
 		}
 	})
 	b.Run("remember", func(b *testing.B) {
 		for b.Loop() {
 			pipe := d.rdb.Pipeline()
-			d.Remember(b.Context(), pipe, session, proof)
+			d.EnqueueSave(b.Context(), pipe, session, proof)
 			if err := lua.Exec(b.Context(), pipe); err != nil {
 				b.Fatal(err)
 			}

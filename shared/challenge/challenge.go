@@ -15,59 +15,59 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
 // Header is the request header that carries the token of either kind.
 const Header = "X-Recaptcha-Token"
 
-// remembered is how long a session need not be asked again.
-const remembered = time.Hour
+// proofTTL is how long a session need not be asked again.
+const proofTTL = time.Hour
 
 // Client is whom a puzzle is for, and who alone can send a token twice.
 type Client = work.Client
 
-// Room asks and checks. Safe for concurrent use; one per process, because it keeps the provider's breaker and what was
+// Service asks and checks. Safe for concurrent use; one per process, because it keeps the provider's breaker and what was
 // said of recent tokens.
-type Room struct {
-	keys      keyspace.Keys
+type Service struct {
+	keys      redisclient.Keys
 	puzzles   work.Puzzles
-	recaptcha *once // nil: nobody to ask
+	recaptcha *onceVerifier // nil: nobody to ask
 	now       func() time.Time
 }
 
 // New makes a Room. ring signs puzzles, under a label of their own; recaptcha may be nil: then puzzles are all there is.
-func New(keys keyspace.Keys, ring keyring.Ring, recaptcha Provider, now func() time.Time) *Room {
-	r := &Room{keys: keys, puzzles: work.Puzzles{Ring: ring, Now: now}, now: now}
+func New(keys redisclient.Keys, ring keyring.Ring, recaptcha Provider, now func() time.Time) *Service {
+	r := &Service{keys: keys, puzzles: work.Puzzles{Ring: ring, Now: now}, now: now}
 	if recaptcha != nil {
-		r.recaptcha = newOnce(recaptcha, now)
+		r.recaptcha = newOnceVerifier(recaptcha, now)
 	}
 	return r
 }
 
-// Read is what a session showed before, as Redis has it.
-type Read struct {
-	of  string
-	cmd *redis.StringCmd
+// Pending is what a session showed before, as Redis has it.
+type Pending struct {
+	sessionID string
+	cmd       *redis.StringCmd
 }
 
-// Peek puts the read of what the session showed before on the caller's pipeline: one GET in the slot of the session.
-func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, sessionID string) *Read {
-	return &Read{sessionID, pipe.Get(ctx, r.key(sessionID))}
+// Enqueue puts the read of what the session showed before on the caller's pipeline: one GET in the slot of the session.
+func (r *Service) Enqueue(ctx context.Context, pipe redis.Pipeliner, sessionID string) *Pending {
+	return &Pending{sessionID, pipe.Get(ctx, r.key(sessionID))}
 }
 
-func (r *Room) key(sessionID string) string { return r.keys.SessionPart(sessionID, "challenge") }
+func (r *Service) key(sessionID string) string { return r.keys.SessionPart(sessionID, "challenge") }
 
-// Prove is what speaks for a client whose score is above human: what its session showed within the hour, or the token it
+// Verify is what speaks for a client whose score is above human: what its session showed within the hour, or the token it
 // sends. A solution costs one HMAC and one hash; only a reCAPTCHA token is asked about, once, for 400 ms at most. read
 // may be nil; it counts for the session it was read for alone, because a cookie from another browser leads to another
 // session. Without Redis nothing was shown before; without the provider its token shows nothing: neither is an error.
-func (r *Room) Prove(ctx context.Context, read *Read, sessionID, token string, c Client) Proof {
-	before := read.settle(sessionID)
+func (r *Service) Verify(ctx context.Context, read *Pending, sessionID, token string, c Client) Proof {
+	before := read.resolve(sessionID)
 	switch {
 	case token == "", before.Kind == Recaptcha:
 		return before
@@ -75,24 +75,24 @@ func (r *Room) Prove(ctx context.Context, read *Read, sessionID, token string, c
 		if before.Solved {
 			return before
 		}
-		return r.solution(token, c)
+		return r.verifySolution(token, c)
 	}
 	// A solution speaks for a suspect; for more than that it takes reCAPTCHA, which also may think little of the client.
-	if p := r.assess(ctx, token, c); p.Solved || !before.Solved {
+	if p := r.verifyRecaptcha(ctx, token, c); p.Solved || !before.Solved {
 		return p
 	}
 	return before
 }
 
-func (r *Room) solution(token string, c Client) Proof {
+func (r *Service) verifySolution(token string, c Client) Proof {
 	expires, err := r.puzzles.Check(token, c)
 	if err != nil {
 		return Proof{Reason: "proof-of-work: " + err.Error()}
 	}
-	return Proof{Kind: Work, Solved: true, until: expires}
+	return Proof{Kind: ProofOfWork, Solved: true, expires: expires}
 }
 
-func (r *Room) assess(ctx context.Context, token string, c Client) Proof {
+func (r *Service) verifyRecaptcha(ctx context.Context, token string, c Client) Proof {
 	if r.recaptcha == nil {
 		return Proof{Reason: "recaptcha: not set up"}
 	}
@@ -103,31 +103,31 @@ func (r *Room) assess(ctx context.Context, token string, c Client) Proof {
 	case !a.Valid:
 		return Proof{Reason: "recaptcha: " + a.Reason}
 	}
-	return Proof{Kind: Recaptcha, Solved: a.Score >= undecided, Score: a.Score, until: r.now().Add(remembered)}
+	return Proof{Kind: Recaptcha, Solved: a.Score >= neutralScore, Score: a.Score, expires: r.now().Add(proofTTL)}
 }
 
-// Remember puts on the caller's pipeline, which lua.Exec runs, what the session need not show again for an hour, or for
+// EnqueueSave puts on the caller's pipeline, which lua.Exec runs, what the session need not show again for an hour, or for
 // as long as its solution lasts. It does nothing for what Redis has already, and for what did not help the client; a
 // session that was cleared meanwhile keeps nothing.
-func (r *Room) Remember(ctx context.Context, pipe redis.Pipeliner, sessionID string, p Proof) {
-	left := p.until.Sub(r.now())
+func (r *Service) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, sessionID string, p Proof) {
+	left := p.expires.Sub(r.now())
 	if !p.Solved || left < time.Millisecond {
 		return
 	}
-	lua.Remember(ctx, pipe, r.key(sessionID), r.keys.SessionPart(sessionID, "cleared"), p.String(), left)
+	lua.SetUnlessCleared(ctx, pipe, r.key(sessionID), r.keys.SessionPart(sessionID, "cleared"), p.String(), left)
 }
 
-// settle is what was shown before by the session of that id. What cannot be read is nothing.
-func (r *Read) settle(sessionID string) Proof {
-	if r == nil || r.of != sessionID || r.cmd.Err() != nil {
+// resolve is what was shown before by the session of that id. What cannot be read is nothing.
+func (r *Pending) resolve(sessionID string) Proof {
+	if r == nil || r.sessionID != sessionID || r.cmd.Err() != nil {
 		return Proof{}
 	}
 	kind, score, _ := strings.Cut(r.cmd.Val(), " ")
 	switch kind {
-	case Work:
-		return Proof{Kind: Work, Solved: true}
+	case ProofOfWork:
+		return Proof{Kind: ProofOfWork, Solved: true}
 	case Recaptcha:
-		if s, err := strconv.ParseFloat(score, 64); err == nil && s >= undecided && s <= 1 {
+		if s, err := strconv.ParseFloat(score, 64); err == nil && s >= neutralScore && s <= 1 {
 			return Proof{Kind: Recaptcha, Solved: true, Score: s}
 		}
 	}
@@ -136,7 +136,7 @@ func (r *Read) settle(sessionID string) Proof {
 
 // Problem asks the client to show that it is no robot: 429 with what each way needs, the better one first. difficulty is
 // the flag challenge.difficulty, in leading zero bits.
-func (r *Room) Problem(c Client, difficulty int) *problem.Problem {
+func (r *Service) Problem(c Client, difficulty int) *problem.Problem {
 	var ways []Offer
 	if r.recaptcha != nil {
 		if o := r.recaptcha.provider.Offer(); o != nil {
@@ -145,11 +145,11 @@ func (r *Room) Problem(c Client, difficulty int) *problem.Problem {
 	}
 	puzzle := r.puzzles.Make(c, difficulty)
 	ways = append(ways, Offer{
-		Kind: Work, Challenge: puzzle.Text, Difficulty: puzzle.Difficulty, Algorithm: "SHA-256",
-		ExpiresAt: instant.Text(puzzle.Expires),
+		Kind: ProofOfWork, Challenge: puzzle.Text, Difficulty: puzzle.Difficulty, Algorithm: "SHA-256",
+		ExpiresAt: timestamp.Format(puzzle.Expires),
 	})
 	return problem.New(problem.SuspectedBot, "Solve one of the challenges, and send this request again with its token in the header "+Header+".", nil).
-		With("challenge", struct {
+		WithExtension("challenge", struct {
 			Header    string  `json:"header"`
 			Providers []Offer `json:"providers"`
 		}{Header, ways})

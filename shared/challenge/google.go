@@ -3,12 +3,12 @@ package challenge
 import (
 	"context"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/account"
+	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
 // googleTokens are of the account this process runs as.
 type googleTokens struct{}
 
 func (googleTokens) Token(ctx context.Context) (string, error) {
-	return account.Own().Access(ctx, account.CloudPlatform)
+	return gcptoken.Default().AccessToken(ctx, gcptoken.ScopeCloudPlatform)
 }

@@ -34,13 +34,13 @@ type TokenSource interface {
 }
 
 const (
-	action     = "guest_request" // what pages name when they ask for a token: it must be in it again
-	patience   = 400 * time.Millisecond
-	tooEarly   = patience / 2 // a failure for lack of time says nothing of a service that had less
-	opensAfter = 5            // failures in a row
-	openFor    = 10 * time.Second
-	drift      = time.Minute // between the service's clock and ours
-	maxAnswer  = 1 << 20     // bytes; a real one has about 1 KB
+	action           = "guest_request" // what pages name when they ask for a token: it must be in it again
+	recaptchaTimeout = 400 * time.Millisecond
+	minBudget        = recaptchaTimeout / 2 // a failure for lack of time says nothing of a service that had less
+	failuresToOpen   = 5                    // failures in a row
+	openTimeout      = 10 * time.Second
+	maxClockSkew     = time.Minute // between the service's clock and ours
+	maxResponse      = 1 << 20     // bytes; a real one has about 1 KB
 )
 
 // recaptcha is reCAPTCHA Enterprise by its REST API, projects.assessments.create. Only the token is sent: nothing of the
@@ -87,14 +87,14 @@ func Open(cfg Config, now func() time.Time) (Provider, error) {
 
 func newBreaker() *gobreaker.CircuitBreaker[Assessment] {
 	return gobreaker.NewCircuitBreaker[Assessment](gobreaker.Settings{
-		Name: Recaptcha, MaxRequests: 1, Timeout: openFor,
-		ReadyToTrip: func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= opensAfter },
-		IsExcluded:  func(err error) bool { return errors.Is(err, errHasty) },
+		Name: Recaptcha, MaxRequests: 1, Timeout: openTimeout,
+		ReadyToTrip: func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failuresToOpen },
+		IsExcluded:  func(err error) bool { return errors.Is(err, errShortDeadline) },
 	})
 }
 
-// errHasty is a failure for which the request that asked had too little time, not the service.
-var errHasty = errors.New("no time left to ask")
+// errShortDeadline is a failure for which the request that asked had too little time, not the service.
+var errShortDeadline = errors.New("no time left to ask")
 
 // Offer implements Provider.
 func (r *recaptcha) Offer() *Offer {
@@ -107,23 +107,23 @@ func (r *recaptcha) Offer() *Offer {
 // Verify implements Provider. It waits 400 ms at most, and not beyond ctx's deadline; a guest who hangs up does not stop
 // it, because the service takes each token once.
 func (r *recaptcha) Verify(ctx context.Context, token string) (Assessment, error) {
-	limit := time.Now().Add(patience)
+	limit := time.Now().Add(recaptchaTimeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(limit) {
 		limit = deadline
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	hasty := time.Until(limit) < tooEarly
+	hasty := time.Until(limit) < minBudget
 	return r.breaker.Execute(func() (Assessment, error) {
-		a, err := r.ask(ctx, token)
+		a, err := r.createAssessment(ctx, token)
 		if err != nil && hasty && ctx.Err() != nil {
-			err = errHasty
+			err = errShortDeadline
 		}
 		return a, err
 	})
 }
 
-func (r *recaptcha) ask(ctx context.Context, token string) (Assessment, error) {
+func (r *recaptcha) createAssessment(ctx context.Context, token string) (Assessment, error) {
 	access, err := r.Tokens.Token(ctx)
 	if err != nil {
 		return Assessment{}, fmt.Errorf("get a token of our own: %w", err)
@@ -145,7 +145,7 @@ func (r *recaptcha) ask(ctx context.Context, token string) (Assessment, error) {
 		return Assessment{}, err
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	switch {
 	case err != nil:
 		return Assessment{}, err
@@ -154,11 +154,11 @@ func (r *recaptcha) ask(ctx context.Context, token string) (Assessment, error) {
 	case res.StatusCode != http.StatusOK:
 		return Assessment{}, fmt.Errorf("status %d", res.StatusCode)
 	}
-	return r.judge(answer)
+	return r.checkAssessment(answer)
 }
 
-// assessment is what we read of a GoogleCloudRecaptchaenterpriseV1Assessment.
-type assessment struct {
+// assessmentResponse is what we read of a GoogleCloudRecaptchaenterpriseV1Assessment.
+type assessmentResponse struct {
 	TokenProperties *struct {
 		Valid         bool      `json:"valid"`
 		InvalidReason string    `json:"invalidReason"`
@@ -171,9 +171,9 @@ type assessment struct {
 	} `json:"riskAnalysis"`
 }
 
-// judge holds an answer against what we asked for. A valid token of another page, action or hour shows nothing.
-func (r *recaptcha) judge(answer []byte) (Assessment, error) {
-	var a assessment
+// checkAssessment holds an answer against what we asked for. A valid token of another page, action or hour shows nothing.
+func (r *recaptcha) checkAssessment(answer []byte) (Assessment, error) {
+	var a assessmentResponse
 	if err := json.Unmarshal(answer, &a); err != nil {
 		return Assessment{}, fmt.Errorf("read the answer: %w", err)
 	}
@@ -185,19 +185,19 @@ func (r *recaptcha) judge(answer []byte) (Assessment, error) {
 	age := r.now().Sub(p.CreateTime)
 	switch {
 	case !p.Valid:
-		return refused(word(p.InvalidReason))
+		return refused(reasonCode(p.InvalidReason))
 	case p.Action != action:
 		return refused("another action")
 	case !slices.ContainsFunc(r.Hosts, func(h string) bool { return strings.EqualFold(h, p.Hostname) }):
 		return refused("another host")
-	case age > tokenLife+drift, age < -drift:
+	case age > tokenTTL+maxClockSkew, age < -maxClockSkew:
 		return refused("too old, or not yet made")
 	}
 	return Assessment{Valid: true, Score: score}, nil
 }
 
-// word is one of the service's constants, EXPIRED; what does not look like one stays out of the log.
-func word(s string) string {
+// reasonCode is one of the service's constants, EXPIRED; what does not look like one stays out of the log.
+func reasonCode(s string) string {
 	if s == "" || len(s) > 40 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return "not valid"
 	}

@@ -21,15 +21,15 @@ const (
 	token = "03AFcWeA-a_token_of_the_form_they_have_0123456789"
 )
 
-// google stands in for the service. It reads and writes the types of Google's own client.
-type google struct {
-	asked  atomic.Int32
-	answer func(*api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment)
+// fakeRecaptcha stands in for the service. It reads and writes the types of Google's own client.
+type fakeRecaptcha struct {
+	requests atomic.Int32
+	answer   func(*api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment)
 }
 
 // RoundTrip is the whole network: no connection is made, so that tests may run on a clock of their own.
-func (g *google) RoundTrip(r *http.Request) (*http.Response, error) {
-	g.asked.Add(1)
+func (g *fakeRecaptcha) RoundTrip(r *http.Request) (*http.Response, error) {
+	g.requests.Add(1)
 	w := httptest.NewRecorder()
 	if r.Method != http.MethodPost || r.URL.String() != "https://recaptcha.test/v1/projects/melmastoon-prod/assessments" {
 		http.Error(w, "no such method", http.StatusNotFound)
@@ -56,8 +56,8 @@ func (g *google) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// assessed is a good answer to a question.
-func assessed(e *api.GoogleCloudRecaptchaenterpriseV1Event, score float64, now time.Time) *api.GoogleCloudRecaptchaenterpriseV1Assessment {
+// validAssessment is a good answer to a question.
+func validAssessment(e *api.GoogleCloudRecaptchaenterpriseV1Event, score float64, now time.Time) *api.GoogleCloudRecaptchaenterpriseV1Assessment {
 	return &api.GoogleCloudRecaptchaenterpriseV1Assessment{
 		Name:  "projects/1/assessments/2",
 		Event: e,
@@ -70,18 +70,18 @@ func assessed(e *api.GoogleCloudRecaptchaenterpriseV1Event, score float64, now t
 	}
 }
 
-type ours struct{ err error }
+type fakeTokens struct{ err error }
 
-func (o ours) Token(context.Context) (string, error) { return "ours", o.err }
+func (o fakeTokens) Token(context.Context) (string, error) { return "ours", o.err }
 
 func config(g http.RoundTripper) Config {
 	return Config{
 		Project: "melmastoon-prod", SiteKey: site, Hosts: []string{"melmastoon.ghasi.io", "WWW.melmastoon.ghasi.io"},
-		URL: "https://recaptcha.test", Tokens: ours{}, Transport: g,
+		URL: "https://recaptcha.test", Tokens: fakeTokens{}, Transport: g,
 	}
 }
 
-func open(t *testing.T, cfg Config) Provider {
+func openProvider(t *testing.T, cfg Config) Provider {
 	t.Helper()
 	p, err := Open(cfg, at(noon))
 	if err != nil {
@@ -90,17 +90,17 @@ func open(t *testing.T, cfg Config) Provider {
 	return p
 }
 
-func TestATokenIsAskedAboutInTheServicesOwnWords(t *testing.T) {
-	g := &google{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+func TestRecaptcha_RequestMatchesAPI(t *testing.T) {
+	g := &fakeRecaptcha{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
 		if e.Token != token || e.SiteKey != site || e.ExpectedAction != "guest_request" {
 			t.Errorf("asked with %+v", e)
 		}
 		if e.UserAgent != "" || e.UserIpAddress != "" || e.RequestedUri != "" || len(e.Headers) > 0 {
 			t.Errorf("told more than it needs: %+v", e)
 		}
-		return 200, assessed(e, 0.7, noon)
+		return 200, validAssessment(e, 0.7, noon)
 	}}
-	p := open(t, config(g))
+	p := openProvider(t, config(g))
 	if a, err := p.Verify(t.Context(), token); err != nil || a != (Assessment{Valid: true, Score: 0.7}) {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -109,7 +109,7 @@ func TestATokenIsAskedAboutInTheServicesOwnWords(t *testing.T) {
 	}
 }
 
-func TestWhatAnAnswerSays(t *testing.T) {
+func TestRecaptcha_InterpretsAssessment(t *testing.T) {
 	type properties = api.GoogleCloudRecaptchaenterpriseV1TokenProperties
 	score := func(v float64) func(*api.GoogleCloudRecaptchaenterpriseV1Assessment) {
 		return func(a *api.GoogleCloudRecaptchaenterpriseV1Assessment) { a.RiskAnalysis.Score = v }
@@ -148,12 +148,12 @@ func TestWhatAnAnswerSays(t *testing.T) {
 		"elsewhere":     {302, score(1), Assessment{}, "status 302"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := &google{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
-				a := assessed(e, 0.7, noon)
+			g := &fakeRecaptcha{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+				a := validAssessment(e, 0.7, noon)
 				c.change(a)
 				return c.status, a
 			}}
-			a, err := open(t, config(g)).Verify(t.Context(), token)
+			a, err := openProvider(t, config(g)).Verify(t.Context(), token)
 			if a != c.want || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("%+v, %v", a, err)
 			}
@@ -164,21 +164,21 @@ func TestWhatAnAnswerSays(t *testing.T) {
 	}
 }
 
-func TestAServiceThatIsSilentIsWaitedForAFewTenthsOfASecond(t *testing.T) {
+func TestRecaptcha_SilentServiceTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		silent := transport(func(r *http.Request) (*http.Response, error) {
+		silent := roundTripFunc(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		})
-		p := open(t, config(silent))
+		p := openProvider(t, config(silent))
 		began := time.Now()
 		if _, err := p.Verify(t.Context(), token); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
-		if took := time.Since(began); took != patience {
+		if took := time.Since(began); took != recaptchaTimeout {
 			t.Errorf("after %v", took)
 		}
-		for range opensAfter - 1 {
+		for range failuresToOpen - 1 {
 			if p.Offer() == nil {
 				t.Fatal("not offered although it is still asked")
 			}
@@ -191,31 +191,31 @@ func TestAServiceThatIsSilentIsWaitedForAFewTenthsOfASecond(t *testing.T) {
 		if p.Offer() != nil {
 			t.Error("offered although nobody answers")
 		}
-		<-time.After(openFor + time.Millisecond)
+		<-time.After(openTimeout + time.Millisecond)
 		if p.Offer() == nil {
 			t.Error("never offered again")
 		}
 	})
 }
 
-type transport func(*http.Request) (*http.Response, error)
+type roundTripFunc func(*http.Request) (*http.Response, error)
 
-func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func TestWhatClientsSendOrLackOpensNoBreaker(t *testing.T) {
+func TestRecaptcha_ClientErrorsDoNotOpenBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &google{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
+		g := &fakeRecaptcha{answer: func(e *api.GoogleCloudRecaptchaenterpriseV1Event) (int, *api.GoogleCloudRecaptchaenterpriseV1Assessment) {
 			if e.Token == token+"bad" {
 				return 400, nil
 			}
-			time.Sleep(patience / 4) // of the test's own clock
-			return 200, assessed(e, 0.9, noon)
+			time.Sleep(recaptchaTimeout / 4) // of the test's own clock
+			return 200, validAssessment(e, 0.9, noon)
 		}}
-		p := open(t, config(g))
-		for range 2 * opensAfter {
+		p := openProvider(t, config(g))
+		for range 2 * failuresToOpen {
 			p.Verify(t.Context(), token+"bad")
-			late, cancel := context.WithTimeout(t.Context(), patience/5)
-			if _, err := p.Verify(late, token); !errors.Is(err, errHasty) {
+			late, cancel := context.WithTimeout(t.Context(), recaptchaTimeout/5)
+			if _, err := p.Verify(late, token); !errors.Is(err, errShortDeadline) {
 				t.Fatalf("with little time: %v", err)
 			}
 			cancel()
@@ -228,16 +228,16 @@ func TestWhatClientsSendOrLackOpensNoBreaker(t *testing.T) {
 	})
 }
 
-func TestWithoutATokenOfOurOwnNothingIsAsked(t *testing.T) {
-	g := &google{}
+func TestRecaptcha_WithoutAccessTokenSendsNothing(t *testing.T) {
+	g := &fakeRecaptcha{}
 	cfg := config(g)
-	cfg.Tokens = ours{errors.New("no credentials")}
-	if _, err := open(t, cfg).Verify(t.Context(), token); err == nil || !strings.Contains(err.Error(), "no credentials") || g.asked.Load() != 0 {
-		t.Errorf("%v, asked %d times", err, g.asked.Load())
+	cfg.Tokens = fakeTokens{errors.New("no credentials")}
+	if _, err := openProvider(t, cfg).Verify(t.Context(), token); err == nil || !strings.Contains(err.Error(), "no credentials") || g.requests.Load() != 0 {
+		t.Errorf("%v, asked %d times", err, g.requests.Load())
 	}
 }
 
-func TestSettingsAreCompleteOrAbsent(t *testing.T) {
+func TestOpen_RequiresAllSettingsOrNone(t *testing.T) {
 	if p, err := Open(Config{URL: "https://recaptchaenterprise.googleapis.com"}, time.Now); p != nil || err != nil {
 		t.Errorf("%v, %v", p, err)
 	}
@@ -257,14 +257,14 @@ func TestSettingsAreCompleteOrAbsent(t *testing.T) {
 
 // countingProvider answers as it is told and counts.
 type countingProvider struct {
-	asked atomic.Int32
+	calls atomic.Int32
 	hold  chan struct{} // when set, an answer waits for it
 	fails atomic.Bool
 	score float64
 }
 
 func (p *countingProvider) Verify(context.Context, string) (Assessment, error) {
-	p.asked.Add(1)
+	p.calls.Add(1)
 	if p.hold != nil {
 		<-p.hold
 	}
@@ -278,10 +278,10 @@ func (p *countingProvider) Offer() *Offer {
 	return &Offer{Kind: Recaptcha, SiteKey: site, Action: action}
 }
 
-func TestATokenIsAskedAboutOnce(t *testing.T) {
+func TestOnceVerifier_VerifiesEachTokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &countingProvider{hold: make(chan struct{}), score: 0.8}
-		o := newOnce(p, time.Now)
+		o := newOnceVerifier(p, time.Now)
 		answers := make(chan Assessment, 50)
 		for range cap(answers) {
 			go func() {
@@ -296,23 +296,23 @@ func TestATokenIsAskedAboutOnce(t *testing.T) {
 				t.Errorf("%+v", a)
 			}
 		}
-		if n := p.asked.Load(); n != 1 {
+		if n := p.calls.Load(); n != 1 {
 			t.Errorf("asked %d times", n)
 		}
 		if a, _ := o.verify(t.Context(), token, Client{Fingerprint: "another", Address: guest.Address}); a.Valid {
 			t.Error("one client's token passes for another's")
 		}
-		<-time.After(tokenLife + time.Millisecond)
-		if a, _ := o.verify(t.Context(), token, guest); a.Valid || p.asked.Load() != 1 {
-			t.Errorf("%+v long after, asked %d times", a, p.asked.Load())
+		<-time.After(tokenTTL + time.Millisecond)
+		if a, _ := o.verify(t.Context(), token, guest); a.Valid || p.calls.Load() != 1 {
+			t.Errorf("%+v long after, asked %d times", a, p.calls.Load())
 		}
 	})
 }
 
-func TestATokenThatNobodyAnsweredForMayBeSentAgain(t *testing.T) {
+func TestOnceVerifier_FailedTokenMayBeRetried(t *testing.T) {
 	p := &countingProvider{score: 0.8}
 	p.fails.Store(true)
-	o := newOnce(p, time.Now)
+	o := newOnceVerifier(p, time.Now)
 	if _, err := o.verify(t.Context(), token, guest); err == nil {
 		t.Fatal("an answer from nobody")
 	}
@@ -322,15 +322,15 @@ func TestATokenThatNobodyAnsweredForMayBeSentAgain(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeATokenIsNotPaidFor(t *testing.T) {
+func TestOnceVerifier_RejectsImplausibleTokens(t *testing.T) {
 	p := &countingProvider{score: 0.8}
-	o := newOnce(p, time.Now)
+	o := newOnceVerifier(p, time.Now)
 	for _, junk := range []string{"", "short", strings.Repeat("x", maxToken+1), token + " ", token + "é", token + "\n"} {
 		if a, err := o.verify(t.Context(), junk, guest); err != nil || a.Valid {
 			t.Errorf("%q: %+v, %v", junk, a, err)
 		}
 	}
-	if p.asked.Load() != 0 {
+	if p.calls.Load() != 0 {
 		t.Error("asked")
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-func TestWhatAGuestIsToldWhenAMandatoryPartIsMissing(t *testing.T) {
+func TestProblem_MapsUpstreamErrors(t *testing.T) {
 	failure := func(r upstream.Reason) error {
 		return fmt.Errorf("ask: %w", &upstream.Error{Upstream: "search", Reason: r})
 	}
@@ -35,7 +35,7 @@ func TestWhatAGuestIsToldWhenAMandatoryPartIsMissing(t *testing.T) {
 		"bad response": {failure(upstream.BadResponse), problem.UpstreamUnavailable},
 		"anything":     {errors.New("a bug"), problem.Internal},
 	} {
-		p := problem.From(Problem(c.err))
+		p := problem.FromError(Problem(c.err))
 		if p.Kind != c.want || c.want.Retriable && p.RetryAfter == 0 {
 			t.Errorf("%s: %s after %s", name, p.Kind.Code, p.RetryAfter)
 		}
@@ -45,8 +45,8 @@ func TestWhatAGuestIsToldWhenAMandatoryPartIsMissing(t *testing.T) {
 	}
 }
 
-func TestAMissingPartIsNamedWithItsReason(t *testing.T) {
-	if got := Missing("pricing", nil); got != nil {
+func TestDegradedPart_NamesPartAndReason(t *testing.T) {
+	if got := DegradedPart("pricing", nil); got != nil {
 		t.Errorf("nothing failed: %v", got)
 	}
 	for want, err := range map[string]error{
@@ -54,31 +54,31 @@ func TestAMissingPartIsNamedWithItsReason(t *testing.T) {
 		"timeout":      context.DeadlineExceeded,
 		"unavailable":  errors.New("odd"),
 	} {
-		if got := Missing("pricing", err); len(got) != 1 || got[0].Part != "pricing" || got[0].Reason != want {
+		if got := DegradedPart("pricing", err); len(got) != 1 || got[0].Part != "pricing" || got[0].Reason != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}
 }
 
-// theme is theme-config: tenant 0 is unknown to it, the others have a brand.
-type theme struct {
+// fakeThemeConfig is theme-config: tenant 0 is unknown to it, the others have a brand.
+type fakeThemeConfig struct {
 	*httptest.Server
-	calls atomic.Int64
-	hangs atomic.Value // tenant id
+	calls      atomic.Int64
+	hangTenant atomic.Value // tenant id
 }
 
-func newParts(t *testing.T) (*Parts, *theme, *redistest.Counter) {
+func newFetcher(t *testing.T) (*Fetcher, *fakeThemeConfig, *redistest.Counter) {
 	t.Helper()
-	th := &theme{}
-	th.hangs.Store("")
+	th := &fakeThemeConfig{}
+	th.hangTenant.Store("")
 	th.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		th.calls.Add(1)
 		id := strings.Split(r.URL.Path, "/")[4]
 		w.Header().Set("Content-Type", "application/json")
 		switch id {
-		case th.hangs.Load():
+		case th.hangTenant.Load():
 			<-r.Context().Done()
-		case tenant(0):
+		case tenantID(0):
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprint(w, `{}`)
 		default:
@@ -90,37 +90,37 @@ func newParts(t *testing.T) (*Parts, *theme, *redistest.Counter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rdb, keys := redistest.New(t), keyspace.Keys{Env: "test"}
+	rdb, keys := redistest.New(t), redisclient.Keys{Env: "test"}
 	return New(rdb, keys, cache.New(rdb, keys, time.Now, "test"), up), th, redistest.Count(rdb)
 }
 
-func tenant(n int) string { return fmt.Sprintf("tnt_%026d", n) }
+func tenantID(n int) string { return fmt.Sprintf("tnt_%026d", n) }
 
-func tenants(n int) []string {
+func tenantIDs(n int) []string {
 	list := make([]string, n)
 	for i := range list {
-		list[i] = tenant(i)
+		list[i] = tenantID(i)
 	}
 	return list
 }
 
-func TestBrandsAreFetchedOnceAndReadTogether(t *testing.T) {
-	p, th, trips := newParts(t)
-	brands, missing := p.Brands(t.Context(), tenants(40))
-	if len(brands) != 39 || brands[tenant(0)] != nil || len(missing) != 0 || th.calls.Load() != 40 {
+func TestBrands_FetchedOnceThenReadInOneRoundTrip(t *testing.T) {
+	p, th, trips := newFetcher(t)
+	brands, missing := p.Brands(t.Context(), tenantIDs(40))
+	if len(brands) != 39 || brands[tenantID(0)] != nil || len(missing) != 0 || th.calls.Load() != 40 {
 		t.Fatalf("%d brands after %d calls, missing %v", len(brands), th.calls.Load(), missing)
 	}
-	trips.Take()
-	again, missing := p.Brands(t.Context(), tenants(40))
-	if n := trips.Take(); n != 1 || len(again) != 39 || len(missing) != 0 || th.calls.Load() != 40 {
+	trips.TakeCount()
+	again, missing := p.Brands(t.Context(), tenantIDs(40))
+	if n := trips.TakeCount(); n != 1 || len(again) != 39 || len(missing) != 0 || th.calls.Load() != 40 {
 		t.Errorf("%d round trips, %d brands, %d calls, missing %v", n, len(again), th.calls.Load(), missing)
 	}
 }
 
-func TestOneSilentBrandHoldsUpNobody(t *testing.T) {
-	p, th, _ := newParts(t)
-	th.hangs.Store(tenant(3))
-	brands, missing := p.Brands(t.Context(), tenants(6)[1:])
+func TestBrands_SilentTenantDelaysNoOther(t *testing.T) {
+	p, th, _ := newFetcher(t)
+	th.hangTenant.Store(tenantID(3))
+	brands, missing := p.Brands(t.Context(), tenantIDs(6)[1:])
 	if len(brands) != 4 || len(missing) != 1 || missing[0].Part != "theme" || missing[0].Reason != "timeout" {
 		t.Errorf("%d brands, missing %v", len(brands), missing)
 	}

@@ -12,24 +12,24 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 )
 
-const atOnce = 16 // calls to an upstream for one answer
+const maxConcurrent = 16 // calls to an upstream for one answer
 
 // gather asks for each id: all cache entries in one round trip, then one for each, at most atOnce side by side. An id
 // for which one returns nil or an error is absent; err is that of any of them.
-func gather[T any](ctx context.Context, p *Parts, ids []string, key func(id string) string,
-	one func(ctx context.Context, id string, seen *cache.Peeked) (*T, error),
+func gather[T any](ctx context.Context, p *Fetcher, ids []string, key func(id string) string,
+	one func(ctx context.Context, id string, seen *cache.Pending) (*T, error),
 ) (found map[string]*T, err error) {
 	pipe := p.rdb.Pipeline()
-	seen := make([]*cache.Peeked, len(ids))
+	seen := make([]*cache.Pending, len(ids))
 	for i, id := range ids {
-		seen[i] = p.cache.Peek(ctx, pipe, key(id))
+		seen[i] = p.cache.Enqueue(ctx, pipe, key(id))
 	}
 	pipe.Exec(ctx) // a command that failed is a miss
 
 	found = make(map[string]*T, len(ids))
 	var mu sync.Mutex
 	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group.SetLimit(maxConcurrent)
 	for i, id := range ids {
 		group.Go(func() error {
 			value, failed := one(ctx, id, seen[i])
@@ -47,24 +47,24 @@ func gather[T any](ctx context.Context, p *Parts, ids []string, key func(id stri
 	return found, err
 }
 
-// pack makes a cache entry of what an upstream answered.
-func pack(v any, tags ...string) (cache.Filled, error) {
+// encodeEntry makes a cache entry of what an upstream answered.
+func encodeEntry(v any, tags ...string) (cache.Loaded, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		return cache.Filled{}, fmt.Errorf("compose: encode: %w", err)
+		return cache.Loaded{}, fmt.Errorf("compose: encode: %w", err)
 	}
-	entry, err := cache.Pack(http.StatusOK, body, nil, nil)
-	return cache.Filled{Entry: entry, Tags: tags}, err
+	entry, err := cache.NewEntry(http.StatusOK, body, nil, nil)
+	return cache.Loaded{Entry: entry, Tags: tags}, err
 }
 
-// absent makes a cache entry of the answer that there is no such thing.
-func absent(tags ...string) (cache.Filled, error) {
-	entry, err := cache.Pack(http.StatusNotFound, nil, nil, nil)
-	return cache.Filled{Entry: entry, TTL: negativeTTL, Tags: tags}, err
+// notFoundEntry makes a cache entry of the answer that there is no such thing.
+func notFoundEntry(tags ...string) (cache.Loaded, error) {
+	entry, err := cache.NewEntry(http.StatusNotFound, nil, nil, nil)
+	return cache.Loaded{Entry: entry, TTL: negativeTTL, Tags: tags}, err
 }
 
-// unpack is the inverse of pack.
-func unpack(e *cache.Entry, into any) error {
+// decodeEntry is the inverse of pack.
+func decodeEntry(e *cache.Entry, into any) error {
 	body, err := e.Body()
 	if err != nil {
 		return err

@@ -21,26 +21,26 @@ type Owner struct {
 }
 
 // OwnerKey names the cache entry of a property's owner, for who reads it in a pipeline of its own.
-func (p *Parts) OwnerKey(propertyID string) string {
+func (p *Fetcher) OwnerKey(propertyID string) string {
 	return p.keys.Key("cache", "property", propertyID)
 }
 
 // Owner says whose the property is: from the cache, where the answer is good for 5 minutes, else from
 // property-service. upstream.ErrNotFound when there is no such property; that is remembered for 30 seconds.
 // seen is what was read of OwnerKey, nil to read it now.
-func (p *Parts) Owner(ctx context.Context, propertyID string, seen *cache.Peeked) (Owner, error) {
-	entry, _, err := p.cache.Do(ctx, p.OwnerKey(propertyID), seen, cache.Recipe{
+func (p *Fetcher) Owner(ctx context.Context, propertyID string, seen *cache.Pending) (Owner, error) {
+	entry, _, err := p.cache.GetOrLoad(ctx, p.OwnerKey(propertyID), seen, cache.Loader{
 		TTL: ownerTTL,
-		Fill: func(ctx context.Context) (cache.Filled, error) {
-			detail, err := p.up.Property.Get(ctx, propertyID, locale.Default) // an owner has no language
+		Load: func(ctx context.Context) (cache.Loaded, error) {
+			detail, err := p.upstreams.Property.Get(ctx, propertyID, locale.Default) // an owner has no language
 			if errors.Is(err, upstream.ErrNotFound) {
-				return absent(cache.Property(propertyID))
+				return notFoundEntry(cache.PropertyTag(propertyID))
 			}
 			if err != nil {
-				return cache.Filled{}, err
+				return cache.Loaded{}, err
 			}
 			owner := Owner{detail.TenantID, detail.TenantSlug}
-			return pack(owner, cache.Tenant(owner.TenantID), cache.Property(propertyID))
+			return encodeEntry(owner, cache.TenantTag(owner.TenantID), cache.PropertyTag(propertyID))
 		},
 	})
 	if err != nil {
@@ -49,10 +49,10 @@ func (p *Parts) Owner(ctx context.Context, propertyID string, seen *cache.Peeked
 	if entry.Status == http.StatusNotFound {
 		return Owner{}, upstream.ErrNotFound
 	}
-	owner, err := p.owners.Of(entry)
+	owner, err := p.owners.Decode(entry)
 	if err != nil {
 		return Owner{}, fmt.Errorf("compose: cached owner: %w", err)
 	}
-	cache.Used(ctx, entry, cache.Property(propertyID), cache.Tenant(owner.TenantID))
+	cache.DependsOn(ctx, entry, cache.PropertyTag(propertyID), cache.TenantTag(owner.TenantID))
 	return *owner, nil
 }

@@ -11,8 +11,8 @@ import (
 
 const prefix = "sha256:"
 
-// Text writes a sum.
-func Text(sum []byte) string {
+// Format writes a sum.
+func Format(sum []byte) string {
 	var text [len(prefix) + 2*sha256.Size]byte
 	return string(hex.AppendEncode(append(text[:0], prefix...), sum))
 }

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func TestTheTextOfASumReadsBack(t *testing.T) {
+func TestFormat_RoundTrip(t *testing.T) {
 	sum := sha256.Sum256([]byte("abc"))
 	const digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
-	text := Text(sum[:])
+	text := Format(sum[:])
 	if text != "sha256:"+digits {
 		t.Errorf("%s", text)
 	}
@@ -21,7 +21,7 @@ func TestTheTextOfASumReadsBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTextOfASumIsRefused(t *testing.T) {
+func TestParse_RejectsInvalidText(t *testing.T) {
 	for _, s := range []string{"", "ab", "sha1:ab", "sha256:xy", "sha256:abc", "SHA256:ab"} {
 		if sum, err := Parse(s); err == nil {
 			t.Errorf("%q is %x", s, sum)

@@ -12,41 +12,41 @@ import (
 
 const subjectPrefix = "melmastoon.bff.consumer."
 
-// kind is what this package knows about a subject.
-type kind struct {
+// subjectInfo is what this package knows about a subject.
+type subjectInfo struct {
 	subject   string
 	retention Retention
 	decode    func(jsontext.Value) (Payload, error)
 }
 
 // catalogue has every subject this service may publish; there are no others.
-var catalogue = bySubject(
-	of[SessionStarted](Operational),
-	of[SessionEnded](Operational),
-	of[SearchExecuted](Operational),
-	of[ClickRecorded](Operational),
-	of[HandoffInitiated](Audit),
-	of[LocaleChanged](Operational),
-	of[CurrencyChanged](Operational),
-	of[WishlistAdded](Operational),
-	of[WishlistRemoved](Operational),
-	of[BotSuspected](Audit),
-	of[PageViewed](Operational),
-	of[FunnelStepRecorded](Operational),
+var catalogue = indexBySubject(
+	newSubjectInfo[SessionStarted](Operational),
+	newSubjectInfo[SessionEnded](Operational),
+	newSubjectInfo[SearchExecuted](Operational),
+	newSubjectInfo[ClickRecorded](Operational),
+	newSubjectInfo[HandoffInitiated](Audit),
+	newSubjectInfo[LocaleChanged](Operational),
+	newSubjectInfo[CurrencyChanged](Operational),
+	newSubjectInfo[WishlistAdded](Operational),
+	newSubjectInfo[WishlistRemoved](Operational),
+	newSubjectInfo[BotSuspected](Audit),
+	newSubjectInfo[PageViewed](Operational),
+	newSubjectInfo[FunnelStepRecorded](Operational),
 )
 
-// of describes the payload P, which knows its own subject.
-func of[P Payload](retention Retention) kind {
+// newSubjectInfo describes the payload P, which knows its own subject.
+func newSubjectInfo[P Payload](retention Retention) subjectInfo {
 	var p P
-	return kind{p.Subject(), retention, func(data jsontext.Value) (Payload, error) {
+	return subjectInfo{p.Subject(), retention, func(data jsontext.Value) (Payload, error) {
 		var p P
 		err := json.Unmarshal(data, &p)
 		return p, err
 	}}
 }
 
-func bySubject(kinds ...kind) map[string]kind {
-	all := make(map[string]kind, len(kinds))
+func indexBySubject(kinds ...subjectInfo) map[string]subjectInfo {
+	all := make(map[string]subjectInfo, len(kinds))
 	for _, k := range kinds {
 		all[k.subject] = k
 	}
@@ -60,12 +60,12 @@ func Subjects() []string { return slices.Sorted(maps.Keys(catalogue)) }
 // melmastoon.bff.consumer.search.executed.v1 is described by …/bff-consumer/search-executed/v1.json.
 func SchemaURI(subject string) string { return SchemaBase + schemaPath(subject) }
 
-var dashes = strings.NewReplacer(".", "-", "_", "-")
+var kebabReplacer = strings.NewReplacer(".", "-", "_", "-")
 
 func schemaPath(subject string) string {
 	name := strings.TrimPrefix(subject, subjectPrefix)
 	dot := strings.LastIndexByte(name, '.')
-	return dashes.Replace(name[:dot]) + "/" + name[dot+1:] + ".json"
+	return kebabReplacer.Replace(name[:dot]) + "/" + name[dot+1:] + ".json"
 }
 
 // version is the n of a subject's last part, v<n>.

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
 // Producer is the name of this service in every envelope.
@@ -134,11 +134,11 @@ type envelope struct {
 	SamplingRate     float64   `json:"samplingRate"`
 }
 
-// wire is how everything in a message is encoded: instants in UTC with milliseconds, maps in one order.
-var wire = json.JoinOptions(
+// jsonOptions is how everything in a message is encoded: instants in UTC with milliseconds, maps in one order.
+var jsonOptions = json.JoinOptions(
 	json.Deterministic(true),
 	json.WithMarshalers(json.MarshalToFunc(func(to *jsontext.Encoder, t time.Time) error {
-		return to.WriteValue(t.UTC().AppendFormat(to.AvailableBuffer(), `"`+instant.Layout+`"`))
+		return to.WriteValue(t.UTC().AppendFormat(to.AvailableBuffer(), `"`+timestamp.Layout+`"`))
 	})),
 )
 
@@ -162,7 +162,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 			SamplingRate:     e.SamplingRate,
 		},
 		Payload: e.Payload,
-	}, wire)
+	}, jsonOptions)
 	if err != nil {
 		return nil, fmt.Errorf("event: encode %s: %w", e.Subject, err)
 	}
@@ -191,9 +191,9 @@ func (e *Event) UnmarshalJSON(data []byte) error {
 		OccurredAt:     m.Envelope.OccurredAt,
 		PublishedAt:    m.Envelope.PublishedAt,
 		Instance:       m.Envelope.ProducerInstance,
-		SessionID:      text(m.Envelope.SessionID),
-		RequestID:      text(m.Envelope.RequestID),
-		Traceparent:    text(m.Envelope.TraceID),
+		SessionID:      deref(m.Envelope.SessionID),
+		RequestID:      deref(m.Envelope.RequestID),
+		Traceparent:    deref(m.Envelope.TraceID),
 		SchemaURI:      m.Envelope.SchemaURI,
 		RetentionClass: m.Envelope.RetentionClass,
 		SamplingRate:   m.Envelope.SamplingRate,
@@ -209,7 +209,7 @@ func nullable(s string) *string {
 	return &s
 }
 
-func text(s *string) string {
+func deref(s *string) string {
 	if s == nil {
 		return ""
 	}

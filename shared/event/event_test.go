@@ -20,7 +20,7 @@ import (
 var update = flag.Bool("update", false, "write the golden messages")
 
 // A golden message is the contract: a diff is a change of what consumers read.
-func TestAMessageIsWrittenAsItsGoldenFile(t *testing.T) {
+func TestEventMarshal_MatchesGoldenFile(t *testing.T) {
 	for name := range samples {
 		t.Run(name, func(t *testing.T) {
 			data, err := json.Marshal(sample(name))
@@ -49,7 +49,7 @@ func TestAMessageIsWrittenAsItsGoldenFile(t *testing.T) {
 	}
 }
 
-func TestEveryGoldenMessageIsReadValidatedAndWrittenBackTheSame(t *testing.T) {
+func TestEventUnmarshal_GoldenFilesRoundTripAndValidate(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) < len(samples) {
 		t.Fatalf("%d golden files, %v", len(files), err)
@@ -85,7 +85,7 @@ func TestEveryGoldenMessageIsReadValidatedAndWrittenBackTheSame(t *testing.T) {
 	}
 }
 
-func TestEverySubjectHasASample(t *testing.T) {
+func TestEventSubjects_EachHasASample(t *testing.T) {
 	var sampled []string
 	for name, p := range samples {
 		if !strings.HasSuffix(name, ".few") {
@@ -101,8 +101,8 @@ func TestEverySubjectHasASample(t *testing.T) {
 	}
 }
 
-func TestNewFillsTheEnvelope(t *testing.T) {
-	e := New(Meta{SessionID: gms, RequestID: "req_01KPWGB8XKFVZN6H3S0T5QYJ4N", Traceparent: "00-a-b-01", Now: at}, samples["bot_suspected.v1"])
+func TestEventNew_FillsEnvelope(t *testing.T) {
+	e := New(Meta{SessionID: sampleSessionID, RequestID: "req_01KPWGB8XKFVZN6H3S0T5QYJ4N", Traceparent: "00-a-b-01", Now: sampleTime}, samples["bot_suspected.v1"])
 	if !id.Valid(id.Event, e.ID) {
 		t.Errorf("id %q", e.ID)
 	}
@@ -112,7 +112,7 @@ func TestNewFillsTheEnvelope(t *testing.T) {
 	want := Event{
 		Subject: "melmastoon.bff.consumer.bot_suspected.v1", Version: 1,
 		OccurredAt: time.Date(2026, 4, 23, 9, 14, 22, 41_000_000, time.UTC),
-		Instance:   "bff-consumer-service", SessionID: gms,
+		Instance:   "bff-consumer-service", SessionID: sampleSessionID,
 		RequestID: "req_01KPWGB8XKFVZN6H3S0T5QYJ4N", Traceparent: "00-a-b-01",
 		SchemaURI:      "https://schemas.melmastoon.ghasi.io/bff-consumer/bot-suspected/v1.json",
 		RetentionClass: Audit, SamplingRate: 1,
@@ -120,12 +120,12 @@ func TestNewFillsTheEnvelope(t *testing.T) {
 	if diff := cmp.Diff(want, e, cmpopts.IgnoreFields(Event{}, "ID", "Payload")); diff != "" {
 		t.Error(diff)
 	}
-	if a, b := New(Meta{Now: at}, e.Payload), New(Meta{Now: at}, e.Payload); a.ID >= b.ID {
+	if a, b := New(Meta{Now: sampleTime}, e.Payload), New(Meta{Now: sampleTime}, e.Payload); a.ID >= b.ID {
 		t.Errorf("ids of one instant are not in order: %s, %s", a.ID, b.ID)
 	}
 }
 
-func TestAttributesRepeatTheEnvelope(t *testing.T) {
+func TestEventAttributes_RepeatEnvelope(t *testing.T) {
 	attributes := func(of string) (all map[string]string) {
 		text, err := json.Marshal(sample(of).Attributes())
 		if err == nil {
@@ -142,7 +142,7 @@ func TestAttributesRepeatTheEnvelope(t *testing.T) {
 		"schemaUri":      "https://schemas.melmastoon.ghasi.io/bff-consumer/handoff-initiated/v1.json",
 		"retentionClass": "audit",
 		"traceparent":    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
-		"orderingKey":    gms,
+		"orderingKey":    sampleSessionID,
 	}
 	if diff := cmp.Diff(want, attributes("handoff.initiated.v1")); diff != "" {
 		t.Error(diff)
@@ -154,7 +154,7 @@ func TestAttributesRepeatTheEnvelope(t *testing.T) {
 	}
 }
 
-func TestOnlyEventsForInvestigationsAreKeptForAYear(t *testing.T) {
+func TestEventRetention_OnlyAuditSubjectsAreKeptForAYear(t *testing.T) {
 	for _, subject := range Subjects() {
 		want := Operational
 		if subject == (HandoffInitiated{}).Subject() || subject == (BotSuspected{}).Subject() {
@@ -166,9 +166,9 @@ func TestOnlyEventsForInvestigationsAreKeptForAYear(t *testing.T) {
 	}
 }
 
-func TestPublishedAtIsAddedByTheRelayAndStaysValid(t *testing.T) {
+func TestEventMarshal_PublishedAtStaysValid(t *testing.T) {
 	e := sample("wishlist.added.v1")
-	e.PublishedAt = at.Add(17 * time.Millisecond)
+	e.PublishedAt = sampleTime.Add(17 * time.Millisecond)
 	if err := Validate(e); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestPublishedAtIsAddedByTheRelayAndStaysValid(t *testing.T) {
 	}
 }
 
-func TestAMessageOfANewerWriterStillReads(t *testing.T) {
+func TestEventUnmarshal_IgnoresUnknownFields(t *testing.T) {
 	data, err := json.Marshal(sample("locale.changed.v1"))
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestAMessageOfANewerWriterStillReads(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMessageIsRefused(t *testing.T) {
+func TestEventUnmarshal_RejectsInvalidMessages(t *testing.T) {
 	for name, data := range map[string]string{
 		"not JSON":          `{"envelope"`,
 		"unknown subject":   `{"envelope":{"subject":"melmastoon.bff.consumer.search.executed.v2"},"payload":{}}`,
@@ -211,8 +211,8 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 	}
 }
 
-func TestAPayloadThatCannotBeWrittenIsAnError(t *testing.T) {
-	e := New(Meta{Now: at}, FunnelStepRecorded{Metadata: map[string]any{"callback": func() {}}})
+func TestEventMarshal_FailsForUnencodablePayload(t *testing.T) {
+	e := New(Meta{Now: sampleTime}, FunnelStepRecorded{Metadata: map[string]any{"callback": func() {}}})
 	if _, err := e.MarshalJSON(); err == nil {
 		t.Error("written")
 	}

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// Instance names this process, for Meta.Instance: the platform's revision, "" where there is none, and a part of its
+// NewInstanceName names this process, for Meta.Instance: the platform's revision, "" where there is none, and a part of its
 // own.
-func Instance(revision string) string {
+func NewInstanceName(revision string) string {
 	if revision == "" {
 		revision = "bff-consumer"
 	}

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// allowed is every property an event may have. A new one is added here by somebody who has asked
+// allowedProperties is every property an event may have. A new one is added here by somebody who has asked
 // whether it could carry what a guest typed, who a guest is, or where.
-var allowed = strings.Fields(`
+var allowedProperties = strings.Fields(`
 	envelope payload
 	eventId subject version occurredAt publishedAt producer producerInstance tenantId userId sessionId requestId
 	traceId causationId correlationId schemaUri retentionClass samplingRate
@@ -25,15 +25,15 @@ var allowed = strings.Fields(`
 	score verdict signals weight detail actionTaken path referer originReferer step metadata
 `)
 
-func TestNoSchemaHasAPropertyThatCouldCarryPersonalData(t *testing.T) {
-	for path, doc := range current(t) {
-		for _, leak := range leaks(path, doc) {
+func TestEventPrivacy_SchemasHaveNoOpenProperties(t *testing.T) {
+	for path, doc := range embeddedSchemas(t) {
+		for _, leak := range findOpenProperties(path, doc) {
 			t.Error(leak)
 		}
 	}
 }
 
-func TestAPropertyThatCouldCarryPersonalDataIsNoticed(t *testing.T) {
+func TestEventPrivacy_DetectsOpenProperties(t *testing.T) {
 	for name, c := range map[string]struct{ schema, want string }{
 		"a name that is not allowed": {`{"properties": {"email": {"type": "null"}}}`, "email is not on the list"},
 		"any string":                 {`{"properties": {"note": {"type": "string"}, "city": {"type": "string"}}}`, "city could be any text"},
@@ -57,7 +57,7 @@ func TestAPropertyThatCouldCarryPersonalDataIsNoticed(t *testing.T) {
 			if err := json.Unmarshal([]byte(c.schema), &doc); err != nil {
 				t.Fatal(err)
 			}
-			found := leaks("x", doc)
+			found := findOpenProperties("x", doc)
 			if !slices.ContainsFunc(found, func(leak string) bool { return strings.HasSuffix(leak, c.want) }) {
 				t.Errorf("%q, want %q", found, c.want)
 			}
@@ -65,30 +65,30 @@ func TestAPropertyThatCouldCarryPersonalDataIsNoticed(t *testing.T) {
 	}
 }
 
-// leaks lists the places of a document through which free text, free numbers or unlisted properties pass.
-func leaks(at string, doc map[string]any) (found []string) {
-	for name, sub := range object(doc["$defs"]) {
-		found = append(found, open(at+"#"+name, sub)...)
+// findOpenProperties lists the places of a document through which free text, free numbers or unlisted properties pass.
+func findOpenProperties(at string, doc map[string]any) (found []string) {
+	for name, sub := range asObject(doc["$defs"]) {
+		found = append(found, checkSchema(at+"#"+name, sub)...)
 	}
 	if doc["type"] == "object" || doc["properties"] != nil {
-		found = append(found, properties(at, doc)...)
+		found = append(found, checkProperties(at, doc)...)
 	}
 	return found
 }
 
-func properties(at string, schema map[string]any) (found []string) {
-	for name, sub := range object(schema["properties"]) {
-		if !slices.Contains(allowed, name) {
+func checkProperties(at string, schema map[string]any) (found []string) {
+	for name, sub := range asObject(schema["properties"]) {
+		if !slices.Contains(allowedProperties, name) {
 			found = append(found, at+"."+name+" is not on the list")
 		}
-		found = append(found, open(at+"."+name, sub)...)
+		found = append(found, checkSchema(at+"."+name, sub)...)
 	}
 	return found
 }
 
-// open judges one schema: closed words, bounded numbers and anchored patterns pass.
-func open(at string, value any) []string {
-	schema := object(value)
+// checkSchema judges one schema: closed words, bounded numbers and anchored patterns pass.
+func checkSchema(at string, value any) []string {
+	schema := asObject(value)
 	if schema["enum"] != nil || schema["const"] != nil {
 		return nil
 	}
@@ -98,7 +98,7 @@ func open(at string, value any) []string {
 	if choices, ok := schema["anyOf"].([]any); ok {
 		var found []string
 		for i, choice := range choices {
-			found = append(found, open(fmt.Sprintf("%s.anyOf.%d", at, i), choice)...)
+			found = append(found, checkSchema(fmt.Sprintf("%s.anyOf.%d", at, i), choice)...)
 		}
 		return found
 	}
@@ -117,9 +117,9 @@ func open(at string, value any) []string {
 		}
 		return nil
 	case "array":
-		return open(at+".*", schema["items"])
+		return checkSchema(at+".*", schema["items"])
 	case "object":
-		found := properties(at, schema)
+		found := checkProperties(at, schema)
 		if schema["additionalProperties"] == false {
 			return found
 		}
@@ -129,19 +129,19 @@ func open(at string, value any) []string {
 		if schema["propertyNames"] == nil {
 			found = append(found, at+" has names of any text")
 		}
-		return append(found, open(at+".*", schema["additionalProperties"])...)
+		return append(found, checkSchema(at+".*", schema["additionalProperties"])...)
 	default:
 		return []string{at + " could be anything"}
 	}
 }
 
-func object(v any) map[string]any {
+func asObject(v any) map[string]any {
 	o, _ := v.(map[string]any)
 	return o
 }
 
 // What a guest could leave behind must not fit anywhere, whichever field of the code it is put in.
-func TestNoFieldTakesWhatAGuestCouldLeaveBehind(t *testing.T) {
+func TestEventPrivacy_NoFieldAcceptsPersonalData(t *testing.T) {
 	places := map[string]bool{"payload.geo.city": true, "payload.geo.region": true}
 	tokens := map[string]bool{}
 	for _, of := range []string{"campaignAttribution", "sourceCampaign"} {
@@ -165,38 +165,38 @@ func TestNoFieldTakesWhatAGuestCouldLeaveBehind(t *testing.T) {
 		93701234567.0:                                     nil,
 		strings.Repeat("a", 1_000):                        nil,
 	}
-	schemas, err := compiled()
+	schemas, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, payload := range samples {
-		doc := encoded(t, name)
-		for path, own := range leaves("", doc) {
+		doc := sampleDocument(t, name)
+		for path, own := range flatten("", doc) {
 			for value, exempt := range hostile {
 				if exempt[path] {
 					continue
 				}
-				put(doc, strings.Split(path, "."), value)
+				setAtPath(doc, strings.Split(path, "."), value)
 				if schemas[SchemaURI(payload.Subject())].Validate(doc) == nil {
 					t.Errorf("%s: %s takes %q", name, path, value)
 				}
 			}
-			put(doc, strings.Split(path, "."), own)
+			setAtPath(doc, strings.Split(path, "."), own)
 		}
 	}
 }
 
-// leaves is every value of a document by its dotted path.
-func leaves(at string, v any) map[string]any {
+// flatten is every value of a document by its dotted path.
+func flatten(at string, v any) map[string]any {
 	all := map[string]any{}
 	switch v := v.(type) {
 	case map[string]any:
 		for name, sub := range v {
-			maps.Copy(all, leaves(strings.TrimPrefix(at+"."+name, "."), sub))
+			maps.Copy(all, flatten(strings.TrimPrefix(at+"."+name, "."), sub))
 		}
 	case []any:
 		for i, sub := range v {
-			maps.Copy(all, leaves(fmt.Sprintf("%s.%d", at, i), sub))
+			maps.Copy(all, flatten(fmt.Sprintf("%s.%d", at, i), sub))
 		}
 	default:
 		all[at] = v
@@ -204,14 +204,14 @@ func leaves(at string, v any) map[string]any {
 	return all
 }
 
-func put(in any, path []string, value any) {
+func setAtPath(in any, path []string, value any) {
 	switch in := in.(type) {
 	case map[string]any:
 		if len(path) == 1 {
 			in[path[0]] = value
 			return
 		}
-		put(in[path[0]], path[1:], value)
+		setAtPath(in[path[0]], path[1:], value)
 	case []any:
 		var i int
 		fmt.Sscan(path[0], &i)
@@ -219,14 +219,14 @@ func put(in any, path []string, value any) {
 			in[i] = value
 			return
 		}
-		put(in[i], path[1:], value)
+		setAtPath(in[i], path[1:], value)
 	}
 }
 
-func TestALogOfABrokenEventDoesNotRepeatTheValue(t *testing.T) {
+func TestEventPrivacy_ValidationErrorOmitsValue(t *testing.T) {
 	p := samples["search.executed.v1"].(SearchExecuted)
 	p.Geo.City = "ahmad.rahimi@example.af"
-	err := Validate(New(Meta{Now: at}, p))
+	err := Validate(New(Meta{Now: sampleTime}, p))
 	if err == nil || strings.Contains(err.Error(), "ahmad") {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
 // envelopeOrder is how a published envelope reads. Postgres keeps the fields of a message in an order of its own.
@@ -19,10 +19,10 @@ var envelopeOrder = []string{
 	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
 }
 
-// Published is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it
+// WithPublishedAt is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it
 // is, also fields that only a newer writer knows. What is no message, or no message of that event, is an error, and the
 // error repeats nothing of it.
-func Published(message []byte, eventID string, at time.Time) ([]byte, error) {
+func WithPublishedAt(message []byte, eventID string, at time.Time) ([]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	if json.Unmarshal(message, &whole) != nil || whole == nil {
 		return nil, errors.New("event: publish: the message is no JSON object")
@@ -37,7 +37,7 @@ func Published(message []byte, eventID string, at time.Time) ([]byte, error) {
 	if json.Unmarshal(envelope["eventId"], &found) != nil || found != eventID {
 		return nil, errors.New("event: publish: the envelope is of another event")
 	}
-	envelope["publishedAt"] = at.UTC().AppendFormat(nil, `"`+instant.Layout+`"`)
+	envelope["publishedAt"] = at.UTC().AppendFormat(nil, `"`+timestamp.Layout+`"`)
 	inner, err := appendObject(nil, envelope, envelopeOrder)
 	if err != nil {
 		return nil, fmt.Errorf("event: publish: %w", err)

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-var publishedAt = time.Date(2026, 4, 23, 9, 14, 23, 58_600_000, time.UTC)
+var publishTime = time.Date(2026, 4, 23, 9, 14, 23, 58_600_000, time.UTC)
 
-func TestAPublishedMessageIsTheStoredOneAndSaysWhen(t *testing.T) {
+func TestWithPublishedAt_SetsTimeOnly(t *testing.T) {
 	for name := range samples {
 		e := sample(name)
 		stored, err := e.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Published(stored, e.ID, publishedAt)
+		got, err := WithPublishedAt(stored, e.ID, publishTime)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		e.PublishedAt = publishedAt.Truncate(time.Millisecond)
+		e.PublishedAt = publishTime.Truncate(time.Millisecond)
 		want, err := e.MarshalJSON()
 		if err != nil {
 			t.Fatal(err)
@@ -35,15 +35,15 @@ func TestAPublishedMessageIsTheStoredOneAndSaysWhen(t *testing.T) {
 	}
 }
 
-func TestPublishingKeepsWhatItDoesNotKnow(t *testing.T) {
-	got, err := Published([]byte(`{"payload":{"b":1.50,"a":"<\u0026>"},"later":[1],"envelope":{"zone":"x","publishedAt":"old","subject":"s","eventId":"e"}}`), "e", publishedAt)
+func TestWithPublishedAt_KeepsUnknownFields(t *testing.T) {
+	got, err := WithPublishedAt([]byte(`{"payload":{"b":1.50,"a":"<\u0026>"},"later":[1],"envelope":{"zone":"x","publishedAt":"old","subject":"s","eventId":"e"}}`), "e", publishTime)
 	const want = `{"envelope":{"eventId":"e","subject":"s","publishedAt":"2026-04-23T09:14:23.058Z","zone":"x"},"payload":{"b":1.50,"a":"<\u0026>"},"later":[1]}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s %v, want %s", got, err, want)
 	}
 }
 
-func TestWhatIsNoMessageIsNotPublished(t *testing.T) {
+func TestWithPublishedAt_RejectsInvalidMessages(t *testing.T) {
 	for message, want := range map[string]string{
 		``: "no JSON object", `nonsense`: "no JSON object", `null`: "no JSON object", `7`: "no JSON object", `["canary"]`: "no JSON object",
 		`{"payload":{}}`: "no envelope", `{"envelope":null,"payload":{}}`: "no envelope", `{"envelope":"canary","payload":{}}`: "no envelope",
@@ -51,23 +51,23 @@ func TestWhatIsNoMessageIsNotPublished(t *testing.T) {
 		`{"envelope":{},"payload":{}}`: "another event", `{"envelope":{"eventId":"canary"},"payload":{}}`: "another event",
 		`{"envelope":{"eventId":7},"payload":{}}`: "another event",
 	} {
-		_, err := Published([]byte(message), "e", publishedAt)
+		_, err := WithPublishedAt([]byte(message), "e", publishTime)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%s: %v, want %s", message, err, want)
 		}
 	}
 }
 
-func FuzzPublished(f *testing.F) {
+func FuzzWithPublishedAt_IsIdempotent(f *testing.F) {
 	f.Add([]byte(`{"envelope":{"eventId":"e"},"payload":{}}`))
 	f.Add([]byte(`{"envelope":{"eventId":"e","eventId":"f"},"payload":{"\ud800":1}}`))
 	f.Fuzz(func(t *testing.T, message []byte) {
-		out, err := Published(message, "e", publishedAt)
+		out, err := WithPublishedAt(message, "e", publishTime)
 		if err != nil {
 			return
 		}
 		// What goes out is a message again, and the same one.
-		again, err := Published(out, "e", publishedAt)
+		again, err := WithPublishedAt(out, "e", publishTime)
 		if err != nil || !bytes.Equal(out, again) {
 			t.Errorf("%s then %s %v", out, again, err)
 		}

@@ -25,5 +25,5 @@ func Schemas() fs.FS {
 	return files
 }
 
-// Judge holds an event against its schema. It is nil in a binary that does not import event/strict, which sets it as it is initialised.
-var Judge func(Event) error
+// Validator holds an event against its schema. It is nil in a binary that does not import event/strict, which sets it as it is initialised.
+var Validator func(Event) error

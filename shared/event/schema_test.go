@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// schemas is every schema file by its path, search-executed/v1.json.
-func schemas(t *testing.T, from fs.FS) map[string]map[string]any {
+// readSchemas is every schema file by its path, search-executed/v1.json.
+func readSchemas(t *testing.T, from fs.FS) map[string]map[string]any {
 	t.Helper()
 	paths, err := fs.Glob(from, "*/v*.json")
 	if err != nil {
@@ -30,14 +30,14 @@ func schemas(t *testing.T, from fs.FS) map[string]map[string]any {
 	return all
 }
 
-// current is the schemas that are embedded.
-func current(t *testing.T) map[string]map[string]any {
+// embeddedSchemas is the schemas that are embedded.
+func embeddedSchemas(t *testing.T) map[string]map[string]any {
 	t.Helper()
-	return schemas(t, Schemas())
+	return readSchemas(t, Schemas())
 }
 
-func TestEverySchemaIsAtItsAddressAndEverySubjectHasOne(t *testing.T) {
-	all := current(t)
+func TestEventSchemas_EachSubjectHasOneAtItsURI(t *testing.T) {
+	all := embeddedSchemas(t)
 	for path, doc := range all {
 		if got := doc["$id"]; got != SchemaBase+filepath.ToSlash(path) {
 			t.Errorf("%s has the address %s", path, got)
@@ -56,7 +56,7 @@ func TestEverySchemaIsAtItsAddressAndEverySubjectHasOne(t *testing.T) {
 	}
 }
 
-func TestAMessageThatBreaksItsSchemaIsRefusedByPlaceAndRule(t *testing.T) {
+func TestEventSchemas_ErrorNamesFieldAndRule(t *testing.T) {
 	for name, c := range map[string]struct {
 		sample string
 		change func(envelope, payload map[string]any)
@@ -71,16 +71,16 @@ func TestAMessageThatBreaksItsSchemaIsRefusedByPlaceAndRule(t *testing.T) {
 		"instant without ms":   {"locale.changed.v1", func(_, p map[string]any) { p["occurredAt"] = "2026-04-23T09:14:22Z" }, "payload.occurredAt: pattern"},
 		"instant that is none": {"locale.changed.v1", func(_, p map[string]any) { p["occurredAt"] = "2026-04-23T25:14:22.000Z" }, "payload.occurredAt: format"},
 		"reason":               {"session.ended.v1", func(_, p map[string]any) { p["reason"] = "bored" }, "payload.reason: enum"},
-		"id of another kind":   {"wishlist.added.v1", func(_, p map[string]any) { p["tenantId"] = ppt }, "payload.tenantId: pattern"},
+		"id of another kind":   {"wishlist.added.v1", func(_, p map[string]any) { p["tenantId"] = samplePropertyID }, "payload.tenantId: pattern"},
 		"empty campaign":       {"session.started.v1", func(_, p map[string]any) { p["campaignAttribution"] = map[string]any{} }, "payload.campaignAttribution: minProperties"},
 		"human":                {"bot_suspected.v1", func(_, p map[string]any) { p["verdict"] = "human" }, "payload.verdict: enum"},
-		"a tenant's event":     {"wishlist.added.v1", func(e, _ map[string]any) { e["tenantId"] = tnt }, "envelope.tenantId: type"},
+		"a tenant's event":     {"wishlist.added.v1", func(e, _ map[string]any) { e["tenantId"] = sampleTenantID }, "envelope.tenantId: type"},
 		"wrong retention":      {"wishlist.added.v1", func(e, _ map[string]any) { e["retentionClass"] = "audit" }, "envelope.retentionClass: const"},
 		"rate zero":            {"wishlist.added.v1", func(e, _ map[string]any) { e["samplingRate"] = 0 }, "envelope.samplingRate: exclusiveMinimum"},
 		"another's schema":     {"wishlist.added.v1", func(e, _ map[string]any) { e["schemaUri"] = SchemaURI((SearchExecuted{}).Subject()) }, "envelope.schemaUri: const"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			doc := encoded(t, c.sample)
+			doc := sampleDocument(t, c.sample)
 			c.change(doc["envelope"].(map[string]any), doc["payload"].(map[string]any))
 			data, err := json.Marshal(doc)
 			if err != nil {
@@ -94,7 +94,7 @@ func TestAMessageThatBreaksItsSchemaIsRefusedByPlaceAndRule(t *testing.T) {
 	}
 }
 
-func TestWhatHasNoSchemaIsInvalid(t *testing.T) {
+func TestEventSchemas_RejectUnknownSubjectAndInvalidJSON(t *testing.T) {
 	if err := ValidateMessage("melmastoon.bff.consumer.search.executed.v2", []byte(`{}`)); err == nil {
 		t.Error("unknown subject")
 	}
@@ -103,8 +103,8 @@ func TestWhatHasNoSchemaIsInvalid(t *testing.T) {
 	}
 }
 
-// encoded is a sample as generic JSON.
-func encoded(t *testing.T, name string) map[string]any {
+// sampleDocument is a sample as generic JSON.
+func sampleDocument(t *testing.T, name string) map[string]any {
 	t.Helper()
 	data, err := json.Marshal(sample(name))
 	if err != nil {

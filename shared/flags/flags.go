@@ -64,8 +64,8 @@ func Defaults() *Values {
 	}
 }
 
-// Rate is the share of sessions, 0 … 1, that report a subject ("search.executed"); 1 when none is set.
-func (v *Values) Rate(name string) float64 {
+// SamplingRate is the share of sessions, 0 … 1, that report a subject ("search.executed"); 1 when none is set.
+func (v *Values) SamplingRate(name string) float64 {
 	if rate, ok := v.Sampling[name]; ok {
 		return rate
 	}

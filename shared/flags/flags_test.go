@@ -16,7 +16,7 @@ const document = `{"campaignMode": false,
             "telemetry": {"cookie": 240, "ip": 2400, "fingerprint": 1200}},
  "botMode": "enforce"}`
 
-func TestTheDefaultsAreTheDocumentOfTheDecisions(t *testing.T) {
+func TestDefaults_MatchDecisions(t *testing.T) {
 	for _, doc := range []string{document, `{}`} {
 		v, err := Parse([]byte(doc), nil)
 		if err != nil {
@@ -28,8 +28,8 @@ func TestTheDefaultsAreTheDocumentOfTheDecisions(t *testing.T) {
 	}
 }
 
-func TestValuesAreWrittenAsADocumentThatReadsBack(t *testing.T) {
-	want := other()
+func TestValues_JSONRoundTrip(t *testing.T) {
+	want := nonDefaultValues()
 	data, err := json.Marshal(want)
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +43,8 @@ func TestValuesAreWrittenAsADocumentThatReadsBack(t *testing.T) {
 	}
 }
 
-// other differs from the defaults in every field.
-func other() *Values {
+// nonDefaultValues differs from the defaults in every field.
+func nonDefaultValues() *Values {
 	return &Values{
 		CampaignMode: true,
 		Sampling:     map[string]float64{"search.executed": 0.25, "page.viewed": 0},
@@ -54,8 +54,8 @@ func other() *Values {
 	}
 }
 
-func TestWhatIsAbsentIsTheDefaultAndWhatIsPartIsFilledIn(t *testing.T) {
-	v, err := Parse([]byte(`{"sampling": {"page.viewed": 0.5}, "limits": {"read": {"ip": 7}}, "colour": "red"}`), other())
+func TestParse_FillsAbsentValuesWithDefaults(t *testing.T) {
+	v, err := Parse([]byte(`{"sampling": {"page.viewed": 0.5}, "limits": {"read": {"ip": 7}}, "colour": "red"}`), nonDefaultValues())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestWhatIsAbsentIsTheDefaultAndWhatIsPartIsFilledIn(t *testing.T) {
 	}
 }
 
-func TestAFieldThatCannotBeReadKeepsItsLastValueAndIsNamed(t *testing.T) {
+func TestParse_BadFieldKeepsLastValueAndIsNamed(t *testing.T) {
 	for name, c := range map[string]struct{ doc, want string }{
 		"word for a boolean":   {`{"campaignMode": "yes"}`, "read campaignMode"},
 		"null":                 {`{"campaignMode": null}`, "read campaignMode"},
@@ -85,7 +85,7 @@ func TestAFieldThatCannotBeReadKeepsItsLastValueAndIsNamed(t *testing.T) {
 		"difficulty of a type": {`{"challenge": {"difficulty": "16"}}`, "read challenge"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			last := other()
+			last := nonDefaultValues()
 			v, err := Parse([]byte(c.doc), last)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("%v, want %s", err, c.want)
@@ -112,7 +112,7 @@ func TestAFieldThatCannotBeReadKeepsItsLastValueAndIsNamed(t *testing.T) {
 	}
 }
 
-func TestOneBadFieldDoesNotSpoilTheOthers(t *testing.T) {
+func TestParse_BadFieldDoesNotAffectOthers(t *testing.T) {
 	v, err := Parse([]byte(`{"campaignMode": true, "botMode": 3, "limits": 4}`), nil)
 	if err == nil || !strings.Contains(err.Error(), "botMode") || !strings.Contains(err.Error(), "limits") {
 		t.Error(err)
@@ -122,9 +122,9 @@ func TestOneBadFieldDoesNotSpoilTheOthers(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoDocumentKeepsEverything(t *testing.T) {
+func TestParse_InvalidDocumentKeepsAllValues(t *testing.T) {
 	for _, doc := range []string{``, `{"campaignMode": tru`, `[]`, `{"botMode":"off","botMode":"off"}`} {
-		last := other()
+		last := nonDefaultValues()
 		v, err := Parse([]byte(doc), last)
 		if err == nil || v != last {
 			t.Errorf("%s: %+v, %v", doc, v, err)
@@ -132,19 +132,19 @@ func TestWhatIsNoDocumentKeepsEverything(t *testing.T) {
 	}
 }
 
-func TestParsingNeverChangesWhatOthersRead(t *testing.T) {
-	last := other()
+func TestParse_NeverMutatesSharedValues(t *testing.T) {
+	last := nonDefaultValues()
 	if _, err := Parse([]byte(`{"sampling": {"search.executed": 1, "x": 9}}`), last); err == nil {
 		t.Fatal("rate 9 was read")
 	}
-	if diff := cmp.Diff(other(), last); diff != "" {
+	if diff := cmp.Diff(nonDefaultValues(), last); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestASubjectWithoutARateIsReportedByEverybody(t *testing.T) {
+func TestSamplingRate_DefaultsToOne(t *testing.T) {
 	v := Defaults()
-	if v.Rate("search.executed") != 0.1 || v.Rate("session.started") != 1 {
-		t.Errorf("%v, %v", v.Rate("search.executed"), v.Rate("session.started"))
+	if v.SamplingRate("search.executed") != 0.1 || v.SamplingRate("session.started") != 1 {
+		t.Errorf("%v, %v", v.SamplingRate("search.executed"), v.SamplingRate("session.started"))
 	}
 }

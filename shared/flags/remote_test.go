@@ -37,17 +37,17 @@ func template(campaignMode, sampling, botMode string) string {
 	}`, campaignMode, botMode, sampling)
 }
 
-// service stands in for Remote Config.
-type service struct {
+// fakeRemoteConfig stands in for Remote Config.
+type fakeRemoteConfig struct {
 	*httptest.Server
 	mu       sync.Mutex
 	answer   func(w http.ResponseWriter, r *http.Request)
 	requests []*http.Request
 }
 
-func newService(t *testing.T) (*service, *remote) {
+func newFakeRemoteConfig(t *testing.T) (*fakeRemoteConfig, *remote) {
 	t.Helper()
-	s := &service{}
+	s := &fakeRemoteConfig{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.requests = append(s.requests, r)
@@ -63,7 +63,7 @@ func newService(t *testing.T) (*service, *remote) {
 }
 
 // serve answers a template under an ETag, and 304 to who has it.
-func (s *service) serve(etag, body string) {
+func (s *fakeRemoteConfig) serve(etag, body string) {
 	s.respond(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", etag)
 		if r.Header.Get("If-None-Match") == etag {
@@ -74,15 +74,15 @@ func (s *service) serve(etag, body string) {
 	})
 }
 
-func (s *service) respond(answer func(w http.ResponseWriter, r *http.Request)) {
+func (s *fakeRemoteConfig) respond(answer func(w http.ResponseWriter, r *http.Request)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = answer
 }
 
-func TestATemplateIsReadOnceAndThenAskedForByItsETag(t *testing.T) {
-	log := logged(t)
-	service, r := newService(t)
+func TestRemote_ReadsTemplateOnceThenByETag(t *testing.T) {
+	log := captureLog(t)
+	service, r := newFakeRemoteConfig(t)
 	s := newSource(Defaults())
 
 	service.serve(`"one"`, template("true", `{"search.executed": 0.5}`, "observe"))
@@ -133,7 +133,7 @@ func TestATemplateIsReadOnceAndThenAskedForByItsETag(t *testing.T) {
 	}
 }
 
-func TestTroubleKeepsTheLastGoodValues(t *testing.T) {
+func TestRemote_FailureKeepsLastGoodValues(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"500":       func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", 500) },
 		"forbidden": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 403) },
@@ -148,8 +148,8 @@ func TestTroubleKeepsTheLastGoodValues(t *testing.T) {
 		"hung up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			log := logged(t)
-			service, r := newService(t)
+			log := captureLog(t)
+			service, r := newFakeRemoteConfig(t)
 			s := newSource(Defaults())
 			service.serve(`"one"`, template("true", `{}`, "off"))
 			r.refresh(t.Context(), s)
@@ -173,9 +173,9 @@ func TestTroubleKeepsTheLastGoodValues(t *testing.T) {
 	}
 }
 
-func TestAParameterThatCannotBeReadKeepsItsValueAloneAndIsToldOnce(t *testing.T) {
-	log := logged(t)
-	service, r := newService(t)
+func TestRemote_BadParameterKeepsValueAndLogsOnce(t *testing.T) {
+	log := captureLog(t)
+	service, r := newFakeRemoteConfig(t)
 	s := newSource(Defaults())
 	service.serve(`"one"`, template("true", `{"search.executed": 0.5}`, "observe"))
 	r.refresh(t.Context(), s)
@@ -183,7 +183,7 @@ func TestAParameterThatCannotBeReadKeepsItsValueAloneAndIsToldOnce(t *testing.T)
 	service.serve(`"two"`, template("maybe", `{"search.executed": 0.`, "off"))
 	r.refresh(t.Context(), s)
 	v := s.Current()
-	if !v.CampaignMode || v.Rate("search.executed") != 0.5 {
+	if !v.CampaignMode || v.SamplingRate("search.executed") != 0.5 {
 		t.Errorf("the last good value is lost: %+v", v)
 	}
 	if v.BotMode != BotOff {
@@ -198,9 +198,9 @@ func TestAParameterThatCannotBeReadKeepsItsValueAloneAndIsToldOnce(t *testing.T)
 	}
 }
 
-func TestWithoutATokenNothingIsAsked(t *testing.T) {
-	log := logged(t)
-	service, r := newService(t)
+func TestRemote_WithoutTokenSendsNothing(t *testing.T) {
+	log := captureLog(t)
+	service, r := newFakeRemoteConfig(t)
 	r.token = func(context.Context) (string, error) { return "", errors.New("no credentials") }
 	s := newSource(Defaults())
 	r.refresh(t.Context(), s)
@@ -214,7 +214,7 @@ func TestWithoutATokenNothingIsAsked(t *testing.T) {
 	}
 }
 
-func TestRemoteConfigIsReadWithATokenForItAlone(t *testing.T) {
+func TestRemoteConfig_SendsScopedToken(t *testing.T) {
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if scope := r.FormValue("scopes"); scope != "https://www.googleapis.com/auth/firebase.remoteconfig" {
 			t.Errorf("scope %q", scope)
@@ -223,20 +223,20 @@ func TestRemoteConfigIsReadWithATokenForItAlone(t *testing.T) {
 	}))
 	defer metadata.Close()
 	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(metadata.URL, "http://"))
-	if token, err := fromProject("p").token(t.Context()); token != "granted" || err != nil {
+	if token, err := newRemote("p").token(t.Context()); token != "granted" || err != nil {
 		t.Errorf("%q, %v", token, err)
 	}
 }
 
-func TestOpeningRemoteConfigDialsNothing(t *testing.T) {
+func TestRemoteConfig_OpeningDialsNothing(t *testing.T) {
 	t.Setenv("GCE_METADATA_HOST", "127.0.0.1:1")
 	if diff := cmp.Diff(Defaults(), RemoteConfig("p").current.Load()); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func TestASlowServiceNeverMakesAReaderWait(t *testing.T) {
-	service, r := newService(t)
+func TestRemote_SlowServiceNeverBlocksReader(t *testing.T) {
+	service, r := newFakeRemoteConfig(t)
 	arrived, release := make(chan struct{}), make(chan struct{})
 	service.respond(func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)
@@ -264,12 +264,12 @@ func TestASlowServiceNeverMakesAReaderWait(t *testing.T) {
 	}
 }
 
-func TestReadersKickOffOneRefreshPerThirtySeconds(t *testing.T) {
-	logged(t)
+func TestRemote_OneRefreshPerThirtySeconds(t *testing.T) {
+	captureLog(t)
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		s := remoteSource(&remote{token: func(ctx context.Context) (string, error) {
-			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > remoteLimit {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > remoteTimeout {
 				t.Error("a refresh may take for ever")
 			}
 			asked.Add(1)
@@ -292,7 +292,7 @@ func TestReadersKickOffOneRefreshPerThirtySeconds(t *testing.T) {
 	})
 }
 
-func TestEveryFlagHasAParameter(t *testing.T) {
+func TestRemote_EveryFlagHasParameter(t *testing.T) {
 	fields := slices.Sorted(maps.Values(parameters))
 	v := reflect.TypeFor[Values]()
 	for i := range v.NumField() {

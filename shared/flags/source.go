@@ -10,24 +10,24 @@ import (
 	"sync/atomic"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/account"
+	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
 // Source answers with the values of now. It is safe for concurrent use.
 type Source struct {
-	current atomic.Pointer[Values]
-	look    func() // looks for newer values when it is time to; never waits for the network
-	trouble string // what was logged last; touched by one refresh at a time
+	current      atomic.Pointer[Values]
+	refreshIfDue func() // looks for newer values when it is time to; never waits for the network
+	lastError    string // what was logged last; touched by one refresh at a time
 }
 
 // Current is the last good values: never nil, never late, at first the defaults.
 func (s *Source) Current() *Values {
-	s.look()
+	s.refreshIfDue()
 	return s.current.Load()
 }
 
 func newSource(first *Values) *Source {
-	s := &Source{look: func() {}}
+	s := &Source{refreshIfDue: func() {}}
 	s.current.Store(first)
 	return s
 }
@@ -40,45 +40,45 @@ func (s *Source) set(from string, v *Values, err error) {
 	if err != nil {
 		trouble = err.Error()
 	}
-	if trouble != "" && trouble != s.trouble {
+	if trouble != "" && trouble != s.lastError {
 		slog.Warn("flags kept their last good values", "source", from, "err", err)
 	}
-	s.trouble = trouble
+	s.lastError = trouble
 }
 
 // Static always answers v.
 func Static(v Values) *Source { return newSource(&v) }
 
-// timer lets one caller through per interval.
-type timer struct {
-	every time.Duration
-	next  atomic.Int64 // Unix nanoseconds
+// throttle lets one caller through per interval.
+type throttle struct {
+	interval time.Duration
+	next     atomic.Int64 // Unix nanoseconds
 }
 
-func (t *timer) due() bool {
+func (t *throttle) allow() bool {
 	now := time.Now().UnixNano()
 	next := t.next.Load()
-	return now >= next && t.next.CompareAndSwap(next, now+int64(t.every))
+	return now >= next && t.next.CompareAndSwap(next, now+int64(t.interval))
 }
 
 const (
-	fileEvery   = 100 * time.Millisecond
-	remoteEvery = 30 * time.Second
-	remoteLimit = 5 * time.Second // a whole refresh; shorter than the interval, so that they never meet
+	fileInterval   = 100 * time.Millisecond
+	remoteInterval = 30 * time.Second
+	remoteTimeout  = 5 * time.Second // a whole refresh; shorter than the interval, so that they never meet
 )
 
 // File reads the document from a file of the local disk, again whenever it has changed; the caller that
 // notices reads it (some microseconds). A file that is not there means the defaults.
 func File(path string) *Source {
 	s := newSource(Defaults())
-	t := timer{every: fileEvery}
+	t := throttle{interval: fileInterval}
 	f := file{path: path, source: s}
-	s.look = func() {
-		if t.due() {
+	s.refreshIfDue = func() {
+		if t.allow() {
 			f.refresh()
 		}
 	}
-	s.look()
+	s.refreshIfDue()
 	return s
 }
 
@@ -86,12 +86,12 @@ type file struct {
 	path   string
 	source *Source
 
-	mu   sync.Mutex
-	seen stamp
+	mu        sync.Mutex
+	lastStamp stamp
 }
 
 type stamp struct {
-	changed time.Time
+	modTime time.Time
 	size    int64
 }
 
@@ -100,7 +100,7 @@ func (f *file) refresh() {
 	defer f.mu.Unlock()
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.seen = stamp{}
+		f.lastStamp = stamp{}
 		f.source.set(f.path, Defaults(), nil)
 		return
 	}
@@ -109,7 +109,7 @@ func (f *file) refresh() {
 		return
 	}
 	now := stamp{info.ModTime(), info.Size()}
-	if now == f.seen {
+	if now == f.lastStamp {
 		return
 	}
 	data, err := os.ReadFile(f.path)
@@ -117,7 +117,7 @@ func (f *file) refresh() {
 		f.source.set(f.path, f.source.current.Load(), err)
 		return
 	}
-	f.seen = now // older than what was read, if it changed in between: read once more then
+	f.lastStamp = now // older than what was read, if it changed in between: read once more then
 	v, err := Parse(data, f.source.current.Load())
 	f.source.set(f.path, v, err)
 }
@@ -125,23 +125,25 @@ func (f *file) refresh() {
 // RemoteConfig reads the server template of a Firebase project over its REST API, at most every 30 s:
 // a reader kicks a refresh off and does not wait for it. The token is of the account this process runs as. Losing a refresh with the instance costs nothing; the next one has its own.
 func RemoteConfig(project string) *Source {
-	return remoteSource(fromProject(project))
+	return remoteSource(newRemote(project))
 }
 
-func fromProject(project string) *remote {
+func newRemote(project string) *remote {
 	return &remote{
-		url:   "https://firebaseremoteconfig.googleapis.com/v1/projects/" + project + "/namespaces/firebase-server/remoteConfig",
-		token: func(ctx context.Context) (string, error) { return account.Own().Access(ctx, account.RemoteConfig) },
+		url: "https://firebaseremoteconfig.googleapis.com/v1/projects/" + project + "/namespaces/firebase-server/remoteConfig",
+		token: func(ctx context.Context) (string, error) {
+			return gcptoken.Default().AccessToken(ctx, gcptoken.ScopeRemoteConfig)
+		},
 	}
 }
 
 func remoteSource(r *remote) *Source {
 	s := newSource(Defaults())
-	t := timer{every: remoteEvery}
-	s.look = func() {
-		if t.due() {
+	t := throttle{interval: remoteInterval}
+	s.refreshIfDue = func() {
+		if t.allow() {
 			go func() {
-				ctx, cancel := context.WithTimeout(context.Background(), remoteLimit)
+				ctx, cancel := context.WithTimeout(context.Background(), remoteTimeout)
 				defer cancel()
 				r.refresh(ctx, s)
 			}()

@@ -11,44 +11,44 @@ import (
 	"time"
 )
 
-// logged collects what is logged during a test.
-func logged(t *testing.T) func() string {
+// captureLog collects what is logged during a test.
+func captureLog(t *testing.T) func() string {
 	t.Helper()
-	var log record
+	var log logBuffer
 	was := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	t.Cleanup(func() { slog.SetDefault(was) })
-	return log.take
+	return log.drain
 }
 
-type record struct {
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (r *record) Write(p []byte) (int, error) {
+func (r *logBuffer) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.Write(p)
 }
 
-// take empties the record.
-func (r *record) take() string {
+// drain empties the record.
+func (r *logBuffer) drain() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.text.Reset()
 	return r.text.String()
 }
 
-func TestStaticValuesStay(t *testing.T) {
-	s := Static(*other())
+func TestStatic_ValuesNeverChange(t *testing.T) {
+	s := Static(*nonDefaultValues())
 	if got := s.Current(); got.BotMode != BotObserve || got != s.Current() {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestAFileIsReadAgainWhenItChangesAtMostTenTimesASecond(t *testing.T) {
-	log := logged(t)
+func TestFile_RereadsAtMostTenTimesPerSecond(t *testing.T) {
+	log := captureLog(t)
 	path := filepath.Join(t.TempDir(), "flags.json")
 	write := func(doc string) {
 		t.Helper()
@@ -65,30 +65,30 @@ func TestAFileIsReadAgainWhenItChangesAtMostTenTimesASecond(t *testing.T) {
 		if s.Current().CampaignMode {
 			t.Error("read again at once")
 		}
-		<-time.After(fileEvery)
+		<-time.After(fileInterval)
 		if !s.Current().CampaignMode {
 			t.Error("not read again after the interval")
 		}
 
 		first := s.Current()
-		<-time.After(fileEvery)
+		<-time.After(fileInterval)
 		if s.Current() != first {
 			t.Error("read again without a change")
 		}
 
 		write(`{"campaignMode": true, "botMode": "obs`)
-		<-time.After(fileEvery)
+		<-time.After(fileInterval)
 		if s.Current() != first || log() == "" {
 			t.Error("half a document took effect, or nobody was told")
 		}
-		<-time.After(fileEvery)
+		<-time.After(fileInterval)
 		s.Current()
 		if text := log(); text != "" {
 			t.Error("told twice: " + text)
 		}
 
 		write(`{"botMode": "observe"}`)
-		<-time.After(fileEvery)
+		<-time.After(fileInterval)
 		if v := s.Current(); v.CampaignMode || v.BotMode != BotObserve || log() != "" {
 			t.Errorf("%+v", v)
 		}
@@ -96,15 +96,15 @@ func TestAFileIsReadAgainWhenItChangesAtMostTenTimesASecond(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(fileEvery)
+		<-time.After(fileInterval)
 		if v := s.Current(); v.BotMode != BotEnforce {
 			t.Errorf("%+v", v)
 		}
 	})
 }
 
-func TestAFileThatCannotBeReadKeepsTheValues(t *testing.T) {
-	log := logged(t)
+func TestFile_UnreadableFileKeepsValues(t *testing.T) {
+	log := captureLog(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "flags.json")
 	if err := os.WriteFile(path, []byte(`{"campaignMode": true}`), 0o600); err != nil {
@@ -121,7 +121,7 @@ func TestAFileThatCannotBeReadKeepsTheValues(t *testing.T) {
 		if err := os.Mkdir(path, 0o700); err != nil { // a directory can be looked at, but not read
 			t.Fatal(err)
 		}
-		<-time.After(fileEvery)
+		<-time.After(fileInterval)
 		if !s.Current().CampaignMode || log() == "" {
 			t.Error("lost, or nobody was told")
 		}

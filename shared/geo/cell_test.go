@@ -40,7 +40,7 @@ func reference(t testing.TB) (all []referenceCell) {
 	return all
 }
 
-func TestParentsAreThoseOfTheReference(t *testing.T) {
+func TestParent_MatchesReference(t *testing.T) {
 	for _, r := range reference(t) {
 		if got := r.cell.Parent(r.parent.Res()); got != r.parent {
 			t.Errorf("%v at %d: %v, want %v", r.cell, r.parent.Res(), got, r.parent)
@@ -48,7 +48,7 @@ func TestParentsAreThoseOfTheReference(t *testing.T) {
 	}
 }
 
-func TestAncestorsAreByResolution(t *testing.T) {
+func TestAncestors_OrderedByResolution(t *testing.T) {
 	c, err := ParseCell("h3:8a283082aa67fff")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestAncestorsAreByResolution(t *testing.T) {
 	}
 }
 
-func TestParseCellIsStrict(t *testing.T) {
+func TestParseCell_IsStrict(t *testing.T) {
 	for _, c := range []struct {
 		name, in string
 		ok       bool

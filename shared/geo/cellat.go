@@ -15,26 +15,26 @@ func cellOf(onFace int, z eisenstein[int], res int) Cell {
 	var digits [MaxRes + 1]int
 	leading := digitCentre // the coarsest digit that is not the centre
 	for r := res; r > 0; r-- {
-		z, digits[r] = leadingTo(r).parent(z)
+		z, digits[r] = apertureTo(r).parent(z)
 		if digits[r] != digitCentre {
 			leading = digits[r]
 		}
 	}
-	at := homes[onFace][z.a+2][z.b+2]
-	turn := at.turn
-	if pentagons[at.base] && turned(leading, turn) == digitK {
-		turn += overTheGap(z, leading)
+	at := baseCellSites[onFace][z.a+2][z.b+2]
+	turn := at.rotations
+	if pentagons[at.base] && rotated(leading, turn) == digitK {
+		turn += pentagonRotation(z, leading)
 	}
 	c := modeCell | Cell(res)<<resShift | Cell(at.base)<<baseShift | allUnused
 	for r := 1; r <= res; r++ {
-		c ^= Cell(unusedDigit^turned(digits[r], turn)) << digitShift(r)
+		c ^= Cell(unusedDigit^rotated(digits[r], turn)) << digitShift(r)
 	}
 	return c
 }
 
-// overTheGap is the further turn for a leading digit that lands in the sixth a pentagon lacks: on by one more,
+// pentagonRotation is the further turn for a leading digit that lands in the sixth a pentagon lacks: on by one more,
 // away from the digit that points to the middle of the face. It is 1 or 5.
-func overTheGap(corner eisenstein[int], leading int) int {
+func pentagonRotation(corner eisenstein[int], leading int) int {
 	inward := digitJK
 	switch corner {
 	case eisenstein[int]{0, 2}:
@@ -42,7 +42,7 @@ func overTheGap(corner eisenstein[int], leading int) int {
 	case eisenstein[int]{-2, -2}:
 		inward = digitIJ
 	}
-	if turned(inward, 1) == leading {
+	if rotated(inward, 1) == leading {
 		return 1
 	}
 	return 5

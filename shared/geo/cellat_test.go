@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestCellsAreThoseOfTheReference(t *testing.T) {
+func TestCellAt_MatchesReference(t *testing.T) {
 	for _, r := range reference(t) {
 		if got := CellAt(r.p, r.res); got != r.cell {
 			t.Errorf("%v at %d: %v, want %v", r.p, r.res, got, r.cell)
@@ -14,7 +14,7 @@ func TestCellsAreThoseOfTheReference(t *testing.T) {
 }
 
 // Resolution r has 2 + 120·7^r cells: a home that were wrong would lose some, or make some that do not exist.
-func TestTheEarthHasAllItsCells(t *testing.T) {
+func TestCellAt_ReachesEveryCell(t *testing.T) {
 	everywhere := rectangle(Box{-90, -180, 90, 180}, 0)
 	for res, want := range []int{122, 842, 5882} {
 		found := map[Cell]bool{}
@@ -32,7 +32,7 @@ func TestTheEarthHasAllItsCells(t *testing.T) {
 	}
 }
 
-func TestNowhereHasNoCell(t *testing.T) {
+func TestCellAt_InvalidInputHasNoCell(t *testing.T) {
 	for _, p := range []Point{{91, 0}, {0, 181}, {math.NaN(), 0}, {0, math.Inf(1)}} {
 		if c := CellAt(p, 8); c != 0 || c.Valid() {
 			t.Errorf("%v: %v", p, c)
@@ -45,7 +45,7 @@ func TestNowhereHasNoCell(t *testing.T) {
 	}
 }
 
-func TestTheAntimeridianHasOneSetOfCells(t *testing.T) {
+func TestCellAt_AntimeridianHasOneSetOfCells(t *testing.T) {
 	for lat := -90.0; lat <= 90; lat += 7.3 {
 		if east, west := CellAt(Point{lat, 180}, 10), CellAt(Point{lat, -180}, 10); east != west {
 			t.Errorf("%v°: %v and %v", lat, east, west)

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-func random() *rand.Rand { return rand.New(rand.NewPCG(3, 14)) }
+func newRand() *rand.Rand { return rand.New(rand.NewPCG(3, 14)) }
 
-// somewhere prefers the places where grids go wrong: poles, the antimeridian, vertices and edges of the icosahedron.
-func somewhere(r *rand.Rand) Point {
+// edgeCasePoint prefers the places where grids go wrong: poles, the antimeridian, vertices and edges of the icosahedron.
+func edgeCasePoint(r *rand.Rand) Point {
 	near := math.Pow(10, -6*r.Float64())
 	anywhere := direction(math.Asin(2*r.Float64()-1), 2*math.Pi*r.Float64())
-	corner := corners[r.IntN(20)]
+	corner := faceCorners[r.IntN(20)]
 	switch r.IntN(6) {
 	case 0:
 		return pointAt(vector{0, 0, 1 - 2*float64(r.IntN(2))}.plus(near, anywhere))
@@ -33,8 +33,8 @@ func pointAt(v vector) Point {
 	return Point{math.Asin(v[2]) * 180 / math.Pi, math.Atan2(v[1], v[0]) * 180 / math.Pi}
 }
 
-// towards is the point a distance away from another, in a direction.
-func towards(p Point, km, bearing float64) Point {
+// destination is the point a distance away from another, in a direction.
+func destination(p Point, km, bearing float64) Point {
 	v := p.vector()
 	east := direction(0, radians(p.Lng)+math.Pi/2)
 	sin, cos := math.Sincos(bearing)
@@ -43,8 +43,8 @@ func towards(p Point, km, bearing float64) Point {
 	return pointAt(vector{}.plus(cos, v).plus(sin, ahead))
 }
 
-// covers checks the promise for one point: its own cell, and the ancestor of a finer one.
-func covers(t *testing.T, cover []Cell, p Point, finer int) bool {
+// assertCovered checks the promise for one point: its own cell, and the ancestor of a finer one.
+func assertCovered(t *testing.T, cover []Cell, p Point, finer int) bool {
 	t.Helper()
 	res := cover[0].Res()
 	own, ancestor := CellAt(p, res), CellAt(p, max(res, finer)).Parent(res)
@@ -57,10 +57,10 @@ func covers(t *testing.T, cover []Cell, p Point, finer int) bool {
 	return true
 }
 
-func TestCirclesAreCovered(t *testing.T) {
-	r := random()
+func TestCoverCircle_CoversEveryPoint(t *testing.T) {
+	r := newRand()
 	for range 500 {
-		centre, km, most := somewhere(r), 3000*math.Pow(10, -6*r.Float64()), 3+r.IntN(60)
+		centre, km, most := edgeCasePoint(r), 3000*math.Pow(10, -6*r.Float64()), 3+r.IntN(60)
 		cover := CoverCircle(centre, km, most)
 		if len(cover) == 0 && km < 500 && most >= 12 {
 			t.Fatalf("%v, %v km: no cover of %d cells", centre, km, most)
@@ -69,18 +69,18 @@ func TestCirclesAreCovered(t *testing.T) {
 			t.Fatalf("%v, %v km: %d cells, at most %d were asked for", centre, km, len(cover), most)
 		}
 		for i := 0; i < 200 && len(cover) > 0; i++ {
-			p := towards(centre, km*(1-math.Pow(r.Float64(), 3))*0.9999999, 2*math.Pi*r.Float64()) // most near the rim
-			if !covers(t, cover, p, r.IntN(MaxRes+1)) {
+			p := destination(centre, km*(1-math.Pow(r.Float64(), 3))*0.9999999, 2*math.Pi*r.Float64()) // most near the rim
+			if !assertCovered(t, cover, p, r.IntN(MaxRes+1)) {
 				t.Fatalf("the circle: %v, %v km", centre, km)
 			}
 		}
 	}
 }
 
-func TestBoxesAreCovered(t *testing.T) {
-	r := random()
+func TestCoverBox_CoversEveryPoint(t *testing.T) {
+	r := newRand()
 	for range 500 {
-		sw := somewhere(r)
+		sw := edgeCasePoint(r)
 		height, width := 40*math.Pow(10, -5*r.Float64()), 90*math.Pow(10, -5*r.Float64())
 		b := Box{sw.Lat, sw.Lng, math.Min(sw.Lat+height, 90), sw.Lng + width}
 		if b.NeLng > 180 {
@@ -95,23 +95,23 @@ func TestBoxesAreCovered(t *testing.T) {
 			t.Fatalf("%v: %d cells, at most %d were asked for", b, len(cover), most)
 		}
 		for i := 0; i < 200 && len(cover) > 0; i++ {
-			p := Point{sw.Lat + (b.NeLat-sw.Lat)*edgewise(r), sw.Lng + width*edgewise(r)}
+			p := Point{sw.Lat + (b.NeLat-sw.Lat)*edgeBiased(r), sw.Lng + width*edgeBiased(r)}
 			if p.Lng > 180 {
 				p.Lng -= 360
 			}
-			if b.Contains(p) && !covers(t, cover, p, r.IntN(MaxRes+1)) {
+			if b.Contains(p) && !assertCovered(t, cover, p, r.IntN(MaxRes+1)) {
 				t.Fatalf("the box: %v", b)
 			}
 		}
 	}
 }
 
-// edgewise is from 0 to 1, and often one of them.
-func edgewise(r *rand.Rand) float64 {
+// edgeBiased is from 0 to 1, and often one of them.
+func edgeBiased(r *rand.Rand) float64 {
 	return math.Max(0, math.Min(r.Float64()*1.5-0.25, 1))
 }
 
-func TestCoversAreOfOneResolutionSortedAndTheFinest(t *testing.T) {
+func TestCover_OneResolutionSortedAndFinest(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		cover     []Cell
@@ -142,17 +142,17 @@ func TestCoversAreOfOneResolutionSortedAndTheFinest(t *testing.T) {
 }
 
 // A cover may hold cells just beyond the rim, as their descendants may reach over it, but none further away.
-func TestCoversHoldNothingFarAway(t *testing.T) {
-	r := random()
+func TestCoverCircle_ContainsNoDistantCell(t *testing.T) {
+	r := newRand()
 	for range 300 {
-		centre, km := somewhere(r), 200*math.Pow(10, -4*r.Float64())
+		centre, km := edgeCasePoint(r), 200*math.Pow(10, -4*r.Float64())
 		cover := CoverCircle(centre, km, 40)
 		acrossKm := spacings[cover[0].Res()] * earthRadiusKm
 		for i := range 40000 {
 			if len(cover) == 0 {
 				break
 			}
-			p := towards(centre, (km+acrossKm)*math.Sqrt(r.Float64()), 2*math.Pi*r.Float64())
+			p := destination(centre, (km+acrossKm)*math.Sqrt(r.Float64()), 2*math.Pi*r.Float64())
 			if i == 39999 {
 				t.Fatalf("%v, %v km: nowhere near: %v", centre, km, cover)
 			}
@@ -163,7 +163,7 @@ func TestCoversHoldNothingFarAway(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCoveredIsNotCovered(t *testing.T) {
+func TestCover_InvalidInputHasNoCover(t *testing.T) {
 	kabul := Point{34.5553, 69.2075}
 	for name, cover := range map[string][]Cell{
 		"no place":            CoverCircle(Point{91, 0}, 1, 32),

@@ -46,8 +46,8 @@ var vertices = [12]vector{
 	{-0.4201524267087094, -0.0781452494027827, -0.9040825506150196},
 }
 
-// corners are the vertices of each face, counter-clockwise from the one its first axis points to.
-var corners = [20][3]int{
+// faceCorners are the vertices of each face, counter-clockwise from the one its first axis points to.
+var faceCorners = [20][3]int{
 	{0, 4, 2}, {0, 2, 1}, {0, 1, 3}, {0, 3, 5}, {0, 5, 4},
 	{8, 2, 4}, {6, 1, 2}, {7, 3, 1}, {9, 5, 3}, {10, 4, 5},
 	{2, 8, 6}, {1, 6, 7}, {3, 7, 9}, {5, 9, 10}, {4, 10, 8},
@@ -65,7 +65,7 @@ type face struct {
 }
 
 var faces = func() (all [20]face) {
-	for i, c := range corners {
+	for i, c := range faceCorners {
 		middle := vertices[c[0]].plus(1, vertices[c[1]]).plus(1, vertices[c[2]]).unit()
 		x := vertices[c[0]].plus(-middle.dot(vertices[c[0]]), middle).unit()
 		y := middle.cross(x)

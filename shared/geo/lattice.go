@@ -41,22 +41,22 @@ type aperture struct {
 }
 
 var (
-	toOdd = aperture{
+	apertureToOdd = aperture{
 		factor: eisenstein[int]{2, -1}, inverse: eisenstein[int]{3, 1}, omega: 2,
 		digitMod: [7]int{digitCentre, digitI, digitJ, digitIJ, digitK, digitIK, digitJK},
 	}
-	toEven = aperture{
+	apertureToEven = aperture{
 		factor: eisenstein[int]{3, 1}, inverse: eisenstein[int]{2, -1}, omega: 4,
 		digitMod: [7]int{digitCentre, digitI, digitK, digitIK, digitJ, digitIJ, digitJK},
 	}
 )
 
-// leadingTo is the step from resolution res-1 to res.
-func leadingTo(res int) *aperture {
+// apertureTo is the step from resolution res-1 to res.
+func apertureTo(res int) *aperture {
 	if res%2 == 1 {
-		return &toOdd
+		return &apertureToOdd
 	}
-	return &toEven
+	return &apertureToEven
 }
 
 // parent takes a site one step coarser, and tells which child of its parent it is.
@@ -72,7 +72,7 @@ var scales = func() (all [MaxRes + 1]eisenstein[float64]) {
 	z := eisenstein[int]{1, 0}
 	for res := range all {
 		if res > 0 {
-			z = z.times(leadingTo(res).factor)
+			z = z.times(apertureTo(res).factor)
 		}
 		all[res] = eisenstein[float64]{float64(z.a), float64(z.b)}
 	}
@@ -104,16 +104,16 @@ func nearest(z eisenstein[float64]) eisenstein[int] {
 	return eisenstein[int]{int(-s), int(r)}
 }
 
-// sixths lists the digits in counter-clockwise order from the first axis; sixthOf is its inverse.
+// digitsCCW lists the digits in counter-clockwise order from the first axis; sixthOf is its inverse.
 var (
-	sixths  = [6]int{digitI, digitIJ, digitJ, digitJK, digitK, digitIK}
-	sixthOf = [7]int{digitI: 0, digitIJ: 1, digitJ: 2, digitJK: 3, digitK: 4, digitIK: 5}
+	digitsCCW     = [6]int{digitI, digitIJ, digitJ, digitJK, digitK, digitIK}
+	digitPosition = [7]int{digitI: 0, digitIJ: 1, digitJ: 2, digitJK: 3, digitK: 4, digitIK: 5}
 )
 
-// turned is the digit turned counter-clockwise by sixths of a circle.
-func turned(digit, by int) int {
+// rotated is the digit turned counter-clockwise by sixths of a circle.
+func rotated(digit, by int) int {
 	if digit == digitCentre {
 		return digitCentre
 	}
-	return sixths[(sixthOf[digit]+by)%6]
+	return digitsCCW[(digitPosition[digit]+by)%6]
 }

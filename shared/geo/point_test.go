@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPointsOutOfRangeAreNotValid(t *testing.T) {
+func TestPoint_OutOfRangeIsInvalid(t *testing.T) {
 	for _, c := range []struct {
 		p    Point
 		want bool
@@ -26,7 +26,7 @@ func TestPointsOutOfRangeAreNotValid(t *testing.T) {
 	}
 }
 
-func TestDistanceKm(t *testing.T) {
+func TestDistanceKm_KnownDistances(t *testing.T) {
 	kabul, herat := Point{34.5553, 69.2075}, Point{34.3529, 62.2040}
 	quarter := earthRadiusKm * math.Pi / 2
 	for _, c := range []struct {
@@ -49,7 +49,7 @@ func TestDistanceKm(t *testing.T) {
 	}
 }
 
-func TestBoxesEncloseSomething(t *testing.T) {
+func TestBox_ValidEnclosesArea(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
 		name string
@@ -78,7 +78,7 @@ func TestBoxesEncloseSomething(t *testing.T) {
 	}
 }
 
-func TestBoxContainsItsEdges(t *testing.T) {
+func TestBox_ContainsItsEdges(t *testing.T) {
 	for _, c := range []struct {
 		b    Box
 		p    Point

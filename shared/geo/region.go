@@ -10,7 +10,7 @@ import (
 type region struct {
 	south, north float64
 	middle       float64                   // a longitude
-	half         func(lat float64) float64 // half the arc's width, π: all the way round
+	halfWidth    func(lat float64) float64 // half the arc's width, π: all the way round
 }
 
 // circle is all within a radius of a point.
@@ -22,15 +22,15 @@ func circle(of Point, radius float64) region {
 		south:  math.Max(lat-radius, -math.Pi/2),
 		north:  math.Min(lat+radius, math.Pi/2),
 		middle: lng,
-		half: func(lat float64) float64 {
+		halfWidth: func(lat float64) float64 {
 			sin, cos := math.Sincos(lat)
-			return arc((cosRadius - sinLat*sin) / (cosLat * cos))
+			return clampedAcos((cosRadius - sinLat*sin) / (cosLat * cos))
 		},
 	}
 }
 
-// arc is acos made total: all the way round from -1 down, and for 0/0, which is a pole within the circle.
-func arc(cos float64) float64 {
+// clampedAcos is acos made total: all the way round from -1 down, and for 0/0, which is a pole within the circle.
+func clampedAcos(cos float64) float64 {
 	if cos > -1 {
 		return math.Acos(math.Min(cos, 1))
 	}
@@ -45,7 +45,7 @@ func rectangle(b Box, by float64) region {
 		south:  math.Max(radians(b.SwLat)-by, -math.Pi/2),
 		north:  math.Min(radians(b.NeLat)+by, math.Pi/2),
 		middle: radians(b.SwLng) + width/2,
-		half: func(lat float64) float64 {
+		halfWidth: func(lat float64) float64 {
 			sin := sinBy / math.Cos(lat) // how far east of a meridian one may be to be within the distance of it
 			if !(sin < 1) {
 				return math.Pi
@@ -59,7 +59,7 @@ func rectangle(b Box, by float64) region {
 func (r region) contains(v vector) bool {
 	lat := math.Asin(math.Max(-1, math.Min(v[2], 1)))
 	away := math.Remainder(math.Atan2(v[1], v[0])-r.middle, 2*math.Pi)
-	return lat >= r.south && lat <= r.north && math.Abs(away) <= r.half(lat)
+	return lat >= r.south && lat <= r.north && math.Abs(away) <= r.halfWidth(lat)
 }
 
 // probes are directions in the region, at most step radians apart along a circle of latitude, on such circles at most
@@ -69,7 +69,7 @@ func (r region) probes(step float64) iter.Seq[vector] {
 		rows := math.Ceil((r.north - r.south) / step)
 		for row := 0.0; row <= rows; row++ {
 			lat := r.south + (r.north-r.south)*row/math.Max(rows, 1)
-			half := r.half(lat)
+			half := r.halfWidth(lat)
 			columns := math.Ceil(2 * half * math.Cos(lat) / step)
 			for column := 0.0; column <= columns; column++ {
 				if !yield(direction(lat, r.middle-half+2*half*column/math.Max(columns, 1))) {

@@ -10,39 +10,39 @@ import (
 )
 
 // What verifies is what we could have signed: signing what a token says gives the same token.
-func FuzzOpen(f *testing.F) {
-	k := keys(f, november, may)
-	_, token := sign(f, k, stayInKabul())
+func FuzzKeysVerifySignature_Token(f *testing.F) {
+	k := mustParseKeys(f, keyNovember, keyMay)
+	_, token := mustSign(f, k, newHandoff())
 	f.Add(token)
 	f.Add(token + "=")
 	f.Add("a.b")
-	f.Fuzz(func(t *testing.T, token string) { resigned(t, k, token) })
+	f.Fuzz(func(t *testing.T, token string) { checkSignsBack(t, k, token) })
 }
 
-// FuzzText lets the fuzzer sign, so that what it finds behind the MAC is held against the same property.
-func FuzzText(f *testing.F) {
-	k := keys(f, november, may)
-	h, _ := sign(f, k, stayInKabul())
+// FuzzKeysVerifySignature_SignedText lets the fuzzer sign, so that what it finds behind the MAC is held against the same property.
+func FuzzKeysVerifySignature_SignedText(f *testing.F) {
+	k := mustParseKeys(f, keyNovember, keyMay)
+	h, _ := mustSign(f, k, newHandoff())
 	f.Add(string(h.canonical()), false)
 	f.Add(strings.Replace(string(h.canonical()), "\n2\n", "\n02\n", 1), false)
 	f.Add(strings.ReplaceAll(string(h.canonical()), "11", "05"), true)
-	f.Add(strings.Repeat("\n", lines-1), true)
+	f.Add(strings.Repeat("\n", canonicalLines-1), true)
 	f.Fuzz(func(t *testing.T, text string, grace bool) {
 		key := k.ring[0]
 		if grace {
 			key = k.ring[1]
 		}
-		resigned(t, k, seal([]byte(text), key))
+		checkSignsBack(t, k, signText([]byte(text), key))
 	})
 }
 
-// FuzzHandoff signs what the fuzzer makes up: it is refused, or it reads back as it was, fifteen lines of it.
-func FuzzHandoff(f *testing.F) {
-	k := keys(f, november)
+// FuzzKeysSign_RoundTrip signs what the fuzzer makes up: it is refused, or it reads back as it was, fifteen lines of it.
+func FuzzKeysSign_RoundTrip(f *testing.F) {
+	k := mustParseKeys(f, keyNovember)
 	f.Add("bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC", "tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3D", 2026, 12, 1, 3, 2, 1, 1, "AFN", "ps-AF", noon.UnixMilli())
 	f.Add("bhd_\n", "tnt_", 0, 0, 0, 0, 0, 0, 0, "A\nB", "", int64(-1))
 	f.Fuzz(func(t *testing.T, own, tenant string, y, m, d, nights, adults, children, rooms int, currency, locale string, minted int64) {
-		h := stayInKabul()
+		h := newHandoff()
 		h.ID, h.TenantID, h.Currency, h.Locale = own, tenant, currency, locale
 		h.Adults, h.Children, h.Rooms = adults, children, rooms
 		h.Dates.CheckIn = stay.Date{Year: y, Month: time.Month(m), Day: d}
@@ -56,15 +56,15 @@ func FuzzHandoff(f *testing.F) {
 		if err != nil || got != h {
 			t.Fatalf("signed %+v, read %+v: %v", h, got, err)
 		}
-		if text, _, _ := split(token); strings.Count(text, "\n") != lines-1 {
+		if text, _, _ := splitToken(token); strings.Count(text, "\n") != canonicalLines-1 {
 			t.Fatalf("%q", text)
 		}
 	})
 }
 
-// resigned holds a token against the property of all three.
-func resigned(t *testing.T, k Keys, token string) {
-	h, err := k.Open(token)
+// checkSignsBack holds a token against the property of all three.
+func checkSignsBack(t *testing.T, k Keys, token string) {
+	h, err := k.VerifySignature(token)
 	if err != nil {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
 // TTL is the life of every token, no more and no less.
@@ -37,15 +37,15 @@ type Handoff struct {
 }
 
 const (
-	version = "v1"
-	lines   = 15
+	version        = "v1"
+	canonicalLines = 15
 )
 
 // The shapes of codes. Which of them exist is decided where a handoff is made: a receiver that was deployed before a
 // language was added must not refuse it.
 var (
-	currencyShape = regexp.MustCompile(`^[A-Z]{3}$`)
-	localeShape   = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`)
+	currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
+	localePattern   = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`)
 )
 
 // canonical is the signing string of docs/spec/routes.md#handoff-token: one field a line, LF between them, none at the end.
@@ -67,16 +67,16 @@ func (h *Handoff) canonical() []byte {
 	line(strconv.Itoa(h.Rooms))
 	line(h.Currency)
 	line(h.Locale)
-	line(instant.Text(h.MintedAt))
-	line(instant.Text(h.ExpiresAt))
+	line(timestamp.Format(h.MintedAt))
+	line(timestamp.Format(h.ExpiresAt))
 	line(h.KeyID)
 	return b
 }
 
-// parse is the inverse of canonical. It accepts only what canonical writes of a handoff that check accepts.
-func parse(text string) (Handoff, error) {
+// parseCanonical is the inverse of canonical. It accepts only what canonical writes of a handoff that check accepts.
+func parseCanonical(text string) (Handoff, error) {
 	f := strings.Split(text, "\n")
-	if len(f) != lines || f[0] != version {
+	if len(f) != canonicalLines || f[0] != version {
 		return Handoff{}, errors.New("not of this version")
 	}
 	h := Handoff{
@@ -88,14 +88,14 @@ func parse(text string) (Handoff, error) {
 	h.Adults, errs[2] = strconv.Atoi(f[7])
 	h.Children, errs[3] = strconv.Atoi(f[8])
 	h.Rooms, errs[4] = strconv.Atoi(f[9])
-	h.MintedAt, errs[5] = time.Parse(instant.Layout, f[12])
-	h.ExpiresAt, errs[6] = time.Parse(instant.Layout, f[13])
+	h.MintedAt, errs[5] = time.Parse(timestamp.Layout, f[12])
+	h.ExpiresAt, errs[6] = time.Parse(timestamp.Layout, f[13])
 	for _, err := range errs {
 		if err != nil {
 			return Handoff{}, errors.New("a field cannot be read") // what it says is not for a log
 		}
 	}
-	if err := h.check(); err != nil {
+	if err := h.validate(); err != nil {
 		return Handoff{}, err
 	}
 	if string(h.canonical()) != text { // +2 adults, a comma before the milliseconds
@@ -104,9 +104,9 @@ func parse(text string) (Handoff, error) {
 	return h, nil
 }
 
-// check says which field, if any, keeps a handoff from being signed. Each has a shape without room for a control
+// validate says which field, if any, keeps a handoff from being signed. Each has a shape without room for a control
 // character, so no value can pass for two lines. The error names the field, never the value.
-func (h *Handoff) check() error {
+func (h *Handoff) validate() error {
 	people := stay.Occupancy{Adults: h.Adults, Children: h.Children, Rooms: h.Rooms}
 	nights := h.Dates.Nights()
 	for _, c := range []struct {
@@ -117,13 +117,13 @@ func (h *Handoff) check() error {
 		{"guestSessionId", id.Valid(id.Session, h.GuestSessionID)},
 		{"tenantId", id.Valid(id.Tenant, h.TenantID)},
 		{"propertyId", id.Valid(id.Property, h.PropertyID)},
-		{"dates", written(h.Dates.CheckIn) && written(h.Dates.CheckOut) && nights >= 1 && nights <= stay.MaxNights},
-		{"occupancy", len(people.Check()) == 0},
-		{"currency", currencyShape.MatchString(h.Currency)},
-		{"locale", localeShape.MatchString(h.Locale)},
-		{"mintedAt", goodInstant(h.MintedAt)},
-		{"expiresAt", goodInstant(h.ExpiresAt) && h.ExpiresAt.Sub(h.MintedAt) == TTL},
-		{"hmacKeyId", goodKeyID(h.KeyID)},
+		{"dates", validDate(h.Dates.CheckIn) && validDate(h.Dates.CheckOut) && nights >= 1 && nights <= stay.MaxNights},
+		{"occupancy", len(people.Validate()) == 0},
+		{"currency", currencyPattern.MatchString(h.Currency)},
+		{"locale", localePattern.MatchString(h.Locale)},
+		{"mintedAt", validTime(h.MintedAt)},
+		{"expiresAt", validTime(h.ExpiresAt) && h.ExpiresAt.Sub(h.MintedAt) == TTL},
+		{"hmacKeyId", validKeyID(h.KeyID)},
 	} {
 		if !c.ok {
 			return fmt.Errorf("%s is not what can be signed", c.field)
@@ -132,18 +132,18 @@ func (h *Handoff) check() error {
 	return nil
 }
 
-// written says whether a date is one that reads back: the calendar has it, in four digits of a year.
-func written(d stay.Date) bool {
+// validDate says whether a date is one that reads back: the calendar has it, in four digits of a year.
+func validDate(d stay.Date) bool {
 	parsed, err := stay.ParseDate(d.String())
 	return err == nil && parsed == d
 }
 
-func goodInstant(t time.Time) bool {
+func validTime(t time.Time) bool {
 	return t.Year() >= 2000 && t.Year() <= 9999 && t.Equal(t.Truncate(time.Millisecond))
 }
 
-// goodKeyID accepts "hmac-2026-11".
-func goodKeyID(s string) bool {
+// validKeyID accepts "hmac-2026-11".
+func validKeyID(s string) bool {
 	month, ok := strings.CutPrefix(s, "hmac-")
 	if !ok {
 		return false

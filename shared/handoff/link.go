@@ -10,32 +10,32 @@ import (
 type Link struct{ pattern string }
 
 // DefaultLink is the platform's.
-const DefaultLink = "https://" + slugMark + ".melmastoon.ghasi.io/book"
+const DefaultLink = "https://" + slugPlaceholder + ".melmastoon.ghasi.io/book"
 
-const slugMark = "{tenantSlug}"
+const slugPlaceholder = "{tenantSlug}"
 
-var errLink = errors.New("handoff: a booking link is an http(s) URL without a query, with {tenantSlug} in it once")
+var errInvalidLink = errors.New("handoff: a booking link is an http(s) URL without a query, with {tenantSlug} in it once")
 
 // UnmarshalText lets a configuration hold a Link.
 func (l *Link) UnmarshalText(text []byte) error {
 	pattern := string(text)
-	u, err := url.Parse(strings.Replace(pattern, slugMark, "slug", 1))
-	if err != nil || strings.Count(pattern, slugMark) != 1 || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
+	u, err := url.Parse(strings.Replace(pattern, slugPlaceholder, "slug", 1))
+	if err != nil || strings.Count(pattern, slugPlaceholder) != 1 || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" ||
 		u.User != nil || strings.ContainsAny(pattern, "?#") {
-		return errLink
+		return errInvalidLink
 	}
 	l.pattern = pattern
 	return nil
 }
 
-// Page is the booking page of a tenant. A slug is a DNS label.
-func (l Link) Page(tenantSlug string) string {
+// URL is the booking page of a tenant. A slug is a DNS label.
+func (l Link) URL(tenantSlug string) string {
 	pattern := l.pattern
 	if pattern == "" {
 		pattern = DefaultLink
 	}
-	return strings.Replace(pattern, slugMark, tenantSlug, 1)
+	return strings.Replace(pattern, slugPlaceholder, tenantSlug, 1)
 }
 
-// With is the booking page of a tenant with a token for it, whose characters need no escaping.
-func (l Link) With(tenantSlug, token string) string { return l.Page(tenantSlug) + "?h=" + token }
+// URLWithToken is the booking page of a tenant with a token for it, whose characters need no escaping.
+func (l Link) URLWithToken(tenantSlug, token string) string { return l.URL(tenantSlug) + "?h=" + token }

@@ -19,8 +19,8 @@ var (
 )
 
 const (
-	maxToken   = 512         // characters; a real one has about 370
-	clockDrift = time.Minute // between the signer's clock and ours
+	maxTokenLength = 512         // characters; a real one has about 370
+	maxClockSkew   = time.Minute // between the signer's clock and ours
 )
 
 // encoding is base64url without padding. Strict makes it refuse odd bits at the end; line ends it skips all the same.
@@ -38,7 +38,7 @@ func ParseKeys(s string) (Keys, error) {
 		return Keys{}, fmt.Errorf("handoff: %w", err)
 	}
 	for _, key := range ring {
-		if !goodKeyID(key.ID) {
+		if !validKeyID(key.ID) {
 			return Keys{}, fmt.Errorf("handoff: key %q is not named hmac-YYYY-MM", key.ID)
 		}
 	}
@@ -61,20 +61,20 @@ func (k Keys) Sign(h *Handoff) (token string, err error) {
 	h.MintedAt = h.MintedAt.UTC().Truncate(time.Millisecond)
 	h.ExpiresAt = h.MintedAt.Add(TTL)
 	h.KeyID = key.ID
-	if err := h.check(); err != nil {
+	if err := h.validate(); err != nil {
 		return "", fmt.Errorf("handoff: sign: %w", err)
 	}
-	return seal(h.canonical(), key), nil
+	return signText(h.canonical(), key), nil
 }
 
-func seal(text []byte, key keyring.Key) string {
+func signText(text []byte, key keyring.Key) string {
 	return encoding.EncodeToString(text) + "." + encoding.EncodeToString(key.HMAC(text))
 }
 
-// Open returns what a token says, whether or not its time is over; ErrSignature when we cannot have signed it. Nothing
+// VerifySignature returns what a token says, whether or not its time is over; ErrSignature when we cannot have signed it. Nothing
 // of the token but the name of its key is looked at before its MAC is known to be right.
-func (k Keys) Open(token string) (Handoff, error) {
-	text, mac, ok := split(token)
+func (k Keys) VerifySignature(token string) (Handoff, error) {
+	text, mac, ok := splitToken(token)
 	if !ok {
 		return Handoff{}, fmt.Errorf("%w: not a token", ErrSignature)
 	}
@@ -85,7 +85,7 @@ func (k Keys) Open(token string) (Handoff, error) {
 	if !hmac.Equal(mac, key.HMAC([]byte(text))) {
 		return Handoff{}, fmt.Errorf("%w: MAC differs", ErrSignature)
 	}
-	h, err := parse(text)
+	h, err := parseCanonical(text)
 	if err != nil {
 		return Handoff{}, fmt.Errorf("%w: %w", ErrSignature, err)
 	}
@@ -95,11 +95,11 @@ func (k Keys) Open(token string) (Handoff, error) {
 // Verify is Open for a token that is to be used now: ErrExpired when its half hour is over. It says nothing about
 // whether the token was used before; only the ledger of its issuer knows.
 func (k Keys) Verify(token string, now time.Time) (Handoff, error) {
-	h, err := k.Open(token)
+	h, err := k.VerifySignature(token)
 	switch {
 	case err != nil:
 		return Handoff{}, err
-	case h.MintedAt.After(now.Add(clockDrift)):
+	case h.MintedAt.After(now.Add(maxClockSkew)):
 		return Handoff{}, fmt.Errorf("%w: from the future", ErrSignature)
 	case !now.Before(h.ExpiresAt):
 		return Handoff{}, ErrExpired
@@ -107,9 +107,9 @@ func (k Keys) Verify(token string, now time.Time) (Handoff, error) {
 	return h, nil
 }
 
-// split takes a token apart. One text has one token: what does not encode to the same characters again is refused.
-func split(token string) (text string, mac []byte, ok bool) {
-	if len(token) > maxToken {
+// splitToken takes a token apart. One text has one token: what does not encode to the same characters again is refused.
+func splitToken(token string) (text string, mac []byte, ok bool) {
+	if len(token) > maxTokenLength {
 		return "", nil, false
 	}
 	first, second, _ := strings.Cut(token, ".")

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	november = "hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4="
-	may      = "hmac-2026-05:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4="
-	april    = "hmac-2026-04:YXByaWwncyBrZXksIGluIHRlc3RzIG9ubHkuLi4uLi4="
+	keyNovember = "hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4="
+	keyMay      = "hmac-2026-05:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4="
+	keyApril    = "hmac-2026-04:YXByaWwncyBrZXksIGluIHRlc3RzIG9ubHkuLi4uLi4="
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 41_000_000, time.UTC)
 
-func keys(t testing.TB, list ...string) Keys {
+func mustParseKeys(t testing.TB, list ...string) Keys {
 	t.Helper()
 	k, err := ParseKeys(strings.Join(list, ","))
 	if err != nil {
@@ -28,8 +28,8 @@ func keys(t testing.TB, list ...string) Keys {
 	return k
 }
 
-// stayInKabul is a handoff minted at noon.
-func stayInKabul() Handoff {
+// newHandoff is a handoff minted at noon.
+func newHandoff() Handoff {
 	return Handoff{
 		ID: "bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC", GuestSessionID: "gms_01KAH9ZWV9Y6J3D1W0S8B4K2ET",
 		TenantID: "tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3D", PropertyID: "ppt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT",
@@ -38,7 +38,7 @@ func stayInKabul() Handoff {
 	}
 }
 
-func sign(t testing.TB, k Keys, h Handoff) (Handoff, string) {
+func mustSign(t testing.TB, k Keys, h Handoff) (Handoff, string) {
 	t.Helper()
 	token, err := k.Sign(&h)
 	if err != nil {
@@ -47,9 +47,9 @@ func sign(t testing.TB, k Keys, h Handoff) (Handoff, string) {
 	return h, token
 }
 
-func TestATokenSaysWhatWasSigned(t *testing.T) {
-	k := keys(t, november)
-	want, token := sign(t, k, stayInKabul())
+func TestKeysVerify_ReturnsSignedHandoff(t *testing.T) {
+	k := mustParseKeys(t, keyNovember)
+	want, token := mustSign(t, k, newHandoff())
 	got, err := k.Verify(token, noon)
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
@@ -59,8 +59,8 @@ func TestATokenSaysWhatWasSigned(t *testing.T) {
 	}
 }
 
-func TestTheSigningStringIsTheOneOfTheSpecification(t *testing.T) {
-	h, _ := sign(t, keys(t, november), stayInKabul())
+func TestHandoffCanonical_MatchesSpecification(t *testing.T) {
+	h, _ := mustSign(t, mustParseKeys(t, keyNovember), newHandoff())
 	const want = `v1
 bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC
 gms_01KAH9ZWV9Y6J3D1W0S8B4K2ET
@@ -81,9 +81,9 @@ hmac-2026-11`
 	}
 }
 
-func TestATokenLivesHalfAnHour(t *testing.T) {
-	k := keys(t, november)
-	_, token := sign(t, k, stayInKabul())
+func TestKeysVerify_TokenExpiresAfter30Minutes(t *testing.T) {
+	k := mustParseKeys(t, keyNovember)
+	_, token := mustSign(t, k, newHandoff())
 	for _, c := range []struct {
 		name string
 		at   time.Duration
@@ -100,35 +100,35 @@ func TestATokenLivesHalfAnHour(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	if _, err := k.Open(token); err != nil {
+	if _, err := k.VerifySignature(token); err != nil {
 		t.Errorf("opened at any time: %v", err)
 	}
 }
 
 // Half an hour exactly: a genuine signature over a longer or shorter life is refused as well.
-func TestALongerOrShorterLifeIsRefused(t *testing.T) {
-	k := keys(t, november)
+func TestKeysVerifySignature_RejectsOtherLifetimes(t *testing.T) {
+	k := mustParseKeys(t, keyNovember)
 	for _, life := range []time.Duration{TTL - time.Millisecond, TTL + time.Millisecond, 24 * time.Hour, 0, -TTL} {
-		h, _ := sign(t, k, stayInKabul())
+		h, _ := mustSign(t, k, newHandoff())
 		h.ExpiresAt = h.MintedAt.Add(life)
-		if _, err := k.Open(seal(h.canonical(), k.ring.Active())); !errors.Is(err, ErrSignature) {
+		if _, err := k.VerifySignature(signText(h.canonical(), k.ring.Active())); !errors.Is(err, ErrSignature) {
 			t.Errorf("%s: %v", life, err)
 		}
 	}
 }
 
-func TestKeysRotateWhileTokensAreOut(t *testing.T) {
-	_, old := sign(t, keys(t, may), stayInKabul())
-	_, new := sign(t, keys(t, november, may), stayInKabul())
+func TestKeysVerify_AcceptsGraceKeyDuringRotation(t *testing.T) {
+	_, old := mustSign(t, mustParseKeys(t, keyMay), newHandoff())
+	_, new := mustSign(t, mustParseKeys(t, keyNovember, keyMay), newHandoff())
 	for _, c := range []struct {
 		name     string
 		ring     Keys
 		old, new error
 	}{
-		{"before", keys(t, may), nil, ErrSignature},
-		{"the new key is known, not yet active", keys(t, may, november), nil, nil},
-		{"the new key signs, the old one is in grace", keys(t, november, may), nil, nil},
-		{"after grace", keys(t, november), ErrSignature, nil},
+		{"before", mustParseKeys(t, keyMay), nil, ErrSignature},
+		{"the new key is known, not yet active", mustParseKeys(t, keyMay, keyNovember), nil, nil},
+		{"the new key signs, the old one is in grace", mustParseKeys(t, keyNovember, keyMay), nil, nil},
+		{"after grace", mustParseKeys(t, keyNovember), ErrSignature, nil},
 		{"no keys at all", Keys{}, ErrSignature, ErrSignature},
 	} {
 		if _, err := c.ring.Verify(old, noon); !errors.Is(err, c.old) {
@@ -140,38 +140,38 @@ func TestKeysRotateWhileTokensAreOut(t *testing.T) {
 	}
 }
 
-func TestTheNameOfAKeyDoesNotLendItsSecret(t *testing.T) {
-	renamed := "hmac-2026-11:" + strings.TrimPrefix(april, "hmac-2026-04:")
-	_, token := sign(t, keys(t, renamed), stayInKabul())
-	if _, err := keys(t, november, april).Verify(token, noon); !errors.Is(err, ErrSignature) {
+func TestKeysVerify_KeyIDMustMatchSecret(t *testing.T) {
+	renamed := "hmac-2026-11:" + strings.TrimPrefix(keyApril, "hmac-2026-04:")
+	_, token := mustSign(t, mustParseKeys(t, renamed), newHandoff())
+	if _, err := mustParseKeys(t, keyNovember, keyApril).Verify(token, noon); !errors.Is(err, ErrSignature) {
 		t.Error(err)
 	}
 }
 
-func TestEverySingleBitCounts(t *testing.T) {
-	k := keys(t, november, may)
-	_, token := sign(t, k, stayInKabul())
+func TestKeysVerifySignature_RejectsAnyFlippedBit(t *testing.T) {
+	k := mustParseKeys(t, keyNovember, keyMay)
+	_, token := mustSign(t, k, newHandoff())
 	for bit := range len(token) * 8 {
 		flipped := []byte(token)
 		flipped[bit/8] ^= 1 << (bit % 8)
-		if _, err := k.Open(string(flipped)); !errors.Is(err, ErrSignature) {
+		if _, err := k.VerifySignature(string(flipped)); !errors.Is(err, ErrSignature) {
 			t.Fatalf("bit %d of the token flipped: %v", bit, err)
 		}
 	}
-	text, mac, _ := split(token)
+	text, mac, _ := splitToken(token)
 	for bit := range (len(text) + len(mac)) * 8 { // under the encoding too
 		flipped := append([]byte(text), mac...)
 		flipped[bit/8] ^= 1 << (bit % 8)
 		forged := encoding.EncodeToString(flipped[:len(text)]) + "." + encoding.EncodeToString(flipped[len(text):])
-		if _, err := k.Open(forged); !errors.Is(err, ErrSignature) {
+		if _, err := k.VerifySignature(forged); !errors.Is(err, ErrSignature) {
 			t.Fatalf("bit %d of what is signed flipped: %v", bit, err)
 		}
 	}
 }
 
-func TestOneTextHasOneToken(t *testing.T) {
-	k := keys(t, november)
-	_, token := sign(t, k, stayInKabul())
+func TestKeysVerifySignature_RejectsNonCanonicalEncodings(t *testing.T) {
+	k := mustParseKeys(t, keyNovember)
+	_, token := mustSign(t, k, newHandoff())
 	text, mac, _ := strings.Cut(token, ".")
 	last := func(s string) string { // the same bytes, one of the unused bits at the end set
 		digits := "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -205,16 +205,16 @@ func TestOneTextHasOneToken(t *testing.T) {
 		"not ASCII":             token + "é",
 		"huge":                  strings.Repeat("A", 1<<20),
 	} {
-		if _, err := k.Open(forged); !errors.Is(err, ErrSignature) {
+		if _, err := k.VerifySignature(forged); !errors.Is(err, ErrSignature) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 // What only a holder of the key could make is refused too, unless this package would have made it.
-func TestGenuineSignaturesOverOtherTextsAreRefused(t *testing.T) {
-	k := keys(t, november)
-	h, _ := sign(t, k, stayInKabul())
+func TestKeysVerifySignature_RejectsSignedNonCanonicalText(t *testing.T) {
+	k := mustParseKeys(t, keyNovember)
+	h, _ := mustSign(t, k, newHandoff())
 	good := string(h.canonical())
 	for name, c := range map[string]struct{ old, new string }{
 		"another version":            {"v1\n", "v2\n"},
@@ -254,14 +254,14 @@ func TestGenuineSignaturesOverOtherTextsAreRefused(t *testing.T) {
 		if text == good {
 			t.Fatalf("%s: the text has no %q", name, c.old)
 		}
-		if _, err := k.Open(seal([]byte(text), k.ring.Active())); !errors.Is(err, ErrSignature) {
+		if _, err := k.VerifySignature(signText([]byte(text), k.ring.Active())); !errors.Is(err, ErrSignature) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-func TestNothingOddIsSigned(t *testing.T) {
-	k := keys(t, november)
+func TestKeysSign_RejectsInvalidHandoff(t *testing.T) {
+	k := mustParseKeys(t, keyNovember)
 	for name, spoil := range map[string]func(*Handoff){
 		"a newline in the currency":  func(h *Handoff) { h.Currency = "AF\n" },
 		"a newline behind it":        func(h *Handoff) { h.Currency = "AFN\n" },
@@ -275,7 +275,7 @@ func TestNothingOddIsSigned(t *testing.T) {
 		"nobody":                     func(h *Handoff) { h.Adults = 0 },
 		"a clock that was never set": func(h *Handoff) { h.MintedAt = time.Time{} },
 	} {
-		h := stayInKabul()
+		h := newHandoff()
 		spoil(&h)
 		if token, err := k.Sign(&h); err == nil {
 			t.Errorf("%s was signed: %s", name, token)
@@ -285,14 +285,14 @@ func TestNothingOddIsSigned(t *testing.T) {
 	}
 }
 
-func TestKeysAreNamedByTheirMonth(t *testing.T) {
-	secret := strings.TrimPrefix(may, "hmac-2026-05")
+func TestParseKeys_RequiresMonthNames(t *testing.T) {
+	secret := strings.TrimPrefix(keyMay, "hmac-2026-05")
 	for _, name := range []string{"", "may", "hmac-2026", "hmac-2026-5", "hmac-2026-00", "hmac-2026-13", "HMAC-2026-05", "hmac-2026-05-01"} {
 		if _, err := ParseKeys(name + secret); err == nil {
 			t.Errorf("%q is a name for a key", name)
 		}
 	}
-	h := stayInKabul()
+	h := newHandoff()
 	if _, err := (Keys{}).Sign(&h); !errors.Is(err, keyring.ErrEmpty) {
 		t.Error("signed without a key: ", err)
 	}
@@ -302,7 +302,7 @@ func TestKeysAreNamedByTheirMonth(t *testing.T) {
 }
 
 // The verifier runs in other services, some of them without our stores.
-func TestTheVerifierNeedsNoStore(t *testing.T) {
+func TestHandoff_LinksNoStoreClients(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Skip("no go command here: ", err)
@@ -314,16 +314,16 @@ func TestTheVerifierNeedsNoStore(t *testing.T) {
 	}
 }
 
-func TestLinks(t *testing.T) {
+func TestLink_BuildsAndValidatesURLs(t *testing.T) {
 	var standard Link
-	if got := standard.With("kabul-grand", "a.b"); got != "https://kabul-grand.melmastoon.ghasi.io/book?h=a.b" {
+	if got := standard.URLWithToken("kabul-grand", "a.b"); got != "https://kabul-grand.melmastoon.ghasi.io/book?h=a.b" {
 		t.Error(got)
 	}
 	var own Link
 	if err := own.UnmarshalText([]byte("http://127.0.0.1:8080/book/{tenantSlug}")); err != nil {
 		t.Fatal(err)
 	}
-	if got := own.Page("kabul-grand"); got != "http://127.0.0.1:8080/book/kabul-grand" {
+	if got := own.URL("kabul-grand"); got != "http://127.0.0.1:8080/book/kabul-grand" {
 		t.Error(got)
 	}
 	for _, bad := range []string{
@@ -336,8 +336,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-func BenchmarkSign(b *testing.B) {
-	k, h := keys(b, november), stayInKabul()
+func BenchmarkKeysSign(b *testing.B) {
+	k, h := mustParseKeys(b, keyNovember), newHandoff()
 	for b.Loop() {
 		if _, err := k.Sign(&h); err != nil {
 			b.Fatal(err)
@@ -345,9 +345,9 @@ func BenchmarkSign(b *testing.B) {
 	}
 }
 
-func BenchmarkVerify(b *testing.B) {
-	k := keys(b, november)
-	_, token := sign(b, k, stayInKabul())
+func BenchmarkKeysVerify(b *testing.B) {
+	k := mustParseKeys(b, keyNovember)
+	_, token := mustSign(b, k, newHandoff())
 	for b.Loop() {
 		if _, err := k.Verify(token, noon); err != nil {
 			b.Fatal(err)

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
-	"melmastoon.ghasi.io/bff-consumer/shared/vectortest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/vectortest"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
 // vectors is what a verifier in any language checks itself with.
@@ -20,7 +20,7 @@ type vectors struct {
 	About  []string       `json:"about"`
 	Keys   []vectorKey    `json:"keys"`
 	Accept []acceptVector `json:"accept"`
-	Refuse []refuseVector `json:"refuse"`
+	Reject []rejectVector `json:"refuse"`
 }
 
 type vectorKey struct {
@@ -54,26 +54,26 @@ type vectorFields struct {
 	KeyID          string `json:"hmacKeyId"`
 }
 
-type refuseVector struct {
-	Name  string    `json:"name"`
-	Now   time.Time `json:"now"`
-	Token string    `json:"token"`
-	Why   string    `json:"why"` // signature or expired
+type rejectVector struct {
+	Name   string    `json:"name"`
+	Now    time.Time `json:"now"`
+	Token  string    `json:"token"`
+	Reason string    `json:"why"` // signature or expired
 }
 
-// made is the file as this package would write it.
-func made(t *testing.T) vectors {
+// generateVectors is the file as this package would write it.
+func generateVectors(t *testing.T) vectors {
 	t.Helper()
 	v := vectors{About: []string{
 		"Test vectors of the handoff token. The secrets are for tests only.",
 		"token = base64url(canonical) '.' base64url(HMAC-SHA-256(secret, canonical)), no padding. canonical: 15 lines, LF between them, none at the end.",
 		"A verifier knows the keys below, active and grace alike, and no other. At the time `now` it accepts every token of `accept`, reads those fields, and refuses every token of `refuse`: as not genuine (signature) or as too late (expired).",
 	}}
-	for _, k := range []string{november, may} {
+	for _, k := range []string{keyNovember, keyMay} {
 		name, secret, _ := strings.Cut(k, ":")
 		v.Keys = append(v.Keys, vectorKey{name, secret})
 	}
-	family := stayInKabul()
+	family := newHandoff()
 	family.ID, family.Adults, family.Children, family.Rooms = "bhd_01KAH9ZWV97ZZZZZZZZZZZZZZZ", 16, 10, 8
 	family.Currency, family.Locale, family.MintedAt = "IRR", "ar", time.Date(2027, 2, 28, 23, 59, 59, 999_000_000, time.UTC)
 	family.Dates = stay.Dates{CheckIn: stay.Date{Year: 2028, Month: 2, Day: 28}, CheckOut: stay.Date{Year: 2028, Month: 3, Day: 29}}
@@ -83,26 +83,26 @@ func made(t *testing.T) vectors {
 		h    Handoff
 		at   time.Duration
 	}{
-		{"the active key", keys(t, november), stayInKabul(), 0},
-		{"the key in grace", keys(t, may), stayInKabul(), time.Minute},
-		{"the last millisecond of its life", keys(t, november), stayInKabul(), TTL - time.Millisecond},
-		{"the largest party, over a leap day", keys(t, november), family, time.Second},
+		{"the active key", mustParseKeys(t, keyNovember), newHandoff(), 0},
+		{"the key in grace", mustParseKeys(t, keyMay), newHandoff(), time.Minute},
+		{"the last millisecond of its life", mustParseKeys(t, keyNovember), newHandoff(), TTL - time.Millisecond},
+		{"the largest party, over a leap day", mustParseKeys(t, keyNovember), family, time.Second},
 	} {
-		h, token := sign(t, c.k, c.h)
+		h, token := mustSign(t, c.k, c.h)
 		_, mac, _ := strings.Cut(token, ".")
-		v.Accept = append(v.Accept, acceptVector{c.name, h.MintedAt.Add(c.at), fields(h), string(h.canonical()), mac, token})
+		v.Accept = append(v.Accept, acceptVector{c.name, h.MintedAt.Add(c.at), toVectorFields(h), string(h.canonical()), mac, token})
 	}
-	h, token := sign(t, keys(t, november), stayInKabul())
+	h, token := mustSign(t, mustParseKeys(t, keyNovember), newHandoff())
 	good := string(h.canonical())
 	text, mac, _ := strings.Cut(token, ".")
-	active := keys(t, november).ring.Active()
-	signed := func(old, new string) string { return seal([]byte(strings.Replace(good, old, new, 1)), active) }
+	active := mustParseKeys(t, keyNovember).ring.Active()
+	signed := func(old, new string) string { return signText([]byte(strings.Replace(good, old, new, 1)), active) }
 	refuse := func(name, token string) {
-		v.Refuse = append(v.Refuse, refuseVector{name, noon.Add(time.Minute), token, "signature"})
+		v.Reject = append(v.Reject, rejectVector{name, noon.Add(time.Minute), token, "signature"})
 	}
-	_, foreign := sign(t, keys(t, april), stayInKabul())
+	_, foreign := mustSign(t, mustParseKeys(t, keyApril), newHandoff())
 	refuse("a key that is not known any more", foreign)
-	refuse("the name of a known key, the secret of another", renamed(t, april, "hmac-2026-11"))
+	refuse("the name of a known key, the secret of another", tokenWithKeyID(t, keyApril, "hmac-2026-11"))
 	refuse("another currency under the same MAC", strings.Replace(token, text, encoding.EncodeToString([]byte(strings.Replace(good, "AFN", "USD", 1))), 1))
 	refuse("truncated", token[:len(token)-1])
 	refuse("padded", token+"=")
@@ -113,52 +113,52 @@ func made(t *testing.T) vectors {
 	refuse("SHA-1 instead of SHA-256", text+".2jmj7l5rSw0yVb_vlWAYkK_YBwk")
 	refuse("no MAC", text+".")
 	refuse("signed, but of version 2", signed("v1\n", "v2\n"))
-	refuse("signed, but a newline at the end", seal([]byte(good+"\n"), active))
+	refuse("signed, but a newline at the end", signText([]byte(good+"\n"), active))
 	refuse("signed, but with CR LF", signed("\nAFN\n", "\r\nAFN\n"))
 	refuse("signed, but for 31 minutes", signed("12:30:00.041Z", "12:31:00.041Z"))
 	refuse("signed, but with a leading zero", signed("\n2\n", "\n02\n"))
 	refuse("signed, but without milliseconds", signed("12:00:00.041Z", "12:00:00Z"))
 	refuse("signed, but with a lower-case id", signed("bhd_01KAH9ZWV9", "bhd_01kah9zwv9"))
-	v.Refuse = append(v.Refuse,
-		refuseVector{"after half an hour", noon.Add(TTL), token, "expired"},
-		refuseVector{"from the future", noon.Add(-2 * time.Minute), token, "signature"})
+	v.Reject = append(v.Reject,
+		rejectVector{"after half an hour", noon.Add(TTL), token, "expired"},
+		rejectVector{"from the future", noon.Add(-2 * time.Minute), token, "signature"})
 	return v
 }
 
-// renamed is a token that says it was signed by another key than the one that signed it.
-func renamed(t *testing.T, key, name string) string {
+// tokenWithKeyID is a token that says it was signed by another key than the one that signed it.
+func tokenWithKeyID(t *testing.T, key, name string) string {
 	_, secret, _ := strings.Cut(key, ":")
-	_, token := sign(t, keys(t, name+":"+secret), stayInKabul())
+	_, token := mustSign(t, mustParseKeys(t, name+":"+secret), newHandoff())
 	return token
 }
 
-func fields(h Handoff) vectorFields {
+func toVectorFields(h Handoff) vectorFields {
 	return vectorFields{
 		h.ID, h.GuestSessionID, h.TenantID, h.PropertyID, h.Dates.CheckIn.String(), h.Dates.CheckOut.String(),
 		h.Adults, h.Children, h.Rooms, h.Currency, h.Locale,
-		instant.Text(h.MintedAt), instant.Text(h.ExpiresAt), h.KeyID,
+		timestamp.Format(h.MintedAt), timestamp.Format(h.ExpiresAt), h.KeyID,
 	}
 }
 
-func TestTheVectorsAreWhatWeSign(t *testing.T) {
-	vectortest.Same(t, made(t), "tokens changed: whoever verifies ours would refuse them. If that is meant, it is version 2.")
+func TestVectors_MatchGenerated(t *testing.T) {
+	vectortest.CheckGolden(t, generateVectors(t), "tokens changed: whoever verifies ours would refuse them. If that is meant, it is version 2.")
 }
 
-func TestTheVectorsHold(t *testing.T) {
+func TestVectors_VerifyAsStated(t *testing.T) {
 	v := vectortest.Read[vectors](t)
 	var list []string
 	for _, k := range v.Keys {
 		list = append(list, k.ID+":"+k.Secret)
 	}
-	k := keys(t, list...)
+	k := mustParseKeys(t, list...)
 	for _, c := range v.Accept {
 		h, err := k.Verify(c.Token, c.Now)
-		if err != nil || fields(h) != c.Handoff {
+		if err != nil || toVectorFields(h) != c.Handoff {
 			t.Errorf("%s: %+v, %v", c.Name, h, err)
 		}
 	}
-	for _, c := range v.Refuse {
-		want := map[string]error{"signature": ErrSignature, "expired": ErrExpired}[c.Why]
+	for _, c := range v.Reject {
+		want := map[string]error{"signature": ErrSignature, "expired": ErrExpired}[c.Reason]
 		if _, err := k.Verify(c.Token, c.Now); want == nil || !errors.Is(err, want) {
 			t.Errorf("%s: %v", c.Name, err)
 		}
@@ -166,7 +166,7 @@ func TestTheVectorsHold(t *testing.T) {
 }
 
 // The vectors agree with the specification, not only with this package: nothing of it is used here.
-func TestTheVectorsFollowFromTheSpecification(t *testing.T) {
+func TestVectors_FollowFromSpecification(t *testing.T) {
 	v := vectortest.Read[vectors](t)
 	for _, c := range v.Accept {
 		f := c.Handoff

@@ -45,9 +45,9 @@ var entropy = struct {
 
 // New mints an id at the given time; it is safe for concurrent use. Ids of one millisecond ascend for whoever mints alone:
 // where others may mint for other times meanwhile, as every process that serves does, order takes a Series.
-func New(p Prefix, now time.Time) string { return FromUUID(p, mint(now)) }
+func New(p Prefix, now time.Time) string { return FromUUID(p, newULID(now)) }
 
-func mint(now time.Time) ulid.ULID {
+func newULID(now time.Time) ulid.ULID {
 	// Before 1970 and beyond the year 10889 there is no ULID; such a clock is broken and its ids carry time zero.
 	ms := uint64(max(now.UnixMilli(), 0))
 	if ms > ulid.MaxTime() {
@@ -78,8 +78,8 @@ func Derive(p Prefix, at time.Time, parts ...string) string {
 	return FromUUID(p, u)
 }
 
-// First is before every id minted at that time or later, and after every earlier one.
-func First(p Prefix, at time.Time) string {
+// LowerBound is before every id minted at that time or later, and after every earlier one.
+func LowerBound(p Prefix, at time.Time) string {
 	var u ulid.ULID
 	ms := uint64(min(max(at.UnixMilli(), 0), int64(ulid.MaxTime())))
 	_ = u.SetTime(ms) // unreachable error: the time fits

@@ -13,7 +13,7 @@ import (
 
 var now = time.Date(2026, 11, 5, 10, 20, 30, 123_000_000, time.UTC)
 
-func TestIDsOfOneMillisecondAscendForWhoeverMintsAlone(t *testing.T) {
+func TestNew_AscendsWithinMillisecond(t *testing.T) {
 	var ids []string
 	for range 1000 {
 		ids = append(ids, New(Event, now))
@@ -23,7 +23,7 @@ func TestIDsOfOneMillisecondAscendForWhoeverMintsAlone(t *testing.T) {
 	}
 }
 
-func TestConcurrentIDsAreUnique(t *testing.T) {
+func TestNew_ConcurrentIDsAreUnique(t *testing.T) {
 	var (
 		wg   sync.WaitGroup
 		seen sync.Map
@@ -40,7 +40,7 @@ func TestConcurrentIDsAreUnique(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAnIDCarriesItsTime(t *testing.T) {
+func TestTime_ReturnsCreationTime(t *testing.T) {
 	if got := Time(New(Session, now)); !got.Equal(now) {
 		t.Errorf("time is %s, want %s", got, now)
 	}
@@ -51,7 +51,7 @@ func TestAnIDCarriesItsTime(t *testing.T) {
 	}
 }
 
-func TestABrokenClockStillMintsValidIDs(t *testing.T) {
+func TestNew_BrokenClockGivesValidIDs(t *testing.T) {
 	for _, at := range []time.Time{time.Unix(-1, 0), {}, time.UnixMilli(int64(ulid.MaxTime()) + 1)} {
 		if got := New(Tenant, at); !Valid(Tenant, got) || !Time(got).Equal(time.UnixMilli(0)) {
 			t.Errorf("minted %q at %s", got, at)
@@ -59,7 +59,7 @@ func TestABrokenClockStillMintsValidIDs(t *testing.T) {
 	}
 }
 
-func TestEntropyThatRunsOverStartsAfresh(t *testing.T) {
+func TestNew_EntropyOverflowRestarts(t *testing.T) {
 	entropy.Lock()
 	saved := entropy.MonotonicEntropy
 	entropy.MonotonicEntropy = ulid.Monotonic(strings.NewReader(strings.Repeat("\xff", 64)), 0)
@@ -72,7 +72,7 @@ func TestEntropyThatRunsOverStartsAfresh(t *testing.T) {
 	}
 }
 
-func TestOnlyTheCanonicalFormParses(t *testing.T) {
+func TestParse_AcceptsOnlyCanonicalForm(t *testing.T) {
 	const good = "ppt_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	if !Valid(Property, good) || !Valid(Property, "ppt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ") {
 		t.Fatal("a canonical id is refused")
@@ -92,7 +92,7 @@ func TestOnlyTheCanonicalFormParses(t *testing.T) {
 	}
 }
 
-func TestAnIDAndItsUUIDAreTheSameBits(t *testing.T) {
+func TestUUID_RoundTrip(t *testing.T) {
 	for range 100 {
 		s := New(Tenant, now)
 		u, err := UUID(Tenant, s)
@@ -108,7 +108,7 @@ func TestAnIDAndItsUUIDAreTheSameBits(t *testing.T) {
 	}
 }
 
-func FuzzWhatParsesIsCanonical(f *testing.F) {
+func FuzzParse_AcceptsOnlyCanonicalForm(f *testing.F) {
 	f.Add("gms_01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	f.Add("gms_01arz3ndektsv4rrffq69g5fav")
 	f.Fuzz(func(t *testing.T, s string) {
@@ -126,7 +126,7 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
-func TestDeriveIsTheSameForTheSameAndAnotherForAnother(t *testing.T) {
+func TestDerive_IsDeterministic(t *testing.T) {
 	at := time.UnixMilli(1_790_000_000_123)
 	first := Derive(Event, at, "gms_1", "a")
 	if !Valid(Event, first) || !Time(first).Equal(at) || Derive(Event, at, "gms_1", "a") != first {

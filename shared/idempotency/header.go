@@ -10,27 +10,27 @@ import (
 
 // The header that carries a key, and its alias.
 const (
-	header  = "Idempotency-Key"
-	alias   = "X-Idempotency-Key"
-	longest = 255
+	headerName   = "Idempotency-Key"
+	headerAlias  = "X-Idempotency-Key"
+	maxKeyLength = 255
 )
 
-// Replayed is the header of an answer that was given before.
-const Replayed = "Idempotency-Replayed"
+// ReplayedHeader is the header of an answer that was given before.
+const ReplayedHeader = "Idempotency-Replayed"
 
 // Key reads the key of a request; "" when it has none. A key is at most 255 printable ASCII characters; anything else,
 // or two different keys, is MalformedRequest.
 func Key(h http.Header) (string, error) {
-	sent := slices.Concat(h.Values(header), h.Values(alias))
+	sent := slices.Concat(h.Values(headerName), h.Values(headerAlias))
 	if len(sent) == 0 {
 		return "", nil
 	}
 	key := sent[0]
 	switch {
-	case key == "" || len(key) > longest || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
-		return "", malformed("Must be 1 to 255 printable ASCII characters.")
+	case key == "" || len(key) > maxKeyLength || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
+		return "", malformedKey("Must be 1 to 255 printable ASCII characters.")
 	case slices.ContainsFunc(sent, func(other string) bool { return other != key }):
-		return "", malformed("Send one key.")
+		return "", malformedKey("Send one key.")
 	}
 	return key, nil
 }
@@ -44,8 +44,8 @@ func RequiredKey(h http.Header) (string, error) {
 	return key, err
 }
 
-func malformed(detail string) error {
+func malformedKey(detail string) error {
 	p := problem.New(problem.MalformedRequest, "See errors for what could not be read.", nil)
-	p.Fields = []problem.Field{{Field: header, Code: "malformed", Detail: detail}}
+	p.Fields = []problem.FieldError{{Field: headerName, Code: "malformed", Detail: detail}}
 	return p
 }

@@ -16,27 +16,27 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/session/turn"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/session/lock"
 )
 
-// Life is how long an answer is given again.
-const Life = 24 * time.Hour
+// TTL is how long an answer is given again.
+const TTL = 24 * time.Hour
 
-// Room does things once. Safe for concurrent use.
-type Room struct {
+// Store does things once. Safe for concurrent use.
+type Store struct {
 	rdb  redis.UniversalClient
 	db   *pgxpool.Pool
-	keys keyspace.Keys
+	keys redisclient.Keys
 	now  func() time.Time
 }
 
 // New makes a Room.
-func New(rdb redis.UniversalClient, db *pgxpool.Pool, keys keyspace.Keys, now func() time.Time) *Room {
-	return &Room{rdb, db, keys, now}
+func New(rdb redis.UniversalClient, db *pgxpool.Pool, keys redisclient.Keys, now func() time.Time) *Store {
+	return &Store{rdb, db, keys, now}
 }
 
 // Request is one asking.
@@ -47,16 +47,16 @@ type Request struct {
 	Digest    [sha256.Size]byte // of what is asked for, see Digest
 }
 
-// Answer is what a mutation answers, the first time or again.
-type Answer struct {
+// Response is what a mutation answers, the first time or again.
+type Response struct {
 	Status   int
 	Body     []byte // JSON
 	Replayed bool   // it was given before
 }
 
-// Work prepares a mutation: its answer, and the statements that make the answer true. It is called only by who may be
+// Mutation prepares a mutation: its answer, and the statements that make the answer true. It is called only by who may be
 // the first, and may be called twice; it writes nothing itself.
-type Work func(ctx context.Context) (Answer, *pgx.Batch, error)
+type Mutation func(ctx context.Context) (Response, *pgx.Batch, error)
 
 // Digest is that of a request as it was understood, so that white space and the order of members do not count.
 func Digest(request any) ([sha256.Size]byte, error) {
@@ -67,14 +67,14 @@ func Digest(request any) ([sha256.Size]byte, error) {
 	return sha256.Sum256(text), nil
 }
 
-// composite names the key in both stores.
-func (q *Request) composite() string {
+// compositeKey names the key in both stores.
+func (q *Request) compositeKey() string {
 	sum := sha256.Sum256([]byte(q.SessionID + "|" + q.Route + "|" + q.Key))
 	return hex.EncodeToString(sum[:])
 }
 
-// key names the Redis copy of what is on record under a composite.
-func (r *Room) key(composite string) string { return r.keys.Key("idem", composite) }
+// redisKey names the Redis copy of what is on record under a composite.
+func (r *Store) redisKey(composite string) string { return r.keys.Key("idem", composite) }
 
 // Do answers a request: with what was answered before under its key, or by doing the work, its statements and the
 // record of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work;
@@ -83,61 +83,61 @@ func (r *Room) key(composite string) string { return r.keys.Key("idem", composit
 // Redis, Postgres alone decides who is first; without Postgres nothing is done, and the answer is UpstreamUnavailable.
 // For a session that was cleared nothing is done either: turn.ErrCleared. seen is what Peek tried for the same request,
 // nil when it did not.
-func (r *Room) Do(ctx context.Context, q Request, seen *Peeked, work Work) (Answer, *Copy, error) {
-	if seen != nil && seen.q != q { // tried for a session that the guest turned out not to have
+func (r *Store) Do(ctx context.Context, q Request, seen *ClaimAttempt, work Mutation) (Response, *PendingCopy, error) {
+	if seen != nil && seen.request != q { // tried for a session that the guest turned out not to have
 		r.release(ctx, seen.claim)
 		seen = nil
 	}
 	if seen == nil {
-		seen = r.try(ctx, q)
+		seen = r.tryClaim(ctx, q)
 	}
-	c, prior, err := r.claim(ctx, seen)
+	c, prior, err := r.awaitClaim(ctx, seen)
 	if err != nil {
-		return Answer{}, nil, err
+		return Response{}, nil, err
 	}
-	var copied *Copy
+	var copied *PendingCopy
 	if prior == nil {
-		if prior, err = r.once(ctx, q, seen.composite, work); err != nil {
+		if prior, err = r.execute(ctx, q, seen.compositeKey, work); err != nil {
 			r.release(ctx, c)
-			return Answer{}, nil, err
+			return Response{}, nil, err
 		}
-		copied = &Copy{r, c, prior}
+		copied = &PendingCopy{r, c, prior}
 	}
 	if prior.digest != q.Digest {
 		pipe := r.rdb.Pipeline()
-		copied.Keep(ctx, pipe)
+		copied.Enqueue(ctx, pipe)
 		lua.Exec(ctx, pipe) // if it fails, the claim lapses
-		return Answer{}, nil, problem.New(problem.IdempotencyKeyReused, "Use a new key for another request.", nil)
+		return Response{}, nil, problem.New(problem.IdempotencyKeyReused, "Use a new key for another request.", nil)
 	}
-	return prior.Answer, copied, nil
+	return prior.Response, copied, nil
 }
 
-// outcome is an answer on record.
-type outcome struct {
-	Answer
-	digest [sha256.Size]byte
-	until  time.Time // it is given again
+// record is an answer on record.
+type record struct {
+	Response
+	digest    [sha256.Size]byte
+	expiresAt time.Time // it is given again
 }
 
-// once does the work, unless the record says that it was done. Whatever goes wrong, the record is asked: it tells
+// execute does the work, unless the record says that it was done. Whatever goes wrong, the record is asked: it tells
 // whether somebody else was first, and, after a commit whose answer got lost, whether that somebody was us.
-func (r *Room) once(ctx context.Context, q Request, composite string, work Work) (*outcome, error) {
+func (r *Store) execute(ctx context.Context, q Request, composite string, work Mutation) (*record, error) {
 	for again := false; ; again = true {
 		answer, batch, err := work(ctx)
 		if err == nil {
-			o := &outcome{Answer: answer, digest: q.Digest, until: r.now().Add(Life)}
+			o := &record{Response: answer, digest: q.Digest, expiresAt: r.now().Add(TTL)}
 			if err = r.commit(ctx, q, composite, o, batch); err == nil {
 				return o, nil
 			}
-			if errors.Is(err, turn.ErrCleared) {
+			if errors.Is(err, lock.ErrCleared) {
 				return nil, err // what may be on record still is nobody's
 			}
 		}
-		prior, lookErr := r.load(ctx, composite)
+		prior, lookErr := r.loadRecord(ctx, composite)
 		switch {
 		case prior != nil:
 			return prior, nil
-		case !taken(err):
+		case !isDuplicateKey(err):
 			return nil, postgres.Problem(err)
 		case lookErr != nil:
 			return nil, postgres.Problem(lookErr)

@@ -14,7 +14,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/push"
+	"melmastoon.ghasi.io/bff-consumer/shared/pubsubpush"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -23,9 +23,9 @@ type Outcome string
 
 // The outcomes.
 const (
-	Done   Outcome = "done"   // it had its effect, or what an earlier attempt had left of it
-	Again  Outcome = "again"  // it had its effect before
-	Parked Outcome = "parked" // it never will have one; a person looks
+	Processed   Outcome = "done"   // it had its effect, or what an earlier attempt had left of it
+	Duplicate   Outcome = "again"  // it had its effect before
+	Quarantined Outcome = "parked" // it never will have one; a person looks
 )
 
 // Report is what became of a message.
@@ -39,18 +39,18 @@ type Report struct {
 
 // The alarms, for alerts to find.
 const (
-	AlarmConflict = "inbox-conflict"
-	AlarmParked   = "inbox-parked"
+	AlertConflict    = "inbox-conflict"
+	AlertQuarantined = "inbox-parked"
 )
 
-// Work is what one event brings about.
-type Work struct {
+// Effect is what one event brings about.
+type Effect struct {
 	// Record is the effect in Postgres, part of the transaction that notes the event. It runs once. nil: there is
 	// none.
-	Record func(ctx context.Context, tx pgx.Tx) error
+	InTx func(ctx context.Context, tx pgx.Tx) error
 	// Tell carries the effect to where there are no transactions, after the first is committed, and says how many
 	// cache entries it removed. It runs until it has succeeded once, and may run again, also beside itself.
-	Tell func(ctx context.Context) (removed int, err error)
+	AfterCommit func(ctx context.Context) (removed int, err error)
 }
 
 // Inbox receives. Safe for concurrent use.
@@ -62,51 +62,51 @@ func New(db *pgxpool.Pool) *Inbox { return &Inbox{db} }
 // Receive takes the message in a request to its effect. subject is the one event that the subscription is for; read
 // makes its work of a payload that has the form of the subject's schema, or says why there is none. An error means
 // that the message is to be delivered again: Postgres, or what Tell needs, is away.
-func (b *Inbox) Receive(r *http.Request, subject string, read func(payload []byte) (Work, error)) (Report, error) {
+func (b *Inbox) Receive(r *http.Request, subject string, read func(payload []byte) (Effect, error)) (Report, error) {
 	ctx := r.Context()
-	m, err := push.Decode(r)
-	if wrong, ok := errors.AsType[*push.Malformed](err); ok {
-		return b.park(ctx, subject, &m, Report{Reason: wrong.Reason})
+	m, err := pubsubpush.Decode(r)
+	if wrong, ok := errors.AsType[*pubsubpush.MalformedError](err); ok {
+		return b.quarantine(ctx, subject, &m, Report{Reason: wrong.Reason})
 	}
 	if err != nil {
 		return Report{}, err
 	}
 	e, err := parse(subject, m.Data)
 	if err != nil {
-		return b.park(ctx, subject, &m, Report{EventID: e.ID, Reason: err.Error()})
+		return b.quarantine(ctx, subject, &m, Report{EventID: e.ID, Reason: err.Error()})
 	}
 	work, err := read(e.Payload)
 	if err != nil {
-		return b.park(ctx, subject, &m, Report{EventID: e.ID, Reason: err.Error()})
+		return b.quarantine(ctx, subject, &m, Report{EventID: e.ID, Reason: err.Error()})
 	}
 	report, err := b.apply(ctx, e, work)
 	if err == nil && report.Conflict {
-		return b.park(ctx, subject, &m, report)
+		return b.quarantine(ctx, subject, &m, report)
 	}
 	if err != nil {
 		return Report{}, err
 	}
-	note(ctx, &m, report)
+	logOutcome(ctx, &m, report)
 	return report, nil
 }
 
 // apply has the effect of an event. Its two steps may be separated by a crash: the next delivery then finds the event
 // noted but not processed, and takes the second step again.
-func (b *Inbox) apply(ctx context.Context, e event, work Work) (Report, error) {
-	report := Report{Outcome: Done, EventID: e.ID}
-	known, err := b.record(ctx, e, work)
+func (b *Inbox) apply(ctx context.Context, e event, work Effect) (Report, error) {
+	report := Report{Outcome: Processed, EventID: e.ID}
+	known, err := b.recordEvent(ctx, e, work)
 	switch {
 	case err != nil:
 		return report, postgres.Problem(err)
-	case known.other:
+	case known.conflict:
 		report.Conflict, report.Reason = true, "an event of the same id said something else"
 		return report, nil
 	case known.processed:
-		report.Outcome = Again
+		report.Outcome = Duplicate
 		return report, nil
 	}
-	if report.Removed, err = work.Tell(ctx); err != nil {
-		return report, undone(fmt.Errorf("inbox: %s: %w", e.ID, err))
+	if report.Removed, err = work.AfterCommit(ctx); err != nil {
+		return report, retryLater(fmt.Errorf("inbox: %s: %w", e.ID, err))
 	}
 	if _, err = b.db.Exec(ctx, `
 		UPDATE bff_consumer.inbox
@@ -118,15 +118,15 @@ func (b *Inbox) apply(ctx context.Context, e event, work Work) (Report, error) {
 	return report, nil
 }
 
-// known is what the inbox has of an event that arrives.
-type known struct {
+// priorState is what the inbox has of an event that arrives.
+type priorState struct {
 	processed bool
-	other     bool // another event of the same id
+	conflict  bool // another event of the same id
 }
 
-// record notes the event and has its effect in Postgres, both or neither. Of two who come at once, one waits for
+// recordEvent notes the event and has its effect in Postgres, both or neither. Of two who come at once, one waits for
 // the other.
-func (b *Inbox) record(ctx context.Context, e event, work Work) (k known, err error) {
+func (b *Inbox) recordEvent(ctx context.Context, e event, work Effect) (k priorState, err error) {
 	err = pgx.BeginFunc(ctx, b.db, func(tx pgx.Tx) error {
 		inserted, err := tx.Exec(ctx, `
 			INSERT INTO bff_consumer.inbox (event_id, subject, digest)
@@ -136,10 +136,10 @@ func (b *Inbox) record(ctx context.Context, e event, work Work) (k known, err er
 			return fmt.Errorf("inbox: note the event: %w", err)
 		}
 		if inserted.RowsAffected() == 1 {
-			if work.Record == nil {
+			if work.InTx == nil {
 				return nil
 			}
-			return work.Record(ctx, tx)
+			return work.InTx(ctx, tx)
 		}
 		var digest []byte
 		err = tx.QueryRow(ctx, `
@@ -149,32 +149,32 @@ func (b *Inbox) record(ctx context.Context, e event, work Work) (k known, err er
 		if err != nil {
 			return fmt.Errorf("inbox: look the event up: %w", err)
 		}
-		k.other = string(digest) != string(e.Digest[:])
+		k.conflict = string(digest) != string(e.Digest[:])
 		return nil
 	})
 	return k, err
 }
 
-// undone is the answer while what Tell needs is away, or not well: come again.
-func undone(err error) error {
-	return problem.New(problem.UpstreamUnavailable, "This cannot be carried out at present. Please deliver it again.", err).After(time.Second)
+// retryLater is the answer while what Tell needs is away, or not well: come again.
+func retryLater(err error) error {
+	return problem.New(problem.UpstreamUnavailable, "This cannot be carried out at present. Please deliver it again.", err).WithRetryAfter(time.Second)
 }
 
-// note puts what became of a message in the request's log record.
-func note(ctx context.Context, m *push.Message, report Report) {
-	call := web.From(ctx)
-	call.Note("outcome", string(report.Outcome))
-	call.Note("eventId", report.EventID)
-	call.Note("attempt", m.Attempt)
+// logOutcome puts what became of a message in the request's log record.
+func logOutcome(ctx context.Context, m *pubsubpush.Message, report Report) {
+	call := web.FromContext(ctx)
+	call.AddLogField("outcome", string(report.Outcome))
+	call.AddLogField("eventId", report.EventID)
+	call.AddLogField("attempt", m.Attempt)
 	switch {
 	case report.Conflict:
-		call.Alarm(AlarmConflict)
-	case report.Outcome == Parked:
-		call.Alarm(AlarmParked)
+		call.MarkAlert(AlertConflict)
+	case report.Outcome == Quarantined:
+		call.MarkAlert(AlertQuarantined)
 	default:
-		call.Note("removed", report.Removed)
+		call.AddLogField("removed", report.Removed)
 	}
 	if report.Reason != "" {
-		call.Note("reason", report.Reason)
+		call.AddLogField("reason", report.Reason)
 	}
 }

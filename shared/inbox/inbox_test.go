@@ -19,22 +19,22 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/push"
+	"melmastoon.ghasi.io/bff-consumer/shared/pubsubpush"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
 const subject = "melmastoon.theme.published.v1"
 
-// data is an event with that payload.
-func data(eventID, payload string) string {
+// eventJSON is an event with that payload.
+func eventJSON(eventID, payload string) string {
 	return fmt.Sprintf(`{"envelope":{"eventId":%q,"subject":%q,"publishedAt":"2026-11-20T12:00:00Z"},"payload":%s}`, eventID, subject, payload)
 }
 
-func about(tenant string) string { return fmt.Sprintf(`{"tenantId":%q}`, tenant) }
+func tenantPayload(tenant string) string { return fmt.Sprintf(`{"tenantId":%q}`, tenant) }
 
-// deliver is one delivery of an event.
-func deliver(text string) *http.Request {
+// newDelivery is one delivery of an event.
+func newDelivery(text string) *http.Request {
 	r := httptest.NewRequest("POST", "/", strings.NewReader(text))
 	for name, value := range map[string]string{"Id": "m", "Specversion": "1.0", "Source": "s", "Type": "x"} {
 		r.Header.Set("Ce-"+name, value)
@@ -42,27 +42,27 @@ func deliver(text string) *http.Request {
 	return r
 }
 
-// desk is an inbox whose work is counted.
-type desk struct {
+// countingInbox is an inbox whose work is counted.
+type countingInbox struct {
 	*Inbox
-	db             *pgxpool.Pool
-	recorded, told atomic.Int64
-	record, tell   error
+	db                          *pgxpool.Pool
+	inTxCalls, afterCommitCalls atomic.Int64
+	inTxErr, afterCommitErr     error
 }
 
-func newDesk(t *testing.T) *desk {
+func newCountingInbox(t *testing.T) *countingInbox {
 	db := pgtest.New(t)
-	return &desk{Inbox: New(db), db: db}
+	return &countingInbox{Inbox: New(db), db: db}
 }
 
-func (d *desk) read([]byte) (Work, error) {
-	return Work{
-		Record: func(context.Context, pgx.Tx) error { d.recorded.Add(1); return d.record },
-		Tell:   func(context.Context) (int, error) { d.told.Add(1); return 3, d.tell },
+func (d *countingInbox) effect([]byte) (Effect, error) {
+	return Effect{
+		InTx:        func(context.Context, pgx.Tx) error { d.inTxCalls.Add(1); return d.inTxErr },
+		AfterCommit: func(context.Context) (int, error) { d.afterCommitCalls.Add(1); return 3, d.afterCommitErr },
 	}, nil
 }
 
-func (d *desk) rows(t *testing.T, table string) (n int) {
+func (d *countingInbox) countRows(t *testing.T, table string) (n int) {
 	t.Helper()
 	if err := d.db.QueryRow(t.Context(), `SELECT count(*) FROM bff_consumer.`+table).Scan(&n); err != nil {
 		t.Fatal(err)
@@ -70,120 +70,120 @@ func (d *desk) rows(t *testing.T, table string) (n int) {
 	return n
 }
 
-func newEvent() string {
-	return data(id.New(id.Event, time.Now()), about(id.New(id.Tenant, time.Now())))
+func newEventJSON() string {
+	return eventJSON(id.New(id.Event, time.Now()), tenantPayload(id.New(id.Tenant, time.Now())))
 }
 
-func TestAnEventTakesEffectOnce(t *testing.T) {
-	d, e := newDesk(t), newEvent()
-	for _, want := range []Outcome{Done, Again, Again} {
-		report, err := d.Receive(deliver(e), subject, d.read)
+func TestInboxReceive_AppliesEventOnce(t *testing.T) {
+	d, e := newCountingInbox(t), newEventJSON()
+	for _, want := range []Outcome{Processed, Duplicate, Duplicate} {
+		report, err := d.Receive(newDelivery(e), subject, d.effect)
 		if err != nil || report.Outcome != want {
 			t.Errorf("%+v %v, want %s", report, err, want)
 		}
 	}
-	if d.recorded.Load() != 1 || d.told.Load() != 1 {
-		t.Errorf("recorded %d times, told %d times", d.recorded.Load(), d.told.Load())
+	if d.inTxCalls.Load() != 1 || d.afterCommitCalls.Load() != 1 {
+		t.Errorf("recorded %d times, told %d times", d.inTxCalls.Load(), d.afterCommitCalls.Load())
 	}
 }
 
-func TestOfManyAtOnceOneRecordsAndNoneIsLost(t *testing.T) {
-	d, e := newDesk(t), newEvent()
+func TestInboxReceive_ConcurrentDeliveriesApplyOnce(t *testing.T) {
+	d, e := newCountingInbox(t), newEventJSON()
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if report, err := d.Receive(deliver(e), subject, d.read); err != nil || report.Outcome == Parked {
+			if report, err := d.Receive(newDelivery(e), subject, d.effect); err != nil || report.Outcome == Quarantined {
 				t.Errorf("%+v %v", report, err)
 			}
 		})
 	}
 	all.Wait()
-	if d.recorded.Load() != 1 || d.told.Load() < 1 || d.rows(t, "inbox WHERE processed_at IS NOT NULL") != 1 {
-		t.Errorf("recorded %d times, told %d times", d.recorded.Load(), d.told.Load())
+	if d.inTxCalls.Load() != 1 || d.afterCommitCalls.Load() < 1 || d.countRows(t, "inbox WHERE processed_at IS NOT NULL") != 1 {
+		t.Errorf("recorded %d times, told %d times", d.inTxCalls.Load(), d.afterCommitCalls.Load())
 	}
 }
 
-func TestAnEffectThatFailsIsNotNoted(t *testing.T) {
-	d, e := newDesk(t), newEvent()
-	d.record = errors.New("the disk is full")
-	if _, err := d.Receive(deliver(e), subject, d.read); !errors.Is(err, d.record) || d.rows(t, "inbox") != 0 || d.told.Load() != 0 {
+func TestInboxReceive_FailedTransactionRecordsNothing(t *testing.T) {
+	d, e := newCountingInbox(t), newEventJSON()
+	d.inTxErr = errors.New("the disk is full")
+	if _, err := d.Receive(newDelivery(e), subject, d.effect); !errors.Is(err, d.inTxErr) || d.countRows(t, "inbox") != 0 || d.afterCommitCalls.Load() != 0 {
 		t.Errorf("%v", err)
 	}
-	d.record = nil
-	if report, err := d.Receive(deliver(e), subject, d.read); err != nil || report.Outcome != Done {
+	d.inTxErr = nil
+	if report, err := d.Receive(newDelivery(e), subject, d.effect); err != nil || report.Outcome != Processed {
 		t.Errorf("%+v %v", report, err)
 	}
 }
 
-func TestWhatWasNotToldIsToldByTheNextDelivery(t *testing.T) {
-	d, e := newDesk(t), newEvent()
-	d.tell = errors.New("no answer")
+func TestInboxReceive_RetriesAfterCommitOnNextDelivery(t *testing.T) {
+	d, e := newCountingInbox(t), newEventJSON()
+	d.afterCommitErr = errors.New("no answer")
 	for range 2 {
-		_, err := d.Receive(deliver(e), subject, d.read)
-		if p := problem.From(err); p.Kind != problem.UpstreamUnavailable || !errors.Is(err, d.tell) {
+		_, err := d.Receive(newDelivery(e), subject, d.effect)
+		if p := problem.FromError(err); p.Kind != problem.UpstreamUnavailable || !errors.Is(err, d.afterCommitErr) {
 			t.Errorf("%v", err)
 		}
 	}
-	d.tell = nil
-	report, err := d.Receive(deliver(e), subject, d.read)
-	if err != nil || report.Outcome != Done || report.Removed != 3 || d.recorded.Load() != 1 || d.told.Load() != 3 {
-		t.Errorf("%+v %v, recorded %d times, told %d times", report, err, d.recorded.Load(), d.told.Load())
+	d.afterCommitErr = nil
+	report, err := d.Receive(newDelivery(e), subject, d.effect)
+	if err != nil || report.Outcome != Processed || report.Removed != 3 || d.inTxCalls.Load() != 1 || d.afterCommitCalls.Load() != 3 {
+		t.Errorf("%+v %v, recorded %d times, told %d times", report, err, d.inTxCalls.Load(), d.afterCommitCalls.Load())
 	}
 }
 
-func TestTheSameEventMayBeWrittenInAnotherWay(t *testing.T) {
-	d := newDesk(t)
+func TestInboxReceive_ComparesEventsByContent(t *testing.T) {
+	d := newCountingInbox(t)
 	event, tenant := id.New(id.Event, time.Now()), id.New(id.Tenant, time.Now())
-	first := data(event, fmt.Sprintf(`{"tenantId":%q,"themeId":"a"}`, tenant))
+	first := eventJSON(event, fmt.Sprintf(`{"tenantId":%q,"themeId":"a"}`, tenant))
 	for name, c := range map[string]struct {
 		text string
 		want Outcome
 	}{
-		"published again": {strings.Replace(first, "12:00:00Z", "12:00:09Z", 1), Again},
-		"never published": {strings.Replace(first, `,"publishedAt":"2026-11-20T12:00:00Z"`, "", 1), Again},
-		"in other order":  {data(event, fmt.Sprintf(`{ "themeId" : "\u0061", "tenantId":%q}`, tenant)), Again},
-		"another theme":   {strings.Replace(first, `"a"`, `"b"`, 1), Parked},
-		"one field more":  {strings.Replace(first, `"a"`, `"a","more":1`, 1), Parked},
-		"another name":    {strings.Replace(first, `"publishedAt"`, `"occurredAt"`, 1), Parked},
+		"published again": {strings.Replace(first, "12:00:00Z", "12:00:09Z", 1), Duplicate},
+		"never published": {strings.Replace(first, `,"publishedAt":"2026-11-20T12:00:00Z"`, "", 1), Duplicate},
+		"in other order":  {eventJSON(event, fmt.Sprintf(`{ "themeId" : "\u0061", "tenantId":%q}`, tenant)), Duplicate},
+		"another theme":   {strings.Replace(first, `"a"`, `"b"`, 1), Quarantined},
+		"one field more":  {strings.Replace(first, `"a"`, `"a","more":1`, 1), Quarantined},
+		"another name":    {strings.Replace(first, `"publishedAt"`, `"occurredAt"`, 1), Quarantined},
 	} {
-		if _, err := d.Receive(deliver(first), subject, d.read); err != nil {
+		if _, err := d.Receive(newDelivery(first), subject, d.effect); err != nil {
 			t.Fatal(err)
 		}
-		report, err := d.Receive(deliver(c.text), subject, d.read)
-		if err != nil || report.Outcome != c.want || report.Conflict != (c.want == Parked) {
+		report, err := d.Receive(newDelivery(c.text), subject, d.effect)
+		if err != nil || report.Outcome != c.want || report.Conflict != (c.want == Quarantined) {
 			t.Errorf("%s: %+v %v", name, report, err)
 		}
 	}
-	if d.recorded.Load() != 1 {
-		t.Errorf("recorded %d times", d.recorded.Load())
+	if d.inTxCalls.Load() != 1 {
+		t.Errorf("recorded %d times", d.inTxCalls.Load())
 	}
 }
 
-func TestWorkThatCannotBeReadIsParked(t *testing.T) {
-	d := newDesk(t)
-	report, err := d.Receive(deliver(newEvent()), subject, func([]byte) (Work, error) { return Work{}, errors.New("no such day") })
-	if err != nil || report.Outcome != Parked || report.Reason != "no such day" || d.rows(t, "inbox") != 0 || d.rows(t, "inbox_parked") != 1 {
+func TestInboxReceive_QuarantinesUnreadablePayload(t *testing.T) {
+	d := newCountingInbox(t)
+	report, err := d.Receive(newDelivery(newEventJSON()), subject, func([]byte) (Effect, error) { return Effect{}, errors.New("no such day") })
+	if err != nil || report.Outcome != Quarantined || report.Reason != "no such day" || d.countRows(t, "inbox") != 0 || d.countRows(t, "inbox_parked") != 1 {
 		t.Errorf("%+v %v", report, err)
 	}
 }
 
-func TestAnythingIsParked(t *testing.T) {
-	d := newDesk(t)
-	for _, m := range []push.Message{
+func TestInboxQuarantine_AcceptsAnyMessage(t *testing.T) {
+	d := newCountingInbox(t)
+	for _, m := range []pubsubpush.Message{
 		{}, {ID: "1"}, {ID: "1", Body: []byte("x")}, {ID: "\x00"}, {ID: "\xff"}, {ID: strings.Repeat("i", 1<<20), Body: make([]byte, 1<<20)},
 	} {
-		report, err := d.park(t.Context(), subject, &m, Report{Reason: strings.Repeat("\x00ü\xff", 400)})
-		if err != nil || report.Outcome != Parked || len(report.Reason) > maxReason {
+		report, err := d.quarantine(t.Context(), subject, &m, Report{Reason: strings.Repeat("\x00ü\xff", 400)})
+		if err != nil || report.Outcome != Quarantined || len(report.Reason) > maxReason {
 			t.Errorf("%.20q: %v", m.ID, err)
 		}
 	}
-	if n := d.rows(t, "inbox_parked"); n != 6 { // two of one id that say different things are two
+	if n := d.countRows(t, "inbox_parked"); n != 6 { // two of one id that say different things are two
 		t.Errorf("%d rows", n)
 	}
 }
 
-func TestEverySchemaAcceptsItsExampleAndMore(t *testing.T) {
-	all, err := compiled()
+func TestInboxSchemas_AcceptExamplesAndUnknownFields(t *testing.T) {
+	all, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,30 +221,30 @@ func TestEverySchemaAcceptsItsExampleAndMore(t *testing.T) {
 			delete(whole["payload"], field)
 		}
 	}
-	if err := check("melmastoon.nobody.knows.v1", []byte("{}")); err == nil {
+	if err := validate("melmastoon.nobody.knows.v1", []byte("{}")); err == nil {
 		t.Error("an unknown subject is checked")
 	}
 }
 
-func TestWhatIsParkedIsNamedIfItHasAName(t *testing.T) {
-	d := newDesk(t)
+func TestInboxReceive_ReportsEventIDOfQuarantinedMessage(t *testing.T) {
+	d := newCountingInbox(t)
 	event := id.New(id.Event, time.Now())
 	for name, c := range map[string]struct{ data, want string }{
-		"a wrong payload":      {data(event, `{"tenantId":"tnt_1"}`), event},
-		"of another subject":   {strings.Replace(data(event, about("a")), subject, "melmastoon.other.v1", 1), event},
-		"an id that is no id":  {data("guest@example.org", about("a")), ""},
+		"a wrong payload":      {eventJSON(event, `{"tenantId":"tnt_1"}`), event},
+		"of another subject":   {strings.Replace(eventJSON(event, tenantPayload("a")), subject, "melmastoon.other.v1", 1), event},
+		"an id that is no id":  {eventJSON("guest@example.org", tenantPayload("a")), ""},
 		"no envelope":          {`{"payload":{}}`, ""},
 		"nothing that is JSON": {"guest", ""},
 	} {
-		report, err := d.Receive(deliver(c.data), subject, d.read)
-		if err != nil || report.Outcome != Parked || report.EventID != c.want {
+		report, err := d.Receive(newDelivery(c.data), subject, d.effect)
+		if err != nil || report.Outcome != Quarantined || report.EventID != c.want {
 			t.Errorf("%s: %+v %v, want %q", name, report, err, c.want)
 		}
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(newEvent()))
+func FuzzParse_ReturnsEventOrReason(f *testing.F) {
+	f.Add([]byte(newEventJSON()))
 	f.Add([]byte(`{"envelope":{"eventId":"evt_01H8YN7QV4D8KZ4F8Y5CK4MV3D"},"payload":null}`))
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -21,7 +21,7 @@ var schemaFiles embed.FS
 
 const schemaBase = "https://schemas.melmastoon.ghasi.io/bff-consumer/consumed/"
 
-var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
+var loadSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.AssertFormat() // otherwise a date may be any string
 	files, err := fs.Glob(schemaFiles, "schemas/*.json")
@@ -54,31 +54,31 @@ var compiled = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	return all, nil
 })
 
-// check holds the data of a message against the schema of a subject. Its error names places and the rules they
+// validate holds the data of a message against the schema of a subject. Its error names places and the rules they
 // break, never what is there.
-func check(subject string, data []byte) error {
-	all, err := compiled()
+func validate(subject string, data []byte) error {
+	all, err := loadSchemas()
 	if err != nil {
 		return err
 	}
 	schema := all[subject]
 	if schema == nil {
-		return fmt.Errorf("%s is no subject that is listened to", text(subject, 100))
+		return fmt.Errorf("%s is no subject that is listened to", sanitize(subject, 100))
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		return errors.New("the data is no event: not JSON")
 	}
 	if broken, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(doc)); ok {
-		return fmt.Errorf("the event is wrong: %s", strings.Join(places(broken, nil), ", "))
+		return fmt.Errorf("the event is wrong: %s", strings.Join(violations(broken, nil), ", "))
 	}
 	return nil
 }
 
-// places lists what is broken as "payload.tenantId: pattern".
-func places(broken *jsonschema.ValidationError, found []string) []string {
+// violations lists what is broken as "payload.tenantId: pattern".
+func violations(broken *jsonschema.ValidationError, found []string) []string {
 	for _, cause := range broken.Causes {
-		found = places(cause, found)
+		found = violations(cause, found)
 	}
 	if len(broken.Causes) == 0 {
 		place := cmp.Or(strings.Join(broken.InstanceLocation, "."), "the message")

@@ -16,14 +16,14 @@ import (
 
 // Key is one secret with the name it is known by in logs and tokens.
 type Key struct {
-	ID   string
-	macs *sync.Pool // of *mac, which have the secret
+	ID      string
+	macPool *sync.Pool // of *mac, which have the secret
 }
 
 // mac computes HMACs under one secret, one after the other: making one costs as much as what most of them sum up.
 type mac struct {
 	hash.Hash
-	text []byte // room for what is summed
+	buf []byte // room for what is summed
 }
 
 func newKey(id string, secret []byte) Key {
@@ -36,7 +36,7 @@ type Ring []Key
 // ErrEmpty says that a ring was given without a key.
 var ErrEmpty = errors.New("keyring: no key")
 
-const minSecret = 16 // bytes: below this a MAC of 56 bits would be the stronger part
+const minSecretBytes = 16 // bytes: below this a MAC of 56 bits would be the stronger part
 
 // Parse reads "id:base64,id:base64", newest first, as Secret Manager holds it. Ids are letters, digits
 // and hyphens; secrets are at least 16 bytes in standard base64. Errors name the position, never the secret.
@@ -45,15 +45,15 @@ func Parse(s string) (Ring, error) {
 	seen := map[string]bool{}
 	for i, part := range strings.Split(s, ",") {
 		id, encoded, ok := strings.Cut(strings.TrimSpace(part), ":")
-		if !ok || !wellNamed(id) {
+		if !ok || !validID(id) {
 			if s == "" {
 				return nil, ErrEmpty
 			}
 			return nil, fmt.Errorf("keyring: key %d is not \"id:base64\"", i+1)
 		}
 		secret, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil || len(secret) < minSecret {
-			return nil, fmt.Errorf("keyring: key %q is not base64 of at least %d bytes", id, minSecret)
+		if err != nil || len(secret) < minSecretBytes {
+			return nil, fmt.Errorf("keyring: key %q is not base64 of at least %d bytes", id, minSecretBytes)
 		}
 		if seen[id] {
 			return nil, fmt.Errorf("keyring: key %q appears twice", id)
@@ -86,22 +86,22 @@ func (r Ring) Find(id string) (Key, bool) {
 // Sum is HMAC-SHA-256 over the purpose and the parts, each behind its length so that no byte can move
 // from one to the next: 32 bytes.
 func (k Key) Sum(purpose string, parts ...[]byte) []byte {
-	m := k.macs.Get().(*mac)
-	defer k.macs.Put(m)
-	m.text = binary.BigEndian.AppendUint32(m.text[:0], uint32(len(purpose)))
-	m.text = append(m.text, purpose...)
+	m := k.macPool.Get().(*mac)
+	defer k.macPool.Put(m)
+	m.buf = binary.BigEndian.AppendUint32(m.buf[:0], uint32(len(purpose)))
+	m.buf = append(m.buf, purpose...)
 	for _, p := range parts {
-		m.text = binary.BigEndian.AppendUint32(m.text, uint32(len(p)))
-		m.text = append(m.text, p...)
+		m.buf = binary.BigEndian.AppendUint32(m.buf, uint32(len(p)))
+		m.buf = append(m.buf, p...)
 	}
-	return m.sum(m.text)
+	return m.sum(m.buf)
 }
 
 // HMAC is plain HMAC-SHA-256 of exactly these bytes, for a format that others check in a language of their own: 32
 // bytes. It binds no purpose, so a ring used this way is used for nothing else.
 func (k Key) HMAC(message []byte) []byte {
-	m := k.macs.Get().(*mac)
-	defer k.macs.Put(m)
+	m := k.macPool.Get().(*mac)
+	defer k.macPool.Put(m)
 	return m.sum(message)
 }
 
@@ -111,7 +111,7 @@ func (m *mac) sum(text []byte) []byte {
 	return m.Sum(make([]byte, 0, sha256.Size))
 }
 
-func wellNamed(id string) bool {
+func validID(id string) bool {
 	for _, c := range id {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {
 			return false

@@ -12,7 +12,7 @@ const (
 	secretB = "QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJC"
 )
 
-func TestTheFirstKeySignsAndAllAreFound(t *testing.T) {
+func TestRing_FirstKeyIsActiveAllAreFound(t *testing.T) {
 	ring, err := Parse("hmac-2026-11:" + secretA + ", hmac-2026-05:" + secretB)
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestTheFirstKeySignsAndAllAreFound(t *testing.T) {
 	}
 }
 
-func TestPurposesDoNotShareSums(t *testing.T) {
+func TestKeySum_DependsOnPurposeAndPartBoundaries(t *testing.T) {
 	ring, _ := Parse("a:" + secretA)
 	k := ring.Active()
 	if bytes.Equal(k.Sum("session", []byte("x")), k.Sum("handoff", []byte("x"))) {
@@ -39,7 +39,7 @@ func TestPurposesDoNotShareSums(t *testing.T) {
 	}
 }
 
-func TestABadRingIsRefusedWithoutShowingSecrets(t *testing.T) {
+func TestParse_ErrorsDoNotContainSecrets(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":        "",
 		"no colon":     secretA,
@@ -63,7 +63,7 @@ func TestABadRingIsRefusedWithoutShowingSecrets(t *testing.T) {
 }
 
 // The vector is test case 2 of RFC 4231, whose key is too short for a ring.
-func TestHMACIsTheOneOfTheRFC(t *testing.T) {
+func TestKeyHMAC_MatchesRFC4231(t *testing.T) {
 	k := newKey("", []byte("Jefe"))
 	const want = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
 	if got := hex.EncodeToString(k.HMAC([]byte("what do ya want for nothing?"))); got != want {

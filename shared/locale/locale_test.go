@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-func TestAnExplicitTagIsAMemberOfTheSet(t *testing.T) {
+func TestParse_AcceptsOnlySupportedTags(t *testing.T) {
 	for in, want := range map[string]Tag{
 		"en": "en", "EN": "en", "ps-af": "ps-AF", "FA-AF": "fa-AF", "fa-IR": "fa-IR", "tg-TJ": "tg-TJ", "ar": "ar", "ur-PK": "ur-PK",
 		"ru": "ru", "fr": "fr", "prs": "fa-AF", "prs-AF": "fa-AF", "PRS-af": "fa-AF",
@@ -24,7 +24,7 @@ func TestAnExplicitTagIsAMemberOfTheSet(t *testing.T) {
 	}
 }
 
-func TestTheBestTagForAHeader(t *testing.T) {
+func TestMatch_BestTagForHeader(t *testing.T) {
 	for in, want := range map[string]Tag{
 		"en": "en", "en-US,en;q=0.9": "en", "fr-CH, fr;q=0.9, en;q=0.8, de;q=0.7, *;q=0.5": "fr", "klingon!,ru;q=0.4": "ru", "ja, fr;q=0.3, ru;q=0.8": "ru",
 		"prs-AF,prs;q=0.9,en;q=0.5": "fa-AF", "prs": "fa-AF", "fa": "fa-IR", "fa-AF": "fa-AF", "fa-IR,en": "fa-IR",
@@ -42,7 +42,7 @@ func TestTheBestTagForAHeader(t *testing.T) {
 	}
 }
 
-func TestAHeaderWithoutAnEndIsCutAtAnEntry(t *testing.T) {
+func TestMatch_CutsLongHeaderAtEntry(t *testing.T) {
 	if got, ok := Match(strings.Repeat("ja,", 15) + "fr"); !ok || got != "fr" {
 		t.Errorf("the last entry that counts gives %q, %v", got, ok)
 	}
@@ -57,7 +57,7 @@ func TestAHeaderWithoutAnEndIsCutAtAnEntry(t *testing.T) {
 	}
 }
 
-func TestEveryMemberMatchesItself(t *testing.T) {
+func TestMatch_EveryTagMatchesItself(t *testing.T) {
 	for _, tag := range Supported() {
 		if got, ok := Match(string(tag) + ";q=0.9"); !ok || got != tag {
 			t.Errorf("%s gives %s", tag, got)
@@ -65,16 +65,16 @@ func TestEveryMemberMatchesItself(t *testing.T) {
 	}
 }
 
-func TestTheObviousIsWhatTheMatcherSays(t *testing.T) {
+func TestMatchFirstEntry_AgreesWithMatcher(t *testing.T) {
 	for _, base := range []string{"en", "ar", "ru", "fr", "ps", "tg", "ur", "fa"} {
 		for _, region := range []string{"", "-AF", "-IR", "-PK", "-US", "-GB", "-EG", "-CA", "-IN", "-TJ", "-UZ", "-XK"} {
 			header := base + region
-			quick, ok := obvious(header)
+			quick, ok := matchFirstEntry(header)
 			if !ok {
 				continue
 			}
 			for _, rest := range []string{"", ",en;q=0.9", ",fa-AF", ",de,fr;q=0.3"} {
-				_, i, confidence := matcher().Match(parse(header + rest)...)
+				_, i, confidence := matcher().Match(parseAcceptLanguage(header + rest)...)
 				if confidence == language.No || supported[i] != quick {
 					t.Errorf("%s%s: %s, the matcher says %s (%s)", header, rest, quick, supported[i], confidence)
 				}
@@ -83,14 +83,14 @@ func TestTheObviousIsWhatTheMatcherSays(t *testing.T) {
 	}
 }
 
-func TestTheSetCannotBeChangedFromOutside(t *testing.T) {
+func TestSupported_ReturnsCopy(t *testing.T) {
 	Supported()[0] = "xx"
 	if Supported()[0] != Default {
 		t.Error("the set was changed")
 	}
 }
 
-func FuzzMatchGivesAMember(f *testing.F) {
+func FuzzMatch_ReturnsSupportedTag(f *testing.F) {
 	f.Add("prs-AF,prs;q=0.9,en;q=0.5")
 	f.Fuzz(func(t *testing.T, header string) {
 		tag, _ := Match(header)

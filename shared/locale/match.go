@@ -17,9 +17,9 @@ const (
 var dari = language.MustParse("fa-AF")
 
 // matcher is made when it is first needed: obvious answers nearly every request, the first one included.
-var matcher = sync.OnceValue(func() language.Matcher { return language.NewMatcher(tags()) })
+var matcher = sync.OnceValue(func() language.Matcher { return language.NewMatcher(languageTags()) })
 
-func tags() []language.Tag {
+func languageTags() []language.Tag {
 	list := make([]language.Tag, len(supported))
 	for i, t := range supported {
 		list[i] = language.MustParse(string(t))
@@ -35,10 +35,10 @@ func Match(acceptLanguage string) (Tag, bool) {
 		acceptLanguage = acceptLanguage[:max(strings.LastIndexByte(acceptLanguage, ','), 0)]
 	}
 	entry, _, _ := strings.Cut(acceptLanguage, ",")
-	if t, ok := obvious(entry); ok {
+	if t, ok := matchFirstEntry(entry); ok {
 		return t, true
 	}
-	wanted := parse(acceptLanguage)
+	wanted := parseAcceptLanguage(acceptLanguage)
 	if len(wanted) == 0 {
 		return Default, false
 	}
@@ -50,12 +50,12 @@ func Match(acceptLanguage string) (Tag, bool) {
 	return supported[i], true
 }
 
-// obvious answers for a first entry without a weight in a language that we have in one form only, as "en-US": nothing
+// matchFirstEntry answers for a first entry without a weight in a language that we have in one form only, as "en-US": nothing
 // that follows can beat it. It spares nearly every browser's request the parser and the matcher; a test holds it to
 // their answers.
-func obvious(entry string) (Tag, bool) {
+func matchFirstEntry(entry string) (Tag, bool) {
 	base, region, regional := strings.Cut(entry, "-")
-	if regional && (len(region) != 2 || !upper(region[0]) || !upper(region[1])) {
+	if regional && (len(region) != 2 || !isUpper(region[0]) || !isUpper(region[1])) {
 		return "", false
 	}
 	switch base {
@@ -73,10 +73,10 @@ func obvious(entry string) (Tag, bool) {
 	return "", false
 }
 
-func upper(c byte) bool { return 'A' <= c && c <= 'Z' }
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
-// parse returns the languages of the header, the most wanted first.
-func parse(header string) []language.Tag {
+// parseAcceptLanguage returns the languages of the header, the most wanted first.
+func parseAcceptLanguage(header string) []language.Tag {
 	type choice struct {
 		tag    language.Tag
 		weight float32

@@ -8,33 +8,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func init() {
-	scripts["cadence, collide"] = func(t *testing.T, c redis.UniversalClient) {
-		w := Windows{Short: 2 * time.Second, Long: time.Minute, Kept: 8}
+	scriptTests["cadence, collide"] = func(t *testing.T, c redis.UniversalClient) {
+		w := Windows{Short: 2 * time.Second, Long: time.Minute, MaxTimes: 8}
 		bare := CadenceKeys{Group: "{g}", Cookie: "{g}:cookie"}
-		own := CadenceKeys{Group: "{g}", Cookie: "{g}:cookie", Own: "{g}:own:1"}
+		own := CadenceKeys{Group: "{g}", Cookie: "{g}:cookie", Session: "{g}:own:1"}
 		for i, step := range []struct {
 			keys CadenceKeys
 			at   time.Duration
 			look bool
-			want Counts
+			want CadenceCounts
 		}{
-			{bare, 0, true, Counts{SinceCookie: -time.Millisecond}},
-			{bare, 0, false, Counts{Group: [2]int{1, 1}, SinceCookie: -time.Millisecond}},
-			{own, time.Second, false, Counts{[2]int{2, 2}, [2]int{2, 2}, -time.Millisecond}}, // the first of its own is that of collide
-			{own, 1999 * time.Millisecond, false, Counts{[2]int{3, 3}, [2]int{3, 3}, 999 * time.Millisecond}},
-			{own, 2 * time.Second, false, Counts{[2]int{3, 4}, [2]int{3, 4}, time.Millisecond}},
-			{bare, 2 * time.Second, true, Counts{[2]int{3, 4}, [2]int{}, 0}},
-			{bare, 3 * time.Second, false, Counts{[2]int{3, 5}, [2]int{}, time.Second}},
-			{own, 62 * time.Second, false, Counts{[2]int{1, 2}, [2]int{1, 1}, time.Minute}},
+			{bare, 0, true, CadenceCounts{SinceCookie: -time.Millisecond}},
+			{bare, 0, false, CadenceCounts{Group: [2]int{1, 1}, SinceCookie: -time.Millisecond}},
+			{own, time.Second, false, CadenceCounts{[2]int{2, 2}, [2]int{2, 2}, -time.Millisecond}}, // the first of its own is that of collide
+			{own, 1999 * time.Millisecond, false, CadenceCounts{[2]int{3, 3}, [2]int{3, 3}, 999 * time.Millisecond}},
+			{own, 2 * time.Second, false, CadenceCounts{[2]int{3, 4}, [2]int{3, 4}, time.Millisecond}},
+			{bare, 2 * time.Second, true, CadenceCounts{[2]int{3, 4}, [2]int{}, 0}},
+			{bare, 3 * time.Second, false, CadenceCounts{[2]int{3, 5}, [2]int{}, time.Second}},
+			{own, 62 * time.Second, false, CadenceCounts{[2]int{1, 2}, [2]int{1, 1}, time.Minute}},
 		} {
 			pipe := c.Pipeline()
-			counted := Cadence(t.Context(), pipe, step.keys, noon.Add(step.at), !step.look, w)
+			counted := RecordCadence(t.Context(), pipe, step.keys, noon.Add(step.at), !step.look, w)
 			if err := Exec(t.Context(), pipe); err != nil {
 				t.Fatal(err)
 			}
@@ -42,18 +42,18 @@ func init() {
 				t.Errorf("step %d: %+v, %v, want %+v", i, got, err, step.want)
 			}
 			if i == 1 {
-				if n := began(t, c, "1", noon, 3); n != 1 {
+				if n := addSession(t, c, "1", noon, 3); n != 1 {
 					t.Errorf("%d sessions after the first", n)
 				}
 			}
 		}
 		for i := range 4 {
-			began(t, c, fmt.Sprint(i), noon.Add(time.Duration(i)*time.Minute), 3)
+			addSession(t, c, fmt.Sprint(i), noon.Add(time.Duration(i)*time.Minute), 3)
 		}
-		if n := began(t, c, "2", noon.Add(time.Hour), 3); n != 3 {
+		if n := addSession(t, c, "2", noon.Add(time.Hour), 3); n != 3 {
 			t.Errorf("%d sessions are kept, want 3", n)
 		}
-		if n := began(t, c, "9", noon.Add(25*time.Hour), 3); n != 1 {
+		if n := addSession(t, c, "9", noon.Add(25*time.Hour), 3); n != 1 {
 			t.Errorf("%d sessions a day later, want 1", n)
 		}
 		left := map[string]time.Duration{}
@@ -68,10 +68,10 @@ func init() {
 	}
 }
 
-func began(t *testing.T, c redis.UniversalClient, mark string, at time.Time, kept int) int {
+func addSession(t *testing.T, c redis.UniversalClient, mark string, at time.Time, kept int) int {
 	t.Helper()
 	pipe := c.Pipeline()
-	cmd := Collide(t.Context(), pipe, "{g}:sessions", "{g}:own:"+mark, mark, at, kept, 24*time.Hour, time.Minute)
+	cmd := RecordGroupSession(t.Context(), pipe, "{g}:sessions", "{g}:own:"+mark, mark, at, kept, 24*time.Hour, time.Minute)
 	if err := Exec(t.Context(), pipe); err != nil {
 		t.Fatal(err)
 	}
@@ -82,22 +82,22 @@ func began(t *testing.T, c redis.UniversalClient, mark string, at time.Time, kep
 	return n
 }
 
-func TestNoMoreTimesAreKeptThanAreCounted(t *testing.T) {
+func TestRecordCadence_KeepsOnlyCountedTimes(t *testing.T) {
 	c := redistest.New(t)
-	keys := CadenceKeys{Group: "{g}", Cookie: "{g}:cookie", Own: "{g}:own:1"}
-	var last Counts
+	keys := CadenceKeys{Group: "{g}", Cookie: "{g}:cookie", Session: "{g}:own:1"}
+	var last CadenceCounts
 	for i := range 100 {
 		pipe := c.Pipeline()
-		counted := Cadence(t.Context(), pipe, keys, noon.Add(time.Duration(i)*time.Millisecond), true, Windows{time.Second, time.Minute, 16})
+		counted := RecordCadence(t.Context(), pipe, keys, noon.Add(time.Duration(i)*time.Millisecond), true, Windows{time.Second, time.Minute, 16})
 		if err := Exec(t.Context(), pipe); err != nil {
 			t.Fatal(err)
 		}
 		last, _ = counted.Result()
 	}
-	if diff := cmp.Diff(Counts{[2]int{16, 16}, [2]int{16, 16}, time.Millisecond}, last); diff != "" {
+	if diff := cmp.Diff(CadenceCounts{[2]int{16, 16}, [2]int{16, 16}, time.Millisecond}, last); diff != "" {
 		t.Error(diff)
 	}
-	for _, key := range []string{keys.Group, keys.Own} {
+	for _, key := range []string{keys.Group, keys.Session} {
 		if n := c.LLen(t.Context(), key).Val(); n != 16 {
 			t.Errorf("%s has %d", key, n)
 		}

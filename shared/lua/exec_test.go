@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-func TestAPipelineIsOneRoundTripAndOneMoreForScriptsTheServerForgot(t *testing.T) {
+func TestExec_OneRoundTripPlusOneForMissingScripts(t *testing.T) {
 	c := redistest.New(t)
 	ctx, now := t.Context(), time.Now()
 	c.Set(ctx, "plain", "value", 0)
@@ -35,13 +35,13 @@ func TestAPipelineIsOneRoundTripAndOneMoreForScriptsTheServerForgot(t *testing.T
 		if plain.Val() != "value" || !errors.Is(absent.Err(), redis.Nil) {
 			t.Errorf("commands: %q, %v", plain.Val(), absent.Err())
 		}
-		if n := trips.Take(); n != want {
+		if n := trips.TakeCount(); n != want {
 			t.Errorf("%d round trips, want %d", n, want)
 		}
 	}
 }
 
-func TestAPipelineFailsWithItsFirstRealError(t *testing.T) {
+func TestExec_ReturnsFirstRealError(t *testing.T) {
 	c := redistest.New(t)
 	ctx, now := t.Context(), time.Now()
 	c.Set(ctx, "{a}", "no sorted set", 0)
@@ -58,7 +58,7 @@ func TestAPipelineFailsWithItsFirstRealError(t *testing.T) {
 	}
 }
 
-func TestATagKeepsItsEntriesAsLongAsTheLongestOfThem(t *testing.T) {
+func TestRegister_TagLivesAsLongAsLongestEntry(t *testing.T) {
 	c := redistest.New(t)
 	ctx, now := t.Context(), time.Now()
 	tag := TagKeys{"{t}", "{t}:busted", "{t}:busting"}
@@ -87,22 +87,22 @@ func TestATagKeepsItsEntriesAsLongAsTheLongestOfThem(t *testing.T) {
 	}
 }
 
-func TestTwoInvalidationsNeverHaveTheSameTime(t *testing.T) {
+func TestDetach_InvalidationTimesAreUnique(t *testing.T) {
 	c := redistest.New(t)
 	ctx := t.Context()
 	tag := TagKeys{"{t}", "{t}:busted", "{t}:busting"}
-	c.Set(ctx, tag.Busted, "9000000000000000", 0) // a server whose clock was set back
+	c.Set(ctx, tag.InvalidatedAt, "9000000000000000", 0) // a server whose clock was set back
 	for want := int64(9000000000000001); want < 9000000000000004; want++ {
 		pipe := c.Pipeline()
 		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 9)
 		Exec(ctx, pipe)
-		if taken, err := detached.Result(); err != nil || taken.At != want {
-			t.Fatalf("%d, %v", taken.At, err)
+		if taken, err := detached.Result(); err != nil || taken.ServerTime != want {
+			t.Fatalf("%d, %v", taken.ServerTime, err)
 		}
 	}
 }
 
-func TestALargeTagIsTakenInSteps(t *testing.T) {
+func TestDetach_TakesLargeTagInSteps(t *testing.T) {
 	c := redistest.New(t)
 	ctx := t.Context()
 	tag := TagKeys{"{t}", "{t}:busted", "{t}:busting"}
@@ -111,7 +111,7 @@ func TestALargeTagIsTakenInSteps(t *testing.T) {
 			c.ZAdd(ctx, tag.Entries, redis.Z{Score: 9e15, Member: fmt.Sprint(name, i)})
 		}
 	}
-	step := func() Taken {
+	step := func() DetachResult {
 		pipe := c.Pipeline()
 		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 2)
 		Exec(ctx, pipe)
@@ -121,30 +121,30 @@ func TestALargeTagIsTakenInSteps(t *testing.T) {
 		}
 		return taken
 	}
-	forget := func(at int64) { c.ZRemRangeByScore(ctx, tag.Busting, "-inf", fmt.Sprint(at)) }
+	forget := func(at int64) { c.ZRemRangeByScore(ctx, tag.Pending, "-inf", fmt.Sprint(at)) }
 	fill("a", 5)
 	first := step()
 	again := step() // the first step was left unfinished
-	if !first.More || !again.More || len(first.Entries) != 2 || !slices.Equal(first.Entries, again.Entries) || first.At != again.At {
+	if !first.More || !again.More || len(first.Entries) != 2 || !slices.Equal(first.Entries, again.Entries) || first.ServerTime != again.ServerTime {
 		t.Errorf("%+v, then %+v", first, again)
 	}
-	forget(again.At)
+	forget(again.ServerTime)
 	second := step()
-	forget(second.At)
+	forget(second.ServerTime)
 	third := step()
-	if !second.More || third.More || second.At <= first.At || len(third.Entries) != 1 {
+	if !second.More || third.More || second.ServerTime <= first.ServerTime || len(third.Entries) != 1 {
 		t.Errorf("%+v, then %+v", second, third)
 	}
 	fill("b", 1) // stored anew before the last step is finished
 	if last := step(); !last.More || !slices.Equal(last.Entries, third.Entries) {
 		t.Errorf("%+v after %+v", last, third)
 	}
-	forget(third.At)
+	forget(third.ServerTime)
 	if last := step(); last.More || !slices.Equal(last.Entries, []string{"b0"}) {
 		t.Errorf("%+v", last)
 	}
-	c.ZRemRangeByScore(ctx, tag.Busting, "-inf", "+inf")
-	if last := step(); last.More || last.Entries != nil || last.At <= third.At {
+	c.ZRemRangeByScore(ctx, tag.Pending, "-inf", "+inf")
+	if last := step(); last.More || last.Entries != nil || last.ServerTime <= third.ServerTime {
 		t.Errorf("of nothing: %+v", last)
 	}
 }

@@ -8,18 +8,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// scripts runs each script once, twice where that tells more, and checks what it did. It is run on a server
+// scriptTests runs each script once, twice where that tells more, and checks what it did. It is run on a server
 // that knows no script yet.
-var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
-	"unspill": func(t *testing.T, c redis.UniversalClient) {
+var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
+	"remove_buffered": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		c.Del(ctx, "spill")
 		c.LPush(ctx, "spill", "a", "b", "a", "c", "d") // from the right: a b a c d
 		for i, want := range []int64{2, 1, 0} {
-			if n, err := Unspill(ctx, c, "spill", []string{"c", "a"}, 3); err != nil || n != want {
+			if n, err := RemoveBuffered(ctx, c, "spill", []string{"c", "a"}, 3); err != nil || n != want {
 				t.Errorf("time %d: %d removed, %v", i, n, err)
 			}
 		}
@@ -28,12 +28,12 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Del(ctx, "spill")
 	},
-	"remember": func(t *testing.T, c redis.UniversalClient) {
+	"set_unless_cleared": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		c.Del(ctx, "{s}:it", "{s}:cleared")
 		put := func(value string) (kept int64) {
 			pipe := c.Pipeline()
-			cmd := Remember(ctx, pipe, "{s}:it", "{s}:cleared", value, 90*time.Second)
+			cmd := SetUnlessCleared(ctx, pipe, "{s}:it", "{s}:cleared", value, 90*time.Second)
 			if err := Exec(ctx, pipe); err != nil {
 				t.Fatal(err)
 			}
@@ -55,10 +55,10 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 	"acquire, extend, release": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		won, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
-		if err != nil || !won.Won || won.At == 0 || won.Entry != "" {
+		if err != nil || !won.Acquired || won.ServerTime == 0 || won.Entry != "" {
 			t.Fatalf("%+v, %v", won, err)
 		}
-		if lost, err := Acquire(ctx, c, "lock:{e}", "e", "you", time.Second); err != nil || lost.Won {
+		if lost, err := Acquire(ctx, c, "lock:{e}", "e", "you", time.Second); err != nil || lost.Acquired {
 			t.Errorf("taken twice: %+v, %v", lost, err)
 		}
 		if ok, err := Extend(ctx, c, "lock:{e}", "you", time.Second); err != nil || ok {
@@ -78,7 +78,7 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		ctx := t.Context()
 		c.RPush(ctx, "e", "no entry")
 		c.RPush(ctx, "lock:{e}", "no lock")
-		if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Won || got.Entry != "" {
+		if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Acquired || got.Entry != "" {
 			t.Fatalf("keys of a wrong type: %+v, %v", got, err)
 		}
 		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || !ok || c.Get(ctx, "e").Val() != "x" {
@@ -86,7 +86,7 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Set(ctx, "lock:{e}", "for ever", 0)
 		got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
-		if ttl := c.PTTL(ctx, "lock:{e}").Val(); err != nil || got.Won || got.Entry != "x" || ttl <= 0 || ttl > time.Second {
+		if ttl := c.PTTL(ctx, "lock:{e}").Val(); err != nil || got.Acquired || got.Entry != "x" || ttl <= 0 || ttl > time.Second {
 			t.Errorf("a lock without end: %+v, %v, lives %v", got, err, ttl)
 		}
 		c.Del(ctx, "e", "lock:{e}")
@@ -94,7 +94,7 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 	"acquire again, for want of an answer": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		for range 2 {
-			if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Won {
+			if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Acquired {
 				t.Fatalf("%+v, %v", got, err)
 			}
 		}
@@ -105,10 +105,10 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Del(ctx, "lock:{e}")
 	},
-	"unsee": func(t *testing.T, c redis.UniversalClient) {
+	"remove_last_seen": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		c.ZAdd(ctx, "seen", redis.Z{Score: 1764979200123, Member: "gone"}, redis.Z{Score: 1764979200124, Member: "back"})
-		if err := Unsee(ctx, c, "seen", map[string]int64{"gone": 1764979200123, "back": 1764979200123, "never": 1}); err != nil {
+		if err := RemoveLastSeen(ctx, c, "seen", map[string]int64{"gone": 1764979200123, "back": 1764979200123, "never": 1}); err != nil {
 			t.Fatal(err)
 		}
 		if left := c.ZRange(ctx, "seen", 0, -1).Val(); !slices.Equal(left, []string{"back"}) {
@@ -132,15 +132,15 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 	"spend, refund": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		const gain, whole = 10 * time.Second, 20 * time.Second
-		spend := func() Spent {
+		spend := func() SpendResult {
 			pipe := c.Pipeline()
 			cmd := Spend(ctx, pipe, "b", gain, whole)
 			if err := Exec(ctx, pipe); err != nil {
 				t.Fatal(err)
 			}
-			spent, err := ReadSpent(cmd)
-			if now := c.Time(ctx).Val().UnixMicro(); err != nil || spent.At > now || spent.At < now-time.Minute.Microseconds() {
-				t.Errorf("at %d, %v", spent.At, err)
+			spent, err := ParseSpend(cmd)
+			if now := c.Time(ctx).Val().UnixMicro(); err != nil || spent.ServerTime > now || spent.ServerTime < now-time.Minute.Microseconds() {
+				t.Errorf("at %d, %v", spent.ServerTime, err)
 			}
 			return spent
 		}
@@ -152,13 +152,13 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 			}
 		}
 		c.Del(ctx, "b")
-		if s := spend(); !s.Taken || s.Lack != gain {
+		if s := spend(); !s.Taken || s.UntilFull != gain {
 			t.Errorf("of a full one: %+v", s)
 		}
-		if s := spend(); !s.Taken || s.Lack <= gain || s.Lack > whole {
+		if s := spend(); !s.Taken || s.UntilFull <= gain || s.UntilFull > whole {
 			t.Errorf("the last: %+v", s)
 		}
-		if s := spend(); s.Taken || s.Lack <= gain || s.Lack > whole {
+		if s := spend(); s.Taken || s.UntilFull <= gain || s.UntilFull > whole {
 			t.Errorf("of an empty one: %+v", s)
 		}
 		if ttl := c.PTTL(ctx, "b").Val(); ttl <= gain || ttl > whole {
@@ -194,56 +194,56 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 			t.Fatal(err)
 		}
 		taken, err := detached.Result()
-		if err != nil || taken.At == 0 || taken.More || !slices.Equal(taken.Entries, []string{"e1"}) {
+		if err != nil || taken.ServerTime == 0 || taken.More || !slices.Equal(taken.Entries, []string{"e1"}) {
 			t.Errorf("%+v %v", taken, err)
 		}
 		again := Register(ctx, pipe, tag, "e2", now, now.Add(time.Minute))
 		Exec(ctx, pipe)
-		if busted, err := again.Int64(); err != nil || busted != taken.At {
-			t.Errorf("busted at %d, not %d: %v", busted, taken.At, err)
+		if busted, err := again.Int64(); err != nil || busted != taken.ServerTime {
+			t.Errorf("busted at %d, not %d: %v", busted, taken.ServerTime, err)
 		}
 	},
-	"visit": func(t *testing.T, c redis.UniversalClient) {
+	"update_session": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
-		visit := func(v Visited) Noted {
+		visit := func(v SessionUpdate) SessionUpdateResult {
 			pipe := c.Pipeline()
 			v.Session, v.History, v.Cleared = "s:{1}", "s:{1}:history", "s:{1}:cleared"
-			v.Life, v.MaxEntries = time.Minute, 2
-			cmd := Visit(ctx, pipe, v)
+			v.TTL, v.MaxHistory = time.Minute, 2
+			cmd := UpdateSession(ctx, pipe, v)
 			if err := Exec(ctx, pipe); err != nil {
 				t.Fatal(err)
 			}
-			noted, err := ReadNoted(cmd)
+			noted, err := ParseSessionUpdate(cmd)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return noted
 		}
-		touch := Visited{Changes: map[string]string{"a": "1"}, Entry: "x"}
-		if noted := visit(touch); !noted.Lost || noted.Gone || len(c.Keys(ctx, "*").Val()) != 0 {
+		touch := SessionUpdate{Changes: map[string]string{"a": "1"}, HistoryEntry: "x"}
+		if noted := visit(touch); !noted.Missing || noted.Cleared || len(c.Keys(ctx, "*").Val()) != 0 {
 			t.Errorf("a session that was lost: %+v", noted)
 		}
 		c.Set(ctx, "s:{1}:cleared", 1, time.Minute)
-		if noted := visit(touch); !noted.Gone || noted.Lost || len(c.Keys(ctx, "*").Val()) != 1 {
+		if noted := visit(touch); !noted.Cleared || noted.Missing || len(c.Keys(ctx, "*").Val()) != 1 {
 			t.Errorf("a session that was cleared: %+v", noted)
 		}
 		c.Del(ctx, "s:{1}:cleared")
 		for _, entry := range []string{"1", "2", "3"} {
-			if noted := visit(Visited{Create: true, Changes: map[string]string{"a": entry}, Entry: entry}); noted.Gone || noted.Lost {
+			if noted := visit(SessionUpdate{Create: true, Changes: map[string]string{"a": entry}, HistoryEntry: entry}); noted.Cleared || noted.Missing {
 				t.Error("not written")
 			}
 		}
 		if got := c.LRange(ctx, "s:{1}:history", 0, -1).Val(); !slices.Equal(got, []string{"3", "2"}) {
 			t.Errorf("history %v", got)
 		}
-		if visit(Visited{}).Gone || c.HGet(ctx, "s:{1}", "a").Val() != "3" {
+		if visit(SessionUpdate{}).Cleared || c.HGet(ctx, "s:{1}", "a").Val() != "3" {
 			t.Error("a touch without changes")
 		}
 		if ttl := c.PTTL(ctx, "s:{1}").Val(); ttl <= 0 || ttl > time.Minute {
 			t.Errorf("lives %s", ttl)
 		}
 		c.Set(ctx, "s:{1}:cleared", 1, time.Minute)
-		if !visit(Visited{Create: true, Changes: map[string]string{"a": "4"}}).Gone {
+		if !visit(SessionUpdate{Create: true, Changes: map[string]string{"a": "4"}}).Cleared {
 			t.Error("a session that was cleared was written")
 		}
 	},
@@ -267,16 +267,16 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 		if restore("me", "a") != "" {
 			t.Error("restored without the right to")
 		}
-		c.Set(ctx, keys.Restorer, "me", 0)
+		c.Set(ctx, keys.RestoreToken, "me", 0)
 		if change(Suspend, "a") || restore("me", "b") != "" {
 			t.Error("a set that was changed meanwhile was restored")
 		}
-		c.Set(ctx, keys.Restorer, "me", 0)
+		c.Set(ctx, keys.RestoreToken, "me", 0)
 		v := restore("me", "a", "b")
 		if len(v) < 16 || c.Get(ctx, keys.Version).Val() != v {
 			t.Fatalf("version %q", v)
 		}
-		c.Set(ctx, keys.Restorer, "you", 0)
+		c.Set(ctx, keys.RestoreToken, "you", 0)
 		if restore("you", "c") != "" {
 			t.Error("restored twice")
 		}
@@ -291,14 +291,14 @@ var scripts = map[string]func(t *testing.T, c redis.UniversalClient){
 	},
 }
 
-func TestScriptsOnARealServer(t *testing.T) {
-	for name, run := range scripts {
+func TestScripts_RunOnRealServer(t *testing.T) {
+	for name, run := range scriptTests {
 		t.Run(name, func(t *testing.T) { run(t, redistest.New(t)) })
 	}
 }
 
-func TestScriptsAfterTheServerForgotThem(t *testing.T) {
-	for name, run := range scripts {
+func TestScripts_RunAfterScriptFlush(t *testing.T) {
+	for name, run := range scriptTests {
 		t.Run(name, func(t *testing.T) {
 			c := redistest.New(t)
 			run(t, c)

@@ -14,9 +14,9 @@ var (
 )
 
 // SuspendedKeys are the suspended set, its version, and who is restoring it; in one slot.
-type SuspendedKeys struct{ Set, Version, Restorer string }
+type SuspendedKeys struct{ Set, Version, RestoreToken string }
 
-func (k SuspendedKeys) all() []string { return []string{k.Set, k.Version, k.Restorer} }
+func (k SuspendedKeys) all() []string { return []string{k.Set, k.Version, k.RestoreToken} }
 
 // Suspend adds a tenant to the suspended set and gives it a new version; false: the set is lost, and to be restored.
 func Suspend(ctx context.Context, c redis.Scripter, keys SuspendedKeys, tenant string) (bool, error) {

@@ -21,8 +21,8 @@ import (
 //go:embed [0-9]*.sql
 var Files embed.FS
 
-// versions is the table of applied steps. It is outside the schema, which only the first step makes.
-const versions = "bff_consumer_migrations"
+// versionTable is the table of applied steps. It is outside the schema, which only the first step makes.
+const versionTable = "bff_consumer_migrations"
 
 // Apply brings the database at url, "postgres://…", to the newest step. Of several callers at once one applies and
 // the others wait for it, for as long as ctx lets them. The lock belongs to the session, so url must lead to Postgres
@@ -44,7 +44,7 @@ func ApplyTo(ctx context.Context, db *sql.DB) error {
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, Files,
 		goose.WithSessionLocker(locker),
-		goose.WithTableName(versions),
+		goose.WithTableName(versionTable),
 		goose.WithDisableGlobalRegistry(true),
 	)
 	if err != nil {

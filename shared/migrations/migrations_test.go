@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-func TestSchemaFileIsWhatTheMigrationsMake(t *testing.T) {
+func TestSchemaFile_MatchesMigratedDatabase(t *testing.T) {
 	want, err := os.ReadFile("schema.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	blank := pgtest.Blank(t)
+	blank := pgtest.EmptyURL(t)
 	conn, err := pgx.Connect(t.Context(), blank)
 	if err != nil {
 		t.Fatal(err)
@@ -33,17 +33,17 @@ func TestSchemaFileIsWhatTheMigrationsMake(t *testing.T) {
 		t.Fatalf("schema.sql: %v", err)
 	}
 	conn.Close(t.Context())
-	if diff := cmp.Diff(dump(t, blank), dump(t, pgtest.URL(t))); diff != "" {
+	if diff := cmp.Diff(dumpSchema(t, blank), dumpSchema(t, pgtest.URL(t))); diff != "" {
 		t.Errorf("schema.sql (-) and the migrations (+) differ:\n%s", diff)
 	}
 }
 
-var noise = regexp.MustCompile(`(?m)^(--.*|\\(un)?restrict .*|SET .*|SELECT pg_catalog.*)?\n`)
+var dumpNoise = regexp.MustCompile(`(?m)^(--.*|\\(un)?restrict .*|SET .*|SELECT pg_catalog.*)?\n`)
 
-// dump is our schema in a database as pg_dump writes it, without what differs between any two dumps.
-func dump(t *testing.T, url string) string {
+// dumpSchema is our schema in a database as pg_dump writes it, without what differs between any two dumps.
+func dumpSchema(t *testing.T, url string) string {
 	t.Helper()
-	bin, err := stores.PostgresBin()
+	bin, err := localstores.PostgresBin()
 	if err != nil {
 		t.Skip(err) // the server of TEST_DATABASE_URL is elsewhere
 	}
@@ -52,11 +52,11 @@ func dump(t *testing.T, url string) string {
 	if err != nil {
 		t.Fatalf("pg_dump: %v\n%s", err, out)
 	}
-	return noise.ReplaceAllString(string(out), "")
+	return dumpNoise.ReplaceAllString(string(out), "")
 }
 
-func TestSeveralAtOnceApplyOnce(t *testing.T) {
-	url := pgtest.Blank(t)
+func TestMigrationsApply_ConcurrentCallersApplyOnce(t *testing.T) {
+	url := pgtest.EmptyURL(t)
 	var all errgroup.Group
 	for range 3 {
 		all.Go(func() error { return migrations.Apply(t.Context(), url) })
@@ -77,7 +77,7 @@ func TestSeveralAtOnceApplyOnce(t *testing.T) {
 	}
 }
 
-func TestStepsAreForwardOnly(t *testing.T) {
+func TestMigrationsFiles_AreForwardOnly(t *testing.T) {
 	files, _ := filepath.Glob("[0-9]*.sql")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -90,7 +90,7 @@ func TestStepsAreForwardOnly(t *testing.T) {
 	}
 }
 
-func TestTheUlidDomain(t *testing.T) {
+func TestULIDDomain_AcceptsOnlyPrefixedULIDs(t *testing.T) {
 	db := pgtest.New(t)
 	const valid = "evt_01H8YN7QV4D8KZ4F8Y5CK4MV3D"
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func TestTheUlidDomain(t *testing.T) {
 	}
 }
 
-func TestIdsSortByBytes(t *testing.T) {
+func TestOutboxTable_IDUsesCCollation(t *testing.T) {
 	var sorted bool
 	err := pgtest.New(t).QueryRow(t.Context(), `
 		SELECT collname = 'C'

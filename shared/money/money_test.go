@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestOnlyTheSupportedCurrenciesParse(t *testing.T) {
+func TestParse_AcceptsOnlySupportedCurrencies(t *testing.T) {
 	for _, c := range Supported() {
 		if got, err := Parse(string(c)); err != nil || got != c {
 			t.Errorf("%s: %s, %v", c, got, err)
@@ -21,7 +21,7 @@ func TestOnlyTheSupportedCurrenciesParse(t *testing.T) {
 	}
 }
 
-func TestTheCurrencyOfACountry(t *testing.T) {
+func TestForCountry_ChoosesCurrency(t *testing.T) {
 	for country, want := range map[string]Currency{
 		"AF": AFN, "IR": IRR, "PK": PKR, "AE": AED, "GB": GBP, "DE": EUR, "FR": EUR, "HR": EUR, "BG": EUR,
 		"CH": USD, "SE": USD, "TJ": USD, "US": USD, "MA": USD, "": USD, "ZZ": USD, "af": USD, "AFG": USD,
@@ -32,7 +32,7 @@ func TestTheCurrencyOfACountry(t *testing.T) {
 	}
 }
 
-func TestDigitsAreThoseOfISO4217(t *testing.T) {
+func TestDigits_MatchISO4217(t *testing.T) {
 	for code, want := range map[string]int{
 		"AFN": 2, "IRR": 2, "PKR": 2, "USD": 2, "EUR": 2, "AED": 2, "GBP": 2, "JPY": 0, "KWD": 3, "CLF": 4, "SLE": 2, "XCG": 2, "VED": 2, "ZWG": 2,
 	} {
@@ -52,7 +52,7 @@ func TestDigitsAreThoseOfISO4217(t *testing.T) {
 	}
 }
 
-func TestNoCodeIsInTheTableTwice(t *testing.T) {
+func TestDigits_TableHasNoDuplicates(t *testing.T) {
 	var all []string
 	for _, codes := range iso4217 {
 		all = append(all, strings.Fields(codes)...)
@@ -68,7 +68,7 @@ func TestNoCodeIsInTheTableTwice(t *testing.T) {
 	}
 }
 
-func TestAnAmountHasOneSpelling(t *testing.T) {
+func TestParseMinor_AcceptsOnlyCanonicalForm(t *testing.T) {
 	for _, good := range []string{"0", "1", "-1", "450000", "999999999999999999", "-999999999999999999"} {
 		if m, err := ParseMinor(good); err != nil || string(m) != good {
 			t.Errorf("%s: %s, %v", good, m, err)
@@ -81,7 +81,7 @@ func TestAnAmountHasOneSpelling(t *testing.T) {
 	}
 }
 
-func TestAmountsCompareAsNumbers(t *testing.T) {
+func TestMinor_ComparesAsNumber(t *testing.T) {
 	list := []string{"-100", "-99", "-10", "-9", "-1", "0", "1", "9", "10", "99", "100", "999999999999999999"}
 	for _, a := range list {
 		for _, b := range list {

@@ -27,7 +27,7 @@ type Row struct {
 // it is, so a transaction may run twice. Events of a guest who refused them are left out, here and in every other way
 // into the table (see insertRows).
 func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
-	rows, err := encode(events)
+	rows, err := encodeAll(events)
 	if err != nil {
 		return err
 	}
@@ -40,11 +40,11 @@ func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 // Queue puts the writing of events on a batch, so that it shares the transaction and the round trip of what they tell
 // about. Like Add, it leaves an event already there as it is.
 func Queue(b *pgx.Batch, events ...event.Event) error {
-	rows, err := encode(events)
+	rows, err := encodeAll(events)
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	sql, args := statement(rows)
+	sql, args := insertStatement(rows)
 	b.Queue(sql, args...)
 	return nil
 }
@@ -62,7 +62,7 @@ func Encode(e event.Event) (Row, error) {
 	return Row{e.ID, e.Subject, payload, headers, string(e.RetentionClass)}, nil
 }
 
-func encode(events []event.Event) ([]Row, error) {
+func encodeAll(events []event.Event) ([]Row, error) {
 	rows := make([]Row, len(events))
 	for i, e := range events {
 		var err error
@@ -107,33 +107,33 @@ const insertRow = `
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL))
 	ON CONFLICT (id) DO NOTHING`
 
-// statement writes rows, at least one.
-func statement(rows []Row) (sql string, args []any) {
+// insertStatement writes rows, at least one.
+func insertStatement(rows []Row) (sql string, args []any) {
 	if len(rows) == 1 {
 		r := rows[0]
 		// As text: a statement that Postgres does not describe first would be given bytes as bytea.
 		return insertRow, []any{r.ID, r.Topic, string(r.Payload), string(r.Headers), r.RetentionClass}
 	}
-	return insertRows, columns(rows)
+	return insertRows, insertArgs(rows)
 }
 
 func insert(ctx context.Context, db execer, rows []Row) error {
-	_, err := write(ctx, db, rows)
+	_, err := insertCount(ctx, db, rows)
 	return err
 }
 
-// write is insert that says how many rows were written.
-func write(ctx context.Context, db execer, rows []Row) (written int, err error) {
+// insertCount is insert that says how many rows were written.
+func insertCount(ctx context.Context, db execer, rows []Row) (written int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
-	sql, args := statement(rows)
+	sql, args := insertStatement(rows)
 	tag, err := db.Exec(ctx, sql, append([]any{pgx.QueryExecModeExec}, args...)...)
 	return int(tag.RowsAffected()), err
 }
 
-// columns are the arguments of insertRows.
-func columns(rows []Row) []any {
+// insertArgs are the arguments of insertRows.
+func insertArgs(rows []Row) []any {
 	var ids, topics, payloads, headers, classes []string
 	for _, r := range rows {
 		ids = append(ids, r.ID)

@@ -12,13 +12,13 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
 var noon = time.Date(2026, 4, 23, 12, 0, 0, 0, time.UTC)
 
-// changes are n events of one session.
-func changes(n int) []event.Event {
+// newEvents are n events of one session.
+func newEvents(n int) []event.Event {
 	session := id.New(id.Session, noon)
 	events := make([]event.Event, n)
 	for i := range events {
@@ -32,8 +32,8 @@ func changes(n int) []event.Event {
 	return events
 }
 
-// stored is how many rows the outbox has.
-func stored(t *testing.T, db *pgxpool.Pool) int {
+// countRows is how many rows the outbox has.
+func countRows(t *testing.T, db *pgxpool.Pool) int {
 	t.Helper()
 	var n int
 	if err := db.QueryRow(t.Context(), "SELECT count(*) FROM bff_consumer.outbox").Scan(&n); err != nil {
@@ -42,11 +42,11 @@ func stored(t *testing.T, db *pgxpool.Pool) int {
 	return n
 }
 
-func TestARollbackAnnouncesNothing(t *testing.T) {
+func TestOutboxAdd_RollbackWritesNothing(t *testing.T) {
 	db := pgtest.New(t)
 	undone := errors.New("the mutation failed")
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
-		if err := Add(t.Context(), tx, changes(2)...); err != nil {
+		if err := Add(t.Context(), tx, newEvents(2)...); err != nil {
 			return err
 		}
 		return undone
@@ -54,14 +54,14 @@ func TestARollbackAnnouncesNothing(t *testing.T) {
 	if !errors.Is(err, undone) {
 		t.Fatal(err)
 	}
-	if n := stored(t, db); n != 0 {
+	if n := countRows(t, db); n != 0 {
 		t.Errorf("%d rows, want none", n)
 	}
 }
 
-func TestACommitAnnouncesTheWholeMessage(t *testing.T) {
+func TestOutboxAdd_CommitWritesWholeMessage(t *testing.T) {
 	db := pgtest.New(t)
-	e := changes(1)[0]
+	e := newEvents(1)[0]
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, e) })
 	if err != nil {
 		t.Fatal(err)
@@ -96,21 +96,21 @@ func TestACommitAnnouncesTheWholeMessage(t *testing.T) {
 	}
 }
 
-func TestATransactionMayRunTwice(t *testing.T) {
+func TestOutboxAdd_IsIdempotent(t *testing.T) {
 	db := pgtest.New(t)
-	events := changes(3)
+	events := newEvents(3)
 	for range 2 {
 		err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, events...) })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := stored(t, db); n != 3 {
+	if n := countRows(t, db); n != 3 {
 		t.Errorf("%d rows, want 3", n)
 	}
 }
 
-func TestQueuedEventsShareTheFateOfTheirBatch(t *testing.T) {
+func TestOutboxQueue_EventsCommitOrFailWithTheirBatch(t *testing.T) {
 	db := pgtest.New(t)
 	for _, c := range []struct {
 		name, after string
@@ -120,81 +120,81 @@ func TestQueuedEventsShareTheFateOfTheirBatch(t *testing.T) {
 		{"all is well", "SELECT 1", 3},
 	} {
 		var b pgx.Batch
-		if err := Queue(&b, changes(3)...); err != nil {
+		if err := Queue(&b, newEvents(3)...); err != nil {
 			t.Fatal(err)
 		}
 		b.Queue(c.after)
 		if err := db.SendBatch(t.Context(), &b).Close(); (err == nil) != (c.want > 0) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if n := stored(t, db); n != c.want {
+		if n := countRows(t, db); n != c.want {
 			t.Errorf("%s: %d rows, want %d", c.name, n, c.want)
 		}
 	}
 }
 
-func TestQueueingNothingAsksNobody(t *testing.T) {
+func TestOutboxQueue_WithoutEventsQueuesNothing(t *testing.T) {
 	var b pgx.Batch
 	if err := Queue(&b); err != nil || b.Len() != 0 {
 		t.Errorf("%v, %d statements", err, b.Len())
 	}
 }
 
-func TestAddingNothingAsksNobody(t *testing.T) {
+func TestOutboxAdd_WithoutEventsRunsNoStatement(t *testing.T) {
 	if err := Add(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAnEventThatIsNoneFailsTheTransaction(t *testing.T) {
+func TestOutboxAdd_InvalidEventFailsTransaction(t *testing.T) {
 	db := pgtest.New(t)
-	bad := changes(1)[0]
+	bad := newEvents(1)[0]
 	bad.ID = "evt_lower"
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, bad) })
-	if !refused(err) {
+	if !isRejected(err) {
 		t.Errorf("%v, want a broken constraint", err)
 	}
-	bad.Payload = nowhere{}
+	bad.Payload = unencodable{}
 	if err := Add(t.Context(), nil, bad); err == nil {
 		t.Error("a payload without JSON was accepted")
 	}
 }
 
-// nowhere is a payload that cannot be encoded.
-type nowhere struct{ Chan chan int }
+// unencodable is a payload that cannot be encoded.
+type unencodable struct{ Chan chan int }
 
-func (nowhere) Subject() string { return "melmastoon.bff.consumer.locale.changed.v1" }
+func (unencodable) Subject() string { return "melmastoon.bff.consumer.locale.changed.v1" }
 
-func TestOneRoundTripForAll(t *testing.T) {
-	db, trips := pgtest.Counted(t)
+func TestOutboxAdd_UsesOneRoundTrip(t *testing.T) {
+	db, trips := pgtest.NewCounting(t)
 	tx, err := db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
 	for _, n := range []int{1, 50} { // the first use of the statement on this connection included
-		trips.Take()
-		if err := Add(t.Context(), tx, changes(n)...); err != nil {
+		trips.TakeCount()
+		if err := Add(t.Context(), tx, newEvents(n)...); err != nil {
 			t.Fatal(err)
 		}
-		if got := trips.Take(); got != 1 {
+		if got := trips.TakeCount(); got != 1 {
 			t.Errorf("%d events: %d round trips, want 1", n, got)
 		}
 	}
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	trips.Take()
-	if err := newRecorder(db, nil, keys, 0).Record(t.Context(), changes(50)...); err != nil {
+	trips.TakeCount()
+	if err := newRecorder(db, nil, keys, 0).RecordBuffered(t.Context(), newEvents(50)...); err != nil {
 		t.Fatal(err)
 	}
-	if got := trips.Take(); got != 1 {
+	if got := trips.TakeCount(); got != 1 {
 		t.Errorf("record: %d round trips, want 1", got)
 	}
 }
 
-// decode is what the relay does with a row that waited in Redis.
-func decode(t *testing.T, text string) (Row, event.Event) {
+// decodeBuffered is what the relay does with a row that waited in Redis.
+func decodeBuffered(t *testing.T, text string) (Row, event.Event) {
 	t.Helper()
 	var row Row
 	if err := json.Unmarshal([]byte(text), &row); err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/account"
+	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// direct lets a pool reach a Cloud SQL instance by its private address: TLS with the instance that we mean and no other, and as the
+// configureDirect lets a pool reach a Cloud SQL instance by its private address: TLS with the instance that we mean and no other, and as the
 // password a token of our account that is good for logging in and nothing else. It is what Cloud SQL calls manual IAM database
 // authentication; unlike the connector it has no certificate of ours, so the instance must not ask for one.
-func direct(cfg *pgxpool.Config, c Config) error {
+func configureDirect(cfg *pgxpool.Config, c Config) error {
 	host, port, err := net.SplitHostPort(c.Address)
 	number, wrong := strconv.ParseUint(port, 10, 16)
 	if err != nil || wrong != nil || host == "" {
@@ -29,7 +29,7 @@ func direct(cfg *pgxpool.Config, c Config) error {
 	if !roots.AppendCertsFromPEM([]byte(c.ServerCA)) {
 		return errors.New("postgres: CLOUDSQL_CA must have a certificate, PEM, in a program without the connector")
 	}
-	name, err := certified(c.Instance)
+	name, err := certificateName(c.Instance)
 	if err != nil {
 		return err
 	}
@@ -38,14 +38,14 @@ func direct(cfg *pgxpool.Config, c Config) error {
 		MinVersion: tls.VersionTLS12,
 		// The certificate is of a name that is no host's, so the usual check cannot be made. VerifyConnection makes one.
 		InsecureSkipVerify: true,
-		VerifyConnection:   func(s tls.ConnectionState) error { return verify(s.PeerCertificates, roots, name) },
+		VerifyConnection:   func(s tls.ConnectionState) error { return verifyCertificate(s.PeerCertificates, roots, name) },
 	}
 	cfg.BeforeConnect = func(ctx context.Context, conn *pgx.ConnConfig) error {
-		ctx, cancel := context.WithTimeout(ctx, connectWithin)
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
-		token, err := account.Own().Access(ctx, account.SQLLogin)
+		token, err := gcptoken.Default().AccessToken(ctx, gcptoken.ScopeSQLLogin)
 		if err != nil {
-			return noLogin{err}
+			return tokenError{err}
 		}
 		conn.Password = token
 		return nil
@@ -53,15 +53,15 @@ func direct(cfg *pgxpool.Config, c Config) error {
 	return nil
 }
 
-// noLogin says that there is no token to log in with. Postgres is as good as away.
-type noLogin struct{ error }
+// tokenError says that there is no token to log in with. Postgres is as good as away.
+type tokenError struct{ error }
 
-func (e noLogin) Error() string { return "postgres: get a token to log in: " + e.error.Error() }
+func (e tokenError) Error() string { return "postgres: get a token to log in: " + e.error.Error() }
 
-func (e noLogin) Unwrap() error { return e.error }
+func (e tokenError) Unwrap() error { return e.error }
 
-// certified is the name that Cloud SQL certifies an instance by, "project:instance". A project may have a domain before it.
-func certified(instance string) (string, error) {
+// certificateName is the name that Cloud SQL certifies an instance by, "project:instance". A project may have a domain before it.
+func certificateName(instance string) (string, error) {
 	parts := strings.Split(instance, ":")
 	if n := len(parts); n < 3 || n > 4 || strings.Contains(":"+instance+":", "::") {
 		return "", errors.New("postgres: CLOUDSQL_INSTANCE must be project:region:instance")
@@ -69,8 +69,8 @@ func certified(instance string) (string, error) {
 	return strings.Join(append(parts[:len(parts)-2:len(parts)-2], parts[len(parts)-1]), ":"), nil
 }
 
-// verify accepts the certificate of one instance, from the authority that is this instance's alone.
-func verify(certificates []*x509.Certificate, roots *x509.CertPool, name string) error {
+// verifyCertificate accepts the certificate of one instance, from the authority that is this instance's alone.
+func verifyCertificate(certificates []*x509.Certificate, roots *x509.CertPool, name string) error {
 	if len(certificates) == 0 {
 		return errors.New("postgres: the server shows no certificate") // unreachable: TLS has one from a server
 	}

@@ -22,20 +22,20 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/stores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-// authority is a certificate authority, as every Cloud SQL instance has its own.
-type authority struct {
+// certAuthority is a certificate authority, as every Cloud SQL instance has its own.
+type certAuthority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	pem         string
 }
 
-func newAuthority(t *testing.T) authority {
+func newCertAuthority(t *testing.T) certAuthority {
 	t.Helper()
-	a := authority{certificate: &x509.Certificate{
+	a := certAuthority{certificate: &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "Google Cloud SQL Server CA"}, NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
 	}}
@@ -44,7 +44,7 @@ func newAuthority(t *testing.T) authority {
 }
 
 // issue makes the certificate of a server, and its key.
-func (a authority) issue(t *testing.T, name string) (certificate, key string) {
+func (a certAuthority) issue(t *testing.T, name string) (certificate, key string) {
 	t.Helper()
 	certificate, private := a.sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour),
@@ -56,7 +56,7 @@ func (a authority) issue(t *testing.T, name string) (certificate, key string) {
 	return certificate, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
-func (a authority) sign(t *testing.T, c *x509.Certificate, by *ecdsa.PrivateKey) (string, *ecdsa.PrivateKey) {
+func (a certAuthority) sign(t *testing.T, c *x509.Certificate, by *ecdsa.PrivateKey) (string, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -72,18 +72,18 @@ func (a authority) sign(t *testing.T, c *x509.Certificate, by *ecdsa.PrivateKey)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), key
 }
 
-// instance is a Postgres as Cloud SQL has them: TLS, and an account that logs in with a token.
-type instance struct {
+// sqlInstance is a Postgres as Cloud SQL has them: TLS, and an account that logs in with a token.
+type sqlInstance struct {
 	admin *pgx.Conn
-	ca    authority
+	ca    certAuthority
 	addr  string
 }
 
-const who = "search@p.iam"
+const iamUser = "search@p.iam"
 
-func newInstance(t *testing.T) *instance {
+func newSQLInstance(t *testing.T) *sqlInstance {
 	t.Helper()
-	at, stop, err := stores.StartPostgres(t.Context(), "", stores.PostgresOptions{})
+	at, stop, err := localstores.StartPostgres(t.Context(), "", localstores.PostgresOptions{})
 	if err != nil {
 		if os.Getenv("CI") == "" {
 			t.Skip(err)
@@ -95,13 +95,13 @@ func newInstance(t *testing.T) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &instance{ca: newAuthority(t), addr: u.Host}
+	i := &sqlInstance{ca: newCertAuthority(t), addr: u.Host}
 	if i.admin, err = pgx.Connect(t.Context(), at); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { i.admin.Close(context.Background()) })
 	certificate, key := i.ca.issue(t, "p:i")
-	hba := fmt.Sprintf("hostssl all %q 127.0.0.1/32 password\nhost all %q 127.0.0.1/32 reject", who, who)
+	hba := fmt.Sprintf("hostssl all %q 127.0.0.1/32 password\nhost all %q 127.0.0.1/32 reject", iamUser, iamUser)
 	for _, sql := range []string{
 		// The server writes its own files: it may be another user than we are. It refuses a key that others can read.
 		"COPY (SELECT unnest(string_to_array('" + certificate + "', E'\\n'))) TO PROGRAM 'cat > server.crt'",
@@ -109,9 +109,9 @@ func newInstance(t *testing.T) *instance {
 		"COPY (SELECT unnest(string_to_array('" + hba + "', E'\\n'))) TO PROGRAM 'cat - pg_hba.conf > new && mv new pg_hba.conf'",
 		"ALTER SYSTEM SET ssl = on",
 		"SELECT pg_reload_conf()",
-		"CREATE ROLE \"" + who + "\" LOGIN",
+		"CREATE ROLE \"" + iamUser + "\" LOGIN",
 	} {
-		i.do(t, sql)
+		i.exec(t, sql)
 	}
 	for ssl := ""; ssl != "on"; { // who connects after the reload finds TLS
 		again, err := pgx.Connect(t.Context(), at)
@@ -126,34 +126,34 @@ func newInstance(t *testing.T) *instance {
 	return i
 }
 
-func (i *instance) do(t *testing.T, sql string) {
+func (i *sqlInstance) exec(t *testing.T, sql string) {
 	t.Helper()
 	if _, err := i.admin.Exec(t.Context(), sql); err != nil {
 		t.Fatalf("%v: %s", err, sql)
 	}
 }
 
-// takes lets the instance accept one token from now on.
-func (i *instance) takes(t *testing.T, token string) {
-	i.do(t, `ALTER ROLE "`+who+`" PASSWORD '`+token+`'`)
+// acceptToken lets the instance accept one token from now on.
+func (i *sqlInstance) acceptToken(t *testing.T, token string) {
+	i.exec(t, `ALTER ROLE "`+iamUser+`" PASSWORD '`+token+`'`)
 }
 
-func (i *instance) config() Config {
-	return Config{Instance: "p:r:i", Address: i.addr, ServerCA: i.ca.pem, User: who, Database: "postgres"}
+func (i *sqlInstance) config() Config {
+	return Config{Instance: "p:r:i", Address: i.addr, ServerCA: i.ca.pem, User: iamUser, Database: "postgres"}
 }
 
-// tokens is the platform's metadata server: it gives out one token, which is over at once, so that nobody keeps it.
-type tokens struct {
-	token atomic.Value
-	asked atomic.Int32
+// metadataServer is the platform's metadata server: it gives out one token, which is over at once, so that nobody keeps it.
+type metadataServer struct {
+	token    atomic.Value
+	requests atomic.Int32
 }
 
-func serveTokens(t *testing.T, first string) *tokens {
+func newMetadataServer(t *testing.T, first string) *metadataServer {
 	t.Helper()
-	m := &tokens{}
+	m := &metadataServer{}
 	m.token.Store(first)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.asked.Add(1)
+		m.requests.Add(1)
 		if scope := r.FormValue("scopes"); scope != "https://www.googleapis.com/auth/sqlservice.login" {
 			t.Errorf("a token for %q", scope)
 		}
@@ -164,7 +164,7 @@ func serveTokens(t *testing.T, first string) *tokens {
 	return m
 }
 
-func opened(t *testing.T, c Config) *pgxpool.Pool {
+func mustOpen(t *testing.T, c Config) *pgxpool.Pool {
 	t.Helper()
 	pool, err := Open(t.Context(), c)
 	if err != nil {
@@ -174,13 +174,13 @@ func opened(t *testing.T, c Config) *pgxpool.Pool {
 	return pool
 }
 
-func TestAnInstanceIsReachedDirectlyByWhoIsItsGuestAndIfItIsTheOneWeMean(t *testing.T) {
-	i := newInstance(t)
-	i.takes(t, "first")
-	m := serveTokens(t, "first")
+func TestPostgresOpen_DirectVerifiesCertificateAndUsesToken(t *testing.T) {
+	i := newSQLInstance(t)
+	i.acceptToken(t, "first")
+	m := newMetadataServer(t, "first")
 
-	pool := opened(t, i.config())
-	if n := m.asked.Load() + pool.Stat().TotalConns(); n != 0 {
+	pool := mustOpen(t, i.config())
+	if n := m.requests.Load() + pool.Stat().TotalConns(); n != 0 {
 		t.Error("asked or dialled before anybody wanted it")
 	}
 	var user string
@@ -188,11 +188,11 @@ func TestAnInstanceIsReachedDirectlyByWhoIsItsGuestAndIfItIsTheOneWeMean(t *test
 	if err := pool.QueryRow(t.Context(), "SELECT current_user, ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(&user, &encrypted); err != nil {
 		t.Fatal(err)
 	}
-	if user != who || !encrypted {
+	if user != iamUser || !encrypted {
 		t.Errorf("%s, encrypted: %t", user, encrypted)
 	}
 
-	i.takes(t, "second")
+	i.acceptToken(t, "second")
 	m.token.Store("second")
 	if err := pool.Ping(t.Context()); err != nil {
 		t.Errorf("a connection outlives its token: %v", err)
@@ -209,39 +209,39 @@ func TestAnInstanceIsReachedDirectlyByWhoIsItsGuestAndIfItIsTheOneWeMean(t *test
 	m.token.Store("second")
 
 	both := i.config()
-	both.ServerCA = newAuthority(t).pem + both.ServerCA
-	if err := opened(t, both).Ping(t.Context()); err != nil {
+	both.ServerCA = newCertAuthority(t).pem + both.ServerCA
+	if err := mustOpen(t, both).Ping(t.Context()); err != nil {
 		t.Errorf("while the authority changes: %v", err)
 	}
 	for name, c := range map[string]struct {
 		change func(*Config)
 		says   string
 	}{
-		"another's authority":     {func(c *Config) { c.ServerCA = newAuthority(t).pem }, "unknown authority"},
+		"another's authority":     {func(c *Config) { c.ServerCA = newCertAuthority(t).pem }, "unknown authority"},
 		"another instance":        {func(c *Config) { c.Instance = "p:r:other" }, `is of "p:i", not of "p:other"`},
 		"another project":         {func(c *Config) { c.Instance = "q:r:i" }, `not of "q:i"`},
 		"a project with a domain": {func(c *Config) { c.Instance = "example.com:p:r:i" }, `not of "example.com:p:i"`},
-		"a server without TLS":    {func(c *Config) { c.Address = plain(t) }, "refused TLS"},
+		"a server without TLS":    {func(c *Config) { c.Address = addrWithoutTLS(t) }, "refused TLS"},
 	} {
 		cfg := i.config()
 		c.change(&cfg)
-		err := opened(t, cfg).Ping(t.Context())
-		if err == nil || !strings.Contains(err.Error(), c.says) || !IsAway(err) || strings.Contains(err.Error(), "second") {
-			t.Errorf("%s: %v, away: %t", name, err, IsAway(err))
+		err := mustOpen(t, cfg).Ping(t.Context())
+		if err == nil || !strings.Contains(err.Error(), c.says) || !IsUnavailable(err) || strings.Contains(err.Error(), "second") {
+			t.Errorf("%s: %v, away: %t", name, err, IsUnavailable(err))
 		}
 	}
 }
 
-// plain is the address of a Postgres that has no TLS.
-func plain(t *testing.T) string {
-	u, err := url.Parse(pgtest.Blank(t))
+// addrWithoutTLS is the address of a Postgres that has no TLS.
+func addrWithoutTLS(t *testing.T) string {
+	u, err := url.Parse(pgtest.EmptyURL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u.Host
 }
 
-func TestWithoutATokenPostgresIsAwayAndNobodyWaitsForLong(t *testing.T) {
+func TestPostgresOpen_DirectWithoutTokenIsUnavailableInTime(t *testing.T) {
 	release := make(chan struct{})
 	hung := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-release }))
 	defer hung.Close()
@@ -249,11 +249,11 @@ func TestWithoutATokenPostgresIsAwayAndNobodyWaitsForLong(t *testing.T) {
 	for name, host := range map[string]string{"gone": "127.0.0.1:1", "hung": strings.TrimPrefix(hung.URL, "http://")} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("GCE_METADATA_HOST", host)
-			pool := opened(t, Config{Instance: "p:r:i", Address: "127.0.0.1:1", ServerCA: newAuthority(t).pem, User: who, Database: "d"})
-			ctx, cancel := context.WithTimeout(t.Context(), 10*connectWithin) // never reached
+			pool := mustOpen(t, Config{Instance: "p:r:i", Address: "127.0.0.1:1", ServerCA: newCertAuthority(t).pem, User: iamUser, Database: "d"})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*connectTimeout) // never reached
 			defer cancel()
-			if err := pool.Ping(ctx); !IsAway(err) || ctx.Err() != nil || !strings.Contains(err.Error(), "token") {
-				t.Errorf("%v, away: %t", err, IsAway(err))
+			if err := pool.Ping(ctx); !IsUnavailable(err) || ctx.Err() != nil || !strings.Contains(err.Error(), "token") {
+				t.Errorf("%v, away: %t", err, IsUnavailable(err))
 			}
 		})
 	}

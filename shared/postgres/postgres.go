@@ -30,8 +30,8 @@ type Config struct {
 var Connector func(ctx context.Context, instance string) (pgconn.DialFunc, error)
 
 const (
-	connectWithin = time.Second
-	pongWithin    = 200 * time.Millisecond // for a connection that was idle: it may have died while we were frozen
+	connectTimeout = time.Second
+	pingTimeout    = 200 * time.Millisecond // for a connection that was idle: it may have died while we were frozen
 )
 
 // Open makes a pool and dials nothing; what is wrong with the configuration is an error at once, a database that is
@@ -42,14 +42,14 @@ const (
 // must say default_query_exec_mode=cache_describe, unless the pooler knows of prepared statements, as PgBouncer 1.21
 // does.
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
-	cfg, err := parse(c)
+	cfg, err := parseConfig(c)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case c.Instance == "":
 	case Connector == nil:
-		err = direct(cfg, c)
+		err = configureDirect(cfg, c)
 	default:
 		cfg.ConnConfig.DialFunc, err = Connector(ctx, c.Instance)
 	}
@@ -63,7 +63,7 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-func parse(c Config) (*pgxpool.Config, error) {
+func parseConfig(c Config) (*pgxpool.Config, error) {
 	url := c.URL
 	switch {
 	case c.URL != "" && c.Instance != "":
@@ -83,10 +83,10 @@ func parse(c Config) (*pgxpool.Config, error) {
 	if c.Instance != "" {
 		cfg.ConnConfig.User, cfg.ConnConfig.Database = c.User, c.Database
 	}
-	cfg.ConnConfig.ConnectTimeout = connectWithin
-	cfg.ConnConfig.Tracer = spans{}
+	cfg.ConnConfig.ConnectTimeout = connectTimeout
+	cfg.ConnConfig.Tracer = queryTracer{}
 	cfg.ConnConfig.RuntimeParams["application_name"] = "bff-consumer"
-	cfg.PingTimeout = pongWithin
+	cfg.PingTimeout = pingTimeout
 	cfg.MaxConns = cmp.Or(c.MaxConns, 4)
 	cfg.MinConns, cfg.MinIdleConns = 0, 0 // whatever the URL asks for: nothing is dialled before it is needed
 	cfg.MaxConnIdleTime = 5 * time.Minute

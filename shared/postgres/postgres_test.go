@@ -9,12 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-func TestOpenRefusesAConfigurationThatCannotWork(t *testing.T) {
+func TestPostgresOpen_RejectsInvalidConfig(t *testing.T) {
 	direct := func(spoil func(*Config)) Config {
-		c := Config{Instance: "p:r:i", Address: "10.0.0.3:5432", ServerCA: newAuthority(t).pem, User: "u", Database: "d"}
+		c := Config{Instance: "p:r:i", Address: "10.0.0.3:5432", ServerCA: newCertAuthority(t).pem, User: "u", Database: "d"}
 		if pool, err := Open(t.Context(), c); err != nil {
 			t.Fatal(err)
 		} else {
@@ -50,8 +50,8 @@ func TestOpenRefusesAConfigurationThatCannotWork(t *testing.T) {
 	}
 }
 
-func TestOpenDialsNothing(t *testing.T) {
-	url, proxy := pgtest.Behind(t)
+func TestPostgresOpen_DialsLazily(t *testing.T) {
+	url, proxy := pgtest.ProxiedURL(t)
 	proxy.Break()
 	pool, err := Open(t.Context(), Config{URL: url + "&pool_min_conns=2"})
 	if err != nil {
@@ -70,8 +70,8 @@ func TestOpenDialsNothing(t *testing.T) {
 	}
 }
 
-func TestAHungDatabaseCostsTheCallersTimeOnly(t *testing.T) {
-	url, proxy := pgtest.Behind(t)
+func TestPostgresOpen_HungDatabaseHonoursDeadline(t *testing.T) {
+	url, proxy := pgtest.ProxiedURL(t)
 	pool, err := Open(t.Context(), Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestAHungDatabaseCostsTheCallersTimeOnly(t *testing.T) {
 	}
 }
 
-func TestStatementsHaveNamesUnlessTheURLSaysOtherwise(t *testing.T) {
+func TestPostgresOpen_PreparesStatementsUnlessURLDisables(t *testing.T) {
 	url := pgtest.URL(t)
 	for more, want := range map[string]int{"": 1, "&default_query_exec_mode=cache_describe": 0} {
 		pool, err := Open(t.Context(), Config{URL: url + more, MaxConns: 1})
@@ -107,11 +107,11 @@ func TestStatementsHaveNamesUnlessTheURLSaysOtherwise(t *testing.T) {
 	}
 }
 
-// TestAMigrationUnderPreparedStatements says what steps cost a service that runs: those that widen cost nothing, alone
+// TestPostgresOpen_PreparedStatementsSurviveMigration says what steps cost a service that runs: those that widen cost nothing, alone
 // or in a batch. One that changes the type of a column that is read is refused once by a connection, which is then
 // worth another try, and has written nothing.
-func TestAMigrationUnderPreparedStatements(t *testing.T) {
-	url := pgtest.Blank(t)
+func TestPostgresOpen_PreparedStatementsSurviveMigration(t *testing.T) {
+	url := pgtest.EmptyURL(t)
 	pool, err := Open(t.Context(), Config{URL: url, MaxConns: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestAMigrationUnderPreparedStatements(t *testing.T) {
 		}
 		rows++
 	}
-	if err := alone(); !IsAway(err) {
+	if err := alone(); !IsUnavailable(err) {
 		t.Errorf("what reads the column whose type changed: %v, want that it may be tried again", err)
 	}
 	if err := alone(); err != nil {

@@ -10,40 +10,40 @@ import (
 	"time"
 )
 
-// Field says what is wrong with one part of a request. Detail is for the guest and never repeats what was sent.
-type Field struct {
+// FieldError says what is wrong with one part of a request. Detail is for the guest and never repeats what was sent.
+type FieldError struct {
 	Field  string `json:"field"` // dotted path: "dates.checkIn", "filters.amenities.3"; "body" for the whole
 	Code   string `json:"code"`  // one lower-case word or two: "required", "too-far"
 	Detail string `json:"detail"`
 }
 
-// Unknown is the code of a field we have no name for.
-const Unknown = "unknown"
+// UnknownField is the code of a field we have no name for.
+const UnknownField = "unknown"
 
 // Error makes a Field an error, so that a type that decodes itself (a date) can say what is wrong; the decoder adds
 // where. The name of an unknown field is the client's invention and stays out of the log.
-func (f Field) Error() string {
-	if f.Code == Unknown {
+func (f FieldError) Error() string {
+	if f.Code == UnknownField {
 		return "a field unknown"
 	}
 	return f.Field + " " + f.Code
 }
 
-// Faults collects what is wrong with a request.
-type Faults []Field
+// FieldErrors collects what is wrong with a request.
+type FieldErrors []FieldError
 
 // Add notes that a field is wrong.
-func (f *Faults) Add(field, code, detail string) {
-	*f = append(*f, Field{Field: field, Code: code, Detail: detail})
+func (f *FieldErrors) Add(field, code, detail string) {
+	*f = append(*f, FieldError{Field: field, Code: code, Detail: detail})
 }
 
 // Problem is an error with its answer: the kind, words for the guest, and the cause, which is for the log alone.
 type Problem struct {
 	Kind       Kind
 	Detail     string
-	Fields     []Field
+	Fields     []FieldError
 	RetryAfter time.Duration  // 0: not known
-	Extra      map[string]any // extension members of RFC 9457; nil for nearly all
+	Extensions map[string]any // extension members of RFC 9457; nil for nearly all
 	cause      error
 }
 
@@ -53,13 +53,13 @@ func New(k Kind, detail string, cause error) *Problem {
 }
 
 // Invalid returns a ValidationFailed problem that names the fields.
-func Invalid(fields ...Field) *Problem {
+func Invalid(fields ...FieldError) *Problem {
 	return &Problem{Kind: ValidationFailed, Detail: "See errors for the fields that need attention.", Fields: fields}
 }
 
-// From returns the problem in err's chain. A passed deadline is UpstreamBudgetExceeded, anything else Internal; nil is
+// FromError returns the problem in err's chain. A passed deadline is UpstreamBudgetExceeded, anything else Internal; nil is
 // nil.
-func From(err error) *Problem {
+func FromError(err error) *Problem {
 	if err == nil {
 		return nil
 	}
@@ -68,26 +68,26 @@ func From(err error) *Problem {
 		return p
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return New(UpstreamBudgetExceeded, "The answer was not ready in time. Please try again.", err).After(time.Second)
+		return New(UpstreamBudgetExceeded, "The answer was not ready in time. Please try again.", err).WithRetryAfter(time.Second)
 	}
 	return New(Internal, "The request could not be completed.", err)
 }
 
-// After returns a copy that tells the client to wait that long; it is rounded up to whole seconds on the wire.
-func (p *Problem) After(d time.Duration) *Problem {
+// WithRetryAfter returns a copy that tells the client to wait that long; it is rounded up to whole seconds on the wire.
+func (p *Problem) WithRetryAfter(d time.Duration) *Problem {
 	q := *p
 	q.RetryAfter = d
 	return &q
 }
 
-// With returns a copy with an extension member, for instance what solving a challenge needs.
-func (p *Problem) With(name string, value any) *Problem {
+// WithExtension returns a copy with an extension member, for instance what solving a challenge needs.
+func (p *Problem) WithExtension(name string, value any) *Problem {
 	q := *p
-	q.Extra = maps.Clone(p.Extra)
-	if q.Extra == nil {
-		q.Extra = map[string]any{}
+	q.Extensions = maps.Clone(p.Extensions)
+	if q.Extensions == nil {
+		q.Extensions = map[string]any{}
 	}
-	q.Extra[name] = value
+	q.Extensions[name] = value
 	return &q
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-func TestEveryKindIsInTheCatalogueWithItsStatus(t *testing.T) {
+func TestCatalogue_HasEveryKindWithItsStatus(t *testing.T) {
 	want := map[string]int{
 		"VALIDATION_FAILED": 422, "MALFORMED_REQUEST": 400, "PAYLOAD_TOO_LARGE": 413, "RESOURCE_NOT_FOUND": 404,
 		"METHOD_NOT_ALLOWED": 405, "LOCALE_NOT_SUPPORTED": 422, "CURRENCY_NOT_SUPPORTED": 422, "WISHLIST_LIMIT_EXCEEDED": 422,
@@ -35,10 +35,10 @@ func TestEveryKindIsInTheCatalogueWithItsStatus(t *testing.T) {
 	}
 }
 
-func TestTheWireForm(t *testing.T) {
+func TestWrite_WireFormat(t *testing.T) {
 	w := httptest.NewRecorder()
-	err := fmt.Errorf("search: %w", Invalid(Field{"dates.checkIn", "past", "The day is past."}).After(1500*time.Millisecond))
-	p := Write(w, Where{"/bff/consumer/v1/search", "req_1", "trace"}, err)
+	err := fmt.Errorf("search: %w", Invalid(FieldError{"dates.checkIn", "past", "The day is past."}).WithRetryAfter(1500*time.Millisecond))
+	p := Write(w, Occurrence{"/bff/consumer/v1/search", "req_1", "trace"}, err)
 	if p.Kind != ValidationFailed || w.Code != 422 {
 		t.Fatalf("%s with status %d", p.Kind.Code, w.Code)
 	}
@@ -59,9 +59,9 @@ func TestTheWireForm(t *testing.T) {
 	}
 }
 
-func TestWithoutFieldsOrDelayTheMembersAreStillThere(t *testing.T) {
+func TestWrite_EmptyMembersArePresent(t *testing.T) {
 	w := httptest.NewRecorder()
-	Write(w, Where{}, New(ResourceNotFound, "No such hotel.", nil))
+	Write(w, Occurrence{}, New(ResourceNotFound, "No such hotel.", nil))
 	if body := w.Body.String(); !strings.Contains(body, `"errors":[]`) || !strings.Contains(body, `"retryAfter":null`) {
 		t.Errorf("body %s", body)
 	}
@@ -70,16 +70,16 @@ func TestWithoutFieldsOrDelayTheMembersAreStillThere(t *testing.T) {
 	}
 }
 
-func TestARefusalDropsWhatBelongsToAnAnswer(t *testing.T) {
+func TestWrite_DropsCacheAndCookieHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
-	for _, name := range dropped {
+	for _, name := range droppedHeaders {
 		w.Header().Set(name, "x")
 	}
 	w.Header().Set("Cache-Control", "public, max-age=15")
 	w.Header().Set("Allow", "GET")
 	w.Header().Set("RateLimit-Limit", "120")
-	Write(w, Where{}, New(MethodNotAllowed, "", nil))
-	for _, name := range dropped {
+	Write(w, Occurrence{}, New(MethodNotAllowed, "", nil))
+	for _, name := range droppedHeaders {
 		if got := w.Header().Get(name); got == "x" {
 			t.Errorf("%s was kept", name)
 		}
@@ -89,11 +89,11 @@ func TestARefusalDropsWhatBelongsToAnAnswer(t *testing.T) {
 	}
 }
 
-func TestExtensionMembersStandBesideTheOthers(t *testing.T) {
+func TestProblemWithExtension_AddsTopLevelMembers(t *testing.T) {
 	plain := New(SuspectedBot, "", nil)
-	p := plain.With("challenge", map[string]string{"kind": "recaptcha"}).With("siteKey", "k")
+	p := plain.WithExtension("challenge", map[string]string{"kind": "recaptcha"}).WithExtension("siteKey", "k")
 	w := httptest.NewRecorder()
-	Write(w, Where{}, p)
+	Write(w, Occurrence{}, p)
 	var got map[string]any
 	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 		t.Fatal(err)
@@ -101,26 +101,26 @@ func TestExtensionMembersStandBesideTheOthers(t *testing.T) {
 	if got["siteKey"] != "k" || got["challenge"].(map[string]any)["kind"] != "recaptcha" {
 		t.Errorf("body %s", w.Body)
 	}
-	if plain.Extra != nil {
+	if plain.Extensions != nil {
 		t.Error("With changed the problem it was called on")
 	}
 }
 
-func TestWhatCannotBeEncodedIsStillAnAnswer(t *testing.T) {
+func TestWrite_UnencodableMembersFallBackToCatalogue(t *testing.T) {
 	for name, p := range map[string]*Problem{
-		"extension": New(RateLimited, "", nil).With("x", func() {}),
+		"extension": New(RateLimited, "", nil).WithExtension("x", func() {}),
 		"detail":    New(RateLimited, "\xff", nil),
-		"duplicate": New(RateLimited, "", nil).With("status", 200),
+		"duplicate": New(RateLimited, "", nil).WithExtension("status", 200),
 	} {
 		w := httptest.NewRecorder()
-		Write(w, Where{}, p)
+		Write(w, Occurrence{}, p)
 		if w.Code != 429 || !strings.Contains(w.Body.String(), `"code":"MELMASTOON.BFF.CONSUMER.RATE_LIMITED"`) {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}
 	}
 }
 
-func TestAnErrorFindsItsKind(t *testing.T) {
+func TestFromError_MapsErrorsToKinds(t *testing.T) {
 	secret := errors.New("dial tcp 10.0.0.3: refused")
 	for _, c := range []struct {
 		err  error
@@ -131,30 +131,30 @@ func TestAnErrorFindsItsKind(t *testing.T) {
 		{New(UpstreamUnavailable, "", context.DeadlineExceeded), UpstreamUnavailable},
 		{secret, Internal},
 	} {
-		p := From(c.err)
+		p := FromError(c.err)
 		if p.Kind != c.want {
 			t.Errorf("%v is %s, want %s", c.err, p.Kind.Code, c.want.Code)
 		}
 		w := httptest.NewRecorder()
-		Write(w, Where{}, c.err)
+		Write(w, Occurrence{}, c.err)
 		if strings.Contains(w.Body.String(), "10.0.0.3") {
 			t.Errorf("the cause reached the guest: %s", w.Body)
 		}
 	}
-	if From(nil) != nil {
+	if FromError(nil) != nil {
 		t.Error("nil is not nil")
 	}
-	if p := From(secret); !errors.Is(p, secret) || !strings.Contains(p.Error(), "10.0.0.3") {
+	if p := FromError(secret); !errors.Is(p, secret) || !strings.Contains(p.Error(), "10.0.0.3") {
 		t.Errorf("the log does not see the cause: %v", p)
 	}
 }
 
-func TestTheLogSeesFieldsByNameAndNotMany(t *testing.T) {
-	fields := make([]Field, 100)
+func TestProblemError_NamesAFewFieldsWithoutValues(t *testing.T) {
+	fields := make([]FieldError, 100)
 	for i := range fields {
-		fields[i] = Field{fmt.Sprintf("f%d", i), "required", "Say it."}
+		fields[i] = FieldError{fmt.Sprintf("f%d", i), "required", "Say it."}
 	}
-	fields[2] = Field{"+93 70 000 0000", Unknown, "Leave it out."}
+	fields[2] = FieldError{"+93 70 000 0000", UnknownField, "Leave it out."}
 	if got := Invalid(fields...).Error(); strings.Contains(got, "+93") || !strings.HasPrefix(got, "VALIDATION_FAILED f0 required f1 required") || len(got) > 150 {
 		t.Errorf("logged %q", got)
 	}

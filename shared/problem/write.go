@@ -8,34 +8,34 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Where says which request a problem belongs to.
-type Where struct {
+// Occurrence says which request a problem belongs to.
+type Occurrence struct {
 	Instance  string // path of the request, escaped, without the query
 	RequestID string
 	TraceID   string
 }
 
-// body is the wire form: flat, in this order, every member always present.
-type body struct {
+// wireBody is the wire form: flat, in this order, every member always present.
+type wireBody struct {
 	Type           string         `json:"type"`
 	Title          string         `json:"title"`
 	Status         int            `json:"status"`
 	Detail         string         `json:"detail"`
 	Instance       string         `json:"instance"`
 	Code           string         `json:"code"`
-	Errors         []Field        `json:"errors"`
+	Errors         []FieldError   `json:"errors"`
 	TraceID        string         `json:"traceId"`
 	RequestID      string         `json:"requestId"`
 	Retriable      bool           `json:"retriable"`
 	RetryAfter     *int64         `json:"retryAfter"` // seconds
 	UserMessageKey string         `json:"userMessageKey"`
 	DocURL         string         `json:"docUrl"`
-	Extra          map[string]any `json:",embed"`
+	Extensions     map[string]any `json:",embed"`
 }
 
 // A refusal must not look like the answer it replaces: a cached one would be served to everybody, a cookie belongs to
 // an answer.
-var dropped = []string{
+var droppedHeaders = []string{
 	"Set-Cookie", "Etag", "Last-Modified", "Expires", "Age", "Vary", "X-Cache", "Location",
 	"Content-Encoding", "Content-Length", "Content-Disposition", "Accept-Ranges", "Retry-After",
 	"Cdn-Cache-Control", "Surrogate-Control",
@@ -43,9 +43,9 @@ var dropped = []string{
 
 // Write answers with the problem in err's chain and returns it. It is the only writer of errors; nothing may have been
 // written before.
-func Write(w http.ResponseWriter, at Where, err error) *Problem {
-	p := From(err)
-	b := body{
+func Write(w http.ResponseWriter, at Occurrence, err error) *Problem {
+	p := FromError(err)
+	b := wireBody{
 		Type:           p.Kind.Type(),
 		Title:          p.Kind.Title,
 		Status:         p.Kind.Status,
@@ -58,10 +58,10 @@ func Write(w http.ResponseWriter, at Where, err error) *Problem {
 		Retriable:      p.Kind.Retriable,
 		UserMessageKey: p.Kind.MessageKey(),
 		DocURL:         p.Kind.Type(),
-		Extra:          p.Extra,
+		Extensions:     p.Extensions,
 	}
 	h := w.Header()
-	for _, name := range dropped {
+	for _, name := range droppedHeaders {
 		delete(h, name)
 	}
 	if p.RetryAfter > 0 {
@@ -72,7 +72,7 @@ func Write(w http.ResponseWriter, at Where, err error) *Problem {
 	text, err := json.Marshal(&b)
 	if err != nil {
 		// An extension member or a detail that is no JSON is our mistake; the guest still gets the catalogue's words.
-		b.Detail, b.Errors, b.Extra = p.Kind.Title, nil, nil
+		b.Detail, b.Errors, b.Extensions = p.Kind.Title, nil, nil
 		text, _ = json.Marshal(&b)
 	}
 	h.Set("Content-Type", "application/problem+json")

@@ -11,51 +11,51 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-var testKeys = keyspace.Keys{Env: "test"}
+var testKeys = redisclient.Keys{Env: "test"}
 
-// desk is a room with a clock of its own for when Redis is away, and a way to count one request.
-type desk struct {
-	*Room
+// harness is a room with a clock of its own for when Redis is away, and a way to count one request.
+type harness struct {
+	*Limiter
 	t     testing.TB
 	clock atomic.Int64 // ns
 }
 
-func newDesk(t testing.TB, rdb redis.UniversalClient, change func(*flags.Values)) *desk {
+func newHarness(t testing.TB, rdb redis.UniversalClient, change func(*flags.Values)) *harness {
 	v := flags.Defaults()
 	if change != nil {
 		change(v)
 	}
-	d := &desk{t: t}
+	d := &harness{t: t}
 	d.clock.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano())
-	d.Room = New(rdb, testKeys, flags.Static(*v), func() time.Time { return time.Unix(0, d.clock.Load()) })
+	d.Limiter = New(rdb, testKeys, flags.Static(*v), func() time.Time { return time.Unix(0, d.clock.Load()) })
 	return d
 }
 
-// ask counts one request; nil while limits are off.
-func (d *desk) ask(class Class, c Client) *Standing {
+// request counts one request; nil while limits are off.
+func (d *harness) request(class Class, c Client) *Result {
 	ctx := context.Background()
 	pipe := d.rdb.Pipeline()
-	asked := d.Peek(ctx, pipe, class, c)
+	asked := d.Enqueue(ctx, pipe, class, c)
 	lua.Exec(ctx, pipe)
-	return d.Settle(ctx, asked)
+	return d.Resolve(ctx, asked)
 }
 
-// let is how many of n requests are let through.
-func (d *desk) let(n int, class Class, c Client) (through int) {
+// countAllowed is how many of n requests are let through.
+func (d *harness) countAllowed(n int, class Class, c Client) (through int) {
 	for range n {
-		if s := d.ask(class, c); s == nil || !s.Refused {
+		if s := d.request(class, c); s == nil || !s.Refused {
 			through++
 		}
 	}
 	return through
 }
 
-// lack is what a bucket in Redis lacks of being full, give or take what it gained since.
-func (d *desk) lack(class Class, kind, name string) time.Duration {
+// untilFull is what a bucket in Redis lacks of being full, give or take what it gained since.
+func (d *harness) untilFull(class Class, kind, name string) time.Duration {
 	d.t.Helper()
 	full, err := d.rdb.Get(context.Background(), testKeys.Bucket(string(class), kind, name)).Int64()
 	if err == redis.Nil {
@@ -68,7 +68,7 @@ func (d *desk) lack(class Class, kind, name string) time.Duration {
 }
 
 // age makes a bucket in Redis older, as waiting would.
-func (d *desk) age(by time.Duration, class Class, kind, name string) {
+func (d *harness) age(by time.Duration, class Class, kind, name string) {
 	d.t.Helper()
 	ctx, key := context.Background(), testKeys.Bucket(string(class), kind, name)
 	full, err := d.rdb.Get(ctx, key).Int64()

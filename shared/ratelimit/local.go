@@ -7,28 +7,28 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxLocal is how many buckets an instance keeps while Redis is away, some 8 MB of them. What is pushed out is full again:
+// maxLocalBuckets is how many buckets an instance keeps while Redis is away, some 8 MB of them. What is pushed out is full again:
 // a crowd that large is let through rather than kept out.
-const maxLocal = 32_768
+const maxLocalBuckets = 32_768
 
-// local are the buckets of this instance, for those that Redis does not answer for. Safe for concurrent use.
-type local struct {
+// localLimiter are the buckets of this instance, for those that Redis does not answer for. Safe for concurrent use.
+type localLimiter struct {
 	now func() time.Time
 
-	mu   sync.Mutex
-	full *simplelru.LRU[string, time.Time] // when a bucket will be full again, by its key
+	mu     sync.Mutex
+	fullAt *simplelru.LRU[string, time.Time] // when a bucket will be full again, by its key
 }
 
-func newLocal(now func() time.Time) *local {
-	full, err := simplelru.NewLRU[string, time.Time](maxLocal, nil)
+func newLocalLimiter(now func() time.Time) *localLimiter {
+	full, err := simplelru.NewLRU[string, time.Time](maxLocalBuckets, nil)
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
-	return &local{now: now, full: full}
+	return &localLimiter{now: now, fullAt: full}
 }
 
 // spend takes one request from each of the buckets, or none from any.
-func (l *local) spend(buckets []*bucket) {
+func (l *localLimiter) spend(buckets []*bucket) {
 	if len(buckets) == 0 {
 		return
 	}
@@ -36,16 +36,16 @@ func (l *local) spend(buckets []*bucket) {
 	defer l.mu.Unlock()
 	now, all := l.now(), true
 	for _, b := range buckets {
-		full, _ := l.full.Get(b.key)
-		b.lack, b.taken = b.pace.spend(full.Sub(now))
+		full, _ := l.fullAt.Get(b.key)
+		b.untilFull, b.taken = b.rate.spend(full.Sub(now))
 		all = all && b.taken
 	}
 	for _, b := range buckets {
 		switch {
 		case all:
-			l.full.Add(b.key, now.Add(b.lack))
+			l.fullAt.Add(b.key, now.Add(b.untilFull))
 		case b.taken:
-			b.lack -= b.pace.gain
+			b.untilFull -= b.rate.interval
 		}
 	}
 }

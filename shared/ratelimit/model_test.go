@@ -9,18 +9,18 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// moment is when the server was asked for a request, and what it said.
-type moment struct {
+// observation is when the server was asked for a request, and what it said.
+type observation struct {
 	at    int64 // µs since 1970
 	taken bool
 }
 
-// replay is how many requests the model lets through that come at those moments.
-func replay(p pace, moments []moment) (through int) {
-	slices.SortFunc(moments, func(a, b moment) int { return cmp.Compare(a.at, b.at) })
+// replayModel is how many requests the model lets through that come at those moments.
+func replayModel(p rate, moments []observation) (through int) {
+	slices.SortFunc(moments, func(a, b observation) int { return cmp.Compare(a.at, b.at) })
 	var full int64
 	for _, m := range moments {
 		if lack, ok := p.spend(time.Duration(full-m.at) * time.Microsecond); ok {
@@ -31,11 +31,11 @@ func replay(p pace, moments []moment) (through int) {
 	return through
 }
 
-func TestAHundredClientsOfAHundredBucketsGetWhatTheModelSays(t *testing.T) {
+func TestLimiter_HundredClientsMatchModel(t *testing.T) {
 	const buckets, clients, each = 100, 100, 3
-	d := newDesk(t, redistest.New(t), limits(240, plenty, plenty)) // a burst of 60, and 4 a second: 300 ask
+	d := newHarness(t, redistest.New(t), limits(240, noLimit, noLimit)) // a burst of 60, and 4 a second: 300 ask
 	var mu sync.Mutex
-	asked := map[string][]moment{}
+	asked := map[string][]observation{}
 	begin := make(chan struct{})
 	var all sync.WaitGroup
 	for client := range clients {
@@ -45,14 +45,14 @@ func TestAHundredClientsOfAHundredBucketsGetWhatTheModelSays(t *testing.T) {
 				cookie := guest((i + client) % buckets).Cookie
 				ctx := context.Background()
 				pipe := d.rdb.Pipeline()
-				a := d.Peek(ctx, pipe, Read, Client{Cookie: cookie})
+				a := d.Enqueue(ctx, pipe, Read, Client{Cookie: cookie})
 				lua.Exec(ctx, pipe)
-				spent, err := lua.ReadSpent(a.buckets[0].cmd)
-				if s := d.Settle(ctx, a); err != nil || s.Refused == spent.Taken {
+				spent, err := lua.ParseSpend(a.buckets[0].cmd)
+				if s := d.Resolve(ctx, a); err != nil || s.Refused == spent.Taken {
 					t.Errorf("%v: %+v of %+v", err, s, spent)
 				}
 				mu.Lock()
-				asked[cookie] = append(asked[cookie], moment{spent.At, spent.Taken})
+				asked[cookie] = append(asked[cookie], observation{spent.ServerTime, spent.Taken})
 				mu.Unlock()
 			}
 		})
@@ -71,7 +71,7 @@ func TestAHundredClientsOfAHundredBucketsGetWhatTheModelSays(t *testing.T) {
 			}
 		}
 		refused += len(moments) - through
-		if want := replay(paceOf(240), moments); through < want-1 || through > want+1 {
+		if want := replayModel(newRate(240), moments); through < want-1 || through > want+1 {
 			t.Errorf("%s: %d let through, the model says %d", cookie, through, want)
 		}
 	}
@@ -82,9 +82,9 @@ func TestAHundredClientsOfAHundredBucketsGetWhatTheModelSays(t *testing.T) {
 
 // Cookies that are refused by their own bucket, or by the address they share, take of the other only for a moment: what an
 // address has lost in the end is what was let through.
-func TestHundredsWhoAreRefusedAtOnceConsumeNothing(t *testing.T) {
+func TestLimiter_ConcurrentRefusalsConsumeNothing(t *testing.T) {
 	const addresses, cookies, each = 5, 6, 40
-	d := newDesk(t, redistest.New(t), limits(8, plenty, 200)) // bursts of 2 and 50: 12 of 240 are let through
+	d := newHarness(t, redistest.New(t), limits(8, noLimit, 200)) // bursts of 2 and 50: 12 of 240 are let through
 	var mu sync.Mutex
 	through := map[string]int{}
 	began := time.Now()
@@ -93,22 +93,22 @@ func TestHundredsWhoAreRefusedAtOnceConsumeNothing(t *testing.T) {
 		all.Go(func() {
 			c := guest(n)
 			c.Address = guest(n % addresses).Address
-			let := d.let(each, Read, c)
+			let := d.countAllowed(each, Read, c)
 			mu.Lock()
 			through[c.Address] += let
 			mu.Unlock()
 		})
 	}
 	all.Wait()
-	p := paceOf(200)
+	p := newRate(200)
 	for address, let := range through {
-		lost := p.gain*time.Duration(let) - d.lack(Read, "address", address)
+		lost := p.interval*time.Duration(let) - d.untilFull(Read, "address", address)
 		took := time.Since(began)
-		gained := int(took/paceOf(8).gain) + 1
+		gained := int(took/newRate(8).interval) + 1
 		if let > cookies*(2+gained) || let < cookies {
 			t.Errorf("%s: %d let through in %s", address, let, took)
 		}
-		if lost < -p.gain || lost > took+p.gain {
+		if lost < -p.interval || lost > took+p.interval {
 			t.Errorf("%s: %d let through in %s, and it lacks %s less", address, let, took, lost)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
 // Class is what kind of route is asked for; each has limits and buckets of its own.
@@ -27,44 +27,44 @@ const (
 // bucket. Fingerprint is that of a device on one line, session.Client.Group: alone it would be a crowd's (decision 26).
 type Client struct{ Cookie, Address, Fingerprint string }
 
-// Room counts requests. Safe for concurrent use.
-type Room struct {
+// Limiter counts requests. Safe for concurrent use.
+type Limiter struct {
 	rdb   redis.UniversalClient
-	keys  keyspace.Keys
+	keys  redisclient.Keys
 	flags *flags.Source
-	local *local
+	local *localLimiter
 }
 
 // New makes a Room. now is the clock while Redis is away; else it is the server's.
-func New(rdb redis.UniversalClient, keys keyspace.Keys, flags *flags.Source, now func() time.Time) *Room {
-	return &Room{rdb, keys, flags, newLocal(now)}
+func New(rdb redis.UniversalClient, keys redisclient.Keys, flags *flags.Source, now func() time.Time) *Limiter {
+	return &Limiter{rdb, keys, flags, newLocalLimiter(now)}
 }
 
 // bucket is one of a request's.
 type bucket struct {
-	kind  string
-	key   string
-	pace  pace
-	cmd   *redis.Cmd
-	taken bool
-	lack  time.Duration // until it is full
+	kind      string
+	key       string
+	rate      rate
+	cmd       *redis.Cmd
+	taken     bool
+	untilFull time.Duration // until it is full
 }
 
-// Asked is a request that is being counted.
-type Asked struct {
+// Pending is a request that is being counted.
+type Pending struct {
 	class   Class
 	buckets []*bucket
 }
 
-// Peek puts a request on the caller's pipeline, which lua.Exec runs, to take one from each bucket of the client; nil while
+// Enqueue puts a request on the caller's pipeline, which lua.Exec runs, to take one from each bucket of the client; nil while
 // limits are off.
-func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, class Class, c Client) *Asked {
+func (r *Limiter) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, c Client) *Pending {
 	now := r.flags.Current()
 	if !now.LimitsEnabled {
 		return nil
 	}
 	limit := limitOf(now, class)
-	a := &Asked{class: class, buckets: make([]*bucket, 0, 3)}
+	a := &Pending{class: class, buckets: make([]*bucket, 0, 3)}
 	for _, b := range [...]struct {
 		kind, name string
 		perMinute  int
@@ -74,9 +74,9 @@ func (r *Room) Peek(ctx context.Context, pipe redis.Pipeliner, class Class, c Cl
 		if b.name == "" {
 			continue
 		}
-		key, pace := r.keys.Bucket(string(class), b.kind, b.name), paceOf(b.perMinute)
-		cmd := lua.Spend(ctx, pipe, key, pace.gain, pace.whole())
-		a.buckets = append(a.buckets, &bucket{kind: b.kind, key: key, pace: pace, cmd: cmd})
+		key, pace := r.keys.Bucket(string(class), b.kind, b.name), newRate(b.perMinute)
+		cmd := lua.Spend(ctx, pipe, key, pace.interval, pace.fillTime())
+		a.buckets = append(a.buckets, &bucket{kind: b.kind, key: key, rate: pace, cmd: cmd})
 	}
 	return a
 }
@@ -97,39 +97,39 @@ func limitOf(v *flags.Values, class Class) flags.Limit {
 	}
 }
 
-// Instead counts a request in another class than it was counted in: what it took is given back, and one is taken from
+// Reclassify counts a request in another class than it was counted in: what it took is given back, and one is taken from
 // each bucket of the other, in one round trip of at most 100 ms. Settle is for what it returns.
-func (r *Room) Instead(ctx context.Context, a *Asked, class Class, c Client) *Asked {
+func (r *Limiter) Reclassify(ctx context.Context, a *Pending, class Class, c Client) *Pending {
 	if a == nil {
 		return nil
 	}
 	pipe := r.rdb.Pipeline()
 	for _, b := range a.buckets {
-		if answer, err := lua.ReadSpent(b.cmd); err == nil && answer.Taken {
-			lua.Refund(ctx, pipe, b.key, b.pace.gain)
+		if answer, err := lua.ParseSpend(b.cmd); err == nil && answer.Taken {
+			lua.Refund(ctx, pipe, b.key, b.rate.interval)
 		}
 	}
-	other := r.Peek(ctx, pipe, class, c)
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundWithin)
+	other := r.Enqueue(ctx, pipe, class, c)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
 	lua.Exec(within, pipe)
 	return other
 }
 
-// refundWithin is how long Redis may take to be given back what a refused request took.
-const refundWithin = 100 * time.Millisecond
+// refundTimeout is how long Redis may take to be given back what a refused request took.
+const refundTimeout = 100 * time.Millisecond
 
-// Settle says whether the request is let through, once the pipeline of Peek has run; nil while limits are off. A bucket
+// Resolve says whether the request is let through, once the pipeline of Peek has run; nil while limits are off. A bucket
 // that Redis did not answer for is the one of this instance. A refused request consumes nothing: what it took of other
 // buckets is given back, in a round trip of at most 100 ms. If that fails, they have it back when they gain the next one.
-func (r *Room) Settle(ctx context.Context, a *Asked) *Standing {
+func (r *Limiter) Resolve(ctx context.Context, a *Pending) *Result {
 	if a == nil || len(a.buckets) == 0 {
 		return nil
 	}
 	var spent, unanswered []*bucket
 	refused := false
 	for _, b := range a.buckets {
-		answer, err := lua.ReadSpent(b.cmd)
+		answer, err := lua.ParseSpend(b.cmd)
 		switch {
 		case err != nil:
 			unanswered = append(unanswered, b)
@@ -137,7 +137,7 @@ func (r *Room) Settle(ctx context.Context, a *Asked) *Standing {
 		case answer.Taken:
 			spent = append(spent, b)
 		}
-		b.taken, b.lack = answer.Taken, answer.Lack
+		b.taken, b.untilFull = answer.Taken, answer.UntilFull
 		refused = refused || !answer.Taken
 	}
 	if !refused {
@@ -147,51 +147,51 @@ func (r *Room) Settle(ctx context.Context, a *Asked) *Standing {
 		}
 	}
 	if refused {
-		r.giveBack(ctx, spent)
-		return a.refusal()
+		r.refund(ctx, spent)
+		return a.refusedResult()
 	}
-	return a.standing()
+	return a.allowedResult()
 }
 
-// giveBack undoes what a refused request took, also for a client that hung up.
-func (r *Room) giveBack(ctx context.Context, spent []*bucket) {
+// refund undoes what a refused request took, also for a client that hung up.
+func (r *Limiter) refund(ctx context.Context, spent []*bucket) {
 	if len(spent) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
 	pipe := r.rdb.Pipeline()
 	for _, b := range spent {
-		lua.Refund(ctx, pipe, b.key, b.pace.gain)
+		lua.Refund(ctx, pipe, b.key, b.rate.interval)
 	}
 	lua.Exec(ctx, pipe)
 }
 
-// standing is that of a client who is let through: by the bucket that holds least.
-func (a *Asked) standing() *Standing {
+// allowedResult is that of a client who is let through: by the bucket that holds least.
+func (a *Pending) allowedResult() *Result {
 	tightest := a.buckets[0]
 	for _, b := range a.buckets[1:] {
-		if b.pace.left(b.lack) < tightest.pace.left(tightest.lack) {
+		if b.rate.remaining(b.untilFull) < tightest.rate.remaining(tightest.untilFull) {
 			tightest = b
 		}
 	}
-	return &Standing{
-		Policy: a.policy(tightest), PerMinute: tightest.pace.perMinute,
-		Remaining: tightest.pace.left(tightest.lack), Reset: tightest.lack,
+	return &Result{
+		Policy: a.policy(tightest), PerMinute: tightest.rate.perMinute,
+		Remaining: tightest.rate.remaining(tightest.untilFull), Reset: tightest.untilFull,
 	}
 }
 
-// refusal is the standing of a client who is not: by the empty bucket that takes longest to hold something again.
-func (a *Asked) refusal() *Standing {
+// refusedResult is the standing of a client who is not: by the empty bucket that takes longest to hold something again.
+func (a *Pending) refusedResult() *Result {
 	var longest *bucket
 	for _, b := range a.buckets {
-		if !b.taken && (longest == nil || b.pace.wait(b.lack) > longest.pace.wait(longest.lack)) {
+		if !b.taken && (longest == nil || b.rate.retryAfter(b.untilFull) > longest.rate.retryAfter(longest.untilFull)) {
 			longest = b
 		}
 	}
-	return &Standing{
-		Refused: true, Policy: a.policy(longest), PerMinute: longest.pace.perMinute, Reset: longest.pace.wait(longest.lack),
+	return &Result{
+		Refused: true, Policy: a.policy(longest), PerMinute: longest.rate.perMinute, Reset: longest.rate.retryAfter(longest.untilFull),
 	}
 }
 
-func (a *Asked) policy(b *bucket) string { return string(a.class) + "-" + b.kind }
+func (a *Pending) policy(b *bucket) string { return string(a.class) + "-" + b.kind }

@@ -17,11 +17,11 @@ type Campaign struct {
 	CapturedAt time.Time `json:"capturedAt"`
 }
 
-// campaign reads the attribution headers. A value that is not a plain token is dropped: what is kept
+// parseCampaign reads the attribution headers. A value that is not a plain token is dropped: what is kept
 // goes out in events, and an address or a sentence must not.
-func campaign(h http.Header, now time.Time) *Campaign {
+func parseCampaign(h http.Header, now time.Time) *Campaign {
 	token := func(name string) string {
-		if s := h.Get(name); s != "" && event.CampaignToken(s) { // the pattern is not compiled for nothing
+		if s := h.Get(name); s != "" && event.IsCampaignToken(s) { // the pattern is not compiled for nothing
 			return s
 		}
 		return ""
@@ -34,7 +34,7 @@ func campaign(h http.Header, now time.Time) *Campaign {
 	return &c
 }
 
-func (c *Campaign) same(other *Campaign) bool {
+func (c *Campaign) equal(other *Campaign) bool {
 	return other != nil && c.Source == other.Source && c.Medium == other.Medium && c.Campaign == other.Campaign
 }
 

@@ -13,49 +13,49 @@ import (
 // Client is what one request says of the program that sent it and of where it stands, whoever its guest is. It never reads
 // the cookie, so shared routes may know it too.
 type Client struct {
-	Fingerprint string   // sha256:<hex> over browser, system, language, screen and time zone, each when sent
-	AgentClass  string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
-	bindings    []string // sha256:<hex> over browser and system family alone, one for each pepper, newest first
+	Fingerprint    string   // sha256:<hex> over browser, system, language, screen and time zone, each when sent
+	UserAgentClass string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
+	bindings       []string // sha256:<hex> over browser and system family alone, one for each pepper, newest first
 
-	pepper keyring.Key // the newest
-	addr   netip.Addr
-	agent  string
+	pepper    keyring.Key // the newest
+	addr      netip.Addr
+	userAgent string
 }
 
-// Client takes the client from a request.
-func (r *Room) Client(req *http.Request) Client {
+// ParseClient takes the client from a request.
+func (r *Store) ParseClient(req *http.Request) Client {
 	h := req.Header
-	a := r.agents.family(h.Get("User-Agent"))
+	a := r.agentParser.parse(h.Get("User-Agent"))
 	c := Client{
-		AgentClass: a.class, bindings: a.bindings,
-		pepper: r.peppers.Active(), addr: web.From(req.Context()).ClientIP, agent: h.Get("User-Agent"),
+		UserAgentClass: a.deviceClass, bindings: a.bindings,
+		pepper: r.peppers.Active(), addr: web.FromContext(req.Context()).ClientIP, userAgent: h.Get("User-Agent"),
 	}
-	c.Fingerprint = digest.Text(c.pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
-		[]byte(primary(h.Get("Accept-Language"))), []byte(h.Get("X-Client-Screen")), []byte(h.Get("X-Client-Timezone"))))
+	c.Fingerprint = digest.Format(c.pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
+		[]byte(primaryLanguage(h.Get("Accept-Language"))), []byte(h.Get("X-Client-Screen")), []byte(h.Get("X-Client-Timezone"))))
 	return c
 }
 
 // IPHash is sha256:<hex> of the client's address, IPv6 by /64.
 func (c *Client) IPHash() string {
-	return digest.Text(c.pepper.Sum("ip.v1", []byte(web.Group(c.addr))))
+	return digest.Format(c.pepper.Sum("ip.v1", []byte(web.AddressGroup(c.addr))))
 }
 
-// IPKnown says whether the client has an address.
-func (c *Client) IPKnown() bool { return c.addr.IsValid() }
+// HasIP says whether the client has an address.
+func (c *Client) HasIP() bool { return c.addr.IsValid() }
 
-// Group is sha256:<hex> of fingerprint and address together. The fingerprint alone is half a country's where everybody has
+// GroupHash is sha256:<hex> of fingerprint and address together. The fingerprint alone is half a country's where everybody has
 // the same phone and the same language.
-func (c *Client) Group() string {
-	return digest.Text(c.pepper.Sum("client-group.v1", []byte(c.Fingerprint), []byte(web.Group(c.addr))))
+func (c *Client) GroupHash() string {
+	return digest.Format(c.pepper.Sum("client-group.v1", []byte(c.Fingerprint), []byte(web.AddressGroup(c.addr))))
 }
 
-// AgentHash is sha256:<hex> of the user agent as it was sent.
-func (c *Client) AgentHash() string {
-	return digest.Text(c.pepper.Sum("user-agent.v1", []byte(c.agent)))
+// UserAgentHash is sha256:<hex> of the user agent as it was sent.
+func (c *Client) UserAgentHash() string {
+	return digest.Format(c.pepper.Sum("user-agent.v1", []byte(c.userAgent)))
 }
 
-// primary is the first language range of an Accept-Language header, without its weight.
-func primary(acceptLanguage string) string {
+// primaryLanguage is the first language range of an Accept-Language header, without its weight.
+func primaryLanguage(acceptLanguage string) string {
 	first, _, _ := strings.Cut(acceptLanguage, ",")
 	first, _, _ = strings.Cut(first, ";")
 	return strings.ToLower(strings.TrimSpace(first))

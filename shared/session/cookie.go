@@ -10,21 +10,21 @@ import (
 // CookieName is the one cookie of this service.
 const CookieName = "gms_id"
 
-// Cookie returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
-func (r *Room) Cookie(req *http.Request) string {
+// VerifiedID returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
+func (r *Store) VerifiedID(req *http.Request) string {
 	sent := req.CookiesNamed(CookieName)
-	if len(sent) != 1 || !genuine(r.ring, sent[0].Value, r.now()) {
+	if len(sent) != 1 || !verifyID(r.ring, sent[0].Value, r.now()) {
 		return ""
 	}
 	return strings.Clone(sent[0].Value) // ids are kept, and must not keep all cookies of the request
 }
 
-// attributes of the cookie, written out once: every personal answer carries them.
-var attributes = fmt.Sprintf("; Path=/; Max-Age=%d; HttpOnly; Secure; SameSite=Lax", int(TTL/time.Second))
+// cookieAttributes of the cookie, written out once: every personal answer carries them.
+var cookieAttributes = fmt.Sprintf("; Path=/; Max-Age=%d; HttpOnly; Secure; SameSite=Lax", int(TTL/time.Second))
 
 // SetCookie names the session to the client, or refreshes its 30 days. Only personal answers carry it.
 func SetCookie(w http.ResponseWriter, id string) {
-	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + attributes}
+	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + cookieAttributes}
 }
 
 // ExpireCookie takes the session's name from the client.

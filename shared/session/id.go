@@ -17,11 +17,11 @@ import (
 // are an HMAC over time and random part. So nobody can choose a guest's id, and a genuine one needs no
 // lookup to be believed, also while Redis is away.
 const (
-	idPurpose  = "guest-session-id.v1"
-	timeBytes  = 6
-	randBytes  = 3
-	oldest     = 365 * 24 * time.Hour
-	clockDrift = time.Minute // between instances: an id minted by a neighbour a moment ahead is not from the future
+	idPurpose    = "guest-session-id.v1"
+	timeBytes    = 6
+	randBytes    = 3
+	maxIDAge     = 365 * 24 * time.Hour
+	maxClockSkew = time.Minute // between instances: an id minted by a neighbour a moment ahead is not from the future
 )
 
 // mintID makes a gms_ id dated now, signed by the ring's active key.
@@ -31,33 +31,33 @@ func mintID(ring keyring.Ring, now time.Time) string {
 	binary.BigEndian.PutUint64(stamp[:], uint64(now.UnixMilli()))
 	copy(u[:timeBytes], stamp[2:])
 	rand.Read(u[timeBytes : timeBytes+randBytes]) // never fails: the runtime aborts instead
-	copy(u[timeBytes+randBytes:], proof(ring.Active(), u))
+	copy(u[timeBytes+randBytes:], idMAC(ring.Active(), u))
 	return string(id.Session) + u.String()
 }
 
-// genuine says whether any key of the ring minted s, not in the future and at most 365 days ago.
-func genuine(ring keyring.Ring, s string, now time.Time) bool {
+// verifyID says whether any key of the ring minted s, not in the future and at most 365 days ago.
+func verifyID(ring keyring.Ring, s string, now time.Time) bool {
 	u, err := id.Parse(id.Session, s)
 	if err != nil {
 		return false
 	}
 	minted := ulid.Time(u.Time())
-	if minted.After(now.Add(clockDrift)) || now.Sub(minted) > oldest {
+	if minted.After(now.Add(maxClockSkew)) || now.Sub(minted) > maxIDAge {
 		return false
 	}
 	for _, k := range ring {
-		if hmac.Equal(proof(k, u), u[timeBytes+randBytes:]) {
+		if hmac.Equal(idMAC(k, u), u[timeBytes+randBytes:]) {
 			return true
 		}
 	}
 	return false
 }
 
-func proof(k keyring.Key, u ulid.ULID) []byte {
+func idMAC(k keyring.Key, u ulid.ULID) []byte {
 	return k.Sum(idPurpose, u[:timeBytes+randBytes])[:len(u)-timeBytes-randBytes]
 }
 
 // Bucket is what upstreams are told of a session: a peppered hash, opaque and stable.
-func (r *Room) Bucket(sessionID string) string {
-	return digest.Text(r.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
+func (r *Store) Bucket(sessionID string) string {
+	return digest.Format(r.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
 }

@@ -14,7 +14,7 @@ import (
 
 var testNow = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func ring(t testing.TB, s string) keyring.Ring {
+func parseRing(t testing.TB, s string) keyring.Ring {
 	t.Helper()
 	r, err := keyring.Parse(s)
 	if err != nil {
@@ -28,16 +28,16 @@ const (
 	oldKey = "old:QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJC"
 )
 
-func TestAnIdProvesItself(t *testing.T) {
-	both, current, other := ring(t, newKey+","+oldKey), ring(t, newKey), ring(t, oldKey)
+func TestVerifyID_AcceptsIDsOfAnyRingKey(t *testing.T) {
+	both, current, other := parseRing(t, newKey+","+oldKey), parseRing(t, newKey), parseRing(t, oldKey)
 	minted := mintID(both, testNow)
-	if !genuine(both, minted, testNow) || !genuine(current, minted, testNow) {
+	if !verifyID(both, minted, testNow) || !verifyID(current, minted, testNow) {
 		t.Fatal("our own id is not believed")
 	}
-	if genuine(other, minted, testNow) {
+	if verifyID(other, minted, testNow) {
 		t.Error("an id is believed by a ring without its key")
 	}
-	if !genuine(both, mintID(other, testNow), testNow) {
+	if !verifyID(both, mintID(other, testNow), testNow) {
 		t.Error("an id of a retired key is not believed while the key is in the ring")
 	}
 	if got := id.Time(minted); !got.Equal(testNow) {
@@ -45,8 +45,8 @@ func TestAnIdProvesItself(t *testing.T) {
 	}
 }
 
-func TestNobodyCanChooseAnId(t *testing.T) {
-	keys := ring(t, newKey)
+func TestVerifyID_RejectsForgedIDs(t *testing.T) {
+	keys := parseRing(t, newKey)
 	minted := mintID(keys, testNow)
 	u, err := id.Parse(id.Session, minted)
 	if err != nil {
@@ -55,25 +55,25 @@ func TestNobodyCanChooseAnId(t *testing.T) {
 	for bit := range len(u) * 8 {
 		forged := u
 		forged[bit/8] ^= 1 << (bit % 8)
-		if genuine(keys, string(id.Session)+forged.String(), testNow) {
+		if verifyID(keys, string(id.Session)+forged.String(), testNow) {
 			t.Errorf("flipping bit %d gives another genuine id", bit)
 		}
 	}
 	for range 10_000 {
 		chosen := ulid.MustNew(ulid.Timestamp(testNow), rand.Reader)
-		if genuine(keys, string(id.Session)+chosen.String(), testNow) {
+		if verifyID(keys, string(id.Session)+chosen.String(), testNow) {
 			t.Fatalf("a random ULID is believed: %s", chosen)
 		}
 	}
 	for _, s := range []string{"", "gms_", minted[4:], strings.ToLower(minted), minted + "0", "srs_" + minted[4:], minted + " "} {
-		if genuine(keys, s, testNow) {
+		if verifyID(keys, s, testNow) {
 			t.Errorf("%q is believed", s)
 		}
 	}
 }
 
-func TestAnIdHasItsTime(t *testing.T) {
-	keys := ring(t, newKey)
+func TestVerifyID_RejectsFutureAndOldIDs(t *testing.T) {
+	keys := parseRing(t, newKey)
 	minted := mintID(keys, testNow)
 	for name, c := range map[string]struct {
 		now  time.Time
@@ -84,7 +84,7 @@ func TestAnIdHasItsTime(t *testing.T) {
 		"365 days old":                           {testNow.Add(365 * 24 * time.Hour), true},
 		"older":                                  {testNow.Add(365*24*time.Hour + time.Second), false},
 	} {
-		if got := genuine(keys, minted, c.now); got != c.want {
+		if got := verifyID(keys, minted, c.now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

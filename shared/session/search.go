@@ -39,8 +39,8 @@ func (h *HistoryEntry) json() string {
 	return string(b)
 }
 
-// Search is docs/spec/data-model.md#search-session: what one running search session looks for.
-type Search struct {
+// SearchSession is docs/spec/data-model.md#search-session: what one running search session looks for.
+type SearchSession struct {
 	ID             string // srs_<ulid>; its time is when the session began, and it ends one hour later
 	GuestSessionID string
 	QueryHash      string
@@ -50,9 +50,9 @@ type Search struct {
 	ResultCount    int
 }
 
-// SaveSearch puts a search session on the caller's pipeline: all of it when it is fresh, else the
+// EnqueueSearch puts a search session on the caller's pipeline: all of it when it is fresh, else the
 // interaction alone. The key ends with the hour, whatever is written to it.
-func (r *Room) SaveSearch(ctx context.Context, pipe redis.Pipeliner, s Search, fresh bool) {
+func (r *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s SearchSession, fresh bool) {
 	key := r.searchKey(s.ID)
 	now := formatMillis(r.now())
 	fields := []any{"lastInteractionAt", now}
@@ -67,18 +67,18 @@ func (r *Room) SaveSearch(ctx context.Context, pipe redis.Pipeliner, s Search, f
 }
 
 const (
-	searchTTL   = time.Hour // of a search session; after it the next interaction gets a fresh id
-	maxSearches = 5         // search sessions a guest keeps going at once, in tabs side by side
-	hashPrefix  = 16        // hex digits of the query hash that tell one guest's searches apart
+	searchTTL        = time.Hour // of a search session; after it the next interaction gets a fresh id
+	maxSearches      = 5         // search sessions a guest keeps going at once, in tabs side by side
+	hashPrefixLength = 16        // hex digits of the query hash that tell one guest's searches apart
 )
 
 // activeSearch is one search session that still runs. Its start is the time in its id.
 type activeSearch struct{ hash, id string }
 
-// Search returns the search session of that query: the running one, or a fresh srs_ id when there is
+// ResumeSearch returns the search session of that query: the running one, or a fresh srs_ id when there is
 // none or its hour is over. queryHash is "sha256:<hex>".
-func (s *Session) Search(queryHash string, now time.Time) (searchID string, fresh bool) {
-	hash := digest.Hex(queryHash)[:hashPrefix]
+func (s *Session) ResumeSearch(queryHash string, now time.Time) (searchID string, fresh bool) {
+	hash := digest.Hex(queryHash)[:hashPrefixLength]
 	running := s.searches[:0:0]
 	for _, a := range s.searches {
 		if now.Sub(id.Time(a.id)) >= searchTTL {
@@ -97,7 +97,7 @@ func (s *Session) Search(queryHash string, now time.Time) (searchID string, fres
 	s.searches = append([]activeSearch{{hash, searchID}}, running...)
 	s.searches = s.searches[:min(len(s.searches), maxSearches)]
 	if moved {
-		s.set("activeSearches", formatSearches(s.searches))
+		s.setField("activeSearches", formatSearches(s.searches))
 	}
 	return searchID, fresh
 }
@@ -119,11 +119,11 @@ func parseSearches(s string) []activeSearch {
 	var list []activeSearch
 	for part := range strings.SplitSeq(s, ",") {
 		hash, searchID, ok := strings.Cut(part, "=")
-		if ok && len(hash) == hashPrefix && id.Valid(id.SearchSession, searchID) {
+		if ok && len(hash) == hashPrefixLength && id.Valid(id.SearchSession, searchID) {
 			list = append(list, activeSearch{hash, searchID})
 		}
 	}
 	return list
 }
 
-func (r *Room) searchKey(searchID string) string { return r.keys.Key("srs", searchID) }
+func (r *Store) searchKey(searchID string) string { return r.keys.Key("srs", searchID) }

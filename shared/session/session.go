@@ -19,10 +19,10 @@ type Source string
 
 // Sources of a preference.
 const (
-	Explicit Source = "user-explicit"   // POST /session/locale or /session/currency
-	Header   Source = "accept-language" // Accept-Language or X-Currency of the request
-	GeoIP    Source = "geo-ip"          // the country header of the load balancer
-	Default  Source = "default"
+	SourceExplicit Source = "user-explicit"   // POST /session/locale or /session/currency
+	SourceHeader   Source = "accept-language" // Accept-Language or X-Currency of the request
+	SourceGeoIP    Source = "geo-ip"          // the country header of the load balancer
+	SourceDefault  Source = "default"
 )
 
 // Session is docs/spec/data-model.md#guest-session without its lists, which are Redis lists of their own.
@@ -41,14 +41,14 @@ type Session struct {
 	New      bool // minted by this request: the cookie is not known to the client yet
 	Degraded bool // Redis could not be asked: nothing is known beyond the id, and nothing is saved
 
-	stored   bool // the hash exists in Redis
-	lost     bool // a genuine cookie without a hash: what the guest decided has to be asked of Postgres
-	unasked  bool // it could not be asked: the guest may have refused
-	recalled bool // it was asked
-	binding  string
-	wishlist string // version of the wishlist's copy in Redis; empty: there is no copy
-	searches []activeSearch
-	changed  map[string]string // fields of the hash this request changed
+	exists             bool // the hash exists in Redis
+	needsConsent       bool // a genuine cookie without a hash: what the guest decided has to be asked of Postgres
+	consentUnavailable bool // it could not be asked: the guest may have refused
+	consentRestored    bool // it was asked
+	bindingHash        string
+	wishlistVersion    string // version of the wishlist's copy in Redis; empty: there is no copy
+	searches           []activeSearch
+	changedFields      map[string]string // fields of the hash this request changed
 }
 
 // Consent is what the guest allows.
@@ -57,17 +57,17 @@ type Consent struct {
 	Marketing bool // starts false
 }
 
-// Emits says whether events of this session may be offered to the outbox, as far as is known here: what a guest said in
+// AllowsEvents says whether events of this session may be offered to the outbox, as far as is known here: what a guest said in
 // so many words is in Postgres, and has the last word when they are written (see outbox).
-func (s *Session) Emits() bool { return s.Consent.Telemetry }
+func (s *Session) AllowsEvents() bool { return s.Consent.Telemetry }
 
-// Known says whether it is known here what the guest decided. Else nobody but Postgres can say whether an event may be
+// ConsentKnown says whether it is known here what the guest decided. Else nobody but Postgres can say whether an event may be
 // written, and nothing of the guest may wait elsewhere for its answer.
-func (s *Session) Known() bool { return !s.Degraded && !s.unasked && !s.lost }
+func (s *Session) ConsentKnown() bool { return !s.Degraded && !s.consentUnavailable && !s.needsConsent }
 
-func (s *Session) set(field, value string) {
-	if s.changed == nil {
-		s.changed = map[string]string{}
+func (s *Session) setField(field, value string) {
+	if s.changedFields == nil {
+		s.changedFields = map[string]string{}
 	}
-	s.changed[field] = value
+	s.changedFields[field] = value
 }

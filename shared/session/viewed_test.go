@@ -7,38 +7,38 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// viewed is hotel n, looked at so many seconds after noon.
-func viewed(n, second int) Viewed {
-	v := hotel(n)
-	v.ViewedAt = instant.Text(time.Date(2026, 4, 23, 12, 0, second, 0, time.UTC))
+// viewedAt is hotel n, looked at so many seconds after noon.
+func viewedAt(n, second int) ViewedProperty {
+	v := viewedHotel(n)
+	v.ViewedAt = timestamp.Format(time.Date(2026, 4, 23, 12, 0, second, 0, time.UTC))
 	return v
 }
 
-func TestAViewIsListedWhereItBelongsHoweverLateItIsReported(t *testing.T) {
-	for name, c := range map[string]struct{ reported, want []Viewed }{
-		"in order":                       {[]Viewed{viewed(1, 1), viewed(2, 2)}, []Viewed{viewed(2, 2), viewed(1, 1)}},
-		"the older one late":             {[]Viewed{viewed(2, 2), viewed(1, 1)}, []Viewed{viewed(2, 2), viewed(1, 1)}},
-		"between two":                    {[]Viewed{viewed(1, 1), viewed(3, 3), viewed(2, 2)}, []Viewed{viewed(3, 3), viewed(2, 2), viewed(1, 1)}},
-		"again":                          {[]Viewed{viewed(1, 1), viewed(2, 2), viewed(1, 3)}, []Viewed{viewed(1, 3), viewed(2, 2)}},
-		"the same report twice":          {[]Viewed{viewed(1, 1), viewed(2, 2), viewed(1, 1)}, []Viewed{viewed(2, 2), viewed(1, 1)}},
-		"an older view of the same":      {[]Viewed{viewed(1, 3), viewed(2, 2), viewed(1, 1)}, []Viewed{viewed(1, 3), viewed(2, 2)}},
-		"a later view of the same":       {[]Viewed{viewed(1, 1), viewed(3, 3), viewed(1, 2)}, []Viewed{viewed(3, 3), viewed(1, 2)}},
-		"at one time, the last in front": {[]Viewed{viewed(1, 1), viewed(2, 1), viewed(3, 0)}, []Viewed{viewed(2, 1), viewed(1, 1), viewed(3, 0)}},
+func TestStoreEnqueueViewed_OrdersByViewTime(t *testing.T) {
+	for name, c := range map[string]struct{ reported, want []ViewedProperty }{
+		"in order":                       {[]ViewedProperty{viewedAt(1, 1), viewedAt(2, 2)}, []ViewedProperty{viewedAt(2, 2), viewedAt(1, 1)}},
+		"the older one late":             {[]ViewedProperty{viewedAt(2, 2), viewedAt(1, 1)}, []ViewedProperty{viewedAt(2, 2), viewedAt(1, 1)}},
+		"between two":                    {[]ViewedProperty{viewedAt(1, 1), viewedAt(3, 3), viewedAt(2, 2)}, []ViewedProperty{viewedAt(3, 3), viewedAt(2, 2), viewedAt(1, 1)}},
+		"again":                          {[]ViewedProperty{viewedAt(1, 1), viewedAt(2, 2), viewedAt(1, 3)}, []ViewedProperty{viewedAt(1, 3), viewedAt(2, 2)}},
+		"the same report twice":          {[]ViewedProperty{viewedAt(1, 1), viewedAt(2, 2), viewedAt(1, 1)}, []ViewedProperty{viewedAt(2, 2), viewedAt(1, 1)}},
+		"an older view of the same":      {[]ViewedProperty{viewedAt(1, 3), viewedAt(2, 2), viewedAt(1, 1)}, []ViewedProperty{viewedAt(1, 3), viewedAt(2, 2)}},
+		"a later view of the same":       {[]ViewedProperty{viewedAt(1, 1), viewedAt(3, 3), viewedAt(1, 2)}, []ViewedProperty{viewedAt(3, 3), viewedAt(1, 2)}},
+		"at one time, the last in front": {[]ViewedProperty{viewedAt(1, 1), viewedAt(2, 1), viewedAt(3, 0)}, []ViewedProperty{viewedAt(2, 1), viewedAt(1, 1), viewedAt(3, 0)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
-			alone, together := d.visit(t, ""), d.visit(t, "")
+			d := newHarness(t)
+			alone, together := d.request(t, ""), d.request(t, "")
 			for _, v := range c.reported {
-				d.push(t, alone, v)
+				d.pushViewed(t, alone, v)
 			}
-			d.push(t, together, c.reported...)
+			d.pushViewed(t, together, c.reported...)
 			for name, s := range map[string]*Session{"one by one": alone, "together": together} {
-				var got []Viewed
-				for _, entry := range d.lists(t, s.ID).Recent(s) {
-					var v Viewed
+				var got []ViewedProperty
+				for _, entry := range d.lists(t, s.ID).RecentlyViewed(s) {
+					var v ViewedProperty
 					if err := json.Unmarshal(entry, &v); err != nil {
 						t.Fatal(err)
 					}
@@ -52,15 +52,15 @@ func TestAViewIsListedWhereItBelongsHoweverLateItIsReported(t *testing.T) {
 	}
 }
 
-func TestALateReportDoesNotPushANewerViewOffAFullList(t *testing.T) {
-	d := newDesk(t)
-	s := d.visit(t, "")
+func TestStoreEnqueueViewed_LateReportDoesNotEvictNewerView(t *testing.T) {
+	d := newHarness(t)
+	s := d.request(t, "")
 	for n := range maxViewed {
-		d.push(t, s, viewed(n, 10+n))
+		d.pushViewed(t, s, viewedAt(n, 10+n))
 	}
-	before := d.lists(t, s.ID).Recent(s)
-	d.push(t, s, viewed(99, 1))
-	if diff := cmp.Diff(before, d.lists(t, s.ID).Recent(s)); diff != "" {
+	before := d.lists(t, s.ID).RecentlyViewed(s)
+	d.pushViewed(t, s, viewedAt(99, 1))
+	if diff := cmp.Diff(before, d.lists(t, s.ID).RecentlyViewed(s)); diff != "" {
 		t.Error(diff)
 	}
 }

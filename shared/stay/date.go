@@ -13,7 +13,7 @@ type Date struct {
 	Day   int
 }
 
-var notADate = problem.Field{Code: "date", Detail: "Must be a day of the calendar, written like 2026-04-30."}
+var invalidDate = problem.FieldError{Code: "date", Detail: "Must be a day of the calendar, written like 2026-04-30."}
 
 // DateOf returns the day it is at that time in its own location.
 func DateOf(t time.Time) Date {
@@ -26,7 +26,7 @@ func ParseDate(s string) (Date, error) { return parseDate(s) }
 
 func parseDate[T string | []byte](s T) (Date, error) {
 	if len(s) != len("2006-01-02") || s[4] != '-' || s[7] != '-' {
-		return Date{}, notADate
+		return Date{}, invalidDate
 	}
 	number := func(from, to int) int {
 		n := 0
@@ -40,7 +40,7 @@ func parseDate[T string | []byte](s T) (Date, error) {
 	}
 	d := Date{number(0, 4), time.Month(number(5, 7)), number(8, 10)}
 	if d.Year < 1 || DateOf(d.utc()) != d { // time.Date would turn 31 June into 1 July
-		return Date{}, notADate
+		return Date{}, invalidDate
 	}
 	return d, nil
 }

@@ -14,12 +14,12 @@ import (
 // occupancy lie beyond what the tenants' booking flows accept; a tenant that sells to groups through
 // this search would change them. The hotel decides whether so many people fit into so many rooms.
 const (
-	MaxNights   = 30
-	MaxAhead    = 500 // days from today to check-in
-	MaxAdults   = 16
-	MaxChildren = 10
-	MaxRooms    = 8
-	MaxChildAge = 17
+	MaxNights    = 30
+	MaxDaysAhead = 500 // days from today to check-in
+	MaxAdults    = 16
+	MaxChildren  = 10
+	MaxRooms     = 8
+	MaxChildAge  = 17
 )
 
 // Dates are the day of arrival and the day of departure.
@@ -31,19 +31,19 @@ type Dates struct {
 // Nights is how many nights are spent; negative when the dates are reversed.
 func (d Dates) Nights() int { return d.CheckOut.DaysSince(d.CheckIn) }
 
-// Check returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the
+// Validate returns what is wrong with the dates for a guest who asks now: dates.checkIn or dates.checkOut with one of the
 // codes "required", "past", "too-far", "reversed", "too-long". Today is the day it is in UTC: the hotels of this
 // platform lie east of Greenwich, where that day has begun already (docs/decisions/0002-check-in-dates-in-utc.md).
-func (d Dates) Check(now time.Time) []problem.Field {
-	var wrong problem.Faults
+func (d Dates) Validate(now time.Time) []problem.FieldError {
+	var wrong problem.FieldErrors
 	today := DateOf(now.UTC())
 	switch {
 	case d.CheckIn.IsZero():
 		wrong.Add("dates.checkIn", "required", "Say the day of arrival.")
 	case d.CheckIn.Compare(today) < 0:
 		wrong.Add("dates.checkIn", "past", "The day of arrival is past.")
-	case d.CheckIn.Compare(today.AddDays(MaxAhead)) > 0:
-		wrong.Add("dates.checkIn", "too-far", fmt.Sprintf("The day of arrival must be at most %d days ahead.", MaxAhead))
+	case d.CheckIn.Compare(today.AddDays(MaxDaysAhead)) > 0:
+		wrong.Add("dates.checkIn", "too-far", fmt.Sprintf("The day of arrival must be at most %d days ahead.", MaxDaysAhead))
 	}
 	switch {
 	case d.CheckOut.IsZero():
@@ -65,22 +65,22 @@ type Occupancy struct {
 	ChildrenAges []int `json:"childrenAges,omitempty"` // one per child when given, years
 }
 
-// unsaid stands for a number that a request leaves out, so that it is told from a zero.
-const unsaid = math.MinInt
+// unsetCount stands for a number that a request leaves out, so that it is told from a zero.
+const unsetCount = math.MinInt
 
-// Unsaid is what to decode a request into: Check calls what the request leaves out required, and not out of range.
-func Unsaid() Occupancy { return Occupancy{Adults: unsaid, Rooms: unsaid} }
+// UnsetOccupancy is what to decode a request into: Check calls what the request leaves out required, and not out of range.
+func UnsetOccupancy() Occupancy { return Occupancy{Adults: unsetCount, Rooms: unsetCount} }
 
-// Check returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its
+// Validate returns what is wrong with the occupancy: occupancy.adults, .children, .rooms or .childrenAges (or one of its
 // entries), with one of the codes "required", "out-of-range" and "count".
-func (o Occupancy) Check() []problem.Field {
-	var wrong problem.Faults
+func (o Occupancy) Validate() []problem.FieldError {
+	var wrong problem.FieldErrors
 	within := func(field string, n, low, high int) bool {
 		if low <= n && n <= high {
 			return true
 		}
 		code := "out-of-range"
-		if n == unsaid {
+		if n == unsetCount {
 			code = "required"
 		}
 		wrong.Add("occupancy."+field, code, fmt.Sprintf("Must be from %d to %d.", low, high))

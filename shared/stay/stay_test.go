@@ -11,7 +11,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-func date(t *testing.T, s string) Date {
+func mustParseDate(t *testing.T, s string) Date {
 	t.Helper()
 	d, err := ParseDate(s)
 	if err != nil {
@@ -20,7 +20,7 @@ func date(t *testing.T, s string) Date {
 	return d
 }
 
-func codes(fields []problem.Field) string {
+func codes(fields []problem.FieldError) string {
 	var list []string
 	for _, f := range fields {
 		list = append(list, f.Field+" "+f.Code)
@@ -31,9 +31,9 @@ func codes(fields []problem.Field) string {
 	return strings.Join(list, ", ")
 }
 
-func TestADateIsADayThatExists(t *testing.T) {
+func TestParseDate_AcceptsOnlyExistingDays(t *testing.T) {
 	for _, good := range []string{"2026-11-05", "2028-02-29", "0001-01-01", "9999-12-31"} {
-		if d := date(t, good); d.String() != good {
+		if d := mustParseDate(t, good); d.String() != good {
 			t.Errorf("%s came back as %s", good, d)
 		}
 	}
@@ -43,13 +43,13 @@ func TestADateIsADayThatExists(t *testing.T) {
 	} {
 		if d, err := ParseDate(bad); err == nil {
 			t.Errorf("%q is %s", bad, d)
-		} else if f := (problem.Field{}); !errors.As(err, &f) || f.Code != "date" {
+		} else if f := (problem.FieldError{}); !errors.As(err, &f) || f.Code != "date" {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
 
-func TestADateInJSON(t *testing.T) {
+func TestDate_JSONRoundTrip(t *testing.T) {
 	var d Dates
 	if err := json.Unmarshal([]byte(`{"checkIn":"2026-11-05","checkOut":"2026-11-07"}`), &d); err != nil {
 		t.Fatal(err)
@@ -65,18 +65,18 @@ func TestADateInJSON(t *testing.T) {
 	}
 }
 
-func TestDaysAreCountedAcrossMonthsAndLeapYears(t *testing.T) {
-	if d := date(t, "2028-02-28").AddDays(2); d.String() != "2028-03-01" {
+func TestDate_CountsAcrossMonthsAndLeapYears(t *testing.T) {
+	if d := mustParseDate(t, "2028-02-28").AddDays(2); d.String() != "2028-03-01" {
 		t.Errorf("two days after 28 February 2028 is %s", d)
 	}
-	if n := date(t, "2028-03-01").DaysSince(date(t, "2027-03-01")); n != 366 {
+	if n := mustParseDate(t, "2028-03-01").DaysSince(mustParseDate(t, "2027-03-01")); n != 366 {
 		t.Errorf("%d days", n)
 	}
 }
 
 var now = time.Date(2026, 11, 5, 11, 59, 0, 0, time.UTC)
 
-func TestTheLimitsOfTheDates(t *testing.T) {
+func TestDates_ValidateLimits(t *testing.T) {
 	today := DateOf(now)
 	for _, c := range []struct {
 		rule         string
@@ -97,26 +97,26 @@ func TestTheLimitsOfTheDates(t *testing.T) {
 		{"past and too long", -9, 31, "dates.checkIn past, dates.checkOut too-long"},
 	} {
 		d := Dates{today.AddDays(c.ahead), today.AddDays(c.ahead + c.stays)}
-		if got := codes(d.Check(now)); got != c.want {
+		if got := codes(d.Validate(now)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.rule, got, c.want)
 		}
 	}
-	if got := codes(Dates{}.Check(now)); got != "dates.checkIn required, dates.checkOut required" {
+	if got := codes(Dates{}.Validate(now)); got != "dates.checkIn required, dates.checkOut required" {
 		t.Errorf("nothing given: %q", got)
 	}
-	if got := codes(Dates{CheckOut: today}.Check(now)); got != "dates.checkIn required" {
+	if got := codes(Dates{CheckOut: today}.Validate(now)); got != "dates.checkIn required" {
 		t.Errorf("only a departure: %q", got)
 	}
-	if got := codes(Dates{CheckIn: today}.Check(now)); got != "dates.checkOut required" {
+	if got := codes(Dates{CheckIn: today}.Validate(now)); got != "dates.checkOut required" {
 		t.Errorf("only an arrival: %q", got)
 	}
 	elsewhere := now.In(time.FixedZone("Tarawa", 12.5*3600)) // where it is the next day
-	if got := codes(Dates{today.AddDays(-1), today}.Check(elsewhere)) + codes(Dates{today, today.AddDays(1)}.Check(elsewhere)); got != "dates.checkIn past" {
+	if got := codes(Dates{today.AddDays(-1), today}.Validate(elsewhere)) + codes(Dates{today, today.AddDays(1)}.Validate(elsewhere)); got != "dates.checkIn past" {
 		t.Errorf("the zone of the clock matters: %q", got)
 	}
 }
 
-func TestTheLimitsOfTheOccupancy(t *testing.T) {
+func TestOccupancy_ValidateLimits(t *testing.T) {
 	for _, c := range []struct {
 		rule string
 		o    Occupancy
@@ -126,7 +126,7 @@ func TestTheLimitsOfTheOccupancy(t *testing.T) {
 		{"all there can be", Occupancy{16, 10, 8, []int{0, 17, 1, 2, 3, 4, 5, 6, 7, 8}}, ""},
 		{"one too many of each", Occupancy{17, 11, 9, nil}, "occupancy.adults out-of-range, occupancy.children out-of-range, occupancy.rooms out-of-range"},
 		{"nobody", Occupancy{}, "occupancy.adults out-of-range, occupancy.rooms out-of-range"},
-		{"nothing said", Unsaid(), "occupancy.adults required, occupancy.rooms required"},
+		{"nothing said", UnsetOccupancy(), "occupancy.adults required, occupancy.rooms required"},
 		{"negative", Occupancy{-1, -1, -1, nil}, "occupancy.adults out-of-range, occupancy.children out-of-range, occupancy.rooms out-of-range"},
 		{"more rooms than adults", Occupancy{Adults: 2, Rooms: 3}, ""},
 		{"children without ages", Occupancy{2, 2, 1, nil}, ""},
@@ -136,7 +136,7 @@ func TestTheLimitsOfTheOccupancy(t *testing.T) {
 		{"no child, no age", Occupancy{2, 0, 1, []int{}}, ""},
 		{"ages out of range", Occupancy{2, 3, 1, []int{18, 17, -1}}, "occupancy.childrenAges.0 out-of-range, occupancy.childrenAges.2 out-of-range"},
 	} {
-		if got := codes(c.o.Check()); got != c.want {
+		if got := codes(c.o.Validate()); got != c.want {
 			t.Errorf("%s: %q, want %q", c.rule, got, c.want)
 		}
 	}

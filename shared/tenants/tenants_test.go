@@ -11,35 +11,35 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/keyspace"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// desk is one instance's view, with a clock that tests move.
-type desk struct {
-	*Tenants
+// harness is one instance's view, with a clock that tests move.
+type harness struct {
+	*SuspensionCache
 	db   *pgxpool.Pool
 	time time.Time
 }
 
-func newDesk(t *testing.T, rdb redis.UniversalClient, db Querier) *desk {
-	d := &desk{time: time.Now()}
-	d.Tenants = New(rdb, db, keyspace.Keys{Env: "test"}, func() time.Time { return d.time })
+func newHarness(t *testing.T, rdb redis.UniversalClient, db Querier) *harness {
+	d := &harness{time: time.Now()}
+	d.SuspensionCache = New(rdb, db, redisclient.Keys{Env: "test"}, func() time.Time { return d.time })
 	return d
 }
 
-// ask does what admission does.
-func (d *desk) ask() *Suspended {
+// request does what admission does.
+func (d *harness) request() *SuspendedSet {
 	ctx := context.Background()
 	pipe := d.rdb.Pipeline()
-	peeked := d.Peek(ctx, pipe)
+	peeked := d.Enqueue(ctx, pipe)
 	pipe.Exec(ctx)
-	return d.Settle(ctx, peeked)
+	return d.Resolve(ctx, peeked)
 }
 
-// record writes what the consumer of tenant.suspended.v1 commits before it tells Redis.
-func record(t *testing.T, db *pgxpool.Pool, tenant string) {
+// insertSuspension writes what the consumer of tenant.suspended.v1 commits before it tells Redis.
+func insertSuspension(t *testing.T, db *pgxpool.Pool, tenant string) {
 	t.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)
 	if err != nil {
@@ -54,200 +54,200 @@ func record(t *testing.T, db *pgxpool.Pool, tenant string) {
 }
 
 const (
-	first  = "tnt_00000000000000000000000001"
-	second = "tnt_00000000000000000000000002"
+	firstTenant  = "tnt_00000000000000000000000001"
+	secondTenant = "tnt_00000000000000000000000002"
 )
 
-func TestASuspensionIsSeenWithTheNextRequest(t *testing.T) {
+func TestSuspend_VisibleToNextRequest(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
-	a, b := newDesk(t, rdb, db), newDesk(t, rdb, db)
-	if s := a.ask(); !s.Known() || s.Has(first) {
+	a, b := newHarness(t, rdb, db), newHarness(t, rdb, db)
+	if s := a.request(); !s.Known() || s.Has(firstTenant) {
 		t.Fatalf("at first %+v", s)
 	}
-	record(t, db, first)
-	if err := b.Suspend(t.Context(), first); err != nil {
+	insertSuspension(t, db, firstTenant)
+	if err := b.Suspend(t.Context(), firstTenant); err != nil {
 		t.Fatal(err)
 	}
-	if !a.ask().Has(first) {
+	if !a.request().Has(firstTenant) {
 		t.Error("another instance does not see the suspension")
 	}
-	if err := b.Reinstate(t.Context(), first); err != nil {
+	if err := b.Reinstate(t.Context(), firstTenant); err != nil {
 		t.Fatal(err)
 	}
-	if a.ask().Has(first) {
+	if a.request().Has(firstTenant) {
 		t.Error("another instance does not see the reinstatement")
 	}
 }
 
-func TestALostSetIsRestoredFromTheRecord(t *testing.T) {
+func TestResolve_RestoresLostSetFromPostgres(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
-	d := newDesk(t, rdb, db)
-	d.ask()
-	record(t, db, first)
+	d := newHarness(t, rdb, db)
+	d.request()
+	insertSuspension(t, db, firstTenant)
 	rdb.FlushAll(t.Context())
 	d.time = d.time.Add(2 * time.Second)
-	if !d.ask().Has(first) {
+	if !d.request().Has(firstTenant) {
 		t.Error("the set was not restored")
 	}
-	if !rdb.SIsMember(t.Context(), d.keys.Set, first).Val() {
+	if !rdb.SIsMember(t.Context(), d.keys.Set, firstTenant).Val() {
 		t.Error("not in Redis")
 	}
 }
 
-func TestAChangeOfALostSetLosesNobody(t *testing.T) {
+func TestSuspend_OnLostSetLosesNoSuspension(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
-	d := newDesk(t, rdb, db)
-	record(t, db, first)
-	record(t, db, second)
-	if err := d.Suspend(t.Context(), second); err != nil { // Redis knows neither
+	d := newHarness(t, rdb, db)
+	insertSuspension(t, db, firstTenant)
+	insertSuspension(t, db, secondTenant)
+	if err := d.Suspend(t.Context(), secondTenant); err != nil { // Redis knows neither
 		t.Fatal(err)
 	}
-	if s := d.ask(); !s.Has(first) || !s.Has(second) {
+	if s := d.request(); !s.Has(firstTenant) || !s.Has(secondTenant) {
 		t.Error("a suspended tenant is missing")
 	}
 }
 
-func TestARestoreFromAnOldRecordLosesNoSuspension(t *testing.T) {
+func TestResolve_RestoreFromOldReadLosesNoSuspension(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
-	late := &slowQuerier{Querier: db, read: make(chan struct{}), go_: make(chan struct{})}
-	reader, writer := newDesk(t, rdb, late), newDesk(t, rdb, db)
-	done := make(chan *Suspended)
-	go func() { done <- reader.ask() }()
-	<-late.read // the reader has the record as it was
-	record(t, db, first)
-	if err := writer.Suspend(t.Context(), first); err != nil {
+	late := &slowDB{Querier: db, started: make(chan struct{}), release: make(chan struct{})}
+	reader, writer := newHarness(t, rdb, late), newHarness(t, rdb, db)
+	done := make(chan *SuspendedSet)
+	go func() { done <- reader.request() }()
+	<-late.started // the reader has the record as it was
+	insertSuspension(t, db, firstTenant)
+	if err := writer.Suspend(t.Context(), firstTenant); err != nil {
 		t.Fatal(err)
 	}
-	close(late.go_)
+	close(late.release)
 	<-done
-	if !reader.ask().Has(first) {
+	if !reader.request().Has(firstTenant) {
 		t.Error("the suspension was overwritten by an older record")
 	}
 }
 
-// slowQuerier answers with what Postgres said, later.
-type slowQuerier struct {
+// slowDB answers with what Postgres said, later.
+type slowDB struct {
 	Querier
-	read, go_ chan struct{}
-	once      sync.Once
+	started, release chan struct{}
+	once             sync.Once
 }
 
-func (s *slowQuerier) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+func (s *slowDB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	rows, err := s.Querier.Query(ctx, sql, args...)
 	s.once.Do(func() {
-		close(s.read)
-		<-s.go_
+		close(s.started)
+		<-s.release
 	})
 	return rows, err
 }
 
-func TestTheCopyOutlivesRedisAndPostgres(t *testing.T) {
-	server := redistest.Server(t)
-	url, proxy := pgtest.Behind(t)
+func TestResolve_SnapshotOutlivesRedisAndPostgres(t *testing.T) {
+	server := redistest.NewServer(t)
+	url, proxy := pgtest.ProxiedURL(t)
 	db, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { proxy.Heal(); db.Close() })
-	d := newDesk(t, server.Client(), db)
-	record(t, db, first)
-	d.ask()
+	d := newHarness(t, server.Client(), db)
+	insertSuspension(t, db, firstTenant)
+	d.request()
 	server.Stop()
 	proxy.Break()
 	d.time = d.time.Add(time.Hour)
-	if s := d.ask(); !s.Known() || !s.Has(first) {
+	if s := d.request(); !s.Known() || !s.Has(firstTenant) {
 		t.Errorf("forgotten: %+v", s)
 	}
-	blind := newDesk(t, d.rdb, db)
-	if blind.ask().Known() {
+	blind := newHarness(t, d.rdb, db)
+	if blind.request().Known() {
 		t.Error("an instance that reached neither store claims to know")
 	}
 	server.Start()
 	proxy.Heal()
 	blind.time = blind.time.Add(2 * time.Second)
-	if s := blind.ask(); !s.Known() || !s.Has(first) {
+	if s := blind.request(); !s.Known() || !s.Has(firstTenant) {
 		t.Errorf("not read when the stores came back: %+v", s)
 	}
 }
 
-func TestWithoutRedisTheRecordIsReadAnewAfterFiveMinutes(t *testing.T) {
-	server, db := redistest.Server(t), pgtest.New(t)
-	d := newDesk(t, server.Client(), db)
-	d.ask()
+func TestResolve_WithoutRedisRereadsPostgresAfterFiveMinutes(t *testing.T) {
+	server, db := redistest.NewServer(t), pgtest.New(t)
+	d := newHarness(t, server.Client(), db)
+	d.request()
 	server.Stop()
-	record(t, db, first)
-	if d.ask().Has(first) {
+	insertSuspension(t, db, firstTenant)
+	if d.request().Has(firstTenant) {
 		t.Fatal("the copy is young, yet it was read anew")
 	}
-	d.time = d.time.Add(copyLife)
-	if !d.ask().Has(first) {
+	d.time = d.time.Add(snapshotTTL)
+	if !d.request().Has(firstTenant) {
 		t.Error("the suspension is in the record and was not seen")
 	}
 }
 
-func TestWithoutRedisAndPostgresTheCopyStandsAndPostgresIsAskedOnceASecond(t *testing.T) {
-	server := redistest.Server(t)
-	rdb, db := server.Client(), &deaf{}
-	d := newDesk(t, rdb, db)
-	rdb.SAdd(t.Context(), d.keys.Set, whole, first)
+func TestResolve_WithoutStoresKeepsSnapshotAndRetriesEachSecond(t *testing.T) {
+	server := redistest.NewServer(t)
+	rdb, db := server.Client(), &unresponsiveDB{}
+	d := newHarness(t, rdb, db)
+	rdb.SAdd(t.Context(), d.keys.Set, completeMarker, firstTenant)
 	rdb.Set(t.Context(), d.keys.Version, "1", 0)
-	d.ask()
+	d.request()
 	server.Stop()
-	d.time = d.time.Add(copyLife)
+	d.time = d.time.Add(snapshotTTL)
 	for range 10 {
-		if !d.ask().Has(first) {
+		if !d.request().Has(firstTenant) {
 			t.Fatal("the copy was forgotten")
 		}
 	}
-	if db.asked != 1 {
-		t.Errorf("asked %d times within a second", db.asked)
+	if db.queries != 1 {
+		t.Errorf("asked %d times within a second", db.queries)
 	}
 }
 
-func TestASetThatRedisEvictedIsRestored(t *testing.T) {
-	for name, change := range map[string]func(*desk) error{
-		"evicted":                       func(*desk) error { return nil },
-		"evicted, and changed after it": func(d *desk) error { return d.Suspend(context.Background(), second) },
+func TestResolve_RestoresEvictedSet(t *testing.T) {
+	for name, change := range map[string]func(*harness) error{
+		"evicted":                       func(*harness) error { return nil },
+		"evicted, and changed after it": func(d *harness) error { return d.Suspend(context.Background(), secondTenant) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdb, db := redistest.New(t), pgtest.New(t)
-			d := newDesk(t, rdb, db)
-			record(t, db, first)
-			record(t, db, second)
-			d.ask()
+			d := newHarness(t, rdb, db)
+			insertSuspension(t, db, firstTenant)
+			insertSuspension(t, db, secondTenant)
+			d.request()
 			rdb.Del(t.Context(), d.keys.Set) // its version stays
 			if err := change(d); err != nil {
 				t.Fatal(err)
 			}
-			if s := newDesk(t, rdb, db).ask(); !s.Has(first) || !s.Has(second) {
+			if s := newHarness(t, rdb, db).request(); !s.Has(firstTenant) || !s.Has(secondTenant) {
 				t.Error("a suspended tenant is missing")
 			}
-			if !rdb.SIsMember(t.Context(), d.keys.Set, first).Val() {
+			if !rdb.SIsMember(t.Context(), d.keys.Set, firstTenant).Val() {
 				t.Error("not restored")
 			}
 		})
 	}
 }
 
-func TestWithoutRedisTheRecordIsEnough(t *testing.T) {
-	server, db := redistest.Server(t), pgtest.New(t)
-	record(t, db, first)
+func TestResolve_WithoutRedisReadsPostgres(t *testing.T) {
+	server, db := redistest.NewServer(t), pgtest.New(t)
+	insertSuspension(t, db, firstTenant)
 	server.Stop()
-	if s := newDesk(t, server.Client(), db).ask(); !s.Known() || !s.Has(first) {
+	if s := newHarness(t, server.Client(), db).request(); !s.Known() || !s.Has(firstTenant) {
 		t.Errorf("%+v", s)
 	}
 }
 
-func TestTheCopyIsReadAnewAfterFiveMinutes(t *testing.T) {
+func TestResolve_RereadsSnapshotAfterFiveMinutes(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
-	d := newDesk(t, rdb, db)
-	d.ask()
-	rdb.SAdd(t.Context(), d.keys.Set, first) // without a new version: somebody repaired the set by hand
-	if d.ask().Has(first) {
+	d := newHarness(t, rdb, db)
+	d.request()
+	rdb.SAdd(t.Context(), d.keys.Set, firstTenant) // without a new version: somebody repaired the set by hand
+	if d.request().Has(firstTenant) {
 		t.Fatal("the version is not what decides")
 	}
-	d.time = d.time.Add(copyLife)
-	if !d.ask().Has(first) {
+	d.time = d.time.Add(snapshotTTL)
+	if !d.request().Has(firstTenant) {
 		t.Error("the copy is older than five minutes")
 	}
 }

@@ -14,17 +14,17 @@ import (
 
 var oneSecond = policy{timeout: time.Second}
 
-func TestTheBreakerOpensAfterFiveFailuresInARow(t *testing.T) {
+func TestBreaker_OpensAfterFiveConsecutiveFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server http.HandlerFunc
 		asked  int // calls until it opens: a call whose tries both fail counts twice
 	}{
-		{"failures that are not tried again", status(500), 5},
-		{"failures that are", status(503), 3},
-		{"dropped connections", drop, 3},
+		{"failures that are not tried again", respondStatus(500), 5},
+		{"failures that are", respondStatus(503), 3},
+		{"dropped connections", dropConnection, 3},
 		{"silence", hang, 3},
-		{"bad answers", answer([]byte(`{"value":1}`)), 5},
+		{"bad answers", respondJSON([]byte(`{"value":1}`)), 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, oneSecond, c.server, func(t *testing.T, client *client, calls *atomic.Int32) {
@@ -42,17 +42,17 @@ func TestTheBreakerOpensAfterFiveFailuresInARow(t *testing.T) {
 }
 
 // The log is what the team on call and the local page know of a breaker.
-func TestEveryChangeOfABreakerIsLoggedWithItsUpstream(t *testing.T) {
+func TestBreaker_LogsEveryStateChange(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
 	defer slog.SetDefault(before)
-	server := script(status(500), status(500), status(500), status(500), status(500), good, good)
+	server := respondInOrder(respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondGood, respondGood)
 	bubble(t, oneSecond, server, func(t *testing.T, c *client, _ *atomic.Int32) {
 		for range failuresToOpen {
 			get(t.Context(), c)
 		}
-		<-time.After(openFor + ms)
+		<-time.After(openTimeout + ms)
 		for range 2 {
 			if _, err := get(t.Context(), c); err != nil {
 				t.Fatal(err)
@@ -69,13 +69,13 @@ func TestEveryChangeOfABreakerIsLoggedWithItsUpstream(t *testing.T) {
 	})
 }
 
-func TestAnOpenBreakerLetsOneTryThroughAfterFourSeconds(t *testing.T) {
-	server := script(status(500), status(500), status(500), status(500), status(500), status(500), after(500*ms, good), good)
+func TestBreaker_HalfOpensAfterFourSeconds(t *testing.T) {
+	server := respondInOrder(respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondAfter(500*ms, respondGood), respondGood)
 	bubble(t, oneSecond, server, func(t *testing.T, c *client, calls *atomic.Int32) {
 		for range failuresToOpen {
 			get(t.Context(), c)
 		}
-		<-time.After(openFor - ms)
+		<-time.After(openTimeout - ms)
 		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
 			t.Fatalf("too early: %v", err)
 		}
@@ -86,7 +86,7 @@ func TestAnOpenBreakerLetsOneTryThroughAfterFourSeconds(t *testing.T) {
 		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
 			t.Fatalf("a failed probe closes nothing: %v", err)
 		}
-		<-time.After(openFor + ms)
+		<-time.After(openTimeout + ms)
 
 		probe := make(chan error, 1)
 		go func() {
@@ -106,7 +106,7 @@ func TestAnOpenBreakerLetsOneTryThroughAfterFourSeconds(t *testing.T) {
 	})
 }
 
-func TestTheBreakerCountsOnlyWhatTheUpstreamIsToBlameFor(t *testing.T) {
+func TestBreaker_CountsOnlyUpstreamFaults(t *testing.T) {
 	soon := func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
 		time.AfterFunc(900*ms, cancel)
@@ -121,10 +121,10 @@ func TestTheBreakerCountsOnlyWhatTheUpstreamIsToBlameFor(t *testing.T) {
 		limit  func(context.Context) (context.Context, context.CancelFunc)
 		counts bool
 	}{
-		{"404", status(404), context.WithCancel, false},
-		{"400", status(400), context.WithCancel, false},
-		{"403", status(403), context.WithCancel, false},
-		{"429", status(429), context.WithCancel, false},
+		{"404", respondStatus(404), context.WithCancel, false},
+		{"400", respondStatus(400), context.WithCancel, false},
+		{"403", respondStatus(403), context.WithCancel, false},
+		{"429", respondStatus(429), context.WithCancel, false},
 		{"a caller that left", hang, soon, false},
 		{"a try that had little time", hang, within(499 * ms), false},
 		{"a try that had half of what is granted", hang, within(500 * ms), true},
@@ -148,8 +148,8 @@ func TestTheBreakerCountsOnlyWhatTheUpstreamIsToBlameFor(t *testing.T) {
 	}
 }
 
-func TestAGoodAnswerEndsARowOfFailures(t *testing.T) {
-	server := script(status(500), status(500), status(500), status(500), status(404), status(500), status(500), status(500), status(500), good)
+func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
+	server := respondInOrder(respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(404), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondGood)
 	bubble(t, oneSecond, server, func(t *testing.T, c *client, calls *atomic.Int32) {
 		for range 9 {
 			get(t.Context(), c)
@@ -160,16 +160,16 @@ func TestAGoodAnswerEndsARowOfFailures(t *testing.T) {
 	})
 }
 
-func TestALosingTryIsNotCounted(t *testing.T) {
+func TestBreaker_IgnoresLosingAttempt(t *testing.T) {
 	var n atomic.Int32
 	server := func(w http.ResponseWriter, r *http.Request) {
 		if n.Add(1)%2 == 1 {
 			hang(w, r) // every first try
 			return
 		}
-		good(w, r)
+		respondGood(w, r)
 	}
-	bubble(t, policy{timeout: 1500 * ms, hedge: 800 * ms}, server, func(t *testing.T, c *client, calls *atomic.Int32) {
+	bubble(t, policy{timeout: 1500 * ms, hedgeDelay: 800 * ms}, server, func(t *testing.T, c *client, calls *atomic.Int32) {
 		for range 2 * failuresToOpen {
 			if _, err := get(t.Context(), c); err != nil {
 				t.Fatal(err)
@@ -182,8 +182,8 @@ func TestALosingTryIsNotCounted(t *testing.T) {
 	})
 }
 
-func TestASecondTryThatTheBreakerRefusesIsNotTheReason(t *testing.T) {
-	bubble(t, policy{timeout: 1500 * ms, hedge: 800 * ms}, script(hang, status(500)), func(t *testing.T, c *client, calls *atomic.Int32) {
+func TestBreaker_RefusedRetryIsNotTheReportedReason(t *testing.T) {
+	bubble(t, policy{timeout: 1500 * ms, hedgeDelay: 800 * ms}, respondInOrder(hang, respondStatus(500)), func(t *testing.T, c *client, calls *atomic.Int32) {
 		silent := make(chan error, 1)
 		go func() {
 			_, err := get(t.Context(), c)
@@ -199,8 +199,8 @@ func TestASecondTryThatTheBreakerRefusesIsNotTheReason(t *testing.T) {
 	})
 }
 
-func TestABreakerKnowsOnlyItsOwnUpstream(t *testing.T) {
-	u := all(t, "http://127.0.0.1:1", nil)
+func TestBreaker_IsPerUpstream(t *testing.T) {
+	u := newTestUpstreams(t, "http://127.0.0.1:1", nil)
 	for range failuresToOpen {
 		u.Theme.BrandPeek(t.Context(), kabulTenant)
 	}

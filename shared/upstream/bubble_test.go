@@ -16,8 +16,8 @@ import (
 func bubble(t *testing.T, p policy, server http.HandlerFunc, f func(t *testing.T, c *client, calls *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
-		l := &pipes{make(chan net.Conn), make(chan struct{})}
-		srv := &http.Server{Handler: counted(&calls, server), ErrorLog: log.New(io.Discard, "", 0)}
+		l := &pipeListener{make(chan net.Conn), make(chan struct{})}
+		srv := &http.Server{Handler: countRequests(&calls, server), ErrorLog: log.New(io.Discard, "", 0)}
 		go srv.Serve(l)
 
 		transport := NewTransport()
@@ -34,16 +34,16 @@ func bubble(t *testing.T, p policy, server http.HandlerFunc, f func(t *testing.T
 	})
 }
 
-// pipes is a listener without a network.
-type pipes struct {
-	waiting chan net.Conn
-	closed  chan struct{}
+// pipeListener is a listener without a network.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
 }
 
-func (l *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {
-	case l.waiting <- there:
+	case l.conns <- there:
 		return here, nil
 	case <-l.closed:
 		return nil, net.ErrClosed
@@ -52,33 +52,35 @@ func (l *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-func (l *pipes) Accept() (net.Conn, error) {
+func (l *pipeListener) Accept() (net.Conn, error) {
 	select {
-	case conn := <-l.waiting:
+	case conn := <-l.conns:
 		return conn, nil
 	case <-l.closed:
 		return nil, net.ErrClosed
 	}
 }
 
-func (l *pipes) Close() error   { close(l.closed); return nil }
-func (l *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+func (l *pipeListener) Close() error   { close(l.closed); return nil }
+func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 
-// script answers the first request with the first handler and so on; the last one answers all that follow.
-func script(steps ...http.HandlerFunc) http.HandlerFunc {
+// respondInOrder answers the first request with the first handler and so on; the last one answers all that follow.
+func respondInOrder(steps ...http.HandlerFunc) http.HandlerFunc {
 	var n atomic.Int32
 	return func(w http.ResponseWriter, r *http.Request) {
 		steps[min(int(n.Add(1)), len(steps))-1](w, r)
 	}
 }
 
-func good(w http.ResponseWriter, r *http.Request) { answer([]byte(`{"value":"good"}`))(w, r) }
+func respondGood(w http.ResponseWriter, r *http.Request) {
+	respondJSON([]byte(`{"value":"good"}`))(w, r)
+}
 
 func hang(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
-func drop(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }
+func dropConnection(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }
 
-func status(code int) http.HandlerFunc {
+func respondStatus(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(code)
@@ -92,9 +94,9 @@ type value struct {
 }
 
 func get(ctx context.Context, c *client) (string, error) {
-	v, err := ask(ctx, c, call{path: "/value"}, func(v *value) error {
+	v, err := fetch(ctx, c, call{path: "/value"}, func(v *value) error {
 		if v.Value != "good" {
-			return errMissing
+			return errInvalidMandatory
 		}
 		return nil
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/sony/gobreaker/v2"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
+	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
 const (
@@ -76,9 +76,9 @@ type call struct {
 	body  any // nil: GET, else POST as JSON
 }
 
-// ask puts the question within the policy and returns the answer once check has accepted it. check may tidy the
+// fetch puts the question within the policy and returns the answer once check has accepted it. check may tidy the
 // answer; an error of it means that the upstream broke the contract.
-func ask[T any](ctx context.Context, c *client, q call, check func(*T) error) (T, error) {
+func fetch[T any](ctx context.Context, c *client, q call, check func(*T) error) (T, error) {
 	var body []byte
 	if q.body != nil {
 		var err error
@@ -91,7 +91,7 @@ func ask[T any](ctx context.Context, c *client, q call, check func(*T) error) (T
 	if len(q.query) > 0 {
 		target += "?" + q.query.Encode()
 	}
-	return try(ctx, c, func(ctx context.Context) (answer T, err error) {
+	return withRetry(ctx, c, func(ctx context.Context) (answer T, err error) {
 		err = c.exchange(ctx, target, body, func(data []byte) error {
 			if err := json.Unmarshal(data, &answer); err != nil {
 				return err
@@ -104,19 +104,19 @@ func ask[T any](ctx context.Context, c *client, q call, check func(*T) error) (T
 
 // exchange is one HTTP request and its answer, read to the end. read does not keep the bytes it is given.
 func (c *client) exchange(ctx context.Context, target string, body []byte, read func([]byte) error) error {
-	req, err := c.request(ctx, target, body)
+	req, err := c.newRequest(ctx, target, body)
 	if err != nil {
 		return err
 	}
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
-		return &Error{Upstream: c.name, Reason: Unavailable, Err: err, again: true, fault: true}
+		return &Error{Upstream: c.name, Reason: Unavailable, Err: err, retryable: true, fault: true}
 	}
 	defer resp.Body.Close()
 
 	if resp.StatusCode != http.StatusOK {
 		io.CopyN(io.Discard, resp.Body, maxDrain)
-		return c.refusal(resp)
+		return c.statusError(resp)
 	}
 	buf := buffers.Get().(*bytes.Buffer)
 	defer func() {
@@ -126,7 +126,7 @@ func (c *client) exchange(ctx context.Context, target string, body []byte, read 
 		}
 	}()
 	if n, err := buf.ReadFrom(io.LimitReader(resp.Body, maxBody+1)); err != nil {
-		return &Error{Upstream: c.name, Reason: Unavailable, Err: err, again: true, fault: true}
+		return &Error{Upstream: c.name, Reason: Unavailable, Err: err, retryable: true, fault: true}
 	} else if n > maxBody {
 		return &Error{Upstream: c.name, Reason: BadResponse, Err: errTooLarge, fault: true}
 	}
@@ -141,7 +141,7 @@ var (
 	errTooLarge = errors.New("body over 2 MiB")
 )
 
-func (c *client) request(ctx context.Context, target string, body []byte) (*http.Request, error) {
+func (c *client) newRequest(ctx context.Context, target string, body []byte) (*http.Request, error) {
 	method, payload := http.MethodGet, io.Reader(http.NoBody)
 	if body != nil {
 		method, payload = http.MethodPost, bytes.NewReader(body)
@@ -162,7 +162,7 @@ func (c *client) request(ctx context.Context, target string, body []byte) (*http
 	caller, _ := ctx.Value(callerKey{}).(Caller)
 	for name, value := range map[string]string{
 		"X-Request-Id":  caller.RequestID,
-		"Traceparent":   cmp.Or(telemetry.Traceparent(ctx), caller.Traceparent), // this try, where tries are traced
+		"Traceparent":   cmp.Or(otlp.Traceparent(ctx), caller.Traceparent), // this try, where tries are traced
 		"X-User-Bucket": caller.Bucket,
 	} {
 		if value != "" {
@@ -176,21 +176,21 @@ func (c *client) request(ctx context.Context, target string, body []byte) (*http
 	if c.tokens != nil {
 		token, err := c.tokens.Token(ctx, c.audience)
 		if err != nil { // not the upstream's fault, hence nothing for its breaker
-			return nil, &Error{Upstream: c.name, Reason: Unavailable, Err: fmt.Errorf("token: %w", err), again: true}
+			return nil, &Error{Upstream: c.name, Reason: Unavailable, Err: fmt.Errorf("token: %w", err), retryable: true}
 		}
 		h.Set("Authorization", "Bearer "+token)
 	}
 	return req, nil
 }
 
-// refusal says what an answer other than 200 means.
-func (c *client) refusal(resp *http.Response) error {
+// statusError says what an answer other than 200 means.
+func (c *client) statusError(resp *http.Response) error {
 	e := &Error{Upstream: c.name, Reason: Unavailable, Status: resp.StatusCode}
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotFound && isJSON(resp.Header.Get("Content-Type")):
 		return ErrNotFound
 	case status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout:
-		e.again, e.fault = true, true
+		e.retryable, e.fault = true, true
 	case status >= 500:
 		e.fault = true
 	case status == http.StatusTooManyRequests:

@@ -17,8 +17,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// one is a client of a real server that is slow only when a test says so.
-func one(t *testing.T, base string, tokens TokenSource) *client {
+// newTestClient is a client of a real server that is slow only when a test says so.
+func newTestClient(t *testing.T, base string, tokens TokenSource) *client {
 	t.Helper()
 	u, err := baseURL(base)
 	if err != nil {
@@ -29,7 +29,7 @@ func one(t *testing.T, base string, tokens TokenSource) *client {
 	return newClient("upstream", u, oneSecond, transport, tokens)
 }
 
-func TestABodyOverTheLimitIsRefused(t *testing.T) {
+func TestFetch_RejectsBodyOverLimit(t *testing.T) {
 	fits := `{"value":"good","rest":"` + strings.Repeat("x", maxBody-len(`{"value":"good","rest":""}`)) + `"}`
 	for _, c := range []struct {
 		name   string
@@ -52,14 +52,14 @@ func TestABodyOverTheLimitIsRefused(t *testing.T) {
 				io.WriteString(w, c.body)
 			}))
 			defer server.Close()
-			if _, err := get(t.Context(), one(t, server.URL, nil)); ReasonOf(err) != c.reason || err != nil && c.reason == "" {
+			if _, err := get(t.Context(), newTestClient(t, server.URL, nil)); ReasonOf(err) != c.reason || err != nil && c.reason == "" {
 				t.Errorf("%v, want %q", err, c.reason)
 			}
 		})
 	}
 }
 
-func TestABodyWithoutAnEndIsReadNoFurtherThanTheLimit(t *testing.T) {
+func TestFetch_StopsReadingAtLimit(t *testing.T) {
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(gone)
@@ -70,31 +70,31 @@ func TestABodyWithoutAnEndIsReadNoFurtherThanTheLimit(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	if _, err := get(t.Context(), one(t, server.URL, nil)); !errors.Is(err, errTooLarge) {
+	if _, err := get(t.Context(), newTestClient(t, server.URL, nil)); !errors.Is(err, errTooLarge) {
 		t.Error(err)
 	}
 	<-gone
 }
 
-func TestABodyCutShortIsABrokenConnection(t *testing.T) {
+func TestFetch_TruncatedBodyIsUnavailable(t *testing.T) {
 	var calls atomic.Int32
-	server := httptest.NewServer(counted(&calls, script(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(countRequests(&calls, respondInOrder(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		io.WriteString(w, `{"value":"good"}`)
-	}, good)))
+	}, respondGood)))
 	defer server.Close()
-	if _, err := get(t.Context(), one(t, server.URL, nil)); err != nil || calls.Load() != 2 {
+	if _, err := get(t.Context(), newTestClient(t, server.URL, nil)); err != nil || calls.Load() != 2 {
 		t.Errorf("%v after %d requests", err, calls.Load())
 	}
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) {
+func TestFetch_DoesNotFollowRedirects(t *testing.T) {
 	var elsewhere atomic.Int32
-	trap := httptest.NewServer(counted(&elsewhere, good))
+	trap := httptest.NewServer(countRequests(&elsewhere, respondGood))
 	defer trap.Close()
 	for _, code := range []int{301, 302, 303, 307, 308} {
 		server := httptest.NewServer(http.RedirectHandler(trap.URL, code))
-		_, err := get(t.Context(), one(t, server.URL, nil))
+		_, err := get(t.Context(), newTestClient(t, server.URL, nil))
 		server.Close()
 		if e, ok := errors.AsType[*Error](err); !ok || e.Reason != BadResponse || e.Status != code {
 			t.Errorf("%d: %v", code, err)
@@ -105,52 +105,52 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
+func TestNewTransport_IgnoresProxyEnvironment(t *testing.T) {
 	if NewTransport().Proxy != nil {
 		t.Error("a proxy could read the ID tokens")
 	}
 }
 
-func TestHTTP2IsSpokenWhereItIsOffered(t *testing.T) {
+func TestNewTransport_UsesHTTP2WhereOffered(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.ProtoMajor != 2 || string(body) != `{"value":"asked"}` {
 			t.Errorf("%s %s", r.Proto, body)
 		}
-		good(w, r)
+		respondGood(w, r)
 	}))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	c := one(t, server.URL, nil)
+	c := newTestClient(t, server.URL, nil)
 	c.transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
-	if _, err := ask(t.Context(), c, call{path: "/", body: value{"asked"}}, func(*value) error { return nil }); err != nil {
+	if _, err := fetch(t.Context(), c, call{path: "/", body: value{"asked"}}, func(*value) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAnAnswerKeepsNothingOfTheBufferItCameIn(t *testing.T) {
+func TestFetch_ResponseDoesNotAliasBuffer(t *testing.T) {
 	type reply struct {
 		Value string
 		Rest  jsontext.Value
 	}
 	sent := [2]string{`{"Value":"first","Rest":{"a":1}}`, `{"Value":"other","Rest":{"b":2}}`}
-	server := httptest.NewServer(script(answer([]byte(sent[0])), answer([]byte(sent[1]))))
+	server := httptest.NewServer(respondInOrder(respondJSON([]byte(sent[0])), respondJSON([]byte(sent[1]))))
 	defer server.Close()
-	c := one(t, server.URL, nil)
-	first, err := ask(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
-	ask(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
+	c := newTestClient(t, server.URL, nil)
+	first, err := fetch(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
+	fetch(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
 	if err != nil || first.Value != "first" || string(first.Rest) != `{"a":1}` {
 		t.Errorf("%+v %v", first, err)
 	}
 }
 
-func TestAConnectionIsUsedAgainWhateverItAnswered(t *testing.T) {
+func TestFetch_ReusesConnectionAfterEveryStatus(t *testing.T) {
 	var connections atomic.Int32
 	long := strings.Repeat("x", maxDrain/2)
-	server := httptest.NewUnstartedServer(script(
-		good, status(404), status(400), answer([]byte(`{"value":1}`)), answer([]byte("{")),
-		func(w http.ResponseWriter, r *http.Request) { http.Error(w, long, 500) }, good,
+	server := httptest.NewUnstartedServer(respondInOrder(
+		respondGood, respondStatus(404), respondStatus(400), respondJSON([]byte(`{"value":1}`)), respondJSON([]byte("{")),
+		func(w http.ResponseWriter, r *http.Request) { http.Error(w, long, 500) }, respondGood,
 	))
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
@@ -159,7 +159,7 @@ func TestAConnectionIsUsedAgainWhateverItAnswered(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	c := one(t, server.URL, nil)
+	c := newTestClient(t, server.URL, nil)
 	for range 6 {
 		get(t.Context(), c)
 	}
@@ -169,7 +169,7 @@ func TestAConnectionIsUsedAgainWhateverItAnswered(t *testing.T) {
 }
 
 // A frozen instance wakes up with connections that died in its sleep: that is no failure of the upstream.
-func TestAPooledConnectionThatDiedCostsNothing(t *testing.T) {
+func TestFetch_ReplacesDeadPooledConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -198,9 +198,9 @@ func TestAPooledConnectionThatDiedCostsNothing(t *testing.T) {
 		serve(1)
 		serve(1)
 	}()
-	c := one(t, "http://"+listener.Addr().String(), nil)
+	c := newTestClient(t, "http://"+listener.Addr().String(), nil)
 	for range 2 {
-		_, err := ask(t.Context(), c, call{path: "/", body: value{}}, func(*value) error { return nil })
+		_, err := fetch(t.Context(), c, call{path: "/", body: value{}}, func(*value) error { return nil })
 		if err != nil {
 			t.Error(err)
 		}
@@ -218,15 +218,15 @@ func (f tokenFunc) Token(ctx context.Context, audience string) (string, error) {
 	return f(ctx, audience)
 }
 
-func TestATokenForTheUpstreamIsSent(t *testing.T) {
+func TestFetch_SendsIDToken(t *testing.T) {
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Get("Authorization")
-		good(w, r)
+		respondGood(w, r)
 	}))
 	defer server.Close()
 	tokens := tokenFunc(func(_ context.Context, audience string) (string, error) { return "for " + audience, nil })
-	if _, err := get(t.Context(), one(t, server.URL+"/base/", tokens)); err != nil {
+	if _, err := get(t.Context(), newTestClient(t, server.URL+"/base/", tokens)); err != nil {
 		t.Fatal(err)
 	}
 	if want := "Bearer for " + server.URL; got != want {
@@ -234,12 +234,12 @@ func TestATokenForTheUpstreamIsSent(t *testing.T) {
 	}
 }
 
-func TestWithoutATokenNothingIsAskedAndNobodyBlamed(t *testing.T) {
+func TestFetch_TokenFailureSendsNothingAndIsNoFault(t *testing.T) {
 	var calls, asked atomic.Int32
-	server := httptest.NewServer(counted(&calls, good))
+	server := httptest.NewServer(countRequests(&calls, respondGood))
 	defer server.Close()
 	broken := errors.New("metadata server is away")
-	c := one(t, server.URL, tokenFunc(func(context.Context, string) (string, error) {
+	c := newTestClient(t, server.URL, tokenFunc(func(context.Context, string) (string, error) {
 		asked.Add(1)
 		return "", broken
 	}))
@@ -253,15 +253,15 @@ func TestWithoutATokenNothingIsAskedAndNobodyBlamed(t *testing.T) {
 	}
 }
 
-func TestAQueryThatCannotBeWrittenIsOurError(t *testing.T) {
-	c := one(t, "http://127.0.0.1:1", nil)
-	_, err := ask(t.Context(), c, call{path: "/", body: func() {}}, func(*value) error { return nil })
+func TestFetch_UnencodableQueryIsInternalError(t *testing.T) {
+	c := newTestClient(t, "http://127.0.0.1:1", nil)
+	_, err := fetch(t.Context(), c, call{path: "/", body: func() {}}, func(*value) error { return nil })
 	if err == nil || ReasonOf(err) != "" {
 		t.Error(err)
 	}
 }
 
-func TestBadURLsAreNamedAllAtOnce(t *testing.T) {
+func TestNew_ReportsAllBadURLs(t *testing.T) {
 	_, err := New(Config{SearchURL: "https://ok.test", PricingURL: "https://[", PropertyURL: "", ThemeURL: "https://u:p@host/"})
 	if err == nil {
 		t.Fatal("accepted")
@@ -276,7 +276,7 @@ func TestBadURLsAreNamedAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestAnErrorTellsWhereAndWhy(t *testing.T) {
+func TestError_NamesUpstreamAndReason(t *testing.T) {
 	err := fmt.Errorf("search: %w", &Error{Upstream: "pricing", Reason: Unavailable, Status: 503})
 	if err.Error() != "search: upstream: pricing: unavailable (status 503)" || ReasonOf(err) != Unavailable || ReasonOf(io.EOF) != "" {
 		t.Error(err, ReasonOf(err))

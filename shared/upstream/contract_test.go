@@ -66,7 +66,7 @@ var exchanges = []struct {
 		return u.Search.Hotel(ctx, kabulHotel, "fa-AF", "AFN")
 	}},
 	{"its availability", "search-aggregation", "getAvailability", "", func(ctx context.Context, u *Upstreams) (any, error) {
-		days, err := u.Search.Availability(ctx, december())
+		days, err := u.Search.Availability(ctx, decemberQuery())
 		return map[string]any{"days": days}, err
 	}},
 	{"facets of a country", "search-aggregation", "getFacets", "", func(ctx context.Context, u *Upstreams) (any, error) {
@@ -76,13 +76,13 @@ var exchanges = []struct {
 		return u.Search.Facets(ctx, "AF", "Herat & west", "fa-AF")
 	}},
 	{"rates of cards", "pricing", "previewQuotes", "cards", func(ctx context.Context, u *Upstreams) (any, error) {
-		return quoteList(u.Pricing.Preview(ctx, batch(nil)))
+		return quoteList(u.Pricing.Preview(ctx, quoteRequest(nil)))
 	}},
 	{"rates with a calendar", "pricing", "previewQuotes", "calendar", func(ctx context.Context, u *Upstreams) (any, error) {
-		return quoteList(u.Pricing.Preview(ctx, batch(&CalendarSpan{From: day(1), Days: 7})))
+		return quoteList(u.Pricing.Preview(ctx, quoteRequest(&CalendarSpan{From: day(1), Days: 7})))
 	}},
 	{"rates, all sold out", "pricing", "previewQuotes", "soldOut", func(ctx context.Context, u *Upstreams) (any, error) {
-		return quoteList(u.Pricing.Preview(ctx, batch(nil)))
+		return quoteList(u.Pricing.Preview(ctx, quoteRequest(nil)))
 	}},
 	{"a property", "property", "getProperty", "", func(ctx context.Context, u *Upstreams) (any, error) {
 		return u.Property.Get(ctx, kabulHotel, "en")
@@ -92,38 +92,38 @@ var exchanges = []struct {
 	}},
 }
 
-func TestWhatIsSentAndExpectedKeepsTheContract(t *testing.T) {
+func TestContract_RequestsAndResponsesConform(t *testing.T) {
 	for _, x := range exchanges {
 		t.Run(x.name, func(t *testing.T) {
-			doc := contract(t, x.contract)
-			want := example(t, doc, x.operation, x.example)
-			server := httptest.NewServer(judged(t, doc, answer(want)))
+			doc := loadContract(t, x.contract)
+			want := contractExample(t, doc, x.operation, x.example)
+			server := httptest.NewServer(validateExchange(t, doc, respondJSON(want)))
 			defer server.Close()
 
-			got, err := x.ask(WithCaller(t.Context(), caller), all(t, server.URL+"/", nil))
+			got, err := x.ask(WithCaller(t.Context(), caller), newTestUpstreams(t, server.URL+"/", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(plain(t, want), plain(t, got), handedOn); diff != "" {
+			if diff := cmp.Diff(asJSON(t, want), asJSON(t, got), compareOptions); diff != "" {
 				t.Errorf("the client changed a good answer (- sent, + returned):\n%s", diff)
 			}
 		})
 	}
 }
 
-// handedOn leaves out the coverage, which is returned as cells, and knows that 10:49:00.000Z is 10:49:00Z.
-var handedOn = cmp.Options{
+// compareOptions leaves out the coverage, which is returned as cells, and knows that 10:49:00.000Z is 10:49:00Z.
+var compareOptions = cmp.Options{
 	cmpopts.IgnoreMapEntries(func(name string, _ any) bool { return name == "coverage" }),
 	cmp.Transformer("time", func(s string) string { return strings.Replace(s, ".000Z", "Z", 1) }),
 }
 
-func TestEveryOperationOfTheContractsIsExercised(t *testing.T) {
+func TestContract_EveryOperationIsExercised(t *testing.T) {
 	used := map[string]bool{}
 	for _, x := range exchanges {
 		used[x.operation] = true
 	}
 	for _, name := range []string{"search-aggregation", "pricing", "property", "theme-config"} {
-		for path, item := range contract(t, name).Paths.Map() {
+		for path, item := range loadContract(t, name).Paths.Map() {
 			for method, op := range item.Operations() {
 				if !used[op.OperationID] {
 					t.Errorf("%s: nothing asks %s %s", name, method, path)
@@ -133,14 +133,14 @@ func TestEveryOperationOfTheContractsIsExercised(t *testing.T) {
 	}
 }
 
-func TestWithoutACallerOrATokenTheirHeadersAreAbsent(t *testing.T) {
+func TestContract_OptionalHeadersAreAbsent(t *testing.T) {
 	var seen http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = r.Header
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer server.Close()
-	all(t, server.URL, nil).Theme.BrandPeek(t.Context(), kabulTenant)
+	newTestUpstreams(t, server.URL, nil).Theme.BrandPeek(t.Context(), kabulTenant)
 	for _, name := range []string{"Authorization", "X-Request-Id", "Traceparent", "X-User-Bucket", "X-Tenant-Id", "Accept-Encoding", "Idempotency-Key"} {
 		if values, ok := seen[name]; ok {
 			t.Errorf("%s: %q", name, values)
@@ -148,8 +148,8 @@ func TestWithoutACallerOrATokenTheirHeadersAreAbsent(t *testing.T) {
 	}
 }
 
-// contract loads a document and proves it valid, its examples included.
-func contract(t testing.TB, name string) *openapi3.T {
+// loadContract loads a document and proves it valid, its examples included.
+func loadContract(t testing.TB, name string) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("contracts/" + name + ".openapi.yaml")
 	if err != nil {
@@ -162,8 +162,8 @@ func contract(t testing.TB, name string) *openapi3.T {
 	return doc
 }
 
-// example is the body that the contract gives as an example of an operation's 200.
-func example(t testing.TB, doc *openapi3.T, operation, name string) []byte {
+// contractExample is the body that the contract gives as an example of an operation's 200.
+func contractExample(t testing.TB, doc *openapi3.T, operation, name string) []byte {
 	t.Helper()
 	for _, item := range doc.Paths.Map() {
 		for _, op := range item.Operations() {
@@ -186,8 +186,8 @@ func example(t testing.TB, doc *openapi3.T, operation, name string) []byte {
 	return nil
 }
 
-// judged fails the test when a request or its answer breaks the contract.
-func judged(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
+// validateExchange fails the test when a request or its answer breaks the contract.
+func validateExchange(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 	router, err := legacy.NewRouter(doc)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func judged(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 		if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil {
 			t.Errorf("request: %v", err)
 		}
-		undocumented(t, r, route)
+		reportUndocumented(t, r, route)
 
 		rec := httptest.NewRecorder()
 		next.ServeHTTP(rec, r)
@@ -222,9 +222,9 @@ func judged(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 	})
 }
 
-// undocumented reports what the validator lets pass: a query parameter or one of our headers that the contract does not
+// reportUndocumented reports what the validator lets pass: a query parameter or one of our headers that the contract does not
 // name.
-func undocumented(t testing.TB, r *http.Request, route *routers.Route) {
+func reportUndocumented(t testing.TB, r *http.Request, route *routers.Route) {
 	t.Helper()
 	for name := range r.URL.Query() {
 		if route.Operation.Parameters.GetByInAndName("query", name) == nil {
@@ -239,23 +239,23 @@ func undocumented(t testing.TB, r *http.Request, route *routers.Route) {
 	}
 }
 
-func answer(body []byte) http.HandlerFunc {
+func respondJSON(body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(body)
 	}
 }
 
-// counted counts the requests that reach next.
-func counted(n *atomic.Int32, next http.HandlerFunc) http.HandlerFunc {
+// countRequests counts the requests that reach next.
+func countRequests(n *atomic.Int32, next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		n.Add(1)
 		next(w, r)
 	}
 }
 
-// all is every client with the same base.
-func all(t testing.TB, base string, tokens TokenSource) *Upstreams {
+// newTestUpstreams is every client with the same base.
+func newTestUpstreams(t testing.TB, base string, tokens TokenSource) *Upstreams {
 	t.Helper()
 	transport := NewTransport()
 	t.Cleanup(transport.CloseIdleConnections)
@@ -266,8 +266,8 @@ func all(t testing.TB, base string, tokens TokenSource) *Upstreams {
 	return u
 }
 
-// plain is a value, or a JSON text, as JSON sees it.
-func plain(t testing.TB, v any) any {
+// asJSON is a value, or a JSON text, as JSON sees it.
+func asJSON(t testing.TB, v any) any {
 	t.Helper()
 	body, ok := v.([]byte)
 	if !ok {
@@ -291,11 +291,11 @@ func cityQuery() SearchQuery {
 	}
 }
 
-func december() AvailabilityQuery {
+func decemberQuery() AvailabilityQuery {
 	return AvailabilityQuery{PropertyID: kabulHotel, From: day(1), To: day(31), Adults: 2, Rooms: 1}
 }
 
-func batch(span *CalendarSpan) QuoteRequest {
+func quoteRequest(span *CalendarSpan) QuoteRequest {
 	return QuoteRequest{
 		Properties: []PropertyRef{{kabulHotel, kabulTenant}, {otherHotel, otherTenant}},
 		Dates:      stay.Dates{CheckIn: day(1), CheckOut: day(4)}, Occupancy: stay.Occupancy{Adults: 2, Rooms: 1},

@@ -26,8 +26,8 @@ type Error struct {
 	Status   int // HTTP status when there was one, else 0
 	Err      error
 
-	again bool // may pass: a second try is worth it
-	fault bool // counts against the upstream in its breaker
+	retryable bool // may pass: a second try is worth it
+	fault     bool // counts against the upstream in its breaker
 }
 
 func (e *Error) Error() string {

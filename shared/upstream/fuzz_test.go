@@ -11,11 +11,11 @@ import (
 
 // Whatever bytes an upstream sends, nothing panics, and what a client accepts keeps the contract, so that nothing
 // else can reach a guest.
-func FuzzAcceptedAnswersKeepTheContract(f *testing.F) {
+func FuzzFetch_AcceptedResponsesKeepContract(f *testing.F) {
 	schemas := map[string]*openapi3.Schema{}
 	for _, x := range exchanges {
-		doc := contract(f, x.contract)
-		f.Add(example(f, doc, x.operation, x.example))
+		doc := loadContract(f, x.contract)
+		f.Add(contractExample(f, doc, x.operation, x.example))
 		for _, item := range doc.Paths.Map() {
 			for _, op := range item.Operations() {
 				schemas[op.OperationID] = op.Responses.Value("200").Value.Content["application/json"].Schema.Value
@@ -24,23 +24,23 @@ func FuzzAcceptedAnswersKeepTheContract(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, x := range exchanges {
-			got, err := x.ask(t.Context(), answering(t, body))
+			got, err := x.ask(t.Context(), newCannedUpstreams(t, body))
 			if ReasonOf(err) == BadResponse {
 				continue
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", x.name, err)
 			}
-			if err := schemas[x.operation].VisitJSON(plain(t, got)); err != nil {
+			if err := schemas[x.operation].VisitJSON(asJSON(t, got)); err != nil {
 				t.Fatalf("%s: %v", x.name, err)
 			}
 		}
 	})
 }
 
-// page is a search answer of n hits, about 750 bytes each.
-func page(b *testing.B, n int) []byte {
-	hit := plain(b, kabul(b)).(map[string]any)["hits"].([]any)[0].(map[string]any)
+// searchPage is a search answer of n hits, about 750 bytes each.
+func searchPage(b *testing.B, n int) []byte {
+	hit := asJSON(b, searchExample(b)).(map[string]any)["hits"].([]any)[0].(map[string]any)
 	hits := make([]any, n)
 	for i := range hits {
 		copied := map[string]any{}
@@ -57,25 +57,25 @@ func page(b *testing.B, n int) []byte {
 	return body
 }
 
-// BenchmarkParse20Hits is what an answer costs from its bytes to checked values.
-func BenchmarkParse20Hits(b *testing.B) {
-	body := page(b, 20)
+// BenchmarkFetch_Parse20Hits is what an answer costs from its bytes to checked values.
+func BenchmarkFetch_Parse20Hits(b *testing.B) {
+	body := searchPage(b, 20)
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		var r searchReply
+		var r searchResponse
 		if err := json.Unmarshal(body, &r); err != nil {
 			b.Fatal(err)
 		}
-		if err := r.check(Page{Limit: 20}); err != nil || len(r.Hits) != 20 {
+		if err := r.validate(Page{Limit: 20}); err != nil || len(r.Hits) != 20 {
 			b.Fatal(len(r.Hits), err)
 		}
 	}
 }
 
-// BenchmarkQuery20Hits is the whole call without a network: encoding the query, breaker, timers, reading, parsing.
-func BenchmarkQuery20Hits(b *testing.B) {
-	u := answering(b, page(b, 20))
+// BenchmarkQuery_20Hits is the whole call without a network: encoding the query, breaker, timers, reading, parsing.
+func BenchmarkQuery_20Hits(b *testing.B) {
+	u := newCannedUpstreams(b, searchPage(b, 20))
 	q, ctx := cityQuery(), WithCaller(context.Background(), caller)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,13 +3,13 @@ package upstream
 import (
 	"context"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/account"
+	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// Google is the TokenSource of the real platform: ID tokens of the account this process runs as.
-type Google struct{}
+// GoogleTokenSource is the TokenSource of the real platform: ID tokens of the account this process runs as.
+type GoogleTokenSource struct{}
 
 // Token waits no longer than ctx says.
-func (Google) Token(ctx context.Context, audience string) (string, error) {
-	return account.Own().ID(ctx, audience)
+func (GoogleTokenSource) Token(ctx context.Context, audience string) (string, error) {
+	return gcptoken.Default().IDToken(ctx, audience)
 }

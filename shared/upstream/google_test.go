@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-func TestTheRealPlatformIsToldWhoWeAreByATokenForIt(t *testing.T) {
+func TestGoogleTokenSource_RequestsTokenForAudience(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		claims := fmt.Sprintf(`{"aud":%q,"exp":%d}`, r.FormValue("audience"), time.Now().Add(time.Hour).Unix())
 		io.WriteString(w, "e30."+base64.RawURLEncoding.EncodeToString([]byte(claims))+".sig")
 	}))
 	defer server.Close()
 	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(server.URL, "http://"))
-	token, err := Google{}.Token(t.Context(), "https://a.test")
+	token, err := GoogleTokenSource{}.Token(t.Context(), "https://a.test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,12 +66,12 @@ func (p *Pricing) Preview(ctx context.Context, q QuoteRequest) (map[string]Quote
 	type reply struct {
 		Quotes []Quote `json:"quotes"`
 	}
-	r, err := ask(ctx, p.c, call{path: "/v1/pricing/quotes/preview", body: q}, func(r *reply) error {
+	r, err := fetch(ctx, p.c, call{path: "/v1/pricing/quotes/preview", body: q}, func(r *reply) error {
 		if r.Quotes == nil {
-			return errMissing
+			return errInvalidMandatory
 		}
 		sent := len(r.Quotes)
-		r.Quotes = keep(r.Quotes, func(quote *Quote) bool { return quote.ok(q.Calendar) })
+		r.Quotes = filter(r.Quotes, func(quote *Quote) bool { return quote.valid(q.Calendar) })
 		if len(r.Quotes) == 0 && sent > 0 {
 			return fmt.Errorf("none of %d quotes usable", sent)
 		}
@@ -82,19 +82,19 @@ func (p *Pricing) Preview(ctx context.Context, q QuoteRequest) (map[string]Quote
 	}
 	quotes := make(map[string]Quote, len(r.Quotes))
 	for _, quote := range r.Quotes {
-		if _, twice := quotes[quote.PropertyID]; !twice && q.asksFor(quote.PropertyID) {
+		if _, twice := quotes[quote.PropertyID]; !twice && q.includes(quote.PropertyID) {
 			quotes[quote.PropertyID] = quote
 		}
 	}
 	return quotes, nil
 }
 
-func (q *QuoteRequest) asksFor(propertyID string) bool {
+func (q *QuoteRequest) includes(propertyID string) bool {
 	return slices.ContainsFunc(q.Properties, func(p PropertyRef) bool { return p.PropertyID == propertyID })
 }
 
-func (q *Quote) ok(span *CalendarSpan) bool {
-	if !id.Valid(id.Property, q.PropertyID) || !goodPrice(q.CheapestNightlyMinor, q.Currency) || !goodPrice(q.TotalForStayMinor, q.Currency) {
+func (q *Quote) valid(span *CalendarSpan) bool {
+	if !id.Valid(id.Property, q.PropertyID) || !validPrice(q.CheapestNightlyMinor, q.Currency) || !validPrice(q.TotalForStayMinor, q.Currency) {
 		return false
 	}
 	switch q.CurrencyDisplayPolicy {
@@ -106,16 +106,16 @@ func (q *Quote) ok(span *CalendarSpan) bool {
 	if life := q.TTLExpiresAt.Sub(q.CapturedAt); q.CapturedAt.IsZero() || life <= 0 || life > 24*time.Hour {
 		return false
 	}
-	if q.FXSnapshotID != "" && !goodCode(q.FXSnapshotID) {
+	if q.FXSnapshotID != "" && !validCode(q.FXSnapshotID) {
 		q.FXSnapshotID = ""
 	}
 	if span == nil {
 		q.Calendar = nil
 		return true
 	}
-	first, end := unique[stay.Date](len(q.Calendar)), span.From.AddDays(span.Days)
-	q.Calendar = keep(q.Calendar, func(d *CalendarDay) bool {
-		return goodPrice(d.CheapestMinor, d.Currency) && d.Date.Compare(span.From) >= 0 && d.Date.Compare(end) < 0 && first(d.Date)
+	first, end := newUniqueFilter[stay.Date](len(q.Calendar)), span.From.AddDays(span.Days)
+	q.Calendar = filter(q.Calendar, func(d *CalendarDay) bool {
+		return validPrice(d.CheapestMinor, d.Currency) && d.Date.Compare(span.From) >= 0 && d.Date.Compare(end) < 0 && first(d.Date)
 	})
 	slices.SortFunc(q.Calendar, func(a, b CalendarDay) int { return a.Date.Compare(b.Date) })
 	return true

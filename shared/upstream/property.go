@@ -70,42 +70,42 @@ const (
 // Get reads one property. ErrNotFound when property-service does not know it; otherwise fails as *Error.
 func (p *Property) Get(ctx context.Context, propertyID string, l locale.Tag) (PropertyDetail, error) {
 	q := call{path: "/api/v1/properties/" + url.PathEscape(propertyID), query: url.Values{"locale": {string(l)}}}
-	return ask(ctx, p.c, q, func(d *PropertyDetail) error {
-		if d.PropertyID != propertyID || !d.ok() {
-			return errMissing
+	return fetch(ctx, p.c, q, func(d *PropertyDetail) error {
+		if d.PropertyID != propertyID || !d.valid() {
+			return errInvalidMandatory
 		}
 		return nil
 	})
 }
 
-func (d *PropertyDetail) ok() bool {
-	if !id.Valid(id.Property, d.PropertyID) || !id.Valid(id.Tenant, d.TenantID) || !goodSlug(d.TenantSlug) ||
-		!d.Name.ok() || !goodText(d.City, maxName) || !goodCountry(d.Country) || !d.Geo.Valid() {
+func (d *PropertyDetail) valid() bool {
+	if !id.Valid(id.Property, d.PropertyID) || !id.Valid(id.Tenant, d.TenantID) || !validSlug(d.TenantSlug) ||
+		!d.Name.valid() || !validText(d.City, maxName) || !validCountry(d.Country) || !d.Geo.Valid() {
 		return false
 	}
 	p := &d.Policies
-	if !goodMaybe(p.Cancellation, maxText) || !goodMaybe(p.CheckIn, maxText) || !goodMaybe(p.CheckOut, maxText) {
+	if !validOptionalText(p.Cancellation, maxText) || !validOptionalText(p.CheckIn, maxText) || !validOptionalText(p.CheckOut, maxText) {
 		return false
 	}
-	orNone(&d.Address, maxText)
-	orNone(&d.Description, maxLong)
-	if !goodStars(d.StarRating) {
+	clearInvalid(&d.Address, maxText)
+	clearInvalid(&d.Description, maxDescription)
+	if !validStars(d.StarRating) {
 		d.StarRating = 0
 	}
-	firstRoom := unique[string](len(d.Rooms))
-	d.Rooms = keep(d.Rooms, func(r *Room) bool { return r.ok() && firstRoom(r.RoomTypeID) })
+	firstRoom := newUniqueFilter[string](len(d.Rooms))
+	d.Rooms = filter(d.Rooms, func(r *Room) bool { return r.valid() && firstRoom(r.RoomTypeID) })
 	d.Rooms = d.Rooms[:min(len(d.Rooms), maxRooms)]
-	firstAmenity := unique[string](len(d.Amenities))
-	d.Amenities = keep(d.Amenities, func(a *Amenity) bool {
-		if !goodCode(a.Category) {
+	firstAmenity := newUniqueFilter[string](len(d.Amenities))
+	d.Amenities = filter(d.Amenities, func(a *Amenity) bool {
+		if !validCode(a.Category) {
 			a.Category = ""
 		}
-		return goodCode(a.Code) && goodText(a.Label, maxName) && firstAmenity(a.Code)
+		return validCode(a.Code) && validText(a.Label, maxName) && firstAmenity(a.Code)
 	})
 	heroes := 0
-	d.Photos = keep(d.Photos, func(p *Photo) bool {
-		orNone(&p.Alt, maxText)
-		if !goodURL(p.URL) {
+	d.Photos = filter(d.Photos, func(p *Photo) bool {
+		clearInvalid(&p.Alt, maxText)
+		if !validURL(p.URL) {
 			return false
 		}
 		if p.IsHero {
@@ -118,12 +118,12 @@ func (d *PropertyDetail) ok() bool {
 	return true
 }
 
-func (r *Room) ok() bool {
-	orNone(&r.Beds, maxName)
+func (r *Room) valid() bool {
+	clearInvalid(&r.Beds, maxName)
 	if !(r.SizeSqm > 0 && r.SizeSqm < 10_000) {
 		r.SizeSqm = 0
 	}
-	r.Photos = keep(r.Photos, (*Image).ok)
+	r.Photos = filter(r.Photos, (*Image).valid)
 	r.Photos = r.Photos[:min(len(r.Photos), maxPhotos)]
-	return goodCode(r.RoomTypeID) && goodText(r.Name, maxName) && r.MaxOccupancy > 0 && r.MaxOccupancy <= maxOccupancy
+	return validCode(r.RoomTypeID) && validText(r.Name, maxName) && r.MaxOccupancy > 0 && r.MaxOccupancy <= maxOccupancy
 }

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	maxHits      = 250 // of a page
-	maxSimilar   = 4
-	maxCoverage  = 32
-	coarsest     = 8 // resolution of a coverage cell, or coarser
-	maxAmenities = 20
-	farthestKm   = 20_038 // half the equator
-	hotelsPath   = "/api/v1/search/hotels/"
+	maxHits        = 250 // of a page
+	maxSimilar     = 4
+	maxCoverage    = 32
+	maxCoverageRes = 8 // resolution of a coverage cell, or coarser
+	maxAmenities   = 20
+	maxDistanceKm  = 20_038 // half the equator
+	hotelsPath     = "/api/v1/search/hotels/"
 )
 
 // Query searches. Fails as *Error; there is no ErrNotFound.
 func (s *Search) Query(ctx context.Context, q SearchQuery) (SearchResult, error) {
-	reply, err := ask(ctx, s.c, call{path: "/api/v1/search/queries", body: q}, func(r *searchReply) error { return r.check(q.Page) })
+	reply, err := fetch(ctx, s.c, call{path: "/api/v1/search/queries", body: q}, func(r *searchResponse) error { return r.validate(q.Page) })
 	if errors.Is(err, ErrNotFound) { // a query names nothing that could be missing: this is no search-aggregation
 		err = &Error{Upstream: s.c.name, Reason: BadResponse, Status: http.StatusNotFound}
 	}
@@ -40,15 +40,15 @@ func (s *Search) Query(ctx context.Context, q SearchQuery) (SearchResult, error)
 	return SearchResult{
 		ResultCount:      *reply.ResultCount,
 		Place:            reply.Place,
-		Coverage:         cells(reply.Coverage),
+		Coverage:         parseCoverage(reply.Coverage),
 		Hits:             reply.Hits,
-		QueryRewriteHint: anyJSON(reply.QueryRewriteHint),
-		AIProvenance:     anyJSON(reply.AIProvenance),
+		QueryRewriteHint: passthroughJSON(reply.QueryRewriteHint),
+		AIProvenance:     passthroughJSON(reply.AIProvenance),
 	}, nil
 }
 
-// searchReply is the answer as it is written; pointers tell what is missing from what is zero.
-type searchReply struct {
+// searchResponse is the answer as it is written; pointers tell what is missing from what is zero.
+type searchResponse struct {
 	ResultCount      *int           `json:"resultCount"`
 	Place            *Place         `json:"place"`
 	Coverage         []string       `json:"coverage"`
@@ -57,21 +57,21 @@ type searchReply struct {
 	AIProvenance     jsontext.Value `json:"aiProvenance"`
 }
 
-func (r *searchReply) check(page Page) error {
+func (r *searchResponse) validate(page Page) error {
 	if r.ResultCount == nil || *r.ResultCount < 0 || r.Hits == nil {
-		return errMissing
+		return errInvalidMandatory
 	}
 	sent := len(r.Hits)
-	if r.Hits = hits(r.Hits, limitOf(page)); len(r.Hits) == 0 && sent > 0 {
+	if r.Hits = validHits(r.Hits, limitOf(page)); len(r.Hits) == 0 && sent > 0 {
 		return fmt.Errorf("none of %d hits usable", sent)
 	}
 	if len(r.Hits) > 0 {
 		*r.ResultCount = max(*r.ResultCount, page.Offset+len(r.Hits))
 	}
 	if p := r.Place; p != nil {
-		orNone(&p.City, maxName)
-		orNone(&p.Region, maxName)
-		if !goodCountry(p.Country) {
+		clearInvalid(&p.City, maxName)
+		clearInvalid(&p.Region, maxName)
+		if !validCountry(p.Country) {
 			p.Country = ""
 		}
 		if *p == (Place{}) {
@@ -84,11 +84,11 @@ func (r *searchReply) check(page Page) error {
 // Hotel reads one property. ErrNotFound when search-aggregation does not know it.
 func (s *Search) Hotel(ctx context.Context, propertyID string, l locale.Tag, c money.Currency) (Hotel, error) {
 	q := call{path: hotelsPath + url.PathEscape(propertyID), query: url.Values{"locale": {string(l)}, "currency": {string(c)}}}
-	return ask(ctx, s.c, q, func(h *Hotel) error {
-		if !h.Hit.ok() || h.Hit.PropertyID != propertyID || h.Popularity.BookedLast24h < 0 || h.Popularity.ViewedLast1h < 0 || !h.ReviewSummary.ok() {
-			return errMissing
+	return fetch(ctx, s.c, q, func(h *Hotel) error {
+		if !h.Hit.valid() || h.Hit.PropertyID != propertyID || h.Popularity.BookedLast24h < 0 || h.Popularity.ViewedLast1h < 0 || !h.ReviewSummary.valid() {
+			return errInvalidMandatory
 		}
-		h.Similar = keep(hits(h.Similar, maxHits), func(o *Hit) bool { return o.PropertyID != propertyID })
+		h.Similar = filter(validHits(h.Similar, maxHits), func(o *Hit) bool { return o.PropertyID != propertyID })
 		h.Similar = h.Similar[:min(len(h.Similar), maxSimilar)]
 		return nil
 	})
@@ -99,7 +99,7 @@ func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, 
 	type reply struct {
 		Days []Day `json:"days"`
 	}
-	r, err := ask(ctx, s.c, call{
+	r, err := fetch(ctx, s.c, call{
 		path: hotelsPath + url.PathEscape(q.PropertyID) + "/availability",
 		query: url.Values{
 			"from": {q.From.String()}, "to": {q.To.String()},
@@ -107,14 +107,14 @@ func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, 
 		},
 	}, func(r *reply) error {
 		if r.Days == nil {
-			return errMissing
+			return errInvalidMandatory
 		}
-		first := unique[stay.Date](len(r.Days))
-		r.Days = keep(r.Days, func(d *Day) bool {
+		first := newUniqueFilter[stay.Date](len(r.Days))
+		r.Days = filter(r.Days, func(d *Day) bool {
 			if d.RoomsLeft != nil && *d.RoomsLeft < 0 {
 				d.RoomsLeft = nil
 			}
-			if !goodPrice(d.CheapestMinor, d.Currency) {
+			if !validPrice(d.CheapestMinor, d.Currency) {
 				d.CheapestMinor, d.Currency = "", ""
 			}
 			return d.Date.Compare(q.From) >= 0 && d.Date.Compare(q.To) <= 0 && first(d.Date)
@@ -132,61 +132,61 @@ func (s *Search) Facets(ctx context.Context, country, region string, l locale.Ta
 	if region != "" {
 		q.query.Set("region", region)
 	}
-	return ask(ctx, s.c, q, func(f *Facets) error {
+	return fetch(ctx, s.c, q, func(f *Facets) error {
 		if f.Country != country || f.Facets == nil {
-			return errMissing
+			return errInvalidMandatory
 		}
-		orNone(&f.Region, maxName)
-		f.Facets = keep(f.Facets, func(g *Facet) bool {
-			g.Values = keep(g.Values, func(v *FacetValue) bool {
-				return goodText(v.Value, maxName) && goodText(v.Label, maxName) && v.Count >= 0
+		clearInvalid(&f.Region, maxName)
+		f.Facets = filter(f.Facets, func(g *Facet) bool {
+			g.Values = filter(g.Values, func(v *FacetValue) bool {
+				return validText(v.Value, maxName) && validText(v.Label, maxName) && v.Count >= 0
 			})
-			return goodCode(g.Key)
+			return validCode(g.Key)
 		})
 		return nil
 	})
 }
 
-// hits drops what may not be shown and what was shown already, and cuts what is beyond the limit.
-func hits(list []Hit, limit int) []Hit {
-	first := unique[string](len(list))
-	list = keep(list, func(h *Hit) bool { return h.ok() && first(h.PropertyID) })
+// validHits drops what may not be shown and what was shown already, and cuts what is beyond the limit.
+func validHits(list []Hit, limit int) []Hit {
+	first := newUniqueFilter[string](len(list))
+	list = filter(list, func(h *Hit) bool { return h.valid() && first(h.PropertyID) })
 	return list[:min(len(list), limit)]
 }
 
-func (h *Hit) ok() bool {
-	if !id.Valid(id.Property, h.PropertyID) || !id.Valid(id.Tenant, h.TenantID) || !goodSlug(h.TenantSlug) ||
-		!h.Name.ok() || !goodText(h.City, maxName) || !goodCountry(h.Country) ||
-		!h.Geo.Valid() || !h.Thumbnail.ok() {
+func (h *Hit) valid() bool {
+	if !id.Valid(id.Property, h.PropertyID) || !id.Valid(id.Tenant, h.TenantID) || !validSlug(h.TenantSlug) ||
+		!h.Name.valid() || !validText(h.City, maxName) || !validCountry(h.Country) ||
+		!h.Geo.Valid() || !h.Thumbnail.valid() {
 		return false
 	}
-	if !goodStars(h.StarRating) {
+	if !validStars(h.StarRating) {
 		h.StarRating = 0
 	}
-	if h.GuestRating != nil && !h.GuestRating.ok() {
+	if h.GuestRating != nil && !h.GuestRating.valid() {
 		h.GuestRating = nil
 	}
-	if d := h.DistanceKm; d != nil && !(*d >= 0 && *d <= farthestKm) {
+	if d := h.DistanceKm; d != nil && !(*d >= 0 && *d <= maxDistanceKm) {
 		h.DistanceKm = nil
 	}
-	if !goodCode(h.ServingRegion) {
+	if !validCode(h.ServingRegion) {
 		h.ServingRegion = ""
 	}
-	h.AmenityHighlights = keep(h.AmenityHighlights, func(a *string) bool { return goodCode(*a) })
+	h.AmenityHighlights = filter(h.AmenityHighlights, func(a *string) bool { return validCode(*a) })
 	h.AmenityHighlights = h.AmenityHighlights[:min(len(h.AmenityHighlights), maxAmenities)]
-	h.Badges = keep(h.Badges, func(b *string) bool { return *b == "shariaCompliant" || *b == "newProperty" })
+	h.Badges = filter(h.Badges, func(b *string) bool { return *b == "shariaCompliant" || *b == "newProperty" })
 	return true
 }
 
-// cells is all of the coverage or none of it: a part of it would pass for the whole when its cells are invalidated.
-func cells(texts []string) []geo.Cell {
+// parseCoverage is all of the coverage or none of it: a part of it would pass for the whole when its cells are invalidated.
+func parseCoverage(texts []string) []geo.Cell {
 	if len(texts) > maxCoverage {
 		return nil
 	}
 	var list []geo.Cell
 	for _, text := range texts {
 		cell, err := geo.ParseCell(text)
-		if err != nil || cell.Res() > coarsest {
+		if err != nil || cell.Res() > maxCoverageRes {
 			return nil
 		}
 		list = append(list, cell)

@@ -21,9 +21,9 @@ type Brand struct {
 // *Error.
 func (t *Theme) BrandPeek(ctx context.Context, tenantID string) (Brand, error) {
 	q := call{path: "/theme-config/v1/tenants/" + url.PathEscape(tenantID) + "/brand-peek"}
-	return ask(ctx, t.c, q, func(b *Brand) error {
-		if b.TenantID != tenantID || !goodSlug(b.TenantSlug) || !goodColor(b.PrimaryColor) || !goodURL(b.LogoURL) || !b.BrandName.ok() {
-			return errMissing
+	return fetch(ctx, t.c, q, func(b *Brand) error {
+		if b.TenantID != tenantID || !validSlug(b.TenantSlug) || !validColor(b.PrimaryColor) || !validURL(b.LogoURL) || !b.BrandName.valid() {
+			return errInvalidMandatory
 		}
 		return nil
 	})

@@ -55,8 +55,8 @@ func New(cfg Config) (*Upstreams, error) {
 		return newClient(name, u, p, transport, cfg.Tokens)
 	}
 	u := &Upstreams{
-		Search:   &Search{open("search", cfg.SearchURL, policy{timeout: 1500 * time.Millisecond, hedge: 800 * time.Millisecond})},
-		Pricing:  &Pricing{open("pricing", cfg.PricingURL, policy{timeout: 800 * time.Millisecond, wall: 800 * time.Millisecond})},
+		Search:   &Search{open("search", cfg.SearchURL, policy{timeout: 1500 * time.Millisecond, hedgeDelay: 800 * time.Millisecond})},
+		Pricing:  &Pricing{open("pricing", cfg.PricingURL, policy{timeout: 800 * time.Millisecond, totalTimeout: 800 * time.Millisecond})},
 		Property: &Property{open("property", cfg.PropertyURL, policy{timeout: 1000 * time.Millisecond})},
 		Theme:    &Theme{open("theme", cfg.ThemeURL, policy{timeout: 600 * time.Millisecond})},
 	}

@@ -29,8 +29,8 @@ type AvailableDay struct {
 	IsStale       bool        `json:"isStale,omitzero"`
 }
 
-// Days makes an Availability of what search-aggregation answered.
-func Days(q upstream.AvailabilityQuery, days []upstream.Day) *Availability {
+// NewAvailability makes an Availability of what search-aggregation answered.
+func NewAvailability(q upstream.AvailabilityQuery, days []upstream.Day) *Availability {
 	a := &Availability{PropertyID: q.PropertyID, From: q.From, To: q.To}
 	for _, d := range days {
 		a.Days = append(a.Days, AvailableDay{
@@ -40,8 +40,8 @@ func Days(q upstream.AvailabilityQuery, days []upstream.Day) *Availability {
 	return a
 }
 
-// Priced says whether any day shows a price.
-func (a *Availability) Priced() bool {
+// HasPrice says whether any day shows a price.
+func (a *Availability) HasPrice() bool {
 	for i := range a.Days {
 		if a.Days[i].CheapestMinor != "" {
 			return true
@@ -60,8 +60,8 @@ func (a *Availability) MarkStale() {
 // Encode writes it.
 func (a *Availability) Encode() ([]byte, error) { return appendJSON(nil, a) }
 
-// OpenAvailability is the inverse of Encode.
-func OpenAvailability(body []byte) (*Availability, error) {
+// DecodeAvailability is the inverse of Encode.
+func DecodeAvailability(body []byte) (*Availability, error) {
 	a := new(Availability)
 	if err := json.Unmarshal(body, a); err != nil {
 		return nil, fmt.Errorf("view: open availability: %w", err)

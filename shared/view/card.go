@@ -54,20 +54,20 @@ const maxHighlights = 5
 // neutralColor stands in for a brand's colour: a grey that reads on white and on black.
 const neutralColor = "#6b7280"
 
-// Card makes the card of one hit, without its rate. brand is nil while theme-config has no answer;
+// NewCard makes the card of one hit, without its rate. brand is nil while theme-config has no answer;
 // region is the cloud region this service runs in.
-func Card(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCard {
+func NewCard(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCard {
 	return ListingCard{
 		PropertyID: hit.PropertyID, TenantID: hit.TenantID, TenantSlug: hit.TenantSlug,
 		Name: hit.Name, City: hit.City, Country: hit.Country,
 		Geo: hit.Geo, Thumbnail: hit.Thumbnail, StarRating: hit.StarRating, GuestRating: hit.GuestRating,
 		AmenityHighlights: hit.AmenityHighlights[:min(len(hit.AmenityHighlights), maxHighlights)],
-		BrandPeek:         peek(hit.Name, hit.Thumbnail.URL, brand), Badges: badges(hit, region), DistanceKm: hit.DistanceKm,
+		BrandPeek:         newBrandPeek(hit.Name, hit.Thumbnail.URL, brand), Badges: badges(hit, region), DistanceKm: hit.DistanceKm,
 	}
 }
 
-// Pin makes the pin of one hit, without a rate.
-func Pin(hit *upstream.Hit, brand *upstream.Brand) MapPin {
+// NewPin makes the pin of one hit, without a rate.
+func NewPin(hit *upstream.Hit, brand *upstream.Brand) MapPin {
 	pin := MapPin{PropertyID: hit.PropertyID, Geo: hit.Geo, BrandColor: neutralColor}
 	if brand != nil {
 		pin.BrandColor = brand.PrimaryColor
@@ -75,24 +75,24 @@ func Pin(hit *upstream.Hit, brand *upstream.Brand) MapPin {
 	return pin
 }
 
-// peek is the brand, or a stand-in of the hotel's own name and picture.
-func peek(name upstream.Localized, picture string, brand *upstream.Brand) BrandPeek {
+// newBrandPeek is the brand, or a stand-in of the hotel's own name and picture.
+func newBrandPeek(name upstream.Localized, picture string, brand *upstream.Brand) BrandPeek {
 	if brand == nil {
 		return BrandPeek{PrimaryColor: neutralColor, LogoURL: picture, BrandName: name, Neutral: true}
 	}
 	return BrandPeek{PrimaryColor: brand.PrimaryColor, LogoURL: brand.LogoURL, BrandName: brand.BrandName}
 }
 
-// passedOn are the badges search-aggregation may give; crossRegionDelivery is ours to decide.
-var passedOn = map[string]bool{"shariaCompliant": true, "newProperty": true}
+// upstreamBadges are the badges search-aggregation may give; crossRegionDelivery is ours to decide.
+var upstreamBadges = map[string]bool{"shariaCompliant": true, "newProperty": true}
 
 func badges(hit *upstream.Hit, region string) []string {
 	var list []string
-	if far(hit.ServingRegion, region) {
+	if isCrossRegion(hit.ServingRegion, region) {
 		list = append(list, "crossRegionDelivery")
 	}
 	for _, b := range hit.Badges {
-		if passedOn[b] {
+		if upstreamBadges[b] {
 			list = append(list, b)
 		}
 	}

@@ -76,20 +76,20 @@ type HandoffHint struct {
 }
 
 const (
-	fewest      = 5 // people that are shown as a number
-	quotedAhead = 1 // days from today (UTC) to the night that a page quotes
+	minShownCount   = 5 // people that are shown as a number
+	defaultStayDays = 1 // days from today (UTC) to the night that a page quotes
 )
 
-// Detail makes the page of a property without its rates. hotel is nil when search-aggregation has no answer, brands
+// NewHotelDetail makes the page of a property without its rates. hotel is nil when search-aggregation has no answer, brands
 // lacks a tenant that theme-config has none for; region is the cloud region this service runs in.
-func Detail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string]*upstream.Brand, region string, hint HandoffHint) *HotelDetail {
+func NewHotelDetail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string]*upstream.Brand, region string, hint HandoffHint) *HotelDetail {
 	page := &HotelDetail{
 		Property: PropertySummary{
 			PropertyID: d.PropertyID, TenantID: d.TenantID, TenantSlug: d.TenantSlug, Name: d.Name, City: d.City,
 			Country: d.Country, Geo: d.Geo, Address: d.Address, StarRating: d.StarRating, Description: d.Description,
 		},
 		Rooms: d.Rooms, Amenities: d.Amenities, Photos: d.Photos, Policies: d.Policies,
-		BrandPeek:   peek(d.Name, portrait(d, hotel), brands[d.TenantID]),
+		BrandPeek:   newBrandPeek(d.Name, heroImage(d, hotel), brands[d.TenantID]),
 		HandoffHint: hint,
 	}
 	if hotel == nil {
@@ -102,13 +102,13 @@ func Detail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string
 	page.PopularitySignals = popularity(hotel.Popularity)
 	for i := range hotel.Similar {
 		hit := &hotel.Similar[i]
-		page.SimilarProperties = append(page.SimilarProperties, Card(hit, brands[hit.TenantID], region))
+		page.SimilarProperties = append(page.SimilarProperties, NewCard(hit, brands[hit.TenantID], region))
 	}
 	return page
 }
 
-// portrait is the picture that stands for the property: its hero, else any, else none.
-func portrait(d *upstream.PropertyDetail, hotel *upstream.Hotel) string {
+// heroImage is the picture that stands for the property: its hero, else any, else none.
+func heroImage(d *upstream.PropertyDetail, hotel *upstream.Hotel) string {
 	if i := slices.IndexFunc(d.Photos, func(p upstream.Photo) bool { return p.IsHero }); i >= 0 {
 		return d.Photos[i].URL
 	}
@@ -123,10 +123,10 @@ func portrait(d *upstream.PropertyDetail, hotel *upstream.Hotel) string {
 
 func popularity(p upstream.Popularity) *Popularity {
 	var shown Popularity
-	if p.BookedLast24h >= fewest {
+	if p.BookedLast24h >= minShownCount {
 		shown.BookedLast24h = p.BookedLast24h
 	}
-	if p.ViewedLast1h >= fewest {
+	if p.ViewedLast1h >= minShownCount {
 		shown.ViewedLast1h = p.ViewedLast1h
 	}
 	if shown == (Popularity{}) {
@@ -138,7 +138,7 @@ func popularity(p upstream.Popularity) *Popularity {
 // DefaultStay is what a page quotes to a guest who has not said when: two adults in one room, tomorrow night. Tonight
 // is over somewhere already, and half sold.
 func DefaultStay(now time.Time) Stay {
-	in := stay.DateOf(now.UTC()).AddDays(quotedAhead)
+	in := stay.DateOf(now.UTC()).AddDays(defaultStayDays)
 	return Stay{stay.Dates{CheckIn: in, CheckOut: in.AddDays(1)}, stay.Occupancy{Adults: 2, Rooms: 1}}
 }
 
@@ -149,7 +149,7 @@ func (d *HotelDetail) SetRate(s Stay, q *upstream.Quote, now time.Time) (until t
 	if q == nil {
 		return now.Add(maxRateAge)
 	}
-	rate, until := Rate(q, now)
+	rate, until := NewRateSnapshot(q, now)
 	d.CheapestRateSnapshot = &rate
 	for _, day := range q.Calendar {
 		d.PriceCalendarPreview = append(d.PriceCalendarPreview, CalendarDay{Date: day.Date, CheapestMinor: day.CheapestMinor, Currency: day.Currency})
@@ -167,19 +167,19 @@ func (d *HotelDetail) MarkStale() {
 	}
 }
 
-// Without drops the similar properties of tenants for which gone says so.
-func (d *HotelDetail) Without(gone func(tenant string) bool) {
+// RemoveTenants drops the similar properties of tenants for which gone says so.
+func (d *HotelDetail) RemoveTenants(gone func(tenant string) bool) {
 	d.SimilarProperties = slices.DeleteFunc(d.SimilarProperties, func(c ListingCard) bool { return gone(c.TenantID) })
 }
 
-// Lacks says whether a part is missing.
-func (d *HotelDetail) Lacks(part string) bool { return lacks(d.Degraded, part) }
+// IsDegraded says whether a part is missing.
+func (d *HotelDetail) IsDegraded(part string) bool { return isDegraded(d.Degraded, part) }
 
-// Mended takes a part off the list of what is missing.
-func (d *HotelDetail) Mended(part string) { d.Degraded = mended(d.Degraded, part) }
+// ClearDegraded takes a part off the list of what is missing.
+func (d *HotelDetail) ClearDegraded(part string) { d.Degraded = clearDegraded(d.Degraded, part) }
 
-// Owners are the tenants on the page, each once, its own first.
-func (d *HotelDetail) Owners() []string {
+// TenantIDs are the tenants on the page, each once, its own first.
+func (d *HotelDetail) TenantIDs() []string {
 	owners := []string{d.Property.TenantID}
 	for _, c := range d.SimilarProperties {
 		if !slices.Contains(owners, c.TenantID) {
@@ -192,8 +192,8 @@ func (d *HotelDetail) Owners() []string {
 // Encode writes the page.
 func (d *HotelDetail) Encode() ([]byte, error) { return appendJSON(nil, d) }
 
-// OpenDetail is the inverse of Encode.
-func OpenDetail(body []byte) (*HotelDetail, error) {
+// DecodeHotelDetail is the inverse of Encode.
+func DecodeHotelDetail(body []byte) (*HotelDetail, error) {
 	d := new(HotelDetail)
 	if err := json.Unmarshal(body, d); err != nil {
 		return nil, fmt.Errorf("view: open detail: %w", err)

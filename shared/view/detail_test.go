@@ -34,7 +34,7 @@ func hotel() *upstream.Hotel {
 	return h
 }
 
-func week(captured time.Time) *upstream.Quote {
+func weekQuote(captured time.Time) *upstream.Quote {
 	q := quote(captured)
 	for n := range 7 {
 		q.Calendar = append(q.Calendar, upstream.CalendarDay{Date: stay.DateOf(now).AddDays(n + 1), CheapestMinor: "450000", Currency: "AFN"})
@@ -42,15 +42,15 @@ func week(captured time.Time) *upstream.Quote {
 	return q
 }
 
-func TestADetailOpensAsItWasEncoded(t *testing.T) {
+func TestHotelDetail_EncodeDecodeRoundTrip(t *testing.T) {
 	brands := map[string]*upstream.Brand{hit(0).TenantID: {PrimaryColor: "#aabbcc", LogoURL: "https://l.example/x.svg", BrandName: upstream.Localized{Default: "B"}}}
-	full := Detail(property(), hotel(), brands, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
+	full := NewHotelDetail(property(), hotel(), brands, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
 	full.Locale, full.Currency, full.Degraded = "fa-AF", "AFN", []Degraded{{"theme", "timeout"}}
-	until := full.SetRate(DefaultStay(now), week(now), now)
+	until := full.SetRate(DefaultStay(now), weekQuote(now), now)
 	if !until.Equal(now.Add(time.Minute)) {
 		t.Errorf("fresh until %s", until)
 	}
-	bare := Detail(&upstream.PropertyDetail{PropertyID: hit(0).PropertyID, TenantID: hit(0).TenantID}, nil, nil, "", HandoffHint{})
+	bare := NewHotelDetail(&upstream.PropertyDetail{PropertyID: hit(0).PropertyID, TenantID: hit(0).TenantID}, nil, nil, "", HandoffHint{})
 	if until := bare.SetRate(DefaultStay(now), nil, now); !until.Equal(now.Add(time.Minute)) {
 		t.Errorf("asked again at %s", until)
 	}
@@ -59,7 +59,7 @@ func TestADetailOpensAsItWasEncoded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := OpenDetail(body)
+		again, err := DecodeHotelDetail(body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,14 +71,14 @@ func TestADetailOpensAsItWasEncoded(t *testing.T) {
 			t.Errorf("%s: a member without a value: %s", name, body)
 		}
 	}
-	if _, err := OpenDetail([]byte(`{"property":7}`)); err == nil {
+	if _, err := DecodeHotelDetail([]byte(`{"property":7}`)); err == nil {
 		t.Error("opened what is no detail")
 	}
 }
 
-func TestTheMembersOfADetail(t *testing.T) {
-	d := Detail(property(), hotel(), nil, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
-	d.SetRate(DefaultStay(now), week(now), now)
+func TestHotelDetail_JSONMembers(t *testing.T) {
+	d := NewHotelDetail(property(), hotel(), nil, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
+	d.SetRate(DefaultStay(now), weekQuote(now), now)
 	body, err := d.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestTheMembersOfADetail(t *testing.T) {
 	}
 }
 
-func TestFewPeopleAreNotShown(t *testing.T) {
+func TestHotelDetail_HidesSmallPopularityCounts(t *testing.T) {
 	for counts, want := range map[[2]int]*Popularity{
 		{0, 0}: nil, {4, 4}: nil, {5, 4}: {BookedLast24h: 5}, {4, 5}: {ViewedLast1h: 5}, {5, 5}: {5, 5}, {900, 3}: {BookedLast24h: 900},
 	} {
@@ -116,20 +116,20 @@ func TestFewPeopleAreNotShown(t *testing.T) {
 			t.Errorf("%v: %s", counts, diff)
 		}
 	}
-	d := Detail(property(), &upstream.Hotel{Hit: *hit(0)}, nil, "", HandoffHint{})
+	d := NewHotelDetail(property(), &upstream.Hotel{Hit: *hit(0)}, nil, "", HandoffHint{})
 	if d.PopularitySignals != nil || d.Property.GuestRating != nil || d.SimilarProperties != nil {
 		t.Errorf("%+v", d)
 	}
 }
 
-func TestTheStandInHasTheBestPictureThereIs(t *testing.T) {
+func TestHotelDetail_NeutralBrandUsesBestImage(t *testing.T) {
 	noHero, none := property(), property()
 	noHero.Photos[1].IsHero, none.Photos = false, nil
 	for want, url := range map[string]string{
-		"https://img.example/hero.jpg": portrait(property(), hotel()),
-		"https://img.example/a.jpg":    portrait(noHero, hotel()),
-		"https://img.example/1.jpg":    portrait(none, hotel()),
-		"":                             portrait(none, nil),
+		"https://img.example/hero.jpg": heroImage(property(), hotel()),
+		"https://img.example/a.jpg":    heroImage(noHero, hotel()),
+		"https://img.example/1.jpg":    heroImage(none, hotel()),
+		"":                             heroImage(none, nil),
 	} {
 		if url != want {
 			t.Errorf("%q, want %q", url, want)
@@ -137,10 +137,10 @@ func TestTheStandInHasTheBestPictureThereIs(t *testing.T) {
 	}
 }
 
-func TestEveryPriceOfAStaleDetailSaysSo(t *testing.T) {
-	d := Detail(property(), nil, nil, "", HandoffHint{})
+func TestHotelDetail_MarkStaleMarksEveryPrice(t *testing.T) {
+	d := NewHotelDetail(property(), nil, nil, "", HandoffHint{})
 	d.MarkStale() // nothing to mark
-	d.SetRate(DefaultStay(now), week(now), now)
+	d.SetRate(DefaultStay(now), weekQuote(now), now)
 	if body, _ := d.Encode(); strings.Count(string(body), `"isStale":true`) != 0 {
 		t.Errorf("%s", body)
 	}
@@ -148,28 +148,28 @@ func TestEveryPriceOfAStaleDetailSaysSo(t *testing.T) {
 	if body, _ := d.Encode(); strings.Count(string(body), `"isStale":true`) != 8 {
 		t.Errorf("%s", body)
 	}
-	d.SetRate(DefaultStay(now), week(now), now)
+	d.SetRate(DefaultStay(now), weekQuote(now), now)
 	if body, _ := d.Encode(); strings.Count(string(body), `"isStale":true`) != 0 {
 		t.Errorf("renewed: %s", body)
 	}
 }
 
-func TestTheOwnTenantOfADetailIsItsFirstOwner(t *testing.T) {
-	d := Detail(property(), hotel(), nil, "", HandoffHint{}) // tenants 0; 1 2 0 1
-	if want := []string{hit(0).TenantID, hit(1).TenantID, hit(2).TenantID}; !slices.Equal(d.Owners(), want) {
-		t.Errorf("%v", d.Owners())
+func TestHotelDetail_OwnTenantIDIsFirst(t *testing.T) {
+	d := NewHotelDetail(property(), hotel(), nil, "", HandoffHint{}) // tenants 0; 1 2 0 1
+	if want := []string{hit(0).TenantID, hit(1).TenantID, hit(2).TenantID}; !slices.Equal(d.TenantIDs(), want) {
+		t.Errorf("%v", d.TenantIDs())
 	}
-	d.Without(func(tenant string) bool { return tenant == hit(1).TenantID })
-	if want := []string{hit(0).TenantID, hit(2).TenantID}; !slices.Equal(d.Owners(), want) || len(d.SimilarProperties) != 2 {
-		t.Errorf("%v", d.Owners())
+	d.RemoveTenants(func(tenant string) bool { return tenant == hit(1).TenantID })
+	if want := []string{hit(0).TenantID, hit(2).TenantID}; !slices.Equal(d.TenantIDs(), want) || len(d.SimilarProperties) != 2 {
+		t.Errorf("%v", d.TenantIDs())
 	}
-	d.Without(func(string) bool { return true })
+	d.RemoveTenants(func(string) bool { return true })
 	if body, _ := d.Encode(); strings.Contains(string(body), "similarProperties") {
 		t.Errorf("%s", body)
 	}
 }
 
-func TestTheDefaultNightIsTomorrowsInUTC(t *testing.T) {
+func TestDefaultStay_IsTomorrowNightInUTC(t *testing.T) {
 	kabul := time.FixedZone("Asia/Kabul", int(4.5*3600))
 	for at, want := range map[time.Time]string{
 		time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC):        "2026-11-21",
@@ -182,16 +182,16 @@ func TestTheDefaultNightIsTomorrowsInUTC(t *testing.T) {
 		if got := s.Dates.CheckIn.String(); got != want || s.Dates.Nights() != 1 {
 			t.Errorf("%s: %s", at, got)
 		}
-		if wrong := append(s.Dates.Check(at), s.Occupancy.Check()...); len(wrong) > 0 {
+		if wrong := append(s.Dates.Validate(at), s.Occupancy.Validate()...); len(wrong) > 0 {
 			t.Errorf("%s: could not be searched: %v", at, wrong)
 		}
 	}
 }
 
-func TestAvailabilityOpensAsItWasEncoded(t *testing.T) {
+func TestAvailability_EncodeDecodeRoundTrip(t *testing.T) {
 	none, some := 0, 3
 	q := upstream.AvailabilityQuery{PropertyID: hit(0).PropertyID, From: stay.DateOf(now), To: stay.DateOf(now).AddDays(2)}
-	a := Days(q, []upstream.Day{
+	a := NewAvailability(q, []upstream.Day{
 		{Date: q.From, Available: true, RoomsLeft: &some, CheapestMinor: "450000", Currency: "AFN"},
 		{Date: q.To, RoomsLeft: &none},
 	})
@@ -205,23 +205,23 @@ func TestAvailabilityOpensAsItWasEncoded(t *testing.T) {
 	if string(body) != want {
 		t.Errorf("%s", body)
 	}
-	again, err := OpenAvailability(body)
+	again, err := DecodeAvailability(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(a.Days, again.Days); diff != "" || !again.Priced() {
+	if diff := cmp.Diff(a.Days, again.Days); diff != "" || !again.HasPrice() {
 		t.Error(diff)
 	}
 	again.MarkStale()
 	if body, _ := again.Encode(); strings.Count(string(body), `"isStale":true`) != 1 {
 		t.Errorf("%s", body)
 	}
-	if empty := Days(q, nil); empty.Priced() {
+	if empty := NewAvailability(q, nil); empty.HasPrice() {
 		t.Error("nothing is priced")
 	} else if body, _ := empty.Encode(); !strings.Contains(string(body), `"days":[]`) {
 		t.Errorf("%s", body)
 	}
-	if _, err := OpenAvailability([]byte("[]")); err == nil {
+	if _, err := DecodeAvailability([]byte("[]")); err == nil {
 		t.Error("opened what is no availability")
 	}
 }

@@ -24,25 +24,25 @@ type Page struct {
 	ResultCount int
 	Degraded    []Degraded
 	Place       *upstream.Place // where the search looked, by its canonical names
-	Rest        []byte          // further members, each with its leading comma
+	Extra       []byte          // further members, each with its leading comma
 }
 
 // Item is one card or pin: a JSON object without its closing brace, then its rate.
 type Item struct {
-	Tenant string
-	Bare   []byte
-	Rate   []byte    // members with their leading comma; empty when there is none
-	Until  time.Time // the rate is fresh until then
+	TenantID       string
+	Base           []byte
+	Rate           []byte    // members with their leading comma; empty when there is none
+	RateFreshUntil time.Time // the rate is fresh until then
 }
 
-const propertyAt = len(`{"propertyId":"`)
+const propertyOffset = len(`{"propertyId":"`)
 
-// Property is the item's id, read from its first member.
-func (i *Item) Property() string {
-	if len(i.Bare) < propertyAt+30 {
+// PropertyID is the item's id, read from its first member.
+func (i *Item) PropertyID() string {
+	if len(i.Base) < propertyOffset+30 {
 		return ""
 	}
-	return string(i.Bare[propertyAt : propertyAt+30])
+	return string(i.Base[propertyOffset : propertyOffset+30])
 }
 
 // NewItem encodes a card or pin; its first member must be propertyId.
@@ -51,7 +51,7 @@ func NewItem(tenant string, v any) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return Item{Tenant: tenant, Bare: b[:len(b)-1]}, nil
+	return Item{TenantID: tenant, Base: b[:len(b)-1]}, nil
 }
 
 // SetRate puts a list card's snapshot on the item.
@@ -60,7 +60,7 @@ func (i *Item) SetRate(r RateSnapshot, until time.Time) error {
 	if err != nil {
 		return err
 	}
-	i.Rate, i.Until = rate, until
+	i.Rate, i.RateFreshUntil = rate, until
 	return nil
 }
 
@@ -70,57 +70,57 @@ func (i *Item) Spotlight(r RateSnapshot) {
 	i.Rate = fmt.Appendf(nil, `,"cheapestNightlyMinor":%q,"currency":%q`, r.CheapestNightlyMinor, r.Currency)
 }
 
-var freshMark, staleMark = []byte(`"isStale":false`), []byte(`"isStale":true`)
+var freshJSON, staleJSON = []byte(`"isStale":false`), []byte(`"isStale":true`)
 
 // MarkStale marks every rate whose time is over.
 func (p *Page) MarkStale(now time.Time) {
 	for n := range p.Items {
-		if i := &p.Items[n]; len(i.Rate) > 0 && now.After(i.Until) {
-			i.Rate = bytes.Replace(i.Rate, freshMark, staleMark, 1)
+		if i := &p.Items[n]; len(i.Rate) > 0 && now.After(i.RateFreshUntil) {
+			i.Rate = bytes.Replace(i.Rate, freshJSON, staleJSON, 1)
 		}
 	}
 }
 
-// Without drops the items of tenants for which gone says so.
-func (p *Page) Without(gone func(tenant string) bool) {
+// RemoveTenants drops the items of tenants for which gone says so.
+func (p *Page) RemoveTenants(gone func(tenant string) bool) {
 	before := len(p.Items)
-	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool { return gone(i.Tenant) })
+	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool { return gone(i.TenantID) })
 	p.ResultCount -= before - len(p.Items)
 }
 
-// Lacks says whether a part is missing.
-func (p *Page) Lacks(part string) bool { return lacks(p.Degraded, part) }
+// IsDegraded says whether a part is missing.
+func (p *Page) IsDegraded(part string) bool { return isDegraded(p.Degraded, part) }
 
-// Mended takes a part off the list of what is missing.
-func (p *Page) Mended(part string) { p.Degraded = mended(p.Degraded, part) }
+// ClearDegraded takes a part off the list of what is missing.
+func (p *Page) ClearDegraded(part string) { p.Degraded = clearDegraded(p.Degraded, part) }
 
-func lacks(parts []Degraded, part string) bool {
+func isDegraded(parts []Degraded, part string) bool {
 	return slices.ContainsFunc(parts, func(d Degraded) bool { return d.Part == part })
 }
 
-func mended(parts []Degraded, part string) []Degraded {
+func clearDegraded(parts []Degraded, part string) []Degraded {
 	return slices.DeleteFunc(parts, func(d Degraded) bool { return d.Part == part })
 }
 
-// Owners are the tenants of the items, each once, in order of first appearance.
-func (p *Page) Owners() []string {
+// TenantIDs are the tenants of the items, each once, in order of first appearance.
+func (p *Page) TenantIDs() []string {
 	var owners []string
 	seen := map[string]bool{}
 	for _, i := range p.Items {
-		if !seen[i.Tenant] {
-			seen[i.Tenant] = true
-			owners = append(owners, i.Tenant)
+		if !seen[i.TenantID] {
+			seen[i.TenantID] = true
+			owners = append(owners, i.TenantID)
 		}
 	}
 	return owners
 }
 
-// RatesUntil is when the first rate of the page stops being fresh; zero when it has none.
-func (p *Page) RatesUntil() time.Time {
+// RatesFreshUntil is when the first rate of the page stops being fresh; zero when it has none.
+func (p *Page) RatesFreshUntil() time.Time {
 	var first time.Time
 	for _, i := range p.Items {
-		if len(i.Rate) > 0 && (first.IsZero() || i.Until.Before(first)) {
-			first = i.Until
+		if len(i.Rate) > 0 && (first.IsZero() || i.RateFreshUntil.Before(first)) {
+			first = i.RateFreshUntil
 		}
 	}
 	return first

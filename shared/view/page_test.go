@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
@@ -37,19 +37,19 @@ func page(t testing.TB, items int) *Page {
 	t.Helper()
 	p := &Page{Member: "listings", ResultCount: 47, Place: &upstream.Place{City: "Kabul", Country: "AF"}}
 	for n := range items {
-		item, err := NewItem(hit(n).TenantID, Card(hit(n), nil, ""))
+		item, err := NewItem(hit(n).TenantID, NewCard(hit(n), nil, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n%2 == 0 {
-			if err := item.SetRate(Rate(quote(now.Add(time.Duration(n)*time.Second)), now)); err != nil {
+			if err := item.SetRate(NewRateSnapshot(quote(now.Add(time.Duration(n)*time.Second)), now)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		p.Items = append(p.Items, item)
 	}
 	var err error
-	if p.Rest, err = AppendMember(nil, "queryHash", "sha256:abc"); err != nil {
+	if p.Extra, err = AppendMember(nil, "queryHash", "sha256:abc"); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -67,7 +67,7 @@ type listing struct {
 	QueryHash   string     `json:"queryHash"`
 }
 
-func read(t *testing.T, p *Page) (l listing) {
+func decodeListing(t *testing.T, p *Page) (l listing) {
 	t.Helper()
 	body, _, err := p.Encode()
 	if err != nil {
@@ -79,25 +79,25 @@ func read(t *testing.T, p *Page) (l listing) {
 	return l
 }
 
-func reopen(t *testing.T, p *Page) *Page {
+func roundTrip(t *testing.T, p *Page) *Page {
 	t.Helper()
 	body, index, err := p.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := Open(body, index, p.Owners())
+	opened, err := DecodePage(body, index, p.TenantIDs())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return opened
 }
 
-func TestAPageOpensAsItWasPacked(t *testing.T) {
+func TestPage_EncodeDecodeRoundTrip(t *testing.T) {
 	for _, items := range []int{0, 1, 20, 250} {
 		p := page(t, items)
 		p.Degraded = []Degraded{{"theme", "timeout"}}
-		again := reopen(t, p)
-		if diff := cmp.Diff(read(t, p), read(t, again)); diff != "" {
+		again := roundTrip(t, p)
+		if diff := cmp.Diff(decodeListing(t, p), decodeListing(t, again)); diff != "" {
 			t.Errorf("%d items: %s", items, diff)
 		}
 		if diff := cmp.Diff(p.Place, again.Place); diff != "" {
@@ -111,11 +111,11 @@ func TestAPageOpensAsItWasPacked(t *testing.T) {
 	}
 }
 
-func TestATenantCanBeTakenOff(t *testing.T) {
-	p := reopen(t, page(t, 9))
+func TestPage_RemoveTenantsDropsItems(t *testing.T) {
+	p := roundTrip(t, page(t, 9))
 	gone := hit(1).TenantID
-	p.Without(func(tenant string) bool { return tenant == gone })
-	l := read(t, reopen(t, p))
+	p.RemoveTenants(func(tenant string) bool { return tenant == gone })
+	l := decodeListing(t, roundTrip(t, p))
 	if len(l.Listings) != 6 || l.ResultCount != 44 {
 		t.Errorf("%d cards of %d", len(l.Listings), l.ResultCount)
 	}
@@ -126,11 +126,11 @@ func TestATenantCanBeTakenOff(t *testing.T) {
 	}
 }
 
-func TestOnlyRatesPastTheirTimeAreMarkedStale(t *testing.T) {
-	p := reopen(t, page(t, 6)) // rates of 0, 2 and 4, two seconds apart, capped at 60 s from now
-	p.Items[0].Until = now.Add(30 * time.Second)
+func TestPage_MarksOnlyExpiredRatesStale(t *testing.T) {
+	p := roundTrip(t, page(t, 6)) // rates of 0, 2 and 4, two seconds apart, capped at 60 s from now
+	p.Items[0].RateFreshUntil = now.Add(30 * time.Second)
 	p.MarkStale(now.Add(31 * time.Second))
-	l := read(t, p)
+	l := decodeListing(t, p)
 	for n, want := range map[int]bool{0: true, 2: false, 4: false} {
 		if got := l.Listings[n].RateSnapshot.IsStale; got != want {
 			t.Errorf("card %d: stale %t", n, got)
@@ -141,7 +141,7 @@ func TestOnlyRatesPastTheirTimeAreMarkedStale(t *testing.T) {
 	}
 }
 
-func TestARateIsFreshForAMinuteAtMost(t *testing.T) {
+func TestNewRateSnapshot_FreshForAtMostOneMinute(t *testing.T) {
 	for name, c := range map[string]struct {
 		q    upstream.Quote
 		want time.Time
@@ -150,19 +150,19 @@ func TestARateIsFreshForAMinuteAtMost(t *testing.T) {
 		"a minute after its capture":   {upstream.Quote{CapturedAt: now.Add(-10 * time.Second), TTLExpiresAt: now.Add(time.Hour)}, now.Add(50 * time.Second)},
 		"pricing's clock is far ahead": {upstream.Quote{CapturedAt: now.Add(time.Hour), TTLExpiresAt: now.Add(2 * time.Hour)}, now.Add(time.Minute)},
 	} {
-		snapshot, until := Rate(&c.q, now)
-		if !until.Equal(c.want) || snapshot.TTLExpiresAt != instant.Text(c.want) || snapshot.IsStale {
+		snapshot, until := NewRateSnapshot(&c.q, now)
+		if !until.Equal(c.want) || snapshot.TTLExpiresAt != timestamp.Format(c.want) || snapshot.IsStale {
 			t.Errorf("%s: until %s, %+v", name, until, snapshot)
 		}
 	}
 }
 
-func TestASpotlightedPinHasARate(t *testing.T) {
-	item, err := NewItem("t", Pin(hit(1), nil))
+func TestItem_SpotlightedPinHasRate(t *testing.T) {
+	item, err := NewItem("t", NewPin(hit(1), nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	snapshot, _ := Rate(quote(now), now)
+	snapshot, _ := NewRateSnapshot(quote(now), now)
 	item.Spotlight(snapshot)
 	p := &Page{Member: "pins", Items: []Item{item}}
 	body, _, _ := p.Encode()
@@ -171,7 +171,7 @@ func TestASpotlightedPinHasARate(t *testing.T) {
 	}
 }
 
-func TestBadges(t *testing.T) {
+func TestNewCard_Badges(t *testing.T) {
 	for name, c := range map[string]struct {
 		theirs, ours string
 		badges       []string
@@ -184,7 +184,7 @@ func TestBadges(t *testing.T) {
 	} {
 		h := hit(1)
 		h.ServingRegion, h.Badges = c.theirs, c.badges
-		got := Card(h, nil, c.ours).Badges
+		got := NewCard(h, nil, c.ours).Badges
 		if len(got) == 0 && len(c.want) == 0 {
 			continue
 		}
@@ -194,18 +194,18 @@ func TestBadges(t *testing.T) {
 	}
 }
 
-func TestACardHasFiveAmenitiesAndAMarkedStandIn(t *testing.T) {
-	card := Card(hit(1), nil, "")
+func TestNewCard_FiveAmenitiesAndNeutralBrand(t *testing.T) {
+	card := NewCard(hit(1), nil, "")
 	if len(card.AmenityHighlights) != 5 || !card.BrandPeek.Neutral {
 		t.Errorf("%+v", card)
 	}
 	brand := &upstream.Brand{PrimaryColor: "#aabbcc", LogoURL: "https://l.example/x.svg", BrandName: upstream.Localized{Default: "B"}}
-	if card = Card(hit(1), brand, ""); card.BrandPeek.Neutral || card.BrandPeek.PrimaryColor != "#aabbcc" {
+	if card = NewCard(hit(1), brand, ""); card.BrandPeek.Neutral || card.BrandPeek.PrimaryColor != "#aabbcc" {
 		t.Errorf("%+v", card.BrandPeek)
 	}
 }
 
-func FuzzOpen(f *testing.F) {
+func FuzzDecodePage(f *testing.F) {
 	body, index, err := page(f, 3).Encode()
 	if err != nil {
 		f.Fatal(err)
@@ -213,10 +213,10 @@ func FuzzOpen(f *testing.F) {
 	f.Add(body, index)
 	f.Add(body, []byte(`{"m":"listings","i":99999999999,"r":-1}`+"\n"))
 	f.Fuzz(func(t *testing.T, body, index []byte) {
-		p, err := Open(body, index, []string{"a", "b", "c"}) // whatever the bytes: an error or a page, never a panic
+		p, err := DecodePage(body, index, []string{"a", "b", "c"}) // whatever the bytes: an error or a page, never a panic
 		if err == nil {
 			p.MarkStale(now)
-			p.Without(func(string) bool { return true })
+			p.RemoveTenants(func(string) bool { return true })
 		}
 	})
 }

@@ -3,8 +3,8 @@ package view
 import (
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/instant"
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
@@ -23,14 +23,14 @@ type RateSnapshot struct {
 
 const maxRateAge = 60 * time.Second // a rate is never shown as fresh beyond it, whatever pricing says
 
-// Rate makes the snapshot of one quote, and says until when it is fresh: what pricing says, at most 60 s
+// NewRateSnapshot makes the snapshot of one quote, and says until when it is fresh: what pricing says, at most 60 s
 // after it was captured, and at most 60 s from now whatever pricing's clock says.
-func Rate(q *upstream.Quote, now time.Time) (RateSnapshot, time.Time) {
+func NewRateSnapshot(q *upstream.Quote, now time.Time) (RateSnapshot, time.Time) {
 	until := earliest(q.TTLExpiresAt, q.CapturedAt.Add(maxRateAge), now.Add(maxRateAge))
 	return RateSnapshot{
 		CheapestNightlyMinor: q.CheapestNightlyMinor, TotalForStayMinor: q.TotalForStayMinor,
 		Currency: q.Currency, CurrencyDisplayPolicy: q.CurrencyDisplayPolicy, FxSnapshotID: q.FXSnapshotID,
-		CapturedAt: instant.Text(q.CapturedAt), TTLExpiresAt: instant.Text(until),
+		CapturedAt: timestamp.Format(q.CapturedAt), TTLExpiresAt: timestamp.Format(until),
 	}, until
 }
 

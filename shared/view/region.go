@@ -2,20 +2,20 @@ package view
 
 import "melmastoon.ghasi.io/bff-consumer/shared/geo"
 
-// farKm is the distance between two cloud regions beyond which a booking is called international:
+// crossRegionKm is the distance between two cloud regions beyond which a booking is called international:
 // neighbours such as Mumbai and Dammam stay below it, Mumbai and Europe do not.
-const farKm = 3_500
+const crossRegionKm = 3_500
 
-// far says whether a property is served from a region far from ours. An unknown region is not far: the
+// isCrossRegion says whether a property is served from a region far from ours. An unknown region is not far: the
 // badge is a hint, and a wrong one frightens guests away.
-func far(theirs, ours string) bool {
-	a, known := regions[theirs]
-	b, alsoKnown := regions[ours]
-	return known && alsoKnown && geo.DistanceKm(a, b) > farKm
+func isCrossRegion(theirs, ours string) bool {
+	a, known := regionLocations[theirs]
+	b, alsoKnown := regionLocations[ours]
+	return known && alsoKnown && geo.DistanceKm(a, b) > crossRegionKm
 }
 
-// regions holds where the provider's regions are, to a tenth of a degree (public locations page).
-var regions = map[string]geo.Point{
+// regionLocations holds where the provider's regions are, to a tenth of a degree (public locations page).
+var regionLocations = map[string]geo.Point{
 	"africa-south1":        {Lat: -26.2, Lng: 28.0},
 	"asia-east1":           {Lat: 24.1, Lng: 120.5},
 	"asia-northeast1":      {Lat: 35.7, Lng: 139.7},

@@ -12,7 +12,7 @@ func DecodeBeacon(r *http.Request, into any) error {
 	if !isBeacon(r.Header) {
 		return Decode(r, into)
 	}
-	return wholeBody(r, func(body []byte) error { return Parse(body, into) })
+	return withBody(r, func(body []byte) error { return DecodeBytes(body, into) })
 }
 
 func isBeacon(h http.Header) bool {

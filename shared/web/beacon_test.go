@@ -9,7 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-func TestABeaconIsJSONWhateverItIsCalled(t *testing.T) {
+func TestDecodeBeacon_AcceptsTextPlainAndNoMediaType(t *testing.T) {
 	for media, want := range map[string]int{
 		"application/json":                  0,
 		"application/json; charset=utf-8":   0,
@@ -31,12 +31,12 @@ func TestABeaconIsJSONWhateverItIsCalled(t *testing.T) {
 			A int `json:"a"`
 		}
 		err := DecodeBeacon(r, &into)
-		if want == 0 && (err != nil || into.A != 1) || want != 0 && (err == nil || problem.From(err).Kind.Status != want) {
+		if want == 0 && (err != nil || into.A != 1) || want != 0 && (err == nil || problem.FromError(err).Kind.Status != want) {
 			t.Errorf("%q: %v", media, err)
 		}
 	}
 	r := httptest.NewRequest("POST", "/", strings.NewReader(`{"a":1,"b":2}`))
-	if err := DecodeBeacon(r, &struct{}{}); err == nil || problem.From(err).Kind != problem.ValidationFailed {
+	if err := DecodeBeacon(r, &struct{}{}); err == nil || problem.FromError(err).Kind != problem.ValidationFailed {
 		t.Errorf("as strict as any other body: %v", err)
 	}
 	r = httptest.NewRequest("POST", "/", strings.NewReader(`{}`))

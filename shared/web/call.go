@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
+	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
 // Call is what the pipeline knows about one request. It is safe for concurrent use, also by work that outlives the
@@ -20,31 +20,31 @@ type Call struct {
 	ClientIP    netip.Addr // by the hop we own; invalid when unknown
 	Started     time.Time
 
-	request *telemetry.Request // nil: not measured
-	private bool               // a door that no guest waits at
-	spanID  string
-	sampled bool
-	now     func() time.Time
-	out     writer
+	request  *otlp.Request // nil: not measured
+	internal bool          // a door that no guest waits at
+	spanID   string
+	sampled  bool
+	now      func() time.Time
+	out      responseWriter
 
-	mu     sync.Mutex
-	done   bool
-	alarm  bool // somebody has to look at this
-	notes  []slog.Attr
-	phases []phase
-	room   [6]phase // what phases grows in, so that a usual request allocates nothing for it
+	mu        sync.Mutex
+	done      bool
+	alert     bool // somebody has to look at this
+	logFields []slog.Attr
+	phases    []phase
+	phaseBuf  [6]phase // what phases grows in, so that a usual request allocates nothing for it
 }
 
 // phase is a named part of the request and the time spent in it so far.
 type phase struct {
-	name string
-	took time.Duration
+	name     string
+	duration time.Duration
 }
 
 type callKey struct{}
 
-// From returns the call a context belongs to. Outside the pipeline it is a call of its own without an id, never nil.
-func From(ctx context.Context) *Call {
+// FromContext returns the call a context belongs to. Outside the pipeline it is a call of its own without an id, never nil.
+func FromContext(ctx context.Context) *Call {
 	if c, ok := ctx.Value(callKey{}).(*Call); ok {
 		return c
 	}
@@ -54,43 +54,43 @@ func From(ctx context.Context) *Call {
 func newCall(s *state, w http.ResponseWriter, r *http.Request) *Call {
 	c := &Call{Started: s.now(), now: s.now, ClientIP: clientIP(r, s.config.TrustedHops)}
 	c.ID = requestID(r.Header, c.Started)
-	c.trace(r.Header)
-	c.phases = c.room[:0]
-	c.out = writer{ResponseWriter: w, call: c}
+	c.joinTrace(r.Header)
+	c.phases = c.phaseBuf[:0]
+	c.out = responseWriter{ResponseWriter: w, call: c}
 	w.Header().Set("X-Request-Id", c.ID)
 	return c
 }
 
-// Took is how long the request has run.
-func (c *Call) Took() time.Duration { return c.now().Sub(c.Started) }
+// Elapsed is how long the request has run.
+func (c *Call) Elapsed() time.Duration { return c.now().Sub(c.Started) }
 
-// Note adds a field to the request's log record; noting the same key again replaces the value. Values must not identify
+// AddLogField adds a field to the request's log record; noting the same key again replaces the value. Values must not identify
 // a guest.
-func (c *Call) Note(key string, value any) {
+func (c *Call) AddLogField(key string, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done {
 		return
 	}
-	for i := range c.notes {
-		if c.notes[i].Key == key {
-			c.notes[i].Value = slog.AnyValue(value)
+	for i := range c.logFields {
+		if c.logFields[i].Key == key {
+			c.logFields[i].Value = slog.AnyValue(value)
 			return
 		}
 	}
-	if c.notes == nil {
-		c.notes = make([]slog.Attr, 0, 8)
+	if c.logFields == nil {
+		c.logFields = make([]slog.Attr, 0, 8)
 	}
-	c.notes = append(c.notes, slog.Any(key, value))
+	c.logFields = append(c.logFields, slog.Any(key, value))
 }
 
-// Alarm makes the request's log record an error that alerts find by its field "alarm", whatever the answer says.
+// MarkAlert makes the request's log record an error that alerts find by its field "alarm", whatever the answer says.
 // Names are for ever.
-func (c *Call) Alarm(name string) {
-	c.Note("alarm", name)
+func (c *Call) MarkAlert(name string) {
+	c.AddLogField("alarm", name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.alarm = true
+	c.alert = true
 }
 
 // Phase begins a named part of the request and returns the function that ends it. Parts of one name add up. The name is
@@ -99,12 +99,12 @@ func (c *Call) Phase(name string) (stop func()) {
 	began := c.now()
 	return func() {
 		ended := c.now()
-		c.spent(name, ended.Sub(began))
-		c.request.Phase(name, began, ended)
+		c.addPhaseTime(name, ended.Sub(began))
+		c.request.AddPhase(name, began, ended)
 	}
 }
 
-func (c *Call) spent(name string, took time.Duration) {
+func (c *Call) addPhaseTime(name string, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done {
@@ -112,7 +112,7 @@ func (c *Call) spent(name string, took time.Duration) {
 	}
 	for i := range c.phases {
 		if c.phases[i].name == name {
-			c.phases[i].took += took
+			c.phases[i].duration += took
 			return
 		}
 	}
@@ -124,5 +124,5 @@ func (c *Call) close() (notes []slog.Attr, phases []phase, alarm bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done = true
-	return c.notes, c.phases, c.alarm
+	return c.logFields, c.phases, c.alert
 }

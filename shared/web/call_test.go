@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-func TestARequestIDIsTheClientsWhenItIsOne(t *testing.T) {
+func TestRequestID_KeepsValidClientIDs(t *testing.T) {
 	for _, given := range []string{
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV", "01arz3ndektsv4rrffq69g5fav", "req_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 		"123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000",
@@ -33,14 +33,14 @@ func TestARequestIDIsTheClientsWhenItIsOne(t *testing.T) {
 	}
 }
 
-func TestATraceIsJoinedOrBegun(t *testing.T) {
+func TestTraceparent_JoinsValidStartsNewOtherwise(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	for given, sampled := range map[string]bool{
 		"00-" + trace + "-" + span + "-01": true, "00-" + trace + "-" + span + "-00": false, "00-" + trace + "-" + span + "-ff": true,
 		"00-" + trace + "-" + span + "-fe": false, "01-" + trace + "-" + span + "-01": true, "cc-" + trace + "-" + span + "-01-what-comes": true,
 	} {
 		c := &Call{}
-		c.trace(http.Header{"Traceparent": {given}})
+		c.joinTrace(http.Header{"Traceparent": {given}})
 		if c.TraceID != trace || c.spanID == span || c.sampled != sampled || !validTraceparent(c.Traceparent) ||
 			c.Traceparent != "00-"+trace+"-"+c.spanID+map[bool]string{true: "-01", false: "-00"}[sampled] {
 			t.Errorf("%s: %s", given, c.Traceparent)
@@ -53,46 +53,46 @@ func TestATraceIsJoinedOrBegun(t *testing.T) {
 		{"00-" + trace + "-" + span + "-01", "00-" + trace + "-" + span + "-01"}, {" 00-" + trace + "-" + span + "-01"},
 	} {
 		c := &Call{}
-		c.trace(http.Header{"Traceparent": given})
+		c.joinTrace(http.Header{"Traceparent": given})
 		if c.TraceID == trace || c.sampled || !validTraceparent(c.Traceparent) || c.Traceparent[3:35] != c.TraceID {
 			t.Errorf("%q: %s", given, c.Traceparent)
 		}
 	}
 	a, b := &Call{}, &Call{}
-	a.trace(nil)
-	b.trace(nil)
+	a.joinTrace(nil)
+	b.joinTrace(nil)
 	if a.TraceID == b.TraceID || a.spanID == b.spanID {
 		t.Error("two traces share an id")
 	}
 }
 
-func TestPhasesAddUpInServerTimingAndTheLog(t *testing.T) {
+func TestCallPhase_SumsInServerTimingAndLog(t *testing.T) {
 	at := &clock{t: time.Date(2026, 11, 5, 10, 0, 0, 0, time.UTC)}
-	f, l := logging(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
-		c := From(r.Context())
+	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
+		c := FromContext(r.Context())
 		for _, ms := range []float64{1.25, 2.5} {
 			stop := c.Phase("redis")
-			at.move(time.Duration(ms * float64(time.Millisecond)))
+			at.advance(time.Duration(ms * float64(time.Millisecond)))
 			stop()
 		}
 		stop := c.Phase("compose")
-		at.move(40 * time.Microsecond)
+		at.advance(40 * time.Microsecond)
 		stop()
-		if err := ok(w, r); err != nil {
+		if err := okHandler(w, r); err != nil {
 			return err
 		}
 		stop = c.Phase("write")
-		at.move(10 * time.Millisecond)
+		at.advance(10 * time.Millisecond)
 		stop()
 		return nil
 	})
-	f.with(func(s *state) { s.now = at.now })
+	f.withState(func(s *state) { s.now = at.now })
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if got := w.Header().Get("Server-Timing"); got != "redis;dur=3.8, compose;dur=0.0, total;dur=3.8" {
 		t.Errorf("Server-Timing is %q", got)
 	}
-	record := l.one(t)
+	record := l.only(t)
 	if phases := record["phases"].(map[string]any); phases["redis"] != 3.8 || phases["compose"] != 0.0 || phases["write"] != 10.0 {
 		t.Errorf("phases %v", phases)
 	}
@@ -101,54 +101,54 @@ func TestPhasesAddUpInServerTimingAndTheLog(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotedLaterReplacesAndWhatIsNotedTooLateIsDropped(t *testing.T) {
+func TestCallAddLogField_ReplacesValueAndIgnoresLateFields(t *testing.T) {
 	var c *Call
-	f, l := logging(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
-		c = From(r.Context())
-		c.Note("cache", "MISS")
-		c.Note("degraded", []string{"pricing"})
-		c.Note("cache", "STALE")
+	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
+		c = FromContext(r.Context())
+		c.AddLogField("cache", "MISS")
+		c.AddLogField("degraded", []string{"pricing"})
+		c.AddLogField("cache", "STALE")
 		return nil
 	})
 	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
-	c.Note("late", true)
+	c.AddLogField("late", true)
 	c.Phase("late")()
-	record := l.one(t)
+	record := l.only(t)
 	if record["cache"] != "STALE" || record["degraded"].([]any)[0] != "pricing" || record["late"] != nil || record["phases"] != nil {
 		t.Errorf("record %v", record)
 	}
 }
 
-func TestACallIsSafeForConcurrentUseAlsoAfterTheAnswer(t *testing.T) {
+func TestCall_ConcurrentUseAfterResponse(t *testing.T) {
 	var wg sync.WaitGroup
-	f := opened(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
+	f := newTestFunction(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
 		for range 8 {
 			wg.Go(func() {
 				for range 100 {
-					c := From(context.WithoutCancel(r.Context()))
+					c := FromContext(context.WithoutCancel(r.Context()))
 					stop := c.Phase("work")
-					c.Note("n", 1)
+					c.AddLogField("n", 1)
 					stop()
 				}
 			})
 		}
-		return ok(w, r)
+		return okHandler(w, r)
 	})
 	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 	wg.Wait()
 }
 
-func TestOutsideARequestThereIsStillACall(t *testing.T) {
-	c := From(t.Context())
-	c.Note("a", 1)
+func TestFromContext_ReturnsUsableCallWithoutRequest(t *testing.T) {
+	c := FromContext(t.Context())
+	c.AddLogField("a", 1)
 	c.Phase("b")()
 	if c.ID != "" || c.ClientIP.IsValid() || c.Started.IsZero() {
 		t.Errorf("%+v", c)
 	}
 }
 
-func TestTheWriterCountsAndReachesTheConnection(t *testing.T) {
-	f, l := logging(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
+func TestResponseWriter_CountsBytesAndFlushes(t *testing.T) {
+	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusEarlyHints)
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, "12345")
@@ -169,7 +169,7 @@ func TestTheWriterCountsAndReachesTheConnection(t *testing.T) {
 		t.Errorf("%v: %d %s", err, response.StatusCode, body)
 	}
 	server.Close() // the record is written after the answer
-	exchange := l.one(t)["httpRequest"].(map[string]any)
+	exchange := l.only(t)["httpRequest"].(map[string]any)
 	if exchange["status"] != 201.0 || exchange["responseSize"] != 8.0 {
 		t.Errorf("%v", exchange)
 	}

@@ -10,10 +10,10 @@ import (
 
 // Config is what the pipeline takes from the environment.
 type Config struct {
-	ProjectID   string   // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
-	TrustedHops int      // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
-	Origins     []string // PAGE_ORIGINS, comma between them: whose pages may change something; none: those of our own origin
-	edge        []string // EDGE_SECRET: what the load balancer adds to requests; none: it need not be there
+	ProjectID      string   // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
+	TrustedHops    int      // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
+	AllowedOrigins []string // PAGE_ORIGINS, comma between them: whose pages may change something; none: those of our own origin
+	edgeSecrets    []string // EDGE_SECRET: what the load balancer adds to requests; none: it need not be there
 }
 
 func configFromEnv() (Config, error) {
@@ -26,14 +26,14 @@ func configFromEnv() (Config, error) {
 		c.TrustedHops = n
 	}
 	if origins := os.Getenv("PAGE_ORIGINS"); origins != "" {
-		c.Origins = strings.Split(origins, ",")
+		c.AllowedOrigins = strings.Split(origins, ",")
 	}
-	for _, origin := range c.Origins {
+	for _, origin := range c.AllowedOrigins {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || origin != u.Scheme+"://"+u.Host {
 			return c, fmt.Errorf("PAGE_ORIGINS must be origins such as https://www.example.com, has %q", origin)
 		}
 	}
 	var err error
-	c.edge, err = edgeSecrets(os.Getenv("EDGE_SECRET"))
+	c.edgeSecrets, err = parseEdgeSecrets(os.Getenv("EDGE_SECRET"))
 	return c, err
 }

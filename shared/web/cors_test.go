@@ -10,10 +10,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-func TestAListedPageMayCallFromItsOrigin(t *testing.T) {
+func TestCORS_AllowsListedOrigins(t *testing.T) {
 	const page, tenant = "https://www.example.com", "https://kabul-grand.example.com"
 	t.Setenv("PAGE_ORIGINS", page)
-	f := opened(t, "POST /things", func(w http.ResponseWriter, r *http.Request) error {
+	f := newTestFunction(t, "POST /things", func(w http.ResponseWriter, r *http.Request) error {
 		if r.Header.Get("X-Refuse") != "" {
 			return problem.Invalid()
 		}
@@ -57,10 +57,10 @@ func TestAListedPageMayCallFromItsOrigin(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerVariesByOriginWherePagesAreListed(t *testing.T) {
+func TestCORS_VaryOriginWhenOriginsAreConfigured(t *testing.T) {
 	for origins, want := range map[string]bool{"": false, "https://www.example.com": true} {
 		t.Setenv("PAGE_ORIGINS", origins)
-		f := opened(t, "GET /things", func(w http.ResponseWriter, _ *http.Request) error { Shared(w, true, false); return nil })
+		f := newTestFunction(t, "GET /things", func(w http.ResponseWriter, _ *http.Request) error { MarkShared(w, true, false); return nil })
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/things", nil))
 		if vary := strings.Split(strings.Join(w.Header()["Vary"], ", "), ", "); slices.Contains(vary, "Origin") != want {

@@ -19,11 +19,11 @@ import (
 // MaxDepth is how deep the objects and arrays of a body may nest.
 const MaxDepth = 32
 
-var strict = json.RejectUnknownMembers(true)
+var rejectUnknown = json.RejectUnknownMembers(true)
 
-var bodyTooLarge = &problem.Problem{
+var errBodyTooLarge = &problem.Problem{
 	Kind: problem.PayloadTooLarge, Detail: "The body must be at most 64 KiB.",
-	Fields: []problem.Field{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}},
+	Fields: []problem.FieldError{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}},
 }
 
 // Decode reads the body of a request into a pointer to a struct: JSON in UTF-8, names spelt exactly, nothing unknown,
@@ -31,21 +31,21 @@ var bodyTooLarge = &problem.Problem{
 // what can be read but not be meant is ValidationFailed; each names the field by its dotted path. Reading ends with the
 // request's budget.
 func Decode(r *http.Request, into any) error {
-	return Body(r, func(body []byte) error { return Parse(body, into) })
+	return WithJSONBody(r, func(body []byte) error { return DecodeBytes(body, into) })
 }
 
-// Body hands the whole body of a JSON request to read, which must not keep it. Its media type and size are checked
+// WithJSONBody hands the whole body of a JSON request to read, which must not keep it. Its media type and size are checked
 // before; what Decode does is Body and Parse.
-func Body(r *http.Request, read func(body []byte) error) error {
-	if err := checkMedia(r.Header); err != nil {
+func WithJSONBody(r *http.Request, read func(body []byte) error) error {
+	if err := checkMediaType(r.Header); err != nil {
 		return err
 	}
-	return wholeBody(r, read)
+	return withBody(r, read)
 }
 
-func wholeBody(r *http.Request, read func(body []byte) error) error {
-	buffer := buffers.Get().(*bytes.Buffer)
-	defer release(buffer)
+func withBody(r *http.Request, read func(body []byte) error) error {
+	buffer := bufferPool.Get().(*bytes.Buffer)
+	defer releaseBuffer(buffer)
 	buffer.Reset()
 	if err := readBody(r, buffer); err != nil {
 		return err
@@ -53,21 +53,21 @@ func wholeBody(r *http.Request, read func(body []byte) error) error {
 	return read(buffer.Bytes())
 }
 
-// Parse decodes a body as Decode does.
-func Parse(body []byte, into any) error {
+// DecodeBytes decodes a body as Decode does.
+func DecodeBytes(body []byte, into any) error {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		return malformed("body", "empty", "Send a JSON object.", nil)
 	}
-	shape := scan(body)
+	shape := scanJSON(body)
 	if shape.depth > MaxDepth {
-		return malformed(deepest(body, reflect.TypeOf(into)), "depth", "Objects and arrays may nest at most 32 deep.", nil)
+		return malformed(deepestKnownPath(body, reflect.TypeOf(into)), "depth", "Objects and arrays may nest at most 32 deep.", nil)
 	}
-	if err := json.Unmarshal(body, into, strict); err != nil {
-		return explain(body, err)
+	if err := json.Unmarshal(body, into, rejectUnknown); err != nil {
+		return decodeProblem(body, err)
 	}
-	if shape.null {
+	if shape.hasNull {
 		if path, found := forbiddenNull(body, reflect.TypeOf(into)); found {
-			return problem.Invalid(problem.Field{Field: path, Code: "null", Detail: "Must not be null. Leave it out instead."})
+			return problem.Invalid(problem.FieldError{Field: path, Code: "null", Detail: "Must not be null. Leave it out instead."})
 		}
 	}
 	return nil
@@ -75,12 +75,12 @@ func Parse(body []byte, into any) error {
 
 func malformed(field, code, detail string, cause error) error {
 	p := problem.New(problem.MalformedRequest, "See errors for what could not be read.", cause)
-	p.Fields = []problem.Field{{Field: field, Code: code, Detail: detail}}
+	p.Fields = []problem.FieldError{{Field: field, Code: code, Detail: detail}}
 	return p
 }
 
-// checkMedia accepts application/json and application/*+json in UTF-8, as they are.
-func checkMedia(h http.Header) error {
+// checkMediaType accepts application/json and application/*+json in UTF-8, as they are.
+func checkMediaType(h http.Header) error {
 	if h.Get("Content-Encoding") != "" {
 		return malformed("Content-Encoding", "media-type", "Send the body without a content encoding.", nil)
 	}
@@ -102,15 +102,15 @@ func checkMedia(h http.Header) error {
 // hold us.
 func readBody(r *http.Request, into *bytes.Buffer) error {
 	if r.ContentLength > MaxBody {
-		return bodyTooLarge
+		return errBodyTooLarge
 	}
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil // Decode says that it is empty
 	}
-	limitReading(r)
+	setReadDeadline(r)
 	_, err := into.ReadFrom(http.MaxBytesReader(nil, r.Body, MaxBody))
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return bodyTooLarge
+		return errBodyTooLarge
 	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
 		err = failed.Err // without the addresses of both ends, which have no place in a log
@@ -121,8 +121,8 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 	return nil
 }
 
-// limitReading lets the body be read no longer than the request may take.
-func limitReading(r *http.Request) {
+// setReadDeadline lets the body be read no longer than the request may take.
+func setReadDeadline(r *http.Request) {
 	if c, ok := r.Context().Value(callKey{}).(*Call); ok {
 		deadline, _ := r.Context().Deadline()
 		// Not every writer has a connection behind it. The server lifts the deadline itself once the body is read, and
@@ -132,13 +132,13 @@ func limitReading(r *http.Request) {
 	}
 }
 
-// Read reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that
+// ReadPrefix reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that
 // these are all. An error means that its end never came.
-func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
+func ReadPrefix(r *http.Request, most int) (body []byte, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
 	}
-	limitReading(r)
+	setReadDeadline(r)
 	body, err = io.ReadAll(io.LimitReader(r.Body, int64(most)))
 	var rest int64
 	if err == nil {
@@ -156,27 +156,27 @@ func Read(r *http.Request, most int) (body []byte, whole bool, err error) {
 	return body, rest == 0, nil
 }
 
-// explain turns the decoder's error into a problem that names the field and says what would be right, without repeating
+// decodeProblem turns the decoder's error into a problem that names the field and says what would be right, without repeating
 // what was sent.
-func explain(body []byte, err error) error {
+func decodeProblem(body []byte, err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return explainSyntax(body, e)
+		return syntaxProblem(body, e)
 	}
 	e, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
 		return malformed("body", "syntax", "Must be JSON.", nil) // unreachable: the decoder has no other errors for bytes in memory
 	}
-	field := problem.Field{Field: dotted(e.JSONPointer)}
-	own, isField := errors.AsType[problem.Field](e.Err)
+	field := problem.FieldError{Field: dottedPath(e.JSONPointer)}
+	own, isField := errors.AsType[problem.FieldError](e.Err)
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		field.Code, field.Detail = problem.Unknown, "There is no such field."
+		field.Code, field.Detail = problem.UnknownField, "There is no such field."
 	case isField:
 		field.Code, field.Detail = own.Code, own.Detail
-	case outOfRange(e):
+	case isOutOfRange(e):
 		field.Code, field.Detail = "out-of-range", "The number is out of range."
 	default:
-		field.Code, field.Detail = "type", "Must be "+wanted(e.GoType)+"."
+		field.Code, field.Detail = "type", "Must be "+describeType(e.GoType)+"."
 	}
 	return problem.Invalid(field)
 }

@@ -33,10 +33,10 @@ type query struct {
 	Metadata map[string]any    `json:"metadata"`
 	Raw      jsontext.Value    `json:"raw"`
 	Days     []stay.Date       `json:"days"`
-	shared
+	campaignFields
 }
 
-type shared struct {
+type campaignFields struct {
 	Campaign string `json:"campaign"`
 }
 
@@ -62,12 +62,12 @@ type filters struct {
 	FreeCancel bool     `json:"freeCancel"`
 }
 
-const wellFormed = `{"geo":{"mode":"point","point":{"lat":34.5,"lng":69.2,"radiusKm":10}},"dates":{"checkIn":"2026-11-06","checkOut":"2026-11-08"},` +
+const validBody = `{"geo":{"mode":"point","point":{"lat":34.5,"lng":69.2,"radiusKm":10}},"dates":{"checkIn":"2026-11-06","checkOut":"2026-11-08"},` +
 	`"occupancy":{"adults":2,"children":1,"rooms":1,"childrenAges":[7]},"filters":{"amenities":["wifi","prayer-room"],"starRating":[3,4]},` +
 	`"sortKey":"price-asc","page":{"limit":20,"offset":0},"campaign":"eid"}`
 
-func post(body string) *http.Request {
-	r := httptest.NewRequest("POST", Base+"/search", strings.NewReader(body))
+func newPost(body string) *http.Request {
+	r := httptest.NewRequest("POST", BasePath+"/search", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	return r
 }
@@ -95,7 +95,7 @@ var malformedBodies = []struct{ rule, body, want string }{
 	{"a comma missing", `{"sortKey":"a" "campaign":"b"}`, "400 body syntax"},
 	{"no quotes", `{sortKey:"a"}`, "400 body syntax"},
 	{"trailing data", `{} {}`, "400 body syntax"},
-	{"trailing brace", wellFormed + "}", "400 body syntax"},
+	{"trailing brace", validBody + "}", "400 body syntax"},
 	{"trailing NUL", "{}\x00", "400 body syntax"},
 	{"brackets that do not match", `{"filters":{"amenities":["a"}}`, "400 filters.amenities syntax"},
 	{"null", "null", "422 body null"},
@@ -172,13 +172,13 @@ var malformedBodies = []struct{ rule, body, want string }{
 	{"null for an unknown field", `{"nothing":null}`, "422 nothing unknown"},
 }
 
-func TestEveryMalformedBodyNamesItsField(t *testing.T) {
+func TestDecode_MalformedBodyNamesField(t *testing.T) {
 	if len(malformedBodies) < 60 {
 		t.Fatalf("only %d bodies", len(malformedBodies))
 	}
 	for _, c := range malformedBodies {
 		t.Run(c.rule, func(t *testing.T) {
-			f := opened(t, "POST "+Base+"/search", func(w http.ResponseWriter, r *http.Request) error {
+			f := newTestFunction(t, "POST "+BasePath+"/search", func(w http.ResponseWriter, r *http.Request) error {
 				var q query
 				if err := Decode(r, &q); err != nil {
 					return err
@@ -186,7 +186,7 @@ func TestEveryMalformedBodyNamesItsField(t *testing.T) {
 				return WriteJSON(w, 200, q)
 			})
 			w := httptest.NewRecorder()
-			f.ServeHTTP(w, post(c.body))
+			f.ServeHTTP(w, newPost(c.body))
 			p := readProblem(t, w)
 			if len(p.Errors) != 1 {
 				t.Fatalf("%d %s names %d fields", w.Code, p.Code, len(p.Errors))
@@ -201,9 +201,9 @@ func TestEveryMalformedBodyNamesItsField(t *testing.T) {
 	}
 }
 
-func TestAWellFormedBodyIsRead(t *testing.T) {
+func TestDecode_ReadsValidBody(t *testing.T) {
 	var q query
-	if err := Decode(post(" \n"+wellFormed+"\n"), &q); err != nil {
+	if err := Decode(newPost(" \n"+validBody+"\n"), &q); err != nil {
 		t.Fatal(err)
 	}
 	if q.Geo.Point.Lat != 34.5 || q.Dates.Nights() != 2 || q.Occupancy.ChildrenAges[0] != 7 || q.Filters.Amenities[1] != "prayer-room" ||
@@ -212,7 +212,7 @@ func TestAWellFormedBodyIsRead(t *testing.T) {
 	}
 }
 
-func TestTheLimitsThemselvesAreAllowed(t *testing.T) {
+func TestDecode_AcceptsBodiesAtTheLimits(t *testing.T) {
 	for rule, body := range map[string]string{
 		"64 KiB":                   `{}` + strings.Repeat(" ", MaxBody-2),
 		"32 deep":                  `{"raw":` + nested("[", "", "]", 31) + `}`,
@@ -223,13 +223,13 @@ func TestTheLimitsThemselvesAreAllowed(t *testing.T) {
 		"zero-width joiner, emoji": `{"geo":{"city":"می\u200cخوانم \ud83d\ude00"}}`,
 	} {
 		var q query
-		if err := Decode(post(body), &q); err != nil {
+		if err := Decode(newPost(body), &q); err != nil {
 			t.Errorf("%s: %v", rule, err)
 		}
 	}
 }
 
-func TestOnlyJSONInUTF8IsTaken(t *testing.T) {
+func TestDecode_AcceptsOnlyJSONMediaTypes(t *testing.T) {
 	for media, ok := range map[string]bool{
 		"application/json": true, "application/json; charset=utf-8": true, "application/json;charset=UTF-8": true, "APPLICATION/JSON": true,
 		`application/json; charset="Utf-8"`: true, "application/cloudevents+json": true, "application/problem+json; charset=utf-8": true,
@@ -238,40 +238,40 @@ func TestOnlyJSONInUTF8IsTaken(t *testing.T) {
 		"multipart/form-data; boundary=x": false, "application/json; charset=latin1": false, "application/json, text/plain": false,
 		"application/jsonp": false, "application/": false, "application/json; charset=utf-8; charset=latin1": false, "\xff": false,
 	} {
-		r := post(wellFormed)
+		r := newPost(validBody)
 		r.Header.Set("Content-Type", media)
 		var q query
 		err := Decode(r, &q)
-		if ok && err != nil || !ok && (problem.From(err).Kind != problem.MalformedRequest || problem.From(err).Fields[0].Field != "Content-Type") {
+		if ok && err != nil || !ok && (problem.FromError(err).Kind != problem.MalformedRequest || problem.FromError(err).Fields[0].Field != "Content-Type") {
 			t.Errorf("%q: %v", media, err)
 		}
 	}
-	r := post(wellFormed)
+	r := newPost(validBody)
 	r.Header.Set("Content-Encoding", "gzip")
-	if p := problem.From(Decode(r, new(query))); p.Kind != problem.MalformedRequest || p.Fields[0].Field != "Content-Encoding" {
+	if p := problem.FromError(Decode(r, new(query))); p.Kind != problem.MalformedRequest || p.Fields[0].Field != "Content-Encoding" {
 		t.Errorf("a content encoding: %v", p)
 	}
 }
 
-func TestABodyThatBreaksOffIsMalformed(t *testing.T) {
+func TestDecode_TruncatedBodyIsMalformed(t *testing.T) {
 	for rule, body := range map[string]io.Reader{
 		"early": io.MultiReader(strings.NewReader(`{"geo":`), iotest.ErrReader(io.ErrUnexpectedEOF)),
 		"never": http.NoBody,
 	} {
 		r := httptest.NewRequest("POST", "/", body)
 		r.Header.Set("Content-Type", "application/json")
-		if p := problem.From(Decode(r, new(query))); p.Kind != problem.MalformedRequest || p.Fields[0].Field != "body" {
+		if p := problem.FromError(Decode(r, new(query))); p.Kind != problem.MalformedRequest || p.Fields[0].Field != "body" {
 			t.Errorf("%s: %v", rule, p)
 		}
 	}
-	large := post("{}")
+	large := newPost("{}")
 	large.ContentLength = MaxBody + 1
-	if p := problem.From(Decode(large, new(query))); p.Kind != problem.PayloadTooLarge {
+	if p := problem.FromError(Decode(large, new(query))); p.Kind != problem.PayloadTooLarge {
 		t.Errorf("announced too large: %v", p)
 	}
 }
 
-func TestTheWordsForAType(t *testing.T) {
+func TestDescribeType_NamesJSONType(t *testing.T) {
 	for _, c := range []struct {
 		v    any
 		want string
@@ -279,24 +279,24 @@ func TestTheWordsForAType(t *testing.T) {
 		{true, "true or false"}, {int8(1), "a whole number"}, {1.5, "a number"}, {[]int{}, "an array"}, {map[string]int{}, "an object"},
 		{point{}, "an object"}, {stay.Date{}, "a string"}, {"", "a string"}, {new(point), "an object"},
 	} {
-		if got := wanted(reflect.TypeOf(c.v)); got != c.want {
+		if got := describeType(reflect.TypeOf(c.v)); got != c.want {
 			t.Errorf("%T is %s, want %s", c.v, got, c.want)
 		}
 	}
-	if wanted(nil) == "" {
+	if describeType(nil) == "" {
 		t.Error("no words for no type")
 	}
 }
 
-func FuzzDecodeAcceptsOrNamesAField(f *testing.F) {
-	f.Add(wellFormed)
+func FuzzDecode_AcceptsOrNamesOneField(f *testing.F) {
+	f.Add(validBody)
 	for _, c := range malformedBodies {
 		if len(c.body) < 1<<10 {
 			f.Add(c.body)
 		}
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		err := Decode(post(body), new(query))
+		err := Decode(newPost(body), new(query))
 		if err == nil {
 			return
 		}
@@ -313,7 +313,7 @@ func BenchmarkDecode(b *testing.B) {
 	r.Header.Set("Content-Type", "application/json")
 	b.ReportAllocs()
 	for b.Loop() {
-		body.Reset(wellFormed)
+		body.Reset(validBody)
 		var q query
 		if err := Decode(r, &q); err != nil {
 			b.Fatal(err)
@@ -322,19 +322,19 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 // The worst a body can do: every null is looked up in the type.
-func BenchmarkDecodeNulls(b *testing.B) {
+func BenchmarkDecode_Nulls(b *testing.B) {
 	text := `{"metadata":{"a":[null` + strings.Repeat(",null", 13000) + `]}}`
 	for b.Loop() {
-		if err := Decode(post(text), new(query)); err != nil {
+		if err := Decode(newPost(text), new(query)); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func BenchmarkScan(b *testing.B) {
-	text := []byte(wellFormed)
+func BenchmarkScanJSON(b *testing.B) {
+	text := []byte(validBody)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		scan(text)
+		scanJSON(text)
 	}
 }

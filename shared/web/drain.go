@@ -13,27 +13,27 @@ import (
 // The platform sends SIGTERM ten seconds before it ends an instance, and the framework that owns the listener would die
 // at once.
 const (
-	drainLimit = 9 * time.Second
-	drainQuiet = 5                      // looks in a row at which nothing was going on
-	drainStep  = 20 * time.Millisecond  // between two looks
-	lastWords  = 500 * time.Millisecond // to the collector, after it
+	drainTimeout      = 9 * time.Second
+	drainIdleChecks   = 5                      // looks in a row at which nothing was going on
+	drainPollInterval = 20 * time.Millisecond  // between two looks
+	flushTimeout      = 500 * time.Millisecond // to the collector, after it
 )
 
 var (
-	inFlight atomic.Int64
-	entered  atomic.Int64 // requests, ever
-	draining atomic.Bool  // an answer ends its connection
-	refusing atomic.Bool  // nothing is begun any more
+	inFlight        atomic.Int64
+	requestsStarted atomic.Int64 // requests, ever
+	draining        atomic.Bool  // an answer ends its connection
+	rejecting       atomic.Bool  // nothing is begun any more
 )
 
-func enter() {
+func beginRequest() {
 	inFlight.Add(1)
-	entered.Add(1)
+	requestsStarted.Add(1)
 }
 
-// leave ends a request. While draining its bytes are pushed out first, as the process may exit before the server does
+// endRequest ends a request. While draining its bytes are pushed out first, as the process may exit before the server does
 // it.
-func leave(w http.ResponseWriter) {
+func endRequest(w http.ResponseWriter) {
 	if draining.Load() {
 		_ = http.NewResponseController(w).Flush() // a connection that is gone has nothing to lose
 	}
@@ -46,8 +46,8 @@ func drainOnSignal(f *Function) {
 	sigterm.Listen()
 	go func() {
 		<-sigterm.Signals
-		drain(drainLimit)
-		ctx, cancel := context.WithTimeout(context.Background(), lastWords)
+		drain(drainTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 		defer cancel()
 		f.Flush(ctx)
 		os.Exit(0)
@@ -60,11 +60,11 @@ func drainOnSignal(f *Function) {
 func drain(limit time.Duration) {
 	draining.Store(true)
 	last, deadline := int64(-1), time.Now().Add(limit)
-	for quiet := 0; quiet < drainQuiet && time.Now().Before(deadline); quiet++ {
-		if now := entered.Load(); inFlight.Load() > 0 || now != last {
+	for quiet := 0; quiet < drainIdleChecks && time.Now().Before(deadline); quiet++ {
+		if now := requestsStarted.Load(); inFlight.Load() > 0 || now != last {
 			quiet, last = 0, now
 		}
-		time.Sleep(drainStep)
+		time.Sleep(drainPollInterval)
 	}
-	refusing.Store(true)
+	rejecting.Store(true)
 }

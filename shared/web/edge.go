@@ -11,8 +11,8 @@ import (
 // it goes around the rules and the cache of the edge.
 const edgeHeader = "X-Edge-Secret"
 
-// edgeSecrets reads EDGE_SECRET: one value, or two while it changes.
-func edgeSecrets(text string) ([]string, error) {
+// parseEdgeSecrets reads EDGE_SECRET: one value, or two while it changes.
+func parseEdgeSecrets(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -25,15 +25,15 @@ func edgeSecrets(text string) ([]string, error) {
 	return secrets, nil
 }
 
-// around reports whether a request has not come by the edge. What it came with is taken off: nothing behind needs it.
-func (c *Config) around(r *http.Request) bool {
-	if len(c.edge) == 0 {
+// bypassesEdge reports whether a request has not come by the edge. What it came with is taken off: nothing behind needs it.
+func (c *Config) bypassesEdge(r *http.Request) bool {
+	if len(c.edgeSecrets) == 0 {
 		return false
 	}
 	said := []byte(r.Header.Get(edgeHeader))
 	r.Header.Del(edgeHeader)
 	equal := 0
-	for _, secret := range c.edge { // all of them: how long it takes tells nothing
+	for _, secret := range c.edgeSecrets { // all of them: how long it takes tells nothing
 		equal |= subtle.ConstantTimeCompare(said, []byte(secret))
 	}
 	return equal == 0

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWhoGoesAroundTheEdgeIsRefused(t *testing.T) {
+func TestEdgeSecret_RejectsRequestsThatBypassTheEdge(t *testing.T) {
 	newer, older := strings.Repeat("n", 32), strings.Repeat("o", 40)
 	for _, c := range []struct {
 		name, set, sent string
@@ -24,7 +24,7 @@ func TestWhoGoesAroundTheEdgeIsRefused(t *testing.T) {
 	} {
 		t.Setenv("EDGE_SECRET", c.set)
 		called := false
-		f := opened(t, "GET /things", func(_ http.ResponseWriter, r *http.Request) error {
+		f := newTestFunction(t, "GET /things", func(_ http.ResponseWriter, r *http.Request) error {
 			called = true
 			if c.set != "" && r.Header.Get("X-Edge-Secret") != "" {
 				t.Errorf("%s: the handler sees the secret", c.name)
@@ -46,7 +46,7 @@ func TestWhoGoesAroundTheEdgeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAnEdgeSecretThatIsNoneFailsTheRollout(t *testing.T) {
+func TestEdgeSecret_InvalidValueFailsConfiguration(t *testing.T) {
 	good := strings.Repeat("s", 32)
 	for _, wrong := range []string{"short", good + ",", good + "," + good + "," + good, ","} {
 		t.Setenv("EDGE_SECRET", wrong)

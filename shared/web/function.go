@@ -16,11 +16,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/telemetry"
+	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// Base is the path all public routes begin with.
-const Base = "/bff/consumer/v1"
+// BasePath is the path all public routes begin with.
+const BasePath = "/bff/consumer/v1"
 
 // Budget is how long a request may take in all, from when its process has reached its stores: see Ahead.
 const Budget = 2500 * time.Millisecond
@@ -35,13 +35,13 @@ type Function struct {
 	Name    string // "Search"
 	Pattern string // "POST /bff/consumer/v1/search", "GET /bff/consumer/v1/hotels/{propertyId}"
 
-	route   route
-	open    func(context.Context) (Handler, error)
-	budget  time.Duration // of one request
-	maxBody int64         // of one request, bytes
-	private bool          // nobody waits for its answers but a broker
-	state   atomic.Pointer[state]
-	stores  *ahead // what the first requests wait for; nil: the process is not for this function
+	route    route
+	open     func(context.Context) (Handler, error)
+	budget   time.Duration // of one request
+	maxBody  int64         // of one request, bytes
+	internal bool          // nobody waits for its answers but a broker
+	state    atomic.Pointer[state]
+	warmUp   *warmUpGroup // what the first requests wait for; nil: the process is not for this function
 }
 
 // state is what opening leaves behind; a request sees one state from beginning to end.
@@ -52,29 +52,29 @@ type state struct {
 	budget  time.Duration
 	now     func() time.Time
 
-	telemetry *telemetry.Room // nil: off
+	recorder *otlp.Recorder // nil: off
 }
 
 // registry holds every function of the binary. It is written by init functions and read after them.
 var registry = map[string]*Function{}
 
-// Open records a function and returns its door, for functions.HTTP(name, …). The pattern is a method and a path with
+// Register records a function and returns its door, for functions.HTTP(name, …). The pattern is a method and a path with
 // {variables}.
 //
 // When FUNCTION_TARGET is the function's name it is opened at once: a mistake in the configuration ends the process
 // with status 1, so that it fails the rollout and not a guest. What it asks for by Ahead is called. On SIGTERM such a
 // process finishes what it began and exits 0. In any other process the function is closed until Function.Open is called.
-func Open(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
+func Register(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
 	return register(&Function{Name: name, Pattern: pattern, open: open, budget: Budget, maxBody: MaxBody})
 }
 
-// OpenWithin is Open for a private door that no guest waits at: its requests may take as long as budget says, and
+// RegisterInternal is Open for a private door that no guest waits at: its requests may take as long as budget says, and
 // be as large as the broker's largest message. What of that is kept is for the handler to say; see Read.
-func OpenWithin(name, pattern string, budget time.Duration, open func(context.Context) (Handler, error)) http.HandlerFunc {
+func RegisterInternal(name, pattern string, budget time.Duration, open func(context.Context) (Handler, error)) http.HandlerFunc {
 	if budget <= 0 {
 		panic("web: function " + name + " has no time")
 	}
-	return register(&Function{Name: name, Pattern: pattern, open: open, budget: budget, maxBody: MaxPush, private: true})
+	return register(&Function{Name: name, Pattern: pattern, open: open, budget: budget, maxBody: MaxPushBody, internal: true})
 }
 
 func register(f *Function) http.HandlerFunc {
@@ -85,10 +85,10 @@ func register(f *Function) http.HandlerFunc {
 	}
 	registry[name] = f
 	if os.Getenv("FUNCTION_TARGET") == name {
-		within, cancel := context.WithTimeout(context.Background(), aheadWithin)
-		f.stores = &ahead{within: within, end: cancel}
-		if err := f.Open(context.WithValue(context.Background(), aheadKey{}, f.stores)); err != nil {
-			slog.New(newLog(os.Stderr, Config{})).Error("cannot start "+name, "function", name, "err", err.Error())
+		within, cancel := context.WithTimeout(context.Background(), warmUpTimeout)
+		f.warmUp = &warmUpGroup{ctx: within, cancel: cancel}
+		if err := f.Open(context.WithValue(context.Background(), warmUpKey{}, f.warmUp)); err != nil {
+			slog.New(newLogHandler(os.Stderr, Config{})).Error("cannot start "+name, "function", name, "err", err.Error())
 			os.Exit(1)
 		}
 		if os.Getenv("GOGC") == "" {
@@ -96,7 +96,7 @@ func register(f *Function) http.HandlerFunc {
 			debug.SetGCPercent(800)
 		}
 		slog.SetDefault(slog.New(f.state.Load().log))
-		go f.stores.settle(slog.With("function", name))
+		go f.warmUp.wait(slog.With("function", name))
 		drainOnSignal(f) // before anybody can be let in, who would be cut off
 	}
 	return f.ServeHTTP
@@ -114,12 +114,12 @@ func Functions() []*Function {
 
 // Open builds the function from the environment and lets it serve; its log records go to stdout. It may be called
 // again, when the environment has changed. The error names every setting that is wrong.
-func (f *Function) Open(ctx context.Context) error { return f.OpenTo(ctx, os.Stdout) }
+func (f *Function) Open(ctx context.Context) error { return f.OpenWithLog(ctx, os.Stdout) }
 
-// OpenTo is Open with another place for the log records; each is one Write.
-func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
+// OpenWithLog is Open with another place for the log records; each is one Write.
+func (f *Function) OpenWithLog(ctx context.Context, log io.Writer) error {
 	config, err := configFromEnv()
-	measured, telemetryErr := telemetry.Open(f.Name)
+	measured, telemetryErr := otlp.Open(f.Name)
 	err = errors.Join(err, telemetryErr)
 	handler, openErr := f.open(ctx)
 	switch {
@@ -131,7 +131,7 @@ func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
 		return fmt.Errorf("web: open %s: %w", f.Name, openErr)
 	}
 	f.state.Store(&state{
-		handler: handler, config: config, log: newLog(log, config), budget: f.budget, now: time.Now, telemetry: measured,
+		handler: handler, config: config, log: newLogHandler(log, config), budget: f.budget, now: time.Now, recorder: measured,
 	})
 	return nil
 }
@@ -139,6 +139,6 @@ func (f *Function) OpenTo(ctx context.Context, log io.Writer) error {
 // Flush sends what was measured and not yet sent, for a process that is about to end.
 func (f *Function) Flush(ctx context.Context) {
 	if s := f.state.Load(); s != nil {
-		s.telemetry.Close(ctx)
+		s.recorder.Close(ctx)
 	}
 }

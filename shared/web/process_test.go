@@ -18,31 +18,31 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/otlptest"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/otlptest"
 )
 
 // TestMain makes the test binary stand in for a deployed function when the tests below start it as one.
 func TestMain(m *testing.M) {
 	switch os.Getenv("WEB_TEST_CHILD") {
 	case "serve":
-		serveAsTheFrameworkDoes()
+		serveLikeFramework()
 	case "broken":
-		Open("Broken", "GET /x", func(context.Context) (Handler, error) {
+		Register("Broken", "GET /x", func(context.Context) (Handler, error) {
 			return nil, errors.Join(errors.New("REDIS_ADDR is missing"), errors.New("PEPPER is no base64"))
 		})
 		fmt.Println("was opened")
 	case "ahead":
-		aheadOfRequests()
+		serveWithWarmUp()
 	default:
 		os.Exit(m.Run())
 	}
 }
 
-// serveAsTheFrameworkDoes listens without any means to shut down. A request with ?wait answers "begun", and "done" once
+// serveLikeFramework listens without any means to shut down. A request with ?wait answers "begun", and "done" once
 // stdin ends.
-func serveAsTheFrameworkDoes() {
-	door := Open("Work", "GET /work", func(context.Context) (Handler, error) {
+func serveLikeFramework() {
+	door := Register("Work", "GET /work", func(context.Context) (Handler, error) {
 		return func(w http.ResponseWriter, r *http.Request) error {
 			if r.URL.Query().Has("wait") {
 				fmt.Fprintln(w, "begun")
@@ -61,16 +61,16 @@ func serveAsTheFrameworkDoes() {
 	panic(http.Serve(listener, door))
 }
 
-// child starts this binary as a deployed function.
-func child(t *testing.T, env ...string) *exec.Cmd {
+// childCommand starts this binary as a deployed function.
+func childCommand(t *testing.T, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), env...)
 	return cmd
 }
 
-func TestSIGTERMLetsWhatIsInFlightFinish(t *testing.T) {
-	cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work")
+func TestDrain_SIGTERMWaitsForRequestsInFlight(t *testing.T) {
+	cmd := childCommand(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work")
 	hold, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -127,9 +127,9 @@ func TestSIGTERMLetsWhatIsInFlightFinish(t *testing.T) {
 	}
 }
 
-func TestSIGTERMIsHeardFromWhenTheProcessListens(t *testing.T) {
+func TestDrain_SIGTERMHandledAsSoonAsProcessListens(t *testing.T) {
 	for range 10 { // half of them died while nothing saw to it
-		cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work", "GOMAXPROCS=1") // one thing at a time, as on one processor
+		cmd := childCommand(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work", "GOMAXPROCS=1") // one thing at a time, as on one processor
 		stderr, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -149,9 +149,9 @@ func TestSIGTERMIsHeardFromWhenTheProcessListens(t *testing.T) {
 	}
 }
 
-func TestWhatWasMeasuredIsSentBeforeTheProcessEnds(t *testing.T) {
+func TestDrain_FlushesTelemetryBeforeExit(t *testing.T) {
 	collector := otlptest.Open(t)
-	cmd := child(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work")
+	cmd := childCommand(t, "WEB_TEST_CHILD=serve", "FUNCTION_TARGET=Work")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -182,21 +182,21 @@ func TestWhatWasMeasuredIsSentBeforeTheProcessEnds(t *testing.T) {
 	}
 }
 
-func TestDrainingEndsWhenItsTimeIsOver(t *testing.T) {
+func TestDrain_StopsAtTimeoutAndRejectsRequests(t *testing.T) {
 	inFlight.Add(1)
 	defer inFlight.Add(-1)
 	defer draining.Store(false)
-	defer refusing.Store(false)
+	defer rejecting.Store(false)
 	drain(0)
 	w := httptest.NewRecorder()
-	opened(t, "GET /x", ok).ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+	newTestFunction(t, "GET /x", okHandler).ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if p := readProblem(t, w); w.Code != 503 || p.Code != problem.UpstreamUnavailable.PublicCode() || !w.Flushed {
 		t.Errorf("%d %s, flushed %v", w.Code, p.Code, w.Flushed)
 	}
 }
 
-func TestBadConfigurationEndsTheProcessAndSaysAllThatIsWrong(t *testing.T) {
-	cmd := child(t, "WEB_TEST_CHILD=broken", "FUNCTION_TARGET=Broken", "TRUSTED_HOPS=many")
+func TestRegister_BadConfigurationExitsWithAllErrors(t *testing.T) {
+	cmd := childCommand(t, "WEB_TEST_CHILD=broken", "FUNCTION_TARGET=Broken", "TRUSTED_HOPS=many")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -217,20 +217,20 @@ func TestBadConfigurationEndsTheProcessAndSaysAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestAFunctionThatIsNotTheTargetIsNotOpened(t *testing.T) {
-	cmd := child(t, "WEB_TEST_CHILD=broken", "FUNCTION_TARGET=Other")
+func TestRegister_OpensOnlyTheTargetFunction(t *testing.T) {
+	cmd := childCommand(t, "WEB_TEST_CHILD=broken", "FUNCTION_TARGET=Other")
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "was opened\n" {
 		t.Errorf("%v: %s", err, out)
 	}
 }
 
-func TestFunctionsAreListedByName(t *testing.T) {
+func TestFunctions_SortedByNameAndValidated(t *testing.T) {
 	saved := registry
 	registry = map[string]*Function{}
 	defer func() { registry = saved }()
-	build := func(context.Context) (Handler, error) { return ok, nil }
+	build := func(context.Context) (Handler, error) { return okHandler, nil }
 	for _, name := range []string{"SearchMap", "Facets", "Search"} {
-		Open(name, "GET /"+name, build)
+		Register(name, "GET /"+name, build)
 	}
 	var names []string
 	for _, f := range Functions() {
@@ -240,10 +240,10 @@ func TestFunctionsAreListedByName(t *testing.T) {
 		t.Errorf("functions %s", got)
 	}
 	for rule, register := range map[string]func(){
-		"twice":      func() { Open("Search", "GET /x", build) },
-		"no method":  func() { Open("A", "/x", build) },
-		"no pattern": func() { Open("B", "", build) },
-		"no path":    func() { Open("C", "GET x", build) },
+		"twice":      func() { Register("Search", "GET /x", build) },
+		"no method":  func() { Register("A", "/x", build) },
+		"no pattern": func() { Register("B", "", build) },
+		"no path":    func() { Register("C", "GET x", build) },
 	} {
 		func() {
 			defer func() {
@@ -256,14 +256,14 @@ func TestFunctionsAreListedByName(t *testing.T) {
 	}
 }
 
-func TestOpeningSaysWhatIsWrong(t *testing.T) {
+func TestFunctionOpen_ReportsConfigurationErrors(t *testing.T) {
 	broken := errors.New("REDIS_ADDR is missing")
-	f := opened(t, "GET /x", ok)
+	f := newTestFunction(t, "GET /x", okHandler)
 	f.open = func(context.Context) (Handler, error) { return nil, broken }
 	if err := f.Open(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
-	f.open = func(context.Context) (Handler, error) { return ok, nil }
+	f.open = func(context.Context) (Handler, error) { return okHandler, nil }
 	for _, hops := range []string{"-1", "9", "x", "1.5"} {
 		t.Setenv("TRUSTED_HOPS", hops)
 		if err := f.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "TRUSTED_HOPS") {

@@ -7,7 +7,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-func TestARouteWithoutParametersHeedsNone(t *testing.T) {
+func TestRejectQuery_RejectsAnyParameter(t *testing.T) {
 	for query, want := range map[string]string{
 		"":                 "",
 		"?":                "",
@@ -18,8 +18,8 @@ func TestARouteWithoutParametersHeedsNone(t *testing.T) {
 		"?a=%zz":           "MALFORMED_REQUEST query malformed",
 	} {
 		got := ""
-		if err := NoQuery(httptest.NewRequest("GET", "/"+query, nil)); err != nil {
-			p := problem.From(err)
+		if err := RejectQuery(httptest.NewRequest("GET", "/"+query, nil)); err != nil {
+			p := problem.FromError(err)
 			got = p.Kind.Code + " " + p.Fields[0].Field + " " + p.Fields[0].Code
 		}
 		if got != want {
@@ -28,14 +28,14 @@ func TestARouteWithoutParametersHeedsNone(t *testing.T) {
 	}
 }
 
-func TestARefusedPreferenceSaysWhatThereIs(t *testing.T) {
-	_, locale := Locale("locale", "de")
-	_, currency := Currency("X-Currency", "afn")
-	for err, want := range map[error]problem.Field{
+func TestParseLocale_ProblemListsSupportedValues(t *testing.T) {
+	_, locale := ParseLocale("locale", "de")
+	_, currency := ParseCurrency("X-Currency", "afn")
+	for err, want := range map[error]problem.FieldError{
 		locale:   {Field: "locale", Code: "not-supported", Detail: "Must be one of en, ps-AF, fa-AF, fa-IR, tg-TJ, ar, ur-PK, ru, fr."},
 		currency: {Field: "X-Currency", Code: "not-supported", Detail: "Must be one of AFN, USD, EUR, IRR, PKR, AED, GBP, in capital letters."},
 	} {
-		if p := problem.From(err); len(p.Fields) != 1 || p.Fields[0] != want || p.Kind.Status != 422 {
+		if p := problem.FromError(err); len(p.Fields) != 1 || p.Fields[0] != want || p.Kind.Status != 422 {
 			t.Errorf("%v: %+v", err, p.Fields)
 		}
 	}

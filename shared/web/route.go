@@ -65,8 +65,8 @@ func (rt *route) allows(method string) bool {
 	return method == rt.method || rt.method == http.MethodGet && method == http.MethodHead
 }
 
-// allow is the value of the Allow header.
-func (rt *route) allow() string {
+// allowHeader is the value of the Allow header.
+func (rt *route) allowHeader() string {
 	if rt.method == http.MethodGet {
 		return "GET, HEAD"
 	}

@@ -13,52 +13,52 @@ import (
 
 // The limits of what a client may send, in bytes.
 const (
-	MaxBody   = 64 << 10
-	MaxHeader = 16 << 10 // request line and header fields
-	MaxPush   = 14 << 20 // at a private door of OpenWithin: a message of 10 MB in base64, with room for what is around it
+	MaxBody     = 64 << 10
+	MaxHeader   = 16 << 10 // request line and header fields
+	MaxPushBody = 14 << 20 // at a private door of OpenWithin: a message of 10 MB in base64, with room for what is around it
 )
 
 // ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log
 // record. In a process that is still reaching its stores it begins when that has ended; see Ahead.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	enter()
-	defer leave(w)
-	if f.stores != nil {
-		<-f.stores.within.Done()
+	beginRequest()
+	defer endRequest(w)
+	if f.warmUp != nil {
+		<-f.warmUp.ctx.Done()
 	}
 	s := f.state.Load()
 	if s == nil {
-		s = closed
+		s = closedState
 	}
 	c := newCall(s, w, r)
 	ctx, cancel := context.WithTimeout(r.Context(), s.budget)
 	defer cancel()
-	if s.telemetry != nil {
-		ctx = c.measure(ctx, s.telemetry, f, r)
+	if s.recorder != nil {
+		ctx = c.startSpan(ctx, s.recorder, f, r)
 	}
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = http.MaxBytesReader(w, r.Body, f.maxBody)
 	}
-	err := f.answer(s, c, r)
-	begun := c.out.wrote()
+	err := f.handle(s, c, r)
+	begun := c.out.started()
 	switch {
 	case begun:
 	case err == nil:
 		c.out.WriteHeader(http.StatusOK)
 	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
-		c.out.WriteHeader(statusClientGone)
+		c.out.WriteHeader(statusClientClosedRequest)
 	default:
-		problem.Write(&c.out, problem.Where{Instance: r.URL.EscapedPath(), RequestID: c.ID, TraceID: c.TraceID}, err)
+		problem.Write(&c.out, problem.Occurrence{Instance: r.URL.EscapedPath(), RequestID: c.ID, TraceID: c.TraceID}, err)
 	}
-	f.record(s, c, r, err)
+	f.logRequest(s, c, r, err)
 	if _, panicked := errors.AsType[*panicError](err); panicked && begun {
 		panic(http.ErrAbortHandler) // half an answer is out: cut the connection rather than let it look whole
 	}
 }
 
-// answer finds out whether the request is for the handler, and calls it. A panic is an error that knows its stack.
-func (f *Function) answer(s *state, c *Call, r *http.Request) (err error) {
+// handle finds out whether the request is for the handler, and calls it. A panic is an error that knows its stack.
+func (f *Function) handle(s *state, c *Call, r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &panicError{value: p, stack: debug.Stack()}
@@ -68,33 +68,33 @@ func (f *Function) answer(s *state, c *Call, r *http.Request) (err error) {
 		c.out.Header().Set("Connection", "close")
 	}
 	switch {
-	case refusing.Load():
-		return problem.New(problem.UpstreamUnavailable, "This instance is stopping. Please try again.", nil).After(time.Second)
-	case tooLarge(r):
+	case rejecting.Load():
+		return problem.New(problem.UpstreamUnavailable, "This instance is stopping. Please try again.", nil).WithRetryAfter(time.Second)
+	case headersTooLarge(r):
 		return problem.New(problem.PayloadTooLarge, "The header fields must be at most 16 KiB together.", nil)
-	case s.config.around(r):
+	case s.config.bypassesEdge(r):
 		return problem.New(problem.CallerNotAllowed, "This address is not for guests.", nil)
 	case !f.route.matches(r):
 		return problem.New(problem.ResourceNotFound, "There is nothing at this address.", nil)
-	case s.config.asked(c.out.Header(), r):
+	case s.config.handleCORS(c.out.Header(), r):
 		c.out.WriteHeader(http.StatusNoContent)
 		return nil
 	case !f.route.allows(r.Method):
-		c.out.Header().Set("Allow", f.route.allow())
+		c.out.Header().Set("Allow", f.route.allowHeader())
 		return problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil)
-	case s.config.foreign(r):
+	case s.config.crossOrigin(r):
 		return problem.New(problem.CallerNotAllowed, "Pages of another origin may not do this.", nil)
 	}
 	return s.handler(&c.out, r)
 }
 
-// statusClientGone is what the log says when the client hung up before the answer; nobody receives it.
-const statusClientGone = 499
+// statusClientClosedRequest is what the log says when the client hung up before the answer; nobody receives it.
+const statusClientClosedRequest = 499
 
-// closed answers for a function that nobody opened.
-var closed = &state{
+// closedState answers for a function that nobody opened.
+var closedState = &state{
 	handler: func(http.ResponseWriter, *http.Request) error { return errors.New("web: the function is not open") },
-	log:     newLog(stdout{}, Config{}),
+	log:     newLogHandler(stdoutWriter{}, Config{}),
 	budget:  Budget,
 	now:     time.Now,
 }
@@ -107,8 +107,8 @@ type panicError struct {
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
-// tooLarge reports whether request line and header fields exceed MaxHeader.
-func tooLarge(r *http.Request) bool {
+// headersTooLarge reports whether request line and header fields exceed MaxHeader.
+func headersTooLarge(r *http.Request) bool {
 	n := len(r.RequestURI) + len(r.Host)
 	for name, values := range r.Header {
 		for _, v := range values {

@@ -16,11 +16,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-func TestARequestReachesItsHandlerAndNoOther(t *testing.T) {
+func TestServe_MatchesMethodAndPath(t *testing.T) {
 	var seen string
 	hotel := func(w http.ResponseWriter, r *http.Request) error {
 		seen = r.PathValue("propertyId") + "|" + r.PathValue("part")
-		return ok(w, r)
+		return okHandler(w, r)
 	}
 	for _, c := range []struct {
 		pattern, method, target string
@@ -51,7 +51,7 @@ func TestARequestReachesItsHandlerAndNoOther(t *testing.T) {
 	} {
 		seen = ""
 		w := httptest.NewRecorder()
-		opened(t, c.pattern, hotel).ServeHTTP(w, httptest.NewRequest(c.method, c.target, nil))
+		newTestFunction(t, c.pattern, hotel).ServeHTTP(w, httptest.NewRequest(c.method, c.target, nil))
 		if w.Code != c.status || seen != c.seen {
 			t.Errorf("%s for %s %s: %d %q, want %d %q", c.pattern, c.method, c.target, w.Code, seen, c.status, c.seen)
 		}
@@ -64,8 +64,8 @@ func TestARequestReachesItsHandlerAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAProblemSaysWhichRequestItBelongsTo(t *testing.T) {
-	f := opened(t, "GET /v1/hotels/{id}", func(http.ResponseWriter, *http.Request) error {
+func TestServe_ProblemCarriesRequestAndTraceID(t *testing.T) {
+	f := newTestFunction(t, "GET /v1/hotels/{id}", func(http.ResponseWriter, *http.Request) error {
 		return fmt.Errorf("detail: %w", problem.New(problem.ResourceNotFound, "No such hotel.", errors.New("db 10.0.0.3")))
 	})
 	r := httptest.NewRequest("GET", "/v1/hotels/%22x%22?secret=1", nil)
@@ -82,8 +82,8 @@ func TestAProblemSaysWhichRequestItBelongsTo(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAProblemAndItsStackIsLogged(t *testing.T) {
-	f, l := logging(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
+func TestServe_PanicIsInternalProblemWithLoggedStack(t *testing.T) {
+	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Set-Cookie", "gms_id=x")
 		w.Header().Set("Cache-Control", "public, max-age=15")
 		panic("the secret")
@@ -93,14 +93,14 @@ func TestAPanicIsAProblemAndItsStackIsLogged(t *testing.T) {
 	if p := readProblem(t, w); p.Code != "MELMASTOON.BFF.CONSUMER.INTERNAL" || strings.Contains(w.Body.String(), "secret") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	record := l.one(t)
+	record := l.only(t)
 	if record["severity"] != "ERROR" || record["err"] != "panic: the secret" || !strings.Contains(record["stack"].(string), "serve_test.go") {
 		t.Errorf("record %v", record)
 	}
 }
 
-func TestHalfAnAnswerIsCutOffRatherThanLookWhole(t *testing.T) {
-	f, l := logging(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
+func TestServe_PanicAfterFirstByteAbortsConnection(t *testing.T) {
+	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = io.WriteString(w, "half")
 		_ = http.NewResponseController(w).Flush()
 		panic("too late")
@@ -118,13 +118,13 @@ func TestHalfAnAnswerIsCutOffRatherThanLookWhole(t *testing.T) {
 		t.Errorf("%q looks whole", body)
 	}
 	server.Close() // the record is written after the answer
-	if record := l.one(t); record["severity"] != "ERROR" || record["err"] != "panic: too late" {
+	if record := l.only(t); record["severity"] != "ERROR" || record["err"] != "panic: too late" {
 		t.Errorf("record %v", record)
 	}
 }
 
-func TestAnErrorAfterTheAnswerBeganIsOnlyLogged(t *testing.T) {
-	f, l := logging(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
+func TestServe_ErrorAfterFirstByteIsOnlyLogged(t *testing.T) {
+	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = io.WriteString(w, "answer")
 		return errors.New("afterwards")
 	})
@@ -133,24 +133,24 @@ func TestAnErrorAfterTheAnswerBeganIsOnlyLogged(t *testing.T) {
 	if w.Code != 200 || w.Body.String() != "answer" {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	if record := l.one(t); record["severity"] != "ERROR" || record["err"] != "afterwards" {
+	if record := l.only(t); record["severity"] != "ERROR" || record["err"] != "afterwards" {
 		t.Errorf("record %v", record)
 	}
 }
 
-func TestWhoAnswersNothingAnswers200(t *testing.T) {
+func TestServe_EmptyHandlerReturns200(t *testing.T) {
 	w := httptest.NewRecorder()
-	opened(t, "GET /x", func(http.ResponseWriter, *http.Request) error { return nil }).ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+	newTestFunction(t, "GET /x", func(http.ResponseWriter, *http.Request) error { return nil }).ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if w.Code != 200 || w.Header().Get("Server-Timing") == "" {
 		t.Errorf("%d %v", w.Code, w.Header())
 	}
 }
 
-func TestTheBudgetEndsARequest(t *testing.T) {
-	f := opened(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {
+func TestServe_BudgetExceededIs504(t *testing.T) {
+	f := newTestFunction(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {
 		<-r.Context().Done()
 		return fmt.Errorf("search: %w", r.Context().Err())
-	}).with(func(s *state) { s.budget = 1 })
+	}).withState(func(s *state) { s.budget = 1 })
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if p := readProblem(t, w); w.Code != 504 || p.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_BUDGET_EXCEEDED" || w.Header().Get("Retry-After") != "1" {
@@ -158,8 +158,8 @@ func TestTheBudgetEndsARequest(t *testing.T) {
 	}
 }
 
-func TestTheBudgetIsTwoAndAHalfSeconds(t *testing.T) {
-	opened(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {
+func TestServe_DefaultBudgetIs2500ms(t *testing.T) {
+	newTestFunction(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {
 		if deadline, ok := r.Context().Deadline(); !ok || time.Until(deadline) > 2500*time.Millisecond || time.Until(deadline) < time.Second {
 			t.Errorf("deadline %s, %v", deadline, ok)
 		}
@@ -167,18 +167,18 @@ func TestTheBudgetIsTwoAndAHalfSeconds(t *testing.T) {
 	}).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil))
 }
 
-func TestAClientThatHangsUpIsNoErrorOfOurs(t *testing.T) {
-	f, l := logging(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error { return r.Context().Err() })
+func TestServe_ClientDisconnectIsLoggedAs499(t *testing.T) {
+	f, l := newLoggedFunction(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error { return r.Context().Err() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/x", nil).WithContext(ctx))
-	if record := l.one(t); record["severity"] != "INFO" || record["httpRequest"].(map[string]any)["status"] != 499.0 {
+	if record := l.only(t); record["severity"] != "INFO" || record["httpRequest"].(map[string]any)["status"] != 499.0 {
 		t.Errorf("record %v", record)
 	}
 }
 
-func TestHeadersAreLimited(t *testing.T) {
-	f := opened(t, "GET /x", ok)
+func TestServe_LimitsHeaderSize(t *testing.T) {
+	f := newTestFunction(t, "GET /x", okHandler)
 	for _, c := range []struct {
 		size, status int
 	}{{MaxHeader - 200, 200}, {MaxHeader, 413}, {1 << 20, 413}} {
@@ -197,8 +197,8 @@ func TestHeadersAreLimited(t *testing.T) {
 	}
 }
 
-func TestABodyIsLimitedForWhoeverReadsIt(t *testing.T) {
-	f := opened(t, "POST /x", func(_ http.ResponseWriter, r *http.Request) error {
+func TestServe_LimitsBodySize(t *testing.T) {
+	f := newTestFunction(t, "POST /x", func(_ http.ResponseWriter, r *http.Request) error {
 		n, err := io.Copy(io.Discard, r.Body)
 		if n != MaxBody || err == nil {
 			t.Errorf("%d bytes, %v", n, err)
@@ -208,10 +208,10 @@ func TestABodyIsLimitedForWhoeverReadsIt(t *testing.T) {
 	f.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/x", bytes.NewReader(make([]byte, MaxBody+1))))
 }
 
-func TestAClientThatSendsSlowlyIsNotWaitedForBeyondTheBudget(t *testing.T) {
-	f := opened(t, "POST /x", func(_ http.ResponseWriter, r *http.Request) error {
+func TestServe_SlowBodyEndsWithBudget(t *testing.T) {
+	f := newTestFunction(t, "POST /x", func(_ http.ResponseWriter, r *http.Request) error {
 		return Decode(r, new(query))
-	}).with(func(s *state) { s.budget = 50 * time.Millisecond })
+	}).withState(func(s *state) { s.budget = 50 * time.Millisecond })
 	server := httptest.NewServer(f)
 	defer server.Close()
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())
@@ -227,8 +227,8 @@ func TestAClientThatSendsSlowlyIsNotWaitedForBeyondTheBudget(t *testing.T) {
 	}
 }
 
-func TestTheNextRequestOnAConnectionHasItsOwnTime(t *testing.T) {
-	f := opened(t, "POST /x", func(w http.ResponseWriter, r *http.Request) error {
+func TestServe_ReadDeadlineIsResetBetweenRequests(t *testing.T) {
+	f := newTestFunction(t, "POST /x", func(w http.ResponseWriter, r *http.Request) error {
 		soon, cancel := context.WithTimeout(r.Context(), 10*time.Millisecond)
 		defer cancel()
 		if err := Decode(r.WithContext(soon), new(query)); err != nil {
@@ -238,8 +238,8 @@ func TestTheNextRequestOnAConnectionHasItsOwnTime(t *testing.T) {
 		if <-r.Context().Done(); !errors.Is(r.Context().Err(), context.DeadlineExceeded) {
 			t.Errorf("ended by %v", r.Context().Err())
 		}
-		return ok(w, r)
-	}).with(func(s *state) { s.budget = 100 * time.Millisecond })
+		return okHandler(w, r)
+	}).withState(func(s *state) { s.budget = 100 * time.Millisecond })
 	server := httptest.NewServer(f)
 	defer server.Close()
 	for range 3 {
@@ -255,11 +255,11 @@ func TestTheNextRequestOnAConnectionHasItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestAClosedFunctionIsAnInternalProblem(t *testing.T) {
+func TestServe_UnopenedFunctionIsInternalProblem(t *testing.T) {
 	f := &Function{Name: "Closed", Pattern: "GET /x", route: parsePattern("GET /x")}
-	saved := closed.log
-	closed.log = newLog(new(log), Config{})
-	defer func() { closed.log = saved }()
+	saved := closedState.log
+	closedState.log = newLogHandler(new(logBuffer), Config{})
+	defer func() { closedState.log = saved }()
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if readProblem(t, w); w.Code != 500 {
@@ -267,27 +267,27 @@ func TestAClosedFunctionIsAnInternalProblem(t *testing.T) {
 	}
 }
 
-// discard is a response writer that costs nothing, so that the benchmark measures the pipeline.
-type discard struct{ h http.Header }
+// discardWriter is a response writer that costs nothing, so that the benchmark measures the pipeline.
+type discardWriter struct{ header http.Header }
 
-func (d discard) Header() http.Header         { return d.h }
-func (d discard) Write(b []byte) (int, error) { return len(b), nil }
-func (d discard) WriteHeader(int)             {}
+func (d discardWriter) Header() http.Header         { return d.header }
+func (d discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (d discardWriter) WriteHeader(int)             {}
 
 func BenchmarkServe(b *testing.B) {
 	body := []byte(`{}`)
-	f := opened(b, "GET "+Base+"/facets", func(w http.ResponseWriter, r *http.Request) error {
-		c := From(r.Context())
+	f := newTestFunction(b, "GET "+BasePath+"/facets", func(w http.ResponseWriter, r *http.Request) error {
+		c := FromContext(r.Context())
 		stop := c.Phase("cache")
 		stop()
-		c.Note("cache", "HIT")
+		c.AddLogField("cache", "HIT")
 		_, err := w.Write(body)
 		return err
 	})
-	if err := f.OpenTo(b.Context(), io.Discard); err != nil {
+	if err := f.OpenWithLog(b.Context(), io.Discard); err != nil {
 		b.Fatal(err)
 	}
-	r := httptest.NewRequest("GET", Base+"/facets?country=AF", nil)
+	r := httptest.NewRequest("GET", BasePath+"/facets?country=AF", nil)
 	for name, value := range map[string]string{
 		"User-Agent": "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36", "Accept": "application/json", "Accept-Language": "ps-AF,fa;q=0.8",
 		"Accept-Encoding": "gzip, br", "Cookie": "gms_id=gms_01ARZ3NDEKTSV4RRFFQ69G5FAV", "X-Forwarded-For": "203.0.113.9, 10.0.0.1",
@@ -295,10 +295,10 @@ func BenchmarkServe(b *testing.B) {
 	} {
 		r.Header.Set(name, value)
 	}
-	w := discard{http.Header{}}
+	w := discardWriter{http.Header{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		clear(w.h)
+		clear(w.header)
 		f.ServeHTTP(w, r)
 	}
 }

@@ -12,19 +12,19 @@ import (
 // and on headers only for the locale and currency that the URL does not name.
 type SharedQuery struct {
 	url.Values
-	Locale   locale.Tag
-	Currency money.Currency
-	InURL    bool // both are in the URL, so that a CDN may store the answer without Vary
+	Locale           locale.Tag
+	Currency         money.Currency
+	PreferencesInURL bool // both are in the URL, so that a CDN may store the answer without Vary
 }
 
 // ReadSharedQuery reads the parameters of a shared route: those named, locale and currency, each at most
 // once. Anything else is refused, because every distinct URL is an entry of its own at the edge.
 func ReadSharedQuery(r *http.Request, names ...string) (SharedQuery, error) {
-	values, err := parameters(r, append(names, "locale", "currency")...)
+	values, err := parseQuery(r, append(names, "locale", "currency")...)
 	if err != nil {
 		return SharedQuery{}, err
 	}
-	q := SharedQuery{Values: values, InURL: values.Has("locale") && values.Has("currency")}
+	q := SharedQuery{Values: values, PreferencesInURL: values.Has("locale") && values.Has("currency")}
 	if q.Locale, err = sharedLocale(r, values); err != nil {
 		return SharedQuery{}, err
 	}
@@ -34,7 +34,7 @@ func ReadSharedQuery(r *http.Request, names ...string) (SharedQuery, error) {
 
 func sharedLocale(r *http.Request, values url.Values) (locale.Tag, error) {
 	if values.Has("locale") {
-		return Locale("locale", values.Get("locale"))
+		return ParseLocale("locale", values.Get("locale"))
 	}
 	if tag, ok := locale.Match(r.Header.Get("Accept-Language")); ok {
 		return tag, nil
@@ -50,5 +50,5 @@ func sharedCurrency(r *http.Request, values url.Values) (money.Currency, error) 
 	if wish == "" && name == "X-Currency" {
 		return money.ForCountry(""), nil // the country of the guest would make the answer depend on more than its URL
 	}
-	return Currency(name, wish)
+	return ParseCurrency(name, wish)
 }

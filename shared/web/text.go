@@ -9,17 +9,17 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// Text checks what a guest wrote: valid UTF-8, no control characters, at most most characters. It returns nil when all
+// ValidateText checks what a guest wrote: valid UTF-8, no control characters, at most most characters. It returns nil when all
 // is well, else the field with one of the codes "too-long", "utf-8", "control-character". Joiners and direction marks,
 // which Persian and Arabic need, are no control characters.
-func Text(field, s string, most int) *problem.Field {
+func ValidateText(field, s string, most int) *problem.FieldError {
 	switch {
 	case utf8.RuneCountInString(s) > most:
-		return &problem.Field{Field: field, Code: "too-long", Detail: fmt.Sprintf("Must be at most %d characters.", most)}
+		return &problem.FieldError{Field: field, Code: "too-long", Detail: fmt.Sprintf("Must be at most %d characters.", most)}
 	case !utf8.ValidString(s):
-		return &problem.Field{Field: field, Code: "utf-8", Detail: "Must be valid UTF-8."}
+		return &problem.FieldError{Field: field, Code: "utf-8", Detail: "Must be valid UTF-8."}
 	case strings.ContainsFunc(s, unicode.IsControl):
-		return &problem.Field{Field: field, Code: "control-character", Detail: "Must not contain control characters."}
+		return &problem.FieldError{Field: field, Code: "control-character", Detail: "Must not contain control characters."}
 	}
 	return nil
 }

@@ -7,33 +7,33 @@ import (
 	"time"
 )
 
-// writer remembers what was answered, and sees to the headers that depend on when and what.
-type writer struct {
+// responseWriter remembers what was answered, and sees to the headers that depend on when and what.
+type responseWriter struct {
 	http.ResponseWriter
 	call   *Call
 	status int // 0: nothing written yet
 	size   int64
 }
 
-func (w *writer) wrote() bool { return w.status != 0 }
+func (w *responseWriter) started() bool { return w.status != 0 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *writer) WriteHeader(status int) {
+func (w *responseWriter) WriteHeader(status int) {
 	if status >= 200 && w.status == 0 {
 		w.status = status
 		h := w.Header()
 		if h["Set-Cookie"] != nil && strings.HasPrefix(h.Get("Cache-Control"), "public") {
-			Private(w) // a cookie makes any answer personal, whatever the handler said
+			MarkPrivate(w) // a cookie makes any answer personal, whatever the handler said
 		}
-		w.call.answered(status)
-		h["Server-Timing"] = []string{w.call.timing()}
+		w.call.endSpan(status)
+		h["Server-Timing"] = []string{w.call.serverTiming()}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *writer) Write(b []byte) (int, error) {
+func (w *responseWriter) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -42,15 +42,15 @@ func (w *writer) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// timing is the value of Server-Timing so far: the phases and the total, in milliseconds.
-func (c *Call) timing() string {
+// serverTiming is the value of Server-Timing so far: the phases and the total, in milliseconds.
+func (c *Call) serverTiming() string {
 	var room [160]byte
 	b := room[:0]
 	c.mu.Lock()
 	for _, p := range c.phases {
 		b = append(b, p.name...)
 		b = append(b, ";dur="...)
-		b = appendMilliseconds(b, p.took)
+		b = appendMilliseconds(b, p.duration)
 		b = append(b, ", "...)
 	}
 	c.mu.Unlock()

@@ -11,28 +11,28 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// BenchmarkAdd measures an addition in Postgres beside a bare transaction of the same two inserts, which decides
+// BenchmarkStoreAdd measures an addition in Postgres beside a bare transaction of the same two inserts, which decides
 // nothing: no lock, no cap, no dedup, no consent.
-func BenchmarkAdd(b *testing.B) {
+func BenchmarkStoreAdd(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		name := map[int]string{1: "1 client", 8: "8 clients"}[clients]
 		b.Run("add/"+name, func(b *testing.B) {
-			d := newDesk(b)
-			parallel(b, clients, func(ctx context.Context) error {
-				w := wish(1)
+			d := newHarness(b)
+			runParallel(b, clients, func(ctx context.Context) error {
+				w := newAddRequest(1)
 				session := id.New(id.Session, noon)
-				e := d.added(w)
+				e := d.addedEvent(w)
 				e.SessionID = session
 				_, err := d.Add(ctx, session, w, e)
 				return err
 			})
 		})
 		b.Run("bare/"+name, func(b *testing.B) {
-			d := newDesk(b)
-			parallel(b, clients, func(ctx context.Context) error {
-				w := wish(1)
+			d := newHarness(b)
+			runParallel(b, clients, func(ctx context.Context) error {
+				w := newAddRequest(1)
 				session := id.New(id.Session, noon)
-				e := d.added(w)
+				e := d.addedEvent(w)
 				e.SessionID = session
 				row, err := outbox.Encode(e)
 				if err != nil {
@@ -53,7 +53,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-func parallel(b *testing.B, clients int, work func(context.Context) error) {
+func runParallel(b *testing.B, clients int, work func(context.Context) error) {
 	b.Helper()
 	ctx := b.Context()
 	if err := work(ctx); err != nil {

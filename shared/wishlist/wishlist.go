@@ -9,11 +9,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Cap is how many properties a wishlist holds.
-const Cap = 100
+// MaxItems is how many properties a wishlist holds.
+const MaxItems = 100
 
-// MaxNote is how many characters a guest's note may have.
-const MaxNote = 280
+// MaxNoteLength is how many characters a guest's note may have.
+const MaxNoteLength = 280
 
 // Sources are where a guest may have found what goes on the list.
 var Sources = []string{"detail", "list", "map", "recently-viewed"}
@@ -31,28 +31,28 @@ type Item struct {
 // List is a wishlist at one moment, oldest first.
 type List struct {
 	Items   []Item
-	Removed []Removed // what was taken off and is not forgotten yet; a copy has none
+	Removed []RemovedItem // what was taken off and is not forgotten yet; a copy has none
 
 	// version grows with every mutation: the time of the last, Unix ms, which is later than that of all before;
 	// 0 when nothing was ever added. It can be had from the rows alone.
 	version int64
 }
 
-// Removed is an item that was taken off the list.
-type Removed struct {
+// RemovedItem is an item that was taken off the list.
+type RemovedItem struct {
 	Item
 	RemovedAt string `json:"removedAt"`
 }
 
-// Newest is the items, newest first, as guests see them.
-func (l List) Newest() []Item {
+// NewestFirst is the items, newest first, as guests see them.
+func (l List) NewestFirst() []Item {
 	items := slices.Clone(l.Items)
 	slices.Reverse(items)
 	return items
 }
 
-// encode is an item as the copy holds it: the same bytes for the same item.
-func encode(i Item) string {
+// encodeItem is an item as the copy holds it: the same bytes for the same item.
+func encodeItem(i Item) string {
 	b, err := json.Marshal(i)
 	if err != nil {
 		panic(err) // unreachable: strings that were checked
@@ -60,8 +60,8 @@ func encode(i Item) string {
 	return string(b)
 }
 
-// Decode reads a copy.
-func Decode(entries []jsontext.Value) (List, error) {
+// DecodeCopy reads a copy.
+func DecodeCopy(entries []jsontext.Value) (List, error) {
 	var l List
 	for _, entry := range entries {
 		var i Item

@@ -16,15 +16,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Arrival is a message that the broker took.
-type Arrival struct {
-	Topic       string // without the project
-	ID          string // the attribute eventId
-	OrderingKey string
-	Attributes  map[string]string
-	Data        []byte
-	At          time.Time
-	Lost        bool // the one who sent it was not told
+// Message is a message that the broker took.
+type Message struct {
+	Topic        string // without the project
+	ID           string // the attribute eventId
+	OrderingKey  string
+	Attributes   map[string]string
+	Data         []byte
+	ReceivedAt   time.Time
+	ResponseLost bool // the one who sent it was not told
 }
 
 // Request is one call of Publish.
@@ -35,12 +35,12 @@ type Request struct {
 	Messages    []*pubsubpb.PubsubMessage
 }
 
-// Reaction is what the broker does with a request.
-type Reaction struct {
-	Refuse codes.Code    // other than OK: takes nothing and answers this
-	Lose   bool          // takes it, and answers Unavailable
-	Hang   bool          // takes nothing and answers nothing, until the caller gives up
-	Gate   chan struct{} // waits until it is closed, and then takes it
+// Behavior is what the broker does with a request.
+type Behavior struct {
+	RejectCode   codes.Code    // other than OK: takes nothing and answers this
+	LoseResponse bool          // takes it, and answers Unavailable
+	Hang         bool          // takes nothing and answers nothing, until the caller gives up
+	Gate         chan struct{} // waits until it is closed, and then takes it
 }
 
 // Broker is one that listens. It is safe for concurrent use.
@@ -51,10 +51,10 @@ type Broker struct {
 	server *grpc.Server
 
 	mu       sync.Mutex
-	react    func(Request) Reaction
-	take     func([]Arrival)
-	arrivals []Arrival
-	news     chan struct{} // closed at the next arrival
+	behavior func(Request) Behavior
+	handler  func([]Message)
+	messages []Message
+	arrived  chan struct{} // closed at the next arrival
 	requests int
 }
 
@@ -67,7 +67,7 @@ func StartAt(addr string) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{Addr: l.Addr().String(), server: grpc.NewServer(), news: make(chan struct{})}
+	b := &Broker{Addr: l.Addr().String(), server: grpc.NewServer(), arrived: make(chan struct{})}
 	pubsubpb.RegisterPublisherServer(b.server, b)
 	go b.server.Serve(l) // until Stop
 	return b, nil
@@ -76,25 +76,25 @@ func StartAt(addr string) (*Broker, error) {
 // Stop ends the broker at once; what it remembers stays.
 func (b *Broker) Stop() { b.server.Stop() }
 
-// React makes the broker ask what to do with each request, one at a time; nil: it takes all.
-func (b *Broker) React(react func(Request) Reaction) {
+// SetBehavior makes the broker ask what to do with each request, one at a time; nil: it takes all.
+func (b *Broker) SetBehavior(react func(Request) Behavior) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.react = react
+	b.behavior = react
 }
 
-// Take hands arrivals over, in order, instead of remembering them.
-func (b *Broker) Take(take func([]Arrival)) {
+// SetHandler hands arrivals over, in order, instead of remembering them.
+func (b *Broker) SetHandler(take func([]Message)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.take = take
+	b.handler = take
 }
 
-// Arrivals is all that arrived so far, in order.
-func (b *Broker) Arrivals() []Arrival {
+// Messages is all that arrived so far, in order.
+func (b *Broker) Messages() []Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.arrivals[:len(b.arrivals):len(b.arrivals)]
+	return b.messages[:len(b.messages):len(b.messages)]
 }
 
 // Requests is how often Publish was called.
@@ -108,7 +108,7 @@ func (b *Broker) Requests() int {
 func (b *Broker) Await(ctx context.Context, n int) error {
 	for {
 		b.mu.Lock()
-		enough, news := len(b.arrivals) >= n, b.news
+		enough, news := len(b.messages) >= n, b.arrived
 		b.mu.Unlock()
 		if enough {
 			return nil
@@ -137,22 +137,22 @@ func (b *Broker) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubs
 	b.mu.Lock()
 	b.requests++
 	number := b.requests
-	var how Reaction
-	if b.react != nil {
-		how = b.react(Request{b.requests, topic, key, r.Messages})
+	var how Behavior
+	if b.behavior != nil {
+		how = b.behavior(Request{b.requests, topic, key, r.Messages})
 	}
 	b.mu.Unlock()
 	switch {
-	case how.Refuse != codes.OK:
-		return nil, status.Error(how.Refuse, "as it was told")
+	case how.RejectCode != codes.OK:
+		return nil, status.Error(how.RejectCode, "as it was told")
 	case how.Hang:
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
 	case how.Gate != nil:
 		<-how.Gate
 	}
-	b.remember(topic, r.Messages, now, how.Lose)
-	if how.Lose {
+	b.store(topic, r.Messages, now, how.LoseResponse)
+	if how.LoseResponse {
 		return nil, status.Error(codes.Unavailable, "taken, and not said")
 	}
 	ids := make([]string, len(r.Messages))
@@ -162,18 +162,18 @@ func (b *Broker) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubs
 	return &pubsubpb.PublishResponse{MessageIds: ids}, nil
 }
 
-func (b *Broker) remember(topic string, messages []*pubsubpb.PubsubMessage, now time.Time, lost bool) {
-	some := make([]Arrival, len(messages))
+func (b *Broker) store(topic string, messages []*pubsubpb.PubsubMessage, now time.Time, lost bool) {
+	some := make([]Message, len(messages))
 	for i, m := range messages {
-		some[i] = Arrival{topic, m.Attributes["eventId"], m.OrderingKey, m.Attributes, m.Data, now, lost}
+		some[i] = Message{topic, m.Attributes["eventId"], m.OrderingKey, m.Attributes, m.Data, now, lost}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.take != nil {
-		b.take(some)
+	if b.handler != nil {
+		b.handler(some)
 		return
 	}
-	b.arrivals = append(b.arrivals, some...)
-	close(b.news)
-	b.news = make(chan struct{})
+	b.messages = append(b.messages, some...)
+	close(b.arrived)
+	b.arrived = make(chan struct{})
 }

@@ -32,33 +32,33 @@ func (k Kind) Weight() float64 {
 // AnomalyWeight is what an anomaly of the headers adds to a score.
 const AnomalyWeight = 0.15
 
-// Judgement is what a user agent alone says.
-type Judgement struct {
+// Classification is what a user agent alone says.
+type Classification struct {
 	Kind    Kind
 	Name    string // which entry of the list or which rule decided: never text of the agent itself
 	Crawler string // the search engine that it claims to be, if the claim can be verified: "googlebot"
 }
 
-// longest is how much of a user agent is looked at. The longest that people send, of in-app browsers with all they
+// maxAgentLength is how much of a user agent is looked at. The longest that people send, of in-app browsers with all they
 // append, have some 700 bytes.
-const longest = 1024
+const maxAgentLength = 1024
 
-// Judge takes microseconds, and tens of them for agents made to cost as much as possible.
-func Judge(userAgent string) Judgement {
-	t := read(userAgent)
+// Classify takes microseconds, and tens of them for agents made to cost as much as possible.
+func Classify(userAgent string) Classification {
+	t := normalize(userAgent)
 	if t.lower == "" {
-		return Judgement{Kind: Empty, Name: "empty"}
+		return Classification{Kind: Empty, Name: "empty"}
 	}
-	l := lists()
-	if name := l.tools(t); name != "" {
-		return Judgement{Tool, name, crawler(t.lower)}
+	l := loadedRules()
+	if name := l.matchTool(t); name != "" {
+		return Classification{Tool, name, claimedCrawler(t.lower)}
 	}
 	driver := l.automations.find(t.lower)
-	if name := strange(t, driver != ""); name != "" {
-		return Judgement{Kind: Tool, Name: name}
+	if name := formatViolation(t, driver != ""); name != "" {
+		return Classification{Kind: Tool, Name: name}
 	}
 	if driver != "" {
-		return Judgement{Kind: Automation, Name: driver}
+		return Classification{Kind: Automation, Name: driver}
 	}
-	return Judgement{}
+	return Classification{}
 }

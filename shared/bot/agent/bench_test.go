@@ -9,8 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
-func BenchmarkJudge(b *testing.B) {
-	all := slices.Sorted(maps.Values(people))
+func BenchmarkClassify(b *testing.B) {
+	all := slices.Sorted(maps.Values(browserAgents))
 	for name, agents := range map[string][]string{
 		"people":  all,
 		"crawler": {"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"},
@@ -23,14 +23,14 @@ func BenchmarkJudge(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				agent.Judge(agents[i%len(agents)])
+				agent.Classify(agents[i%len(agents)])
 			}
 		})
 	}
 }
 
 func BenchmarkAnomaly(b *testing.B) {
-	h := call()
+	h := fetch()
 	b.ReportAllocs()
 	for b.Loop() {
 		agent.Anomaly(h)

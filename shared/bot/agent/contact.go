@@ -2,8 +2,8 @@ package agent
 
 import "strings"
 
-// contact finds an address that somebody may write to or look up: programs leave one, browsers never do.
-func contact(t text) string {
+// findContact finds an address that somebody may write to or look up: programs leave one, browsers never do.
+func findContact(t agentText) string {
 	// Whatever was installed into Internet Explorer wrote itself into its agent, with the page of its maker.
 	if guests := strings.Contains(t.lower, "msie ") && !strings.Contains(t.lower, "+http"); !guests && page(t.lower) {
 		return "contact"
@@ -13,7 +13,7 @@ func contact(t text) string {
 		if next < 0 {
 			return ""
 		}
-		if at += next; at > 0 && host(t.lower[at+1:]) {
+		if at += next; at > 0 && startsWithHost(t.lower[at+1:]) {
 			return "contact"
 		}
 	}
@@ -26,13 +26,13 @@ func page(s string) bool {
 			return true
 		}
 	}
-	return domain(s)
+	return containsDomain(s)
 }
 
-// host says whether a text begins with a host name. A version behind an @, as some browsers have, ends in digits.
-func host(s string) bool {
+// startsWithHost says whether a text begins with a host name. A version behind an @, as some browsers have, ends in digits.
+func startsWithHost(s string) bool {
 	end := 0
-	for end < len(s) && (letter(s[end]) || digit(s[end]) || s[end] == '.' || s[end] == '-') {
+	for end < len(s) && (isLetter(s[end]) || isDigit(s[end]) || s[end] == '.' || s[end] == '-') {
 		end++
 	}
 	s = strings.TrimRight(s[:end], ".-")
@@ -40,15 +40,15 @@ func host(s string) bool {
 	return dot > 0 && len(s)-dot > 2 && !strings.ContainsAny(s[dot:], "0123456789")
 }
 
-// domain says whether a text has a word like example.com in it. That .NET begins a word is Microsoft's doing.
-func domain(s string) bool {
+// containsDomain says whether a text has a word like example.com in it. That .NET begins a word is Microsoft's doing.
+func containsDomain(s string) bool {
 	for at := 0; at < len(s); at++ {
 		next := strings.IndexByte(s[at:], '.')
 		if next < 0 {
 			return false
 		}
 		at += next
-		if at == 0 || !letter(s[at-1]) && !digit(s[at-1]) {
+		if at == 0 || !isLetter(s[at-1]) && !isDigit(s[at-1]) {
 			continue
 		}
 		for _, top := range [...]string{"com", "org", "net"} {

@@ -3,7 +3,7 @@ package agent
 import "strings"
 
 // engine is a search engine whose crawler's address can be verified, and what its agents have in them.
-type engine struct{ mark, id string }
+type engine struct{ token, id string }
 
 var searchEngines = []engine{
 	{"googlebot", "googlebot"}, {"google-inspectiontool", "googlebot"}, {"storebot-google", "googlebot"},
@@ -21,10 +21,10 @@ var searchEngines = []engine{
 	{"sogou web spider", "sogou"}, {"yeti/", "naver"},
 }
 
-// crawler is the search engine that an agent in lower case claims to be.
-func crawler(lower string) string {
+// claimedCrawler is the search engine that an agent in lower case claims to be.
+func claimedCrawler(lower string) string {
 	for _, e := range searchEngines {
-		if strings.Contains(lower, e.mark) {
+		if strings.Contains(lower, e.token) {
 			return e.id
 		}
 	}

@@ -2,8 +2,8 @@ package agent
 
 // Known says whether a name can be that of a judgement: an entry of the list, one of our words, or a rule's.
 func Known(name string) bool {
-	l := lists()
-	for _, ns := range []*needles{&l.listed, &l.words, &l.automations} {
+	l := loadedRules()
+	for _, ns := range []*literalSet{&l.listed, &l.keywords, &l.automations} {
 		for _, n := range ns.all {
 			if n.name == name {
 				return true

@@ -8,9 +8,9 @@ import (
 // A browser's agent has a form: it begins in one of few ways, says on what it runs, and which engine draws.
 // Whoever writes a program's by hand rarely gets that right, whatever the program is called.
 
-// beginnings are those of browsers, of players and apps with a name of their own, and of phones and televisions whose
+// browserPrefixes are those of browsers, of players and apps with a name of their own, and of phones and televisions whose
 // agent begins with the model.
-var beginnings = []string{
+var browserPrefixes = []string{
 	// Browsers.
 	"mozilla", "opera", "applewebkit/", "chrome/", "firefox/", "safari/", "mobilesafari/", "msie", "konqueror", "midori/",
 	"galeon/", "epiphany/", "dooble/", "netsurf/", "seamonkey/", "vivaldi/", "brave/", "dillo/", "ibrowse/", "icab/", "amaya/",
@@ -28,80 +28,80 @@ var beginnings = []string{
 	"vodafone", "xiaomi", "zte",
 }
 
-// devices are what the agents of apps say of the phone, console or Mac that they run on. An app that a person has
+// deviceTokens are what the agents of apps say of the phone, console or Mac that they run on. An app that a person has
 // open may call itself anything.
-var devices = []string{
+var deviceTokens = []string{
 	" darwin/", "iphone", "ipad", "ipod", "(ios ", " ios ", " ios/", "android", "macintosh", "playstation", "(ps4)", "(ps5)",
 	"xbox", "nintendo", "midp", "symbian", "opera mini/", "amiga",
 	"windows phone", "windows mobile", "smarttv",
 	"smart-tv", "tizen", "web0s", "sonos", "wap browser", "maui browser",
 }
 
-// engines are what draws, and what only an agent with an engine has.
-var engines = []string{
+// engineTokens are what draws, and what only an agent with an engine has.
+var engineTokens = []string{
 	"applewebkit", "gecko/", "like gecko", "trident/", "msie ", "presto/", "khtml", "opera/", "goanna/", "webkit/", "firefox/",
 }
 
-// strange names what no browser does, or nothing. A driver's name without a browser's is no browser.
-func strange(t text, driven bool) string {
+// formatViolation names what no browser does, or nothing. A driver's name without a browser's is no browser.
+func formatViolation(t agentText, driven bool) string {
 	own, mozilla, ok := strings.Cut(t.lower, "mozilla/")
 	switch {
 	case !ok:
-		if begins(t.lower, beginnings) || contains(t.lower, devices) || contains(t.lower, engines) || !driven && bare(t.lower) {
+		if hasAnyPrefix(t.lower, browserPrefixes) || containsAny(t.lower, deviceTokens) || containsAny(t.lower, engineTokens) || !driven && isBareName(t.lower) {
 			return ""
 		}
 		return "not-a-browser"
-	case strings.ContainsAny(own, "/,") && !begins(own, beginnings):
+	case strings.ContainsAny(own, "/,") && !hasAnyPrefix(own, browserPrefixes):
 		return "before-mozilla" // a program that passes on a browser's agent behind its own
-	case onlyCompatible(mozilla):
+	case isOnlyCompatible(mozilla):
 		return "only-compatible"
-	case nameless(mozilla):
+	case lacksPlatform(mozilla):
 		return "no-platform"
 	}
 	return ""
 }
 
-// bare says that an agent is one or two short words and nothing more: DLME, Google Talk. Programs are called so, but so are
+// isBareName says that an agent is one or two short words and nothing more: DLME, Google Talk. Programs are called so, but so are
 // the apps of phones and set-top boxes, and there is no end to their names; what a program does tells it all the same.
-func bare(name string) bool {
-	if len(name) > longestBare {
+func isBareName(name string) bool {
+	if len(name) > maxBareName {
 		return false
 	}
 	for i := range len(name) {
-		if c := name[i]; !letter(c) && !digit(c) && c != '-' && c != ' ' {
+		if c := name[i]; !isLetter(c) && !isDigit(c) && c != '-' && c != ' ' {
 			return false
 		}
 	}
-	return strings.IndexFunc(name, unicode.IsLetter) >= 0 && !contains(name, libraries)
+	return strings.IndexFunc(name, unicode.IsLetter) >= 0 && !containsAny(name, libraryTokens)
 }
 
-const longestBare = 9
+const maxBareName = 9
 
-// libraries are in the bare names of what calls for programs.
-var libraries = []string{"http", "curl", "request", "client", "undici", "fetch"}
+// libraryTokens are in the bare names of what calls for programs.
+var libraryTokens = []string{"http", "curl", "request", "client", "undici", "fetch"}
 
-// onlyCompatible says that an agent is of the form Mozilla/5.0 (compatible; Name/1.0) with nothing else.
-func onlyCompatible(mozilla string) bool {
+// isOnlyCompatible says that an agent is of the form Mozilla/5.0 (compatible; Name/1.0) with nothing else.
+func isOnlyCompatible(mozilla string) bool {
 	_, inside, ok := strings.Cut(mozilla, "(compatible;")
 	inside = strings.TrimRight(inside, "); ")
 	name, version, versioned := strings.Cut(inside, "/")
 	return ok && versioned && !strings.ContainsAny(name, ";)") && !strings.ContainsAny(version, "/;) ") &&
-		!contains(name, compatibles)
+		!containsAny(name, compatibleBrowsers)
 }
 
-// compatibles are the browsers that call themselves compatible and nothing else.
-var compatibles = []string{
+// compatibleBrowsers are the browsers that call themselves compatible and nothing else.
+var compatibleBrowsers = []string{
 	"msie", "konqueror", "netpositive", "netfront", "opera", "icab", "omniweb", "ibrowse", "voyager", "blazer", "obigo",
 }
 
-// nameless says that an agent goes on with a product where a browser says what it runs on: Mozilla/5.0 Name/1.0.
-func nameless(mozilla string) bool {
+// lacksPlatform says that an agent goes on with a product where a browser says what it runs on: Mozilla/5.0 Name/1.0.
+func lacksPlatform(mozilla string) bool {
 	_, product, ok := strings.Cut(mozilla, " ")
-	return ok && strings.Contains(product, "/") && !strings.ContainsAny(product, "(;") && !contains(product, engines) &&
-		!begins(product, beginnings)
+	return ok && strings.Contains(product, "/") && !strings.ContainsAny(product, "(;") && !containsAny(product, engineTokens) &&
+		!hasAnyPrefix(product, browserPrefixes)
 }
 
-func begins(s string, with []string) bool {
+func hasAnyPrefix(s string, with []string) bool {
 	for _, prefix := range with {
 		if strings.HasPrefix(s, prefix) {
 			return true
@@ -110,7 +110,7 @@ func begins(s string, with []string) bool {
 	return false
 }
 
-func contains(s string, any []string) bool {
+func containsAny(s string, any []string) bool {
 	for _, part := range any {
 		if strings.Contains(s, part) {
 			return true

@@ -29,17 +29,17 @@ func Anomaly(h http.Header) string {
 	case h.Get("Postman-Token") != "":
 		return "header-of-a-tool"
 	case hints != "":
-		return contradiction(claimed, hints, h.Get("Sec-Ch-Ua-Platform"))
+		return hintMismatch(claimed, hints, h.Get("Sec-Ch-Ua-Platform"))
 	}
 	return ""
 }
 
-// contradiction compares an agent with the client hints, which programs that put on another agent forget.
-func contradiction(claimed, hints, platform string) string {
+// hintMismatch compares an agent with the client hints, which programs that put on another agent forget.
+func hintMismatch(claimed, hints, platform string) string {
 	if strings.Contains(hints, "Headless") {
 		return "headless-hints"
 	}
-	claims, hinted := digits(claimed, "Chrome/"), digits(hints, `"Chromium";v="`)
+	claims, hinted := digitsAfter(claimed, "Chrome/"), digitsAfter(hints, `"Chromium";v="`)
 	switch {
 	case claims == "": // Firefox and Safari send none
 		return "hints-of-another-browser"
@@ -49,24 +49,24 @@ func contradiction(claimed, hints, platform string) string {
 	// Linux and Android are not held against each other: a phone that asks for the desktop page mixes them.
 	switch strings.Trim(platform, `"`) {
 	case "Windows":
-		return unless(strings.Contains(claimed, "Windows"))
+		return platformMismatch(strings.Contains(claimed, "Windows"))
 	case "macOS":
-		return unless(strings.Contains(claimed, "Mac OS X"))
+		return platformMismatch(strings.Contains(claimed, "Mac OS X"))
 	}
 	return ""
 }
 
-// digits are those right behind a mark.
-func digits(s, mark string) string {
+// digitsAfter are those right behind a mark.
+func digitsAfter(s, mark string) string {
 	_, behind, _ := strings.Cut(s, mark)
 	end := 0
-	for end < len(behind) && digit(behind[end]) {
+	for end < len(behind) && isDigit(behind[end]) {
 		end++
 	}
 	return behind[:end]
 }
 
-func unless(agrees bool) string {
+func platformMismatch(agrees bool) string {
 	if agrees {
 		return ""
 	}

@@ -11,12 +11,12 @@ const hints = `"Google Chrome";v="147", "Not.A/Brand";v="8", "Chromium";v="147"`
 
 // page and call are what Chrome sends when a guest opens a page, and when our client fetches.
 func page() http.Header {
-	return header("User-Agent", people["Chrome on Windows"], "Accept", "text/html,application/xhtml+xml,*/*;q=0.8",
+	return header("User-Agent", browserAgents["Chrome on Windows"], "Accept", "text/html,application/xhtml+xml,*/*;q=0.8",
 		"Accept-Language", "fa-AF,fa;q=0.9", "Sec-Ch-Ua", hints, "Sec-Ch-Ua-Mobile", "?0", "Sec-Ch-Ua-Platform", `"Windows"`,
 		"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "document")
 }
 
-func call() http.Header {
+func fetch() http.Header {
 	h := page()
 	h.Set("Accept", "*/*")
 	h.Set("Sec-Fetch-Mode", "cors")
@@ -32,15 +32,15 @@ func header(pairs ...string) http.Header {
 	return h
 }
 
-func TestBrowsersHaveNoAnomaly(t *testing.T) {
-	bare := header("User-Agent", people["Chrome on Windows"], "Accept", "*/*", "Accept-Language", "en")
+func TestAnomaly_BrowsersHaveNone(t *testing.T) {
+	bare := header("User-Agent", browserAgents["Chrome on Windows"], "Accept", "*/*", "Accept-Language", "en")
 	desktop := page() // as a phone asks for it
 	desktop.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36")
 	desktop.Set("Sec-Ch-Ua-Platform", `"Android"`)
 	for what, h := range map[string]http.Header{
-		"a page": page(), "a fetch": call(), "without hints and Sec-Fetch": bare, "a phone's desktop page": desktop,
-		"Safari":       header("User-Agent", people["Safari on iPhone"], "Accept", "*/*", "Accept-Language", "ps"),
-		"Opera Mini":   header("User-Agent", people["Opera Mini"]),
+		"a page": page(), "a fetch": fetch(), "without hints and Sec-Fetch": bare, "a phone's desktop page": desktop,
+		"Safari":       header("User-Agent", browserAgents["Safari on iPhone"], "Accept", "*/*", "Accept-Language", "ps"),
+		"Opera Mini":   header("User-Agent", browserAgents["Opera Mini"]),
 		"a tool's own": header("User-Agent", "curl/8.5.0", "Accept", "*/*"),
 		"nothing":      {},
 	} {
@@ -50,7 +50,7 @@ func TestBrowsersHaveNoAnomaly(t *testing.T) {
 	}
 }
 
-func TestWhoOnlyClaimsToBeABrowserHas(t *testing.T) {
+func TestAnomaly_ImitatorsHaveOne(t *testing.T) {
 	for want, change := range map[string]func(http.Header){
 		"no-accept":                func(h http.Header) { h.Del("Accept") },
 		"no-accept-language":       func(h http.Header) { h.Del("Accept-Language") },
@@ -58,11 +58,11 @@ func TestWhoOnlyClaimsToBeABrowserHas(t *testing.T) {
 		"navigates-to-data":        func(h http.Header) { h.Set("Sec-Fetch-Mode", "navigate") },
 		"header-of-a-tool":         func(h http.Header) { h.Set("Postman-Token", "1") },
 		"headless-hints":           func(h http.Header) { h.Set("Sec-Ch-Ua", `"HeadlessChrome";v="147", "Chromium";v="147"`) },
-		"hints-of-another-browser": func(h http.Header) { h.Set("User-Agent", people["Safari on a Mac"]) },
+		"hints-of-another-browser": func(h http.Header) { h.Set("User-Agent", browserAgents["Safari on a Mac"]) },
 		"hints-of-another-version": func(h http.Header) { h.Set("Sec-Ch-Ua", `"Chromium";v="120", "Google Chrome";v="120"`) },
 		"hints-of-another-system":  func(h http.Header) { h.Set("Sec-Ch-Ua-Platform", `"macOS"`) },
 	} {
-		h := call()
+		h := fetch()
 		if change(h); agent.Anomaly(h) != want {
 			t.Errorf("%q, want %s", agent.Anomaly(h), want)
 		}

@@ -6,11 +6,11 @@ import (
 )
 
 // The list is written by a program; this is what the room relies on.
-func TestTheListCanBeSearched(t *testing.T) {
+func TestRules_ListIsSearchable(t *testing.T) {
 	l := newRules()
-	for _, ns := range []*needles{&l.listed, &l.words, &l.automations} {
+	for _, ns := range []*literalSet{&l.listed, &l.keywords, &l.automations} {
 		for _, n := range ns.all {
-			if len(n.text) < shortest || n.name == "" || strings.ContainsAny(n.name, "\t \"\\") && n.name != strings.ToLower(n.name) {
+			if len(n.text) < minLiteralLength || n.name == "" || strings.ContainsAny(n.name, "\t \"\\") && n.name != strings.ToLower(n.name) {
 				t.Errorf("%+v", n)
 			}
 		}
@@ -20,17 +20,17 @@ func TestTheListCanBeSearched(t *testing.T) {
 			t.Errorf("%q is a driver, and weighs as a tool", n.text)
 		}
 	}
-	for _, w := range append(toolWords, automationWords...) {
+	for _, w := range append(toolKeywords, automationKeywords...) {
 		if w != strings.ToLower(w) {
 			t.Errorf("%q is never found: agents are searched in lower case", w)
 		}
 	}
 }
 
-func TestNeedlesStandWhereTheyMay(t *testing.T) {
-	var ns needles
-	for _, n := range []needle{word(`bot\b`), word(`\bapi\b`), word(`^java`), {text: "end", name: "end", anchor: '$'},
-		{text: "first", name: "first", anchor: '=', rest: "second"}} {
+func TestLiteralSet_RespectsAnchors(t *testing.T) {
+	var ns literalSet
+	for _, n := range []literal{parseKeyword(`bot\b`), parseKeyword(`\bapi\b`), parseKeyword(`^java`), {text: "end", name: "end", anchor: '$'},
+		{text: "first", name: "first", anchor: '=', followedBy: "second"}} {
 		ns.add(n)
 	}
 	for in, want := range map[string]string{
@@ -44,7 +44,7 @@ func TestNeedlesStandWhereTheyMay(t *testing.T) {
 	}
 }
 
-func BenchmarkLoad(b *testing.B) {
+func BenchmarkNewRules(b *testing.B) {
 	for b.Loop() {
 		newRules()
 	}

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// text is a user agent made ready for matching: what people have in theirs that looks like a crawler is blanked.
-type text struct{ raw, lower string }
+// agentText is a user agent made ready for matching: what people have in theirs that looks like a crawler is blanked.
+type agentText struct{ raw, lower string }
 
-func read(userAgent string) text {
-	userAgent = userAgent[:min(len(userAgent), longest)]
+func normalize(userAgent string) agentText {
+	userAgent = userAgent[:min(len(userAgent), maxAgentLength)]
 	raw := []byte(strings.Trim(userAgent, " \t\r\n\"'"))
 	lower := make([]byte, len(raw))
 	for i, c := range raw {
@@ -23,8 +23,8 @@ func read(userAgent string) text {
 			raw[i], lower[i] = ' ', ' '
 		}
 	}
-	blank(model(lower))
-	for _, phrase := range innocent {
+	blank(modelSpan(lower))
+	for _, phrase := range ignoredPhrases {
 		for at := 0; ; at += len(phrase) {
 			next := bytes.Index(lower[at:], phrase)
 			if next < 0 {
@@ -34,12 +34,12 @@ func read(userAgent string) text {
 			blank(at, at+len(phrase))
 		}
 	}
-	return text{string(raw), string(lower)}
+	return agentText{string(raw), string(lower)}
 }
 
-// model finds where an Android agent names the phone: (Linux; U; Android 4.4.2; en-us; ForwardRuby Build/KOT49H).
+// modelSpan finds where an Android agent names the phone: (Linux; U; Android 4.4.2; en-us; ForwardRuby Build/KOT49H).
 // Their makers call them anything.
-func model(lower []byte) (from, to int) {
+func modelSpan(lower []byte) (from, to int) {
 	from = bytes.Index(lower, []byte("android "))
 	if from < 0 {
 		return 0, 0
@@ -68,5 +68,5 @@ func model(lower []byte) (from, to int) {
 	return from + at + 1, from + to
 }
 
-func letter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-func digit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+func isDigit(c byte) bool  { return '0' <= c && c <= '9' }

@@ -18,26 +18,26 @@ type Resolver interface {
 }
 
 const (
-	remembered = 8_192 // addresses per instance
-	atOnce     = 4     // look-ups under way per instance; claims beyond are not looked up until there is room
-	patience   = 2 * time.Second
+	maxCachedClaims = 8_192 // addresses per instance
+	maxLookups      = 4     // look-ups under way per instance; claims beyond are not looked up until there is room
+	lookupTimeout   = 2 * time.Second
 
 	// Lives of an answer. An address changes hands rarely; a refusal may be an engine's new network; a failure is no answer.
-	lifeVerified = 24 * time.Hour
-	lifeRefused  = 10 * time.Minute
-	lifeFailed   = time.Minute
+	verifiedTTL = 24 * time.Hour
+	rejectedTTL = 10 * time.Minute
+	failedTTL   = time.Minute
 )
 
 // Verifier remembers what the DNS said of the last addresses, in this process alone: an address has no place in Redis, and
 // an instance more asks once more. Safe for concurrent use.
 type Verifier struct {
-	dns    Resolver
-	now    func() time.Time
-	room   chan struct{} // one place per look-up under way
-	under  sync.WaitGroup
-	lock   sync.Mutex // so that one claim begins one look-up
-	answer *lru.Cache[claim, answer]
-	lines  map[netip.Prefix]bool // that have a look-up under way
+	dns            Resolver
+	now            func() time.Time
+	slots          chan struct{} // one place per look-up under way
+	lookups        sync.WaitGroup
+	mu             sync.Mutex // so that one claim begins one look-up
+	results        *lru.Cache[claim, result]
+	activeNetworks map[netip.Prefix]bool // that have a look-up under way
 }
 
 // claim is what a client says that it is, and from where it says so.
@@ -46,20 +46,20 @@ type claim struct {
 	addr   netip.Addr
 }
 
-type answer struct {
+type result struct {
 	verified bool
-	until    time.Time // asked again then; while it is asked it stands
-	asking   bool
+	expires  time.Time // asked again then; while it is asked it stands
+	pending  bool
 }
 
 // New makes a Verifier.
 func New(dns Resolver, now func() time.Time) *Verifier {
-	known, err := lru.New[claim, answer](remembered)
+	known, err := lru.New[claim, result](maxCachedClaims)
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
 	return &Verifier{
-		dns: dns, now: now, room: make(chan struct{}, atOnce), answer: known, lines: map[netip.Prefix]bool{},
+		dns: dns, now: now, slots: make(chan struct{}, maxLookups), results: known, activeNetworks: map[netip.Prefix]bool{},
 	}
 }
 
@@ -72,33 +72,33 @@ func (v *Verifier) Verified(engine string, addr netip.Addr) bool {
 		return false
 	}
 	addr = addr.Unmap().WithZone("")
-	if published().has(engine, addr) {
+	if publishedRanges().contains(engine, addr) {
 		return true
 	}
-	if len(names[engine]) == 0 {
+	if len(crawlerHosts[engine]) == 0 {
 		return false
 	}
 	c := claim{engine, addr}
-	v.lock.Lock()
-	defer v.lock.Unlock()
-	known, _ := v.answer.Get(c)
-	line := lineOf(addr)
-	if known.asking || v.lines[line] || v.now().Before(known.until) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known, _ := v.results.Get(c)
+	line := networkOf(addr)
+	if known.pending || v.activeNetworks[line] || v.now().Before(known.expires) {
 		return known.verified
 	}
 	select {
-	case v.room <- struct{}{}:
-		v.lines[line] = true
-		v.answer.Add(c, answer{known.verified, known.until, true})
-		v.under.Go(func() { v.ask(c, known.verified) })
+	case v.slots <- struct{}{}:
+		v.activeNetworks[line] = true
+		v.results.Add(c, result{known.verified, known.expires, true})
+		v.lookups.Go(func() { v.lookup(c, known.verified) })
 	default: // as many as may be are under way; the next request of this client tries again
 	}
 	return known.verified
 }
 
-// lineOf is what one owner has of addresses like this one. It has one look-up at a time: whoever owns a line owns its
+// networkOf is what one owner has of addresses like this one. It has one look-up at a time: whoever owns a line owns its
 // reverse zone, and with answers that never come could keep all places taken, so that no crawler is verified.
-func lineOf(addr netip.Addr) netip.Prefix {
+func networkOf(addr netip.Addr) netip.Prefix {
 	bits := 24
 	if addr.Is6() {
 		bits = 48
@@ -107,23 +107,23 @@ func lineOf(addr netip.Addr) netip.Prefix {
 	return line
 }
 
-// ask outlives its request: losing it costs another look-up. A failure leaves what was known for a while.
-func (v *Verifier) ask(c claim, before bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// lookup outlives its request: losing it costs another look-up. A failure leaves what was known for a while.
+func (v *Verifier) lookup(c claim, before bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
-	found := answer{}
-	verified, err := confirm(ctx, v.dns, c)
+	found := result{}
+	verified, err := forwardConfirm(ctx, v.dns, c)
 	switch {
 	case err != nil:
-		found = answer{verified: before, until: v.now().Add(lifeFailed)}
+		found = result{verified: before, expires: v.now().Add(failedTTL)}
 	case verified:
-		found = answer{verified: true, until: v.now().Add(lifeVerified)}
+		found = result{verified: true, expires: v.now().Add(verifiedTTL)}
 	default:
-		found = answer{until: v.now().Add(lifeRefused)}
+		found = result{expires: v.now().Add(rejectedTTL)}
 	}
-	v.lock.Lock()
-	v.answer.Add(c, found)
-	delete(v.lines, lineOf(c.addr))
-	v.lock.Unlock()
-	<-v.room
+	v.mu.Lock()
+	v.results.Add(c, found)
+	delete(v.activeNetworks, networkOf(c.addr))
+	v.mu.Unlock()
+	<-v.slots
 }

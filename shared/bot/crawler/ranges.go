@@ -8,23 +8,23 @@ import (
 	"sync"
 )
 
-// prefixes are the published ranges in the form of the command update, which wrote them: an engine and a prefix a line.
+// rangeList are the published ranges in the form of the command update, which wrote them: an engine and a prefix a line.
 //
 //go:embed data/ranges.txt
-var prefixes string
+var rangeList string
 
 // ranges are an engine's prefixes, and which lengths they have: an address is tried with each.
 type ranges map[string]*engineRanges
 
 type engineRanges struct {
-	has     map[netip.Prefix]bool
-	lengths []int
+	prefixes map[netip.Prefix]bool
+	lengths  []int
 }
 
-// published is read at the first claim: most instances never hear one.
-var published = sync.OnceValue(func() ranges { return parse(prefixes) })
+// publishedRanges is read at the first claim: most instances never hear one.
+var publishedRanges = sync.OnceValue(func() ranges { return parseRanges(rangeList) })
 
-func parse(lines string) ranges {
+func parseRanges(lines string) ranges {
 	all := ranges{}
 	for line := range strings.Lines(lines) {
 		if strings.HasPrefix(line, "#") {
@@ -34,10 +34,10 @@ func parse(lines string) ranges {
 		p := netip.MustParsePrefix(text) // does not panic: a test reads every line
 		of := all[engine]
 		if of == nil {
-			of = &engineRanges{has: map[netip.Prefix]bool{}}
+			of = &engineRanges{prefixes: map[netip.Prefix]bool{}}
 			all[engine] = of
 		}
-		of.has[p] = true
+		of.prefixes[p] = true
 		if !slices.Contains(of.lengths, p.Bits()) {
 			of.lengths = append(of.lengths, p.Bits())
 		}
@@ -45,13 +45,13 @@ func parse(lines string) ranges {
 	return all
 }
 
-func (r ranges) has(engine string, addr netip.Addr) bool {
+func (r ranges) contains(engine string, addr netip.Addr) bool {
 	of := r[engine]
 	if of == nil {
 		return false
 	}
 	for _, bits := range of.lengths {
-		if p, err := addr.Prefix(bits); err == nil && of.has[p] { // a length of IPv6 is none of IPv4
+		if p, err := addr.Prefix(bits); err == nil && of.prefixes[p] { // a length of IPv6 is none of IPv4
 			return true
 		}
 	}

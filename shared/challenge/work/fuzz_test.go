@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// slowZeros counts as the documentation says it, bit by bit.
-func slowZeros(s string) (n int) {
+// countZeroBits counts as the documentation says it, bit by bit.
+func countZeroBits(s string) (n int) {
 	for _, b := range sha256.Sum256([]byte(s)) {
 		for bit := 7; bit >= 0; bit-- {
 			if b>>bit&1 == 1 {
@@ -46,17 +46,17 @@ func issuable(token string, secret []byte, keyID string, c Client, now time.Time
 	if _, err := fmt.Sscanf(rest, "%d", &n); !ok || err != nil || fmt.Sprint(n) != rest {
 		return fmt.Errorf("%q is not %q with a number", token, puzzle)
 	}
-	if left := time.Unix(expires, 0).Sub(now); left <= 0 || left > life+drift {
+	if left := time.Unix(expires, 0).Sub(now); left <= 0 || left > puzzleTTL+maxClockSkew {
 		return fmt.Errorf("it has %v left", left)
 	}
-	if slowZeros(token) < difficulty {
-		return fmt.Errorf("it is not solved: %d of %d", slowZeros(token), difficulty)
+	if countZeroBits(token) < difficulty {
+		return fmt.Errorf("it is not solved: %d of %d", countZeroBits(token), difficulty)
 	}
 	return nil
 }
 
 // What verifies is what we could have issued, to this client, and somebody solved.
-func FuzzSolution(f *testing.F) {
+func FuzzCheck_AcceptsOnlyIssuedSolutions(f *testing.F) {
 	keys := ring(f, newKey)
 	secret, err := base64.StdEncoding.DecodeString(newKey[3:])
 	if err != nil {
@@ -89,7 +89,7 @@ func FuzzSolution(f *testing.F) {
 			t.Error("taken from another client")
 		}
 		if token != good && strings.HasPrefix(token, o.Text) {
-			if _, err := p.Check(token, c); err == nil && slowZeros(token) < 6 {
+			if _, err := p.Check(token, c); err == nil && countZeroBits(token) < 6 {
 				t.Errorf("not solved: %q", token)
 			}
 		}

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/vectortest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/vectortest"
 )
 
 // vectors is what a client in any language checks its solver with, and a verifier itself.
 type vectors struct {
-	About  []string        `json:"about"`
-	Key    vectorKey       `json:"key"`
-	Solve  []solveVector   `json:"solve"`
-	Refuse []refusedVector `json:"refuse"`
+	About  []string       `json:"about"`
+	Key    vectorKey      `json:"key"`
+	Solve  []solveVector  `json:"solve"`
+	Refuse []rejectVector `json:"refuse"`
 }
 
 type vectorKey struct {
@@ -36,7 +36,7 @@ type solveVector struct {
 	Now         time.Time `json:"now"`
 }
 
-type refusedVector struct {
+type rejectVector struct {
 	Name        string    `json:"name"`
 	Token       string    `json:"token"`
 	Fingerprint string    `json:"fingerprint"`
@@ -44,7 +44,7 @@ type refusedVector struct {
 	Now         time.Time `json:"now"`
 }
 
-func made(t *testing.T) vectors {
+func buildVectors(t *testing.T) vectors {
 	t.Helper()
 	v := vectors{
 		About: []string{
@@ -63,20 +63,20 @@ func made(t *testing.T) vectors {
 		sum := sha256.Sum256([]byte(token))
 		v.Solve = append(v.Solve, solveVector{o.Text, d, token, hex.EncodeToString(sum[:]), c.Fingerprint, c.Address, now})
 	}
-	for name, c := range refusals(t) {
+	for name, c := range rejectedTokens(t) {
 		if len(c.token) < maxSolution {
-			v.Refuse = append(v.Refuse, refusedVector{name, c.token, c.by.Fingerprint, c.by.Address, noon.Add(c.after)})
+			v.Refuse = append(v.Refuse, rejectVector{name, c.token, c.by.Fingerprint, c.by.Address, noon.Add(c.after)})
 		}
 	}
-	slices.SortFunc(v.Refuse, func(a, b refusedVector) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(v.Refuse, func(a, b rejectVector) int { return strings.Compare(a.Name, b.Name) })
 	return v
 }
 
-func TestTheVectorsAreWhatWeIssue(t *testing.T) {
-	vectortest.Same(t, made(t), "puzzles changed: clients know the published ones. If that is meant, the version changes too.")
+func TestVectors_MatchIssuedPuzzles(t *testing.T) {
+	vectortest.CheckGolden(t, buildVectors(t), "puzzles changed: clients know the published ones. If that is meant, the version changes too.")
 }
 
-func TestTheVectorsHold(t *testing.T) {
+func TestVectors_CheckAsPublished(t *testing.T) {
 	v := vectortest.Read[vectors](t)
 	secret, err := base64.StdEncoding.DecodeString(v.Key.Secret)
 	if err != nil {

@@ -28,12 +28,12 @@ const (
 	Prefix  = "pow1."
 	purpose = "challenge.pow.v1"
 
-	life     = time.Hour   // of a puzzle and its solution
-	drift    = time.Minute // between the clocks of our instances
-	macBytes = 16
+	puzzleTTL    = time.Hour   // of a puzzle and its solution
+	maxClockSkew = time.Minute // between the clocks of our instances
+	macBytes     = 16
 
-	maxSolution = 128 // characters; a real one has about 50
-	maxNumber   = 16  // digits: what a double, the only number of a browser, counts to exactly
+	maxSolution    = 128 // characters; a real one has about 50
+	maxNonceDigits = 16  // digits: what a double, the only number of a browser, counts to exactly
 )
 
 // Difficulties a puzzle can have, in leading zero bits. 24 are minutes of a slow phone.
@@ -44,10 +44,10 @@ const (
 
 // Why a solution is not taken. None repeats what was sent.
 var (
-	errMalformed = errors.New("not a solution")
-	errForeign   = errors.New("not of this client")
-	errExpired   = errors.New("expired")
-	errUnsolved  = errors.New("not solved")
+	errMalformed   = errors.New("not a solution")
+	errWrongClient = errors.New("not of this client")
+	errExpired     = errors.New("expired")
+	errUnsolved    = errors.New("not solved")
 )
 
 // Client is whom a puzzle is for: nobody else can use its solution. Both are hashes, as session.Visit has them.
@@ -72,7 +72,7 @@ type Puzzle struct {
 // Make is the puzzle of that client, the same for a minute. A difficulty that no puzzle can have becomes the nearest one.
 func (p Puzzles) Make(c Client, difficulty int) Puzzle {
 	difficulty = min(max(difficulty, MinDifficulty), MaxDifficulty)
-	expires := p.Now().Add(life).Truncate(time.Minute).UTC()
+	expires := p.Now().Add(puzzleTTL).Truncate(time.Minute).UTC()
 	key := p.Ring.Active()
 	text := Prefix + strconv.Itoa(difficulty) + "." + strconv.FormatInt(expires.Unix(), 10) + "." + key.ID
 	return Puzzle{text + "." + mac(key, text, c), difficulty, expires}
@@ -87,13 +87,13 @@ func mac(key keyring.Key, text string, c Client) string {
 // its HMAC is known to be right; that is compared as text, so one puzzle has one spelling.
 func (p Puzzles) Check(token string, c Client) (expires time.Time, err error) {
 	part := strings.Split(token, ".")
-	if len(token) > maxSolution || len(part) != 6 || !isNumber(part[5]) {
+	if len(token) > maxSolution || len(part) != 6 || !isNonce(part[5]) {
 		return time.Time{}, errMalformed
 	}
 	key, known := p.Ring.Find(part[3])
 	text := strings.Join(part[:4], ".")
 	if !known || !hmac.Equal([]byte(part[4]), []byte(mac(key, text, c))) {
-		return time.Time{}, errForeign
+		return time.Time{}, errWrongClient
 	}
 	difficulty, err1 := strconv.Atoi(part[1])
 	seconds, err2 := strconv.ParseInt(part[2], 10, 64)
@@ -101,24 +101,24 @@ func (p Puzzles) Check(token string, c Client) (expires time.Time, err error) {
 	switch {
 	case part[0]+"." != Prefix || err1 != nil || err2 != nil: // unreachable unless our key signed something else
 		return time.Time{}, errMalformed
-	case !now.Before(expires), expires.After(now.Add(life + drift)):
+	case !now.Before(expires), expires.After(now.Add(puzzleTTL + maxClockSkew)):
 		return time.Time{}, errExpired
-	case zeros(token) < difficulty:
+	case leadingZeros(token) < difficulty:
 		return time.Time{}, errUnsolved
 	}
 	return expires, nil
 }
 
-// isNumber is strict, so that nobody can write one solution in many ways.
-func isNumber(s string) bool {
-	if s == "" || len(s) > maxNumber || s[0] == '0' && s != "0" {
+// isNonce is strict, so that nobody can write one solution in many ways.
+func isNonce(s string) bool {
+	if s == "" || len(s) > maxNonceDigits || s[0] == '0' && s != "0" {
 		return false
 	}
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// zeros counts the zero bits that the SHA-256 of s begins with, up to 64.
-func zeros(s string) int {
+// leadingZeros counts the zero bits that the SHA-256 of s begins with, up to 64.
+func leadingZeros(s string) int {
 	sum := sha256.Sum256([]byte(s))
 	return bits.LeadingZeros64(binary.BigEndian.Uint64(sum[:8]))
 }
@@ -126,7 +126,7 @@ func zeros(s string) int {
 // Solve is what a client does with a puzzle: it returns the token to send. Nothing deployed needs it; tools and tests do.
 func Solve(text string, difficulty int) (token string) {
 	for n := 0; ; n++ {
-		if token = text + "." + strconv.Itoa(n); zeros(token) >= difficulty {
+		if token = text + "." + strconv.Itoa(n); leadingZeros(token) >= difficulty {
 			return token
 		}
 	}

@@ -32,14 +32,14 @@ func ring(t testing.TB, keys ...string) keyring.Ring {
 
 func at(now time.Time) func() time.Time { return func() time.Time { return now } }
 
-func TestASolvedPuzzleIsTaken(t *testing.T) {
+func TestCheck_AcceptsSolvedPuzzle(t *testing.T) {
 	p := Puzzles{ring(t, newKey, oldKey), at(noon)}
 	o := p.Make(guest, 12)
 	if o.Difficulty != 12 || !o.Expires.Equal(noon.Add(time.Hour)) {
 		t.Errorf("%+v", o)
 	}
 	token := Solve(o.Text, o.Difficulty)
-	for name, now := range map[string]time.Time{"at once": noon, "again, later": noon.Add(59 * time.Minute), "by a clock behind": noon.Add(-drift)} {
+	for name, now := range map[string]time.Time{"at once": noon, "again, later": noon.Add(59 * time.Minute), "by a clock behind": noon.Add(-maxClockSkew)} {
 		p.Now = at(now)
 		if expires, err := p.Check(token, guest); err != nil || !expires.Equal(noon.Add(time.Hour)) {
 			t.Errorf("%s: %v, %v", name, expires, err)
@@ -53,7 +53,7 @@ func TestASolvedPuzzleIsTaken(t *testing.T) {
 	}
 }
 
-func TestThePuzzlesOfOnePageAreOne(t *testing.T) {
+func TestMake_SamePuzzleWithinMinute(t *testing.T) {
 	p := Puzzles{ring(t, newKey), at(noon.Add(time.Second))}
 	first := p.Make(guest, 16)
 	p.Now = at(noon.Add(59 * time.Second))
@@ -66,7 +66,7 @@ func TestThePuzzlesOfOnePageAreOne(t *testing.T) {
 	}
 }
 
-func TestADifficultyIsAlwaysOneThatCanBeSolved(t *testing.T) {
+func TestMake_ClampsDifficulty(t *testing.T) {
 	p := Puzzles{ring(t, newKey), at(noon)}
 	for asked, want := range map[int]int{-3: 1, 0: 1, 1: 1, 24: 24, 25: 24, 1000: 24} {
 		if o := p.Make(guest, asked); o.Difficulty != want || !strings.HasPrefix(o.Text, fmt.Sprintf("pow1.%d.", want)) {
@@ -80,8 +80,8 @@ func TestADifficultyIsAlwaysOneThatCanBeSolved(t *testing.T) {
 	}
 }
 
-// refusals are tokens that are not taken, by what is wrong with them.
-func refusals(t *testing.T) map[string]struct {
+// rejectedTokens are tokens that are not taken, by what is wrong with them.
+func rejectedTokens(t *testing.T) map[string]struct {
 	token string
 	by    Client
 	after time.Duration
@@ -92,7 +92,7 @@ func refusals(t *testing.T) map[string]struct {
 	good := Solve(o.Text, 12)
 	text, number := good[:strings.LastIndexByte(good, '.')], good[strings.LastIndexByte(good, '.')+1:]
 	unsolved := text + ".0"
-	for n := 1; slowZeros(unsolved) != 11; n++ { // one bit short
+	for n := 1; countZeroBits(unsolved) != 11; n++ { // one bit short
 		unsolved = fmt.Sprintf("%s.%d", text, n)
 	}
 	stranger := Puzzles{ring(t, "k2:"+oldKey[3:]), at(noon)}.Make(guest, 1).Text
@@ -106,14 +106,14 @@ func refusals(t *testing.T) map[string]struct {
 	return map[string]refusal{
 		"one bit short":                      {unsolved, guest, 0, errUnsolved},
 		"after its hour":                     {good, guest, time.Hour, errExpired},
-		"long before its time":               {good, guest, -drift - time.Second, errExpired},
-		"by another browser":                 {good, Client{guest.Address, guest.Address}, 0, errForeign},
-		"from another address":               {good, Client{guest.Fingerprint, guest.Fingerprint}, 0, errForeign},
-		"from nowhere":                       {good, Client{}, 0, errForeign},
-		"made easier":                        {strings.Replace(good, "pow1.12.", "pow1.1.", 1), guest, 0, errForeign},
-		"made to last":                       {strings.Replace(good, ".17", ".19", 1), guest, 0, errForeign},
-		"signed by a key that is not known":  {strings.Replace(good, ".k2.", ".k3.", 1), guest, 0, errForeign},
-		"signed by another of the same name": {Solve(stranger, 1), guest, 0, errForeign},
+		"long before its time":               {good, guest, -maxClockSkew - time.Second, errExpired},
+		"by another browser":                 {good, Client{guest.Address, guest.Address}, 0, errWrongClient},
+		"from another address":               {good, Client{guest.Fingerprint, guest.Fingerprint}, 0, errWrongClient},
+		"from nowhere":                       {good, Client{}, 0, errWrongClient},
+		"made easier":                        {strings.Replace(good, "pow1.12.", "pow1.1.", 1), guest, 0, errWrongClient},
+		"made to last":                       {strings.Replace(good, ".17", ".19", 1), guest, 0, errWrongClient},
+		"signed by a key that is not known":  {strings.Replace(good, ".k2.", ".k3.", 1), guest, 0, errWrongClient},
+		"signed by another of the same name": {Solve(stranger, 1), guest, 0, errWrongClient},
 		"without a number":                   {text, guest, 0, errMalformed},
 		"with an empty number":               {text + ".", guest, 0, errMalformed},
 		"with a sign":                        {text + ".+" + number, guest, 0, errMalformed},
@@ -122,17 +122,17 @@ func refusals(t *testing.T) map[string]struct {
 		"with a number too long":             {text + ".12345678901234567", guest, 0, errMalformed},
 		"with more behind":                   {good + ".1", guest, 0, errMalformed},
 		"with a line end":                    {good + "\n", guest, 0, errMalformed},
-		"padded":                             {text + "=." + number, guest, 0, errForeign},
+		"padded":                             {text + "=." + number, guest, 0, errWrongClient},
 		"of no form":                         {"pow1.", guest, 0, errMalformed},
 		"of any length":                      {good + strings.Repeat("1", 4096), guest, 0, errMalformed},
-		"signed, of another version":         {signed("pow2.1." + fmt.Sprint(noon.Add(life).Unix()) + ".k2"), guest, 0, errMalformed},
-		"signed, of no difficulty":           {signed("pow1.x." + fmt.Sprint(noon.Add(life).Unix()) + ".k2"), guest, 0, errMalformed},
-		"signed, for two hours":              {signed("pow1.1." + fmt.Sprint(noon.Add(2*life).Unix()) + ".k2"), guest, 0, errExpired},
+		"signed, of another version":         {signed("pow2.1." + fmt.Sprint(noon.Add(puzzleTTL).Unix()) + ".k2"), guest, 0, errMalformed},
+		"signed, of no difficulty":           {signed("pow1.x." + fmt.Sprint(noon.Add(puzzleTTL).Unix()) + ".k2"), guest, 0, errMalformed},
+		"signed, for two hours":              {signed("pow1.1." + fmt.Sprint(noon.Add(2*puzzleTTL).Unix()) + ".k2"), guest, 0, errExpired},
 	}
 }
 
-func TestWhatIsNotTaken(t *testing.T) {
-	for name, c := range refusals(t) {
+func TestCheck_RejectsInvalidTokens(t *testing.T) {
+	for name, c := range rejectedTokens(t) {
 		p := Puzzles{ring(t, newKey), at(noon.Add(c.after))}
 		if _, err := p.Check(c.token, c.by); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -141,7 +141,7 @@ func TestWhatIsNotTaken(t *testing.T) {
 }
 
 // A bit of the number may make another number, which is another solution one time in 2^difficulty; this token has none.
-func TestEveryFlippedBitIsRefused(t *testing.T) {
+func TestCheck_RejectsEveryFlippedBit(t *testing.T) {
 	p := Puzzles{ring(t, newKey), at(noon)}
 	good := Solve(p.Make(guest, 14).Text, 14)
 	if _, err := p.Check(good, guest); err != nil {
@@ -158,14 +158,14 @@ func TestEveryFlippedBitIsRefused(t *testing.T) {
 	}
 }
 
-func TestZerosAreCountedFromTheFirstBit(t *testing.T) {
-	if n := zeros("abc"); n != 0 { // its SHA-256 begins ba7816bf
+func TestLeadingZeros_CountsFromFirstBit(t *testing.T) {
+	if n := leadingZeros("abc"); n != 0 { // its SHA-256 begins ba7816bf
 		t.Errorf("abc: %d", n)
 	}
 	for d := 1; d <= 14; d++ {
 		token := Solve("pow1.x", d)
-		if n := slowZeros(token); n < d || n != zeros(token) {
-			t.Errorf("difficulty %d: %d zeros, %d counted", d, n, zeros(token))
+		if n := countZeroBits(token); n < d || n != leadingZeros(token) {
+			t.Errorf("difficulty %d: %d zeros, %d counted", d, n, leadingZeros(token))
 		}
 	}
 }

@@ -45,9 +45,9 @@ func Compile(files fs.FS, base string) (Set, error) {
 	return all, nil
 }
 
-// Check holds a document against the schema of an address. The error names the places in the document and the rules they break, never
+// Validate holds a document against the schema of an address. The error names the places in the document and the rules they break, never
 // the values: a value that must not leave in an event must not leave in a log either.
-func (s Set) Check(address string, data []byte) error {
+func (s Set) Validate(address string, data []byte) error {
 	schema, ok := s[address]
 	if !ok {
 		return fmt.Errorf("there is no schema %s", address)
@@ -58,15 +58,15 @@ func (s Set) Check(address string, data []byte) error {
 	}
 	var broken *jsonschema.ValidationError
 	if err := schema.Validate(doc); errors.As(err, &broken) {
-		return errors.New(strings.Join(places(broken, nil), ", "))
+		return errors.New(strings.Join(violations(broken, nil), ", "))
 	}
 	return nil
 }
 
-// places lists what is broken as "payload.geo.city: pattern".
-func places(broken *jsonschema.ValidationError, found []string) []string {
+// violations lists what is broken as "payload.geo.city: pattern".
+func violations(broken *jsonschema.ValidationError, found []string) []string {
 	for _, cause := range broken.Causes {
-		found = places(cause, found)
+		found = violations(cause, found)
 	}
 	if len(broken.Causes) == 0 {
 		rule := broken.ErrorKind.KeywordPath()

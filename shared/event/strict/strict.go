@@ -11,10 +11,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event/schema"
 )
 
-func init() { event.Judge = Validate }
+func init() { event.Validator = Validate }
 
-// compiled has the schema of every subject. Compiling takes milliseconds, so only a process that validates pays for it.
-var compiled = sync.OnceValues(func() (schema.Set, error) { return schema.Compile(event.Schemas(), event.SchemaBase) })
+// loadSchemas has the schema of every subject. Compiling takes milliseconds, so only a process that validates pays for it.
+var loadSchemas = sync.OnceValues(func() (schema.Set, error) { return schema.Compile(event.Schemas(), event.SchemaBase) })
 
 // Validate checks the whole message of an event, envelope and payload, against the schema of its subject. The error names the places in
 // the message and the rules they break, never the values.
@@ -31,9 +31,9 @@ func ValidateMessage(subject string, data []byte) error {
 	if !slices.Contains(event.Subjects(), subject) {
 		return fmt.Errorf("event: validate: unknown subject %q", subject)
 	}
-	all, err := compiled()
+	all, err := loadSchemas()
 	if err == nil {
-		err = all.Check(event.SchemaURI(subject), data)
+		err = all.Validate(event.SchemaURI(subject), data)
 	}
 	if err != nil {
 		return fmt.Errorf("event: validate %s: %w", subject, err)

@@ -7,7 +7,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-func TestEverySubjectIsHeldAgainstItsOwnSchema(t *testing.T) {
+func TestValidateMessage_UsesSchemaOfSubject(t *testing.T) {
 	for _, subject := range event.Subjects() {
 		if err := ValidateMessage(subject, []byte(`{}`)); err == nil || !strings.Contains(err.Error(), "required") {
 			t.Errorf("%s: %v", subject, err)
@@ -23,8 +23,8 @@ func TestEverySubjectIsHeldAgainstItsOwnSchema(t *testing.T) {
 	}
 }
 
-func TestWhoImportsThisHasAJudge(t *testing.T) {
-	if event.Judge == nil || event.Judge(event.Event{Subject: "nobody's"}) == nil {
+func TestStrict_ImportSetsEventValidator(t *testing.T) {
+	if event.Validator == nil || event.Validator(event.Event{Subject: "nobody's"}) == nil {
 		t.Error("nobody judges")
 	}
 }

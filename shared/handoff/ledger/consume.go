@@ -20,11 +20,11 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Use is one attempt to consume a handoff.
-type Use struct {
-	By  string    // instance of the tenant's BFF
-	Key []byte    // sha256 of its Idempotency-Key; nil: it sent none, and cannot repeat itself
-	At  time.Time // now
+// Attempt is one attempt to consume a handoff.
+type Attempt struct {
+	Consumer string    // instance of the tenant's BFF
+	KeyHash  []byte    // sha256 of its Idempotency-Key; nil: it sent none, and cannot repeat itself
+	At       time.Time // now
 }
 
 // Consumed is a handoff that was used, now or a moment ago by the same caller.
@@ -36,13 +36,13 @@ type Consumed struct {
 
 // Verdicts on a use. ErrRefused says that the handoff was not consumed; Find says why.
 var (
-	ErrRefused = errors.New("ledger: not consumed")
-	ErrUnknown = errors.New("ledger: no such handoff")
+	ErrNotConsumed = errors.New("ledger: not consumed")
+	ErrNotFound    = errors.New("ledger: no such handoff")
 )
 
 // Consume uses a handoff, once: one statement decides, whoever else tries at the same moment. Who used it may ask again
 // with the same key within 60 seconds and is told the same. Anything else is ErrRefused.
-func Consume(ctx context.Context, db Querier, handoffID string, use Use) (Consumed, error) {
+func Consume(ctx context.Context, db Querier, handoffID string, use Attempt) (Consumed, error) {
 	rows, err := db.Query(ctx, `
 		UPDATE bff_consumer.handoff_replay_log AS h
 		SET consumed = true,
@@ -59,13 +59,13 @@ func Consume(ctx context.Context, db Querier, handoffID string, use Use) (Consum
 		       AND h.consumed_at > $4::timestamptz - interval '60 seconds')
 		RETURNING id, guest_session_id, tenant_id, property_id, check_in, check_out, adults, children, rooms,
 		          currency, locale, minted_at, expires_at, hmac_key_id, children_ages, source_campaign, consumed_at`,
-		handoffID, use.By, use.Key, use.At)
+		handoffID, use.Consumer, use.KeyHash, use.At)
 	if err != nil {
 		return Consumed{}, fmt.Errorf("ledger: consume: %w", err)
 	}
-	c, err := pgx.CollectExactlyOneRow(rows, scan)
+	c, err := pgx.CollectExactlyOneRow(rows, scanConsumed)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Consumed{}, ErrRefused
+		return Consumed{}, ErrNotConsumed
 	}
 	if err != nil {
 		return Consumed{}, fmt.Errorf("ledger: consume: %w", err)
@@ -73,7 +73,7 @@ func Consume(ctx context.Context, db Querier, handoffID string, use Use) (Consum
 	return c, nil
 }
 
-func scan(row pgx.CollectableRow) (c Consumed, err error) {
+func scanConsumed(row pgx.CollectableRow) (c Consumed, err error) {
 	var (
 		tenant, property [16]byte
 		in, out          time.Time
@@ -93,8 +93,8 @@ func scan(row pgx.CollectableRow) (c Consumed, err error) {
 	return c, err
 }
 
-// Standing is how an entry stands.
-type Standing struct {
+// Status is how an entry stands.
+type Status struct {
 	GuestSessionID string
 	Consumed       bool
 	ConsumedAt     time.Time // zero when it was not
@@ -104,33 +104,33 @@ type Standing struct {
 	IPHash         string // sha256:<hex>
 }
 
-// Find reads how an entry stands; ErrUnknown when there is none, or none any more.
-func Find(ctx context.Context, db Querier, handoffID string) (Standing, error) {
+// FindStatus reads how an entry stands; ErrUnknown when there is none, or none any more.
+func FindStatus(ctx context.Context, db Querier, handoffID string) (Status, error) {
 	rows, err := db.Query(ctx, `
 		SELECT h.guest_session_id, h.consumed, h.consumed_at, h.expires_at, h.fingerprint_hash, h.ip_hash,
 		       EXISTS (SELECT FROM bff_consumer.tenant_suspended_cache AS s WHERE s.tenant_id = h.tenant_id)
 		FROM bff_consumer.handoff_replay_log AS h
 		WHERE h.id = $1::text`, handoffID)
 	if err != nil {
-		return Standing{}, fmt.Errorf("ledger: find: %w", err)
+		return Status{}, fmt.Errorf("ledger: find: %w", err)
 	}
-	s, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (s Standing, err error) {
+	s, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (s Status, err error) {
 		var (
 			fingerprint, ip []byte
 			consumedAt      *time.Time
 		)
 		err = row.Scan(&s.GuestSessionID, &s.Consumed, &consumedAt, &s.ExpiresAt, &fingerprint, &ip, &s.Suspended)
-		s.Fingerprint, s.IPHash = digest.Text(fingerprint), digest.Text(ip)
+		s.Fingerprint, s.IPHash = digest.Format(fingerprint), digest.Format(ip)
 		if consumedAt != nil {
 			s.ConsumedAt = consumedAt.UTC()
 		}
 		return s, err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return Standing{}, ErrUnknown
+		return Status{}, ErrNotFound
 	}
 	if err != nil {
-		return Standing{}, fmt.Errorf("ledger: find: %w", err)
+		return Status{}, fmt.Errorf("ledger: find: %w", err)
 	}
 	return s, nil
 }

@@ -86,8 +86,8 @@ func Queue(b *pgx.Batch, e Entry) error {
 	return nil
 }
 
-// Suspended says whether a transaction with an entry in it failed because the tenant is suspended.
-func Suspended(err error) bool {
+// IsTenantSuspended says whether a transaction with an entry in it failed because the tenant is suspended.
+func IsTenantSuspended(err error) bool {
 	const notNull = "23502"
 	answer, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && answer.Code == notNull && answer.TableName == "handoff_replay_log" && answer.ColumnName == "tenant_id"

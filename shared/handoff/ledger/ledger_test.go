@@ -15,13 +15,13 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 41_000_000, time.UTC)
 
-func entry() Entry {
+func newEntry() Entry {
 	return Entry{
 		Handoff: handoff.Handoff{
 			ID: id.New(id.Handoff, noon), GuestSessionID: id.New(id.Session, noon), TenantID: id.New(id.Tenant, noon), PropertyID: id.New(id.Property, noon),
@@ -36,7 +36,7 @@ func entry() Entry {
 	}
 }
 
-func record(t *testing.T, db *pgxpool.Pool, e Entry) error {
+func insert(t *testing.T, db *pgxpool.Pool, e Entry) error {
 	t.Helper()
 	var b pgx.Batch
 	if err := Queue(&b, e); err != nil {
@@ -45,7 +45,7 @@ func record(t *testing.T, db *pgxpool.Pool, e Entry) error {
 	return db.SendBatch(t.Context(), &b).Close()
 }
 
-func suspend(t *testing.T, db *pgxpool.Pool, tenant string) {
+func suspendTenant(t *testing.T, db *pgxpool.Pool, tenant string) {
 	t.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)
 	if err != nil {
@@ -59,74 +59,74 @@ func suspend(t *testing.T, db *pgxpool.Pool, tenant string) {
 	}
 }
 
-func TestWhatIsRecordedIsToldToWhoUsesIt(t *testing.T) {
+func TestConsume_ReturnsRecordedEntry(t *testing.T) {
 	db := pgtest.New(t)
-	whole, bare := entry(), entry()
+	whole, bare := newEntry(), newEntry()
 	bare.ChildrenAges, bare.Campaign, bare.Children = nil, nil, 0
 	for name, e := range map[string]Entry{"with all details": whole, "with none": bare} {
-		if err := record(t, db, e); err != nil {
+		if err := insert(t, db, e); err != nil {
 			t.Fatal(err)
 		}
 		at := noon.Add(time.Minute)
-		got, err := Consume(t.Context(), db, e.ID, Use{By: "tenant-1", At: at})
+		got, err := Consume(t.Context(), db, e.ID, Attempt{Consumer: "tenant-1", At: at})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(Consumed{e.Handoff, e.Details, at}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		standing, err := Find(t.Context(), db, e.ID)
+		standing, err := FindStatus(t.Context(), db, e.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		standing.ExpiresAt = standing.ExpiresAt.UTC()
-		if diff := cmp.Diff(Standing{e.GuestSessionID, true, at, false, e.ExpiresAt, e.Fingerprint, e.IPHash}, standing); diff != "" {
+		if diff := cmp.Diff(Status{e.GuestSessionID, true, at, false, e.ExpiresAt, e.Fingerprint, e.IPHash}, standing); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }
 
-func TestASuspendedTenantIsNotRecorded(t *testing.T) {
+func TestQueue_SuspendedTenantFailsTransaction(t *testing.T) {
 	db := pgtest.New(t)
-	e := entry()
-	suspend(t, db, e.TenantID)
+	e := newEntry()
+	suspendTenant(t, db, e.TenantID)
 	var b pgx.Batch
 	b.Queue("CREATE TABLE something_else (id int)")
 	if err := Queue(&b, e); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.SendBatch(t.Context(), &b).Close(); !Suspended(err) {
+	if err := db.SendBatch(t.Context(), &b).Close(); !IsTenantSuspended(err) {
 		t.Errorf("%v", err)
 	}
 	var other *string
 	if err := db.QueryRow(t.Context(), "SELECT to_regclass('something_else')::text").Scan(&other); err != nil || other != nil {
 		t.Errorf("the rest of the transaction stayed: %v", err)
 	}
-	if _, err := Find(t.Context(), db, e.ID); !errors.Is(err, ErrUnknown) {
+	if _, err := FindStatus(t.Context(), db, e.ID); !errors.Is(err, ErrNotFound) {
 		t.Error(err)
 	}
-	if err := record(t, db, entry()); err != nil {
+	if err := insert(t, db, newEntry()); err != nil {
 		t.Errorf("another tenant: %v", err)
 	}
 }
 
-func TestOtherFailuresAreNotSuspensions(t *testing.T) {
+func TestIsTenantSuspended_FalseForOtherErrors(t *testing.T) {
 	db := pgtest.New(t)
-	e := entry()
-	if err := record(t, db, e); err != nil {
+	e := newEntry()
+	if err := insert(t, db, e); err != nil {
 		t.Fatal(err)
 	}
-	twice := record(t, db, e)
-	reversed := entry()
+	twice := insert(t, db, e)
+	reversed := newEntry()
 	reversed.Dates.CheckIn, reversed.Dates.CheckOut = reversed.Dates.CheckOut, reversed.Dates.CheckIn
-	long := entry()
+	long := newEntry()
 	long.ExpiresAt = long.ExpiresAt.Add(time.Millisecond)
 	_, empty := db.Exec(t.Context(), "INSERT INTO bff_consumer.handoff_replay_log (id) VALUES ('bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC')")
 	for name, err := range map[string]error{
-		"twice": twice, "reversed": record(t, db, reversed), "too long a life": record(t, db, long), "another column": empty,
+		"twice": twice, "reversed": insert(t, db, reversed), "too long a life": insert(t, db, long), "another column": empty,
 		"a deadline": context.DeadlineExceeded,
 	} {
-		if err == nil || Suspended(err) {
+		if err == nil || IsTenantSuspended(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestOtherFailuresAreNotSuspensions(t *testing.T) {
 		"tenant": func(e *Entry) { e.TenantID = "x" }, "property": func(e *Entry) { e.PropertyID = "x" },
 		"fingerprint": func(e *Entry) { e.Fingerprint = "ab" }, "address": func(e *Entry) { e.IPHash = "sha256:xy" },
 	} {
-		e := entry()
+		e := newEntry()
 		spoil(&e)
 		if err := Queue(&pgx.Batch{}, e); err == nil {
 			t.Errorf("%s: recorded", name)
@@ -142,22 +142,22 @@ func TestOtherFailuresAreNotSuspensions(t *testing.T) {
 	}
 }
 
-func TestOneStatementDecides(t *testing.T) {
+func TestConsume_ConcurrentAttemptsConsumeOnce(t *testing.T) {
 	db := pgtest.New(t)
 	for range 10 {
-		e := entry()
-		if err := record(t, db, e); err != nil {
+		e := newEntry()
+		if err := insert(t, db, e); err != nil {
 			t.Fatal(err)
 		}
 		var used, refused atomic.Int64
 		var all sync.WaitGroup
 		for n := range 20 {
 			all.Go(func() {
-				_, err := Consume(t.Context(), db, e.ID, Use{By: "tenant", Key: []byte{byte(n)}, At: noon})
+				_, err := Consume(t.Context(), db, e.ID, Attempt{Consumer: "tenant", KeyHash: []byte{byte(n)}, At: noon})
 				switch {
 				case err == nil:
 					used.Add(1)
-				case errors.Is(err, ErrRefused):
+				case errors.Is(err, ErrNotConsumed):
 					refused.Add(1)
 				default:
 					t.Error(err)
@@ -171,49 +171,49 @@ func TestOneStatementDecides(t *testing.T) {
 	}
 }
 
-func TestWhoIsRefused(t *testing.T) {
+func TestConsume_AcceptsAndRejects(t *testing.T) {
 	key := []byte("key")
 	for name, c := range map[string]struct {
 		before func(*testing.T, *pgxpool.Pool, Entry)
-		use    Use
+		use    Attempt
 		ok     bool
 	}{
-		"nobody":             {nil, Use{"a", nil, noon}, true},
-		"at the last moment": {nil, Use{"a", nil, noon.Add(handoff.TTL - time.Millisecond)}, true},
-		"too late":           {nil, Use{"a", nil, noon.Add(handoff.TTL)}, false},
-		"suspended":          {func(t *testing.T, db *pgxpool.Pool, e Entry) { suspend(t, db, e.TenantID) }, Use{"a", nil, noon}, false},
-		"again":              {used(key), Use{"a", key, noon.Add(59 * time.Second)}, true},
-		"again too late":     {used(key), Use{"a", key, noon.Add(time.Minute)}, false},
-		"again, another":     {used(key), Use{"b", key, noon}, false},
-		"again, no key":      {used(key), Use{"a", nil, noon}, false},
-		"no key, again":      {used(nil), Use{"a", nil, noon}, false},
-		"no key, then one":   {used(nil), Use{"a", key, noon}, false},
+		"nobody":             {nil, Attempt{"a", nil, noon}, true},
+		"at the last moment": {nil, Attempt{"a", nil, noon.Add(handoff.TTL - time.Millisecond)}, true},
+		"too late":           {nil, Attempt{"a", nil, noon.Add(handoff.TTL)}, false},
+		"suspended":          {func(t *testing.T, db *pgxpool.Pool, e Entry) { suspendTenant(t, db, e.TenantID) }, Attempt{"a", nil, noon}, false},
+		"again":              {consumedBefore(key), Attempt{"a", key, noon.Add(59 * time.Second)}, true},
+		"again too late":     {consumedBefore(key), Attempt{"a", key, noon.Add(time.Minute)}, false},
+		"again, another":     {consumedBefore(key), Attempt{"b", key, noon}, false},
+		"again, no key":      {consumedBefore(key), Attempt{"a", nil, noon}, false},
+		"no key, again":      {consumedBefore(nil), Attempt{"a", nil, noon}, false},
+		"no key, then one":   {consumedBefore(nil), Attempt{"a", key, noon}, false},
 	} {
 		db := pgtest.New(t)
-		e := entry()
-		if err := record(t, db, e); err != nil {
+		e := newEntry()
+		if err := insert(t, db, e); err != nil {
 			t.Fatal(err)
 		}
 		if c.before != nil {
 			c.before(t, db, e)
 		}
 		got, err := Consume(t.Context(), db, e.ID, c.use)
-		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrRefused) {
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrNotConsumed) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if strings.HasPrefix(name, "again") && err == nil && !got.ConsumedAt.Equal(noon) {
 			t.Errorf("%s: used at %s", name, got.ConsumedAt)
 		}
 	}
-	if _, err := Consume(t.Context(), pgtest.New(t), id.New(id.Handoff, noon), Use{"a", nil, noon}); !errors.Is(err, ErrRefused) {
+	if _, err := Consume(t.Context(), pgtest.New(t), id.New(id.Handoff, noon), Attempt{"a", nil, noon}); !errors.Is(err, ErrNotConsumed) {
 		t.Errorf("unknown: %v", err)
 	}
 }
 
-func used(key []byte) func(*testing.T, *pgxpool.Pool, Entry) {
+func consumedBefore(key []byte) func(*testing.T, *pgxpool.Pool, Entry) {
 	return func(t *testing.T, db *pgxpool.Pool, e Entry) {
 		t.Helper()
-		if _, err := Consume(t.Context(), db, e.ID, Use{"a", key, noon}); err != nil {
+		if _, err := Consume(t.Context(), db, e.ID, Attempt{"a", key, noon}); err != nil {
 			t.Fatal(err)
 		}
 	}

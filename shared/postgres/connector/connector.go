@@ -13,10 +13,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
-func init() { postgres.Connector = prepare }
+func init() { postgres.Connector = newDialFunc }
 
-// prepare looks for the credentials of the environment, and calls nobody.
-func prepare(ctx context.Context, instance string) (pgconn.DialFunc, error) {
+// newDialFunc looks for the credentials of the environment, and calls nobody.
+func newDialFunc(ctx context.Context, instance string) (pgconn.DialFunc, error) {
 	dialer, err := cloudsqlconn.NewDialer(ctx,
 		cloudsqlconn.WithIAMAuthN(),
 		cloudsqlconn.WithLazyRefresh(),                                    // a timer does not run while the instance is frozen

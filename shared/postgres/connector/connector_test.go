@@ -14,7 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 )
 
-func TestACloudSQLInstanceIsPreparedWithoutACall(t *testing.T) {
+func TestConnector_PreparesInstanceWithoutNetworkCall(t *testing.T) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)

@@ -10,17 +10,17 @@ import (
 	"unicode"
 )
 
-// refused are patterns of the list that name things people use, with the reason.
-var refused = map[string]string{
-	"HeadlessChrome": driver,
-	"PhantomJS":      driver,
-	"Playwright":     driver,
-	"Puppeteer":      driver,
-	"Selenium":       driver,
+// excludedPatterns are patterns of the list that name things people use, with the reason.
+var excludedPatterns = map[string]string{
+	"HeadlessChrome": driverReason,
+	"PhantomJS":      driverReason,
+	"Playwright":     driverReason,
+	"Puppeteer":      driverReason,
+	"Selenium":       driverReason,
 	"Viber":          "the messenger's own browser carries the name as well as its previews",
 }
 
-const driver = "a mark of whatever drives a browser, which the room weighs by words of its own"
+const driverReason = "a mark of whatever drives a browser, which the room weighs by words of its own"
 
 // compact writes one literal a line, so that the service needs no regular expressions:
 //
@@ -32,7 +32,7 @@ const driver = "a mark of whatever drives a browser, which the room weighs by wo
 func compact(found release) ([]byte, error) {
 	var lines []string
 	for _, e := range found.entries {
-		if _, ok := refused[e.Pattern]; ok {
+		if _, ok := excludedPatterns[e.Pattern]; ok {
 			continue
 		}
 		parsed, err := syntax.Parse(e.Pattern, syntax.Perl)
@@ -46,7 +46,7 @@ func compact(found release) ([]byte, error) {
 				return nil, fmt.Errorf("%s: %w", e.Pattern, err)
 			}
 		}
-		name := label(literals)
+		name := patternName(literals)
 		for _, l := range literals {
 			line := l.anchor + "\t" + l.text
 			switch {
@@ -74,18 +74,18 @@ func compact(found release) ([]byte, error) {
 // literal is a text and where it must stand.
 type literal struct{ anchor, text string }
 
-const most = 16 // literals that one pattern may stand for
+const maxLiterals = 16 // literals that one pattern may stand for
 
 // expand turns a pattern into the literals that it means, if they are few.
 func expand(re *syntax.Regexp) ([]literal, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
-		return spellings(string(re.Rune), re.Flags&syntax.FoldCase != 0)
+		return caseVariants(string(re.Rune), re.Flags&syntax.FoldCase != 0)
 	case syntax.OpCharClass:
 		var out []literal
 		for i := 0; i < len(re.Rune); i += 2 {
 			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
-				if out = append(out, literal{"=", string(r)}); len(out) > most {
+				if out = append(out, literal{"=", string(r)}); len(out) > maxLiterals {
 					return nil, false
 				}
 			}
@@ -106,7 +106,7 @@ func expand(re *syntax.Regexp) ([]literal, bool) {
 		var out []literal
 		for _, sub := range re.Sub {
 			some, ok := expand(sub)
-			if out = append(out, some...); !ok || len(out) > most {
+			if out = append(out, some...); !ok || len(out) > maxLiterals {
 				return nil, false
 			}
 		}
@@ -115,13 +115,13 @@ func expand(re *syntax.Regexp) ([]literal, bool) {
 		out := []literal{{"=", ""}}
 		for _, sub := range re.Sub {
 			some, ok := expand(sub)
-			if !ok || len(out)*len(some) > most {
+			if !ok || len(out)*len(some) > maxLiterals {
 				return nil, false
 			}
 			var longer []literal
 			for _, a := range out {
 				for _, b := range some {
-					longer = append(longer, a.then(b))
+					longer = append(longer, a.concat(b))
 				}
 			}
 			out = longer
@@ -132,8 +132,8 @@ func expand(re *syntax.Regexp) ([]literal, bool) {
 	}
 }
 
-// spellings are a text, or the text in all mixtures of case: [wW] is parsed as w in either case.
-func spellings(text string, fold bool) ([]literal, bool) {
+// caseVariants are a text, or the text in all mixtures of case: [wW] is parsed as w in either case.
+func caseVariants(text string, fold bool) ([]literal, bool) {
 	out := []literal{{"=", ""}}
 	for _, r := range text {
 		either := []rune{r}
@@ -146,15 +146,15 @@ func spellings(text string, fold bool) ([]literal, bool) {
 				longer = append(longer, literal{"=", l.text + string(r)})
 			}
 		}
-		if out = longer; len(out) > most {
+		if out = longer; len(out) > maxLiterals {
 			return nil, false
 		}
 	}
 	return out, true
 }
 
-// then is one text behind another. The zero literal says that an anchor would stand where none can.
-func (a literal) then(b literal) literal {
+// concat is one text behind another. The zero literal says that an anchor would stand where none can.
+func (a literal) concat(b literal) literal {
 	switch {
 	case b.anchor == "=" && a.anchor != "$":
 		return literal{a.anchor, a.text + b.text}
@@ -191,8 +191,8 @@ func widen(re *syntax.Regexp) (first []literal, rest string, err error) {
 	return []literal{{"=", texts[0]}}, rest, nil
 }
 
-// label is what a match is called: a word of the list, free of what only a pattern needs.
-func label(literals []literal) string {
+// patternName is what a match is called: a word of the list, free of what only a pattern needs.
+func patternName(literals []literal) string {
 	clean := strings.Map(func(r rune) rune {
 		if r > ' ' && r < 0x7f && !strings.ContainsRune(`()[]{};,"'\`, r) {
 			return r

@@ -40,7 +40,7 @@ type release struct {
 }
 
 func run(from, to string) error {
-	found, err := read(from)
+	found, err := readRelease(from)
 	if err != nil {
 		return err
 	}
@@ -54,8 +54,8 @@ func run(from, to string) error {
 	return os.WriteFile(filepath.Join(to, "LICENSE"), found.licence, 0o644)
 }
 
-// read takes a release from its package, or from the directory in which the package was unpacked.
-func read(from string) (release, error) {
+// readRelease takes a release from its package, or from the directory in which the package was unpacked.
+func readRelease(from string) (release, error) {
 	files := map[string][]byte{}
 	if strings.HasSuffix(from, ".json") {
 		for _, name := range []string{"crawler-user-agents.json", "package.json", "LICENSE"} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestPatternsBecomeTexts(t *testing.T) {
+func TestCompact_ExpandsPatternsToLiterals(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"crawler-user-agents.json": `[
@@ -22,7 +22,7 @@ func TestPatternsBecomeTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	found, err := read(filepath.Join(dir, "crawler-user-agents.json"))
+	found, err := readRelease(filepath.Join(dir, "crawler-user-agents.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestPatternsBecomeTexts(t *testing.T) {
 	}
 }
 
-func TestARuleThatIsNoTextIsRefused(t *testing.T) {
+func TestCompact_RejectsPatternWithoutLiteral(t *testing.T) {
 	for _, pattern := range []string{`.*`, `a+b`, `[a-z]*`, `xy`, `(`, `abc.*def.*ghi`} {
 		found := release{}
 		found.entries = append(found.entries, struct {
@@ -57,8 +57,8 @@ func TestARuleThatIsNoTextIsRefused(t *testing.T) {
 	}
 }
 
-func TestAReleaseIsWhole(t *testing.T) {
-	if _, err := read(filepath.Join(t.TempDir(), "package.tgz")); err == nil {
+func TestReadRelease_RequiresEveryFile(t *testing.T) {
+	if _, err := readRelease(filepath.Join(t.TempDir(), "package.tgz")); err == nil {
 		t.Error("a release that is not there was read")
 	}
 	if err := run(filepath.Join(t.TempDir(), "x.json"), t.TempDir()); err == nil {

@@ -41,14 +41,14 @@ func main() {
 	}
 }
 
-type line struct {
+type rangeLine struct {
 	engine string
 	prefix netip.Prefix
 }
 
 // compile makes the list of all files, sorted, each prefix of an engine once and none inside another.
 func compile(source string, files []string) ([]byte, error) {
-	var all []line
+	var all []rangeLine
 	for _, arg := range files {
 		engine, file, ok := strings.Cut(arg, "=")
 		if !ok {
@@ -58,20 +58,20 @@ func compile(source string, files []string) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		found, err := read(content)
+		found, err := readPrefixes(content)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		for _, p := range found {
-			all = append(all, line{engine, p})
+			all = append(all, rangeLine{engine, p})
 		}
 	}
-	slices.SortFunc(all, func(a, b line) int {
+	slices.SortFunc(all, func(a, b rangeLine) int {
 		return cmp.Or(strings.Compare(a.engine, b.engine), a.prefix.Addr().Compare(b.prefix.Addr()), a.prefix.Bits()-b.prefix.Bits())
 	})
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "# %s. Written by update; see there for the form.\n", strings.TrimRight(source, "."))
-	var last line
+	var last rangeLine
 	for _, l := range all {
 		if l.engine == last.engine && last.prefix.Overlaps(l.prefix) {
 			continue // the wider one comes first
@@ -82,8 +82,8 @@ func compile(source string, files []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// read takes the prefixes out of one file.
-func read(content []byte) (found []netip.Prefix, err error) {
+// readPrefixes takes the prefixes out of one file.
+func readPrefixes(content []byte) (found []netip.Prefix, err error) {
 	words := strings.Fields(string(content))
 	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
 		var published struct {
@@ -102,7 +102,7 @@ func read(content []byte) (found []netip.Prefix, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := trusted(p); err != nil {
+		if err := checkPrefix(p); err != nil {
 			return nil, fmt.Errorf("%v: %w", p, err)
 		}
 		found = append(found, p)
@@ -113,8 +113,8 @@ func read(content []byte) (found []netip.Prefix, err error) {
 	return found, nil
 }
 
-// trusted refuses what no engine publishes: one such line by mistake would let everybody in.
-func trusted(p netip.Prefix) error {
+// checkPrefix refuses what no engine publishes: one such line by mistake would let everybody in.
+func checkPrefix(p netip.Prefix) error {
 	widest := 16
 	if p.Addr().Is6() {
 		widest = 48

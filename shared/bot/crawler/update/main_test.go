@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func file(t *testing.T, content string) string {
+func writeFile(t *testing.T, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "list")
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
@@ -16,10 +16,10 @@ func file(t *testing.T, content string) string {
 	return name
 }
 
-func TestListsOfBothFormsBecomeOne(t *testing.T) {
+func TestCompile_MergesBothFormats(t *testing.T) {
 	got, err := compile("somewhere, CC0.", []string{
-		"b=" + file(t, "192.0.3.0/28\n192.0.3.0/24\n\n192.0.3.64/28\n"),
-		"a=" + file(t, `{"creationTime": "x", "prefixes": [{"ipv6Prefix": "2001:4860:4801:2::/64"}, {"ipv4Prefix": "192.0.3.0/28"}]}`),
+		"b=" + writeFile(t, "192.0.3.0/28\n192.0.3.0/24\n\n192.0.3.64/28\n"),
+		"a=" + writeFile(t, `{"creationTime": "x", "prefixes": [{"ipv6Prefix": "2001:4860:4801:2::/64"}, {"ipv4Prefix": "192.0.3.0/28"}]}`),
 	})
 	want := "# somewhere, CC0. Written by update; see there for the form.\na 192.0.3.0/28\na 2001:4860:4801:2::/64\nb 192.0.3.0/24\n"
 	if err != nil || string(got) != want {
@@ -27,12 +27,12 @@ func TestListsOfBothFormsBecomeOne(t *testing.T) {
 	}
 }
 
-func TestWhatWouldLetEverybodyInIsRefused(t *testing.T) {
+func TestCompile_RejectsTooWidePrefixes(t *testing.T) {
 	for content, want := range map[string]string{
 		"66.0.0.0/8": "too wide", "2001:4860::/32": "too wide", "10.0.0.0/24": "public", "127.0.0.0/24": "public", "66.249.64.1/24": "behind",
 		"66.249.64.0": "no '/'", "": "no prefix", `{"prefixes": []}`: "no prefix", `{`: "unexpected", `{"prefixes": [{}]}`: "no '/'",
 	} {
-		if got, err := compile("x", []string{"a=" + file(t, content)}); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := compile("x", []string{"a=" + writeFile(t, content)}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s becomes %q, %v", content, got, err)
 		}
 	}

@@ -1,0 +1,86 @@
+package consume
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+)
+
+func (h *harness) penalty() string {
+	return h.RDB.Get(h.T.Context(), h.consume.replays.keys.Penalty(fingerprintHash)).Val()
+}
+
+func TestConsume_RetriedReplayIsCountedOnce(t *testing.T) {
+	key := []string{"Idempotency-Key", "second"}
+	for _, c := range []struct {
+		name  string
+		by    string
+		again []string
+		want  int
+	}{
+		{"with its key", "tenant-2", key, 1},
+		{"under the alias", "tenant-2", []string{"X-Idempotency-Key", "second"}, 1},
+		{"with another key", "tenant-2", []string{"Idempotency-Key", "third"}, 2},
+		{"by another", "tenant-3", key, 2},
+		{"without a key", "tenant-2", nil, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHarness(t)
+			m := h.mint()
+			h.postConsume(m, "tenant-1", "Idempotency-Key", "first")
+			first := h.postConsume(m, "tenant-2", key...)
+			h.Advance(time.Second)
+			again := h.postConsume(m, c.by, c.again...)
+			if !first.hasStatus(409, "HANDOFF_REPLAYED") || !again.hasStatus(409, "HANDOFF_REPLAYED") {
+				t.Errorf("%s %s", first.Text, again.Text)
+			}
+			events, verdicts := h.countReports()
+			if events != c.want || verdicts != c.want || h.penalty() != strconv.Itoa(c.want) {
+				t.Errorf("%d events, %d verdicts, a penalty of %s, want %d", events, verdicts, h.penalty(), c.want)
+			}
+		})
+	}
+}
+
+func TestConsume_ReplaysOfTwoHandoffsAreCountedSeparately(t *testing.T) {
+	h := newHarness(t)
+	for range 2 {
+		m := h.mint()
+		h.postConsume(m, "tenant-1", "Idempotency-Key", "first")
+		h.postConsume(m, "tenant-2", "Idempotency-Key", "second")
+	}
+	if events, verdicts := h.countReports(); events != 2 || verdicts != 2 || h.penalty() != "2" {
+		t.Errorf("%d events, %d verdicts, a penalty of %s", events, verdicts, h.penalty())
+	}
+}
+
+func TestConsume_ConcurrentlyRetriedReplayIsCountedOnce(t *testing.T) {
+	h := newHarness(t)
+	m := h.mint()
+	h.postConsume(m, "tenant-1", "Idempotency-Key", "first")
+	h.runConcurrently(20, func(int) {
+		if a := h.postConsume(m, "tenant-2", "Idempotency-Key", "second"); !a.hasStatus(409, "HANDOFF_REPLAYED") {
+			t.Errorf("%s", a.Text)
+		}
+	})
+	if events, verdicts := h.countReports(); events != 1 || verdicts != 1 || h.penalty() != "1" {
+		t.Errorf("%d events, %d verdicts, a penalty of %s", events, verdicts, h.penalty())
+	}
+}
+
+// A relay sends what one session has to tell by id.
+func TestConsume_ReplayEventSortsAfterFirstUse(t *testing.T) {
+	h := newHarness(t)
+	m := h.mint()
+	h.Advance(5 * time.Second)
+	h.postConsume(m, "tenant-1", "Idempotency-Key", "first")
+	used := h.Now()
+	h.Advance(time.Second)
+	h.postConsume(m, "tenant-2", "Idempotency-Key", "second")
+	told := queryValue[string](h, `SELECT id::text FROM bff_consumer.outbox WHERE topic = $1`, botSuspectedSubject)
+	if at := id.Time(told); at.Before(used) {
+		t.Errorf("%s is dated %s", told, at)
+	}
+}

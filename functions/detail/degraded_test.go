@@ -1,0 +1,170 @@
+package detail
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
+	for _, how := range []string{"fails", "hangs", "breaks the contract"} {
+		for _, part := range []string{"pricing", "search", "theme"} {
+			t.Run(part+" "+how, func(t *testing.T) {
+				h := newHarness(t)
+				switch how {
+				case "fails":
+					h.upstreams.Fail(part)
+				case "hangs":
+					h.upstreams.Hang(part)
+				default:
+					if part == "theme" {
+						t.Skip("a brand that is not a brand is in the tests of upstream")
+					}
+					h.upstreams.Update(func() { h.upstreams.price, h.upstreams.booked = -1, -1 })
+				}
+				began := time.Now()
+				a := h.mustGet(detailURL)
+				if took := time.Since(began); took > web.Budget+functest.SlackTime {
+					t.Errorf("answered after %s", took)
+				}
+				if how == "breaks the contract" {
+					if a.degradedParts() != "search,pricing" || a.Degraded[0].Reason != "bad-response" {
+						t.Errorf("%s", a.Text)
+					}
+				} else if a.degradedParts() != part {
+					t.Errorf("%s is not what is missing: %s", part, a.Text)
+				}
+				if got := a.Header.Get("Cache-Control"); got != cacheControlShort {
+					t.Errorf("a partial answer is %s", got)
+				}
+				if has := a.CheapestRateSnapshot != nil && a.PriceCalendarPreview != nil; has != (a.degradedParts() != "pricing" && a.degradedParts() != "search,pricing") {
+					t.Errorf("rate: %s", a.Text)
+				}
+				if has := a.PopularitySignals != nil && a.SimilarProperties != nil; has != !strings.Contains(a.degradedParts(), "search") {
+					t.Errorf("popularity: %s", a.Text)
+				}
+				if a.BrandPeek.Neutral != (a.degradedParts() == "theme") {
+					t.Errorf("brand: %s", a.Text)
+				}
+				if hit := h.mustGet(detailURL); hit.Header.Get("Cache-Control") != cacheControlShort {
+					t.Errorf("kept, it is %s", hit.Header.Get("Cache-Control"))
+				}
+				h.upstreams.Recover(part)
+				h.upstreams.Update(func() { h.upstreams.price, h.upstreams.booked = 450000, 12 })
+				h.Advance(map[bool]time.Duration{true: 3 * time.Second, false: 17 * time.Second}[a.degradedParts() == "pricing"])
+				if a = h.newInstance().mustGet(detailURL); a.degradedParts() != "" { // an instance whose breakers are closed
+					t.Errorf("not mended: %s", a.Text)
+				}
+				if got := a.Header.Get("Cache-Control"); got != cacheControlFull {
+					t.Errorf("whole again, it is %s", got)
+				}
+			})
+		}
+	}
+}
+
+func TestWithReserve_EndsBeforeParentDeadline(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: 0, time.Hour: time.Hour - compositionReserve} {
+		ctx, now := t.Context(), time.Now()
+		if limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, now.Add(limit))
+			defer cancel()
+		}
+		optional, cancel := withReserve(ctx)
+		deadline, limited := optional.Deadline()
+		if limited != (want > 0) || limited && !deadline.Equal(now.Add(want)) {
+			t.Errorf("%s became %s", limit, deadline.Sub(now))
+		}
+		if cancel(); optional.Err() == nil {
+			t.Error("goes on when nobody waits any more")
+		}
+	}
+}
+
+func TestDetail_AllOptionalPartsMayBeMissing(t *testing.T) {
+	h := newHarness(t)
+	for _, part := range []string{"pricing", "search", "theme"} {
+		h.upstreams.Hang(part)
+	}
+	began := time.Now()
+	a := h.mustGet(detailURL)
+	if took := time.Since(began); took > web.Budget+functest.SlackTime || a.degradedParts() != "search,pricing,theme" {
+		t.Errorf("%s after %s", a.Text, took)
+	}
+}
+
+func TestDetail_UnlistedHotelHasPage(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.NotFound("search")
+	a := h.mustGet(detailURL)
+	if a.degradedParts() != "" || a.PopularitySignals != nil || a.SimilarProperties != nil || a.CheapestRateSnapshot == nil || a.Header.Get("Cache-Control") != cacheControlFull {
+		t.Errorf("%s", a.Text)
+	}
+}
+
+func TestDetail_SoldOutNightIsNotDegraded(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.Update(func() { h.upstreams.soldOut = true })
+	for range 2 {
+		a := h.mustGet(detailURL)
+		if a.CheapestRateSnapshot != nil || a.PriceCalendarPreview != nil || a.degradedParts() != "" || a.DefaultStay.Dates.CheckIn == "" || a.Header.Get("Cache-Control") != cacheControlFull {
+			t.Errorf("%s", a.Text)
+		}
+	}
+	h.upstreams.Update(func() { h.upstreams.soldOut = false })
+	h.Advance(61 * time.Second)
+	if a := h.mustGet(detailURL); a.CheapestRateSnapshot == nil || a.cacheState() != "HIT" {
+		t.Errorf("a room came back: %s %s", a.cacheState(), a.Text)
+	}
+}
+
+func TestDetail_PropertyFailureServesStaleThen503(t *testing.T) {
+	h := newHarness(t)
+	h.mustGet(detailURL)
+	h.upstreams.Fail("property")
+	h.Advance(6 * time.Minute)
+	a := h.mustGet(detailURL)
+	if a.cacheState() != "STALE" || a.Header.Get("Cache-Control") != cacheControlShort || !a.CheapestRateSnapshot.IsStale || !a.PriceCalendarPreview[3].IsStale {
+		t.Errorf("after a good answer: %s, %s, %s", a.cacheState(), a.Header.Get("Cache-Control"), a.Text)
+	}
+	if a := h.get(hotelPath + "?locale=en&currency=AFN"); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" ||
+		a.Header.Get("Retry-After") == "" || a.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("when there never was: %d %s", a.StatusCode, a.Text)
+	}
+	h.Advance(10 * time.Minute)
+	if a := h.get(detailURL); a.StatusCode != 503 {
+		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.Text)
+	}
+}
+
+func TestDetail_PropertyTimeoutAnswers504(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.Hang("property")
+	began := time.Now()
+	a := h.get(detailURL)
+	if took := time.Since(began); took > web.Budget+functest.SlackTime || a.StatusCode != 504 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_BUDGET_EXCEEDED" {
+		t.Errorf("%d after %s: %s", a.StatusCode, took, a.Text)
+	}
+}
+
+func TestDetail_SurvivesRedisOutage(t *testing.T) {
+	h := newHarness(t)
+	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-02"
+	h.mustGet(detailURL)
+	h.Redis.Stop()
+	for _, path := range []string{detailURL, days} {
+		if a := h.mustGet(path); a.cacheState() != "MISS" || a.degradedParts() != "" || a.Header.Get("ETag") == "" {
+			t.Errorf("without Redis: %s %s", a.cacheState(), a.Text)
+		}
+	}
+	h.Redis.Start()
+	h.Eventually("Redis is used again", func() bool {
+		h.mustGet(detailURL)
+		return h.mustGet(detailURL).cacheState() == "HIT"
+	})
+}

@@ -1,0 +1,67 @@
+package detail
+
+import (
+	"strings"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
+)
+
+// response is what a client got.
+type response struct {
+	*functest.Result
+	responseBody
+}
+
+// responseBody is the members of either body.
+type responseBody struct {
+	Locale, Currency string
+	Degraded         []struct{ Part, Reason string }
+	Property         struct {
+		PropertyID, TenantID string
+		Name                 struct{ Default string }
+		GuestRating          *struct{ Count int }
+		Badges               []string
+	}
+	BrandPeek struct {
+		PrimaryColor string
+		Neutral      bool
+	}
+	DefaultStay struct {
+		Dates struct{ CheckIn, CheckOut string }
+	}
+	CheapestRateSnapshot *struct {
+		CheapestNightlyMinor string
+		CapturedAt           time.Time
+		IsStale              bool
+	}
+	PriceCalendarPreview []struct {
+		Date    string
+		IsStale bool
+	}
+	SimilarProperties []struct{ PropertyID, TenantID string }
+	PopularitySignals *struct{ BookedLast24h, ViewedLast1h int }
+	HandoffHint       struct {
+		URL        string
+		TTLSeconds int
+	}
+
+	PropertyID, From, To string
+	Days                 []struct {
+		Date                    string
+		Available               bool
+		CheapestMinor, Currency string
+		IsStale                 bool
+	}
+}
+
+func (a *response) cacheState() string { return a.Header.Get("X-Cache") }
+
+// degradedParts is the parts that are named as missing, comma-joined.
+func (a *response) degradedParts() string {
+	var parts []string
+	for _, d := range a.Degraded {
+		parts = append(parts, d.Part)
+	}
+	return strings.Join(parts, ",")
+}

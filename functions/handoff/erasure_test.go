@@ -1,0 +1,93 @@
+package handoff
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+)
+
+// startErasure is the first half of a clear.
+func (h *harness) startErasure(id string) {
+	h.T.Helper()
+	if err := h.Deps.Eraser.Begin(context.Background(), &session.Session{ID: id}); err != nil {
+		h.T.Error(err)
+	}
+}
+
+// erase is all of it.
+func (h *harness) erase(id string) {
+	h.T.Helper()
+	h.startErasure(id)
+	if err := h.Deps.Eraser.Finish(context.Background(), id); err != nil {
+		h.T.Error(err)
+	}
+}
+
+// remaining is what the stores have of a session, or under any idempotency key, but for the ledger and the mark of a clear.
+func (h *harness) remaining(id string) (found []string) {
+	h.T.Helper()
+	for _, key := range h.Deps.Redis.Keys(context.Background(), "*").Val() {
+		if strings.Contains(key, ":idem:") || strings.Contains(key, id) && !strings.HasSuffix(key, ":cleared") {
+			found = append(found, key)
+		}
+	}
+	for _, table := range []string{"idempotency_keys WHERE guest_session_id = '" + id + "'", "outbox WHERE headers ->> 'orderingKey' = '" + id + "'"} {
+		if h.Count(table) != 0 {
+			found = append(found, table)
+		}
+	}
+	return found
+}
+
+// isCleared says that an answer tells the guest to come back as somebody else.
+func (a *response) isCleared() bool {
+	return a.StatusCode == 503 && a.Retriable && a.Header.Get("Retry-After") != "" && strings.Contains(a.Text, "cleared") && a.SessionCookie() == ""
+}
+
+func TestHandoffMint_DuringErasureIsRejected(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	id := strings.TrimPrefix(guest[1], "gms_id=")
+	minted := h.Count("handoff_replay_log")
+	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.erase(id) }) // the mint has been admitted
+	if a := h.post(h.requestBody(), guest...); !a.isCleared() {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
+	}
+	if left := h.remaining(id); len(left) != 0 || h.Count("handoff_replay_log") != minted {
+		t.Errorf("left: %v; %d handoffs more", left, h.Count("handoff_replay_log")-minted)
+	}
+	if a := h.mustMint(h.requestBody(), guest...); a.SessionCookie() == id || a.replayed() {
+		t.Error("the cleared session mints")
+	}
+}
+
+func TestHandoffMint_CompletesPartialErasure(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	id := strings.TrimPrefix(guest[1], "gms_id=")
+	h.startErasure(id)
+	minted := h.Count("handoff_replay_log")
+	if a := h.post(h.requestBody(), guest...); !a.isCleared() || h.Count("handoff_replay_log") != minted {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
+	}
+	if left := h.remaining(id); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	if a := h.mustMint(h.requestBody(), guest...); a.SessionCookie() == id {
+		t.Error("the buried session mints")
+	}
+}
+
+func TestHandoffMint_ErasedSessionIsRejectedWithoutRedis(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	h.startErasure(strings.TrimPrefix(guest[1], "gms_id="))
+	minted := h.Count("handoff_replay_log")
+	h.Redis.Break()
+	if a := h.post(h.requestBody(), guest...); !a.isCleared() || h.Count("handoff_replay_log") != minted {
+		t.Errorf("%d %s", a.StatusCode, a.Text)
+	}
+}

@@ -1,0 +1,315 @@
+package handoff
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+)
+
+func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	first := h.mustMint(h.requestBody(), guest...)
+	before := h.Count("handoff_replay_log")
+	for name, again := range map[string]func() *response{
+		"at once":                  func() *response { return h.mustMint(h.requestBody(), guest...) },
+		"with other white space":   func() *response { return h.mustMint(strings.ReplaceAll(h.requestBody(), `,"`, ", \n\""), guest...) },
+		"under the alias":          func() *response { return h.mustMint(h.requestBody(), guest[0], guest[1], "X-Idempotency-Key", "k1") },
+		"with both headers":        func() *response { return h.mustMint(h.requestBody(), append(guest, "X-Idempotency-Key", "k1")...) },
+		"in another language":      func() *response { return h.mustMint(h.requestBody(), append(guest, "Accept-Language", "ar")...) },
+		"after Redis was wiped":    func() *response { h.FlushRedis(); return h.mustMint(h.requestBody(), guest...) },
+		"and once more after that": func() *response { return h.mustMint(h.requestBody(), guest...) },
+	} {
+		a := again()
+		if a.Text != first.Text || !a.replayed() || a.SessionCookie() != first.SessionCookie() {
+			t.Errorf("%s: replayed %t\n%s\n%s", name, a.replayed(), a.Text, first.Text)
+		}
+	}
+	if n := h.Count("handoff_replay_log"); n != before {
+		t.Errorf("%d handoffs more", n-before)
+	}
+	if first.replayed() {
+		t.Error("the first answer says that it is not")
+	}
+}
+
+func TestHandoffMintIdempotency_RetryUsesNoPostgres(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	first := h.mustMint(h.requestBody(), guest...)
+	h.Deps.DB.Close()
+	if a := h.mustMint(h.requestBody(), guest...); a.Text != first.Text {
+		t.Errorf("%s", a.Text)
+	}
+}
+
+func TestHandoffMintIdempotency_RecordIsCachedAgainAfterRedisLoss(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	first := h.mustMint(h.requestBody(), guest...)
+	h.FlushRedis()
+	h.mustMint(h.requestBody(), guest...)
+	h.Deps.DB.Close()
+	if a := h.mustMint(h.requestBody(), guest...); a.Text != first.Text || !a.replayed() {
+		t.Errorf("%s", a.Text)
+	}
+}
+
+// Whatever would refuse the guest now, the answer that was given stands.
+func TestHandoffMintIdempotency_RetryReplaysAfterStateChanges(t *testing.T) {
+	for name, happen := range map[string]func(*harness){
+		"the tenant was suspended":   func(h *harness) { h.Suspend(tenantID(1)) },
+		"the property is gone":       func(h *harness) { h.upstreams.NotFound(propertyID(1)) },
+		"property-service went away": func(h *harness) { h.upstreams.Fail("property") },
+		"midnight passed":            func(h *harness) { h.Advance(20 * time.Hour) },
+		"the handoff expired":        func(h *harness) { h.Advance(time.Hour) },
+		"several of these at once":   func(h *harness) { h.Suspend(tenantID(1)); h.Advance(20 * time.Hour) },
+	} {
+		for _, wiped := range []bool{false, true} {
+			h := newHarness(t)
+			h.Set(time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC))
+			guest := h.guestHeaders("k1")
+			body := h.requestBody(h.Now().AddDate(0, 0, 10).Format(time.DateOnly), h.Now().Format(time.DateOnly))
+			first := h.mustMint(body, guest...)
+			happen(h)
+			if wiped {
+				h.FlushRedis()
+			}
+			if a := h.post(body, guest...); a.Text != first.Text || !a.replayed() {
+				t.Errorf("%s (wiped %t): %s", name, wiped, a.Text)
+			}
+		}
+	}
+}
+
+func TestHandoffMintIdempotency_KeyReuseAnswers422(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	first := h.mustMint(h.requestBody(), guest...)
+	for _, wiped := range []bool{false, true} {
+		if wiped {
+			h.FlushRedis()
+		}
+		for name, body := range map[string]string{
+			"another party":    h.requestBody(`"adults":2`, `"adults":3`),
+			"another currency": h.requestBodyWith(`"currency":"EUR"`),
+			"another place":    h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2)),
+		} {
+			a := h.post(body, guest...)
+			if a.StatusCode != 422 || !strings.HasSuffix(a.Code, ".IDEMPOTENCY_KEY_REUSED") {
+				t.Errorf("%s (wiped %t): %s", name, wiped, a.Text)
+			}
+		}
+	}
+	if a := h.mustMint(h.requestBody(), guest...); a.Text != first.Text {
+		t.Errorf("the first answer is gone: %s", a.Text)
+	}
+}
+
+func TestHandoffMintIdempotency_KeyIsScopedToGuest(t *testing.T) {
+	h := newHarness(t)
+	mine, theirs := h.guestHeaders("k1"), h.guestHeaders("k1")
+	if a, b := h.mustMint(h.requestBody(), mine...), h.mustMint(h.requestBody(), theirs...); a.HandoffID == b.HandoffID || b.replayed() {
+		t.Error("a guest got another's handoff")
+	}
+}
+
+func TestHandoffMintIdempotency_KeyIsRequired(t *testing.T) {
+	h := newHarness(t)
+	for name, c := range map[string]struct {
+		headers []string
+		code    string
+	}{
+		"none":          {nil, "IDEMPOTENCY_KEY_REQUIRED"},
+		"two different": {[]string{"Idempotency-Key", "a", "X-Idempotency-Key", "b"}, "MALFORMED_REQUEST"},
+		"too long":      {[]string{"Idempotency-Key", strings.Repeat("k", 256)}, "MALFORMED_REQUEST"},
+		"not printable": {[]string{"Idempotency-Key", "k\x01"}, "MALFORMED_REQUEST"},
+		"not ASCII":     {[]string{"Idempotency-Key", "ключ"}, "MALFORMED_REQUEST"},
+	} {
+		a := h.post(h.requestBody(), c.headers...)
+		if a.StatusCode != 400 || !strings.HasSuffix(a.Code, "."+c.code) {
+			t.Errorf("%s: %s", name, a.Text)
+		}
+	}
+	h.mustMint(h.requestBody(), "Idempotency-Key", strings.Repeat("k", 255))
+}
+
+func TestHandoffMintIdempotency_FailureIsNotStored(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	h.upstreams.NotFound(propertyID(2))
+	there := h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2))
+	if a := h.post(there, guest...); a.StatusCode != 404 {
+		t.Fatalf("%s", a.Text)
+	}
+	h.upstreams.Recover(propertyID(2))
+	h.Advance(time.Minute)
+	if a := h.mustMint(there, guest...); a.replayed() {
+		t.Errorf("%s", a.Text)
+	}
+}
+
+func TestHandoffMintIdempotency_KeyExpiresAfterOneDay(t *testing.T) {
+	h := newHarness(t)
+	guest := h.guestHeaders("k1")
+	body := h.requestBody()
+	first := h.mustMint(body, guest...)
+	h.Advance(25 * time.Hour)
+	h.FlushRedis() // it forgets by its own clock, which no test moves
+	if a := h.mustMint(body, guest...); a.replayed() || a.HandoffID == first.HandoffID {
+		t.Errorf("%s", a.Text)
+	}
+	if n := h.Count("idempotency_keys"); n != 2 {
+		t.Errorf("%d records", n)
+	}
+}
+
+func TestHandoffMintIdempotency_ConcurrentRequestsMintOnce(t *testing.T) {
+	for _, redis := range []bool{true, false} {
+		h := newHarness(t)
+		guest := h.guestHeaders("k1")
+		before := h.Count("handoff_replay_log")
+		if !redis {
+			h.Redis.Stop()
+		}
+		h.postConcurrently(guest, 10)
+		if n := h.Count("handoff_replay_log"); n != before+1 {
+			t.Errorf("Redis %t: %d handoffs", redis, n-before)
+		}
+	}
+}
+
+// postWithRetry posts until the answer is not one to ask again after: while the first request runs, and on a machine so busy
+// that a store misses its time, a client is told to. What the tests say of a key they say of the answer in the end.
+func (h *harness) postWithRetry(headers ...string) *response {
+	a := h.post(h.requestBody(), headers...)
+	for a.Retriable {
+		a = h.post(h.requestBody(), headers...)
+	}
+	return a
+}
+
+// postConcurrently posts n times at once and returns the one answer all get, however often they must ask.
+func (h *harness) postConcurrently(guest []string, n int) string {
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		texts = map[string]int{}
+		start = make(chan struct{})
+		fresh atomic.Int64
+	)
+	for range n {
+		all.Go(func() {
+			<-start
+			a := h.postWithRetry(guest...)
+			if a.StatusCode != http.StatusCreated {
+				h.T.Errorf("%d %s", a.StatusCode, a.Text)
+			}
+			if !a.replayed() {
+				fresh.Add(1)
+			}
+			mu.Lock()
+			texts[a.Text]++
+			mu.Unlock()
+		})
+	}
+	close(start)
+	all.Wait()
+	if len(texts) != 1 || fresh.Load() > 1 { // none: its answer got lost, and it was told again
+		h.T.Errorf("%d answers, %d of them said to be the first", len(texts), fresh.Load())
+	}
+	for text := range texts {
+		return text
+	}
+	return ""
+}
+
+// 500 keys, ten requests each, and Redis forgets everything half-way.
+func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
+	keys := 500
+	if testing.Short() {
+		keys = 50
+	}
+	h := newHarness(t)
+	cookie := h.guestHeaders("")[1]
+	before := h.Count("handoff_replay_log")
+	var (
+		started, done atomic.Int64
+		mu            sync.Mutex
+		answers       = map[string]string{}
+		work          = make(chan string)
+		all           sync.WaitGroup
+	)
+	for range 8 {
+		all.Go(func() {
+			for key := range work {
+				if started.Add(1) == int64(keys/2) {
+					h.FlushRedis() // while seven other keys are on their way
+				}
+				text := h.postConcurrently([]string{"Cookie", cookie, "Idempotency-Key", key}, 10)
+				mu.Lock()
+				answers[key] = text
+				mu.Unlock()
+				done.Add(1)
+			}
+		})
+	}
+	for n := range keys {
+		work <- fmt.Sprintf("key-%d", n)
+	}
+	close(work)
+	all.Wait()
+	h.FlushRedis()
+	ids := map[string]bool{}
+	for key, text := range answers {
+		a := h.postWithRetry("Cookie", cookie, "Idempotency-Key", key)
+		if a.Text != text || !a.replayed() {
+			t.Fatalf("%s was answered with\n%s\nand then with\n%s", key, text, a.Text)
+		}
+		ids[a.HandoffID] = id.Valid(id.Handoff, a.HandoffID)
+	}
+	if n := h.Count("handoff_replay_log") - before; n != keys || len(ids) != keys {
+		t.Errorf("%d handoffs and %d tokens for %d keys", n, len(ids), keys)
+	}
+	if n := len(h.Messages(initiatedSubject)); n != keys+before {
+		t.Errorf("%d events", n)
+	}
+}
+
+// Statements are prepared by name, and the tables change under them. What only writes never fails for it.
+func TestHandoffMint_SurvivesSchemaMigration(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.guestHeaders("")[1]
+	for n, step := range []string{
+		"SELECT", // nothing yet
+		"ALTER TABLE bff_consumer.handoff_replay_log ADD COLUMN pets smallint NOT NULL DEFAULT 0",
+		"ALTER TABLE bff_consumer.handoff_replay_log ALTER COLUMN adults TYPE integer",
+		"ALTER TABLE bff_consumer.idempotency_keys ADD COLUMN region text, ALTER COLUMN response_status TYPE integer",
+		"CREATE INDEX ON bff_consumer.outbox (topic)",
+		"ALTER TABLE bff_consumer.outbox ADD CHECK (attempts >= 0)",
+		"ALTER TABLE bff_consumer.session_choice ADD COLUMN region text",
+	} {
+		if _, err := h.Deps.DB.Exec(context.Background(), step); err != nil {
+			t.Fatal(err)
+		}
+		for again := range 2 {
+			key := fmt.Sprintf("step-%d-%d", n, again)
+			a := h.mustMint(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
+			h.FlushRedis()
+			b := h.post(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
+			for b.Retriable { // the record is read, and a column of it has another type now: once on each connection
+				b = h.post(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
+			}
+			if b.Text != a.Text || !b.replayed() {
+				t.Errorf("after %s, told again from the record: %s", step, b.Text)
+			}
+		}
+	}
+}

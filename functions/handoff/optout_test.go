@@ -1,0 +1,148 @@
+package handoff
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+)
+
+// countOptOuts is how many sessions are on record as refusing telemetry.
+func (h *harness) countOptOuts() int {
+	return h.Count("session_choice WHERE NOT telemetry AND cleared_at IS NULL")
+}
+
+// reportReplay does what functions/consume does when a handoff is used twice: it tells of a session it knows from the record.
+func (h *harness) reportReplay(session string) {
+	h.T.Helper()
+	e := event.New(event.Meta{SessionID: session, Now: h.Now()}, event.BotSuspected{GuestSessionID: session, EvaluatedAt: h.Now()})
+	err := pgx.BeginFunc(context.Background(), h.Deps.DB, func(tx pgx.Tx) error { return outbox.Add(context.Background(), tx, e) })
+	if err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+func TestHandoffMint_RecordsBrowserOptOut(t *testing.T) {
+	for name, header := range map[string]string{"DNT": "DNT", "GPC": "Sec-GPC"} {
+		h := newHarness(t)
+		for _, key := range []string{"k1", "k2"} {
+			cookie := h.mustMint(h.requestBody(), "Idempotency-Key", key, header, "1").SessionCookie()
+			h.reportReplay(cookie)
+			h.mustMint(h.requestBody(), "Idempotency-Key", key+"-again", "Cookie", "gms_id="+cookie)
+		}
+		if n := h.countOptOuts(); n != 2 {
+			t.Errorf("%s: %d refusals on record", name, n)
+		}
+		if n := h.Count("outbox"); n != 0 {
+			t.Errorf("%s: %d events of guests who refused", name, n)
+		}
+	}
+}
+
+func TestHandoffMint_OptOutSurvivesRedisLoss(t *testing.T) {
+	for name, lose := range map[string]func(*harness){"wiped": (*harness).FlushRedis, "hanging": func(h *harness) { h.Redis.Hang() }} {
+		h := newHarness(t)
+		cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie()
+		lose(h)
+		h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie) // and does not say it again
+		if n, minted := h.Count("outbox"), h.Count("handoff_replay_log"); n != 0 || minted != 2 {
+			t.Errorf("%s: %d events, %d handoffs", name, n, minted)
+		}
+	}
+}
+
+func TestHandoffMint_ExplicitConsentOverridesBrowserSignal(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1").SessionCookie()
+	h.Exec(`
+		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
+		VALUES ($1, true, true, now())`, cookie)
+	h.Redis.Hang() // so that nothing is known of the decision but in Postgres
+	h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie, "DNT", "1")
+	if n := h.Count("session_choice WHERE telemetry AND marketing"); n != 1 {
+		t.Error("a header undid a decision")
+	}
+}
+
+func TestHandoffMint_OptedOutGuestUsesOnePostgresRoundTrip(t *testing.T) {
+	h := newHarness(t)
+	var trips, sent atomic.Int64
+	h.Deps.DB = tracedPool(t, h.Deps.DB, "counted", func(step string) {
+		if step != "read" {
+			sent.Add(1)
+		} else if sent.Swap(0) > 0 {
+			trips.Add(1)
+		}
+	})
+	h.mountWithKeys(activeKey)
+	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie() // a connection asks once for types
+	trips.Store(0)
+	h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "DNT", "1", "Cookie", "gms_id="+cookie)
+	if n := trips.Load(); n != 1 {
+		t.Errorf("%d round trips", n)
+	}
+}
+
+func TestHandoffMint_UnknownConsentIsCheckedInTransaction(t *testing.T) {
+	h := newHarness(t)
+	agrees, refuses := h.guestHeaders("k1"), h.guestHeaders("k2")
+	h.Exec(`
+		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
+		VALUES ($1, false, false, now())`, refuses[1][len("gms_id="):])
+	told, minted := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log")
+	h.FlushRedis()
+
+	// Nobody can read the decisions until the first of the two mints has given up asking and waits to be written.
+	held, err := h.Deps.DB.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Rollback(context.Background())
+	if _, err := held.Exec(t.Context(), `LOCK TABLE bff_consumer.session_choice IN ACCESS EXCLUSIVE MODE`); err != nil {
+		t.Fatal(err)
+	}
+	first := make(chan *response)
+	go func() { first <- h.post(h.requestBody(), agrees...) }()
+	h.waitForLockWait("%INSERT INTO bff_consumer.idempotency_keys%")
+	if err := held.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-first; a.StatusCode != 201 || "gms_id="+a.SessionCookie() != agrees[1] {
+		t.Fatalf("%d %s", a.StatusCode, a.Text)
+	}
+	h.mustMint(h.requestBody(), refuses...) // of whom nobody is asked, so soon after
+	if n := len(h.Messages(initiatedSubject)) - told; n != 1 {
+		t.Errorf("%d events of %d handoffs, one of a guest who agrees and one of a guest who refused", n, h.Count("handoff_replay_log")-minted)
+	}
+}
+
+// waitForLockWait returns when a statement like that waits for a lock.
+func (h *harness) waitForLockWait(statement string) {
+	h.T.Helper()
+	deadline := time.After(15 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var n int
+		err := h.Deps.DB.QueryRow(context.Background(), `
+			SELECT count(*)
+			FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1`, statement).Scan(&n)
+		if err != nil {
+			h.T.Fatal(err)
+		}
+		if n > 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			h.T.Fatal("nobody waits")
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package handoff
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
+)
+
+// newHarnessWithFlags is a house with these flags.
+func newHarnessWithFlags(t *testing.T, flags string) *harness {
+	h := &harness{Harness: functest.New(t)}
+	h.upstreams = newUpstreams(t)
+	e := functest.Environment(t, h.Database, h.Redis.Addr, h.upstreams.URL)
+	if err := os.WriteFile(e.FlagsFile, []byte(flags), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.open(e)
+	return h
+}
+
+func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) {
+	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000}}}`)
+	guest := h.guestHeaders("first")
+	h.mustMint(h.requestBody(), guest...)
+	claims := func() string { return fmt.Sprint(h.RDB.Keys(t.Context(), "*:idem:*").Val()) }
+	before, calls := claims(), h.upstreams.Calls()
+	guest[3] = "second"
+	for range 2 {
+		a := h.post(h.requestBody(), guest...)
+		if a.StatusCode != 429 || a.Header.Get("Retry-After") == "" || !strings.HasPrefix(a.Header.Get("RateLimit"), `"handoff-cookie";r=0;`) {
+			t.Fatalf("%d %v %s", a.StatusCode, a.Header, a.Text)
+		}
+	}
+	if after := claims(); after != before {
+		t.Errorf("%s are left of what was %s", after, before)
+	}
+	if h.Count("handoff_replay_log") != 2 || h.upstreams.Calls() != calls {
+		t.Errorf("%d minted, %d upstream calls", h.Count("handoff_replay_log"), h.upstreams.Calls()-calls)
+	}
+}
+
+// browserHeaders is what one sends beside its agent.
+var browserHeaders = []string{"Accept", "*/*", "Accept-Language", "fa-AF"}
+
+// A guest who is impatient clicks on, and the page sends the same key each time. Everything is as it is deployed.
+func TestHandoffMint_ConcurrentRetriesAreNotRateLimited(t *testing.T) {
+	h := newHarnessWithFlags(t, `{}`)
+	guest := append(h.mustMint(h.requestBody(), append(browserHeaders, "Idempotency-Key", "first")...).guestHeaders("k1"), browserHeaders...)
+	before := h.Count("handoff_replay_log")
+	var wg sync.WaitGroup
+	answers := make([]*response, 10)
+	for n := range answers {
+		wg.Go(func() { answers[n] = h.post(h.requestBody(), guest...) })
+	}
+	wg.Wait()
+	minted := ""
+	for _, a := range answers {
+		switch {
+		case a.StatusCode == 409 && strings.HasSuffix(a.Code, ".IDEMPOTENCY_IN_PROGRESS"):
+		case a.StatusCode != 201 || minted != "" && a.Text != minted:
+			t.Errorf("%d %s", a.StatusCode, a.Text)
+		default:
+			minted = a.Text
+		}
+	}
+	if n := h.Count("handoff_replay_log") - before; n != 1 {
+		t.Errorf("%d minted", n)
+	}
+}
+
+// guestHeaders are those of the guest of an answer, and of a key.
+func (a *response) guestHeaders(key string) []string {
+	return []string{"Cookie", "gms_id=" + a.SessionCookie(), "Idempotency-Key", key}
+}
+
+func TestHandoffMint_RetryIsChargedAsRead(t *testing.T) {
+	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000},"read":{"cookie":12,"ip":1000,"fingerprint":1000}}}`)
+	guest := h.guestHeaders("k1")
+	first := h.mustMint(h.requestBody(), guest...) // one of two at once; the other comes back within 7.5 s
+	left := func(a *response, want string) {
+		t.Helper()
+		if got := a.Header.Get("RateLimit"); !strings.HasPrefix(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	left(first, `"handoff-cookie";r=1;`)
+	for n := range 3 {
+		h.RoundTrips.TakeCount()
+		a := h.mustMint(h.requestBody(), guest...)
+		if trips := h.RoundTrips.TakeCount(); trips > 3 || n > 0 && trips != 2 || a.Text != first.Text { // a third to tell the server the script
+			t.Errorf("%d round trips: %s", trips, a.Text)
+		}
+		left(a, fmt.Sprintf(`"read-cookie";r=%d;`, 2-n))
+	}
+	a := h.post(h.requestBody(), guest...)
+	if a.StatusCode != 429 {
+		t.Errorf("%d: repetitions without end", a.StatusCode)
+	}
+	left(a, `"read-cookie";r=0;`)
+	left(h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k2"), `"handoff-cookie";r=0;`) // nothing of it was spent
+	if a := h.post(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k3"); a.StatusCode != 429 {
+		t.Errorf("%d: new keys without end", a.StatusCode)
+	}
+}
+
+// From another browser the cookie leads to another session, for which the key is new.
+func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) {
+	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000}}}`)
+	guest := h.guestHeaders("k1")
+	h.mustMint(h.requestBody(), guest...)
+	guest = append(guest, "User-Agent", functest.IPhone)
+	h.mustMint(h.requestBody(), guest...)
+	if a := h.post(h.requestBody(), guest...); a.StatusCode != 429 || h.Count("handoff_replay_log") != 3 {
+		t.Errorf("%d, %d minted", a.StatusCode, h.Count("handoff_replay_log"))
+	}
+}
+
+// Of several at once under a new key the first is refused, and gives up its claim; the others must not mint for a read.
+func TestHandoffMint_RetriesOfRateLimitedRequestAreLimited(t *testing.T) {
+	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000},"read":{"cookie":100000,"ip":100000,"fingerprint":100000}}}`)
+	guest := h.guestHeaders("first")
+	h.mustMint(h.requestBody(), guest...)
+	began, before, refused := time.Now(), h.Count("handoff_replay_log"), atomic.Int64{}
+	for n := range 10 {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				if h.post(h.requestBody(), guest[0], guest[1], "Idempotency-Key", fmt.Sprint(n)).StatusCode == 429 {
+					refused.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	gained := int(time.Since(began)/(15*time.Second)) + 1
+	if n := h.Count("handoff_replay_log") - before; n > gained || refused.Load() < int64(40-4*gained) {
+		t.Errorf("%d minted and %d refused, where %d may be", n, refused.Load(), gained)
+	}
+	left := h.Do("POST", "/handoff", "", h.requestBody(), guest[0], guest[1], "Idempotency-Key", "first")
+	if left.StatusCode != 201 || left.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("%d %s", left.StatusCode, left.Text)
+	}
+}

@@ -1,0 +1,92 @@
+package handoff
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// tracedConn is a connection to Postgres that sends one message of the protocol at a time, and says so before each, and before
+// each piece of an answer is passed on.
+type tracedConn struct {
+	net.Conn
+	onStep  func(step string)
+	started bool // the first message has no type
+}
+
+func (w *tracedConn) Write(b []byte) (int, error) {
+	for rest := b; len(rest) > 0; {
+		header, kind := 1, string(rest[0])
+		if !w.started {
+			header, kind, w.started = 0, "startup", true
+		}
+		size := min(header+int(binary.BigEndian.Uint32(rest[header:])), len(rest))
+		w.onStep("send " + kind)
+		if _, err := w.Conn.Write(rest[:size]); err != nil {
+			return 0, err
+		}
+		rest = rest[size:]
+	}
+	return len(b), nil
+}
+
+func (w *tracedConn) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if n > 0 {
+		w.onStep("read")
+	}
+	return n, err
+}
+
+// tracedPool is a pool like db whose connections have a name of their own and tell before.
+func tracedPool(t testing.TB, db *pgxpool.Pool, name string, before func(step string)) *pgxpool.Pool {
+	t.Helper()
+	cfg := db.Config().Copy()
+	cfg.ConnConfig.RuntimeParams["application_name"] = name
+	dial := cfg.ConnConfig.DialFunc
+	cfg.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		return &tracedConn{Conn: c, onStep: before}, err
+	}
+	pool, err := pgxpool.NewWithConfig(context.Background(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func TestHandoffMint_UsesOnePostgresRoundTrip(t *testing.T) {
+	h := newHarness(t)
+	var trips, sent atomic.Int64
+	h.Deps.DB = tracedPool(t, h.Deps.DB, "counted", func(step string) {
+		if step == "read" {
+			if sent.Swap(0) > 0 {
+				trips.Add(1)
+			}
+			return
+		}
+		sent.Add(1)
+	})
+	h.mountWithKeys(activeKey)
+	guest := h.guestHeaders("k1")
+	h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k0") // as one who is known; a connection prepares each statement once
+	trips.Store(0)
+	h.RoundTrips.TakeCount()
+	h.mustMint(h.requestBody(), guest...)
+	if n := trips.Load(); n != 1 {
+		t.Errorf("%d round trips of Postgres", n)
+	}
+	if n := h.RoundTrips.TakeCount(); n != 2 { // in with the claim, out with the copy
+		t.Errorf("%d round trips of Redis", n)
+	}
+	trips.Store(0)
+	h.mustMint(h.requestBody(), guest...)
+	if n := trips.Load(); n != 0 {
+		t.Errorf("%d round trips for a repetition", n)
+	}
+}

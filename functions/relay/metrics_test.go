@@ -1,0 +1,48 @@
+package relay
+
+import (
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/otlptest"
+)
+
+func TestRelayServe_ExportsMetricsWithoutRowData(t *testing.T) {
+	collector := otlptest.Open(t)
+	h := newHarness(t)
+	session := newSession()
+	h.addEvents(newEvents(session, "lc")...)
+	h.addEvents(newEvents(newSession(), "l")...)
+	h.exec(`UPDATE bff_consumer.outbox SET parked_at = now() WHERE id = (SELECT max(id) FROM bff_consumer.outbox)`)
+	before := float64(time.Now().Add(-time.Minute).Unix())
+	h.trigger(h.newRelay(), pushBody(`{"once":true}`), io.Discard)
+	for name, want := range map[string]float64{"bff.outbox.published": 2, "bff.outbox.depth": 0, "bff.outbox.parked": 1} {
+		if n := collector.Metric(name); n != want {
+			t.Errorf("%s is %v", name, n)
+		}
+	}
+	if at := collector.Metric("bff.job.last_success"); at < before {
+		t.Errorf("last success at %v", at)
+	}
+	published := 0
+	for _, s := range collector.Spans("") {
+		if strings.HasPrefix(s.Name, "publish melmastoon.") && otlptest.Attribute(s, "messaging.destination.name") != "" {
+			published++
+		}
+	}
+	if published == 0 {
+		t.Error("no publish is traced")
+	}
+	collector.AssertAbsent(t, session, "gms_", "WHERE", "payload", "eventId", ":bff-consumer:")
+}
+
+func TestRelayServe_DryRunRecordsNoSuccess(t *testing.T) {
+	collector := otlptest.Open(t)
+	h := newHarness(t)
+	h.trigger(h.newRelay(), pushBody(`{"dryRun":true}`), io.Discard)
+	if at := collector.Metric("bff.job.last_success"); at != 0 || collector.Requests() == 0 {
+		t.Errorf("%d requests, last success at %v", collector.Requests(), at)
+	}
+}

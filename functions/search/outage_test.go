@@ -1,0 +1,217 @@
+package search
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func TestSearchList_PricingTimeoutDegradesRates(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.Hang("pricing")
+	began := time.Now()
+	a := h.mustSearch(h.requestBody("Kabul"))
+	if took := time.Since(began); took > web.Budget+functest.SlackTime {
+		t.Errorf("answered after %s", took)
+	}
+	if len(a.body.Degraded) != 1 || a.body.Degraded[0].Part != "pricing" || a.body.Listings[0].RateSnapshot != nil {
+		t.Errorf("%s", a.Text)
+	}
+	h.upstreams.Recover("pricing")
+	h.Advance(3 * time.Second)
+	if a = h.mustSearch(h.requestBody("Kabul")); len(a.body.Degraded) != 0 || a.body.Listings[0].RateSnapshot == nil {
+		t.Errorf("not mended: %s", a.Text)
+	}
+}
+
+func TestSearchList_ThemeFailureShowsNeutralBrands(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.Fail("theme")
+	a := h.mustSearch(h.requestBody("Kabul"))
+	if len(a.body.Degraded) != 1 || a.body.Degraded[0].Part != "theme" || !a.body.Listings[0].BrandPeek.Neutral || a.body.Listings[0].RateSnapshot == nil {
+		t.Errorf("%s", a.Text)
+	}
+}
+
+func TestSearchList_UpstreamFailureServesStaleThen503(t *testing.T) {
+	h := newHarness(t)
+	h.mustSearch(h.requestBody("Kabul"))
+	h.upstreams.Fail("search")
+	h.Advance(2 * time.Minute)
+	a := h.mustSearch(h.requestBody("Kabul"))
+	if a.Header.Get("X-Cache") != "STALE" || !a.body.Listings[0].RateSnapshot.IsStale {
+		t.Errorf("after a good answer: %s %s", a.Header.Get("X-Cache"), a.Text)
+	}
+	h.Advance(10 * time.Minute)
+	if a := h.do("POST", "/search", h.requestBody("Kabul")); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || a.Header.Get("Retry-After") == "" {
+		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.Text)
+	}
+	if a := h.do("POST", "/search", h.requestBody("Herat")); a.StatusCode != 503 || a.SessionCookie() != "" {
+		t.Errorf("when there never was: %d %s", a.StatusCode, a.Text)
+	}
+}
+
+func TestSearchList_UpstreamTimeoutAnswers504(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.Hang("search")
+	began := time.Now()
+	a := h.do("POST", "/search", h.requestBody("Kabul"))
+	if took := time.Since(began); took > web.Budget+functest.SlackTime || a.StatusCode != 504 {
+		t.Errorf("%d after %s: %s", a.StatusCode, took, a.Text)
+	}
+}
+
+func TestSearchList_SurvivesRedisOutage(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
+	h.Redis.Stop()
+	a := h.mustSearch(h.requestBody("Kabul"), "Cookie", "gms_id="+cookie)
+	if a.Header.Get("X-Cache") != "MISS" || a.SessionCookie() != cookie || len(a.body.Listings) != 3 {
+		t.Errorf("without Redis: %s", a.Text)
+	}
+	if fresh := h.mustSearch(h.requestBody("Kabul")); fresh.SessionCookie() == "" {
+		t.Error("a first visit without Redis gets no cookie")
+	}
+	h.Redis.Start()
+	h.Eventually("Redis is used again", func() bool {
+		h.mustSearch(h.requestBody("Kabul"), "Cookie", "gms_id="+cookie)
+		return h.mustSearch(h.requestBody("Kabul"), "Cookie", "gms_id="+cookie).Header.Get("X-Cache") == "HIT"
+	})
+}
+
+func TestSearchList_CampaignModeExtendsTTLAndRefreshesRates(t *testing.T) {
+	h := newHarness(t)
+	h.setFlags(`{"campaignMode":true}`)
+	h.upstreams.Update(func() { h.upstreams.capturedAt = h.Now })
+	h.mustSearch(h.requestBody("Kabul"))
+	searches := h.upstreams.Calls("queries")
+	marked := false
+	for second := 10; second <= 260; second += 10 { // TTL 5 min, jitter −10 %
+		h.Advance(10 * time.Second)
+		if second == 200 {
+			h.upstreams.Fail("pricing")
+		}
+		a := h.mustSearch(h.requestBody("Kabul"))
+		if got := a.Header.Get("X-Cache"); got != "HIT" {
+			t.Fatalf("after %d s: %s", second, got)
+		}
+		for _, card := range a.body.Listings {
+			if card.RateSnapshot == nil {
+				t.Fatalf("after %d s a rate is gone", second)
+			}
+			marked = marked || card.RateSnapshot.IsStale
+			if age := h.Now().Sub(card.RateSnapshot.CapturedAt); age > time.Minute && !card.RateSnapshot.IsStale {
+				t.Fatalf("after %d s a rate of %s is shown as fresh", second, age)
+			}
+		}
+	}
+	if n := h.upstreams.Calls("queries") - searches; n != 0 {
+		t.Errorf("search-aggregation was asked %d times again", n)
+	}
+	if n := h.upstreams.Calls("pricing"); n < 3 || n > 6 {
+		t.Errorf("pricing was asked %d times before it failed", n)
+	}
+	if !marked {
+		t.Error("no rate was marked stale while pricing failed")
+	}
+}
+
+func TestSearchList_PricingFailureKeepsCacheHits(t *testing.T) {
+	h := newHarness(t)
+	h.setFlags(`{"campaignMode":true,"sampling":{"search.executed":0}}`)
+	h.upstreams.Update(func() { h.upstreams.capturedAt = h.Now })
+	cookie := "gms_id=" + h.mustSearch(h.requestBody("Kabul")).SessionCookie()
+	h.upstreams.Fail("pricing")
+	h.Advance(61 * time.Second)
+	h.mustSearch(h.requestBody("Kabul"), "Cookie", cookie) // the one that asks pricing
+	for n := range 10 {
+		h.RoundTrips.TakeCount()
+		a := h.mustSearch(h.requestBody("Kabul"), "Cookie", cookie)
+		if got := h.RoundTrips.TakeCount(); got > 2 || a.Header.Get("X-Cache") != "HIT" || !a.body.Listings[0].RateSnapshot.IsStale {
+			t.Errorf("hit %d: %s in %d round trips, %s", n, a.Header.Get("X-Cache"), got, a.Text)
+		}
+	}
+}
+
+func TestSearchList_PostgresTimeoutBuffersEventsInRedis(t *testing.T) {
+	h := newHarnessWith(functest.NewWithProxy(t))
+	h.setFlags(samplingOff) // or a sampled guest would have a second event
+	h.mustSearch(h.requestBody("Kabul"))
+	waiting := func() int64 { return h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val() }
+	before := waiting() // a busy machine may have been too slow for Postgres already
+	h.PostgresProxy.Hang()
+	for n := range 8 {
+		began := time.Now()
+		h.mustSearch(h.requestBody("Herat")) // a first visit each time: session.started is to be written
+		if took := time.Since(began); took > web.Budget+functest.SlackTime {
+			t.Errorf("answer %d took %s", n, took)
+		}
+	}
+	if n := waiting() - before; n != 8 {
+		t.Errorf("%d events wait in Redis", n)
+	}
+}
+
+func TestSearchList_AnswersWithoutPostgres(t *testing.T) {
+	h := newHarnessWith(functest.NewWithProxy(t))
+	h.PostgresProxy.Break()
+	if a := h.mustSearch(h.requestBody("Kabul")); len(a.body.Listings) != 3 || len(a.body.Degraded) != 0 {
+		t.Errorf("%s", a.Text)
+	}
+}
+
+func TestSearchList_RedisTimeoutStaysWithinBudget(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
+	h.Redis.Hang()
+	for n := range 8 {
+		began := time.Now()
+		a := h.mustSearch(h.requestBody("Kabul"), "Cookie", "gms_id="+cookie)
+		if took := time.Since(began); took > web.Budget+functest.SlackTime || a.SessionCookie() != cookie {
+			t.Errorf("answer %d took %s", n, took)
+		}
+	}
+}
+
+func TestSearchList_AnswersWithoutStoresAndLogsLostEvents(t *testing.T) {
+	h := newHarnessWith(functest.NewWithProxy(t))
+	h.PostgresProxy.Break()
+	h.Redis.Stop()
+	if a := h.mustSearch(h.requestBody("Kabul")); len(a.body.Listings) != 3 || a.SessionCookie() == "" {
+		t.Errorf("%s", a.Text)
+	}
+	if !strings.Contains(h.Log.String(), "telemetryLost") {
+		t.Error("the log does not say that an event was lost")
+	}
+}
+
+func TestSearchList_SurvivesScriptFlush(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
+	if err := h.RDB.ScriptFlush(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	h.Advance(2 * time.Minute)
+	if a := h.mustSearch(h.requestBody("Herat"), "Cookie", "gms_id="+cookie); a.SessionCookie() != cookie {
+		t.Errorf("%s", a.Text)
+	}
+	if n := h.RDB.LLen(t.Context(), h.Deps.Keys.SessionPart(cookie, "history")).Val(); n != 2 {
+		t.Errorf("%d searches in the history", n)
+	}
+}
+
+func TestSearchList_RatesStaleOnArrivalAreNotRefetchedPerHit(t *testing.T) {
+	h := newHarness(t)
+	h.upstreams.Update(func() { h.upstreams.capturedAt = func() time.Time { return h.Now().Add(-2 * time.Minute) } })
+	for range 20 {
+		if a := h.mustSearch(h.requestBody("Kabul")); !a.body.Listings[0].RateSnapshot.IsStale {
+			t.Fatal("a rate of two minutes is shown as fresh")
+		}
+	}
+	if n := h.upstreams.Calls("pricing"); n != 1 {
+		t.Errorf("pricing was asked %d times", n)
+	}
+}

@@ -1,0 +1,30 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+)
+
+func TestSession_RedisLossDuringRequestIsNotErasure(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	wipe := func() {
+		redistest.AfterNextPipeline(h.Deps.Redis, func() { h.Deps.Redis.FlushAll(context.Background()) })
+	}
+	wipe()
+	if a := h.MustDo(200, "GET", "/session", cookie, "", "Accept-Language", "ar"); a.SessionCookie() != cookie {
+		t.Errorf("the guest is %q now", a.SessionCookie())
+	}
+	h.getSession(cookie)
+	wipe()
+	if a := h.Do("POST", "/session/locale", cookie, `{"locale":"ru"}`); a.StatusCode != 503 || strings.Contains(a.Text, "cleared") {
+		t.Errorf("%d %s", a.StatusCode, a.Text) // it is not saved, and the guest is told the truth
+	}
+	a := h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
+	if a.SessionCookie() != cookie {
+		t.Errorf("the guest is %q then", a.SessionCookie())
+	}
+}

@@ -1,0 +1,27 @@
+package session
+
+import (
+	"context"
+	"testing"
+)
+
+func TestSession_FailedFirstRequestEmitsNoEvent(t *testing.T) {
+	h := newHarness(t)
+	h.Redis.Break()
+	for path, body := range map[string]string{"/session/locale": `{"locale":"ru"}`, "/session/currency": `{"currency":"AED"}`} {
+		if a := h.Do("POST", path, "", body); a.StatusCode != 503 {
+			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
+		}
+	}
+	if n := len(h.Events("")); n != 0 {
+		t.Errorf("%d events of sessions that nobody has", n)
+	}
+	if a := h.MustDo(200, "POST", "/session/consent", "", `{"consentMarketing":true}`); a.SessionCookie() == "" || len(h.Events("session.started")) != 1 {
+		t.Errorf("what needs no Redis: %q, %d", a.SessionCookie(), len(h.Events("session.started")))
+	}
+	h.Redis.Heal()
+	h.Eventually("Redis is back", func() bool { return h.Deps.Redis.Ping(context.Background()).Err() == nil })
+	if h.newGuest() == "" || len(h.Events("session.started")) != 2 {
+		t.Errorf("%d events", len(h.Events("session.started")))
+	}
+}

@@ -1,0 +1,29 @@
+package session
+
+import (
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+)
+
+// TestSession_ToleratesShortRedisPause lets Redis answer nothing for a third of a second, as one does that gets no
+// processor or begins a copy of itself: on the way in, and on the way out.
+func TestSession_ToleratesShortRedisPause(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	pause := func() {
+		if err := h.RDB.Do(t.Context(), "CLIENT", "PAUSE", 350, "ALL").Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, c := range [][3]string{
+		{"POST", "/session/locale", `{"locale":"ru"}`}, {"POST", "/session/currency", `{"currency":"AED"}`}, {"GET", "/session/export", ""},
+	} {
+		pause()
+		h.MustDo(200, c[0], c[1], cookie, c[2])
+		redistest.AfterNextPipeline(h.Deps.Redis, pause)
+		h.MustDo(200, c[0], c[1], cookie, c[2])
+	}
+	pause()
+	h.MustDo(204, "POST", "/session/clear", cookie, "")
+}

@@ -1,0 +1,35 @@
+package telemetry
+
+import (
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+)
+
+func TestTelemetry_ErasedSessionIsRejectedAndErasureCompleted(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	h.mustSend(1, "click", cookie, clickBody(1))
+	if err := h.Deps.Eraser.Begin(t.Context(), &session.Session{ID: cookie}); err != nil { // and dies before it comes to Redis
+		t.Fatal(err)
+	}
+	if again := h.mustSend(0, "click", cookie, clickBody(2)); again != "" {
+		t.Errorf("named %q", again)
+	}
+	if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", cookie) + len(h.recentlyViewed(cookie)); n != 0 {
+		t.Errorf("%d things are left", n)
+	}
+	if again := h.mustSend(1, "click", cookie, clickBody(3)); again == "" || again == cookie {
+		t.Errorf("goes on as %q", again)
+	}
+}
+
+func TestTelemetry_RepeatedEventIsNotErasure(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	for range 2 {
+		if again := h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"event-0001"`)); again != cookie {
+			t.Errorf("the guest is %q now", again)
+		}
+	}
+}

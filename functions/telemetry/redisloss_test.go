@@ -1,0 +1,21 @@
+package telemetry
+
+import (
+	"context"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+)
+
+func TestTelemetry_RedisLossDuringRequestKeepsEvents(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.newGuest()
+	before := len(h.Events(""))
+	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.Deps.Redis.FlushAll(context.Background()) }) // between Admit and Leave
+	if again := h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2))); again != cookie {
+		t.Errorf("the guest is %q now", again)
+	}
+	if n := len(h.Events("")) - before; n != 2 {
+		t.Errorf("%d events are told", n)
+	}
+}

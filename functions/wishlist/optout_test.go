@@ -1,0 +1,14 @@
+package wishlist
+
+import "testing"
+
+func TestWishlistAdd_RecordsBrowserOptOut(t *testing.T) {
+	h := newHarness(t)
+	cookie := h.MustDo(201, "POST", "/wishlist", "", addBody(1), "Sec-GPC", "1").SessionCookie()
+	h.Deps.Redis.FlushAll(t.Context())
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2)) // and does not say it again
+	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
+	if n := len(h.Events("")); n != 0 {
+		t.Errorf("%d events of a guest who refused", n)
+	}
+}

@@ -1,0 +1,85 @@
+package adminapi
+
+import (
+	"net/http"
+	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/shared/geo"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// syntheticFields are the properties' members that no source has: derived from the row's id, and true of no real house.
+var syntheticFields = []string{
+	"tenant", "brand colour", "logo", "price", "availability", "guestRating", "badges", "cancellation", "photos",
+	"rooms by type", "servingRegion", "popularity",
+}
+
+// dataset says what the sandbox knows and how much of it is somebody's word.
+func (c *Handler) dataset(w http.ResponseWriter, _ *http.Request) error {
+	answer := struct {
+		dataset.Report
+		Properties  int            `json:"properties"`
+		Tenants     int            `json:"tenants"`
+		Cities      int            `json:"cities"`
+		Countries   map[string]int `json:"countries"` // properties by country
+		Given       map[string]int `json:"given"`     // how many rows have each member
+		Synthetic   []string       `json:"synthetic"` // members that no row has
+		Attribution string         `json:"attribution,omitzero"`
+	}{
+		Report:     c.data.Report,
+		Properties: len(c.data.Properties), Tenants: len(c.data.Tenants), Cities: len(c.data.Cities),
+		Countries: map[string]int{}, Given: map[string]int{}, Synthetic: syntheticFields,
+		Attribution: Attribution(c.data),
+	}
+	for _, country := range c.data.Countries {
+		answer.Countries[country.Code] = len(country.Properties)
+	}
+	for _, p := range c.data.Properties {
+		for _, member := range p.Row.Given {
+			answer.Given[member]++
+		}
+	}
+	return web.WriteJSON(w, http.StatusOK, answer)
+}
+
+// propertySource says what the source says of one property, and what was derived.
+func (c *Handler) propertySource(w http.ResponseWriter, r *http.Request) error {
+	p := c.data.Property(r.PathValue("id"))
+	if p == nil {
+		return problem.New(problem.ResourceNotFound, "The data set has no such property.", nil)
+	}
+	given := p.Row.Given
+	if given == nil {
+		given = []string{}
+	}
+	return web.WriteJSON(w, http.StatusOK, struct {
+		PropertyID string    `json:"propertyId"`
+		SourceID   string    `json:"sourceId"`
+		Source     string    `json:"source,omitzero"`
+		Name       string    `json:"name"`
+		Kind       string    `json:"kind"`
+		Geo        geo.Point `json:"geo"`
+		City       string    `json:"city"`
+		Country    string    `json:"country"`
+		Stars      int       `json:"stars"`
+		Given      []string  `json:"given"` // members that are the source's; all others are synthetic
+		Synthetic  []string  `json:"synthetic"`
+	}{p.ID, p.Row.ID, p.Row.Source, p.Row.Name, p.Row.Kind, p.Row.Point, p.CityName, p.Country, p.Stars, given, syntheticFields})
+}
+
+// Attribution is what must be shown beside data of OpenStreetMap; "" when there are none.
+func Attribution(data *dataset.Dataset) string {
+	for _, p := range data.Properties {
+		for _, mark := range []string{"node/", "way/", "relation/"} {
+			if strings.HasPrefix(p.Row.ID, mark) {
+				return "© OpenStreetMap contributors, ODbL 1.0"
+			}
+		}
+		if strings.HasPrefix(p.Row.Source, "osm") {
+			return "© OpenStreetMap contributors, ODbL 1.0"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,251 @@
+package adminapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
+)
+
+// newPubsub opens a desk whose functions all answer with a status and a body.
+func newPubsub(t *testing.T, status *atomic.Int32, body string) (*pubsub.Broker, *desk.Service) {
+	t.Helper()
+	functions := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(int(status.Load()))
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(functions.Close)
+	b, err := pubsub.OpenBroker(t.Context(), pubsub.BrokerOptions{Project: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	doors := map[string]string{}
+	for _, s := range pubsub.PushSubscriptions() {
+		doors[s.Function] = functions.URL
+	}
+	delete(doors, "SweepChoices")
+	d, err := desk.Start(desk.Options{Broker: b, Endpoints: doors, Backoff: pubsub.Backoff{Min: time.Millisecond, Max: time.Millisecond}, DB: pgtest.New(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.Close)
+	return b, d
+}
+
+func newStatus(status int32) *atomic.Int32 {
+	var s atomic.Int32
+	s.Store(status)
+	return &s
+}
+
+// objects reads a list of an answer.
+func objects(answer map[string]any, list string) (all []map[string]any) {
+	entries, _ := answer[list].([]any)
+	for _, entry := range entries {
+		all = append(all, entry.(map[string]any))
+	}
+	return all
+}
+
+func TestTelemetry_PagesWithCursor(t *testing.T) {
+	queue, d := newPubsub(t, newStatus(200), "{}")
+	b := newHarness(t, d)
+	read := func(query string) (ids []string, cursor string) {
+		t.Helper()
+		code, answer := b.call(t, "GET", "/_local/telemetry?"+query, "")
+		if code != 200 || answer["missed"] != nil {
+			t.Fatalf("%d %v", code, answer)
+		}
+		for _, m := range objects(answer, "messages") {
+			ids = append(ids, m["id"].(string))
+		}
+		return ids, answer["cursor"].(string)
+	}
+	send := func(subject, eventID, data string) {
+		t.Helper()
+		if _, err := queue.Publish(t.Context(), subject, []byte(data), map[string]string{"eventId": eventID, "subject": subject}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids, cursor := read(""); len(ids) != 0 || cursor != "0" {
+		t.Errorf("%v %s", ids, cursor)
+	}
+	const locale, started = "melmastoon.bff.consumer.locale.changed.v1", "melmastoon.bff.consumer.session.started.v1"
+	send(started, "evt_1", `{"envelope": {"eventId": "evt_1"}, "payload": {"a": 1}}`)
+	send(locale, "evt_2", `{}`)
+	send(locale, "evt_2", `{}`) // the broker gives what it got, twice if need be
+	ids, cursor := read("")
+	if fmt.Sprint(ids) != "[evt_1 evt_2 evt_2]" {
+		t.Errorf("%v", ids)
+	}
+	if again, next := read("since=" + cursor); len(again) != 0 || next != cursor {
+		t.Errorf("%v %s", again, next)
+	}
+	send(started, "evt_3", `no JSON`)
+	if ids, _ := read("since=" + cursor); fmt.Sprint(ids) != "[evt_3]" {
+		t.Errorf("%v", ids)
+	}
+	for _, subject := range []string{locale, "locale.changed.v1"} {
+		if ids, next := read("subject=" + subject); len(ids) != 2 || next != "4" {
+			t.Errorf("%s: %v %s", subject, ids, next)
+		}
+	}
+	code, answer := b.call(t, "GET", "/_local/telemetry?subject=locale.changed", "") // a slip, which would be silence for ever
+	if wrong := objects(answer, "errors"); code != 422 || wrong[0]["field"] != "subject" || !strings.Contains(wrong[0]["detail"].(string), locale) {
+		t.Errorf("a subject there is none of: %d %v", code, answer)
+	}
+	_, answer = b.call(t, "GET", "/_local/telemetry", "")
+	m := objects(answer, "messages")
+	if m[0]["data"].(map[string]any)["payload"].(map[string]any)["a"] != 1.0 || m[0]["subject"] != started || m[0]["messageId"] == "" ||
+		m[0]["attributes"].(map[string]any)["subject"] != started || m[3]["data"] != nil || m[3]["raw"] != "bm8gSlNPTg==" {
+		t.Errorf("%v", m)
+	}
+}
+
+func TestTelemetry_ReturnsAtMost1000Messages(t *testing.T) {
+	queue, d := newPubsub(t, newStatus(200), "{}")
+	b := newHarness(t, d)
+	for range maxMessages + 1 {
+		if _, err := queue.Publish(t.Context(), pubsub.TelemetrySubscriptions()[0].Topic, []byte("{}"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, answer := b.call(t, "GET", "/_local/telemetry", "")
+	if n := len(objects(answer, "messages")); n != maxMessages || answer["cursor"] != "1000" {
+		t.Errorf("%d, %v", n, answer["cursor"])
+	}
+	_, answer = b.call(t, "GET", "/_local/telemetry?since=1000", "")
+	if n := len(objects(answer, "messages")); n != 1 || answer["cursor"] != "1001" {
+		t.Errorf("%d, %v", n, answer["cursor"])
+	}
+	d.Close()
+	req, gone := context.WithCancel(t.Context())
+	gone()
+	rec := httptest.NewRecorder()
+	b.ServeHTTP(rec, httptest.NewRequest("GET", "/_local/telemetry", nil).WithContext(req))
+	if rec.Code != 503 {
+		t.Errorf("with nobody listening: %d", rec.Code)
+	}
+}
+
+func TestEvents_PublishAndTrack(t *testing.T) {
+	status := newStatus(200)
+	_, d := newPubsub(t, status, `{"outcome":"applied"}`)
+	b := newHarness(t, d)
+	payload := `{"tenantId":"tnt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","publishedAt":"2026-04-23T09:14:22.041Z"}`
+	publish := func(body string) (eventID string) {
+		t.Helper()
+		code, answer := b.call(t, "POST", "/_local/events", body)
+		eventID, _ = answer["eventId"].(string)
+		if code != 200 || answer["messageId"] == nil {
+			t.Fatalf("%d %v", code, answer)
+		}
+		return eventID
+	}
+	became := func(eventID, state string) map[string]any {
+		t.Helper()
+		for range 2000 {
+			_, answer := b.call(t, "GET", "/_local/events?subject=melmastoon.theme.published.v1&eventId="+eventID, "")
+			if all := objects(answer, "events"); len(all) == 1 && all[0]["state"] == state {
+				return all[0]
+			}
+			select {
+			case <-time.After(5 * time.Millisecond):
+			case <-t.Context().Done():
+			}
+		}
+		t.Fatalf("%s is never %s", eventID, state)
+		return nil
+	}
+	taken := publish(`{"subject":"melmastoon.theme.published.v1","payload":` + payload + `}`)
+	e := became(taken, "delivered")
+	if outcome := e["outcome"].(map[string]any); outcome["status"] != 200.0 || outcome["said"].(map[string]any)["outcome"] != "applied" || e["attempts"] != 1.0 {
+		t.Errorf("%v", e)
+	}
+	status.Store(500)
+	const chosen = "evt_01H8YN7QV4D8KZ4F8Y5CK4MV3D"
+	if id := publish(`{"subject":"melmastoon.theme.published.v1","payload":` + payload + `,"envelope":{"eventId":"` + chosen + `"}}`); id != chosen {
+		t.Error(id)
+	}
+	if e := became(chosen, "dead-lettered"); e["attempts"] != 5.0 || e["deadLetterTopic"] != "bff-consumer.theme.published.v1.dlq" {
+		t.Errorf("%v", e)
+	}
+	if id := publish(`{"subject":"melmastoon.theme.published.v1","raw":"{"}`); id != "" {
+		t.Error(id)
+	}
+	if _, answer := b.call(t, "GET", "/_local/events", ""); len(objects(answer, "events")) != 3 {
+		t.Errorf("%v", answer)
+	}
+	for body, field := range map[string]string{
+		`{"subject":"melmastoon.brew.started.v1","payload":{}}`: "subject",
+		`{"payload":{}}`: "subject",
+		`{"subject":"melmastoon.theme.published.v1"}`:                                  "payload",
+		`{"subject":"melmastoon.theme.published.v1","payload":[]}`:                     "payload",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"raw":""}`:            "raw",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"envelope":{"x":1}}`:  "envelope.x",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"envelope":7}`:        "envelope",
+		`{"subject":"melmastoon.theme.published.v1","payload":{},"eventId":"evt_..."}`: "eventId",
+	} {
+		code, answer := b.call(t, "POST", "/_local/events", body)
+		if wrong := objects(answer, "errors"); code != 422 || len(wrong) != 1 || wrong[0]["field"] != field {
+			t.Errorf("%s: %d %v", body, code, answer)
+		}
+	}
+	_, answer := b.call(t, "POST", "/_local/events", `{"subject":"x","payload":{}}`)
+	detail := objects(answer, "errors")[0]["detail"].(string)
+	for _, subject := range desk.PlatformSubjects() {
+		if !strings.Contains(detail, subject) {
+			t.Errorf("%q does not name %s", detail, subject)
+		}
+	}
+}
+
+func TestJobs_ListAndRun(t *testing.T) {
+	status := newStatus(200)
+	_, d := newPubsub(t, status, `{"removed":3}`)
+	b := newHarness(t, d)
+	if code, answer := b.call(t, "POST", "/_local/jobs/sweep-inbox", ""); code != 200 || answer["job"] != "sweep-inbox" ||
+		answer["status"] != "ok" || answer["report"].(map[string]any)["removed"] != 3.0 {
+		t.Errorf("%d %v", code, answer)
+	}
+	if code, answer := b.call(t, "POST", "/_local/jobs/relay", "{}"); code != 200 || answer["report"] == nil {
+		t.Errorf("%d %v", code, answer)
+	}
+	status.Store(503)
+	if code, answer := b.call(t, "POST", "/_local/jobs/sweep-outbox", `{"dryRun":true}`); code != 502 || answer["code"] != "JOB_FAILED" ||
+		answer["status"] != 502.0 || answer["job"] != "sweep-outbox" || answer["report"].(map[string]any)["removed"] != 3.0 {
+		t.Errorf("%d %v", code, answer)
+	}
+	for request, want := range map[string]int{
+		"brew": 404, "sweep-choices": 404, `sweep-wishlist {`: 400, `sweep-wishlist {"dry":true}`: 422,
+		`sweep-wishlist null`: 422, `sweep-wishlist {"dryRun":null}`: 422, // whoever sends that does not mean a real run
+	} {
+		path, body, _ := strings.Cut(request, " ")
+		if code, answer := b.call(t, "POST", "/_local/jobs/"+path, body); code != want {
+			t.Errorf("%s: %d %v", request, code, answer)
+		}
+	}
+	_, answer := b.call(t, "GET", "/_local/jobs", "")
+	jobs := objects(answer, "jobs")
+	if len(jobs) != len(pubsub.Jobs()) || jobs[0]["job"] != "relay" || jobs[0]["cadence"] != "* * * * *" || jobs[0]["startedAt"] == nil {
+		t.Fatalf("%v", jobs)
+	}
+	for _, j := range jobs {
+		last, _ := j["lastRun"].(map[string]any)
+		switch want := map[any]any{"sweep-inbox": "ok", "sweep-outbox": "failed"}[j["job"]]; {
+		case j["job"] == "relay":
+		case want == nil && last != nil, want != nil && (last == nil || last["status"] != want || last["at"] == nil || last["report"] == nil):
+			t.Errorf("%v, want %v", j, want)
+		}
+	}
+}

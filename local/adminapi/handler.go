@@ -1,0 +1,166 @@
+// Package control owns the routes under /_local/, which look into the local system and change how it behaves. They
+// exist in the local system only and are never deployed.
+package adminapi
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/dataset"
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
+	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/requestlog"
+	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/local/tenantstub"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// Prefix is what all routes begin with.
+const Prefix = "/_local/"
+
+// Component is one part of the system and the question whether it answers.
+type Component struct {
+	Name string
+	Ping func(context.Context) error
+}
+
+// Handler serves the routes. It is safe for concurrent use.
+type Handler struct {
+	components []Component
+	sandbox    *sandbox.Sandbox
+	data       *dataset.Dataset
+	flags      *flagsFile
+	pubsub     *desk.Service
+	tenant     *tenantstub.BFF
+	requestLog *requestlog.Follower
+	mux        *http.ServeMux
+	routes     []string // "GET /_local/healthz", sorted
+}
+
+// New makes the routes over the parts of a system. The flags go to the file that the functions read them from.
+func New(parts []Component, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, d *desk.Service, bff *tenantstub.BFF, t *requestlog.Follower) *Handler {
+	c := &Handler{
+		components: parts, sandbox: s, data: data,
+		flags:      &flagsFile{path: flagsPath},
+		pubsub:     d,
+		tenant:     bff,
+		requestLog: t,
+		mux:        http.NewServeMux(),
+	}
+	c.mux.HandleFunc(Prefix, c.notFound)
+	for pattern, handler := range map[string]web.Handler{
+		"GET /_local/healthz":             c.health,
+		"GET /_local/upstreams":           c.upstreams,
+		"GET /_local/upstreams/{name}":    c.upstream,
+		"PUT /_local/upstreams/{name}":    c.setBehaviour,
+		"DELETE /_local/upstreams":        c.resetAll,
+		"DELETE /_local/upstreams/{name}": c.reset,
+		"GET /_local/flags":               c.getFlags,
+		"PUT /_local/flags":               c.putFlags,
+		"DELETE /_local/flags":            c.deleteFlags,
+		"GET /_local/telemetry":           c.telemetry,
+		"GET /_local/events":              c.events,
+		"POST /_local/events":             c.publishEvent,
+		"GET /_local/jobs":                c.jobs,
+		"POST /_local/jobs/{job}":         c.runJob,
+		"POST /_local/tenant/bootstrap":   c.bootstrap,
+		"GET /_local/inside":              c.overview,
+		"GET /_local/places":              c.places,
+		"GET /_local/dataset":             c.dataset,
+		"GET /_local/dataset/{id}":        c.propertySource,
+	} {
+		c.routes = append(c.routes, pattern)
+		c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			if err := handler(w, r); err != nil {
+				gateway.WriteProblem(w, r, err)
+			}
+		})
+	}
+	slices.Sort(c.routes)
+	return c
+}
+
+func (c *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l := &newlineWriter{ResponseWriter: w}
+	c.mux.ServeHTTP(l, r)
+	if l.hasBody {
+		io.WriteString(w, "\n")
+	}
+}
+
+// newlineWriter is an answer that gets a line feed at its end: these routes are called by hand, in a terminal.
+type newlineWriter struct {
+	http.ResponseWriter
+	hasBody bool // a body
+}
+
+func (l *newlineWriter) WriteHeader(status int) {
+	l.Header().Del("Content-Length") // the server counts again
+	l.ResponseWriter.WriteHeader(status)
+}
+
+func (l *newlineWriter) Write(p []byte) (int, error) {
+	l.hasBody = true
+	return l.ResponseWriter.Write(p)
+}
+
+// notFound refuses what is no route: 405 when another method would be one.
+func (c *Handler) notFound(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := c.mux.Handler(other); pattern != Prefix {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed == nil {
+		p := problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil)
+		gateway.WriteProblem(w, r, p.WithExtension("routes", c.routes))
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	gateway.WriteProblem(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
+}
+
+const pingTimeout = 2 * time.Second
+
+// pingAll asks all parts at once; the answer has "ok" or what is wrong, by part.
+func pingAll(ctx context.Context, parts []Component) (state map[string]string, healthy bool) {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	answers := make([]error, len(parts))
+	var wait sync.WaitGroup
+	for i, part := range parts {
+		wait.Go(func() { answers[i] = part.Ping(ctx) })
+	}
+	wait.Wait()
+	state, healthy = map[string]string{}, true
+	for i, part := range parts {
+		state[part.Name] = "ok"
+		if answers[i] != nil {
+			state[part.Name], healthy = answers[i].Error(), false
+		}
+	}
+	return state, healthy
+}
+
+type healthResponse struct {
+	Status     string            `json:"status"` // ok, unavailable
+	Components map[string]string `json:"parts"`
+}
+
+func (c *Handler) health(w http.ResponseWriter, r *http.Request) error {
+	state, healthy := pingAll(r.Context(), c.components)
+	if !healthy {
+		return web.WriteJSON(w, http.StatusServiceUnavailable, healthResponse{"unavailable", state})
+	}
+	return web.WriteJSON(w, http.StatusOK, healthResponse{"ok", state})
+}

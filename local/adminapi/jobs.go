@@ -1,0 +1,106 @@
+package adminapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"melmastoon.ghasi.io/bff-consumer/local/desk"
+	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// jobStatus is one of the scheduler as it is listed.
+type jobStatus struct {
+	Job       string  `json:"job"`
+	Schedule  string  `json:"cadence"` // as cron has it, UTC
+	StartedAt string  `json:"startedAt,omitzero"`
+	LastRun   *jobRun `json:"lastRun"` // the last that ended
+}
+
+type jobRun struct {
+	At      string           `json:"at"`
+	Status  scheduler.Status `json:"status"`
+	Attempt int              `json:"attempt"`
+	Report  any              `json:"report"`
+}
+
+// jobs lists the scheduler's jobs.
+func (c *Handler) jobs(w http.ResponseWriter, _ *http.Request) error {
+	var all []jobStatus
+	for _, j := range c.pubsub.Jobs() {
+		one := jobStatus{Job: j.Name, Schedule: j.Schedule}
+		if !j.StartedAt.IsZero() {
+			one.StartedAt = timestamp.Format(j.StartedAt)
+		}
+		if !j.LastRun.At.IsZero() {
+			one.LastRun = &jobRun{timestamp.Format(j.LastRun.At), j.LastRun.Status, j.LastRun.Attempt, j.LastRun.Report}
+		}
+		all = append(all, one)
+	}
+	return web.WriteJSON(w, http.StatusOK, struct {
+		Jobs []jobStatus `json:"jobs"`
+	}{all})
+}
+
+// jobResult is what came of a job.
+type jobResult struct {
+	Job    string           `json:"job"`
+	Status scheduler.Status `json:"status"`
+	Report any              `json:"report"`
+}
+
+// jobFailure is the problem of a job that failed, of this route alone and in no catalogue.
+type jobFailure struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Code   string `json:"code"`
+	Job    string `json:"job"`
+	Report any    `json:"report"`
+}
+
+// runJob runs a job now and answers what its function said.
+func (c *Handler) runJob(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("job")
+	if !desk.HasJob(name) {
+		return problem.New(problem.ResourceNotFound, "The jobs are "+strings.Join(desk.JobNames(), ", ")+".", nil)
+	}
+	var in struct {
+		DryRun bool `json:"dryRun"`
+	}
+	if r.ContentLength != 0 {
+		if err := decode(r, &in); err != nil {
+			return err
+		}
+	}
+	got, err := c.pubsub.RunJob(r.Context(), name, in.DryRun)
+	switch {
+	case errors.Is(err, desk.ErrNoFunction):
+		return problem.New(problem.ResourceNotFound, "No function serves this job.", err)
+	case err != nil:
+		return problem.New(problem.UpstreamUnavailable, "It cannot be said how the job went.", err)
+	}
+	switch got.Status {
+	case scheduler.Failed:
+		return writeFailure(w, jobFailure{"The job failed.", http.StatusBadGateway, "JOB_FAILED", name, got.Report})
+	case desk.Running:
+		return web.WriteJSON(w, http.StatusAccepted, jobResult{name, got.Status, got.Report})
+	default:
+		return web.WriteJSON(w, http.StatusOK, jobResult{name, got.Status, got.Report})
+	}
+}
+
+func writeFailure(w http.ResponseWriter, f jobFailure) error {
+	body, err := json.Marshal(f, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(body) // the client may be gone
+	return nil
+}

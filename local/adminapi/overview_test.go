@@ -1,0 +1,51 @@
+package adminapi
+
+import (
+	"net/http"
+	"os"
+	"testing"
+	"time"
+)
+
+func TestPlaces_SuggestWithSearchQuery(t *testing.T) {
+	b := newHarness(t, nil)
+	code, answer := b.call(t, http.MethodGet, "/_local/places?q=%D9%87%D8%B1&limit=1", "") // هر
+	places, _ := answer["places"].([]any)
+	if code != http.StatusOK || len(places) != 1 {
+		t.Fatalf("%d %v", code, answer)
+	}
+	if herat := places[0].(map[string]any); herat["query"] != "Herat" || herat["kind"] != "city" || herat["country"] != "AF" {
+		t.Errorf("%v", herat)
+	}
+	if _, answer := b.call(t, http.MethodGet, "/_local/places?q=qqq", ""); len(answer["places"].([]any)) != 0 {
+		t.Errorf("%v", answer)
+	}
+	for _, limit := range []string{"0", "501", "x"} {
+		if code, answer := b.call(t, http.MethodGet, "/_local/places?limit="+limit, ""); code != http.StatusUnprocessableEntity {
+			t.Errorf("limit %s: %d %v", limit, code, answer)
+		}
+	}
+}
+
+func TestOverview_ReportsRequestsBreakersAndOutbox(t *testing.T) {
+	_, d := newPubsub(t, newStatus(http.StatusOK), "{}")
+	b := newHarness(t, d)
+	record := `{"time":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","httpRequest":{"requestUrl":"/bff/search","status":200},"cache":"HIT"}
+{"upstream":"pricing","from":"closed","to":"open"}
+`
+	if err := os.WriteFile(b.requestLogPath, []byte(record), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, answer := b.call(t, http.MethodGet, "/_local/inside", "")
+	hits := 0.0
+	for _, slot := range answer["slots"].([]any) {
+		hits += slot.(map[string]any)["hit"].(float64)
+	}
+	breakers := answer["breakers"].(map[string]any)
+	if code != http.StatusOK || hits != 1 || breakers["pricing"] != "open" || breakers["search"] != "closed" || len(breakers) != 4 {
+		t.Errorf("%d, %v hits, %v", code, hits, breakers)
+	}
+	if outbox, _ := answer["outbox"].(map[string]any); outbox["unsent"] != 0.0 || outbox["parked"] != 0.0 || outbox["oldestAgeSeconds"] != 0.0 {
+		t.Errorf("outbox: %v", answer["outbox"])
+	}
+}

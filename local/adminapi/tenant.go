@@ -1,0 +1,21 @@
+package adminapi
+
+import "net/http"
+
+// bootstrap is the receiving end of a handoff: the answer is that of the private door, a refusal included.
+func (c *Handler) bootstrap(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Token string `json:"token"`
+	}
+	if err := decode(r, &in); err != nil {
+		return err
+	}
+	answer, err := c.tenant.Bootstrap(r.Context(), in.Token)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", answer.ContentType)
+	w.WriteHeader(answer.Status)
+	_, _ = w.Write(answer.Body) // the client may be gone
+	return nil
+}

@@ -1,0 +1,69 @@
+package adminapi
+
+import (
+	"net/http"
+	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+func (c *Handler) upstreams(w http.ResponseWriter, _ *http.Request) error {
+	all := map[string]sandbox.Counters{}
+	for name, u := range c.sandbox.Upstreams {
+		all[name] = u.Counters()
+	}
+	return web.WriteJSON(w, http.StatusOK, all)
+}
+
+func (c *Handler) findUpstream(r *http.Request) (*sandbox.Upstream, error) {
+	u := c.sandbox.Upstreams[r.PathValue("name")]
+	if u == nil {
+		return nil, problem.New(problem.ResourceNotFound, "The upstreams are "+strings.Join(sandbox.UpstreamNames, ", ")+".", nil)
+	}
+	return u, nil
+}
+
+func (c *Handler) upstream(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.findUpstream(r)
+	if err != nil {
+		return err
+	}
+	return web.WriteJSON(w, http.StatusOK, u.Counters())
+}
+
+// setBehaviour replaces the behaviour of an upstream: what the body leaves out is good again. Counters go on.
+func (c *Handler) setBehaviour(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.findUpstream(r)
+	if err != nil {
+		return err
+	}
+	var b sandbox.Behaviour
+	if err := decode(r, &b); err != nil {
+		return err
+	}
+	if wrong := b.Validate(); wrong != nil {
+		return problem.Invalid(wrong...)
+	}
+	u.SetBehaviour(b)
+	return web.WriteJSON(w, http.StatusOK, u.Counters())
+}
+
+func (c *Handler) reset(w http.ResponseWriter, r *http.Request) error {
+	u, err := c.findUpstream(r)
+	if err != nil {
+		return err
+	}
+	u.Reset()
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (c *Handler) resetAll(w http.ResponseWriter, _ *http.Request) error {
+	for _, u := range c.sandbox.Upstreams {
+		u.Reset()
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

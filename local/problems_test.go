@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// apiOperation is one operation of the public API as its description has it.
+type apiOperation struct {
+	method string
+	*openapi3.Operation
+}
+
+func apiOperations(t *testing.T) (all []apiOperation) {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromFile(filepath.Join("..", "api", "consumer.openapi.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			all = append(all, apiOperation{method, op})
+		}
+	}
+	return all
+}
+
+// TestAPIDocument_ListsCommonProblemsForEveryRoute is about the answers that no handler gives: to a request that is
+// too large or heeds nothing, or takes too long; of a store or an instance that is away; of a mistake of ours.
+func TestAPIDocument_ListsCommonProblemsForEveryRoute(t *testing.T) {
+	for _, op := range apiOperations(t) {
+		kinds := []problem.Kind{
+			problem.MalformedRequest, problem.PayloadTooLarge, problem.ValidationFailed,
+			problem.RateLimited, problem.Internal, problem.UpstreamUnavailable, problem.UpstreamBudgetExceeded,
+		}
+		if op.method != http.MethodGet {
+			kinds = append(kinds, problem.CallerNotAllowed) // from the page of another origin
+		}
+		for _, kind := range kinds {
+			if op.Responses.Status(kind.Status) == nil {
+				t.Errorf("%s may answer %d, which its description does not say", op.OperationID, kind.Status)
+			}
+		}
+	}
+}
+
+// TestRoutes_RejectInvalidRequestsUniformly asks every route for what none takes. ask holds each answer against the description.
+func TestRoutes_RejectInvalidRequestsUniformly(t *testing.T) {
+	s := startServer(t, stateDir(t))
+	const property, tenant = "ppt_00000000000000000000000009", "tnt_00000000000000000000000009"
+	table := routeRequests(property, tenant)
+	for _, op := range apiOperations(t) {
+		good := table[op.OperationID]
+		url := s.URL + web.BasePath + good.path
+		with := func(parameter string) string {
+			if strings.Contains(url, "?") {
+				return url + "&" + parameter
+			}
+			return url + "?" + parameter
+		}
+		refused := func(what, url, body, want string, headers ...string) {
+			t.Helper()
+			res, answer := call(t, op.method, url, body, append(headers, "Idempotency-Key", "refused")...)
+			if got := problemSummary(res, answer); got != want {
+				t.Errorf("%s, %s: %s, want %s", op.OperationID, what, got, want)
+			}
+		}
+		refused("large headers", url, good.body, "413 PAYLOAD_TOO_LARGE", "X-Client-Screen", strings.Repeat("x", web.MaxHeader))
+		refused("a broken query", with("a=%zz"), good.body, "400 MALFORMED_REQUEST query malformed")
+		refused("an unknown parameter", with("no-such=1"), good.body, "422 VALIDATION_FAILED no-such unknown")
+		if op.RequestBody != nil {
+			refused("a large body", url, `"`+strings.Repeat("x", web.MaxBody)+`"`, "413 PAYLOAD_TOO_LARGE body too-large")
+			refused("an unknown field", url, `{"no-such":1}`, "422 VALIDATION_FAILED no-such unknown")
+		}
+		if missing := requiredFields(op); missing != "" {
+			bare, _, _ := strings.Cut(url, "?")
+			refused("nothing said", bare, "{}", "422 VALIDATION_FAILED"+missing)
+		}
+		checkUnknownMethod(t, op.OperationID, url)
+	}
+}
+
+// problemSummary is a refusal in short: status, code, and the fields with theirs, sorted.
+func problemSummary(res *http.Response, answer map[string]any) string {
+	code, _ := answer["code"].(string)
+	fields := []string{fmt.Sprint(res.StatusCode, " ", code[strings.LastIndexByte(code, '.')+1:])}
+	errors, _ := answer["errors"].([]any)
+	for _, e := range errors {
+		field := e.(map[string]any)
+		fields = append(fields, fmt.Sprint(field["field"], " ", field["code"]))
+	}
+	slices.Sort(fields[1:])
+	return strings.Join(fields, " ")
+}
+
+// requiredFields is what an operation says of itself when nothing is said to it, by its description: each value that must be
+// there, as inShort writes it.
+func requiredFields(op apiOperation) string {
+	var missing []string
+	for _, p := range op.Parameters {
+		if p.Value.In == openapi3.ParameterInQuery && p.Value.Required {
+			missing = append(missing, p.Value.Name)
+		}
+	}
+	if op.RequestBody != nil {
+		schema := op.RequestBody.Value.Content.Get("application/json").Schema.Value
+		missing = append(missing, requiredLeaves("", schema)...)
+		if schema.MinProps > 0 {
+			missing = append(missing, "body")
+		}
+	}
+	slices.Sort(missing)
+	text := ""
+	for _, field := range missing {
+		text += " " + field + " required"
+	}
+	return text
+}
+
+// requiredLeaves are the values that an object must have, in it and in the objects it must have.
+func requiredLeaves(path string, schema *openapi3.Schema) (all []string) {
+	if len(schema.OneOf) > 0 {
+		schema = schema.OneOf[0].Value
+	}
+	for _, name := range schema.Required {
+		if inner := schema.Properties[name].Value; len(inner.Required) > 0 {
+			all = append(all, requiredLeaves(path+name+".", inner)...)
+		} else {
+			all = append(all, path+name)
+		}
+	}
+	return all
+}
+
+// checkUnknownMethod asks with a method that no path has; the description has no operation for that.
+func checkUnknownMethod(t *testing.T, name, url string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") == "" || res.Header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("PATCH %s: %d, %v", name, res.StatusCode, res.Header)
+	}
+}

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWatchParent_EndsWithParent(t *testing.T) {
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		pid    int
+		change func(state string) error
+		want   string
+	}{
+		"stopped": {os.Getpid(), func(state string) error { return os.Remove(runPath(state)) }, "has stopped"},
+		"another": {os.Getpid(), func(state string) error {
+			if err := writeRun(state, runInfo{PID: os.Getpid()}); err != nil {
+				return err
+			}
+			return os.Chtimes(runPath(state), time.Time{}, time.Now().Add(time.Second)) // clocks of files are coarse
+		}, "started anew"},
+		"killed": {dead.Process.Pid, func(string) error { return nil }, "was killed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := t.TempDir()
+			if err := writeRun(state, runInfo{PID: c.pid}); err != nil {
+				t.Fatal(err)
+			}
+			lender, err := os.Stat(runPath(state))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			ticks, ended := make(chan time.Time), make(chan error, 1)
+			go func() { ended <- watchParent(ctx, state, lender, ticks) }()
+			if c.pid == os.Getpid() {
+				ticks <- time.Time{}
+				// A second one is taken after the first was looked at.
+				ticks <- time.Time{}
+			}
+			if err := c.change(state); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case ticks <- time.Time{}:
+				err = <-ended
+			case err = <-ended:
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestWatchParent_ReturnsNilOnCancel(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := watchParent(ctx, t.TempDir(), nil, nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,216 @@
+package cache
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+)
+
+const testKey = "test:bff-consumer:cache:search:list:q"
+
+var (
+	errCut    = errors.New("connection cut by the test")
+	errLoad   = errors.New("upstream said no")
+	testKeys  = redisclient.Keys{Env: "test"}
+	testStart = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+)
+
+// clock is the time of a test, the same for all its caches.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newClock() *clock { return &clock{t: testStart} }
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// process is a cache with a client of its own, as another instance would have, and a tap on what it sends.
+type process struct {
+	*Cache
+	interceptor *interceptor
+}
+
+// newProcess makes one on the Redis at addr. Its jitter is off.
+func newProcess(t testing.TB, addr string, clock *clock) *process {
+	t.Helper()
+	rdb := redisclient.Open(redisclient.Config{Addr: addr})
+	t.Cleanup(func() { rdb.Close() })
+	p := &process{New(rdb, testKeys, clock.now, t.Name()), &interceptor{}}
+	p.jitter = func() float64 { return 0 }
+	rdb.AddHook(p.interceptor)
+	return p
+}
+
+// redisAddr is the address of the one Redis of this test process, emptied, and with the scripts known, so that each is
+// one step.
+func redisAddr(t testing.TB) string {
+	t.Helper()
+	rdb := redistest.New(t)
+	for src := range scriptNames() {
+		if len(src) > 40 { // not a digest
+			rdb.ScriptLoad(t.Context(), src)
+		}
+	}
+	return rdb.(*redis.Client).Options().Addr
+}
+
+// flush forgets everything but the scripts, between two cases of one test.
+func (p *process) flush(t testing.TB) {
+	t.Helper()
+	p.interceptor.set(nil, nil)
+	if err := retryRedis(t.Context(), func(ctx context.Context) error { return p.rdb.FlushDB(ctx).Err() }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// interceptor sees every step a process takes in Redis, by the name of its first script or command, and may hold it up or make
+// it fail.
+type interceptor struct {
+	mu     sync.Mutex
+	before func(step string) error // an error is the step's answer, and it is not sent
+	after  func(step string)
+}
+
+func (p *interceptor) set(before func(string) error, after func(string)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before, p.after = before, after
+}
+
+func (p *interceptor) intercept(cmds []redis.Cmder, send func() error) error {
+	p.mu.Lock()
+	before, after := p.before, p.after
+	p.mu.Unlock()
+	name := stepName(cmds[0])
+	if before != nil {
+		if err := before(name); err != nil {
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
+			}
+			return err
+		}
+	}
+	err := send()
+	if after != nil {
+		after(name)
+	}
+	return err
+}
+
+func (p *interceptor) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (p *interceptor) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		return p.intercept([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
+	}
+}
+
+func (p *interceptor) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		return p.intercept(cmds, func() error { return next(ctx, cmds) })
+	}
+}
+
+// scriptNames maps what is sent for a script, digest or source, to the script's name.
+var scriptNames = sync.OnceValue(func() map[string]string {
+	files, err := filepath.Glob("../lua/*.lua")
+	if err != nil || len(files) == 0 {
+		panic("no scripts")
+	}
+	names := map[string]string{}
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			panic(err)
+		}
+		digest := sha1.Sum(src)
+		name := strings.TrimSuffix(filepath.Base(file), ".lua")
+		names[hex.EncodeToString(digest[:])], names[string(src)] = name, name
+	}
+	return names
+})
+
+func stepName(cmd redis.Cmder) string {
+	switch cmd.Name() {
+	case "evalsha", "eval":
+		return scriptNames()[cmd.Args()[1].(string)]
+	}
+	return cmd.Name()
+}
+
+// loadBody is a Fill that says body.
+func loadBody(t testing.TB, body string, tags ...string) func(context.Context) (Loaded, error) {
+	return func(context.Context) (Loaded, error) { return newLoaded(t, body, tags...), nil }
+}
+
+func newLoaded(t testing.TB, body string, tags ...string) Loaded {
+	e, err := NewEntry(200, []byte(body), []string{"tnt_a", "tnt_b"}, []byte("index"))
+	if err != nil {
+		t.Error(err)
+	}
+	return Loaded{Entry: e, Tags: tags}
+}
+
+func unexpectedLoad(t testing.TB) func(context.Context) (Loaded, error) {
+	return func(context.Context) (Loaded, error) {
+		t.Error("filled again")
+		return Loaded{}, errLoad
+	}
+}
+
+// mustLoad asks and expects an answer.
+func mustLoad(t testing.TB, c *Cache, r Loader) (body string, state State) {
+	t.Helper()
+	if r.TTL == 0 {
+		r.TTL = time.Minute
+	}
+	e, state, err := c.GetOrLoad(t.Context(), testKey, nil, r)
+	if err != nil {
+		t.Errorf("do: %v", err)
+		return "", state
+	}
+	return bodyText(t, e), state
+}
+
+func bodyText(t testing.TB, e *Entry) string {
+	t.Helper()
+	b, err := e.Body()
+	if err != nil {
+		t.Error(err)
+	}
+	return string(b)
+}
+
+// expectLoad asks and expects exactly that.
+func expectLoad(t testing.TB, c *Cache, r Loader, body string, state State) {
+	t.Helper()
+	if b, s := mustLoad(t, c, r); b != body || s != state {
+		t.Fatalf("got %s %q, want %s %q", s, b, state, body)
+	}
+}

@@ -1,0 +1,73 @@
+package cache
+
+import "testing"
+
+func TestLease_OneFollowerReplacesDeadLeader(t *testing.T) {
+	clock, addr := newClock(), redisAddr(t)
+	leader := newProcess(t, addr, clock)
+	dying := newBlockingLoader(t)
+	last := loadAsync(t, t.Context(), leader.Cache, dying.load)
+	<-dying.started
+
+	u := newBlockingLoader(t)
+	var answers []<-chan loadResult
+	for range 3 {
+		follower := newProcess(t, addr, clock)
+		polled := stepReached(follower, "acquire", 2)
+		for range 20 {
+			answers = append(answers, loadAsync(t, t.Context(), follower.Cache, u.load))
+		}
+		<-polled
+	}
+	if n := u.calls.Load(); n != 0 {
+		t.Fatalf("%d fills while the leader lives", n)
+	}
+	leader.interceptor.set(func(string) error { return errCut }, nil) // from now on Redis hears nothing of it
+	<-u.started                                                       // its lease has lapsed
+	close(u.release)
+	for _, answer := range answers {
+		if a := <-answer; a.err != nil || a.body != "answer" {
+			t.Fatalf("%q, %v", a.body, a.err)
+		}
+	}
+	if n := u.calls.Load(); n != 1 {
+		t.Fatalf("%d took over", n)
+	}
+	close(dying.release)
+	if a := <-last; a.err != nil || a.state != Miss { // it was only cut off, and answers its own callers
+		t.Fatalf("the old leader: %s, %v", a.state, a.err)
+	}
+	waitForGoroutines(t)
+}
+
+func TestLease_LostLeaseStoresNothing(t *testing.T) {
+	clock, addr := newClock(), redisAddr(t)
+	slow, quick := newProcess(t, addr, clock), newProcess(t, addr, clock)
+	u := newBlockingLoader(t)
+	old := loadAsync(t, t.Context(), slow.Cache, u.load)
+	<-u.started
+	slow.rdb.Del(t.Context(), testKeys.Lock(testKey)) // as if it had lapsed
+	expectLoad(t, quick.Cache, Loader{Load: loadBody(t, "newer")}, "newer", Miss)
+	close(u.release)
+	if a := <-old; a.err != nil || a.body != "answer" {
+		t.Fatalf("its own caller: %q, %v", a.body, a.err)
+	}
+	expectLoad(t, quick.Cache, Loader{Load: unexpectedLoad(t)}, "newer", Hit)
+}
+
+func TestLease_LeaderExtendsWhileLoading(t *testing.T) {
+	clock, addr := newClock(), redisAddr(t)
+	leader, follower := newProcess(t, addr, clock), newProcess(t, addr, clock)
+	u := newBlockingLoader(t)
+	beats := stepReached(leader, "extend", 5) // longer than a term
+	first := loadAsync(t, t.Context(), leader.Cache, u.load)
+	<-u.started
+	second := loadAsync(t, t.Context(), follower.Cache, unexpectedLoad(t))
+	<-beats
+	close(u.release)
+	for _, answer := range []<-chan loadResult{first, second} {
+		if a := <-answer; a.err != nil || a.body != "answer" {
+			t.Fatalf("%q, %v", a.body, a.err)
+		}
+	}
+}

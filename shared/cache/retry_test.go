@@ -1,0 +1,72 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+)
+
+func TestRetryRedis_DoesNotRetryRefusals(t *testing.T) {
+	for _, refused := range []string{"acquire", "store"} {
+		t.Run(refused, func(t *testing.T) {
+			server := redistest.NewServer(t)
+			p, well := newProcess(t, server.Addr, newClock()), server.Client()
+			tries := 0
+			p.interceptor.set(func(step string) error {
+				if step != refused {
+					return nil
+				}
+				tries++
+				return well.ConfigSet(t.Context(), "maxmemory", "1").Err() // from now on there is no memory for more
+			}, nil)
+			expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
+			if tries > 2 { // by the script's digest, and by its source, which the server did not know
+				t.Errorf("%d tries", tries)
+			}
+		})
+	}
+}
+
+// serverError is an error that the server answered with.
+type serverError string
+
+func (r serverError) Error() string { return string(r) }
+func (serverError) RedisError()     {}
+
+func TestRetryRedis_RetriesOnlyTransientErrors(t *testing.T) {
+	for err, tries := range map[error]int{
+		serverError("OOM command not allowed"): 1, serverError("READONLY You can't write"): 1, serverError("WRONGTYPE Operation"): 1,
+		serverError("LOADING Redis is loading"): 2, serverError("TRYAGAIN Multiple keys"): 2, serverError("CLUSTERDOWN Hash slot"): 2,
+		errCut: 2,
+	} {
+		t.Run(err.Error(), func(t *testing.T) {
+			n := 0
+			got := retryRedis(t.Context(), func(context.Context) error {
+				if n++; n == 1 {
+					return fmt.Errorf("lua: acquire: %w", err)
+				}
+				return nil
+			})
+			if n != tries || (tries == 1) != errors.Is(got, err) {
+				t.Errorf("%d tries, %v", n, got)
+			}
+		})
+	}
+}
+
+func TestGetOrLoad_OverwritesKeysOfWrongType(t *testing.T) {
+	p := newProcess(t, redisAddr(t), newClock())
+	p.rdb.RPush(t.Context(), testKey, "written by hand")
+	p.rdb.RPush(t.Context(), testKeys.Lock(testKey), "this too")
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
+	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "answer", Hit)
+}
+
+func TestLease_LockWithoutTTLExpires(t *testing.T) {
+	p := newProcess(t, redisAddr(t), newClock())
+	p.rdb.Set(t.Context(), testKeys.Lock(testKey), "written by hand", 0)
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
+}

@@ -1,0 +1,110 @@
+package cache
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+)
+
+func TestGetOrLoad_WithoutRedisLoadsOncePerProcess(t *testing.T) {
+	server := redistest.NewServer(t)
+	p := newProcess(t, server.Addr, newClock())
+	p.read(t.Context(), testKey)
+	server.Stop()
+	u := newBlockingLoader(t)
+	answers := loadConcurrently(t, p.Cache, 50, u.load)
+	close(u.release)
+	for range 50 {
+		if a := <-answers; a.err != nil || a.body != "answer" || a.state != Miss {
+			t.Fatalf("%s %q, %v", a.state, a.body, a.err)
+		}
+	}
+	if n := u.calls.Load(); n != 1 {
+		t.Fatalf("%d fills", n)
+	}
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "read in vain")}, "read in vain", Miss)
+	if _, err := p.Invalidate(t.Context(), "tag"); !redisclient.IsUnavailable(err) { // an event that did nothing must come again
+		t.Fatalf("bust: %v", err)
+	}
+	server.Start()
+	p = newProcess(t, server.Addr, newClock())
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "back")}, "back", Miss)
+	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "back", Hit)
+	waitForGoroutines(t)
+}
+
+// TestGetOrLoad_SurvivesRedisLossAtEveryStep cuts a process off before each step of a miss, of a refresh and of a renewal.
+func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
+	addr := redisAddr(t)
+	for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute, "rates": 2 * time.Minute} {
+		for _, gone := range []string{"get", "acquire", "register", "store"} {
+			t.Run(kind+"/"+gone, func(t *testing.T) {
+				clock := newClock()
+				p := newProcess(t, addr, clock)
+				p.flush(t)
+				recipe := Loader{TTL: 5 * time.Minute, Load: loadWithRates(t, clock, "list"), RefreshRates: refreshRates(t, clock)}
+				if age > 0 {
+					expectLoad(t, p.Cache, recipe, "list", Miss)
+					clock.advance(age)
+				}
+				cut := false
+				p.interceptor.set(func(step string) error {
+					if cut = cut || step == gone; cut {
+						return errCut
+					}
+					return nil
+				}, nil)
+				body, state := "list", Miss
+				if kind == "rates" && gone != "get" { // that one was read before
+					body, state = "list, rated", Hit
+				}
+				expectLoad(t, p.Cache, recipe, body, state)
+			})
+		}
+	}
+}
+
+// A hung Redis costs 400 ms before the fill and 400 ms after it, so a caller with not much more than that, and the
+// headroom a flight leaves, has its answer in time whatever the step at which Redis hangs.
+func TestGetOrLoad_HungRedisCostsAtMostItsBudget(t *testing.T) {
+	for _, hangs := range []string{"get", "acquire", "register"} {
+		t.Run(hangs, func(t *testing.T) {
+			server := redistest.NewServer(t)
+			p := newProcess(t, server.Addr, newClock())
+			p.interceptor.set(func(step string) error {
+				if step == hangs {
+					server.Hang()
+				}
+				return nil
+			}, nil)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			fill := func(ctx context.Context) (Loaded, error) {
+				if ctx.Err() != nil {
+					t.Error("no time left to fill")
+				}
+				return newLoaded(t, "answer", "tag"), nil
+			}
+			if a := <-loadAsync(t, ctx, p.Cache, fill); a.err != nil || a.body != "answer" {
+				t.Fatalf("%q, %v", a.body, a.err)
+			}
+			waitForGoroutines(t)
+		})
+	}
+}
+
+func TestLease_UnreleasedLockExpiresSoon(t *testing.T) {
+	clock, addr := newClock(), redisAddr(t)
+	cut, well := newProcess(t, addr, clock), newProcess(t, addr, clock)
+	cut.interceptor.set(func(step string) error {
+		if step == "register" || step == "release" {
+			return errCut
+		}
+		return nil
+	}, nil)
+	expectLoad(t, cut.Cache, Loader{Load: loadBody(t, "one", "tag")}, "one", Miss)
+	expectLoad(t, well.Cache, Loader{Load: loadBody(t, "two", "tag")}, "two", Miss) // when the lease has lapsed, within its own budget
+}

@@ -1,0 +1,34 @@
+package lua
+
+import (
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// A script is read when it is first sent, which is too late to find that there is none.
+func TestScripts_EmbeddedAndLoadedOnce(t *testing.T) {
+	embedded, err := fs.Glob(sources, "*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var named []string
+	for _, f := range files {
+		text, _ := os.ReadFile(f.Name())
+		for _, found := range regexp.MustCompile(`= load\("([^"]+)"\)`).FindAllSubmatch(text, -1) {
+			named = append(named, string(found[1]))
+		}
+	}
+	slices.Sort(named)
+	if diff := cmp.Diff(embedded, named); diff != "" || len(named) == 0 {
+		t.Errorf("files (-) and names (+): %s", diff)
+	}
+}

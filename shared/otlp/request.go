@@ -1,0 +1,110 @@
+package otlp
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Request is the span of one request at our door, and what is counted of it. A nil Request does nothing.
+type Request struct {
+	recorder      *Recorder
+	ctx           context.Context // with the span
+	span          trace.Span
+	method, route string
+	start         time.Time
+}
+
+// StartRequest opens the span of a request. parent is its traceparent, which must be valid, or "". Nothing else of what the
+// client says of its trace is taken: a tracestate is any text. The context it returns is the one to work with.
+func (r *Recorder) StartRequest(ctx context.Context, method, route, parent string, began time.Time) (context.Context, *Request) {
+	ctx = context.WithValue(ctx, recorderKey{}, r)
+	from := ctx
+	if parent != "" {
+		from = trace.ContextWithRemoteSpanContext(ctx, parseTraceparent(parent))
+	}
+	_, span := r.tracer.Start(from, method+" "+route, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(began),
+		trace.WithAttributes(attribute.String("http.request.method", method), attribute.String("http.route", route)))
+	ctx = trace.ContextWithSpan(ctx, span)
+	return ctx, &Request{r, ctx, span, method, route, began}
+}
+
+// parseTraceparent reads a valid traceparent.
+func parseTraceparent(parent string) trace.SpanContext {
+	var c trace.SpanContextConfig
+	c.TraceID, _ = trace.TraceIDFromHex(parent[3:35])
+	c.SpanID, _ = trace.SpanIDFromHex(parent[36:52])
+	if flag := parent[54]; (flag <= '9' && (flag-'0')&1 == 1) || flag > '9' && (flag-'a'+10)&1 == 1 {
+		c.TraceFlags = trace.FlagsSampled
+	}
+	c.Remote = true
+	return trace.NewSpanContext(c)
+}
+
+// Traceparent is what calls made for a context are to send: its own span, or "" where nothing is measured.
+func Traceparent(ctx context.Context) string {
+	c := trace.SpanContextFromContext(ctx)
+	if !c.IsValid() {
+		return ""
+	}
+	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
+}
+
+// AddPhase adds a part of the request that is over, by its name.
+func (q *Request) AddPhase(name string, began, ended time.Time) {
+	if q == nil || !q.span.IsRecording() {
+		return
+	}
+	_, span := q.recorder.tracer.Start(q.ctx, name, trace.WithTimestamp(began))
+	span.End(trace.WithTimestamp(ended))
+}
+
+// RequestOutcome is how a request went. Texts are of a few that the code knows; "" says nothing.
+type RequestOutcome struct {
+	Status      int
+	CacheState  string // "HIT", "STALE", "MISS", "BYPASS"
+	LimitPolicy string // policy of the limit that refused it
+	BotVerdict  string // the detector's verdict
+	Alert       string
+	Degraded    bool
+}
+
+// End closes the span and counts the request; it ends where its answer begins.
+func (q *Request) End(o RequestOutcome, at time.Time) {
+	if q == nil {
+		return
+	}
+	ctx, m := context.WithoutCancel(q.ctx), q.recorder.metrics
+	attrs := make([]attribute.KeyValue, 0, 6)
+	attrs = append(attrs, attribute.Int("http.response.status_code", o.Status))
+	if o.CacheState != "" {
+		attrs = append(attrs, attribute.String("bff.cache.state", o.CacheState))
+	}
+	if o.Status >= http.StatusInternalServerError {
+		attrs = append(attrs, attribute.String("error.type", strconv.Itoa(o.Status)))
+		q.span.SetStatus(codes.Error, "")
+	}
+	q.span.SetAttributes(attrs...)
+	q.span.SetAttributes(attribute.Bool("bff.degraded", o.Degraded))
+	q.span.End(trace.WithTimestamp(at))
+	attrs = append(attrs, attribute.String("http.request.method", q.method), attribute.String("http.route", q.route))
+	m.requests.Record(ctx, at.Sub(q.start).Seconds(), metric.WithAttributes(attrs...))
+	for _, c := range []struct {
+		counter    metric.Int64Counter
+		key, value string
+	}{
+		{m.refusals, "bff.limiter.policy", o.LimitPolicy},
+		{m.verdicts, "bff.bot.verdict", o.BotVerdict},
+		{m.alerts, "bff.alarm", o.Alert},
+	} {
+		if c.value != "" {
+			c.counter.Add(ctx, 1, metric.WithAttributes(attribute.String(c.key, c.value), attribute.String("http.route", q.route)))
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package redisclient
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
+)
+
+// spans is a hook of the client that tells a trace of commands: their names and how they ended, no key and no value.
+type spans struct{}
+
+func (spans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		ctx, part := otlp.StartRedis(ctx, cmd.Name(), 0)
+		err := next(ctx, cmd)
+		part.End(errorKind(err))
+		return err
+	}
+}
+
+func (spans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		ctx, part := otlp.StartRedis(ctx, "PIPELINE", len(cmds))
+		err := next(ctx, cmds)
+		part.End(errorKind(err))
+		return err
+	}
+}
+
+func (spans) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// errorKind names what went wrong; an absent key is an answer, and a script that is loaded again after one is not a
+// failure of anything.
+func errorKind(err error) string {
+	switch {
+	case err == nil || redis.HasErrorPrefix(err, "NOSCRIPT") || errors.Is(err, redis.Nil):
+		return ""
+	case errors.Is(err, ErrUnavailable):
+		return "not-sent"
+	case IsUnavailable(err):
+		return "away"
+	case isReply(err):
+		return "refused"
+	}
+	return "ours" // a full pool, or a caller who left
+}

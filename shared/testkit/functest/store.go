@@ -1,0 +1,118 @@
+package functest
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jackc/pgx/v5"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
+	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+)
+
+// Messages are the outbox rows of a subject, or of all whose name has it after a dot ("wishlist.", "" for every one),
+// in the order they were written, each held against its schema.
+func (h *Harness) Messages(subject string) []json.RawMessage {
+	h.T.Helper()
+	rows, _ := h.DB.Query(context.Background(), `
+		SELECT topic, payload
+		FROM bff_consumer.outbox
+		WHERE '.' || topic LIKE '%.' || $1 || '%'
+		ORDER BY created_at, id`, subject)
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (message json.RawMessage, err error) {
+		var topic string
+		if err = row.Scan(&topic, &message); err != nil {
+			return nil, err
+		}
+		if err := strict.ValidateMessage(topic, message); err != nil {
+			h.T.Errorf("%v in %s", err, message)
+		}
+		return message, nil
+	})
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	return all
+}
+
+// Events are Messages decoded.
+func (h *Harness) Events(subject string) (all []event.Event) {
+	h.T.Helper()
+	for _, message := range h.Messages(subject) {
+		var e event.Event
+		if err := e.UnmarshalJSON(message); err != nil {
+			h.T.Fatal(err)
+		}
+		if err := strict.Validate(e); err != nil {
+			h.T.Errorf("%v in %s", err, message)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// Count is the number of rows of a table, with or without a condition: "outbox WHERE topic = $1".
+func (h *Harness) Count(table string, args ...any) (n int) {
+	h.T.Helper()
+	if err := h.DB.QueryRow(context.Background(), "SELECT count(*) FROM bff_consumer."+table, args...).Scan(&n); err != nil {
+		h.T.Fatal(err)
+	}
+	return n
+}
+
+// Exec changes the database.
+func (h *Harness) Exec(sql string, args ...any) {
+	h.T.Helper()
+	if _, err := h.DB.Exec(context.Background(), sql, args...); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+// FlushRedis empties Redis.
+func (h *Harness) FlushRedis() {
+	h.T.Helper()
+	if err := h.RDB.FlushAll(context.Background()).Err(); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+// RecordSuspension writes what the consumer of tenant.suspended.v1 writes first; the copy in Redis may come later.
+func (h *Harness) RecordSuspension(tenant string) {
+	h.T.Helper()
+	uuid, err := id.UUID(id.Tenant, tenant)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	h.Exec(`
+		INSERT INTO bff_consumer.tenant_suspended_cache (tenant_id, suspended_at, reason)
+		VALUES ($1, now(), 'billing-overdue')`, uuid)
+}
+
+// Suspend does all that the consumer of tenant.suspended.v1 does, but empties no cache.
+func (h *Harness) Suspend(tenant string) {
+	h.T.Helper()
+	h.RecordSuspension(tenant)
+	if err := h.Tenants().Suspend(context.Background(), tenant); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+// Reinstate does all that the consumer of tenant.reinstated.v1 does, but empties no cache.
+func (h *Harness) Reinstate(tenant string) {
+	h.T.Helper()
+	uuid, err := id.UUID(id.Tenant, tenant)
+	if err != nil {
+		h.T.Fatal(err)
+	}
+	h.Exec("DELETE FROM bff_consumer.tenant_suspended_cache WHERE tenant_id = $1", uuid)
+	if err := h.Tenants().Reinstate(context.Background(), tenant); err != nil {
+		h.T.Fatal(err)
+	}
+}
+
+// Tenants is the room of suspensions as another instance has it. Open comes first.
+func (h *Harness) Tenants() *tenants.SuspensionCache {
+	return tenants.New(h.RDB, h.DB, h.Deps.Keys, h.Now)
+}

@@ -1,0 +1,53 @@
+// Package vectortest owns the file of test vectors that a package publishes beside its code; only tests import it.
+package vectortest
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write "+File)
+
+// File is where a package has its vectors.
+const File = "testdata/vectors.json"
+
+// CheckGolden fails with changed when the vectors made are not the published ones. go test -update publishes them.
+func CheckGolden(t testing.TB, made any, changed string) {
+	t.Helper()
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(made); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(File, text.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(readFile(t), text.Bytes()) {
+		t.Error(changed)
+	}
+}
+
+// Read reads the published vectors.
+func Read[T any](t testing.TB) (vectors T) {
+	t.Helper()
+	if err := json.Unmarshal(readFile(t), &vectors); err != nil {
+		t.Fatal(err)
+	}
+	return vectors
+}
+
+func readFile(t testing.TB) []byte {
+	t.Helper()
+	text, err := os.ReadFile(File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

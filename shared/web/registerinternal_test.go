@@ -1,0 +1,83 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func TestRegisterInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
+	saved := registry
+	registry = map[string]*Function{}
+	defer func() { registry = saved }()
+	var left time.Duration
+	var kept []byte
+	var whole bool
+	door := RegisterInternal("Relay", "POST /internal/jobs/relay", time.Minute, func(context.Context) (Handler, error) {
+		return func(w http.ResponseWriter, r *http.Request) (err error) {
+			deadline, _ := r.Context().Deadline()
+			left = time.Until(deadline)
+			kept, whole, err = ReadPrefix(r, 100)
+			return err
+		}, nil
+	})
+	if err := registry["Relay"].OpenWithLog(t.Context(), new(logBuffer)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		size, kept int
+		whole      bool
+	}{{0, 0, true}, {100, 100, true}, {101, 100, false}, {MaxBody + 1, 100, false}, {MaxPushBody + 1, 100, false}} {
+		body := bytes.NewReader(bytes.Repeat([]byte("x"), c.size))
+		w := httptest.NewRecorder()
+		door(w, httptest.NewRequest("POST", "/internal/jobs/relay", io.NopCloser(body)))
+		if w.Code != 200 || len(kept) != c.kept || whole != c.whole {
+			t.Errorf("%d bytes: %d, %d kept, whole %v", c.size, w.Code, len(kept), whole)
+		}
+		if c.size <= MaxPushBody && body.Len() > 0 {
+			t.Errorf("%d bytes: %d left unread, so the answer may not arrive", c.size, body.Len())
+		}
+	}
+	if left < 50*time.Second {
+		t.Errorf("%v left of a minute", left)
+	}
+}
+
+func TestRegisterInternal_PanicsWithoutBudget(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("registered")
+		}
+	}()
+	RegisterInternal("None", "POST /x", 0, nil)
+}
+
+func TestReadPrefix_TruncatedBodyIsAnError(t *testing.T) {
+	r := httptest.NewRequest("POST", "/x", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	if body, whole, err := ReadPrefix(r, 100); !errors.Is(err, io.ErrUnexpectedEOF) || body != nil || whole {
+		t.Errorf("%q %v %v", body, whole, err)
+	}
+	r = httptest.NewRequest("POST", "/x", nil)
+	if body, whole, err := ReadPrefix(r, 100); err != nil || len(body) != 0 || !whole {
+		t.Errorf("%q %v %v", body, whole, err)
+	}
+}
+
+func TestCallMarkAlert_LogsErrorForSuccessfulResponse(t *testing.T) {
+	f, l := newLoggedFunction(t, "POST /x", func(w http.ResponseWriter, r *http.Request) error {
+		FromContext(r.Context()).MarkAlert("inbox-conflict")
+		return okHandler(w, r)
+	})
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, httptest.NewRequest("POST", "/x", nil))
+	if record := l.only(t); w.Code != 200 || record["severity"] != "ERROR" || record["alarm"] != "inbox-conflict" {
+		t.Errorf("%d %v", w.Code, record)
+	}
+}

@@ -1,0 +1,184 @@
+// Package setup owns what the functions read from their environment (packages web and telemetry read
+// their own settings) and how the rooms are put together from it. It parses and constructs; it dials nothing, unless the
+// process is about to listen (web.Ahead).
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
+	"melmastoon.ghasi.io/bff-consumer/shared/bot/crawler"
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge"
+	"melmastoon.ghasi.io/bff-consumer/shared/compose"
+	"melmastoon.ghasi.io/bff-consumer/shared/config"
+	"melmastoon.ghasi.io/bff-consumer/shared/erasure"
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/guest"
+	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
+// named at once.
+type Environment struct {
+	config.Environment
+	Region string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
+
+	SearchURL    string `env:"SEARCH_URL,required,notEmpty"`
+	PricingURL   string `env:"PRICING_URL,required,notEmpty"`
+	PropertyURL  string `env:"PROPERTY_URL,required,notEmpty"`
+	ThemeURL     string `env:"THEME_URL,required,notEmpty"`
+	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"` // google: ID tokens; none: the local system
+
+	SessionKeys keyring.Ring `env:"SESSION_KEYS,required,notEmpty"` // signs session ids, newest first
+	Peppers     keyring.Ring `env:"PEPPERS,required,notEmpty"`      // hashes addresses and fingerprints, newest first
+
+	Recaptcha challenge.Config
+
+	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
+	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
+	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written; only where event/strict is linked
+
+	DNS crawler.Resolver `env:"-"` // who is asked whether a search engine is one; nil: the system's resolver
+}
+
+// Deps are the rooms a guest-facing function is built from.
+type Deps struct {
+	Region    string
+	Keys      redisclient.Keys
+	Redis     redis.UniversalClient
+	DB        *pgxpool.Pool
+	Cache     *cache.Cache
+	Sessions  *session.Store
+	Tenants   *tenants.SuspensionCache
+	Guests    *guest.Controller
+	Upstreams *upstream.Upstreams
+	Compose   *compose.Fetcher
+	Outbox    *outbox.Recorder
+	Eraser    *erasure.Eraser
+	Flags     *flags.Source
+	Now       func() time.Time
+}
+
+// FromEnv reads the environment and constructs the rooms.
+func FromEnv(ctx context.Context) (*Deps, error) {
+	e, err := env.ParseAs[Environment]()
+	if err != nil {
+		return nil, fmt.Errorf("setup: %w", err)
+	}
+	return New(ctx, e, time.Now)
+}
+
+// FromEnvWithPostgres is Guest for a function that refuses a guest of whom it can keep no record: its process reaches Postgres before
+// its first request, too.
+func FromEnvWithPostgres(ctx context.Context) (*Deps, error) {
+	p, err := FromEnv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	web.WarmUp(ctx, "postgres", p.DB.Ping)
+	return p, nil
+}
+
+// New constructs the rooms of an environment. now is the clock of everything but the stores. Every guest is let in by
+// Redis, so a process that is about to listen reaches it at once, and reads there what each first request would; see
+// web.Ahead.
+func New(ctx context.Context, e Environment, now func() time.Time) (*Deps, error) {
+	if e.ValidateEvents && event.Validator == nil {
+		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
+	}
+	db, err := e.Postgres(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("setup: %w", err)
+	}
+	rdb, keys := e.Redis(), redisclient.Keys{Env: e.Env}
+	suspended := tenants.New(rdb, db, keys, now)
+	web.WarmUp(ctx, "redis", suspended.Preload)
+	up, err := newUpstreams(e)
+	if err != nil {
+		return nil, err
+	}
+	name := event.NewInstanceName(e.Revision) // in events and locks
+	p := &Deps{
+		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: newFlagSource(e), Now: now,
+		Cache:    cache.New(rdb, keys, now, name),
+		Sessions: session.New(keys, e.SessionKeys, e.Peppers, db, now),
+		Tenants:  suspended,
+	}
+	p.Compose = compose.New(rdb, keys, p.Cache, up)
+	p.Outbox = newRecorder(e, db, rdb, keys)
+	p.Eraser = erasure.New(rdb, db, p.Sessions, idempotency.New(rdb, db, keys, now), p.Outbox)
+	guard, err := newPolicies(e, rdb, p)
+	if err != nil {
+		return nil, err
+	}
+	p.Guests = guest.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Eraser, guard, name)
+	return p, nil
+}
+
+// newPolicies makes what has a say in who is let in.
+func newPolicies(e Environment, rdb redis.UniversalClient, p *Deps) (guest.Policies, error) {
+	recaptcha, err := challenge.Open(e.Recaptcha, p.Now)
+	if err != nil {
+		return guest.Policies{}, fmt.Errorf("setup: %w", err)
+	}
+	var dns crawler.Resolver = net.DefaultResolver
+	if e.DNS != nil {
+		dns = e.DNS
+	}
+	return guest.Policies{
+		Flags:      p.Flags,
+		Limits:     ratelimit.New(rdb, p.Keys, p.Flags, p.Now),
+		Bots:       bot.New(p.Keys, crawler.New(dns, p.Now), p.Now),
+		Challenges: challenge.New(p.Keys, e.SessionKeys, recaptcha, p.Now),
+		Now:        p.Now,
+	}, nil
+}
+
+func newFlagSource(e Environment) *flags.Source {
+	switch {
+	case e.FlagsFile != "":
+		return flags.File(e.FlagsFile)
+	case e.FlagsProject != "":
+		return flags.RemoteConfig(e.FlagsProject)
+	default:
+		return flags.Static(*flags.Defaults())
+	}
+}
+
+func newRecorder(e Environment, db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) *outbox.Recorder {
+	r := outbox.NewRecorder(db, rdb, keys)
+	if e.ValidateEvents {
+		r.Validate = event.Validator
+	}
+	return r
+}
+
+func newUpstreams(e Environment) (*upstream.Upstreams, error) {
+	cfg := upstream.Config{SearchURL: e.SearchURL, PricingURL: e.PricingURL, PropertyURL: e.PropertyURL, ThemeURL: e.ThemeURL}
+	switch e.UpstreamAuth {
+	case "google":
+		cfg.Tokens = upstream.GoogleTokenSource{}
+	case "none":
+	default:
+		return nil, errors.New("setup: UPSTREAM_AUTH must be google or none")
+	}
+	return upstream.New(cfg)
+}
