@@ -6,13 +6,13 @@ import (
 )
 
 // Usage is what a person types.
-const Usage = `  ./dev bots [--bots FILE…] [--humans FILE…] [--headers FILE…] [--log FILE] [--svg FILE] [--json] [--rows]
+const Usage = `  ./dev bots [--bots FILE…] [--humans FILE…] [--headers FILE…] [--log FILE] [--json] [--rows]
                                                               the bot detector's recall and false positives
 `
 
 // ParseArgs reads arguments. It is no flag set because a flag takes all the files up to the next one.
 func ParseArgs(args []string) (o Options, err error) {
-	single := map[string]*string{"--log": &o.Log, "--svg": &o.SVG, "--root": &o.Root}
+	single := map[string]*string{"--log": &o.Log, "--root": &o.Root}
 	lists := map[string]*[]string{"--bots": &o.Bots, "--humans": &o.Humans, "--headers": &o.Headers}
 	switches := map[string]*bool{"--json": &o.JSON, "--rows": &o.Rows}
 	for len(args) > 0 {

@@ -20,7 +20,6 @@ type Options struct {
 	Root                  string   // of the repository
 	Bots, Humans, Headers []string // files; when none is named, those of the reference data
 	Log                   string   // an access log to replay
-	SVG                   string   // where the plot goes; .local/bots.svg when empty
 	JSON                  bool     // print the counts alone, for programs
 	Rows                  bool     // print every row that was judged wrongly
 	Out                   io.Writer
@@ -55,12 +54,6 @@ func Run(o Options) error {
 	if err := printLists(o.Out, results, o.Rows); err != nil {
 		return err
 	}
-	if len(results) > 0 {
-		if err := writePlot(o.SVG, results); err != nil {
-			return err
-		}
-		fmt.Fprintf(o.Out, "\nscores, humans and bots: %s\n", o.SVG)
-	}
 	if o.Log == "" {
 		return nil
 	}
@@ -69,9 +62,6 @@ func Run(o Options) error {
 
 // setDefaults fills in the reference data where nothing is named.
 func (o *Options) setDefaults() error {
-	if o.SVG == "" {
-		o.SVG = filepath.Join(o.Root, ".local", "bots.svg")
-	}
 	if len(o.Bots)+len(o.Humans)+len(o.Headers) > 0 || o.Log != "" {
 		return nil
 	}

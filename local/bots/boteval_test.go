@@ -3,8 +3,6 @@ package bots
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/xml"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -48,7 +46,6 @@ func smallLists(t *testing.T) Options {
 		Humans: []string{writeFile(t, "h.jsonl.gz", `{"ua":"`+chrome+`","w":0.75}`, ``, `{"ua":"Acme hotel list","w":0.25}`)},
 		Headers: []string{writeFile(t, "s.jsonl", `{"headers":{"user-agent":"`+chrome+`","Accept":"*/*","accept-language":"fa"}}`,
 			`{"headers":{"User-Agent":"`+headless+`","Accept":"*/*"}}`)},
-		SVG: filepath.Join(t.TempDir(), "deep", "plot.svg"),
 	}
 }
 
@@ -66,7 +63,7 @@ func TestRun_JSONReportsCounts(t *testing.T) {
 	}
 }
 
-func TestRun_TextReportsSignalsAndWritesPlot(t *testing.T) {
+func TestRun_TextReportsSignals(t *testing.T) {
 	o, out := smallLists(t), &bytes.Buffer{}
 	o.Out, o.Rows = out, true
 	if err := Run(o); err != nil {
@@ -80,18 +77,6 @@ func TestRun_TextReportsSignalsAndWritesPlot(t *testing.T) {
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is not told in\n%s", want, out)
-		}
-	}
-	plot, err := os.Open(o.SVG)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plot.Close()
-	for d := xml.NewDecoder(plot); ; {
-		if _, err := d.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatalf("the plot is not XML: %v", err)
 		}
 	}
 }
@@ -127,7 +112,6 @@ func TestRun_ErrorNamesFileAndLine(t *testing.T) {
 		"is not there": {Root: "/nowhere/at-all"},
 	} {
 		o.Out = io.Discard
-		o.SVG = filepath.Join(t.TempDir(), "x.svg")
 		if err := Run(o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -135,8 +119,8 @@ func TestRun_ErrorNamesFileAndLine(t *testing.T) {
 }
 
 func TestParseArgs_ReadsFlagsAndRejectsInvalid(t *testing.T) {
-	got, err := ParseArgs(strings.Fields("--root /r --bots a b --humans=c d -headers e --json --bots f --log l --svg s --rows"))
-	want := Options{Root: "/r", Bots: []string{"a", "b", "f"}, Humans: []string{"c", "d"}, Headers: []string{"e"}, Log: "l", SVG: "s", JSON: true, Rows: true}
+	got, err := ParseArgs(strings.Fields("--root /r --bots a b --humans=c d -headers e --json --bots f --log l --rows"))
+	want := Options{Root: "/r", Bots: []string{"a", "b", "f"}, Humans: []string{"c", "d"}, Headers: []string{"e"}, Log: "l", JSON: true, Rows: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
