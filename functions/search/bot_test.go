@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/challenge"
-	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge/pow"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -129,7 +129,7 @@ func TestBotDetection_SolvedChallengeIsServed(t *testing.T) {
 	if h.upstreams.Calls() != calls {
 		t.Errorf("%d calls for who was refused", h.upstreams.Calls()-calls)
 	}
-	token := work.Solve(offer.Challenge, offer.Difficulty)
+	token := pow.Solve(offer.Challenge, offer.Difficulty)
 	a := h.sendFrom(guestAddr, "POST", "/search", h.requestBody("Kabul"), append([]string{challenge.Header, token}, curl...)...)
 	if a.StatusCode != 200 {
 		t.Fatalf("%d %s", a.StatusCode, a.Text)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge/pow"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -29,20 +29,20 @@ const Header = "X-Recaptcha-Token"
 const proofTTL = time.Hour
 
 // Client is whom a puzzle is for, and who alone can send a token twice.
-type Client = work.Client
+type Client = pow.Client
 
 // Service asks and checks. Safe for concurrent use; one per process, because it keeps the provider's breaker and what was
 // said of recent tokens.
 type Service struct {
 	keys      redisclient.Keys
-	puzzles   work.Puzzles
+	issuer    pow.Issuer
 	recaptcha *onceVerifier // nil: nobody to ask
 	now       func() time.Time
 }
 
 // New makes a Room. ring signs puzzles, under a label of their own; recaptcha may be nil: then puzzles are all there is.
 func New(keys redisclient.Keys, ring keyring.Ring, recaptcha Provider, now func() time.Time) *Service {
-	r := &Service{keys: keys, puzzles: work.Puzzles{Ring: ring, Now: now}, now: now}
+	r := &Service{keys: keys, issuer: pow.Issuer{Ring: ring, Now: now}, now: now}
 	if recaptcha != nil {
 		r.recaptcha = newOnceVerifier(recaptcha, now)
 	}
@@ -71,7 +71,7 @@ func (r *Service) Verify(ctx context.Context, read *Pending, sessionID, token st
 	switch {
 	case token == "", before.Kind == Recaptcha:
 		return before
-	case strings.HasPrefix(token, work.Prefix):
+	case strings.HasPrefix(token, pow.Prefix):
 		if before.Solved {
 			return before
 		}
@@ -85,7 +85,7 @@ func (r *Service) Verify(ctx context.Context, read *Pending, sessionID, token st
 }
 
 func (r *Service) verifySolution(token string, c Client) Proof {
-	expires, err := r.puzzles.Check(token, c)
+	expires, err := r.issuer.Verify(token, c)
 	if err != nil {
 		return Proof{Reason: "proof-of-work: " + err.Error()}
 	}
@@ -143,7 +143,7 @@ func (r *Service) Problem(c Client, difficulty int) *problem.Problem {
 			ways = append(ways, *o)
 		}
 	}
-	puzzle := r.puzzles.Make(c, difficulty)
+	puzzle := r.issuer.Issue(c, difficulty)
 	ways = append(ways, Offer{
 		Kind: ProofOfWork, Challenge: puzzle.Text, Difficulty: puzzle.Difficulty, Algorithm: "SHA-256",
 		ExpiresAt: timestamp.Format(puzzle.Expires),

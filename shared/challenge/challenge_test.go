@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge/pow"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -74,7 +74,7 @@ func (d *harness) verify(t *testing.T, id, token string) Proof {
 }
 
 func (d *harness) puzzle() string {
-	return work.Solve(d.puzzles.Make(guest, 8).Text, 8)
+	return pow.Solve(d.issuer.Issue(guest, 8).Text, 8)
 }
 
 func (d *harness) ttl() time.Duration {
@@ -130,7 +130,7 @@ func TestService_UnhelpfulProofIsNotSaved(t *testing.T) {
 	d := newHarness(t, redistest.New(t))
 	d.provider.score = 0.3
 	for name, send := range map[string]string{
-		"a low score": token, "junk": "junk", "a puzzle not solved": d.puzzles.Make(guest, 24).Text + ".0", "nothing": "",
+		"a low score": token, "junk": "junk", "a puzzle not solved": d.issuer.Issue(guest, 24).Text + ".0", "nothing": "",
 	} {
 		p := d.request(t, send)
 		if p.Solved || d.ttl() > 0 {
@@ -283,7 +283,7 @@ func TestService_StoresNoClientData(t *testing.T) {
 		id := fmt.Sprintf("gms_%d", i)
 		sent := "03A" + mark + "_a_token_of_that_form"
 		if i%2 == 0 {
-			sent = work.Solve(d.puzzles.Make(c, 4).Text, 4)
+			sent = pow.Solve(d.issuer.Issue(c, 4).Text, 4)
 		}
 		p := d.Verify(t.Context(), nil, id, sent, c)
 		pipe := d.rdb.Pipeline()
@@ -291,7 +291,7 @@ func TestService_StoresNoClientData(t *testing.T) {
 		if err := lua.Exec(t.Context(), pipe); err != nil || !p.Solved {
 			t.Fatalf("%+v, %v", p, err)
 		}
-		fmt.Fprintf(&told, "%s %s %+v\n", p, p.Reason, d.puzzles.Make(c, 16))
+		fmt.Fprintf(&told, "%s %s %+v\n", p, p.Reason, d.issuer.Issue(c, 16))
 	}
 	all := d.rdb.Keys(t.Context(), "*").Val()
 	for _, key := range all {

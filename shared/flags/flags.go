@@ -95,12 +95,12 @@ func merge(fields map[string]jsontext.Value, last *Values) (*Values, error) {
 		read func(data jsontext.Value) error
 		keep func()
 	}{
-		{"campaignMode", into(&next.CampaignMode), func() { next.CampaignMode = last.CampaignMode }},
-		{"sampling", func(data jsontext.Value) error { return readSampling(data, &next.Sampling) }, func() { next.Sampling = last.Sampling }},
-		{"limitsEnabled", into(&next.LimitsEnabled), func() { next.LimitsEnabled = last.LimitsEnabled }},
-		{"limits", func(data jsontext.Value) error { return readLimits(data, &next.Limits) }, func() { next.Limits = last.Limits }},
-		{"botMode", func(data jsontext.Value) error { return readBotMode(data, &next.BotMode) }, func() { next.BotMode = last.BotMode }},
-		{"challenge", func(data jsontext.Value) error { return readChallenge(data, &next.Challenge) }, func() { next.Challenge = last.Challenge }},
+		{"campaignMode", decodeInto(&next.CampaignMode), func() { next.CampaignMode = last.CampaignMode }},
+		{"sampling", func(data jsontext.Value) error { return decodeSampling(data, &next.Sampling) }, func() { next.Sampling = last.Sampling }},
+		{"limitsEnabled", decodeInto(&next.LimitsEnabled), func() { next.LimitsEnabled = last.LimitsEnabled }},
+		{"limits", func(data jsontext.Value) error { return decodeLimits(data, &next.Limits) }, func() { next.Limits = last.Limits }},
+		{"botMode", func(data jsontext.Value) error { return decodeBotMode(data, &next.BotMode) }, func() { next.BotMode = last.BotMode }},
+		{"challenge", func(data jsontext.Value) error { return decodeChallenge(data, &next.Challenge) }, func() { next.Challenge = last.Challenge }},
 	} {
 		data, ok := fields[f.name]
 		if !ok {
@@ -120,11 +120,11 @@ func merge(fields map[string]jsontext.Value, last *Values) (*Values, error) {
 
 var errNull = errors.New("is null")
 
-func into[T any](value *T) func(jsontext.Value) error {
+func decodeInto[T any](value *T) func(jsontext.Value) error {
 	return func(data jsontext.Value) error { return json.Unmarshal(data, value) }
 }
 
-func readSampling(data jsontext.Value, sampling *map[string]float64) error {
+func decodeSampling(data jsontext.Value, sampling *map[string]float64) error {
 	rates := maps.Clone(*sampling)
 	if err := json.Unmarshal(data, &rates); err != nil {
 		return err
@@ -138,7 +138,7 @@ func readSampling(data jsontext.Value, sampling *map[string]float64) error {
 	return nil
 }
 
-func readLimits(data jsontext.Value, limits *Limits) error {
+func decodeLimits(data jsontext.Value, limits *Limits) error {
 	if err := json.Unmarshal(data, limits); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func readLimits(data jsontext.Value, limits *Limits) error {
 	return nil
 }
 
-func readChallenge(data jsontext.Value, challenge *Challenge) error {
+func decodeChallenge(data jsontext.Value, challenge *Challenge) error {
 	if err := json.Unmarshal(data, challenge); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func readChallenge(data jsontext.Value, challenge *Challenge) error {
 	return nil
 }
 
-func readBotMode(data jsontext.Value, mode *BotMode) error {
+func decodeBotMode(data jsontext.Value, mode *BotMode) error {
 	var read BotMode
 	if err := json.Unmarshal(data, &read); err != nil {
 		return err

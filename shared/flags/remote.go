@@ -83,7 +83,7 @@ func (r *remote) fetch(ctx context.Context) (fields map[string]jsontext.Value, e
 	if err != nil {
 		return nil, "", fmt.Errorf("flags: read the template: %w", err)
 	}
-	if fields, err = readTemplate(body); err != nil {
+	if fields, err = parseTemplate(body); err != nil {
 		return nil, "", fmt.Errorf("flags: read the template: %w", err)
 	}
 	return fields, etag, nil
@@ -97,9 +97,9 @@ type parameter struct {
 	} `json:"defaultValue"`
 }
 
-// readTemplate picks our parameters, grouped in the console or not. A value is a string in which
+// parseTemplate picks our parameters, grouped in the console or not. A value is a string in which
 // booleans and objects are JSON and a word is bare; one that is no JSON is left for merge to refuse.
-func readTemplate(body []byte) (map[string]jsontext.Value, error) {
+func parseTemplate(body []byte) (map[string]jsontext.Value, error) {
 	var template struct {
 		Parameters      map[string]parameter `json:"parameters"`
 		ParameterGroups map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/challenge"
-	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge/pow"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
@@ -56,7 +56,7 @@ func requireChallenge(t testing.TB, a *functest.Result) (puzzle challenge.Offer,
 func solveChallenge(t testing.TB, a *functest.Result) string {
 	t.Helper()
 	puzzle, _ := requireChallenge(t, a)
-	return work.Solve(puzzle.Challenge, puzzle.Difficulty)
+	return pow.Solve(puzzle.Challenge, puzzle.Difficulty)
 }
 
 // verdictRows are the rows of bot_score_log, as text: whose, verdict, action, kinds of signals.

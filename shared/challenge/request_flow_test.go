@@ -18,7 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/challenge"
-	"melmastoon.ghasi.io/bff-consumer/shared/challenge/work"
+	"melmastoon.ghasi.io/bff-consumer/shared/challenge/pow"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -181,7 +181,7 @@ func TestService_RequestFlow(t *testing.T) {
 	if len(ways) != 2 || ways[0].Kind != challenge.Recaptcha || ways[1].Kind != challenge.ProofOfWork {
 		t.Fatalf("%+v", ways)
 	}
-	solved := work.Solve(ways[1].Challenge, ways[1].Difficulty)
+	solved := pow.Solve(ways[1].Challenge, ways[1].Difficulty)
 	step("a shared route, with the solution", 204, 0, d.call("/facets", "X-Score", "suspect", challenge.Header, solved))
 	step("again", 204, 0, d.call("/facets", "X-Score", "suspect", challenge.Header, solved))
 	verification(t, step("a shared route, without", 429, 0, d.call("/facets", "X-Score", "suspect")))
@@ -239,7 +239,7 @@ func TestService_DocumentedJavaScriptWorks(t *testing.T) {
 	if err := os.WriteFile(file, append(documentedExample(t), exampleDriver...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	vectors, err := os.ReadFile("work/testdata/vectors.json")
+	vectors, err := os.ReadFile("pow/testdata/vectors.json")
 	if err != nil {
 		t.Fatal(err)
 	}

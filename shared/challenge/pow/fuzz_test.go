@@ -1,4 +1,4 @@
-package work
+package pow
 
 import (
 	"crypto/hmac"
@@ -56,15 +56,15 @@ func issuable(token string, secret []byte, keyID string, c Client, now time.Time
 }
 
 // What verifies is what we could have issued, to this client, and somebody solved.
-func FuzzCheck_AcceptsOnlyIssuedSolutions(f *testing.F) {
+func FuzzIssuerVerify_AcceptsOnlyIssuedSolutions(f *testing.F) {
 	keys := ring(f, newKey)
 	secret, err := base64.StdEncoding.DecodeString(newKey[3:])
 	if err != nil {
 		f.Fatal(err)
 	}
-	p := Puzzles{keys, at(noon)}
+	p := Issuer{keys, at(noon)}
 	for _, d := range []int{1, 8, 12} {
-		token := Solve(p.Make(guest, d).Text, d)
+		token := Solve(p.Issue(guest, d).Text, d)
 		f.Add(token, guest.Fingerprint, guest.Address, int64(0))
 		f.Add(token, guest.Fingerprint, "", int64(3599))
 		f.Add(token+"0", guest.Address, guest.Fingerprint, int64(3600))
@@ -73,23 +73,23 @@ func FuzzCheck_AcceptsOnlyIssuedSolutions(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token, fingerprint, address string, seconds int64) {
 		c := Client{fingerprint, address}
 		now := noon.Add(time.Duration(seconds%100_000) * time.Second)
-		p := Puzzles{keys, at(now)}
-		if _, err := p.Check(token, c); err == nil {
+		p := Issuer{keys, at(now)}
+		if _, err := p.Verify(token, c); err == nil {
 			if err := issuable(token, secret, "k2", c, now); err != nil {
 				t.Errorf("accepted: %v", err)
 			}
 		}
 		// And of what we issue to this client: only solved, and by nobody else.
-		o := p.Make(c, 6)
+		o := p.Issue(c, 6)
 		good := Solve(o.Text, 6)
-		if _, err := p.Check(good, c); err != nil {
+		if _, err := p.Verify(good, c); err != nil {
 			t.Errorf("its own solution: %v", err)
 		}
-		if _, err := p.Check(good, Client{fingerprint + "x", address}); err == nil {
+		if _, err := p.Verify(good, Client{fingerprint + "x", address}); err == nil {
 			t.Error("taken from another client")
 		}
 		if token != good && strings.HasPrefix(token, o.Text) {
-			if _, err := p.Check(token, c); err == nil && countZeroBits(token) < 6 {
+			if _, err := p.Verify(token, c); err == nil && countZeroBits(token) < 6 {
 				t.Errorf("not solved: %q", token)
 			}
 		}

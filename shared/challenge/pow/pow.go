@@ -1,6 +1,6 @@
-// Package work owns the puzzle of the proof of work: how it is written, signed, solved and checked. It keeps nothing and
+// Package pow owns the puzzle of the proof of work: how it is written, signed, solved and checked. It keeps nothing and
 // knows no request.
-package work
+package pow
 
 import (
 	"crypto/hmac"
@@ -32,7 +32,7 @@ const (
 	maxClockSkew = time.Minute // between the clocks of our instances
 	macBytes     = 16
 
-	maxSolution    = 128 // characters; a real one has about 50
+	maxTokenLength = 128 // characters; a real one has about 50
 	maxNonceDigits = 16  // digits: what a double, the only number of a browser, counts to exactly
 )
 
@@ -56,8 +56,8 @@ type Client struct {
 	Address     string // Visit.IPHash, of the group of addresses that count as one
 }
 
-// Puzzles makes and checks them. Safe for concurrent use.
-type Puzzles struct {
+// Issuer makes and checks them. Safe for concurrent use.
+type Issuer struct {
 	Ring keyring.Ring     // signs, under a label of its own
 	Now  func() time.Time // the clock
 }
@@ -69,8 +69,8 @@ type Puzzle struct {
 	Expires    time.Time // so does its solution
 }
 
-// Make is the puzzle of that client, the same for a minute. A difficulty that no puzzle can have becomes the nearest one.
-func (p Puzzles) Make(c Client, difficulty int) Puzzle {
+// Issue is the puzzle of that client, the same for a minute. A difficulty that no puzzle can have becomes the nearest one.
+func (p Issuer) Issue(c Client, difficulty int) Puzzle {
 	difficulty = min(max(difficulty, MinDifficulty), MaxDifficulty)
 	expires := p.Now().Add(puzzleTTL).Truncate(time.Minute).UTC()
 	key := p.Ring.Active()
@@ -83,11 +83,11 @@ func mac(key keyring.Key, text string, c Client) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:macBytes])
 }
 
-// Check says until when a solution is good for that client. Nothing in it but the name of its key is looked at before
+// Verify says until when a solution is good for that client. Nothing in it but the name of its key is looked at before
 // its HMAC is known to be right; that is compared as text, so one puzzle has one spelling.
-func (p Puzzles) Check(token string, c Client) (expires time.Time, err error) {
+func (p Issuer) Verify(token string, c Client) (expires time.Time, err error) {
 	part := strings.Split(token, ".")
-	if len(token) > maxSolution || len(part) != 6 || !isNonce(part[5]) {
+	if len(token) > maxTokenLength || len(part) != 6 || !validNonce(part[5]) {
 		return time.Time{}, errMalformed
 	}
 	key, known := p.Ring.Find(part[3])
@@ -109,8 +109,8 @@ func (p Puzzles) Check(token string, c Client) (expires time.Time, err error) {
 	return expires, nil
 }
 
-// isNonce is strict, so that nobody can write one solution in many ways.
-func isNonce(s string) bool {
+// validNonce is strict, so that nobody can write one solution in many ways.
+func validNonce(s string) bool {
 	if s == "" || len(s) > maxNonceDigits || s[0] == '0' && s != "0" {
 		return false
 	}

@@ -1,4 +1,4 @@
-package work
+package pow
 
 import (
 	"errors"
@@ -32,44 +32,44 @@ func ring(t testing.TB, keys ...string) keyring.Ring {
 
 func at(now time.Time) func() time.Time { return func() time.Time { return now } }
 
-func TestCheck_AcceptsSolvedPuzzle(t *testing.T) {
-	p := Puzzles{ring(t, newKey, oldKey), at(noon)}
-	o := p.Make(guest, 12)
+func TestIssuerVerify_AcceptsSolvedPuzzle(t *testing.T) {
+	p := Issuer{ring(t, newKey, oldKey), at(noon)}
+	o := p.Issue(guest, 12)
 	if o.Difficulty != 12 || !o.Expires.Equal(noon.Add(time.Hour)) {
 		t.Errorf("%+v", o)
 	}
 	token := Solve(o.Text, o.Difficulty)
 	for name, now := range map[string]time.Time{"at once": noon, "again, later": noon.Add(59 * time.Minute), "by a clock behind": noon.Add(-maxClockSkew)} {
 		p.Now = at(now)
-		if expires, err := p.Check(token, guest); err != nil || !expires.Equal(noon.Add(time.Hour)) {
+		if expires, err := p.Verify(token, guest); err != nil || !expires.Equal(noon.Add(time.Hour)) {
 			t.Errorf("%s: %v, %v", name, expires, err)
 		}
 	}
-	retired := Puzzles{ring(t, oldKey), at(noon)}
-	before := retired.Make(guest, 4)
+	retired := Issuer{ring(t, oldKey), at(noon)}
+	before := retired.Issue(guest, 4)
 	p.Now = at(noon)
-	if _, err := p.Check(Solve(before.Text, 4), guest); err != nil {
+	if _, err := p.Verify(Solve(before.Text, 4), guest); err != nil {
 		t.Errorf("by the key before: %v", err)
 	}
 }
 
-func TestMake_SamePuzzleWithinMinute(t *testing.T) {
-	p := Puzzles{ring(t, newKey), at(noon.Add(time.Second))}
-	first := p.Make(guest, 16)
+func TestIssuerIssue_SamePuzzleWithinMinute(t *testing.T) {
+	p := Issuer{ring(t, newKey), at(noon.Add(time.Second))}
+	first := p.Issue(guest, 16)
 	p.Now = at(noon.Add(59 * time.Second))
-	if p.Make(guest, 16) != first {
+	if p.Issue(guest, 16) != first {
 		t.Error("another puzzle within the minute")
 	}
 	p.Now = at(noon.Add(time.Minute))
-	if p.Make(guest, 16) == first {
+	if p.Issue(guest, 16) == first {
 		t.Error("the same puzzle for ever")
 	}
 }
 
-func TestMake_ClampsDifficulty(t *testing.T) {
-	p := Puzzles{ring(t, newKey), at(noon)}
+func TestIssuerIssue_ClampsDifficulty(t *testing.T) {
+	p := Issuer{ring(t, newKey), at(noon)}
 	for asked, want := range map[int]int{-3: 1, 0: 1, 1: 1, 24: 24, 25: 24, 1000: 24} {
-		if o := p.Make(guest, asked); o.Difficulty != want || !strings.HasPrefix(o.Text, fmt.Sprintf("pow1.%d.", want)) {
+		if o := p.Issue(guest, asked); o.Difficulty != want || !strings.HasPrefix(o.Text, fmt.Sprintf("pow1.%d.", want)) {
 			t.Errorf("%d became %+v", asked, o)
 		}
 	}
@@ -87,15 +87,15 @@ func rejectedTokens(t *testing.T) map[string]struct {
 	after time.Duration
 	want  error
 } {
-	p := Puzzles{ring(t, newKey), at(noon)}
-	o := p.Make(guest, 12)
+	p := Issuer{ring(t, newKey), at(noon)}
+	o := p.Issue(guest, 12)
 	good := Solve(o.Text, 12)
 	text, number := good[:strings.LastIndexByte(good, '.')], good[strings.LastIndexByte(good, '.')+1:]
 	unsolved := text + ".0"
 	for n := 1; countZeroBits(unsolved) != 11; n++ { // one bit short
 		unsolved = fmt.Sprintf("%s.%d", text, n)
 	}
-	stranger := Puzzles{ring(t, "k2:"+oldKey[3:]), at(noon)}.Make(guest, 1).Text
+	stranger := Issuer{ring(t, "k2:"+oldKey[3:]), at(noon)}.Issue(guest, 1).Text
 	signed := func(text string) string { return text + "." + mac(p.Ring.Active(), text, guest) + ".0" }
 	type refusal = struct {
 		token string
@@ -131,27 +131,27 @@ func rejectedTokens(t *testing.T) map[string]struct {
 	}
 }
 
-func TestCheck_RejectsInvalidTokens(t *testing.T) {
+func TestIssuerVerify_RejectsInvalidTokens(t *testing.T) {
 	for name, c := range rejectedTokens(t) {
-		p := Puzzles{ring(t, newKey), at(noon.Add(c.after))}
-		if _, err := p.Check(c.token, c.by); !errors.Is(err, c.want) {
+		p := Issuer{ring(t, newKey), at(noon.Add(c.after))}
+		if _, err := p.Verify(c.token, c.by); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 	}
 }
 
 // A bit of the number may make another number, which is another solution one time in 2^difficulty; this token has none.
-func TestCheck_RejectsEveryFlippedBit(t *testing.T) {
-	p := Puzzles{ring(t, newKey), at(noon)}
-	good := Solve(p.Make(guest, 14).Text, 14)
-	if _, err := p.Check(good, guest); err != nil {
+func TestIssuerVerify_RejectsEveryFlippedBit(t *testing.T) {
+	p := Issuer{ring(t, newKey), at(noon)}
+	good := Solve(p.Issue(guest, 14).Text, 14)
+	if _, err := p.Verify(good, guest); err != nil {
 		t.Fatal(err)
 	}
 	for i := range good {
 		for bit := range 8 {
 			flipped := []byte(good)
 			flipped[i] ^= 1 << bit
-			if _, err := p.Check(string(flipped), guest); err == nil {
+			if _, err := p.Verify(string(flipped), guest); err == nil {
 				t.Errorf("taken: %q", flipped)
 			}
 		}

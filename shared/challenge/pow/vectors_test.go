@@ -1,4 +1,4 @@
-package work
+package pow
 
 import (
 	"bytes"
@@ -58,13 +58,13 @@ func buildVectors(t *testing.T) vectors {
 	for i, d := range []int{1, 7, 8, 12, 16} {
 		now := noon.Add(time.Duration(i) * 61 * time.Second)
 		c := Client{guest.Fingerprint, "sha256:" + hex.EncodeToString(bytes.Repeat([]byte{byte(i)}, 32))}
-		o := Puzzles{ring(t, newKey), at(now)}.Make(c, d)
+		o := Issuer{ring(t, newKey), at(now)}.Issue(c, d)
 		token := Solve(o.Text, d)
 		sum := sha256.Sum256([]byte(token))
 		v.Solve = append(v.Solve, solveVector{o.Text, d, token, hex.EncodeToString(sum[:]), c.Fingerprint, c.Address, now})
 	}
 	for name, c := range rejectedTokens(t) {
-		if len(c.token) < maxSolution {
+		if len(c.token) < maxTokenLength {
 			v.Refuse = append(v.Refuse, rejectVector{name, c.token, c.by.Fingerprint, c.by.Address, noon.Add(c.after)})
 		}
 	}
@@ -85,7 +85,7 @@ func TestVectors_CheckAsPublished(t *testing.T) {
 	keys := ring(t, v.Key.ID+":"+v.Key.Secret)
 	for _, c := range v.Solve {
 		client := Client{c.Fingerprint, c.Address}
-		if _, err := (Puzzles{keys, at(c.Now)}).Check(c.Token, client); err != nil {
+		if _, err := (Issuer{keys, at(c.Now)}).Verify(c.Token, client); err != nil {
 			t.Errorf("%s: %v", c.Token, err)
 		}
 		if err := issuable(c.Token, secret, v.Key.ID, client, c.Now); err != nil {
@@ -97,7 +97,7 @@ func TestVectors_CheckAsPublished(t *testing.T) {
 	}
 	for _, c := range v.Refuse {
 		client := Client{c.Fingerprint, c.Address}
-		if _, err := (Puzzles{keys, at(c.Now)}).Check(c.Token, client); err == nil {
+		if _, err := (Issuer{keys, at(c.Now)}).Verify(c.Token, client); err == nil {
 			t.Errorf("%s: taken", c.Name)
 		}
 		if issuable(c.Token, secret, v.Key.ID, client, c.Now) == nil {
