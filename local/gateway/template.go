@@ -78,7 +78,7 @@ func (op Operation) templateEntry() string {
         path_translation: APPEND_PATH_TO_ADDRESS
         deadline: %s
       responses:
-        default: {description: What api/consumer.openapi.yaml says.}
+        default: {description: See api/consumer.openapi.yaml.}
 `, op.Function, backendDeadline)
 	return b.String()
 }
