@@ -74,12 +74,13 @@ func (a *Availability) load(ctx context.Context, q upstream.AvailabilityQuery) (
 	defer cancelAside()
 	type found struct {
 		owner compose.Owner
+		part  cache.Dependency
 		err   error
 	}
 	owner := make(chan found, 1)
 	go func() {
-		o, err := a.parts.Owner(aside, q.PropertyID, nil)
-		owner <- found{o, err}
+		o, part, err := a.parts.Owner(aside, q.PropertyID, nil)
+		owner <- found{o, part, err}
 	}()
 	days, err := a.upstreams.Search.Availability(ctx, q)
 	if errors.Is(err, upstream.ErrNotFound) {
@@ -98,6 +99,7 @@ func (a *Availability) load(ctx context.Context, q upstream.AvailabilityQuery) (
 	var owners []string
 	if of.err == nil {
 		owners = []string{of.owner.TenantID}
+		filled.DependsOn = []cache.Dependency{of.part}
 		filled.Tags = append(filled.Tags, cache.TenantTag(of.owner.TenantID))
 	} else {
 		filled.TTL = partialTTL

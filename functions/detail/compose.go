@@ -35,6 +35,7 @@ func (d *Detail) load(ctx context.Context, h pageRequest) (cache.Loaded, error) 
 		rest    sync.WaitGroup
 		found   searchPart
 		brands  map[string]*upstream.Brand
+		parts   []cache.Dependency
 		missing [2][]view.Degraded
 		quotes  map[string]upstream.Quote
 	)
@@ -48,7 +49,7 @@ func (d *Detail) load(ctx context.Context, h pageRequest) (cache.Loaded, error) 
 	}
 	s := view.DefaultStay(d.now())
 	rest.Go(func() { quotes, missing[0] = d.parts.Rates(optional, quoteRequest(h, property.TenantID, s)) })
-	rest.Go(func() { brands, missing[1] = d.parts.Brands(optional, []string{property.TenantID}) })
+	rest.Go(func() { brands, parts, missing[1] = d.parts.Brands(optional, []string{property.TenantID}) })
 	rest.Wait()
 
 	hint := view.HandoffHint{URL: d.link.URL(property.TenantSlug), TTLSeconds: int(handoff.TTL / time.Second)}
@@ -61,6 +62,7 @@ func (d *Detail) load(ctx context.Context, h pageRequest) (cache.Loaded, error) 
 	}
 	filled, err := d.packWithRates(page, s, quotes)
 	filled.Tags = cacheTags(page)
+	filled.DependsOn = slices.Concat(parts, found.parts)
 	if page.IsDegraded("search") || page.IsDegraded("theme") {
 		filled.TTL = partialTTL
 	}
@@ -102,6 +104,7 @@ func (d *Detail) packWithRates(page *view.HotelDetail, s view.Stay, quotes map[s
 type searchPart struct {
 	hotel   *upstream.Hotel // nil: it has no answer, or does not list the hotel
 	brands  map[string]*upstream.Brand
+	parts   []cache.Dependency // the cache entries of the brands
 	missing []view.Degraded
 }
 
@@ -122,7 +125,7 @@ func (d *Detail) loadSearchPart(ctx context.Context, h pageRequest) searchPart {
 		}
 	}
 	l := searchPart{hotel: &found}
-	l.brands, l.missing = d.parts.Brands(ctx, similar)
+	l.brands, l.parts, l.missing = d.parts.Brands(ctx, similar)
 	return l
 }
 

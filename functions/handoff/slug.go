@@ -21,11 +21,11 @@ func (m *Mint) slug(ctx context.Context, guest *guest.Guest, in *request) (strin
 		brandErr error
 		beside   sync.WaitGroup
 	)
-	brand, known := m.parts.CachedBrand(ctx, in.TenantID, seen)
+	brand, known := m.parts.CachedBrand(seen)
 	if !known {
 		beside.Go(func() { brand, brandErr = m.parts.Brand(ctx, in.TenantID, seen) })
 	}
-	owner, err := m.parts.Owner(ctx, in.PropertyID, guest.Prefetched(m.parts.OwnerKey(in.PropertyID)))
+	owner, _, err := m.parts.Owner(ctx, in.PropertyID, guest.Prefetched(m.parts.OwnerKey(in.PropertyID)))
 	beside.Wait()
 	switch {
 	case errors.Is(err, upstream.ErrNotFound):

@@ -64,7 +64,7 @@ func (f *Finder) listLoader(q upstream.SearchQuery, hash string) cache.Loader {
 				defer close(quoted)
 				quotes, missing = f.parts.Rates(ctx, quoteRequest(q, propertyRefs(rated)))
 			}()
-			brands, brandless := f.parts.Brands(ctx, distinctTenants(found.Hits))
+			brands, parts, brandless := f.parts.Brands(ctx, distinctTenants(found.Hits))
 			<-quoted
 
 			page := &view.Page{Member: listingsMember, ResultCount: found.ResultCount, Place: found.Place}
@@ -84,7 +84,9 @@ func (f *Finder) listLoader(q upstream.SearchQuery, hash string) cache.Loader {
 			if page.Extra, err = listMembers(q, hash, found); err != nil {
 				return cache.Loaded{}, err
 			}
-			return f.packList(page, cacheTags(page, q.Geo, found.Coverage))
+			filled, err := f.packList(page, cacheTags(page, q.Geo, found.Coverage))
+			filled.DependsOn = parts
+			return filled, err
 		},
 		RefreshRates: func(ctx context.Context, old *cache.Entry) (cache.Loaded, error) { return f.refreshRates(ctx, q, old) },
 	}

@@ -139,7 +139,7 @@ func (f *Finder) mapLoader(q upstream.SearchQuery, hash string) cache.Loader {
 			if err != nil {
 				return cache.Loaded{}, err
 			}
-			brands, brandless := f.parts.Brands(ctx, distinctTenants(found.Hits))
+			brands, parts, brandless := f.parts.Brands(ctx, distinctTenants(found.Hits))
 			page := &view.Page{Member: pinsMember, ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
 			logDegraded(ctx, page)
 			for i := range found.Hits {
@@ -153,7 +153,9 @@ func (f *Finder) mapLoader(q upstream.SearchQuery, hash string) cache.Loader {
 			if page.Extra, err = mapMembers(q, hash, found); err != nil {
 				return cache.Loaded{}, err
 			}
-			return pack(page, cacheTags(page, q.Geo, found.Coverage))
+			filled, err := pack(page, cacheTags(page, q.Geo, found.Coverage))
+			filled.DependsOn = parts
+			return filled, err
 		},
 	}
 }

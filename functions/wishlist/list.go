@@ -98,7 +98,7 @@ func (h *List) addCards(ctx context.Context, guest *guest.Guest, items []wishlis
 			owners = append(owners, hit.TenantID)
 		}
 	}
-	brands, missing := h.parts.Brands(ctx, owners)
+	brands, _, missing := h.parts.Brands(ctx, owners)
 	into.Degraded = append(into.Degraded, missing...)
 
 	into.Size = len(items)

@@ -52,6 +52,8 @@ type Loaded struct {
 	Entry
 	Tags []string      // what it is to be invalidated by; doubles are allowed
 	TTL  time.Duration // 0: the Recipe's, or NegativeTTL when Status is not 200; below 0: answered, never stored
+
+	DependsOn []Dependency // the entries that the answer was made of, if any
 }
 
 // Cache is one process's view of the cache. Safe for concurrent use.

@@ -16,8 +16,9 @@ func loadFromPart(t testing.TB, c *Cache, part func(context.Context) (Loaded, er
 		if err != nil {
 			return Loaded{}, err
 		}
-		DependsOn(ctx, e, "tag")
-		return newLoaded(t, "made of "+bodyText(t, e), "tag", "another"), nil
+		whole := newLoaded(t, "made of "+bodyText(t, e), "tag", "another")
+		whole.DependsOn = []Dependency{e.Dependency("tag")}
+		return whole, nil
 	}
 }
 
@@ -93,9 +94,4 @@ func TestDependsOn_PartBeingDeletedPreventsStore(t *testing.T) {
 		t.Fatalf("removed %d, %v", n, err)
 	}
 	expectLoad(t, p.Cache, Loader{Load: loadFromPart(t, p.Cache, loadBody(t, "new", "tag"))}, "made of new", Miss)
-}
-
-func TestDependsOn_OutsideLoadDoesNothing(t *testing.T) {
-	e := sampleEntry(t)
-	DependsOn(t.Context(), &e, "tag")
 }

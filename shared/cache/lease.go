@@ -73,14 +73,14 @@ func (l *lease) release(ctx context.Context) {
 
 // store keeps what was made and ends the lease. Tags are registered first: an invalidation that comes after that finds
 // the entry there and takes lock or entry away; one that came before, but after the lease began, is seen now.
-func (l *lease) store(ctx context.Context, filled *Loaded, parts *dependencies) {
+func (l *lease) store(ctx context.Context, filled *Loaded) {
 	if l == nil {
 		return
 	}
 	stored := false
 	err := retryRedis(ctx, func(ctx context.Context) error {
 		life := filled.ExpiresAt.Sub(l.c.now())
-		current, err := l.register(ctx, filled, parts)
+		current, err := l.register(ctx, filled)
 		if err == nil && current && life >= time.Millisecond {
 			stored, err = lua.Store(ctx, l.c.rdb, l.key, l.lock, l.token, filled.encode(), life)
 		}
@@ -93,7 +93,7 @@ func (l *lease) store(ctx context.Context, filled *Loaded, parts *dependencies) 
 
 // register notes under each tag that the entry carries it; false: one of them was invalidated since the lease began, or
 // since a part of the entry that carries it was made.
-func (l *lease) register(ctx context.Context, filled *Loaded, parts *dependencies) (current bool, err error) {
+func (l *lease) register(ctx context.Context, filled *Loaded) (current bool, err error) {
 	tags := slices.Compact(slices.Sorted(slices.Values(filled.Tags)))
 	if len(tags) == 0 {
 		return true, nil
@@ -106,8 +106,13 @@ func (l *lease) register(ctx context.Context, filled *Loaded, parts *dependencie
 	if err := lua.Exec(ctx, pipe); err != nil {
 		return false, err
 	}
+	oldest := oldestByTag(filled.DependsOn)
 	for i, n := range noted {
-		if busted, _ := n.Int64(); busted > 0 && busted >= parts.oldest(tags[i], l.acquiredAt) {
+		startedAt := l.acquiredAt
+		if part, known := oldest[tags[i]]; known {
+			startedAt = min(part, startedAt)
+		}
+		if invalidatedAt, _ := n.Int64(); invalidatedAt > 0 && invalidatedAt >= startedAt {
 			return false, nil
 		}
 	}

@@ -89,8 +89,7 @@ func (c *Cache) attempt(ctx context.Context, j job) (*Entry, State, error) {
 
 // loadAsLeader makes the entry, and stores it when there is a lease.
 func (c *Cache) loadAsLeader(ctx context.Context, j job, l *lease, found *Entry) (*Entry, State, error) {
-	parts := &dependencies{}
-	filled, err := runWithLease(context.WithValue(ctx, dependenciesKey{}, parts), l, func(ctx context.Context) (Loaded, error) { return j.load(ctx, found) })
+	filled, err := runWithLease(ctx, l, func(ctx context.Context) (Loaded, error) { return j.load(ctx, found) })
 	if err != nil {
 		l.release(ctx)
 		return c.fallback(found, err)
@@ -101,7 +100,7 @@ func (c *Cache) loadAsLeader(ctx context.Context, j job, l *lease, found *Entry)
 	if filled.TTL < 0 {
 		l.release(ctx)
 	} else {
-		l.store(ctx, &filled, parts)
+		l.store(ctx, &filled)
 	}
 	return &filled.Entry, j.state, nil
 }

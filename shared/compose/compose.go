@@ -45,11 +45,19 @@ const (
 
 // Brands returns the brand of each tenant that has one, read from the cache in one round trip and from
 // theme-config for the rest. The second result names the part when any is missing for want of an answer.
-func (p *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []view.Degraded) {
+func (p *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []cache.Dependency, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()
-	brands, err := gather(ctx, p, tenants, p.BrandKey, p.fetchBrand)
-	return brands, DegradedPart("theme", err)
+	found, err := gather(ctx, p, tenants, p.BrandKey, p.fetchBrand)
+	brands := make(map[string]*upstream.Brand, len(found))
+	parts := make([]cache.Dependency, 0, len(found))
+	for tenant, f := range found {
+		parts = append(parts, f.entry.Dependency(cache.TenantTag(tenant)))
+		if f.brand != nil {
+			brands[tenant] = f.brand
+		}
+	}
+	return brands, parts, DegradedPart("theme", err)
 }
 
 // Brand is the brand of one tenant, nil when theme-config knows none, within 750 ms. seen is what was
@@ -57,11 +65,21 @@ func (p *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*ups
 func (p *Fetcher) Brand(ctx context.Context, tenantID string, seen *cache.Pending) (*upstream.Brand, error) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()
-	return p.fetchBrand(ctx, tenantID, seen)
+	found, err := p.fetchBrand(ctx, tenantID, seen)
+	if err != nil {
+		return nil, err
+	}
+	return found.brand, nil
+}
+
+// fetchedBrand is a tenant's brand and the cache entry that holds it.
+type fetchedBrand struct {
+	brand *upstream.Brand // nil: theme-config knows none
+	entry *cache.Entry
 }
 
 // fetchBrand is one tenant's brand, which others share; nil when theme-config knows none.
-func (p *Fetcher) fetchBrand(ctx context.Context, tenant string, seen *cache.Pending) (*upstream.Brand, error) {
+func (p *Fetcher) fetchBrand(ctx context.Context, tenant string, seen *cache.Pending) (*fetchedBrand, error) {
 	entry, _, err := p.cache.GetOrLoad(ctx, p.BrandKey(tenant), seen, cache.Loader{
 		TTL: brandTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
@@ -78,21 +96,24 @@ func (p *Fetcher) fetchBrand(ctx context.Context, tenant string, seen *cache.Pen
 	if err != nil {
 		return nil, err
 	}
-	return p.decodeBrand(ctx, tenant, entry)
+	brand, err := p.decodeBrand(entry)
+	if err != nil {
+		return nil, err
+	}
+	return &fetchedBrand{brand, entry}, nil
 }
 
 // CachedBrand is Brand when it need wait for nobody, because what was read of BrandKey is fresh; else known is false.
-func (p *Fetcher) CachedBrand(ctx context.Context, tenant string, seen *cache.Pending) (brand *upstream.Brand, known bool) {
+func (p *Fetcher) CachedBrand(seen *cache.Pending) (brand *upstream.Brand, known bool) {
 	entry := p.cache.Fresh(seen)
 	if entry == nil {
 		return nil, false
 	}
-	brand, err := p.decodeBrand(ctx, tenant, entry)
+	brand, err := p.decodeBrand(entry)
 	return brand, err == nil
 }
 
-func (p *Fetcher) decodeBrand(ctx context.Context, tenant string, entry *cache.Entry) (*upstream.Brand, error) {
-	cache.DependsOn(ctx, entry, cache.TenantTag(tenant))
+func (p *Fetcher) decodeBrand(entry *cache.Entry) (*upstream.Brand, error) {
 	if entry.Status == http.StatusNotFound {
 		return nil, nil
 	}

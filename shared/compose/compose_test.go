@@ -106,12 +106,12 @@ func tenantIDs(n int) []string {
 
 func TestBrands_FetchedOnceThenReadInOneRoundTrip(t *testing.T) {
 	p, th, trips := newFetcher(t)
-	brands, missing := p.Brands(t.Context(), tenantIDs(40))
+	brands, _, missing := p.Brands(t.Context(), tenantIDs(40))
 	if len(brands) != 39 || brands[tenantID(0)] != nil || len(missing) != 0 || th.calls.Load() != 40 {
 		t.Fatalf("%d brands after %d calls, missing %v", len(brands), th.calls.Load(), missing)
 	}
 	trips.TakeCount()
-	again, missing := p.Brands(t.Context(), tenantIDs(40))
+	again, _, missing := p.Brands(t.Context(), tenantIDs(40))
 	if n := trips.TakeCount(); n != 1 || len(again) != 39 || len(missing) != 0 || th.calls.Load() != 40 {
 		t.Errorf("%d round trips, %d brands, %d calls, missing %v", n, len(again), th.calls.Load(), missing)
 	}
@@ -120,7 +120,7 @@ func TestBrands_FetchedOnceThenReadInOneRoundTrip(t *testing.T) {
 func TestBrands_SilentTenantDelaysNoOther(t *testing.T) {
 	p, th, _ := newFetcher(t)
 	th.hangTenant.Store(tenantID(3))
-	brands, missing := p.Brands(t.Context(), tenantIDs(6)[1:])
+	brands, _, missing := p.Brands(t.Context(), tenantIDs(6)[1:])
 	if len(brands) != 4 || len(missing) != 1 || missing[0].Part != "theme" || missing[0].Reason != "timeout" {
 		t.Errorf("%d brands, missing %v", len(brands), missing)
 	}

@@ -54,7 +54,6 @@ func (p *Fetcher) fetchHit(ctx context.Context, property string, l locale.Tag, c
 	if err := decodeEntry(entry, &hit); err != nil {
 		return nil, fmt.Errorf("compose: cached hit: %w", err)
 	}
-	cache.DependsOn(ctx, entry, cache.PropertyTag(property), cache.TenantTag(hit.TenantID))
 	return &hit, nil
 }
 

@@ -28,7 +28,7 @@ func (p *Fetcher) OwnerKey(propertyID string) string {
 // Owner says whose the property is: from the cache, where the answer is good for 5 minutes, else from
 // property-service. upstream.ErrNotFound when there is no such property; that is remembered for 30 seconds.
 // seen is what was read of OwnerKey, nil to read it now.
-func (p *Fetcher) Owner(ctx context.Context, propertyID string, seen *cache.Pending) (Owner, error) {
+func (p *Fetcher) Owner(ctx context.Context, propertyID string, seen *cache.Pending) (Owner, cache.Dependency, error) {
 	entry, _, err := p.cache.GetOrLoad(ctx, p.OwnerKey(propertyID), seen, cache.Loader{
 		TTL: ownerTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
@@ -44,15 +44,14 @@ func (p *Fetcher) Owner(ctx context.Context, propertyID string, seen *cache.Pend
 		},
 	})
 	if err != nil {
-		return Owner{}, err
+		return Owner{}, cache.Dependency{}, err
 	}
 	if entry.Status == http.StatusNotFound {
-		return Owner{}, upstream.ErrNotFound
+		return Owner{}, cache.Dependency{}, upstream.ErrNotFound
 	}
 	owner, err := p.owners.Decode(entry)
 	if err != nil {
-		return Owner{}, fmt.Errorf("compose: cached owner: %w", err)
+		return Owner{}, cache.Dependency{}, fmt.Errorf("compose: cached owner: %w", err)
 	}
-	cache.DependsOn(ctx, entry, cache.PropertyTag(propertyID), cache.TenantTag(owner.TenantID))
-	return *owner, nil
+	return *owner, entry.Dependency(cache.PropertyTag(propertyID), cache.TenantTag(owner.TenantID)), nil
 }
