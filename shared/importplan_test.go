@@ -53,7 +53,7 @@ var allowedImports = map[string][]string{
 	"event":           {"id", "timestamp", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":           {"gcptoken", jsonv2},
 	"testkit/functest": {
-		"event", "id", "keyring", "testkit/pgtest", "testkit/redistest", "config", "wiring", "testkit/localstores", "tenants", "web",
+		"event", "id", "keyring", "testkit/pgtest", "testkit/redistest", "config", "wiring", "testkit/localstores", "tenants", "lifecycle", "web",
 		"github.com/getkin/kin-openapi", pgx, redis,
 	},
 	"geo":               nil,
@@ -63,6 +63,7 @@ var allowedImports = map[string][]string{
 	"inbox":             {"digest", "id", "postgres", "problem", "pubsubpush", "web", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6", pgx},
 	"timestamp":         nil,
 	"keyring":           nil,
+	"lifecycle":         nil,
 	"redisclient":       {"otlp", redis},
 	"locale":            {"golang.org/x/text"},
 	"lua":               {redis},
@@ -81,8 +82,8 @@ var allowedImports = map[string][]string{
 		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"wiring": {
-		"guest", "bot", "erasure", "cache", "challenge", "compose", "config", "event", "flags", "idempotency", "keyring", "redisclient", "outbox",
-		"ratelimit", "session", "tenants", "upstream", "web", "github.com/caarlos0/env/v11", pgx, redis,
+		"guest", "bot", "erasure", "cache", "challenge", "compose", "config", "event", "flags", "idempotency", "keyring", "lifecycle", "redisclient", "outbox",
+		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"config":              {"redisclient", "postgres", pgx, redis},
 	"testkit/oidctest":    {jsonv2},
@@ -93,7 +94,7 @@ var allowedImports = map[string][]string{
 	"testkit/vectortest":  nil,
 	"view":                {"geo", "timestamp", "locale", "money", "stay", "upstream", jsonv2},
 	"otlp":                {"gcptoken", otel},
-	"web":                 {"id", "locale", "money", "problem", "otlp", jsonv2, ulid},
+	"web":                 {"id", "lifecycle", "locale", "money", "problem", "otlp", jsonv2, ulid},
 	"wishlist":            {"event", "id", "timestamp", "redisclient", "lua", "outbox", "session", jsonv2, pgx, redis},
 }
 

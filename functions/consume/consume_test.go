@@ -338,7 +338,7 @@ func TestOpen_MissingOrInvalidSettingFails(t *testing.T) {
 	for _, name := range []string{"REDIS_ADDR", "PEPPERS", "HANDOFF_KEYS", "CALLER_AUDIENCE", "CALLER_ACCOUNTS"} {
 		t.Setenv(name, "")
 	}
-	_, err := open(context.Background())
+	_, err := open(context.Background(), nil)
 	if err == nil {
 		t.Fatal("opened without anything")
 	}
@@ -347,15 +347,15 @@ func TestOpen_MissingOrInvalidSettingFails(t *testing.T) {
 	t.Setenv("PEPPERS", "test:QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB")
 	t.Setenv("HANDOFF_KEYS", activeKey)
 	t.Setenv("CALLER_AUDIENCE", audience)
-	if _, err := open(context.Background()); err == nil {
+	if _, err := open(context.Background(), nil); err == nil {
 		t.Error("opened without a list of accounts")
 	}
 	t.Setenv("CALLER_ACCOUNTS", callerAccount+","+secondAccount)
-	if _, err := open(context.Background()); err != nil {
+	if _, err := open(context.Background(), nil); err != nil {
 		t.Error(err)
 	}
 	t.Setenv("HANDOFF_KEYS", "may:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4=")
-	if _, err := open(context.Background()); err == nil || strings.Contains(err.Error(), "bWF5") {
+	if _, err := open(context.Background(), nil); err == nil || strings.Contains(err.Error(), "bWF5") {
 		t.Errorf("%v", err)
 	}
 }

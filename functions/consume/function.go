@@ -15,6 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/serviceauth"
@@ -38,7 +39,7 @@ type environment struct {
 	Accounts   []string `env:"CALLER_ACCOUNTS,required"` // service accounts, comma between them
 }
 
-func open(ctx context.Context) (web.Handler, error) {
+func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
 		return nil, fmt.Errorf("consume: %w", err)
@@ -47,7 +48,7 @@ func open(ctx context.Context) (web.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	web.WarmUp(ctx, "postgres", c.db.Ping)
+	warmUp.Dial("postgres", c.db.Ping)
 	return c.Serve, nil
 }
 

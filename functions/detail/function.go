@@ -12,6 +12,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
@@ -26,20 +27,20 @@ type environment struct {
 	Link handoff.Link `env:"HANDOFF_LINK"` // where guests book, with {tenantSlug} in it; handoff.DefaultLink
 }
 
-func openDetail(ctx context.Context) (web.Handler, error) {
+func openDetail(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
 		err = fmt.Errorf("detail: %w", err)
 	}
-	p, setupErr := wiring.FromEnv(ctx)
+	p, setupErr := wiring.FromEnv(ctx, warmUp)
 	if err := errors.Join(err, setupErr); err != nil {
 		return nil, err
 	}
 	return NewDetail(p, e.Link).Serve, nil
 }
 
-func openAvailability(ctx context.Context) (web.Handler, error) {
-	p, err := wiring.FromEnv(ctx)
+func openAvailability(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
+	p, err := wiring.FromEnv(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,10 @@ func TestOpen_InvalidSettingIsNamed(t *testing.T) {
 		t.Setenv(name, "") // restored afterwards
 	}
 	t.Setenv("HANDOFF_LINK", "https://everybody.example/book")
-	if _, err := openDetail(t.Context()); err == nil || !strings.Contains(err.Error(), "tenantSlug") {
+	if _, err := openDetail(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "tenantSlug") {
 		t.Errorf("%v", err)
 	}
-	if _, err := openAvailability(t.Context()); err == nil || !strings.Contains(err.Error(), "setup") {
+	if _, err := openAvailability(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "setup") {
 		t.Errorf("%v", err)
 	}
 }

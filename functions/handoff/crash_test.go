@@ -27,7 +27,7 @@ func TestHandoffMintCrash_ChildProcess(t *testing.T) {
 	if err != nil {
 		t.Skip("started by another test")
 	}
-	parts, err := wiring.New(context.Background(), functest.Environment(t, os.Getenv("CRASH_DB"), os.Getenv("CRASH_REDIS"), os.Getenv("CRASH_UPSTREAM")), time.Now)
+	parts, err := wiring.New(context.Background(), functest.Environment(t, os.Getenv("CRASH_DB"), os.Getenv("CRASH_REDIS"), os.Getenv("CRASH_UPSTREAM")), time.Now, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -29,12 +30,12 @@ type environment struct {
 	Link handoff.Link `env:"HANDOFF_LINK"`          // where guests book, with {tenantSlug} in it; handoff.DefaultLink
 }
 
-func open(ctx context.Context) (web.Handler, error) {
+func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
 		err = fmt.Errorf("handoff: %w", err)
 	}
-	p, setupErr := wiring.FromEnvWithPostgres(ctx)
+	p, setupErr := wiring.FromEnvWithPostgres(ctx, warmUp)
 	if err := errors.Join(err, setupErr); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
@@ -35,7 +36,7 @@ func init() {
 		"TenantSuspended":  {"POST /internal/events/tenant-suspended", (*handlers).tenantSuspended},
 		"TenantReinstated": {"POST /internal/events/tenant-reinstated", (*handlers).tenantReinstated},
 	} {
-		functions.HTTP(name, web.RegisterInternal(name, p.pattern, requestTimeout, func(ctx context.Context) (web.Handler, error) {
+		functions.HTTP(name, web.RegisterInternal(name, p.pattern, requestTimeout, func(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
 			parts, err := open(ctx)
 			if err != nil {
 				return nil, err

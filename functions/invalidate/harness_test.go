@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
@@ -66,19 +66,12 @@ func newHarnessOn(t testing.TB, database string) *harness {
 	return h
 }
 
-var functionSeq atomic.Int64 // makes the names of functions under test unique in the registry
-
 func (h *harness) mount(pattern string, handler web.Handler) {
-	name := fmt.Sprintf("Test%d", functionSeq.Add(1))
-	web.RegisterInternal(name, pattern, requestTimeout, func(context.Context) (web.Handler, error) { return handler, nil })
-	for _, f := range web.Functions() {
-		if f.Name == name {
-			if err := f.OpenWithLog(context.Background(), h); err != nil {
-				h.t.Fatal(err)
-			}
-			h.mux.Handle(pattern[strings.Index(pattern, "/"):], f)
-		}
+	f := web.NewInternal("Test", pattern, requestTimeout, func(context.Context, *lifecycle.WarmUp) (web.Handler, error) { return handler, nil })
+	if err := f.OpenWithLog(context.Background(), h); err != nil {
+		h.t.Fatal(err)
 	}
+	h.mux.Handle(pattern[strings.Index(pattern, "/"):], f)
 }
 
 // Write takes the log.

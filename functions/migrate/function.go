@@ -11,6 +11,7 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -32,7 +33,7 @@ type environment struct {
 	Users       []string `env:"DATABASE_USERS"` // those of the other functions, comma between them
 }
 
-func open(ctx context.Context) (web.Handler, error) {
+func open(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)

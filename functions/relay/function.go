@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -43,8 +44,8 @@ type environment struct {
 	Workers  int           `env:"RELAY_WORKERS" envDefault:"4"` // lanes drained at once
 }
 
-func open(ctx context.Context) (web.Handler, error) {
-	r, err := Open(ctx)
+func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
+	r, err := Open(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
@@ -52,15 +53,15 @@ func open(ctx context.Context) (web.Handler, error) {
 }
 
 // Open builds the relay from the environment. It dials nothing, unless the process is about to listen (web.Ahead).
-func Open(ctx context.Context) (*Relay, error) {
+func Open(ctx context.Context, warmUp *lifecycle.WarmUp) (*Relay, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
 		return nil, fmt.Errorf("relay: %w", err)
 	}
-	return build(ctx, e, time.Now)
+	return build(ctx, e, time.Now, warmUp)
 }
 
-func build(ctx context.Context, e environment, now func() time.Time) (*Relay, error) {
+func build(ctx context.Context, e environment, now func() time.Time, warmUp *lifecycle.WarmUp) (*Relay, error) {
 	switch {
 	case e.Run <= 0 || e.Run > maxRunDuration:
 		return nil, fmt.Errorf("relay: RELAY_RUN is %s, not up to %s", e.Run, maxRunDuration)
@@ -72,11 +73,11 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Relay, er
 	if err != nil {
 		return nil, err
 	}
-	web.WarmUp(ctx, "postgres", func(ctx context.Context) error { // a Ping would be a round trip more
+	warmUp.Dial("postgres", func(ctx context.Context) error { // a Ping would be a round trip more
 		return db.AcquireFunc(ctx, func(*pgxpool.Conn) error { return nil })
 	})
 	rdb := e.Redis()
-	web.WarmUp(ctx, "redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
+	warmUp.Dial("redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
 	broker, err := newBrokerClient(ctx, e.Endpoint) // takes a while, in which the stores answer
 	if err != nil {
 		db.Close()

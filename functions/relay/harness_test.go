@@ -74,7 +74,7 @@ func (h *harness) newRelay(change ...func(*environment)) *Relay {
 	for _, c := range change {
 		c(&e)
 	}
-	r, err := build(context.Background(), e, h.now)
+	r, err := build(context.Background(), e, h.now, nil)
 	if err != nil {
 		h.Fatal(err)
 	}

@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,27 +21,21 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
-
-var functionSeq atomic.Int64 // makes the names of functions under test unique in the registry
 
 // trigger posts orders as a push does, and returns the answer after holding it against the API description.
 func (h *harness) trigger(r *Relay, body string, log io.Writer) (int, string) {
 	h.Helper()
-	name := fmt.Sprintf("Test%d", functionSeq.Add(1))
-	web.RegisterInternal(name, "POST /internal/jobs/relay", time.Minute, func(context.Context) (web.Handler, error) { return r.Serve, nil })
+	f := web.NewInternal("Relay", "POST /internal/jobs/relay", time.Minute, func(context.Context, *lifecycle.WarmUp) (web.Handler, error) { return r.Serve, nil })
+	if err := f.OpenWithLog(context.Background(), log); err != nil {
+		h.Fatal(err)
+	}
 	req := httptest.NewRequest("POST", "/internal/jobs/relay", strings.NewReader(body))
 	req.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	for _, f := range web.Functions() {
-		if f.Name == name {
-			if err := f.OpenWithLog(context.Background(), log); err != nil {
-				h.Fatal(err)
-			}
-			f.ServeHTTP(w, req)
-		}
-	}
+	f.ServeHTTP(w, req)
 	loader := openapi3.NewLoader()
 	loader.IsExternalRefsAllowed = true
 	doc, err := loader.LoadFromFile("../../api/internal.openapi.yaml")

@@ -8,6 +8,7 @@ import (
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
@@ -18,32 +19,32 @@ func init() {
 	functions.HTTP("Facets", web.Register("Facets", "GET "+web.BasePath+"/facets", openFacets))
 }
 
-func openList(ctx context.Context) (web.Handler, error) {
-	finder, guests, err := build(ctx)
+func openList(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
+	finder, guests, err := build(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
 	return guests.guests.CountRejected(NewList(finder, guests).Serve), nil
 }
 
-func openMap(ctx context.Context) (web.Handler, error) {
-	finder, guests, err := build(ctx)
+func openMap(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
+	finder, guests, err := build(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
 	return guests.guests.CountRejected(NewMap(finder, guests).Serve), nil
 }
 
-func openFacets(ctx context.Context) (web.Handler, error) {
-	p, err := wiring.FromEnv(ctx)
+func openFacets(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
+	p, err := wiring.FromEnv(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
 	return NewFacets(p.Guests, p.Keys, p.Cache, p.Upstreams).Serve, nil
 }
 
-func build(ctx context.Context) (*Finder, *Responder, error) {
-	p, err := wiring.FromEnv(ctx)
+func build(ctx context.Context, warmUp *lifecycle.WarmUp) (*Finder, *Responder, error) {
+	p, err := wiring.FromEnv(ctx, warmUp)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
@@ -24,8 +25,8 @@ func init() {
 }
 
 func register(name, pattern string, of func(*Handlers) web.Handler) {
-	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context) (web.Handler, error) {
-		p, err := wiring.FromEnvWithPostgres(ctx)
+	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
+		p, err := wiring.FromEnvWithPostgres(ctx, warmUp)
 		if err != nil {
 			return nil, err
 		}

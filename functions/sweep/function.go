@@ -13,6 +13,7 @@ import (
 	"github.com/caarlos0/env/v11"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
@@ -56,7 +57,7 @@ type environment struct {
 const ackDeadline = 590 * time.Second
 
 func register(name, path string, build func(context.Context, environment) (job, error)) {
-	functions.HTTP(name, web.RegisterInternal(name, "POST /internal/jobs/"+path, ackDeadline, func(ctx context.Context) (web.Handler, error) {
+	functions.HTTP(name, web.RegisterInternal(name, "POST /internal/jobs/"+path, ackDeadline, func(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
 		e, err := env.ParseAs[environment]()
 		if err != nil {
 			return nil, fmt.Errorf("sweep: %w", err)

@@ -42,7 +42,7 @@ func measureRelay(ctx context.Context, o Options, url, redis string) error {
 		return err
 	}
 	defer db.Close()
-	ours, err := relay.Open(ctx)
+	ours, err := relay.Open(ctx, nil)
 	if err != nil {
 		return err
 	}

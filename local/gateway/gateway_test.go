@@ -13,23 +13,31 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The functions of this test binary, each of which answers with its own name, and with whom it takes for the client.
-func init() {
+// testFunctions returns open functions. Each answers with its name and path value; the header Whence
+// holds the client address it sees.
+func testFunctions(t *testing.T) (functions []*web.Function) {
+	t.Helper()
 	for name, pattern := range map[string]string{
 		"List": "GET " + web.BasePath + "/things", "Add": "POST " + web.BasePath + "/things",
 		"One": "GET " + web.BasePath + "/things/{thingId}", "Inside": "POST /internal/things",
 	} {
-		web.Register(name, pattern, func(context.Context) (web.Handler, error) {
+		f := web.New(name, pattern, func(context.Context, *lifecycle.WarmUp) (web.Handler, error) {
 			return func(w http.ResponseWriter, r *http.Request) error {
 				w.Header().Set("Whence", web.FromContext(r.Context()).ClientIP.String())
 				fmt.Fprint(w, name, r.PathValue("thingId"))
 				return nil
 			}, nil
 		})
+		if err := f.OpenWithLog(t.Context(), io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		functions = append(functions, f)
 	}
+	return functions
 }
 
 const apiDocument = `
@@ -60,12 +68,7 @@ func parseOperations(t *testing.T, text string) []Operation {
 // newTestGateway is a gateway over the open functions.
 func newTestGateway(t *testing.T) http.Handler {
 	t.Helper()
-	for _, f := range web.Functions() {
-		if err := f.OpenWithLog(t.Context(), io.Discard); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h, err := New(web.BasePath, parseOperations(t, apiDocument), web.Functions())
+	h, err := New(web.BasePath, parseOperations(t, apiDocument), testFunctions(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +127,7 @@ func checkProblem(t *testing.T, rec *httptest.ResponseRecorder) {
 
 func TestNew_RejectsDocumentThatDisagreesWithFunctions(t *testing.T) {
 	wrong := strings.NewReplacer("operationId: Add", "operationId: Subtract", "/things/{id}:", "/stuff/{id}:").Replace(apiDocument)
-	_, err := New(web.BasePath, parseOperations(t, wrong), web.Functions())
+	_, err := New(web.BasePath, parseOperations(t, wrong), testFunctions(t))
 	if err == nil {
 		t.Fatal("it is accepted")
 	}

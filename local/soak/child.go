@@ -41,7 +41,7 @@ func RunChild(ctx context.Context) error {
 
 // runRelay is a relay to whom the minute is always just beginning.
 func runRelay(ctx context.Context) error {
-	r, err := relay.Open(ctx)
+	r, err := relay.Open(ctx, nil)
 	if err != nil {
 		return err
 	}

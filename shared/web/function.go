@@ -1,5 +1,6 @@
-// Package web owns the way of every request: routing to the one function, deadline, recovery, identity, limits, the
-// answer's headers and its one log record. It never knows what a request is about.
+// Package web owns the HTTP pipeline of every request: routing to the one function, deadline, panic
+// recovery, request id, trace, size limits, response headers and the one log record. It never knows
+// what a request is about.
 package web
 
 import (
@@ -10,41 +11,46 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"runtime/debug"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// BasePath is the path all public routes begin with.
+// BasePath is the prefix of the paths of all public routes.
 const BasePath = "/bff/consumer/v1"
 
-// Budget is how long a request may take in all, from when its process has reached its stores: see Ahead.
+// Budget is the time a public request may take in all. In a process that is still warming up, the
+// time starts when the warm-up has ended; see lifecycle.WarmUp.
 const Budget = 2500 * time.Millisecond
 
-// Handler answers a request, or returns an error before it has written anything; problem.Write turns that into the
-// answer.
+// Handler answers a request, or returns an error before it has written anything; problem.Write turns
+// the error into the response.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// Function is one entry point: a name to deploy it by, a route, and the way to open it. Its methods are safe for
-// concurrent use.
+// OpenFunc builds a function's handler from the environment. It parses and constructs; it dials
+// nothing by itself, but passes to warmUp the dials that should end before the first request. warmUp
+// is nil, and dials nothing, in a process that does not start to listen for the function now.
+type OpenFunc func(ctx context.Context, warmUp *lifecycle.WarmUp) (Handler, error)
+
+// Function is one entry point: a name to deploy it by, a route, and its OpenFunc. It answers every
+// request with an error until Open has succeeded. Its methods are safe for concurrent use.
 type Function struct {
 	Name    string // "Search"
 	Pattern string // "POST /bff/consumer/v1/search", "GET /bff/consumer/v1/hotels/{propertyId}"
 
 	route    route
-	open     func(context.Context) (Handler, error)
+	open     OpenFunc
 	budget   time.Duration // of one request
 	maxBody  int64         // of one request, bytes
-	internal bool          // nobody waits for its answers but a broker
+	internal bool          // called by Pub/Sub, the scheduler or an operator, never by a client
 	state    atomic.Pointer[state]
-	warmUp   *warmUpGroup // what the first requests wait for; nil: the process is not for this function
+	warmUp   *lifecycle.WarmUp // requests wait for it; nil in a process that does not listen for this function only
+	requests lifecycle.Requests
 }
 
-// state is what opening leaves behind; a request sees one state from beginning to end.
+// state is the result of opening a function; a request uses one state from beginning to end.
 type state struct {
 	handler Handler
 	config  Config
@@ -55,73 +61,38 @@ type state struct {
 	recorder *otlp.Recorder // nil: off
 }
 
-// registry holds every function of the binary. It is written by init functions and read after them.
-var registry = map[string]*Function{}
-
-// Register records a function and returns its door, for functions.HTTP(name, …). The pattern is a method and a path with
-// {variables}.
-//
-// When FUNCTION_TARGET is the function's name it is opened at once: a mistake in the configuration ends the process
-// with status 1, so that it fails the rollout and not a guest. What it asks for by Ahead is called. On SIGTERM such a
-// process finishes what it began and exits 0. In any other process the function is closed until Function.Open is called.
-func Register(name, pattern string, open func(context.Context) (Handler, error)) http.HandlerFunc {
-	return register(&Function{Name: name, Pattern: pattern, open: open, budget: Budget, maxBody: MaxBody})
+// New returns a closed public function. The pattern is a method and a path with {variables}; New
+// panics on any other pattern.
+func New(name, pattern string, open OpenFunc) *Function {
+	return &Function{Name: name, Pattern: pattern, route: parsePattern(pattern), open: open, budget: Budget, maxBody: MaxBody}
 }
 
-// RegisterInternal is Open for a private door that no guest waits at: its requests may take as long as budget says, and
-// be as large as the broker's largest message. What of that is kept is for the handler to say; see Read.
-func RegisterInternal(name, pattern string, budget time.Duration, open func(context.Context) (Handler, error)) http.HandlerFunc {
+// NewInternal is New for an internal endpoint: a request may take as long as budget and be as large
+// as the largest Pub/Sub message, 14 MiB. The handler decides how much of the body it keeps; see
+// ReadPrefix. NewInternal panics when budget is not positive.
+func NewInternal(name, pattern string, budget time.Duration, open OpenFunc) *Function {
 	if budget <= 0 {
-		panic("web: function " + name + " has no time")
+		panic("web: function " + name + " has no time budget")
 	}
-	return register(&Function{Name: name, Pattern: pattern, open: open, budget: budget, maxBody: MaxPushBody, internal: true})
+	f := New(name, pattern, open)
+	f.budget, f.maxBody, f.internal = budget, MaxPushBody, true
+	return f
 }
 
-func register(f *Function) http.HandlerFunc {
-	name := f.Name
-	f.route = parsePattern(f.Pattern)
-	if registry[name] != nil {
-		panic("web: function " + name + " registered twice") // two init functions disagree; no request is ever at stake
-	}
-	registry[name] = f
-	if os.Getenv("FUNCTION_TARGET") == name {
-		within, cancel := context.WithTimeout(context.Background(), warmUpTimeout)
-		f.warmUp = &warmUpGroup{ctx: within, cancel: cancel}
-		if err := f.Open(context.WithValue(context.Background(), warmUpKey{}, f.warmUp)); err != nil {
-			slog.New(newLogHandler(os.Stderr, Config{})).Error("cannot start "+name, "function", name, "err", err.Error())
-			os.Exit(1)
-		}
-		if os.Getenv("GOGC") == "" {
-			// A function keeps a few megabytes alive, so by default the collector would run a hundred times a second.
-			debug.SetGCPercent(800)
-		}
-		slog.SetDefault(slog.New(f.state.Load().log))
-		go f.warmUp.wait(slog.With("function", name))
-		drainOnSignal(f) // before anybody can be let in, who would be cut off
-	}
-	return f.ServeHTTP
-}
-
-// Functions returns the functions of this binary by name.
-func Functions() []*Function {
-	list := make([]*Function, 0, len(registry))
-	for _, f := range registry {
-		list = append(list, f)
-	}
-	slices.SortFunc(list, func(a, b *Function) int { return strings.Compare(a.Name, b.Name) })
-	return list
-}
-
-// Open builds the function from the environment and lets it serve; its log records go to stdout. It may be called
-// again, when the environment has changed. The error names every setting that is wrong.
+// Open builds the function from the environment and lets it serve; its log records go to stdout. Call
+// it again after the environment has changed. The error names every setting that is wrong.
 func (f *Function) Open(ctx context.Context) error { return f.OpenWithLog(ctx, os.Stdout) }
 
-// OpenWithLog is Open with another place for the log records; each is one Write.
+// OpenWithLog is Open with another destination for the log records; each record is one Write.
 func (f *Function) OpenWithLog(ctx context.Context, log io.Writer) error {
+	return f.openAll(ctx, log, nil)
+}
+
+func (f *Function) openAll(ctx context.Context, log io.Writer, warmUp *lifecycle.WarmUp) error {
 	config, err := configFromEnv()
-	measured, telemetryErr := otlp.Open(f.Name)
+	recorder, telemetryErr := otlp.Open(f.Name)
 	err = errors.Join(err, telemetryErr)
-	handler, openErr := f.open(ctx)
+	handler, openErr := f.open(ctx, warmUp)
 	switch {
 	case err != nil && openErr != nil:
 		return fmt.Errorf("web: open %s: %w; %w", f.Name, err, openErr)
@@ -131,12 +102,13 @@ func (f *Function) OpenWithLog(ctx context.Context, log io.Writer) error {
 		return fmt.Errorf("web: open %s: %w", f.Name, openErr)
 	}
 	f.state.Store(&state{
-		handler: handler, config: config, log: newLogHandler(log, config), budget: f.budget, now: time.Now, recorder: measured,
+		handler: handler, config: config, log: newLogHandler(log, config), budget: f.budget, now: time.Now, recorder: recorder,
 	})
 	return nil
 }
 
-// Flush sends what was measured and not yet sent, for a process that is about to end.
+// Flush sends the telemetry that has not been sent yet. Call it before the process ends; ctx bounds
+// the time.
 func (f *Function) Flush(ctx context.Context) {
 	if s := f.state.Load(); s != nil {
 		s.recorder.Close(ctx)

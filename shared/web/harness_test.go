@@ -11,21 +11,26 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// newTestFunction returns a function that serves h, without the registry; its log goes nowhere unless a test takes it.
+// opened returns an OpenFunc that succeeds with h.
+func opened(h Handler) OpenFunc {
+	return func(context.Context, *lifecycle.WarmUp) (Handler, error) { return h, nil }
+}
+
+// newTestFunction returns an open function that serves h and discards its log.
 func newTestFunction(t testing.TB, pattern string, h Handler) *Function {
 	t.Helper()
-	f := &Function{Name: "Test", Pattern: pattern, route: parsePattern(pattern), budget: Budget, maxBody: MaxBody,
-		open: func(context.Context) (Handler, error) { return h, nil }}
+	f := New("Test", pattern, opened(h))
 	if err := f.OpenWithLog(t.Context(), new(logBuffer)); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-// newLoggedFunction is opened with its log.
+// newLoggedFunction is newTestFunction with its log.
 func newLoggedFunction(t testing.TB, pattern string, h Handler) (*Function, *logBuffer) {
 	t.Helper()
 	f, l := newTestFunction(t, pattern, h), new(logBuffer)

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -13,22 +12,17 @@ import (
 	"time"
 )
 
-func TestRegisterInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
-	saved := registry
-	registry = map[string]*Function{}
-	defer func() { registry = saved }()
+func TestNewInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
 	var left time.Duration
 	var kept []byte
 	var whole bool
-	door := RegisterInternal("Relay", "POST /internal/jobs/relay", time.Minute, func(context.Context) (Handler, error) {
-		return func(w http.ResponseWriter, r *http.Request) (err error) {
-			deadline, _ := r.Context().Deadline()
-			left = time.Until(deadline)
-			kept, whole, err = ReadPrefix(r, 100)
-			return err
-		}, nil
-	})
-	if err := registry["Relay"].OpenWithLog(t.Context(), new(logBuffer)); err != nil {
+	f := NewInternal("Relay", "POST /internal/jobs/relay", time.Minute, opened(func(w http.ResponseWriter, r *http.Request) (err error) {
+		deadline, _ := r.Context().Deadline()
+		left = time.Until(deadline)
+		kept, whole, err = ReadPrefix(r, 100)
+		return err
+	}))
+	if err := f.OpenWithLog(t.Context(), new(logBuffer)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -37,7 +31,7 @@ func TestRegisterInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
 	}{{0, 0, true}, {100, 100, true}, {101, 100, false}, {MaxBody + 1, 100, false}, {MaxPushBody + 1, 100, false}} {
 		body := bytes.NewReader(bytes.Repeat([]byte("x"), c.size))
 		w := httptest.NewRecorder()
-		door(w, httptest.NewRequest("POST", "/internal/jobs/relay", io.NopCloser(body)))
+		f.ServeHTTP(w, httptest.NewRequest("POST", "/internal/jobs/relay", io.NopCloser(body)))
 		if w.Code != 200 || len(kept) != c.kept || whole != c.whole {
 			t.Errorf("%d bytes: %d, %d kept, whole %v", c.size, w.Code, len(kept), whole)
 		}
@@ -50,13 +44,13 @@ func TestRegisterInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
 	}
 }
 
-func TestRegisterInternal_PanicsWithoutBudget(t *testing.T) {
+func TestNewInternal_PanicsWithoutBudget(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("registered")
 		}
 	}()
-	RegisterInternal("None", "POST /x", 0, nil)
+	NewInternal("None", "POST /x", 0, nil)
 }
 
 func TestReadPrefix_TruncatedBodyIsAnError(t *testing.T) {

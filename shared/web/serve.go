@@ -21,10 +21,10 @@ const (
 // ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log
 // record. In a process that is still reaching its stores it begins when that has ended; see Ahead.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	beginRequest()
-	defer endRequest(w)
+	f.requests.Begin()
+	defer f.endRequest(w)
 	if f.warmUp != nil {
-		<-f.warmUp.ctx.Done()
+		<-f.warmUp.Done()
 	}
 	s := f.state.Load()
 	if s == nil {
@@ -57,6 +57,15 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// endRequest ends a request. While the process drains, it first sends the response to the client: the
+// process may exit before the server does it.
+func (f *Function) endRequest(w http.ResponseWriter) {
+	if f.requests.Draining() {
+		_ = http.NewResponseController(w).Flush() // fails only when the connection is gone, and then nothing is lost
+	}
+	f.requests.End()
+}
+
 // handle finds out whether the request is for the handler, and calls it. A panic is an error that knows its stack.
 func (f *Function) handle(s *state, c *Call, r *http.Request) (err error) {
 	defer func() {
@@ -64,11 +73,11 @@ func (f *Function) handle(s *state, c *Call, r *http.Request) (err error) {
 			err = &panicError{value: p, stack: debug.Stack()}
 		}
 	}()
-	if draining.Load() {
+	if f.requests.Draining() {
 		c.out.Header().Set("Connection", "close")
 	}
 	switch {
-	case rejecting.Load():
+	case f.requests.Rejecting():
 		return problem.New(problem.UpstreamUnavailable, "This instance is stopping. Please try again.", nil).WithRetryAfter(time.Second)
 	case headersTooLarge(r):
 		return problem.New(problem.PayloadTooLarge, "The header fields must be at most 16 KiB together.", nil)

@@ -302,3 +302,17 @@ func BenchmarkServe(b *testing.B) {
 		f.ServeHTTP(w, r)
 	}
 }
+
+func TestFunctionServeHTTP_RejectsRequestsAfterDrain(t *testing.T) {
+	t.Parallel()
+	f := newTestFunction(t, "GET /x", okHandler)
+	f.requests.Drain(0)
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
+	if p := readProblem(t, w); w.Code != 503 || p.Code != problem.UpstreamUnavailable.PublicCode() || !w.Flushed {
+		t.Errorf("status %d, code %s, flushed %v; want 503, %s, flushed", w.Code, p.Code, w.Flushed, problem.UpstreamUnavailable.PublicCode())
+	}
+	if got := w.Header().Get("Connection"); got != "close" {
+		t.Errorf("Connection is %q, want close", got)
+	}
+}

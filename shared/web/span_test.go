@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
@@ -123,7 +122,7 @@ func TestSpan_FunctionOpensWithoutCollector(t *testing.T) {
 func TestFunctionOpen_ReportsTelemetryAndWebErrorsTogether(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "collector")
 	t.Setenv("TRUSTED_HOPS", "many")
-	f := &Function{Name: "Test", Pattern: "GET /x", open: func(context.Context) (Handler, error) { return okHandler, nil }}
+	f := New("Test", "GET /x", opened(okHandler))
 	err := f.OpenWithLog(t.Context(), new(logBuffer))
 	if err == nil || !strings.Contains(err.Error(), "OTEL_EXPORTER_OTLP_ENDPOINT") || !strings.Contains(err.Error(), "TRUSTED_HOPS") {
 		t.Error(err)

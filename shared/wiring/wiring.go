@@ -26,13 +26,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
-	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
@@ -78,29 +78,29 @@ type Deps struct {
 }
 
 // FromEnv reads the environment and constructs the rooms.
-func FromEnv(ctx context.Context) (*Deps, error) {
+func FromEnv(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	e, err := env.ParseAs[Environment]()
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}
-	return New(ctx, e, time.Now)
+	return New(ctx, e, time.Now, warmUp)
 }
 
 // FromEnvWithPostgres is Guest for a function that refuses a guest of whom it can keep no record: its process reaches Postgres before
 // its first request, too.
-func FromEnvWithPostgres(ctx context.Context) (*Deps, error) {
-	p, err := FromEnv(ctx)
+func FromEnvWithPostgres(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
+	p, err := FromEnv(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
-	web.WarmUp(ctx, "postgres", p.DB.Ping)
+	warmUp.Dial("postgres", p.DB.Ping)
 	return p, nil
 }
 
 // New constructs the rooms of an environment. now is the clock of everything but the stores. Every guest is let in by
 // Redis, so a process that is about to listen reaches it at once, and reads there what each first request would; see
 // web.Ahead.
-func New(ctx context.Context, e Environment, now func() time.Time) (*Deps, error) {
+func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	if e.ValidateEvents && event.Validator == nil {
 		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
 	}
@@ -110,7 +110,7 @@ func New(ctx context.Context, e Environment, now func() time.Time) (*Deps, error
 	}
 	rdb, keys := e.Redis(), redisclient.Keys{Env: e.Env}
 	suspended := tenants.New(rdb, db, keys, now)
-	web.WarmUp(ctx, "redis", suspended.Preload)
+	warmUp.Dial("redis", suspended.Preload)
 	up, err := newUpstreams(e)
 	if err != nil {
 		return nil, err

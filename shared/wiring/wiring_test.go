@@ -26,7 +26,7 @@ func TestFromEnv_NamesEveryMissingSetting(t *testing.T) {
 	for name := range validSettings("") {
 		t.Setenv(name, "")
 	}
-	_, err := FromEnv(context.Background())
+	_, err := FromEnv(context.Background(), nil)
 	if err == nil {
 		t.Fatal("an empty environment is enough")
 	}
@@ -50,7 +50,7 @@ func TestFromEnv_RejectsInvalidSettings(t *testing.T) {
 				t.Setenv(k, v)
 			}
 			t.Setenv(wrong[0], wrong[1])
-			_, err := FromEnv(context.Background())
+			_, err := FromEnv(context.Background(), nil)
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -82,7 +82,7 @@ func TestFromEnv_DialsNothing(t *testing.T) {
 	for k, v := range validSettings(l.Addr().String()) {
 		t.Setenv(k, v)
 	}
-	p, err := FromEnv(context.Background())
+	p, err := FromEnv(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +101,12 @@ func TestFromEnv_EventValidationNeedsLinkedSchemas(t *testing.T) {
 		t.Setenv(k, v)
 	}
 	t.Setenv("VALIDATE_EVENTS", "true")
-	if _, err := FromEnv(context.Background()); err == nil || !strings.Contains(err.Error(), "event/strict") {
+	if _, err := FromEnv(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "event/strict") {
 		t.Errorf("without the schemas: %v", err)
 	}
 	event.Validator = func(event.Event) error { return nil }
 	defer func() { event.Validator = nil }()
-	if _, err := FromEnv(context.Background()); err != nil {
+	if _, err := FromEnv(context.Background(), nil); err != nil {
 		t.Error(err)
 	}
 }

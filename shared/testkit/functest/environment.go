@@ -56,7 +56,7 @@ func Keyring(t testing.TB) keyring.Ring {
 func (h *Harness) BuildDeps(e wiring.Environment) {
 	h.T.Helper()
 	var err error
-	if h.Deps, err = wiring.New(context.Background(), e, h.Now); err != nil {
+	if h.Deps, err = wiring.New(context.Background(), e, h.Now, nil); err != nil {
 		h.T.Fatal(err)
 	}
 	db := h.Deps.DB // a test may put another in its place

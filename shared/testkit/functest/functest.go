@@ -61,18 +61,16 @@ type Harness struct {
 	BasePath    string // what Ask puts before its path
 	Personal    bool   // whatever is no refusal must say that it is one guest's
 
-	handlers map[string]http.Handler // by pattern
-	mux      *http.ServeMux
+	functions map[string]*web.Function // by pattern
+	mux       *http.ServeMux
 }
 
-// New is a house with empty stores, at the present time, with nothing mounted. All of it goes at the test's end. Tests
-// that mount must not run in parallel: web's registry of functions is written by init functions and by Mount, without a
-// lock.
+// New is a house with empty stores, at the present time, with nothing mounted. All of it goes at the test's end.
 func New(t testing.TB) *Harness {
 	t.Helper()
 	h := &Harness{
 		T: t, Clock: &Clock{}, Log: &Log{}, Redis: redistest.NewServer(t),
-		APIDocument: "../../api/consumer.openapi.yaml", BasePath: web.BasePath, handlers: map[string]http.Handler{},
+		APIDocument: "../../api/consumer.openapi.yaml", BasePath: web.BasePath, functions: map[string]*web.Function{},
 	}
 	h.Set(time.Now())
 	h.RDB = h.Redis.Client()
@@ -102,7 +100,7 @@ func (h *Harness) Heal() {
 func (h *Harness) NewInstance() *Harness {
 	other := *h
 	other.Log, other.Deps, other.RoundTrips = &Log{}, nil, nil
-	other.handlers, other.mux = map[string]http.Handler{}, nil
+	other.functions, other.mux = map[string]*web.Function{}, nil
 	return &other
 }
 

@@ -78,7 +78,7 @@ func TestHarnessSend_ChecksEveryResponse(t *testing.T) {
 		}, "a personal answer with"},
 	} {
 		v := &recordingTB{TB: t}
-		h := &Harness{T: v, Log: &Log{}, APIDocument: "../../../api/consumer.openapi.yaml", BasePath: web.BasePath, Personal: c.personal, handlers: map[string]http.Handler{}}
+		h := &Harness{T: v, Log: &Log{}, APIDocument: "../../../api/consumer.openapi.yaml", BasePath: web.BasePath, Personal: c.personal, functions: map[string]*web.Function{}}
 		h.Mount("GET "+web.BasePath+"/facets", c.handler)
 		h.Do(c.method, "/facets", "", "")
 		if said := strings.Join(v.failures, "\n"); (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
@@ -89,7 +89,7 @@ func TestHarnessSend_ChecksEveryResponse(t *testing.T) {
 
 func TestHarnessSend_FailsForUndescribedRoute(t *testing.T) {
 	v := &recordingTB{TB: t}
-	h := &Harness{T: v, Log: &Log{}, APIDocument: "../../../api/consumer.openapi.yaml", handlers: map[string]http.Handler{}}
+	h := &Harness{T: v, Log: &Log{}, APIDocument: "../../../api/consumer.openapi.yaml", functions: map[string]*web.Function{}}
 	h.Mount("GET /elsewhere", func(http.ResponseWriter, *http.Request) error { return nil })
 	h.Do("GET", "/elsewhere", "", "")
 	if len(v.failures) != 1 || !strings.Contains(v.failures[0], "is not in the API") {
@@ -102,7 +102,7 @@ func TestHarnessSend_FailsForUndescribedRoute(t *testing.T) {
 }
 
 func TestHarnessDo_SetsBrowserHeaders(t *testing.T) {
-	h := &Harness{T: t, Log: &Log{}, handlers: map[string]http.Handler{}}
+	h := &Harness{T: t, Log: &Log{}, functions: map[string]*web.Function{}}
 	var got http.Header
 	h.Mount("POST /x", func(_ http.ResponseWriter, r *http.Request) error { got = r.Header; return nil })
 	h.Do("POST", "/x", "gms_1", "{}", "X-Currency", "AFN", "If-None-Match", "")

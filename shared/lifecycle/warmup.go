@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// warmUpTimeout is the time that all warm-up dials of a process have together. After it, requests
+// start and dial a slow store themselves.
+const warmUpTimeout = 500 * time.Millisecond
+
+// WarmUp dials the stores of a process that is about to listen, so that the first requests do not
+// spend their time budget on new connections. A nil WarmUp dials nothing: it is for processes that
+// open a function without listening for it at once, such as tests and the development server.
+type WarmUp struct {
+	ctx    context.Context // ends after the last dial or after warmUpTimeout
+	cancel context.CancelFunc
+	dials  []*dial
+	wg     sync.WaitGroup
+}
+
+// dial is one call of Dial and its outcome.
+type dial struct {
+	store string
+	err   error // valid after wg.Wait
+}
+
+// NewWarmUp returns a WarmUp whose dials must end within 500 ms from now.
+func NewWarmUp() *WarmUp {
+	ctx, cancel := context.WithTimeout(context.Background(), warmUpTimeout)
+	return &WarmUp{ctx: ctx, cancel: cancel}
+}
+
+// Dial starts connect in a goroutine and returns at once, so that the function's construction goes
+// on meanwhile. The context of connect ends 500 ms after NewWarmUp. Wait logs an error of connect
+// with the name of the store; the error has no other effect. On a nil WarmUp, Dial does nothing.
+// Not safe for concurrent use; do not call it after Wait.
+func (w *WarmUp) Dial(store string, connect func(context.Context) error) {
+	if w == nil {
+		return
+	}
+	d := &dial{store: store}
+	w.dials = append(w.dials, d)
+	w.wg.Go(func() { d.err = connect(w.ctx) })
+}
+
+// Done is closed when all dials have ended or 500 ms after NewWarmUp, whichever comes first.
+// Requests wait for it. Safe for concurrent use.
+func (w *WarmUp) Done() <-chan struct{} { return w.ctx.Done() }
+
+// Wait waits for all dials, logs a warning for each failed one and closes Done. A store that cannot
+// be reached does not stop the process: it may be back before the first request, and every request
+// knows how to answer without it.
+func (w *WarmUp) Wait(log *slog.Logger) {
+	w.wg.Wait()
+	defer w.cancel()
+	for _, d := range w.dials {
+		if d.err != nil {
+			log.Warn("not reached before the first request", "store", d.store, "err", d.err.Error())
+		}
+	}
+}
