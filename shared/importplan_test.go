@@ -53,7 +53,7 @@ var allowedImports = map[string][]string{
 	"event":           {"id", "timestamp", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":           {"gcptoken", jsonv2},
 	"testkit/functest": {
-		"event", "id", "keyring", "testkit/pgtest", "testkit/redistest", "config", "wiring", "testkit/localstores", "tenants", "lifecycle", "web",
+		"event", "id", "keyring", "testkit/pgtest", "testkit/redistest", "config", "wiring", "testkit/localstores", "testkit/oidctest", "tenants", "lifecycle", "web",
 		"github.com/getkin/kin-openapi", pgx, redis,
 	},
 	"geo":               nil,

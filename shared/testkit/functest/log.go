@@ -2,7 +2,10 @@ package functest
 
 import (
 	"bytes"
+	"encoding/json"
+	"strings"
 	"sync"
+	"testing"
 )
 
 // Log keeps what functions log. It is safe for concurrent use.
@@ -34,4 +37,27 @@ func (l *Log) Discard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.discarding = true
+}
+
+// Records returns the log records in the order they were written.
+func (l *Log) Records(t testing.TB) (records []map[string]any) {
+	t.Helper()
+	for line := range strings.Lines(l.String()) {
+		var record map[string]any
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatalf("log record: %v in %s", err, line)
+		}
+		records = append(records, record)
+	}
+	return records
+}
+
+// Last returns the newest log record.
+func (l *Log) Last(t testing.TB) map[string]any {
+	t.Helper()
+	records := l.Records(t)
+	if len(records) == 0 {
+		t.Fatal("the log has no record")
+	}
+	return records[len(records)-1]
 }

@@ -17,7 +17,13 @@ import (
 // replaced. A method that nobody has at a path is refused by the first function there, as it would be alone.
 func (h *Harness) Mount(pattern string, handler web.Handler) {
 	h.T.Helper()
-	h.functions[pattern] = NewHandler(h.T, pattern, handler, h.Log)
+	h.serve(NewHandler(h.T, pattern, handler, h.Log))
+}
+
+// serve puts an open function into the mux. All functions are put into a new mux, because a
+// ServeMux cannot replace a pattern.
+func (h *Harness) serve(f *web.Function) {
+	h.functions[f.Pattern] = f
 	h.mux = http.NewServeMux()
 	paths := map[string]bool{}
 	for _, p := range slices.Sorted(maps.Keys(h.functions)) {

@@ -62,6 +62,15 @@ func (h *Harness) Count(table string, args ...any) (n int) {
 	return n
 }
 
+// QueryValue returns the one value that a query selects.
+func QueryValue[T any](h *Harness, sql string, args ...any) (value T) {
+	h.T.Helper()
+	if err := h.DB.QueryRow(context.Background(), sql, args...).Scan(&value); err != nil {
+		h.T.Fatalf("%v: %s", err, sql)
+	}
+	return value
+}
+
 // Exec changes the database.
 func (h *Harness) Exec(sql string, args ...any) {
 	h.T.Helper()
