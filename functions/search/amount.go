@@ -7,26 +7,26 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// amount is a price in minor units, from a decimal string or a whole JSON number; never negative.
-// The platform's model writes the bounds of a price range as numbers without a unit; here every
-// amount is a string of minor units (docs/spec/routes.md#values). Accepting both costs this type, and no client
-// has to guess. A client that sends major units finds no hotel in its range; the OpenAPI document
+// amount is a price in minor units, decoded from a decimal string or a whole JSON number; never negative.
+// The platform's model writes the bounds of a price range as numbers without a unit, while every amount
+// of this API is a string of minor units (docs/spec/routes.md#values). Both forms are accepted so that no
+// client has to guess. A client that sends major units finds no hotel in its range; the OpenAPI document
 // states the unit.
 type amount struct{ value money.Minor }
 
-// UnmarshalJSONFrom reads either form.
+// UnmarshalJSONFrom decodes either form. Any other token is the FieldError "malformed".
 func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	token, err := d.ReadToken()
 	if err != nil {
 		return err
 	}
-	wrong := problem.FieldError{Code: "malformed", Detail: "Must be whole minor units that are not negative, as a decimal string."}
+	malformed := problem.FieldError{Code: "malformed", Detail: "Must be whole minor units that are not negative, as a decimal string."}
 	if kind := token.Kind(); kind != '"' && kind != '0' {
-		return wrong
+		return malformed
 	}
 	value, err := money.ParseMinor(token.String())
 	if err != nil || value[0] == '-' {
-		return wrong
+		return malformed
 	}
 	a.value = value
 	return nil

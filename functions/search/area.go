@@ -15,7 +15,7 @@ const (
 	maxBoxDeg2  = 25
 )
 
-// area is where to search: exactly one of the four, the one that mode names.
+// area is the place to search. Exactly one of its four places is set, and Mode names that place.
 type area struct {
 	Mode        string  `json:"mode"`
 	Point       *circle `json:"point"`
@@ -26,14 +26,15 @@ type area struct {
 
 var geoModes = []string{"point", "bounding-box", "city", "region"}
 
-// circle is upstream.Circle as a request says it: a number left out is not 0, which is a place off Africa.
+// circle is upstream.Circle as decoded from a request. Pointers tell an absent number from 0: latitude 0,
+// longitude 0 is a place off Africa.
 type circle struct {
 	Lat      *float64 `json:"lat"`
 	Lng      *float64 `json:"lng"`
 	RadiusKm *float64 `json:"radiusKm"`
 }
 
-// box is geo.Box likewise.
+// box is geo.Box as decoded from a request.
 type box struct {
 	SwLat *float64 `json:"swLat"`
 	SwLng *float64 `json:"swLng"`
@@ -41,16 +42,18 @@ type box struct {
 	NeLng *float64 `json:"neLng"`
 }
 
-// value is the circle whose numbers are all there.
+// value returns the circle. It panics unless every number is set.
 func (c *circle) value() upstream.Circle {
 	return upstream.Circle{Lat: *c.Lat, Lng: *c.Lng, RadiusKm: *c.RadiusKm}
 }
 
-// value is the box whose numbers are all there.
+// value returns the box. It panics unless every number is set.
 func (b *box) value() geo.Box {
 	return geo.Box{SwLat: *b.SwLat, SwLng: *b.SwLng, NeLat: *b.NeLat, NeLng: *b.NeLng}
 }
 
+// check validates the area: Mode is known, its place is set and valid, and no other place is set. It
+// normalizes the names of city and region.
 func (a *area) check(f *problem.FieldErrors) {
 	given := map[string]bool{
 		"point": a.Point != nil, "bounding-box": a.BoundingBox != nil, "city": a.City != "", "region": a.Region != "",
@@ -99,28 +102,29 @@ func (b *box) check(f *problem.FieldErrors) {
 	if !requireNumbers(f, "geo.boundingBox", requiredNumber{"swLat", b.SwLat}, requiredNumber{"swLng", b.SwLng}, requiredNumber{"neLat", b.NeLat}, requiredNumber{"neLng", b.NeLng}) {
 		return
 	}
-	switch said := b.value(); {
-	case !said.Valid():
+	switch value := b.value(); {
+	case !value.Valid():
 		f.Add("geo.boundingBox", "out-of-range", "The south-west corner must lie south of the north-east one, the box must have a width, and both must be on the globe.")
-	case said.AreaDeg2() > maxBoxDeg2*(1+1e-9): // 65-60 is 5 only nearly everywhere on the globe
+	case value.AreaDeg2() > maxBoxDeg2*(1+1e-9): // differences of coordinates such as 65.2-60.2 have rounding errors
 		f.Add("geo.boundingBox", "too-large", fmt.Sprintf("Must cover at most %d square degrees.", maxBoxDeg2))
 	}
 }
 
-// requiredNumber is one number of a place.
+// requiredNumber is one number of a circle or box; value is nil when it is absent.
 type requiredNumber struct {
 	name  string
 	value *float64
 }
 
-// requireNumbers says which of them are missing, and whether all are there.
-func requireNumbers(f *problem.FieldErrors, of string, all ...requiredNumber) (there bool) {
-	there = true
-	for _, n := range all {
+// requireNumbers adds a fault for each absent number of the field parent. It reports whether all numbers
+// are present.
+func requireNumbers(f *problem.FieldErrors, parent string, numbers ...requiredNumber) (complete bool) {
+	complete = true
+	for _, n := range numbers {
 		if n.value == nil {
-			f.Add(of+"."+n.name, "required", "A number is needed.")
-			there = false
+			f.Add(parent+"."+n.name, "required", "A number is needed.")
+			complete = false
 		}
 	}
-	return there
+	return complete
 }

@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Finder composes lists and maps from the upstreams and keeps them in the cache. Safe for concurrent use.
+// Finder composes lists and maps from upstream answers and caches them. Safe for concurrent use.
 type Finder struct {
 	keys      redisclient.Keys
 	cache     *cache.Cache
@@ -24,20 +24,21 @@ type Finder struct {
 	now       func() time.Time
 }
 
-// NewFinder makes a Finder.
+// NewFinder returns a Finder. region is the cloud region of this service, for the badge of hotels that
+// another region serves.
 func NewFinder(keys redisclient.Keys, cache *cache.Cache, up *upstream.Upstreams, parts *compose.Fetcher, flags *flags.Source, region string, now func() time.Time) *Finder {
 	return &Finder{keys, cache, up, parts, flags, region, now}
 }
 
 const (
 	pageTTL           = 60 * time.Second
-	campaignTTL       = 5 * time.Minute  // of a list while a marketing campaign runs
-	missingBrandsTTL  = 15 * time.Second // of a page that lacks brands: worth showing, not worth keeping
-	maxQuotedCards    = 20               // cards of a page that are quoted, in one batch
-	pricingRetryDelay = 2 * time.Second  // after which a list without rates asks pricing again
+	campaignTTL       = 5 * time.Minute  // of a list in campaign mode
+	missingBrandsTTL  = 15 * time.Second // of a page without brands: good enough to show, not to keep
+	maxQuotedCards    = 20               // first cards of a page that get a rate, quoted in one batch
+	pricingRetryDelay = 2 * time.Second  // until a list without rates calls pricing again
 )
 
-// listTTL is how long a list is fresh.
+// listTTL returns the freshness of a list: 60 s, or 5 minutes in campaign mode.
 func (f *Finder) listTTL() time.Duration {
 	if f.flags.Current().CampaignMode {
 		return campaignTTL
@@ -45,7 +46,9 @@ func (f *Finder) listTTL() time.Duration {
 	return pageTTL
 }
 
-// listLoader is the recipe of one page of a list.
+// listLoader loads one page of a list: one call to search-aggregation, then pricing (one batch for the
+// first 20 cards, 800 ms) and brands (750 ms) side by side. A failure of pricing or theme-config is named
+// in "degraded"; errors are those of search-aggregation and of encoding.
 func (f *Finder) listLoader(q upstream.SearchQuery, hash string) cache.Loader {
 	return cache.Loader{
 		TTL: f.listTTL(),
@@ -60,15 +63,15 @@ func (f *Finder) listLoader(q upstream.SearchQuery, hash string) cache.Loader {
 				missing []view.Degraded
 				quoted  = make(chan struct{})
 			)
-			go func() { // beside the brands, and waited for below
+			go func() { // runs while this goroutine loads the brands, and ends before it continues
 				defer close(quoted)
 				quotes, missing = f.parts.Rates(ctx, quoteRequest(q, propertyRefs(rated)))
 			}()
-			brands, parts, brandless := f.parts.Brands(ctx, distinctTenants(found.Hits))
+			brands, parts, missingBrands := f.parts.Brands(ctx, distinctTenants(found.Hits))
 			<-quoted
 
 			page := &view.Page{Member: listingsMember, ResultCount: found.ResultCount, Place: found.Place}
-			page.Degraded = append(missing, brandless...)
+			page.Degraded = append(missing, missingBrands...)
 			logDegraded(ctx, page)
 			for i := range found.Hits {
 				hit := &found.Hits[i]
@@ -92,7 +95,8 @@ func (f *Finder) listLoader(q upstream.SearchQuery, hash string) cache.Loader {
 	}
 }
 
-// refreshRates re-fetches the rates of a kept list as one batch, and nothing else.
+// refreshRates replaces the rates of a cached list by one batch of new quotes and leaves the rest as it
+// is. When pricing fails, it returns the list with expired rates marked stale and no error.
 func (f *Finder) refreshRates(ctx context.Context, q upstream.SearchQuery, old *cache.Entry) (cache.Loaded, error) {
 	page, err := decodePage(old)
 	if err != nil {
@@ -104,22 +108,23 @@ func (f *Finder) refreshRates(ctx context.Context, q upstream.SearchQuery, old *
 	}
 	quotes, err := f.upstreams.Pricing.Preview(ctx, quoteRequest(q, properties))
 	if err != nil {
-		// Kept as it is shown, so that the next hits are copies again, and pricing is asked every two seconds and not
-		// with each of them.
+		// The marked list is stored, so that the next hits copy bytes again and pricing is called once in
+		// 2 s instead of once per hit.
 		web.FromContext(ctx).AddLogField("notRenewed", err.Error())
 		page.MarkStale(f.now().Add(pricingRetryDelay))
-		filled, err := pack(page, nil)
-		filled.RatesFreshUntil = f.now().Add(pricingRetryDelay)
-		return filled, err
+		loaded, err := pack(page, nil)
+		loaded.RatesFreshUntil = f.now().Add(pricingRetryDelay)
+		return loaded, err
 	}
 	page.ClearDegraded("pricing")
 	if err := f.setRates(page, quotes); err != nil {
 		return cache.Loaded{}, err
 	}
-	return f.packList(page, nil) // its tags stand: they were set for as long as the entry is kept
+	return f.packList(page, nil) // the first load registered the tags for as long as the entry is kept
 }
 
-// setRates puts each quote on its card; a card without one is sold out, or pricing is missing.
+// setRates sets the rate of each card that has a quote and removes the other rates. A card without a
+// quote is sold out, beyond the first 20 cards, or pricing did not answer.
 func (f *Finder) setRates(page *view.Page, quotes map[string]upstream.Quote) error {
 	for n := range page.Items {
 		item := &page.Items[n]

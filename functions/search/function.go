@@ -1,5 +1,6 @@
-// Package search is the front door for finding hotels: the list, the map and the facets. It registers
-// its entry points and builds them; each route has a file of its own.
+// Package search owns three public routes that find hotels: POST /search (a list), POST /search/map
+// (pins) and GET /facets (values to filter by). It composes answers from search-aggregation, pricing
+// and theme-config and caches them in Redis. It writes no table of its own and never books or mints.
 package search
 
 import (
@@ -19,22 +20,26 @@ func init() {
 	functions.HTTP("Facets", web.Register("Facets", "GET "+web.BasePath+"/facets", openFacets))
 }
 
+// openList builds Search from the environment. CountRejected also charges the rate limits to
+// requests that List refuses before guest.Begin.
 func openList(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
-	finder, guests, err := build(ctx, warmUp)
+	finder, responder, err := build(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
-	return guests.guests.CountRejected(NewList(finder, guests).Serve), nil
+	return responder.guests.CountRejected(NewList(finder, responder).Serve), nil
 }
 
+// openMap builds SearchMap from the environment, with the same charge for refused requests.
 func openMap(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
-	finder, guests, err := build(ctx, warmUp)
+	finder, responder, err := build(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
-	return guests.guests.CountRejected(NewMap(finder, guests).Serve), nil
+	return responder.guests.CountRejected(NewMap(finder, responder).Serve), nil
 }
 
+// openFacets builds Facets from the environment.
 func openFacets(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	p, err := wiring.FromEnv(ctx, warmUp)
 	if err != nil {
@@ -43,6 +48,7 @@ func openFacets(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, err
 	return NewFacets(p.Guests, p.Keys, p.Cache, p.Upstreams).Serve, nil
 }
 
+// build makes what list and map share. It returns an error for missing or malformed settings.
 func build(ctx context.Context, warmUp *lifecycle.WarmUp) (*Finder, *Responder, error) {
 	p, err := wiring.FromEnv(ctx, warmUp)
 	if err != nil {

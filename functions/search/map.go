@@ -20,16 +20,16 @@ import (
 
 const maxPins = 250
 
-// Map answers POST /search/map.
+// Map handles POST /search/map. Safe for concurrent use.
 type Map struct {
 	finder    *Finder
 	responder *Responder
 	queries   *queryCache
 }
 
-// NewMap makes the handler.
-func NewMap(finder *Finder, guests *Responder) *Map {
-	return &Map{finder, guests, newQueryCache(finder.now, parseMap)}
+// NewMap returns the handler of POST /search/map with an empty cache of parsed bodies.
+func NewMap(finder *Finder, responder *Responder) *Map {
+	return &Map{finder, responder, newQueryCache(finder.now, parseMap)}
 }
 
 type mapRequest struct {
@@ -38,8 +38,9 @@ type mapRequest struct {
 	Zoom                *int   `json:"zoom"`
 }
 
+// check adds faults of the members that only a map has. An invalid zoom becomes nil.
 func (in *mapRequest) check(f *problem.FieldErrors) {
-	if in.Geo.Mode != "bounding-box" && slices.Contains(geoModes, in.Geo.Mode) { // another has been refused already
+	if in.Geo.Mode != "bounding-box" && slices.Contains(geoModes, in.Geo.Mode) { // area.check refused unknown modes
 		f.Add("geo.mode", "not-supported", "A map is searched by bounding-box.")
 	}
 	if in.Zoom != nil && (*in.Zoom < 0 || *in.Zoom > maxZoom) {
@@ -51,6 +52,7 @@ func (in *mapRequest) check(f *problem.FieldErrors) {
 	}
 }
 
+// parseMap is parseList for a body of POST /search/map. A map has no page; maxPins bounds it.
 func parseMap(body []byte, now time.Time) (*parsedQuery, error) {
 	in := mapRequest{query: defaultQuery()}
 	if err := web.DecodeBytes(body, &in); err != nil {
@@ -67,26 +69,34 @@ func parseMap(body []byte, now time.Time) (*parsedQuery, error) {
 	}, nil
 }
 
-// Serve answers the pins of a map. The pins are one cache entry and the spotlighted rate another, so that
-// moving from pin to pin asks pricing alone.
+// Serve answers POST /search/map with at most 250 pins and the rate of the spotlighted pin. The answer
+// is personal (private, no-store). web.Budget bounds the request to 2.5 s.
+//
+// The pins are one cache entry and the spotlighted rate is another, so a guest who moves from pin to
+// pin causes calls to pricing only. One round trip reads both entries; the costs of a warm hit and the
+// failures of Redis, Postgres and search-aggregation are those of List.Serve. A warm hit with a
+// spotlighted pin also decompresses, decodes and compresses the page.
+//
+// Without pricing the spotlighted pin has no rate; without theme-config pins have neutral brands. Both
+// are named in "degraded".
 func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
-	var a *parsedQuery
-	if err := web.WithJSONBody(r, m.queries.decodeInto(&a)); err != nil {
+	var parsed *parsedQuery
+	if err := web.WithJSONBody(r, m.queries.decodeInto(&parsed)); err != nil {
 		return err
 	}
 	ctx, guest, err := m.responder.guests.Begin(w, r, func(tag locale.Tag, c money.Currency) []string {
-		hash := a.hash(tag, c)
-		if a.spotlightPropertyID == "" {
+		hash := parsed.hash(tag, c)
+		if parsed.spotlightPropertyID == "" {
 			return []string{m.finder.mapKey(hash)}
 		}
-		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, a.spotlightPropertyID)}
+		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, parsed.spotlightPropertyID)}
 	})
 	if err != nil {
 		return err
 	}
-	q := a.query
+	q := parsed.query
 	q.Locale, q.Currency = guest.Locale, guest.Currency
-	hash := a.hash(q.Locale, q.Currency)
+	hash := parsed.hash(q.Locale, q.Currency)
 	key := m.finder.mapKey(hash)
 
 	done := web.FromContext(ctx).Phase("find")
@@ -98,17 +108,19 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	if entry, err = m.finder.prepareForResponse(entry, guest.Suspended); err != nil {
 		return err
 	}
-	if a.spotlightPropertyID != "" {
-		if entry, err = m.addSpotlightRate(ctx, guest, q, hash, a.spotlightPropertyID, entry); err != nil {
+	if parsed.spotlightPropertyID != "" {
+		if entry, err = m.addSpotlightRate(ctx, guest, q, hash, parsed.spotlightPropertyID, entry); err != nil {
 			return err
 		}
 	}
 	return m.responder.respond(ctx, w, r, guest, result{
-		query: q, hash: hash, filters: a.filters, entry: entry, state: state,
+		query: q, hash: hash, filters: parsed.filters, entry: entry, state: state,
 	})
 }
 
-// addSpotlightRate puts the rate on the spotlighted pin, when that pin is on the map; a missing rate is named.
+// addSpotlightRate returns the entry with the rate of the spotlighted pin. It returns e unchanged when
+// the property is not on the map. A rate that pricing did not give is named in "degraded"; a sold-out
+// property has no rate and is not named. Its only errors are those of decoding and encoding the page.
 func (m *Map) addSpotlightRate(ctx context.Context, guest *guest.Guest, q upstream.SearchQuery, hash, property string, e *cache.Entry) (*cache.Entry, error) {
 	page, err := decodePage(e)
 	if err != nil {
@@ -124,13 +136,15 @@ func (m *Map) addSpotlightRate(ctx context.Context, guest *guest.Guest, q upstre
 		if rate != nil {
 			item.Spotlight(*rate)
 		}
-		filled, err := pack(page, nil)
-		return &filled.Entry, err
+		loaded, err := pack(page, nil)
+		return &loaded.Entry, err
 	}
 	return e, nil
 }
 
-// mapLoader is the recipe of a map.
+// mapLoader loads the pins of a map: one call to search-aggregation, then brands within 750 ms. The
+// entry is fresh for 60 s, or for 15 s when brands are missing. It returns the errors of
+// search-aggregation and of encoding.
 func (f *Finder) mapLoader(q upstream.SearchQuery, hash string) cache.Loader {
 	return cache.Loader{
 		TTL: pageTTL,
@@ -139,8 +153,8 @@ func (f *Finder) mapLoader(q upstream.SearchQuery, hash string) cache.Loader {
 			if err != nil {
 				return cache.Loaded{}, err
 			}
-			brands, parts, brandless := f.parts.Brands(ctx, distinctTenants(found.Hits))
-			page := &view.Page{Member: pinsMember, ResultCount: found.ResultCount, Place: found.Place, Degraded: brandless}
+			brands, parts, missingBrands := f.parts.Brands(ctx, distinctTenants(found.Hits))
+			page := &view.Page{Member: pinsMember, ResultCount: found.ResultCount, Place: found.Place, Degraded: missingBrands}
 			logDegraded(ctx, page)
 			for i := range found.Hits {
 				hit := &found.Hits[i]

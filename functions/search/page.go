@@ -15,7 +15,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// pack makes the cache entry of a page. One that lacks brands is kept for a short while only.
+// pack encodes and compresses a page into a cache entry. An entry without brands is fresh for
+// missingBrandsTTL (15 s) only.
 func pack(page *view.Page, tags []string) (cache.Loaded, error) {
 	body, index, err := page.Encode()
 	if err != nil {
@@ -25,16 +26,17 @@ func pack(page *view.Page, tags []string) (cache.Loaded, error) {
 	if err != nil {
 		return cache.Loaded{}, fmt.Errorf("search: pack page: %w", err)
 	}
-	filled := cache.Loaded{Entry: entry, Tags: tags}
+	loaded := cache.Loaded{Entry: entry, Tags: tags}
 	if page.IsDegraded("theme") {
-		filled.TTL = missingBrandsTTL
+		loaded.TTL = missingBrandsTTL
 	}
-	return filled, nil
+	return loaded, nil
 }
 
-// packList is pack for a list, which also says when its rates are due: when the first of them is over,
-// within the minute when none is shown, and soon when pricing did not answer, or with rates that are old
-// already. Rates that are over before that are marked now, because until then nobody looks.
+// packList packs a list and sets the time at which its rates are refreshed: when the first rate expires;
+// after a minute when no card has a rate; after pricingRetryDelay (2 s) when pricing did not answer or a
+// rate expires sooner than that. It marks rates that expire before the refresh as stale now, because
+// hits until then are sent unchanged.
 func (f *Finder) packList(page *view.Page, tags []string) (cache.Loaded, error) {
 	until, soon := page.RatesFreshUntil(), f.now().Add(pricingRetryDelay)
 	switch {
@@ -46,14 +48,14 @@ func (f *Finder) packList(page *view.Page, tags []string) (cache.Loaded, error) 
 		until = soon
 	}
 	page.MarkStale(soon)
-	filled, err := pack(page, tags)
+	loaded, err := pack(page, tags)
 	if len(page.Items) > 0 {
-		filled.RatesFreshUntil = until
+		loaded.RatesFreshUntil = until
 	}
-	return filled, err
+	return loaded, err
 }
 
-// decodePage opens a kept page to change it.
+// decodePage decompresses and decodes a cached page so that the caller can change it.
 func decodePage(e *cache.Entry) (*view.Page, error) {
 	body, err := e.Body()
 	if err != nil {
@@ -62,39 +64,41 @@ func decodePage(e *cache.Entry) (*view.Page, error) {
 	return view.DecodePage(body, e.Index, slices.Collect(e.TenantIDs()))
 }
 
-// logDegraded puts what is missing from a page in the log record of the request that composed it.
+// logDegraded names the missing parts of a page in the log record of the request that composed it.
 func logDegraded(ctx context.Context, page *view.Page) {
 	if len(page.Degraded) > 0 {
 		web.FromContext(ctx).AddLogField("degraded", page.Degraded)
 	}
 }
 
-// prepareForResponse is the entry as it may be shown now: without suspended tenants, and with rates marked stale
-// whose time is over. An entry that needs neither, which is nearly every one, comes back untouched.
+// prepareForResponse removes cards of suspended tenants and marks expired rates as stale. Nearly every
+// entry needs neither and is returned as it is, without decompression. Its only errors are those of
+// decoding and encoding.
 func (f *Finder) prepareForResponse(e *cache.Entry, suspended *tenants.SuspendedSet) (*cache.Entry, error) {
 	now := f.now()
 	stale := !e.RatesFreshUntil.IsZero() && now.After(e.RatesFreshUntil)
-	gone := false
+	hasSuspended := false
 	for owner := range e.TenantIDs() {
-		gone = gone || suspended.Has(owner)
+		hasSuspended = hasSuspended || suspended.Has(owner)
 	}
-	if !stale && !gone {
+	if !stale && !hasSuspended {
 		return e, nil
 	}
 	page, err := decodePage(e)
 	if err != nil {
 		return nil, err
 	}
-	if gone {
+	if hasSuspended {
 		page.RemoveTenants(suspended.Has)
 	}
 	page.MarkStale(now)
-	filled, err := pack(page, nil)
-	return &filled.Entry, err
+	loaded, err := pack(page, nil)
+	return &loaded.Entry, err
 }
 
-// cacheTags are what empties a page: a change of a tenant on it, or of anything in the area it covers; of a list
-// also a change of a hotel on it, which may have moved out of the area. A map has too many for that.
+// cacheTags returns the tags that invalidate a page: its tenants and the cells of its area, or
+// UnknownAreaTag without cells. A list also has a tag for each hotel, because a hotel may move out of
+// the area. A map has none: it has up to 250 hotels.
 func cacheTags(page *view.Page, area upstream.Area, found []geo.Cell) []string {
 	var list []string
 	for _, owner := range page.TenantIDs() {
@@ -118,10 +122,12 @@ const (
 	pinsMember     = "pins"
 )
 
-const maxCoverCells = 16 // of a page's cover: more would be finer, and each is a command when the page is stored
+// maxCoverCells bounds the cells that cover an area. More cells would cover it more closely, but each
+// cell costs a Redis command when the page is stored.
+const maxCoverCells = 16
 
-// coveringCells is the area in cells: our own for what the guest drew, search-aggregation's for a place it knows by
-// name.
+// coveringCells returns the H3 cells of an area: computed here for a circle or box, taken from
+// search-aggregation's answer for a city or region.
 func coveringCells(area upstream.Area, found []geo.Cell) []geo.Cell {
 	switch {
 	case area.Point != nil:
@@ -133,7 +139,7 @@ func coveringCells(area upstream.Area, found []geo.Cell) []geo.Cell {
 	}
 }
 
-// listMembers are the members of a list behind its cards, for every guest the same.
+// listMembers encodes the members that follow the cards of a list. They are the same for every guest.
 func listMembers(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
 	members := []member{
 		{"queryHash", hash}, {"page", q.Page}, {"sortKey", q.SortKey}, {"locale", q.Locale}, {"currency", q.Currency},
@@ -141,7 +147,7 @@ func listMembers(q upstream.SearchQuery, hash string, found upstream.SearchResul
 	return encodeMembers(members, found)
 }
 
-// mapMembers is listRest for a map.
+// mapMembers is listMembers for a map, which has no page and no sort key.
 func mapMembers(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
 	return encodeMembers([]member{{"queryHash", hash}, {"locale", q.Locale}, {"currency", q.Currency}}, found)
 }
@@ -151,6 +157,8 @@ type member struct {
 	value any
 }
 
+// encodeMembers encodes the members in order, each with a leading comma, and appends the optional
+// members of search-aggregation's answer.
 func encodeMembers(members []member, found upstream.SearchResult) (out []byte, err error) {
 	if found.QueryRewriteHint != nil {
 		members = append(members, member{"queryRewriteHint", found.QueryRewriteHint})
@@ -180,7 +188,7 @@ func propertyRefs(hits []upstream.Hit) []upstream.PropertyRef {
 	return list
 }
 
-// distinctTenants lists the tenants of the hits, each once, best ranked first.
+// distinctTenants returns the tenants of the hits without duplicates, in order of rank.
 func distinctTenants(hits []upstream.Hit) []string {
 	var list []string
 	seen := map[string]bool{}

@@ -13,15 +13,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// parsedQuery is a body that was read, checked and brought into its normal form. It is shared by all who ask the
-// same and must not be changed.
+// parsedQuery is a decoded, validated and normalized body. Requests with the same body share it, so only
+// its hashes may change. Safe for concurrent use.
 type parsedQuery struct {
 	query               upstream.SearchQuery // without locale and currency
 	filters             event.Filters
 	page                upstream.Page
-	spotlightPropertyID string // property id; of a map
+	spotlightPropertyID string // of a map; may be empty
 	parsedOn            stay.Date
-	hashes              sync.Map // of the query, by preference
+	hashes              sync.Map // preference -> query hash
 }
 
 type preference struct {
@@ -29,19 +29,20 @@ type preference struct {
 	currency money.Currency
 }
 
-// hash is the query hash for a guest with that locale and currency.
-func (a *parsedQuery) hash(l locale.Tag, c money.Currency) string {
+// hash returns the query hash for a locale and currency. It computes each hash once.
+func (q *parsedQuery) hash(l locale.Tag, c money.Currency) string {
 	p := preference{l, c}
-	if known, ok := a.hashes.Load(p); ok {
+	if known, ok := q.hashes.Load(p); ok {
 		return known.(string)
 	}
-	hash := queryHash(a.query, l, c)
-	a.hashes.Store(p, hash)
+	hash := queryHash(q.query, l, c)
+	q.hashes.Store(p, hash)
 	return hash
 }
 
-// queryCache remembers the bodies that were asked lately: a page that a campaign points at is asked by the same
-// bytes thousands of times, and reading them is a tenth of what answering from the cache costs.
+// queryCache is an LRU cache of parsed bodies, in process memory. A page that a campaign links to is
+// requested thousands of times with the same bytes, and parsing them is a tenth of the cost of a warm
+// hit. Safe for concurrent use.
 type queryCache struct {
 	entries *lru.Cache[string, *parsedQuery]
 	parse   func(body []byte, now time.Time) (*parsedQuery, error)
@@ -50,40 +51,42 @@ type queryCache struct {
 
 const (
 	maxCachedQueries = 2048
-	maxCachedBody    = 1 << 10 // bytes of a body
+	maxCachedBody    = 1 << 10 // bytes; larger bodies are parsed each time
 )
 
-func newQueryCache(now func() time.Time, read func([]byte, time.Time) (*parsedQuery, error)) *queryCache {
-	known, err := lru.New[string, *parsedQuery](maxCachedQueries)
+// newQueryCache returns an empty cache of at most 2,048 bodies of at most 1 KiB. parse validates dates
+// against the time it is given.
+func newQueryCache(now func() time.Time, parse func([]byte, time.Time) (*parsedQuery, error)) *queryCache {
+	entries, err := lru.New[string, *parsedQuery](maxCachedQueries)
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
-	return &queryCache{known, read, now}
+	return &queryCache{entries, parse, now}
 }
 
-// get is what the body says. Whether a date is past depends on the day, so what was read yesterday is read
-// again.
-func (k *queryCache) get(body []byte) (*parsedQuery, error) {
-	now := k.now()
+// get returns the parsed body, from the cache when it was parsed today (UTC): a check-in date that was
+// valid yesterday may have passed. Errors are those of parse and are not cached.
+func (c *queryCache) get(body []byte) (*parsedQuery, error) {
+	now := c.now()
 	today := stay.DateOf(now.UTC())
-	if a, ok := k.entries.Get(string(body)); ok && a.parsedOn == today {
-		return a, nil
+	if q, ok := c.entries.Get(string(body)); ok && q.parsedOn == today {
+		return q, nil
 	}
-	a, err := k.parse(body, now)
+	q, err := c.parse(body, now)
 	if err != nil {
 		return nil, err
 	}
-	a.parsedOn = today
+	q.parsedOn = today
 	if len(body) <= maxCachedBody {
-		k.entries.Add(string(body), a)
+		c.entries.Add(string(body), q)
 	}
-	return a, nil
+	return q, nil
 }
 
-// decodeInto makes a reader for web.Body that leaves the ask in a.
-func (k *queryCache) decodeInto(a **parsedQuery) func([]byte) error {
+// decodeInto returns a callback for web.WithJSONBody that stores the parsed body in *q.
+func (c *queryCache) decodeInto(q **parsedQuery) func([]byte) error {
 	return func(body []byte) (err error) {
-		*a, err = k.get(body)
+		*q, err = c.get(body)
 		return err
 	}
 }

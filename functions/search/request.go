@@ -16,22 +16,22 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The limits of a search. The specification does not name maxText and maxValues, nor the 40 characters
-// of a filter word (isWord). Every value is part of a cache key or goes to an upstream, and a request
-// without limits is a way to fill either.
+// The limits of a search. The specification does not name maxPlaceName and maxFilterValues, nor the 40
+// characters of a filter code (isCode). Every value is part of a cache key or goes to an upstream, so
+// requests without limits could fill the cache or overload an upstream.
 const (
 	maxLimit        = 50
 	defaultLimit    = 20
 	maxOffset       = 1000
 	maxPlaceName    = 80 // characters of a place's name
-	maxFilterValues = 20 // of one filter
+	maxFilterValues = 20 // values of one filter
 	maxZoom         = 22
 	defaultSortKey  = "recommended"
 )
 
 var sortKeys = []string{"recommended", "price-asc", "price-desc", "rating-desc", "distance-asc"}
 
-// query is what list and map ask alike.
+// query holds the members that list and map requests share.
 type query struct {
 	Geo       area           `json:"geo"`
 	Dates     stay.Dates     `json:"dates"`
@@ -40,7 +40,7 @@ type query struct {
 	SortKey   string         `json:"sortKey"`
 }
 
-// defaultQuery is a query that nothing was said of, to be decoded into.
+// defaultQuery returns a query to decode into. Its occupancy tells absent numbers from zeros.
 func defaultQuery() query { return query{Occupancy: stay.UnsetOccupancy()} }
 
 type filters struct {
@@ -53,15 +53,16 @@ type filters struct {
 	Neighbourhoods          []string    `json:"neighbourhoods"`
 }
 
-// priceRange is per night in minor units, as decimal strings like every amount; whole numbers are
-// taken too, see docs/spec/routes.md#search-query.
+// priceRange bounds the price of a night in minor units. Amounts are decimal strings; whole JSON numbers
+// are accepted too, see docs/spec/routes.md#search-query.
 type priceRange struct {
 	Min      *amount `json:"min"`
 	Max      *amount `json:"max"`
 	Currency string  `json:"currency"`
 }
 
-// check validates the query for a guest who asks now.
+// check validates the query at the time now, sorts its filters and fills in the default sort key. It
+// returns all faults.
 func (q *query) check(now time.Time) problem.FieldErrors {
 	var f problem.FieldErrors
 	q.Geo.check(&f)
@@ -77,13 +78,14 @@ func (q *query) check(now time.Time) problem.FieldErrors {
 	return f
 }
 
-// parsePlaceName checks a typed name and returns it composed (NFC), trimmed and with single spaces.
+// parsePlaceName validates a name that the guest typed and returns it in NFC, trimmed and with single
+// spaces. An empty name is valid; a name of spaces alone is not.
 func parsePlaceName(f *problem.FieldErrors, field, s string) string {
 	if s == "" {
 		return ""
 	}
-	if wrong := web.ValidateText(field, s, maxPlaceName); wrong != nil {
-		*f = append(*f, *wrong)
+	if fault := web.ValidateText(field, s, maxPlaceName); fault != nil {
+		*f = append(*f, *fault)
 		return s
 	}
 	s = strings.Join(strings.FieldsFunc(norm.NFC.String(s), unicode.IsSpace), " ")
@@ -93,6 +95,7 @@ func parsePlaceName(f *problem.FieldErrors, field, s string) string {
 	return s
 }
 
+// check validates the filters and sorts and deduplicates their values in place.
 func (v *filters) check(f *problem.FieldErrors) {
 	if p := v.PriceRange; p != nil {
 		p.check(f)
@@ -141,7 +144,7 @@ func (p *priceRange) check(f *problem.FieldErrors) {
 	}
 }
 
-// checkCodes checks codes such as "halal-kitchen" and returns them sorted, each once.
+// checkCodes validates codes such as "halal-kitchen" and returns them sorted and without duplicates.
 func checkCodes(f *problem.FieldErrors, field string, list []string) []string {
 	if len(list) > maxFilterValues {
 		f.Add(field, "too-many", "Too many values.")
@@ -155,6 +158,7 @@ func checkCodes(f *problem.FieldErrors, field string, list []string) []string {
 	return sortedUnique(list)
 }
 
+// isCode reports whether s is 1 to 40 lower-case letters, digits and hyphens.
 func isCode(s string) bool {
 	for _, c := range s {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
@@ -168,8 +172,8 @@ func sortedUnique[T int | string](list []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
-// round cuts f to so many decimals, so that the same place asked for twice is one cache entry.
+// round rounds f to a number of decimals, so that nearly equal coordinates share a cache entry.
 func round(f float64, decimals int) float64 {
 	scale := math.Pow10(decimals)
-	return math.Round(f*scale)/scale + 0 // what is -0 becomes 0: the same place
+	return math.Round(f*scale)/scale + 0 // -0 becomes 0, which encodes to the same bytes
 }

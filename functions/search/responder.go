@@ -19,8 +19,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Responder does for list and map alike what concerns the guest who asked: the search session, the
-// history, the telemetry, and the answer that carries them. Safe for concurrent use.
+// Responder ends a request of List and Map: it continues or begins the search session, records history
+// and telemetry, and writes the answer. Safe for concurrent use.
 type Responder struct {
 	guests   *guest.Controller
 	sessions *session.Store
@@ -28,12 +28,12 @@ type Responder struct {
 	now      func() time.Time
 }
 
-// NewResponder makes Guests.
-func NewResponder(door *guest.Controller, sessions *session.Store, flags *flags.Source, now func() time.Time) *Responder {
-	return &Responder{door, sessions, flags, now}
+// NewResponder returns a Responder. now is the clock of search sessions and history.
+func NewResponder(guests *guest.Controller, sessions *session.Store, flags *flags.Source, now func() time.Time) *Responder {
+	return &Responder{guests, sessions, flags, now}
 }
 
-// result is one search that was answered.
+// result is an answered search before it is written.
 type result struct {
 	query   upstream.SearchQuery
 	hash    string
@@ -43,59 +43,64 @@ type result struct {
 	state   cache.State
 }
 
-const samplingKey = "search.executed" // the name of its sampling rate among the flags
+const samplingKey = "search.executed" // key of the sampling rate in the flags
 
-// respond writes what is to be remembered, then the kept page with the guest's search session behind it.
-func (g *Responder) respond(ctx context.Context, w http.ResponseWriter, r *http.Request, guest *guest.Guest, s result) error {
-	now := g.now()
-	searchID, fresh := guest.ResumeSearch(s.hash, now)
-	rate := g.flags.Current().SamplingRate(samplingKey)
+// respond calls guest.Finish and then writes the cached page with the search session id appended.
+//
+// Finish costs one Redis round trip of at most 100 ms, or none for a session that was saved within the
+// last minute and runs a known search; events cost one Postgres write. A failure of either store is
+// logged and does not change the answer. Errors are those of encoding the query and writing the answer.
+func (p *Responder) respond(ctx context.Context, w http.ResponseWriter, r *http.Request, guest *guest.Guest, s result) error {
+	now := p.now()
+	searchID, isNew := guest.ResumeSearch(s.hash, now)
+	rate := p.flags.Current().SamplingRate(samplingKey)
 	sampled := event.IsSampled(guest.ID, rate)
-	var found int
+	var resultCount int
 	var place *upstream.Place
-	if fresh || sampled { // most hits need neither
-		found, place = view.PeekIndex(s.entry.Index)
+	if isNew || sampled { // most hits are neither and skip decoding the index
+		resultCount, place = view.PeekIndex(s.entry.Index)
 	}
 	if sampled {
-		guest.Record(ctx, newSearchExecuted(guest.ID, searchID, s, found, place, web.FromContext(ctx).Elapsed()), rate)
+		guest.Record(ctx, newSearchExecuted(guest.ID, searchID, s, resultCount, place, web.FromContext(ctx).Elapsed()), rate)
 	}
 	var history *session.HistoryEntry
 	record := session.SearchSession{ID: searchID}
-	if fresh {
-		asked, err := json.Marshal(s.query, json.Deterministic(true))
+	if isNew {
+		query, err := json.Marshal(s.query, json.Deterministic(true))
 		if err != nil {
 			return err
 		}
 		record = session.SearchSession{
-			ID: searchID, GuestSessionID: guest.ID, QueryHash: s.hash, Query: asked,
-			Locale: string(s.query.Locale), Currency: string(s.query.Currency), ResultCount: found,
+			ID: searchID, GuestSessionID: guest.ID, QueryHash: s.hash, Query: query,
+			Locale: string(s.query.Locale), Currency: string(s.query.Currency), ResultCount: resultCount,
 		}
 		history = &session.HistoryEntry{
 			SearchSessionID: searchID, QueryHash: s.hash, Geo: s.query.Geo, Dates: s.query.Dates,
 			Occupancy: s.query.Occupancy, ExecutedAt: timestamp.Format(now),
 		}
 	}
-	var touch func(redis.Pipeliner)
-	if fresh || guest.NeedsSave() { // else this guest's last search was within the minute
-		touch = func(pipe redis.Pipeliner) { g.sessions.EnqueueSearch(ctx, pipe, record, fresh) }
+	var saveSearch func(redis.Pipeliner)
+	if isNew || guest.NeedsSave() { // otherwise the session was saved within the last minute
+		saveSearch = func(pipe redis.Pipeliner) { p.sessions.EnqueueSearch(ctx, pipe, record, isNew) }
 	}
-	g.guests.Finish(ctx, w, guest, history, touch)
+	p.guests.Finish(ctx, w, guest, history, saveSearch)
 	w.Header().Set("X-Cache", string(s.state))
 	web.FromContext(ctx).AddLogField("cache", string(s.state))
 	return s.entry.Write(w, r, []byte(`,"searchSessionId":"`+searchID+`"}`))
 }
 
-func newSearchExecuted(sessionID, searchID string, s result, found int, place *upstream.Place, took time.Duration) event.SearchExecuted {
+// newSearchExecuted builds the telemetry event of a search, without any text that the guest typed.
+func newSearchExecuted(sessionID, searchID string, s result, resultCount int, place *upstream.Place, elapsed time.Duration) event.SearchExecuted {
 	q := s.query
 	e := event.SearchExecuted{
 		GuestSessionID: sessionID, SearchSessionID: searchID, QueryHash: s.hash, Kind: string(q.Kind),
 		Geo:        event.Geo{Mode: q.Geo.Mode},
 		Dates:      event.Dates{CheckIn: q.Dates.CheckIn.String(), CheckOut: q.Dates.CheckOut.String()},
 		Occupancy:  event.Occupancy{Adults: q.Occupancy.Adults, Children: q.Occupancy.Children, Rooms: q.Occupancy.Rooms},
-		FilterKeys: s.filters, SortKey: q.SortKey, ResultCount: found, FromCache: s.state != cache.Miss,
-		CompositionMs: took.Milliseconds(), Currency: string(q.Currency), Locale: string(q.Locale),
+		FilterKeys: s.filters, SortKey: q.SortKey, ResultCount: resultCount, FromCache: s.state != cache.Miss,
+		CompositionMs: elapsed.Milliseconds(), Currency: string(q.Currency), Locale: string(q.Locale),
 	}
-	if place != nil { // the canonical names, never what was typed
+	if place != nil { // canonical names from search-aggregation, never the guest's text
 		e.Geo.City, e.Geo.Region, e.Geo.Country = event.SanitizePlaceName(place.City), event.SanitizePlaceName(place.Region), place.Country
 	}
 	if s.page != nil {

@@ -15,16 +15,17 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 )
 
-const spotlightTTL = 50 * time.Second // with its jitter still inside the 60 s of a rate
+const spotlightTTL = 50 * time.Second // with the jitter of 10 % below the 60 s of a rate
 
-// cachedRate is a cached rate; Rate is nil when the property is sold out.
+// cachedRate is the body of a spotlight cache entry. Rate is nil when the property is sold out.
 type cachedRate struct {
 	Rate  *view.RateSnapshot `json:"rate"`
 	Until time.Time          `json:"until"`
 }
 
-// spotlightRate is the rate of one pin. A pin cannot say that its rate is stale, so an old one is not shown
-// but named as missing, like one pricing did not give.
+// spotlightRate returns the rate of one pin, nil for a sold-out property, from the cache or from pricing
+// within 800 ms. A pin has no field to mark its rate stale, so an expired rate is not shown: the second
+// result names pricing as degraded, as it does when pricing fails.
 func (f *Finder) spotlightRate(ctx context.Context, guest *guest.Guest, q upstream.SearchQuery, hash string, property upstream.PropertyRef) (*view.RateSnapshot, []view.Degraded) {
 	key := f.spotlightKey(hash, property.PropertyID)
 	entry, _, err := f.cache.GetOrLoad(ctx, key, guest.Prefetched(key), cache.Loader{
@@ -34,12 +35,12 @@ func (f *Finder) spotlightRate(ctx context.Context, guest *guest.Guest, q upstre
 			if err != nil {
 				return cache.Loaded{}, err
 			}
-			var l cachedRate
+			var cached cachedRate
 			if quote, ok := quotes[property.PropertyID]; ok {
 				rate, until := view.NewRateSnapshot(&quote, f.now())
-				l = cachedRate{&rate, until}
+				cached = cachedRate{&rate, until}
 			}
-			body, err := json.Marshal(l)
+			body, err := json.Marshal(cached)
 			if err != nil {
 				return cache.Loaded{}, fmt.Errorf("search: encode rate: %w", err)
 			}
@@ -47,27 +48,27 @@ func (f *Finder) spotlightRate(ctx context.Context, guest *guest.Guest, q upstre
 			return cache.Loaded{Entry: entry, Tags: []string{cache.TenantTag(property.TenantID), cache.PropertyTag(property.PropertyID)}}, err
 		},
 	})
-	var l cachedRate
+	var cached cachedRate
 	if err == nil {
-		l, err = decodeCachedRate(entry)
+		cached, err = decodeCachedRate(entry)
 	}
 	switch {
 	case err != nil:
 		return nil, compose.DegradedPart("pricing", err)
-	case l.Rate != nil && f.now().After(l.Until):
+	case cached.Rate != nil && f.now().After(cached.Until):
 		return nil, []view.Degraded{{Part: "pricing", Reason: string(upstream.Unavailable)}}
 	default:
-		return l.Rate, nil
+		return cached.Rate, nil
 	}
 }
 
-func decodeCachedRate(e *cache.Entry) (l cachedRate, err error) {
+func decodeCachedRate(e *cache.Entry) (rate cachedRate, err error) {
 	body, err := e.Body()
 	if err != nil {
 		return cachedRate{}, err
 	}
-	if err := json.Unmarshal(body, &l); err != nil {
+	if err := json.Unmarshal(body, &rate); err != nil {
 		return cachedRate{}, fmt.Errorf("search: cached rate: %w", err)
 	}
-	return l, nil
+	return rate, nil
 }
