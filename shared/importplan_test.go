@@ -36,12 +36,12 @@ const (
 // directory, other modules by path. Sub-packages share the entry of their parent. Reviewers decide about new entries.
 var allowedImports = map[string][]string{
 	"gcptoken": {"cloud.google.com/go/compute/metadata", jsonv2, xsync},
-	"guest": {
-		"bot", "erasure", "cache", "challenge", "event", "flags", "id", "redisclient", "locale", "lua", "money", "outbox", "problem",
-		"ratelimit", "session", "tenants", "upstream", "web", pgx, redis,
+	"gate":     {"bot", "challenge", "flags", "outbox", "problem", "ratelimit", "web", pgx, redis},
+	"guest": { // eleven siblings: every request passes here; event and id are values, lua runs a pipeline
+		"erasure", "event", "gate", "id", "lua", "outbox", "redisclient", "session", "tenants", "upstream", "web", pgx, redis,
 	},
 	"bot":         {"digest", "event", "flags", "id", "redisclient", "lua", "outbox", lru, pgx, redis},
-	"erasure":     {"event", "idempotency", "outbox", "session", "wishlist", pgx, redis},
+	"erasure":     {"event", "idempotency", "outbox", "problem", "session", "web", "wishlist", pgx, redis},
 	"cache":       {"redisclient", "lua", jsonv2, lru, "github.com/klauspost/compress", redis},
 	"serviceauth": {jsonv2},
 	"challenge": {
@@ -82,7 +82,7 @@ var allowedImports = map[string][]string{
 		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"wiring": {
-		"guest", "bot", "erasure", "cache", "challenge", "compose", "config", "event", "flags", "idempotency", "keyring", "lifecycle", "redisclient", "outbox",
+		"gate", "guest", "bot", "erasure", "cache", "challenge", "compose", "config", "event", "flags", "idempotency", "keyring", "lifecycle", "redisclient", "outbox",
 		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
 	"config":              {"redisclient", "postgres", pgx, redis},

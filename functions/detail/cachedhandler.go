@@ -2,9 +2,12 @@ package detail
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
@@ -69,13 +72,16 @@ func notFoundEntry(propertyID string) (cache.Loaded, error) {
 // lookup is the answer under key for whoever is let in, read with the way in; without Redis the answer is made anew. A hotel
 // whose tenant is suspended is not found, like one that does not exist.
 func (s *cachedHandler) lookup(w http.ResponseWriter, r *http.Request, key string, recipe cache.Loader) (*cache.Entry, cache.State, *tenants.SuspendedSet, error) {
-	ctx, look, err := s.guests.BeginAnonymous(w, r, key)
+	var prefetched *cache.Pending
+	ctx, suspended, err := s.guests.BeginAnonymous(w, r, func(ctx context.Context, pipe redis.Pipeliner) {
+		prefetched = s.cache.Enqueue(ctx, pipe, key)
+	})
 	if err != nil {
 		return nil, cache.Bypass, nil, err
 	}
-	call, suspended := web.FromContext(ctx), look.Suspended
+	call := web.FromContext(ctx)
 	defer call.Phase("find")()
-	entry, state, err := s.cache.GetOrLoad(ctx, key, look.Prefetched, recipe)
+	entry, state, err := s.cache.GetOrLoad(ctx, key, prefetched, recipe)
 	if err != nil {
 		return nil, state, suspended, compose.Problem(err)
 	}

@@ -11,11 +11,11 @@ import (
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/gate"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
-	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
@@ -40,13 +40,13 @@ func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 		return nil, err
 	}
 	mint := New(p, e.Keys, e.Link)
-	return mint.guests.CountRejected(mint.Serve), nil
+	return mint.Serve, nil
 }
 
 // New makes the handler from the rooms and the keys it signs with.
 func New(p *wiring.Deps, keys handoff.Keys, link handoff.Link) *Mint {
 	return &Mint{
-		guests: p.Guests.WithClass(ratelimit.Handoff), parts: p.Compose, idempotency: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
+		guests: p.Guests.WithClass(gate.Handoff), cache: p.Cache, parts: p.Compose, idempotency: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),
 		keys: keys, link: link, now: p.Now,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/guest"
@@ -17,9 +18,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff/ledger"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -28,6 +28,7 @@ import (
 // Mint answers POST /handoff. Safe for concurrent use.
 type Mint struct {
 	guests      *guest.Controller
+	cache       *cache.Cache
 	parts       *compose.Fetcher
 	idempotency *idempotency.Store
 	keys        handoff.Keys
@@ -49,14 +50,17 @@ type mintResponse struct {
 func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 	in, overnight, asked, err := m.parseRequest(r)
 	if err != nil {
-		return err
+		return m.guests.CountRejected(w, r, err)
 	}
 	var seen *idempotency.ClaimAttempt
-	ctx, guest, err := m.guests.BeginRetry(w, r, func(locale.Tag, money.Currency) []string {
-		return []string{m.parts.OwnerKey(in.PropertyID), m.parts.BrandKey(in.TenantID)}
-	}, func(ctx context.Context, pipe redis.Pipeliner, session string) {
-		asked.SessionID = session
-		seen = m.idempotency.Enqueue(ctx, pipe, asked)
+	var prefetched prefetchedParts
+	ctx, guest, err := m.guests.BeginRetry(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
+		prefetched.owner = m.cache.Enqueue(ctx, pipe, m.parts.OwnerKey(in.PropertyID))
+		prefetched.brand = m.cache.Enqueue(ctx, pipe, m.parts.BrandKey(in.TenantID))
+		if request.ID != "" {
+			asked.SessionID = request.ID
+			seen = m.idempotency.Enqueue(ctx, pipe, asked)
+		}
 	}, func() bool { return seen.IsRetry() })
 	if err != nil {
 		m.idempotency.Cancel(ctx, seen)
@@ -71,7 +75,7 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 		if err := guest.ChargeRetry(ctx, w); err != nil {
 			return idempotency.Response{}, nil, err
 		}
-		return m.prepare(ctx, r, guest, in)
+		return m.prepare(ctx, r, guest, prefetched, in)
 	})
 	done()
 	if ledger.IsTenantSuspended(err) {
@@ -119,14 +123,14 @@ func writeResponse(w http.ResponseWriter, answer idempotency.Response) {
 
 // prepare decides whether the guest may go there, signs the token and queues what makes it true: the ledger's entry and
 // the event, or that the guest refuses such.
-func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *guest.Guest, in *request) (a idempotency.Response, b *pgx.Batch, err error) {
+func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *guest.Guest, prefetched prefetchedParts, in *request) (a idempotency.Response, b *pgx.Batch, err error) {
 	switch {
 	case !guest.Suspended.Known():
 		return a, nil, problem.New(problem.UpstreamUnavailable, "Bookings cannot be passed on at present. Please try again in a moment.", nil).WithRetryAfter(time.Second)
 	case guest.Suspended.Has(in.TenantID):
 		return a, nil, suspendedProblem(nil)
 	}
-	slug, err := m.slug(ctx, guest, in)
+	slug, err := m.slug(ctx, prefetched, in)
 	if err != nil {
 		return a, nil, err
 	}

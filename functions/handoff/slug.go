@@ -5,27 +5,29 @@ import (
 	"errors"
 	"sync"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
-	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
+// prefetchedParts are the cache entries that the slug needs, read in the round trip of BeginRetry.
+type prefetchedParts struct{ owner, brand *cache.Pending }
+
 // slug is the name under which the tenant's booking page is reached, when the property is this tenant's. It is the one
 // of the brand; while theme-config does not answer, or knows no brand, the one property-service has: a guest who wants
 // to book is not sent away for want of a colour.
-func (m *Mint) slug(ctx context.Context, guest *guest.Guest, in *request) (string, error) {
+func (m *Mint) slug(ctx context.Context, prefetched prefetchedParts, in *request) (string, error) {
 	var (
-		seen     = guest.Prefetched(m.parts.BrandKey(in.TenantID))
 		brandErr error
 		beside   sync.WaitGroup
 	)
-	brand, known := m.parts.CachedBrand(seen)
+	brand, known := m.parts.CachedBrand(prefetched.brand)
 	if !known {
-		beside.Go(func() { brand, brandErr = m.parts.Brand(ctx, in.TenantID, seen) })
+		beside.Go(func() { brand, brandErr = m.parts.Brand(ctx, in.TenantID, prefetched.brand) })
 	}
-	owner, _, err := m.parts.Owner(ctx, in.PropertyID, guest.Prefetched(m.parts.OwnerKey(in.PropertyID)))
+	owner, _, err := m.parts.Owner(ctx, in.PropertyID, prefetched.owner)
 	beside.Wait()
 	switch {
 	case errors.Is(err, upstream.ErrNotFound):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
@@ -63,13 +64,16 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 	// The key ends with the locale (docs/spec/keys.md#cache-entries), because labels are translated: a
 	// response in one language must never be served for another.
 	key := h.keys.Key("cache", "facets", country, redisclient.EscapePart(strings.ToLower(region)), string(in.Locale))
-	ctx, anonymous, err := h.guests.BeginAnonymous(w, r, key)
+	var prefetched *cache.Pending
+	ctx, _, err := h.guests.BeginAnonymous(w, r, func(ctx context.Context, pipe redis.Pipeliner) {
+		prefetched = h.cache.Enqueue(ctx, pipe, key)
+	})
 	if err != nil {
 		return err
 	}
 	call := web.FromContext(ctx)
 	done := call.Phase("find")
-	entry, state, err := h.cache.GetOrLoad(ctx, key, anonymous.Prefetched, cache.Loader{
+	entry, state, err := h.cache.GetOrLoad(ctx, key, prefetched, cache.Loader{
 		TTL: facetsTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
 			found, err := h.upstreams.Search.Facets(ctx, country, region, in.Locale)

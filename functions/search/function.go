@@ -20,23 +20,22 @@ func init() {
 	functions.HTTP("Facets", web.Register("Facets", "GET "+web.BasePath+"/facets", openFacets))
 }
 
-// openList builds Search from the environment. CountRejected also charges the rate limits to
-// requests that List refuses before guest.Begin.
+// openList builds Search from the environment.
 func openList(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	finder, responder, err := build(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
-	return responder.guests.CountRejected(NewList(finder, responder).Serve), nil
+	return NewList(finder, responder).Serve, nil
 }
 
-// openMap builds SearchMap from the environment, with the same charge for refused requests.
+// openMap builds SearchMap from the environment.
 func openMap(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	finder, responder, err := build(ctx, warmUp)
 	if err != nil {
 		return nil, err
 	}
-	return responder.guests.CountRejected(NewMap(finder, responder).Serve), nil
+	return NewMap(finder, responder).Serve, nil
 }
 
 // openFacets builds Facets from the environment.

@@ -1,13 +1,16 @@
 package search
 
 import (
+	"context"
 	"net/http"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -89,10 +92,12 @@ func parseList(body []byte, now time.Time) (*parsedQuery, error) {
 func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	var parsed *parsedQuery
 	if err := web.WithJSONBody(r, l.queries.decodeInto(&parsed)); err != nil {
-		return err
+		return l.responder.guests.CountRejected(w, r, err)
 	}
-	ctx, guest, err := l.responder.guests.Begin(w, r, func(tag locale.Tag, c money.Currency) []string {
-		return []string{l.finder.pageKey(parsed.hash(tag, c), parsed.page)}
+	prefetched := map[string]*cache.Pending{}
+	ctx, guest, err := l.responder.guests.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
+		key := l.finder.pageKey(parsed.hash(l.responder.sessions.PredictPreferences(request)), parsed.page)
+		prefetched[key] = l.finder.cache.Enqueue(ctx, pipe, key)
 	})
 	if err != nil {
 		return err
@@ -103,7 +108,7 @@ func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	key := l.finder.pageKey(hash, parsed.page)
 
 	done := web.FromContext(ctx).Phase("find")
-	entry, state, err := l.finder.cache.GetOrLoad(ctx, key, guest.Prefetched(key), l.finder.listLoader(q, hash))
+	entry, state, err := l.finder.cache.GetOrLoad(ctx, key, prefetched[key], l.finder.listLoader(q, hash))
 	done()
 	if err != nil {
 		return compose.Problem(err)

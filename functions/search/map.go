@@ -6,13 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
-	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -82,14 +82,18 @@ func parseMap(body []byte, now time.Time) (*parsedQuery, error) {
 func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	var parsed *parsedQuery
 	if err := web.WithJSONBody(r, m.queries.decodeInto(&parsed)); err != nil {
-		return err
+		return m.responder.guests.CountRejected(w, r, err)
 	}
-	ctx, guest, err := m.responder.guests.Begin(w, r, func(tag locale.Tag, c money.Currency) []string {
-		hash := parsed.hash(tag, c)
-		if parsed.spotlightPropertyID == "" {
-			return []string{m.finder.mapKey(hash)}
+	prefetched := map[string]*cache.Pending{}
+	ctx, guest, err := m.responder.guests.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
+		hash := parsed.hash(m.responder.sessions.PredictPreferences(request))
+		keys := []string{m.finder.mapKey(hash)}
+		if parsed.spotlightPropertyID != "" {
+			keys = append(keys, m.finder.spotlightKey(hash, parsed.spotlightPropertyID))
 		}
-		return []string{m.finder.mapKey(hash), m.finder.spotlightKey(hash, parsed.spotlightPropertyID)}
+		for _, key := range keys {
+			prefetched[key] = m.finder.cache.Enqueue(ctx, pipe, key)
+		}
 	})
 	if err != nil {
 		return err
@@ -100,7 +104,7 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	key := m.finder.mapKey(hash)
 
 	done := web.FromContext(ctx).Phase("find")
-	entry, state, err := m.finder.cache.GetOrLoad(ctx, key, guest.Prefetched(key), m.finder.mapLoader(q, hash))
+	entry, state, err := m.finder.cache.GetOrLoad(ctx, key, prefetched[key], m.finder.mapLoader(q, hash))
 	done()
 	if err != nil {
 		return compose.Problem(err)
@@ -109,7 +113,7 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if parsed.spotlightPropertyID != "" {
-		if entry, err = m.addSpotlightRate(ctx, guest, q, hash, parsed.spotlightPropertyID, entry); err != nil {
+		if entry, err = m.addSpotlightRate(ctx, prefetched, q, hash, parsed.spotlightPropertyID, entry); err != nil {
 			return err
 		}
 	}
@@ -121,7 +125,7 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 // addSpotlightRate returns the entry with the rate of the spotlighted pin. It returns e unchanged when
 // the property is not on the map. A rate that pricing did not give is named in "degraded"; a sold-out
 // property has no rate and is not named. Its only errors are those of decoding and encoding the page.
-func (m *Map) addSpotlightRate(ctx context.Context, guest *guest.Guest, q upstream.SearchQuery, hash, property string, e *cache.Entry) (*cache.Entry, error) {
+func (m *Map) addSpotlightRate(ctx context.Context, prefetched map[string]*cache.Pending, q upstream.SearchQuery, hash, property string, e *cache.Entry) (*cache.Entry, error) {
 	page, err := decodePage(e)
 	if err != nil {
 		return nil, err
@@ -131,7 +135,7 @@ func (m *Map) addSpotlightRate(ctx context.Context, guest *guest.Guest, q upstre
 		if item.PropertyID() != property {
 			continue
 		}
-		rate, missing := m.finder.spotlightRate(ctx, guest, q, hash, upstream.PropertyRef{PropertyID: property, TenantID: item.TenantID})
+		rate, missing := m.finder.spotlightRate(ctx, prefetched, q, hash, upstream.PropertyRef{PropertyID: property, TenantID: item.TenantID})
 		page.Degraded = append(page.Degraded, missing...)
 		if rate != nil {
 			item.Spotlight(*rate)

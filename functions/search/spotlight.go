@@ -10,7 +10,6 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 	"melmastoon.ghasi.io/bff-consumer/shared/compose"
-	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 )
@@ -26,9 +25,9 @@ type cachedRate struct {
 // spotlightRate returns the rate of one pin, nil for a sold-out property, from the cache or from pricing
 // within 800 ms. A pin has no field to mark its rate stale, so an expired rate is not shown: the second
 // result names pricing as degraded, as it does when pricing fails.
-func (f *Finder) spotlightRate(ctx context.Context, guest *guest.Guest, q upstream.SearchQuery, hash string, property upstream.PropertyRef) (*view.RateSnapshot, []view.Degraded) {
+func (f *Finder) spotlightRate(ctx context.Context, prefetched map[string]*cache.Pending, q upstream.SearchQuery, hash string, property upstream.PropertyRef) (*view.RateSnapshot, []view.Degraded) {
 	key := f.spotlightKey(hash, property.PropertyID)
-	entry, _, err := f.cache.GetOrLoad(ctx, key, guest.Prefetched(key), cache.Loader{
+	entry, _, err := f.cache.GetOrLoad(ctx, key, prefetched[key], cache.Loader{
 		TTL: spotlightTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
 			quotes, err := f.upstreams.Pricing.Preview(ctx, quoteRequest(q, []upstream.PropertyRef{property}))

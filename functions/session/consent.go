@@ -21,10 +21,11 @@ func (d *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
 		Marketing *bool `json:"consentMarketing"`
 	}
 	if err := web.Decode(r, &in); err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	if in.Telemetry == nil && in.Marketing == nil {
-		return problem.Invalid(problem.FieldError{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."})
+		return d.guests.CountRejected(w, r,
+			problem.Invalid(problem.FieldError{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."}))
 	}
 	ctx, v, err := d.begin(d.guests, w, r)
 	if err != nil {

@@ -14,14 +14,14 @@ func (d *Handlers) Locale(w http.ResponseWriter, r *http.Request) error {
 		Locale string `json:"locale"`
 	}
 	if err := web.Decode(r, &in); err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	if in.Locale == "" {
-		return problem.Invalid(problem.FieldError{Field: "locale", Code: "required", Detail: "Say which language."})
+		return d.guests.CountRejected(w, r, problem.Invalid(problem.FieldError{Field: "locale", Code: "required", Detail: "Say which language."}))
 	}
 	tag, err := web.ParseLocale("locale", in.Locale)
 	if err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	return d.setPreference(w, r, func(s *session.Session) { s.SetLocale(tag) })
 }
@@ -32,14 +32,14 @@ func (d *Handlers) Currency(w http.ResponseWriter, r *http.Request) error {
 		Currency string `json:"currency"`
 	}
 	if err := web.Decode(r, &in); err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	if in.Currency == "" {
-		return problem.Invalid(problem.FieldError{Field: "currency", Code: "required", Detail: "Say which currency."})
+		return d.guests.CountRejected(w, r, problem.Invalid(problem.FieldError{Field: "currency", Code: "required", Detail: "Say which currency."}))
 	}
 	c, err := web.ParseCurrency("currency", in.Currency)
 	if err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	return d.setPreference(w, r, func(s *session.Session) { s.SetCurrency(c) })
 }

@@ -92,9 +92,11 @@ type loadedGuest struct {
 // begin lets a guest in by one of the doors.
 func (d *Handlers) begin(door *guest.Controller, w http.ResponseWriter, r *http.Request) (context.Context, *loadedGuest, error) {
 	v := &loadedGuest{}
-	ctx, guest, err := door.Begin(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
-		v.lists = d.sessions.EnqueueLists(ctx, pipe, id)
-		v.redisHash = pipe.HGetAll(ctx, d.keys.Session(id))
+	ctx, guest, err := door.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
+		if request.ID != "" {
+			v.lists = d.sessions.EnqueueLists(ctx, pipe, request.ID)
+			v.redisHash = pipe.HGetAll(ctx, d.keys.Session(request.ID))
+		}
 	})
 	v.Guest = guest
 	return ctx, v, err
@@ -188,7 +190,7 @@ const retryAfter = time.Second
 // notSavedProblem is what a guest is told whose wish Redis did not take.
 func notSavedProblem(err error) error {
 	if errors.Is(err, session.ErrCleared) {
-		return guest.ClearedProblem(err)
+		return erasure.ClearedProblem(err)
 	}
 	return problem.New(problem.UpstreamUnavailable, "This cannot be recorded at present. Please try again in a moment.", err).WithRetryAfter(retryAfter)
 }

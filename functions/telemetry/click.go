@@ -44,11 +44,11 @@ func (d *Handlers) Click(w http.ResponseWriter, r *http.Request) error {
 		Events []click `json:"events"`
 	}
 	if err := web.DecodeBeacon(r, &in); err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	list, err := parseReports(&in.click, in.Events)
 	if err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	return d.record(w, r, list)
 }

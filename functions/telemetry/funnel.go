@@ -33,11 +33,11 @@ func (d *Handlers) Funnel(w http.ResponseWriter, r *http.Request) error {
 		Events []funnelStep `json:"events"`
 	}
 	if err := web.DecodeBeacon(r, &in); err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	list, err := parseReports(&in.funnelStep, in.Events)
 	if err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	return d.record(w, r, list)
 }

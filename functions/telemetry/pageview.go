@@ -28,11 +28,11 @@ func (d *Handlers) PageView(w http.ResponseWriter, r *http.Request) error {
 		Events []pageView `json:"events"`
 	}
 	if err := web.DecodeBeacon(r, &in); err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	list, err := parseReports(&in.pageView, in.Events)
 	if err != nil {
-		return err
+		return d.guests.CountRejected(w, r, err)
 	}
 	return d.record(w, r, list)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/gate"
 	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -28,7 +28,7 @@ type Handlers struct {
 
 // NewHandlers makes a Desk.
 func NewHandlers(p *wiring.Deps) *Handlers {
-	return &Handlers{p.Guests.WithClass(ratelimit.Telemetry), p.Sessions}
+	return &Handlers{p.Guests.WithClass(gate.Telemetry), p.Sessions}
 }
 
 const maxEvents = 50 // of one request

@@ -70,10 +70,10 @@ type addResponse struct {
 func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	var in addRequest
 	if err := web.Decode(r, &in); err != nil {
-		return err
+		return h.guests.CountRejected(w, r, err)
 	}
 	if wrong := in.check(); len(wrong) > 0 {
-		return problem.Invalid(wrong...)
+		return h.guests.CountRejected(w, r, problem.Invalid(wrong...))
 	}
 	ctx, guest, err := h.guests.Begin(w, r, nil)
 	if err != nil {

@@ -47,8 +47,10 @@ type listItem struct {
 // shown, and without one there is no answer.
 func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	var lists *session.Lists
-	ctx, guest, err := h.guests.Begin(w, r, nil, func(ctx context.Context, pipe redis.Pipeliner, id string) {
-		lists = h.sessions.EnqueueLists(ctx, pipe, id)
+	ctx, guest, err := h.guests.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
+		if request.ID != "" {
+			lists = h.sessions.EnqueueLists(ctx, pipe, request.ID)
+		}
 	})
 	if err != nil {
 		return err

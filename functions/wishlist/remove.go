@@ -25,7 +25,8 @@ func NewRemove(p *wiring.Deps, room *wishlist.Store) *Remove { return &Remove{p.
 func (h *Remove) Serve(w http.ResponseWriter, r *http.Request) error {
 	property := r.PathValue("propertyId")
 	if !id.Valid(id.Property, property) {
-		return problem.Invalid(problem.FieldError{Field: "propertyId", Code: "malformed", Detail: "Must be the id of a property, ppt_…."})
+		return h.guests.CountRejected(w, r,
+			problem.Invalid(problem.FieldError{Field: "propertyId", Code: "malformed", Detail: "Must be the id of a property, ppt_…."}))
 	}
 	ctx, guest, err := h.guests.Begin(w, r, nil)
 	if err != nil {

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
+	"melmastoon.ghasi.io/bff-consumer/shared/gate"
 	"melmastoon.ghasi.io/bff-consumer/shared/guest"
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
-	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
@@ -43,36 +44,42 @@ func newHarness(t testing.TB, flags string) *harness {
 
 func (h *harness) mountRoutes(e wiring.Environment) {
 	h.BuildDeps(e)
-	key := func(locale.Tag, money.Currency) []string { return []string{h.Deps.Keys.Key("cache", "x")} }
-	personal := func(door *guest.Controller) web.Handler {
-		return door.CountRejected(func(w http.ResponseWriter, r *http.Request) error {
-			ctx, guest, err := door.Begin(w, r, key)
+	readEntry := func(ctx context.Context, pipe redis.Pipeliner, _ *session.Request) {
+		h.Deps.Cache.Enqueue(ctx, pipe, h.Deps.Keys.Key("cache", "x"))
+	}
+	personal := func(guests *guest.Controller) web.Handler {
+		return func(w http.ResponseWriter, r *http.Request) error {
+			ctx, g, err := guests.Begin(w, r, readEntry)
 			if err != nil {
 				return err
 			}
 			h.admitted++
-			door.Finish(ctx, w, guest, nil, nil)
+			guests.Finish(ctx, w, g, nil, nil)
 			if r.URL.Path == "/absent" {
 				return problem.New(problem.ResourceNotFound, "Nothing there.", nil)
 			}
 			w.WriteHeader(http.StatusNoContent)
 			return nil
-		})
+		}
 	}
 	h.Mount("GET /read", personal(h.Deps.Guests))
 	h.Mount("GET /absent", personal(h.Deps.Guests))
-	h.Mount("GET /handoff", personal(h.Deps.Guests.WithClass(ratelimit.Handoff)))
-	h.Mount("GET /telemetry", personal(h.Deps.Guests.WithClass(ratelimit.Telemetry)))
-	h.Mount("GET /unread", h.Deps.Guests.CountRejected(func(http.ResponseWriter, *http.Request) error {
-		return problem.New(problem.MalformedRequest, "Not JSON.", nil)
-	}))
+	h.Mount("GET /handoff", personal(h.Deps.Guests.WithClass(gate.Handoff)))
+	h.Mount("GET /telemetry", personal(h.Deps.Guests.WithClass(gate.Telemetry)))
+	h.Mount("GET /unread", func(w http.ResponseWriter, r *http.Request) error {
+		return h.Deps.Guests.CountRejected(w, r, problem.New(problem.MalformedRequest, "Not JSON.", nil))
+	})
 	h.Mount("GET /shared", func(w http.ResponseWriter, r *http.Request) error {
-		ctx, look, err := h.Deps.Guests.BeginAnonymous(w, r, h.Deps.Keys.Key("cache", "shared"))
+		key := h.Deps.Keys.Key("cache", "shared")
+		var prefetched *cache.Pending
+		ctx, _, err := h.Deps.Guests.BeginAnonymous(w, r, func(ctx context.Context, pipe redis.Pipeliner) {
+			prefetched = h.Deps.Cache.Enqueue(ctx, pipe, key)
+		})
 		if err != nil {
 			return err
 		}
 		h.admitted++
-		entry, _, err := h.Deps.Cache.GetOrLoad(ctx, h.Deps.Keys.Key("cache", "shared"), look.Prefetched, cache.Loader{TTL: time.Hour, Load: loadEmpty})
+		entry, _, err := h.Deps.Cache.GetOrLoad(ctx, key, prefetched, cache.Loader{TTL: time.Hour, Load: loadEmpty})
 		if err != nil {
 			return err
 		}

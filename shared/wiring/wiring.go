@@ -23,6 +23,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/erasure"
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
+	"melmastoon.ghasi.io/bff-consumer/shared/gate"
 	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/idempotency"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
@@ -125,31 +126,28 @@ func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifec
 	p.Compose = compose.New(rdb, keys, p.Cache, up)
 	p.Outbox = newRecorder(e, db, rdb, keys)
 	p.Eraser = erasure.New(rdb, db, p.Sessions, idempotency.New(rdb, db, keys, now), p.Outbox)
-	guard, err := newPolicies(e, rdb, p)
+	admission, err := newGate(e, p, name)
 	if err != nil {
 		return nil, err
 	}
-	p.Guests = guest.New(rdb, p.Sessions, p.Tenants, p.Cache, p.Outbox, p.Eraser, guard, name)
+	p.Guests = guest.New(rdb, admission, p.Sessions, p.Tenants, p.Outbox, p.Eraser, name)
 	return p, nil
 }
 
-// newPolicies makes what has a say in who is let in.
-func newPolicies(e Environment, rdb redis.UniversalClient, p *Deps) (guest.Policies, error) {
+// newGate constructs the rate limits, the bot detector and the challenges behind one gate.
+func newGate(e Environment, p *Deps, instance string) (*gate.Gate, error) {
 	recaptcha, err := challenge.Open(e.Recaptcha, p.Now)
 	if err != nil {
-		return guest.Policies{}, fmt.Errorf("setup: %w", err)
+		return nil, fmt.Errorf("setup: %w", err)
 	}
 	var dns crawler.Resolver = net.DefaultResolver
 	if e.DNS != nil {
 		dns = e.DNS
 	}
-	return guest.Policies{
-		Flags:      p.Flags,
-		Limits:     ratelimit.New(rdb, p.Keys, p.Flags, p.Now),
-		Bots:       bot.New(p.Keys, crawler.New(dns, p.Now), p.Now),
-		Challenges: challenge.New(p.Keys, e.SessionKeys, recaptcha, p.Now),
-		Now:        p.Now,
-	}, nil
+	limits := ratelimit.New(p.Redis, p.Keys, p.Flags, p.Now)
+	bots := bot.New(p.Keys, crawler.New(dns, p.Now), p.Now)
+	challenges := challenge.New(p.Keys, e.SessionKeys, recaptcha, p.Now)
+	return gate.New(p.Flags, limits, bots, challenges, p.Outbox, instance, p.Now), nil
 }
 
 func newFlagSource(e Environment) *flags.Source {

@@ -1,0 +1,137 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+	"melmastoon.ghasi.io/bff-consumer/shared/web"
+)
+
+// FinishResult reports what Finish could not write. Most routes ignore it.
+type FinishResult struct {
+	SaveErr   error // why Redis does not have the changed session; session.ErrCleared: the guest cleared it meanwhile
+	EventsErr error // why events were lost
+}
+
+// Finish writes what the request changed, and must run before the response: after the response there is nothing. The changed
+// session, history (may be nil) and more (may be nil) take one Redis round trip of at most 100 ms. The events take up to
+// 300 ms of Postgres, and up to 500 ms of Redis if Postgres does not take them. A request that changed nothing, within a
+// minute of the guest's last one, takes no round trip unless more queues commands.
+//
+// Finish sets the session cookie, unless it learned that the session was cleared meanwhile. A failure costs the guest no
+// response: it is logged, and returned for routes that care.
+func (c *Controller) Finish(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) FinishResult {
+	defer web.FromContext(ctx).Phase("finish")()
+	unsaved := c.save(ctx, g, history, more)
+	return c.finishResponse(ctx, w, g, unsaved)
+}
+
+// FinishRequired is Finish for a request that fails unless Redis takes what it changed. If Redis does not, FinishRequired
+// returns the error, writes no event and sets no cookie. It returns session.ErrCleared if the guest cleared the session
+// meanwhile.
+func (c *Controller) FinishRequired(ctx context.Context, w http.ResponseWriter, g *Guest, more func(redis.Pipeliner)) error {
+	defer web.FromContext(ctx).Phase("finish")()
+	if err := c.save(ctx, g, nil, more); err != nil {
+		return err
+	}
+	return c.finishResponse(ctx, w, g, nil).SaveErr
+}
+
+// finishResponse writes the events and the response's headers. saveErr is the result of save.
+func (c *Controller) finishResponse(ctx context.Context, w http.ResponseWriter, g *Guest, saveErr error) FinishResult {
+	call := web.FromContext(ctx)
+	result := FinishResult{SaveErr: saveErr}
+	if saveErr != nil && !g.Degraded {
+		call.AddLogField("sessionNotSaved", saveErr.Error())
+	}
+	if len(g.events) > 0 {
+		taken, err := c.outbox.Record(ctx, g.ConsentKnown(), g.events...)
+		if result.EventsErr = err; err != nil {
+			call.AddLogField("telemetryLost", err.Error())
+		} else if taken == 0 && c.isCleared(ctx, g) {
+			result.SaveErr = session.ErrCleared
+		}
+	}
+	if !errors.Is(result.SaveErr, session.ErrCleared) {
+		session.SetCookie(w, g.ID)
+	}
+	web.MarkPrivate(w)
+	return result
+}
+
+// isCleared finds out why Postgres took no event of a guest. If the session was cleared, Redis does not know it yet, so
+// isCleared finishes the erasure. Otherwise the guest opted out of telemetry, or the client sent its events twice.
+func (c *Controller) isCleared(ctx context.Context, g *Guest) bool {
+	cleared, err := c.sessions.IsCleared(ctx, g.ID)
+	if err != nil || !cleared {
+		return false
+	}
+	c.eraser.TryFinish(ctx, g.ID)
+	return true
+}
+
+// HandleCleared returns the problem for a request that Postgres refused with err; see erasure.Eraser.HandleCleared.
+func (c *Controller) HandleCleared(ctx context.Context, g *Guest, err error) error {
+	return c.eraser.HandleCleared(ctx, g.ID, err)
+}
+
+// errSessionMissing means that Redis lost the session between Begin and Finish. The next request rebuilds it.
+var errSessionMissing = errors.New("guest: the session was lost meanwhile")
+
+// save writes the session to Redis. It learns there whether the guest opted out of telemetry or cleared the session since
+// Begin, and drops the events then, and which preferences this request changed first, and adds their events.
+func (c *Controller) save(ctx context.Context, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) error {
+	if g.Degraded {
+		return redisclient.ErrUnavailable
+	}
+	savesSession := g.NeedsSave() || history != nil || len(g.events) > 0
+	pipe := c.pipeline()
+	g.check.EnqueueUpdates(ctx, pipe, g.ID, g.New)
+	var saveCmd *redis.Cmd
+	if savesSession {
+		saveCmd = c.sessions.EnqueueSave(ctx, pipe, g.Session, history)
+	}
+	if more != nil {
+		more(pipe)
+	}
+	if pipe.Len() == 0 {
+		return nil
+	}
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout) // a client that hung up made the request all the same
+	defer cancel()
+	execErr := lua.Exec(within, pipe)
+	if !savesSession {
+		return execErr
+	}
+	saved, err := c.sessions.ResolveSave(g.Session, saveCmd)
+	switch {
+	case err != nil:
+		return err
+	case saved.Cleared:
+		g.events = nil
+		c.sessions.RemoveLastSeen(within, c.rdb, g.ID) // if it fails, the sweep finds the id after 30 days and emits no event for it
+		return session.ErrCleared
+	case saved.Missing:
+		return errSessionMissing // the events stay: Postgres decides about them
+	case saved.OptedOut:
+		g.events = nil
+	}
+	if p := saved.Locale; p != nil {
+		g.Record(ctx, event.LocaleChanged{
+			GuestSessionID: g.ID, PreviousLocale: p.From, NewLocale: p.To, Trigger: p.Trigger, OccurredAt: g.LastSeenAt,
+		}, 1)
+	}
+	if p := saved.Currency; p != nil {
+		g.Record(ctx, event.CurrencyChanged{
+			GuestSessionID: g.ID, PreviousCurrency: p.From, NewCurrency: p.To, Trigger: p.Trigger, OccurredAt: g.LastSeenAt,
+		}, 1)
+	}
+	return execErr
+}
