@@ -93,7 +93,7 @@ var allowedImports = map[string][]string{
 	"upstream":            {"gcptoken", "geo", "id", "locale", "money", "stay", "otlp", jsonv2, breaker},
 	"testkit/vectortest":  nil,
 	"view":                {"geo", "timestamp", "locale", "money", "stay", "upstream", jsonv2},
-	"otlp":                {"gcptoken", otel},
+	"otlp":                {"gcptoken", otel, "google.golang.org/protobuf"},
 	"web":                 {"id", "lifecycle", "locale", "money", "problem", "otlp", jsonv2, ulid},
 	"wishlist":            {"event", "id", "timestamp", "redisclient", "lua", "outbox", "session", jsonv2, pgx, redis},
 }

@@ -3,94 +3,97 @@ package otlp
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net/http"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxResponseBody is more than a collector has to say.
+// maxResponseBody bounds the bytes read of a collector's response; a response has some hundred.
 const maxResponseBody = 64 << 10
 
-// collector speaks OTLP over HTTP with an endpoint. What it cannot send is lost: nobody waits for a second try.
+// collector sends spans and metrics to an OTLP endpoint over HTTP. It tries each request once: data
+// that the collector does not take is lost.
 type collector struct {
-	endpoint string // a base URL
+	endpoint string // base URL
 	client   *http.Client
 }
 
-// ExportSpans sends spans, at least one.
+// ExportSpans sends at least one span. It returns an error if the collector does not answer before
+// ctx ends, or answers with another status than 2xx.
 func (c *collector) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	return c.post(ctx, "/v1/traces", encodeSpans(spans))
 }
 
-// Export sends metrics.
-func (c *collector) Export(ctx context.Context, now *metricdata.ResourceMetrics) error {
-	all, err := encodeMetrics(now)
+// Export sends metrics. It fails as ExportSpans does, and for metrics that encodeMetrics rejects.
+func (c *collector) Export(ctx context.Context, data *metricdata.ResourceMetrics) error {
+	request, err := encodeMetrics(data)
 	if err != nil {
 		return err
 	}
-	return c.post(ctx, "/v1/metrics", all)
+	return c.post(ctx, "/v1/metrics", request)
 }
 
-func (c *collector) post(ctx context.Context, path string, all protoBuffer) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+path, bytes.NewReader(all))
+// post sends one request. It logs the number of spans or data points that the collector rejects of a
+// request which the collector otherwise takes: OTLP forbids to send them again.
+func (c *collector) post(ctx context.Context, path string, request protoBuffer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+path, bytes.NewReader(request))
 	if err != nil {
-		return fmt.Errorf("telemetry: %w", err)
+		return fmt.Errorf("otlp: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-protobuf")
 	req.Header.Set("User-Agent", "bff-consumer")
 	res, err := c.client.Do(req)
 	if err != nil {
-		return fmt.Errorf("telemetry: %w", err)
+		return fmt.Errorf("otlp: %w", err)
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxResponseBody))
+	response, err := io.ReadAll(io.LimitReader(res.Body, maxResponseBody))
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		return fmt.Errorf("telemetry: the collector answers %s with %d", path, res.StatusCode)
+		return fmt.Errorf("otlp: the collector answers %s with %d", path, res.StatusCode)
 	case err != nil:
-		return fmt.Errorf("telemetry: %w", err)
+		return fmt.Errorf("otlp: %w", err)
 	}
-	if n, why := partialSuccess(answer); n > 0 {
-		// The rest was taken, and none of it may be sent again.
-		logError(fmt.Errorf("the collector refused %d of what was sent to %s: %s", n, path, why))
+	if rejected, reason := partialSuccess(response); rejected > 0 {
+		logError(fmt.Errorf("the collector rejected %d items of %s: %s", rejected, path, reason))
 	}
 	return nil
 }
 
-// partialSuccess reads of an answer how many spans or points the collector did not take, and why. An answer that is none says nothing.
-func partialSuccess(answer []byte) (n int64, why string) {
-	_, partial := findField(answer, 1)
+// partialSuccess reads the number of rejected items and the reason from a response. Both messages of
+// OTLP, for traces and for metrics, have the partial success as field 1, and in it the number as
+// field 1 and the reason as field 2. A malformed response counts as success.
+func partialSuccess(response []byte) (rejected int64, reason string) {
+	_, partial := findField(response, 1)
 	count, _ := findField(partial, 1)
 	_, text := findField(partial, 2)
 	return int64(count), string(text)
 }
 
-// findField finds a field of a message, a varint or bytes.
-func findField(m []byte, number uint64) (v uint64, value []byte) {
-	for len(m) > 0 {
-		key, n := binary.Uvarint(m)
-		if n <= 0 {
+// findField returns the first field of a number, a varint or bytes.
+func findField(message []byte, number protowire.Number) (varint uint64, value []byte) {
+	for len(message) > 0 {
+		num, kind, tagSize := protowire.ConsumeTag(message)
+		if tagSize < 0 {
 			return 0, nil
 		}
-		m = m[n:]
-		if v, n = binary.Uvarint(m); n <= 0 {
-			return 0, nil
-		}
-		m = m[n:]
+		message = message[tagSize:]
+		size := protowire.ConsumeFieldValue(num, kind, message)
 		switch {
-		case key&7 == 0:
-		case key&7 == 2 && v <= uint64(len(m)):
-			value, m = m[:v], m[v:]
-		default:
+		case size < 0:
 			return 0, nil
+		case num == number && kind == protowire.VarintType:
+			varint, _ = protowire.ConsumeVarint(message)
+			return varint, nil
+		case num == number && kind == protowire.BytesType:
+			value, _ = protowire.ConsumeBytes(message)
+			return 0, value
 		}
-		if key>>3 == number {
-			return v, value
-		}
+		message = message[size:]
 	}
 	return 0, nil
 }

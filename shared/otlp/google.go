@@ -7,11 +7,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// authTransport adds the token of the account this process runs as, which Google's own collector asks for. It is fetched at the first
-// export, which nobody waits for longer than for any other.
+// authTransport adds the access token of the account that this process runs as. Google's collector
+// requires the token. The first export fetches it, within that export's time limit.
 type authTransport struct {
 	next         http.RoundTripper
-	quotaProject string // that pays
+	quotaProject string // project billed for the calls; "" for the account's own
 }
 
 func (a authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -20,7 +20,7 @@ func (a authTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			r.Body.Close()
 		}
-		return nil, fmt.Errorf("telemetry: token: %w", err)
+		return nil, fmt.Errorf("otlp: token: %w", err)
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+token)

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// metrics are the instruments. Those that are no convention of OpenTelemetry's begin with "bff.". Every attribute's value
-// is one of a few that we know, so the number of series is bounded by the code.
+// metrics holds the instruments. Names outside OpenTelemetry's conventions begin with "bff.". Every
+// attribute has values from a fixed set, so the code bounds the number of time series.
 type metrics struct {
 	requests        metric.Float64Histogram
 	refusals        metric.Int64Counter
@@ -25,36 +25,37 @@ type metrics struct {
 	jobLastSuccess  metric.Float64Gauge
 }
 
-// durationBuckets of durations, seconds: the limits of our promises (300, 400, 500 ms …) are among them.
+// durationBuckets are histogram bounds in seconds. They include the latency objectives (300, 400,
+// 500 ms and so on).
 var durationBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .2, .3, .4, .5, .6, .8, 1, 1.5, 2.5, 5, 10, 60, 600}
 
 func newMetrics(m metric.Meter, lost func() int64) (*metrics, error) {
 	var errs [12]error
 	all := new(metrics)
 	all.requests, errs[0] = m.Float64Histogram("http.server.request.duration", metric.WithUnit("s"),
-		metric.WithDescription("From the request's arrival until its answer begins."), metric.WithExplicitBucketBoundaries(durationBuckets...))
+		metric.WithDescription("Time from the arrival of a request to the first byte of its response."), metric.WithExplicitBucketBoundaries(durationBuckets...))
 	all.refusals, errs[1] = m.Int64Counter("bff.limiter.refusals", metric.WithUnit("{request}"),
-		metric.WithDescription("Requests refused because their client asks too often."))
+		metric.WithDescription("Requests rejected by a rate limit."))
 	all.verdicts, errs[2] = m.Int64Counter("bff.bot.verdicts", metric.WithUnit("{request}"),
-		metric.WithDescription("What the bot detector said of requests."))
+		metric.WithDescription("Verdicts of the bot detector, per request."))
 	all.alerts, errs[3] = m.Int64Counter("bff.alarms", metric.WithUnit("{request}"),
-		metric.WithDescription("Requests after which somebody has to look."))
+		metric.WithDescription("Requests whose log record has an alarm."))
 	all.upstream, errs[4] = m.Float64Histogram("http.client.request.duration", metric.WithUnit("s"),
-		metric.WithDescription("Of one try at an upstream."), metric.WithExplicitBucketBoundaries(durationBuckets...))
+		metric.WithDescription("Duration of one attempt at an upstream."), metric.WithExplicitBucketBoundaries(durationBuckets...))
 	all.breaker, errs[5] = m.Int64Gauge("bff.upstream.breaker",
-		metric.WithDescription("As the last try left it. 0: closed, 1: half open, 2: open."))
+		metric.WithDescription("State of the circuit breaker after the last attempt. 0: closed, 1: half open, 2: open."))
 	all.outboxDepth, errs[6] = m.Int64Gauge("bff.outbox.depth", metric.WithUnit("{row}"),
-		metric.WithDescription("Rows that wait, parked ones left out, at the end of the relay's last run."))
+		metric.WithDescription("Unpublished rows, without parked rows, at the end of the last relay run."))
 	all.outboxOldestAge, errs[7] = m.Float64Gauge("bff.outbox.oldest.age", metric.WithUnit("s"),
-		metric.WithDescription("Of the oldest of them; 0: none waits."))
+		metric.WithDescription("Age of the oldest unpublished row; 0 without one."))
 	all.outboxParked, errs[8] = m.Int64Gauge("bff.outbox.parked", metric.WithUnit("{row}"),
-		metric.WithDescription("Rows given up until somebody looks."))
+		metric.WithDescription("Rows that wait for an operator."))
 	all.outboxPublished, errs[9] = m.Int64Counter("bff.outbox.published", metric.WithUnit("{row}"),
-		metric.WithDescription("Rows that the broker took."))
+		metric.WithDescription("Rows published to Pub/Sub."))
 	all.jobLastSuccess, errs[10] = m.Float64Gauge("bff.job.last_success", metric.WithUnit("s"),
-		metric.WithDescription("When the job last did what it is for, in Unix time."))
+		metric.WithDescription("Unix time of the last successful run of the job."))
 	_, errs[11] = m.Int64ObservableCounter("bff.telemetry.spans.dropped", metric.WithUnit("{span}"),
-		metric.WithDescription("Spans that reached no collector."),
+		metric.WithDescription("Spans that did not reach the collector."),
 		metric.WithInt64Callback(func(_ context.Context, o metric.Int64Observer) error {
 			o.Observe(lost())
 			return nil
@@ -64,21 +65,22 @@ func newMetrics(m metric.Meter, lost func() int64) (*metrics, error) {
 
 type recorderKey struct{}
 
-// FromContext returns the room that measures what a context belongs to, or nil.
+// FromContext returns the Recorder of the request that ctx belongs to, or nil if telemetry is off.
 func FromContext(ctx context.Context) *Recorder {
 	r, _ := ctx.Value(recorderKey{}).(*Recorder)
 	return r
 }
 
-// UpstreamCall is one try at an upstream.
+// UpstreamCall describes one attempt at an upstream.
 type UpstreamCall struct {
 	Service      string // "pricing"
-	ErrorType    string // "" when it was answered, else the reason
+	ErrorType    string // reason of a failure, "" after a response
 	Duration     time.Duration
 	BreakerState int // 0: closed, 1: half open, 2: open
 }
 
-// RecordUpstreamCall counts a try.
+// RecordUpstreamCall adds one attempt to the duration histogram and sets the breaker gauge. It does
+// nothing on a nil Recorder. It only updates memory.
 func (r *Recorder) RecordUpstreamCall(ctx context.Context, t UpstreamCall) {
 	if r == nil {
 		return
@@ -92,13 +94,14 @@ func (r *Recorder) RecordUpstreamCall(ctx context.Context, t UpstreamCall) {
 	r.metrics.upstream.Record(ctx, t.Duration.Seconds(), metric.WithAttributes(service, attribute.String("error.type", t.ErrorType)))
 }
 
-// OutboxBacklog is how a run of the relay left the outbox.
+// OutboxBacklog is the state of the outbox after a relay run: numbers of rows and the age of the
+// oldest unpublished row.
 type OutboxBacklog struct {
 	Depth, Parked int64
 	OldestAge     time.Duration
 }
 
-// RecordBacklog tells how the outbox stands.
+// RecordBacklog sets the outbox gauges. It does nothing on a nil Recorder. It only updates memory.
 func (r *Recorder) RecordBacklog(ctx context.Context, o OutboxBacklog) {
 	if r == nil {
 		return
@@ -108,15 +111,16 @@ func (r *Recorder) RecordBacklog(ctx context.Context, o OutboxBacklog) {
 	r.metrics.outboxOldestAge.Record(ctx, o.OldestAge.Seconds())
 }
 
-// AddPublished counts rows that the broker took.
+// AddPublished adds rows to the counter of published rows. It does nothing on a nil Recorder. It only
+// updates memory.
 func (r *Recorder) AddPublished(ctx context.Context, rows int64) {
 	if r != nil {
 		r.metrics.outboxPublished.Add(ctx, rows)
 	}
 }
 
-// RecordJobSuccess marks a job as having done at that time what it is for. The function's name, which is the job's, is on
-// everything it sends.
+// RecordJobSuccess sets the gauge of the job's last success to at. The job is identified by the
+// resource attribute faas.name. It does nothing on a nil Recorder. It only updates memory.
 func (r *Recorder) RecordJobSuccess(ctx context.Context, at time.Time) {
 	if r != nil {
 		r.metrics.jobLastSuccess.Record(ctx, float64(at.UnixMilli())/1000)

@@ -11,17 +11,18 @@ import (
 )
 
 const (
-	spanInterval   = time.Second      // at the end of a request that comes later than that after the last export
-	metricInterval = 15 * time.Second // a series takes no more than a point in 5 s at Google
-	spanBatchSize  = 512              // that wait are sent without waiting for the time
-	maxQueuedSpans = 4096             // more are dropped, and counted
+	spanInterval   = time.Second      // least time between two exports of spans
+	metricInterval = 15 * time.Second // of metrics; Google accepts one point per series in 5 s
+	spanBatchSize  = 512              // so many waiting spans start an export at once
+	maxQueuedSpans = 4096             // further spans are dropped and counted
 	exportTimeout  = 2 * time.Second
-	minBackoff     = 5 * time.Second // after an export that failed; each in a row doubles it
+	minBackoff     = 5 * time.Second // after a failed export; doubles with each failure in a row
 	maxBackoff     = time.Minute
 )
 
-// batchProcessor keeps what was measured until a request has the time to send it. One export is under way at a time; who comes
-// meanwhile leaves theirs to the next. It is the tracer's span processor.
+// batchProcessor queues finished spans until a request exports them. It is the tracer's span
+// processor. One export runs at a time; spans that end meanwhile wait for the next export. Safe for
+// concurrent use.
 type batchProcessor struct {
 	exporter exporter
 	reader   *sdkmetric.ManualReader
@@ -29,15 +30,15 @@ type batchProcessor struct {
 
 	mu            sync.Mutex
 	spans         []sdktrace.ReadOnlySpan
-	dropped       int64 // spans, ever
-	inFlight      chan struct{}
-	spansSentAt   time.Time // of the last export
+	dropped       int64         // spans since the start
+	inFlight      chan struct{} // closed when the running export ends; nil without one
+	spansSentAt   time.Time     // start of the last export
 	metricsSentAt time.Time
 	failures      int // in a row
 	backoffUntil  time.Time
 }
 
-// exporter is a collector, or what a test has for one.
+// exporter is implemented by collector and by a fake in tests.
 type exporter interface {
 	ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error
 	Export(context.Context, *metricdata.ResourceMetrics) error
@@ -47,10 +48,11 @@ func newBatchProcessor(to exporter, now func() time.Time) *batchProcessor {
 	return &batchProcessor{exporter: to, reader: sdkmetric.NewManualReader(), now: now}
 }
 
-// OnStart has nothing to do.
+// OnStart does nothing.
 func (*batchProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
-// OnEnd keeps a span. Of many that wait, the last one begins an export: a run of the relay makes them by the thousand.
+// OnEnd queues a sampled span, or drops and counts it if 4,096 wait. The 512th waiting span starts an
+// export in the background, because one relay run creates thousands of spans.
 func (e *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
@@ -69,7 +71,8 @@ func (e *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// ForceFlush sends everything, after what is under way.
+// ForceFlush waits for the running export, then exports every queued span and all metrics. It returns
+// the error of ctx if ctx ends first, and nil when the export fails or is suspended by the backoff.
 func (e *batchProcessor) ForceFlush(ctx context.Context) error {
 	e.mu.Lock()
 	flying := e.inFlight
@@ -80,7 +83,7 @@ func (e *batchProcessor) ForceFlush(ctx context.Context) error {
 	return awaitExport(ctx, e.startExport(0, 0))
 }
 
-// awaitExport waits for an export; nil is none.
+// awaitExport waits until an export has ended or ctx ends. A nil channel means no export.
 func awaitExport(ctx context.Context, flying chan struct{}) error {
 	if flying == nil {
 		return nil
@@ -93,11 +96,12 @@ func awaitExport(ctx context.Context, flying chan struct{}) error {
 	}
 }
 
-// Shutdown is ForceFlush: nothing here lasts.
+// Shutdown is ForceFlush: the processor holds no other resource.
 func (e *batchProcessor) Shutdown(ctx context.Context) error { return e.ForceFlush(ctx) }
 
-// startExport starts an export of what is due: what was last sent so long ago, or spans that have become many. It returns nil
-// when nothing is, when the collector is left in peace, and while another export is under way.
+// startExport exports in the background: spans if the last export of spans is spansAge old or 512
+// wait, metrics if their last export is metricsAge old. It returns a channel that the end of the
+// export closes, or nil if nothing is due, during the backoff, and while another export runs.
 func (e *batchProcessor) startExport(spansAge, metricsAge time.Duration) (flying chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,8 +125,9 @@ func (e *batchProcessor) startExport(spansAge, metricsAge time.Duration) (flying
 	return e.inFlight
 }
 
-// runExport is one export: both requests at once, each tried one time. It may outlive the request that began it: losing it
-// costs no guest anything, and counts are sent again with the next.
+// runExport sends spans and metrics at the same time, each once, within 2 s. It may outlive the
+// request that started it: if the process is frozen or ends, spans are lost, and the next export
+// sends the cumulative counters again.
 func (e *batchProcessor) runExport(spans []sdktrace.ReadOnlySpan, points bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), exportTimeout)
 	defer cancel()
@@ -155,15 +160,17 @@ func (e *batchProcessor) runExport(spans []sdktrace.ReadOnlySpan, points bool) {
 	e.inFlight = nil
 }
 
-// droppedSpans is how many spans were dropped since the start.
+// droppedSpans returns the number of spans dropped since the start.
 func (e *batchProcessor) droppedSpans() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.dropped
 }
 
-// Flush sends what is due and waits for it, within a limit; what takes longer goes on while another request runs. It
-// reports whether anything was. A job also says how it stands whenever it ends: its next run may be a day away.
+// Flush exports the spans and metrics that are due and waits at most within for the end of the
+// export, which otherwise continues in the background. It returns false if nothing was due. Metrics
+// of a job are due 1 s after their last export instead of 15 s, because the job's next run may be a
+// day away.
 func (q *Request) Flush(job bool, within time.Duration) bool {
 	every := metricInterval
 	if job {
@@ -179,9 +186,10 @@ func (q *Request) Flush(job bool, within time.Duration) bool {
 	return true
 }
 
-// Close sends everything, for a process that is about to end.
+// Close exports everything before the process ends, until ctx ends. Failures are lost. It does
+// nothing on a nil Recorder.
 func (r *Recorder) Close(ctx context.Context) {
 	if r != nil {
-		_ = r.processor.ForceFlush(ctx) // there is nobody left to tell
+		_ = r.processor.ForceFlush(ctx) // the process ends: no caller can use the error
 	}
 }

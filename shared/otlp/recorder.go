@@ -1,7 +1,7 @@
-// Package telemetry owns what this service tells a collector about its own work: traces and metrics by OTLP over HTTP,
-// sent while a request runs, because a function has no processor after one. It never tells anything of a guest: what can
-// be said is a closed set of names, and values that are not ours do not get in. A nil Room says nothing and costs
-// nothing.
+// Package otlp owns the export of traces and metrics to a collector, by OTLP over HTTP. Exports run
+// while a request runs, because a function has no CPU after its response. The package never sends
+// data about a guest: names and attribute values come from a closed set. A nil Recorder records
+// nothing and allocates nothing.
 package otlp
 
 import (
@@ -25,7 +25,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Recorder is the telemetry of one function. Safe for concurrent use.
+// Recorder creates the spans and metrics of one function. A nil *Recorder is valid and does nothing.
+// Safe for concurrent use.
 type Recorder struct {
 	tracer    trace.Tracer
 	metrics   *metrics
@@ -34,10 +35,10 @@ type Recorder struct {
 
 const scopeName = "melmastoon.ghasi.io/bff-consumer"
 
-// config is what this room takes from the environment.
+// config holds the settings of this package from the environment.
 type config struct {
-	endpoint    string  // OTEL_EXPORTER_OTLP_ENDPOINT, a base URL: /v1/traces and /v1/metrics come behind it
-	sampleRatio float64 // OTEL_TRACES_SAMPLER_ARG, of the traces that begin here; one that comes with a request has decided
+	endpoint    string  // OTEL_EXPORTER_OTLP_ENDPOINT, the base URL of /v1/traces and /v1/metrics
+	sampleRatio float64 // OTEL_TRACES_SAMPLER_ARG for traces that start here; a caller's traceparent decides its own
 	project     string
 }
 
@@ -47,20 +48,21 @@ func configFromEnv() (config, error) {
 		return c, nil
 	}
 	if u, err := url.Parse(c.endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" {
-		return c, fmt.Errorf("telemetry: OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) base URL, is %q", c.endpoint)
+		return c, fmt.Errorf("otlp: OTEL_EXPORTER_OTLP_ENDPOINT must be an http(s) base URL, is %q", c.endpoint)
 	}
 	if arg := os.Getenv("OTEL_TRACES_SAMPLER_ARG"); arg != "" {
 		share, err := strconv.ParseFloat(arg, 64)
 		if err != nil || !(share >= 0 && share <= 1) {
-			return c, fmt.Errorf("telemetry: OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, is %q", arg)
+			return c, fmt.Errorf("otlp: OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1, is %q", arg)
 		}
 		c.sampleRatio = share
 	}
 	return c, nil
 }
 
-// Open reads the environment and dials nothing. The Room is nil while OTEL_EXPORTER_OTLP_ENDPOINT is not set. function is
-// the name of the entry point.
+// Open creates the Recorder of a function from the environment; it does not dial. function is the
+// name of the entry point. Open returns nil without an error if OTEL_EXPORTER_OTLP_ENDPOINT is not
+// set, and an error that names the variable if a setting is invalid.
 func Open(function string) (*Recorder, error) {
 	c, err := configFromEnv()
 	if err != nil || c.endpoint == "" {
@@ -83,16 +85,16 @@ func Open(function string) (*Recorder, error) {
 	).Tracer(scopeName)
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithResource(about), sdkmetric.WithReader(r.processor.reader))
 	if r.metrics, err = newMetrics(provider.Meter(scopeName), r.processor.droppedSpans); err != nil {
-		return nil, fmt.Errorf("telemetry: open: %w", err)
+		return nil, fmt.Errorf("otlp: open: %w", err)
 	}
 	return r, nil
 }
 
-// logError is what the SDK says when something is wrong with it.
-func logError(err error) { slog.Warn("telemetry: " + err.Error()) }
+// logError is the error handler of the OpenTelemetry SDK.
+func logError(err error) { slog.Warn("otlp: " + err.Error()) }
 
-// newResource says who speaks. Every process is an instance of its own: two that count under one name would be added up
-// wrongly.
+// newResource identifies the process. service.instance.id is unique per process: the cumulative
+// counters of two processes under one id would be added up wrongly.
 func newResource(c config, function string) *resource.Resource {
 	attrs := []attribute.KeyValue{
 		attribute.String("service.name", cmp.Or(os.Getenv("K_SERVICE"), "bff-consumer")),
@@ -104,7 +106,7 @@ func newResource(c config, function string) *resource.Resource {
 		"faas.version":                os.Getenv("K_REVISION"),
 		"deployment.environment.name": os.Getenv("ENVIRONMENT"),
 		"cloud.region":                os.Getenv("CLOUD_REGION"),
-		"gcp.project_id":              c.project, // Google's endpoint takes nothing without it
+		"gcp.project_id":              c.project, // required by Google's endpoint
 	} {
 		if value != "" {
 			attrs = append(attrs, attribute.String(key, value))
@@ -113,7 +115,7 @@ func newResource(c config, function string) *resource.Resource {
 	return resource.NewSchemaless(attrs...)
 }
 
-// sharedTransport is shared by all rooms of a process: they speak to one collector.
+// sharedTransport returns the transport of all Recorders of the process: they use one collector.
 var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil
@@ -122,17 +124,19 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	return retryTransport{t}
 })
 
-// retryTransport lets the transport send a request again on a new connection when a pooled one turns out to be dead, which
-// it does by itself only where that is harmless: here it is, and an instance that was frozen has none that lives.
+// retryTransport makes net/http repeat a request on a new connection if a pooled connection turns out
+// to be dead. net/http does so only for idempotent requests, and an export counts as one. All pooled
+// connections of an instance that the platform froze are dead.
 type retryTransport struct{ next http.RoundTripper }
 
 func (t retryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header["Idempotency-Key"] = []string{} // the transport's sign for it; not sent
+	r.Header["Idempotency-Key"] = []string{} // marks the request as idempotent for net/http, which does not send the header
 	return t.next.RoundTrip(r)
 }
 
-// newHTTPClient follows no redirect: what is sent is for the collector alone.
+// newHTTPClient returns a client that follows no redirect, so that data reaches the configured
+// collector only. For Google's endpoint it adds tokens, and returns an error without https.
 func newHTTPClient(c config) (*http.Client, error) {
 	client := &http.Client{
 		Transport:     sharedTransport(),
@@ -140,7 +144,7 @@ func newHTTPClient(c config) (*http.Client, error) {
 	}
 	if u, err := url.Parse(c.endpoint); err == nil && strings.HasSuffix(u.Hostname(), ".googleapis.com") {
 		if u.Scheme != "https" {
-			return nil, fmt.Errorf("telemetry: a token would be sent in clear to %s", c.endpoint)
+			return nil, fmt.Errorf("otlp: a token would be sent in clear to %s", c.endpoint)
 		}
 		client.Transport = authTransport{client.Transport, c.project}
 	}

@@ -12,7 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Request is the span of one request at our door, and what is counted of it. A nil Request does nothing.
+// Request is the server span and the metrics of one incoming request. A nil *Request is valid and
+// does nothing.
 type Request struct {
 	recorder      *Recorder
 	ctx           context.Context // with the span
@@ -21,8 +22,9 @@ type Request struct {
 	start         time.Time
 }
 
-// StartRequest opens the span of a request. parent is its traceparent, which must be valid, or "". Nothing else of what the
-// client says of its trace is taken: a tracestate is any text. The context it returns is the one to work with.
+// StartRequest starts the span of a request at time began. route is the path pattern. parent is a
+// valid traceparent or "". The client's tracestate is ignored: it may contain any text. The returned
+// context carries the span; later spans of the request must start from it. r must not be nil.
 func (r *Recorder) StartRequest(ctx context.Context, method, route, parent string, began time.Time) (context.Context, *Request) {
 	ctx = context.WithValue(ctx, recorderKey{}, r)
 	from := ctx
@@ -35,7 +37,7 @@ func (r *Recorder) StartRequest(ctx context.Context, method, route, parent strin
 	return ctx, &Request{r, ctx, span, method, route, began}
 }
 
-// parseTraceparent reads a valid traceparent.
+// parseTraceparent parses a traceparent that the caller has validated.
 func parseTraceparent(parent string) trace.SpanContext {
 	var c trace.SpanContextConfig
 	c.TraceID, _ = trace.TraceIDFromHex(parent[3:35])
@@ -47,7 +49,8 @@ func parseTraceparent(parent string) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// Traceparent is what calls made for a context are to send: its own span, or "" where nothing is measured.
+// Traceparent returns the traceparent header for calls made on behalf of ctx, or "" if ctx has no
+// span.
 func Traceparent(ctx context.Context) string {
 	c := trace.SpanContextFromContext(ctx)
 	if !c.IsValid() {
@@ -56,7 +59,8 @@ func Traceparent(ctx context.Context) string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
 }
 
-// AddPhase adds a part of the request that is over, by its name.
+// AddPhase adds a finished phase of the request as a child span. It does nothing if the request is
+// not sampled.
 func (q *Request) AddPhase(name string, began, ended time.Time) {
 	if q == nil || !q.span.IsRecording() {
 		return
@@ -65,17 +69,18 @@ func (q *Request) AddPhase(name string, began, ended time.Time) {
 	span.End(trace.WithTimestamp(ended))
 }
 
-// RequestOutcome is how a request went. Texts are of a few that the code knows; "" says nothing.
+// RequestOutcome describes a finished request. Every text comes from a fixed set; "" leaves the
+// attribute out.
 type RequestOutcome struct {
 	Status      int
 	CacheState  string // "HIT", "STALE", "MISS", "BYPASS"
-	LimitPolicy string // policy of the limit that refused it
-	BotVerdict  string // the detector's verdict
+	LimitPolicy string // policy of the rate limit that rejected the request
+	BotVerdict  string // verdict of the bot detector
 	Alert       string
 	Degraded    bool
 }
 
-// End closes the span and counts the request; it ends where its answer begins.
+// End ends the span and updates the metrics. at is the time of the first response byte.
 func (q *Request) End(o RequestOutcome, at time.Time) {
 	if q == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Span is the span of one call that a request makes to something else. A nil Part does nothing: that is what everybody
-// gets whose request is not traced.
+// Span is the client span of one call to a store, an upstream or Pub/Sub. A nil *Span is valid and
+// does nothing; the Start functions return nil if the request is not sampled.
 type Span struct{ span trace.Span }
 
 func startSpan(ctx context.Context, name string, kind trace.SpanKind, attrs ...attribute.KeyValue) (context.Context, *Span) {
@@ -18,13 +18,13 @@ func startSpan(ctx context.Context, name string, kind trace.SpanKind, attrs ...a
 	return ctx, &Span{span}
 }
 
-// isTraced reports whether a call made for a context is to have a span.
+// isTraced reports whether ctx belongs to a sampled request.
 func isTraced(ctx context.Context) bool {
 	return trace.SpanFromContext(ctx).IsRecording() && FromContext(ctx) != nil
 }
 
-// StartRedis begins a command, or a pipeline of several when size is not 0. Of a command only its name is told, never what it
-// is about.
+// StartRedis starts the span of one command, or of a pipeline of size commands if size is above 0. The
+// span has the command's name, never its arguments.
 func StartRedis(ctx context.Context, command string, size int) (context.Context, *Span) {
 	if !isTraced(ctx) {
 		return ctx, nil
@@ -36,8 +36,8 @@ func StartRedis(ctx context.Context, command string, size int) (context.Context,
 	return startSpan(ctx, command, trace.SpanKindClient, attrs...)
 }
 
-// StartPostgres begins a statement, or a batch of several when size is not 0. Of a statement its verb and the first of our
-// tables in it are told, nothing else.
+// StartPostgres starts the span of one statement, or of a batch of size statements if size is above
+// 0. The span has the statement's verb and its first table of this service, nothing else.
 func StartPostgres(ctx context.Context, sql string, size int) (context.Context, *Span) {
 	if !isTraced(ctx) {
 		return ctx, nil
@@ -56,7 +56,8 @@ const schemaPrefix = "bff_consumer."
 
 var sqlVerbs = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "COMMIT", "ROLLBACK", "COPY", "LOCK", "SET"}
 
-// summarizeSQL is the verb of a statement and the name of the first of our tables that it has.
+// summarizeSQL returns the verb of a statement, OTHER for an unknown verb, and the first table of this
+// service's schema without the schema name.
 func summarizeSQL(sql string) (verb, table string) {
 	sql = strings.TrimSpace(sql)
 	verb = "OTHER"
@@ -77,7 +78,7 @@ func summarizeSQL(sql string) (verb, table string) {
 	return verb, rest[:end]
 }
 
-// StartUpstream begins a try at a service, by its name.
+// StartUpstream starts the span of one attempt at an upstream service.
 func StartUpstream(ctx context.Context, service string) (context.Context, *Span) {
 	if !isTraced(ctx) {
 		return ctx, nil
@@ -85,7 +86,7 @@ func StartUpstream(ctx context.Context, service string) (context.Context, *Span)
 	return startSpan(ctx, service, trace.SpanKindClient, attribute.String("peer.service", service))
 }
 
-// StartPublish begins a request to the broker with so many messages of a topic.
+// StartPublish starts the span of one publish request with messages of one topic.
 func StartPublish(ctx context.Context, topic string, messages int) (context.Context, *Span) {
 	if !isTraced(ctx) {
 		return ctx, nil
@@ -97,7 +98,7 @@ func StartPublish(ctx context.Context, topic string, messages int) (context.Cont
 		attribute.Int("messaging.batch.message_count", messages))
 }
 
-// End ends the part; failure is the kind of its failure, one word of ours, or "".
+// End ends the span. failure is the type of a failure, one word from a fixed set, or "".
 func (p *Span) End(failure string) {
 	if p == nil {
 		return

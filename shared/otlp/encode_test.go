@@ -153,7 +153,7 @@ func TestCollector_LogsPartialSuccess(t *testing.T) {
 		if err := c.ExportSpans(t.Context(), spans); err != nil {
 			t.Errorf("%v: %v", partial, err)
 		}
-		if want := partial.GetRejectedSpans() == 3; want != strings.Contains(said.String(), "refused 3 of what was sent to /v1/traces: too old") {
+		if want := partial.GetRejectedSpans() == 3; want != strings.Contains(said.String(), "rejected 3 items of /v1/traces: too old") {
 			t.Errorf("%v: said %q", partial, said.String())
 		}
 	}
