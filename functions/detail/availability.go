@@ -17,7 +17,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// Availability answers GET /hotels/{propertyId}/availability. Safe for concurrent use.
+// Availability handles GET /hotels/{propertyId}/availability. Safe for concurrent use.
 type Availability struct {
 	cachedHandler
 	keys      redisclient.Keys
@@ -25,14 +25,23 @@ type Availability struct {
 	parts     *compose.Fetcher
 }
 
-// NewAvailability makes the handler.
+// NewAvailability returns the handler of GET /hotels/{propertyId}/availability.
 func NewAvailability(p *wiring.Deps) *Availability {
 	return &Availability{newCachedHandler(p), p.Keys, p.Upstreams, p.Compose}
 }
 
 const availabilityTTL = time.Minute
 
-// Serve answers which nights are free. The answer is the same in every language and currency.
+// Serve answers GET /hotels/{propertyId}/availability with the free nights of at most 62 days. The answer
+// is shared (public) and the same in every language and currency. web.Budget bounds the request to 2.5 s.
+//
+// A warm hit costs one Redis round trip of at most 100 ms, which writes rate-limit counters only, and no
+// call to Postgres or an upstream. An entry is fresh for a minute, or 15 s without property-service.
+//
+// Without Redis each process loads by itself and stores nothing. Without Postgres the answer is the same.
+// Without search-aggregation the stored entry is served up to 10 minutes past its freshness, with expired
+// prices marked stale; else the answer is 503, or 504 when time ran out. Without property-service the
+// owner is unknown: "degraded" names "property", and a suspended tenant's hotel is not hidden.
 func (a *Availability) Serve(w http.ResponseWriter, r *http.Request) error {
 	property, err := propertyFromPath(r)
 	if err != nil {
@@ -42,9 +51,9 @@ func (a *Availability) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q, wrong := parseAvailabilityQuery(in.Values, a.now())
-	if len(wrong) > 0 {
-		return problem.Invalid(wrong...)
+	q, faults := parseAvailabilityQuery(in.Values, a.now())
+	if len(faults) > 0 {
+		return problem.Invalid(faults...)
 	}
 	q.PropertyID = property
 	entry, state, _, err := a.lookup(w, r, a.cacheKey(q), cache.Loader{
@@ -54,7 +63,7 @@ func (a *Availability) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if entry, err = a.prepareForResponse(entry, state); err != nil {
+	if entry, err = a.prepareForResponse(entry); err != nil {
 		return err
 	}
 	return a.respond(w, r, in, entry, state)
@@ -65,22 +74,24 @@ func (a *Availability) cacheKey(q upstream.AvailabilityQuery) string {
 	return a.keys.Key("cache", "availability", q.PropertyID, q.From.String(), q.To.String(), occupancy)
 }
 
-// load asks search-aggregation for the days and, beside it, whose hotel it is: the answer of a suspended tenant's is
-// not shown. Without a word about the owner the answer is a partial one, soon made anew.
+// load gets the days from search-aggregation and, side by side, the owner of the hotel from the cache or
+// property-service. lookup needs the owner to hide the hotels of suspended tenants. Without an answer
+// about the owner the page is partial and fresh for partialTTL. Errors are those of search-aggregation
+// and of encoding.
 func (a *Availability) load(ctx context.Context, q upstream.AvailabilityQuery) (cache.Loaded, error) {
-	ctx, cancel := context.WithCancel(ctx) // without the days nobody waits for the owner
+	ctx, cancel := context.WithCancel(ctx) // when search-aggregation fails, the owner is no longer needed
 	defer cancel()
-	aside, cancelAside := withReserve(ctx)
-	defer cancelAside()
-	type found struct {
+	ownerCtx, cancelOwner := withReserve(ctx)
+	defer cancelOwner()
+	type ownerResult struct {
 		owner compose.Owner
 		part  cache.Dependency
 		err   error
 	}
-	owner := make(chan found, 1)
+	ownerDone := make(chan ownerResult, 1)
 	go func() {
-		o, part, err := a.parts.Owner(aside, q.PropertyID, nil)
-		owner <- found{o, part, err}
+		owner, part, err := a.parts.Owner(ownerCtx, q.PropertyID, nil)
+		ownerDone <- ownerResult{owner, part, err}
 	}()
 	days, err := a.upstreams.Search.Availability(ctx, q)
 	if errors.Is(err, upstream.ErrNotFound) {
@@ -89,28 +100,29 @@ func (a *Availability) load(ctx context.Context, q upstream.AvailabilityQuery) (
 	if err != nil {
 		return cache.Loaded{}, err
 	}
-	of := <-owner
-	if errors.Is(of.err, upstream.ErrNotFound) {
+	found := <-ownerDone
+	if errors.Is(found.err, upstream.ErrNotFound) {
 		return notFoundEntry(q.PropertyID)
 	}
 	page := view.NewAvailability(q, days)
-	page.Degraded = compose.DegradedPart("property", of.err)
-	filled := cache.Loaded{Tags: []string{cache.PropertyTag(q.PropertyID)}}
-	var owners []string
-	if of.err == nil {
-		owners = []string{of.owner.TenantID}
-		filled.DependsOn = []cache.Dependency{of.part}
-		filled.Tags = append(filled.Tags, cache.TenantTag(of.owner.TenantID))
+	page.Degraded = compose.DegradedPart("property", found.err)
+	loaded := cache.Loaded{Tags: []string{cache.PropertyTag(q.PropertyID)}}
+	var tenants []string
+	if found.err == nil {
+		tenants = []string{found.owner.TenantID}
+		loaded.DependsOn = []cache.Dependency{found.part}
+		loaded.Tags = append(loaded.Tags, cache.TenantTag(found.owner.TenantID))
 	} else {
-		filled.TTL = partialTTL
+		loaded.TTL = partialTTL
 	}
-	filled.Entry, err = pack(page, owners, of.err != nil, page.HasPrice())
-	filled.RatesFreshUntil = a.now().Add(availabilityTTL)
-	return filled, err
+	loaded.Entry, err = pack(page, tenants, found.err != nil, page.HasPrice())
+	loaded.RatesFreshUntil = a.now().Add(availabilityTTL)
+	return loaded, err
 }
 
-// prepareForResponse is the entry as it may be shown now: with prices marked stale whose time is over.
-func (a *Availability) prepareForResponse(e *cache.Entry, state cache.State) (*cache.Entry, error) {
+// prepareForResponse returns the entry with expired prices marked as stale. An entry without expired prices
+// is returned as it is, without decompression.
+func (a *Availability) prepareForResponse(e *cache.Entry) (*cache.Entry, error) {
 	if !a.ratesExpired(e) {
 		return e, nil
 	}

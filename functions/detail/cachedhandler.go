@@ -19,8 +19,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// cachedHandler is what both routes do alike: take an answer from the cache, or make it, and hand it to whoever asks. The first
-// owner of an answer is the tenant of its hotel.
+// cachedHandler holds what both routes share: it admits a request, reads or loads the cache entry, and
+// writes the entry. The first tenant of an entry is the tenant of its hotel. Safe for concurrent use.
 type cachedHandler struct {
 	guests *guest.Controller
 	cache  *cache.Cache
@@ -29,22 +29,22 @@ type cachedHandler struct {
 
 func newCachedHandler(p *wiring.Deps) cachedHandler { return cachedHandler{p.Guests, p.Cache, p.Now} }
 
-// Marks are an answer's Index: a letter for each that holds.
+// Marks are the bytes of an entry's Index.
 const (
-	markPartial = 'p' // something is missing from it, or old
-	markPriced  = '$' // it shows prices, whose time is over at RatesUntil
+	markPartial = 'p' // a part is missing, or its rates were marked stale
+	markPriced  = '$' // the entry has prices, which expire at RatesFreshUntil
 )
 
 func hasMark(e *cache.Entry, mark byte) bool { return bytes.IndexByte(e.Index, mark) >= 0 }
 
-// page is the body of an answer, open.
+// page is the decoded body of an answer.
 type page interface {
 	MarkStale()
 	Encode() ([]byte, error)
 }
 
-// pack makes a cache entry of a page.
-func pack(p page, owners []string, isPartial, isPriced bool) (cache.Entry, error) {
+// pack encodes and compresses a page into a cache entry. tenants begins with the tenant of the hotel.
+func pack(p page, tenants []string, isPartial, isPriced bool) (cache.Entry, error) {
 	var marks []byte
 	if isPartial {
 		marks = append(marks, markPartial)
@@ -56,22 +56,24 @@ func pack(p page, owners []string, isPartial, isPriced bool) (cache.Entry, error
 	if err != nil {
 		return cache.Entry{}, err
 	}
-	entry, err := cache.NewEntry(http.StatusOK, body, owners, marks)
+	entry, err := cache.NewEntry(http.StatusOK, body, tenants, marks)
 	if err != nil {
 		return cache.Entry{}, fmt.Errorf("detail: pack: %w", err)
 	}
 	return entry, nil
 }
 
-// notFoundEntry is the negative answer about a property that does not exist.
+// notFoundEntry returns the negative entry of a property that does not exist. It is kept for 30 s
+// (cache.NegativeTTL).
 func notFoundEntry(propertyID string) (cache.Loaded, error) {
 	entry, err := cache.NewEntry(http.StatusNotFound, nil, nil, nil)
 	return cache.Loaded{Entry: entry, Tags: []string{cache.PropertyTag(propertyID)}}, err
 }
 
-// lookup is the answer under key for whoever is let in, read with the way in; without Redis the answer is made anew. A hotel
-// whose tenant is suspended is not found, like one that does not exist.
-func (s *cachedHandler) lookup(w http.ResponseWriter, r *http.Request, key string, recipe cache.Loader) (*cache.Entry, cache.State, *tenants.SuspendedSet, error) {
+// lookup admits the request and returns the entry under key, read in the round trip of BeginAnonymous or made
+// by the loader. Its errors are problems: a refusal by rate limits or bot detection; 404 for an unknown hotel
+// and for a hotel of a suspended tenant; 503 or 504 when the loader failed and no entry is stored.
+func (s *cachedHandler) lookup(w http.ResponseWriter, r *http.Request, key string, loader cache.Loader) (*cache.Entry, cache.State, *tenants.SuspendedSet, error) {
 	var prefetched *cache.Pending
 	ctx, suspended, err := s.guests.BeginAnonymous(w, r, func(ctx context.Context, pipe redis.Pipeliner) {
 		prefetched = s.cache.Enqueue(ctx, pipe, key)
@@ -81,7 +83,7 @@ func (s *cachedHandler) lookup(w http.ResponseWriter, r *http.Request, key strin
 	}
 	call := web.FromContext(ctx)
 	defer call.Phase("find")()
-	entry, state, err := s.cache.GetOrLoad(ctx, key, prefetched, recipe)
+	entry, state, err := s.cache.GetOrLoad(ctx, key, prefetched, loader)
 	if err != nil {
 		return nil, state, suspended, compose.Problem(err)
 	}
@@ -89,11 +91,11 @@ func (s *cachedHandler) lookup(w http.ResponseWriter, r *http.Request, key strin
 	if entry.Status == http.StatusNotFound {
 		return nil, state, suspended, hotelNotFound()
 	}
-	for owner := range entry.TenantIDs() {
-		if suspended.Has(owner) {
+	for tenant := range entry.TenantIDs() {
+		if suspended.Has(tenant) {
 			return nil, state, suspended, hotelNotFound()
 		}
-		break // the others are only mentioned
+		break // the other tenants own similar hotels, which prepareForResponse removes
 	}
 	return entry, state, suspended, nil
 }
@@ -102,12 +104,13 @@ func hotelNotFound() error {
 	return problem.New(problem.ResourceNotFound, "There is no such hotel.", nil)
 }
 
-// ratesExpired says that an answer shows prices whose time is over.
+// ratesExpired reports whether an entry has prices that expired.
 func (s *cachedHandler) ratesExpired(e *cache.Entry) bool {
 	return hasMark(e, markPriced) && s.now().After(e.RatesFreshUntil)
 }
 
-// respond hands out an entry. One that is stale, partial or has old prices is not for the edge to keep.
+// respond writes an entry. A stale entry, and one that is partial or has expired prices, may not be stored
+// at the edge.
 func (s *cachedHandler) respond(w http.ResponseWriter, r *http.Request, in web.SharedQuery, e *cache.Entry, state cache.State) error {
 	if hasMark(e, markPartial) {
 		web.FromContext(r.Context()).AddLogField("degraded", true)
@@ -117,7 +120,7 @@ func (s *cachedHandler) respond(w http.ResponseWriter, r *http.Request, in web.S
 	return e.WriteShared(w, r)
 }
 
-// propertyFromPath is the property the path names.
+// propertyFromPath returns the property id of the path, or a validation problem.
 func propertyFromPath(r *http.Request) (string, error) {
 	property := r.PathValue("propertyId")
 	if !id.Valid(id.Property, property) {

@@ -3,6 +3,7 @@ package detail
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,18 +17,20 @@ import (
 
 const (
 	calendarDays = 7
-	// searchTimeout is what search-aggregation gets for the part of a page that is its: one try's time.
+	// searchTimeout bounds the call of search-aggregation to the time of one try.
 	searchTimeout = 1500 * time.Millisecond
-	// compositionReserve is what optional parts leave of the time there is, to put together what came in time.
+	// compositionReserve is the time that optional parts leave of the load's budget to compose the page.
 	compositionReserve = 100 * time.Millisecond
 )
 
-// load makes the page. Property-service and search-aggregation are asked at once; pricing and theme-config need the
-// tenant, so they follow as soon as the one or the other has named it. Only the property must be there.
+// load composes the page. It calls property-service and search-aggregation side by side; pricing and
+// theme-config need the tenant, so they follow the answer that names it. Only the property is mandatory:
+// errors are those of property-service and of encoding, and a missing optional part is named in
+// "degraded".
 //
-// The property is asked for and not taken from a cache entry of its own: this page is that entry.
-func (d *Detail) load(ctx context.Context, h pageRequest) (cache.Loaded, error) {
-	ctx, cancel := context.WithCancel(ctx) // without the property nobody waits for the rest
+// The property has no cache entry of its own: this page is that entry.
+func (d *Detail) load(ctx context.Context, q pageRequest) (cache.Loaded, error) {
+	ctx, cancel := context.WithCancel(ctx) // when property-service fails, the other parts are no longer needed
 	defer cancel()
 	optional, cancelOptional := withReserve(ctx)
 	defer cancelOptional()
@@ -39,57 +42,59 @@ func (d *Detail) load(ctx context.Context, h pageRequest) (cache.Loaded, error) 
 		missing [2][]view.Degraded
 		quotes  map[string]upstream.Quote
 	)
-	rest.Go(func() { found = d.loadSearchPart(optional, h) })
-	property, err := d.upstreams.Property.Get(ctx, h.propertyID, h.locale)
+	rest.Go(func() { found = d.loadSearchPart(optional, q) })
+	property, err := d.upstreams.Property.Get(ctx, q.propertyID, q.locale)
 	if errors.Is(err, upstream.ErrNotFound) {
-		return notFoundEntry(h.propertyID)
+		return notFoundEntry(q.propertyID)
 	}
 	if err != nil {
 		return cache.Loaded{}, err
 	}
 	s := view.DefaultStay(d.now())
-	rest.Go(func() { quotes, missing[0] = d.parts.Rates(optional, quoteRequest(h, property.TenantID, s)) })
+	rest.Go(func() { quotes, missing[0] = d.parts.Rates(optional, quoteRequest(q, property.TenantID, s)) })
 	rest.Go(func() { brands, parts, missing[1] = d.parts.Brands(optional, []string{property.TenantID}) })
 	rest.Wait()
 
 	hint := view.HandoffHint{URL: d.link.URL(property.TenantSlug), TTLSeconds: int(handoff.TTL / time.Second)}
 	page := view.NewHotelDetail(&property, found.hotel, mergeBrands(brands, found.brands), d.region, hint)
-	page.Locale, page.Currency = h.locale, h.currency
+	page.Locale, page.Currency = q.locale, q.currency
 	for _, part := range slices.Concat(found.missing, missing[0], missing[1]) {
 		if !page.IsDegraded(part.Part) {
 			page.Degraded = append(page.Degraded, part)
 		}
 	}
-	filled, err := d.packWithRates(page, s, quotes)
-	filled.Tags = cacheTags(page)
-	filled.DependsOn = slices.Concat(parts, found.parts)
+	loaded, err := d.packWithRates(page, s, quotes)
+	loaded.Tags = cacheTags(page)
+	loaded.DependsOn = slices.Concat(parts, found.parts)
 	if page.IsDegraded("search") || page.IsDegraded("theme") {
-		filled.TTL = partialTTL
+		loaded.TTL = partialTTL
 	}
-	return filled, err
+	return loaded, err
 }
 
-// refreshRates re-fetches the rates of a kept page, and nothing else.
-func (d *Detail) refreshRates(ctx context.Context, h pageRequest, old *cache.Entry) (cache.Loaded, error) {
+// refreshRates replaces the rates of a cached page by new quotes and leaves the rest as it is. It returns
+// the error of pricing; then the cache serves the old entry.
+func (d *Detail) refreshRates(ctx context.Context, q pageRequest, old *cache.Entry) (cache.Loaded, error) {
 	page, err := decodePage(old)
 	if err != nil {
 		return cache.Loaded{}, err
 	}
 	s := view.DefaultStay(d.now())
-	quotes, err := d.upstreams.Pricing.Preview(ctx, quoteRequest(h, page.Property.TenantID, s))
+	quotes, err := d.upstreams.Pricing.Preview(ctx, quoteRequest(q, page.Property.TenantID, s))
 	if err != nil {
 		return cache.Loaded{}, err
 	}
 	page.ClearDegraded("pricing")
-	return d.packWithRates(page, s, quotes) // its tags stand: they were set for as long as the entry is kept
+	return d.packWithRates(page, s, quotes) // the load registered the tags for as long as the entry is kept
 }
 
-// packWithRates puts the rate of the stay on the page and packs it, with a note when to ask pricing again: soon when it
-// did not answer, else when the rate's time is over, and within the minute when the stay is sold out.
+// packWithRates sets the rate of the stay, packs the page and sets the time at which its rates are
+// refreshed: after pricingRetryDelay (2 s) when pricing did not answer, after a minute when the stay is
+// sold out, else when the rate expires.
 func (d *Detail) packWithRates(page *view.HotelDetail, s view.Stay, quotes map[string]upstream.Quote) (cache.Loaded, error) {
 	var quote *upstream.Quote
-	if q, ok := quotes[page.Property.PropertyID]; ok {
-		quote = &q
+	if found, ok := quotes[page.Property.PropertyID]; ok {
+		quote = &found
 	}
 	until := page.SetRate(s, quote, d.now())
 	if page.IsDegraded("pricing") {
@@ -100,36 +105,38 @@ func (d *Detail) packWithRates(page *view.HotelDetail, s view.Stay, quotes map[s
 	return cache.Loaded{Entry: entry}, err
 }
 
-// searchPart is the part of search-aggregation, with the brands of the hotels it finds similar.
+// searchPart is what search-aggregation gives to a page, with the brands of the similar hotels.
 type searchPart struct {
-	hotel   *upstream.Hotel // nil: it has no answer, or does not list the hotel
+	hotel   *upstream.Hotel // nil: no answer, or the hotel is not listed
 	brands  map[string]*upstream.Brand
 	parts   []cache.Dependency // the cache entries of the brands
 	missing []view.Degraded
 }
 
-func (d *Detail) loadSearchPart(ctx context.Context, h pageRequest) searchPart {
-	asking, cancel := context.WithTimeout(ctx, searchTimeout)
+// loadSearchPart calls search-aggregation, within 1.5 s, and then gets the brands of similar hotels, within
+// 750 ms. A failure is named in missing; a hotel that is not listed is no failure.
+func (d *Detail) loadSearchPart(ctx context.Context, q pageRequest) searchPart {
+	searchCtx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
-	found, err := d.upstreams.Search.Hotel(asking, h.propertyID, h.locale, h.currency)
+	found, err := d.upstreams.Search.Hotel(searchCtx, q.propertyID, q.locale, q.currency)
 	if errors.Is(err, upstream.ErrNotFound) {
 		return searchPart{}
 	}
 	if err != nil {
 		return searchPart{missing: compose.DegradedPart("search", err)}
 	}
-	var similar []string
+	var tenants []string
 	for i := range found.Similar {
-		if tenant := found.Similar[i].TenantID; !slices.Contains(similar, tenant) {
-			similar = append(similar, tenant)
+		if tenant := found.Similar[i].TenantID; !slices.Contains(tenants, tenant) {
+			tenants = append(tenants, tenant)
 		}
 	}
-	l := searchPart{hotel: &found}
-	l.brands, l.parts, l.missing = d.parts.Brands(ctx, similar)
-	return l
+	part := searchPart{hotel: &found}
+	part.brands, part.parts, part.missing = d.parts.Brands(ctx, tenants)
+	return part
 }
 
-// withReserve is a context that ends a little before ctx does.
+// withReserve returns a context that ends compositionReserve (100 ms) before ctx.
 func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, limited := ctx.Deadline()
 	if !limited {
@@ -138,19 +145,19 @@ func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-compositionReserve))
 }
 
-func quoteRequest(h pageRequest, tenant string, s view.Stay) upstream.QuoteRequest {
+func quoteRequest(q pageRequest, tenant string, s view.Stay) upstream.QuoteRequest {
 	return upstream.QuoteRequest{
-		Properties: []upstream.PropertyRef{{PropertyID: h.propertyID, TenantID: tenant}},
-		Dates:      s.Dates, Occupancy: s.Occupancy, Currency: h.currency, Locale: h.locale,
+		Properties: []upstream.PropertyRef{{PropertyID: q.propertyID, TenantID: tenant}},
+		Dates:      s.Dates, Occupancy: s.Occupancy, Currency: q.currency, Locale: q.locale,
 		Calendar: &upstream.CalendarSpan{From: s.Dates.CheckIn, Days: calendarDays},
 	}
 }
 
-// cacheTags are what empties a page: a change of any hotel or tenant on it.
+// cacheTags returns the tags that invalidate a page: every hotel and every tenant on it.
 func cacheTags(page *view.HotelDetail) []string {
 	list := []string{cache.PropertyTag(page.Property.PropertyID)}
-	for _, owner := range page.TenantIDs() {
-		list = append(list, cache.TenantTag(owner))
+	for _, tenant := range page.TenantIDs() {
+		list = append(list, cache.TenantTag(tenant))
 	}
 	for _, card := range page.SimilarProperties {
 		list = append(list, cache.PropertyTag(card.PropertyID))
@@ -158,13 +165,10 @@ func cacheTags(page *view.HotelDetail) []string {
 	return list
 }
 
-// mergeBrands is both, either of which may be nil.
+// mergeBrands returns a new map with the brands of both maps; either may be nil.
 func mergeBrands(a, b map[string]*upstream.Brand) map[string]*upstream.Brand {
-	all := make(map[string]*upstream.Brand, len(a)+len(b))
-	for _, some := range []map[string]*upstream.Brand{a, b} {
-		for tenant, brand := range some {
-			all[tenant] = brand
-		}
-	}
-	return all
+	merged := make(map[string]*upstream.Brand, len(a)+len(b))
+	maps.Copy(merged, a)
+	maps.Copy(merged, b)
+	return merged
 }

@@ -18,7 +18,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// Detail answers GET /hotels/{propertyId}. Safe for concurrent use.
+// Detail handles GET /hotels/{propertyId}. Safe for concurrent use.
 type Detail struct {
 	cachedHandler
 	keys      redisclient.Keys
@@ -28,25 +28,40 @@ type Detail struct {
 	link      handoff.Link
 }
 
-// NewDetail makes the handler.
+// NewDetail returns the handler of GET /hotels/{propertyId}. link is the booking URL that the page hints at.
 func NewDetail(p *wiring.Deps, link handoff.Link) *Detail {
 	return &Detail{newCachedHandler(p), p.Keys, p.Upstreams, p.Compose, p.Region, link}
 }
 
 const (
 	detailTTL         = 5 * time.Minute
-	partialTTL        = 15 * time.Second // of a page that lacks a part: worth showing, not worth keeping
-	pricingRetryDelay = 2 * time.Second  // after which a page without rates asks pricing again
+	partialTTL        = 15 * time.Second // of a page without an optional part: good enough to show, not to keep
+	pricingRetryDelay = 2 * time.Second  // until a page without rates calls pricing again
 )
 
-// pageRequest is which page is asked for.
+// pageRequest identifies a page and its cache entry.
 type pageRequest struct {
 	propertyID string
 	locale     locale.Tag
 	currency   money.Currency
 }
 
-// Serve answers the page of one hotel.
+// Serve answers GET /hotels/{propertyId} with the page of one hotel. The answer is shared (public): it
+// reads no cookie and sets none. web.Budget bounds the request to 2.5 s.
+//
+// A warm hit costs one Redis round trip of at most 100 ms, which writes rate-limit counters only, and no
+// call to Postgres or an upstream. An entry is fresh for 5 minutes, or 15 s without search-aggregation or
+// theme-config; rates are fresh for 60 s at most, and a single caller quotes new ones.
+//
+// Failures:
+//   - Redis: each process loads by itself and stores nothing.
+//   - Postgres: the answer is the same.
+//   - property-service: the stored page up to 10 minutes past its freshness, else 503, or 504 when time
+//     ran out. An unknown property is 404 for 30 s.
+//   - search-aggregation, pricing, theme-config: a page without that part, named in "degraded" and never
+//     stored at the edge. Stored rates that expired are marked isStale.
+//
+// The page of a suspended tenant is 404.
 func (d *Detail) Serve(w http.ResponseWriter, r *http.Request) error {
 	property, err := propertyFromPath(r)
 	if err != nil {
@@ -56,11 +71,11 @@ func (d *Detail) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	h := pageRequest{property, in.Locale, in.Currency}
-	entry, state, suspended, err := d.lookup(w, r, d.cacheKey(h), cache.Loader{
+	q := pageRequest{property, in.Locale, in.Currency}
+	entry, state, suspended, err := d.lookup(w, r, d.cacheKey(q), cache.Loader{
 		TTL:          detailTTL,
-		Load:         func(ctx context.Context) (cache.Loaded, error) { return d.load(ctx, h) },
-		RefreshRates: func(ctx context.Context, old *cache.Entry) (cache.Loaded, error) { return d.refreshRates(ctx, h, old) },
+		Load:         func(ctx context.Context) (cache.Loaded, error) { return d.load(ctx, q) },
+		RefreshRates: func(ctx context.Context, old *cache.Entry) (cache.Loaded, error) { return d.refreshRates(ctx, q, old) },
 	})
 	if err != nil {
 		return err
@@ -71,34 +86,36 @@ func (d *Detail) Serve(w http.ResponseWriter, r *http.Request) error {
 	return d.respond(w, r, in, entry, state)
 }
 
-func (d *Detail) cacheKey(h pageRequest) string {
-	return d.keys.Key("cache", "detail", h.propertyID, string(h.locale), string(h.currency))
+func (d *Detail) cacheKey(q pageRequest) string {
+	return d.keys.Key("cache", "detail", q.propertyID, string(q.locale), string(q.currency))
 }
 
-// prepareForResponse is the entry as it may be shown now: without similar hotels of suspended tenants, and with rates marked stale
-// whose time is over. An entry that needs neither, which is nearly every one, comes back untouched.
+// prepareForResponse removes similar hotels of suspended tenants and marks expired rates as stale. Nearly
+// every entry needs neither and is returned as it is, without decompression. Its only errors are those of
+// decoding and encoding.
 func (d *Detail) prepareForResponse(e *cache.Entry, suspended *tenants.SuspendedSet) (*cache.Entry, error) {
-	overdue, gone := d.ratesExpired(e), false
-	for owner := range e.TenantIDs() {
-		gone = gone || suspended.Has(owner)
+	expired, hasSuspended := d.ratesExpired(e), false
+	for tenant := range e.TenantIDs() {
+		hasSuspended = hasSuspended || suspended.Has(tenant)
 	}
-	if !overdue && !gone {
+	if !expired && !hasSuspended {
 		return e, nil
 	}
 	page, err := decodePage(e)
 	if err != nil {
 		return nil, err
 	}
-	if gone {
+	if hasSuspended {
 		page.RemoveTenants(suspended.Has)
 	}
-	if overdue {
+	if expired {
 		page.MarkStale()
 	}
-	entry, err := pack(page, page.TenantIDs(), overdue || hasMark(e, markPartial), hasMark(e, markPriced))
+	entry, err := pack(page, page.TenantIDs(), expired || hasMark(e, markPartial), hasMark(e, markPriced))
 	return &entry, err
 }
 
+// decodePage decompresses and decodes a cached page so that the caller can change it.
 func decodePage(e *cache.Entry) (*view.HotelDetail, error) {
 	body, err := e.Body()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package detail is the front door for looking at one hotel: its page and its availability. Both answers are for
-// everybody who asks for the same; neither knows the guest.
+// Package detail owns two public routes about one hotel: its page and its availability calendar. Both
+// answers are shared: they depend on the URL, language and currency, never on the guest, and may be
+// stored at the edge. It writes no table.
 package detail
 
 import (
@@ -22,23 +23,25 @@ func init() {
 	functions.HTTP("Availability", web.Register("Availability", "GET "+web.BasePath+"/hotels/{propertyId}/availability", openAvailability))
 }
 
-// environment is what this function reads beside setup.Environment.
+// environment holds the settings of this function besides wiring.Environment.
 type environment struct {
-	Link handoff.Link `env:"HANDOFF_LINK"` // where guests book, with {tenantSlug} in it; handoff.DefaultLink
+	Link handoff.Link `env:"HANDOFF_LINK"` // booking URL with {tenantSlug} in it; default: handoff.DefaultLink
 }
 
+// openDetail builds Detail from the environment. It reports all missing or malformed settings at once.
 func openDetail(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
 		err = fmt.Errorf("detail: %w", err)
 	}
-	p, setupErr := wiring.FromEnv(ctx, warmUp)
-	if err := errors.Join(err, setupErr); err != nil {
+	p, wiringErr := wiring.FromEnv(ctx, warmUp)
+	if err := errors.Join(err, wiringErr); err != nil {
 		return nil, err
 	}
 	return NewDetail(p, e.Link).Serve, nil
 }
 
+// openAvailability builds Availability from the environment.
 func openAvailability(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	p, err := wiring.FromEnv(ctx, warmUp)
 	if err != nil {

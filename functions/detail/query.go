@@ -13,63 +13,66 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-const maxAvailabilityDays = 62 // in one question, first and last included
+const maxAvailabilityDays = 62 // of one request, first and last included
 
-// parseAvailabilityQuery reads and checks what is asked for, by a guest who asks now: the days between the members from and to, for two
-// adults in one room unless the URL says otherwise. A number has one way to be written, because each URL is an entry of
-// its own at the edge.
-func parseAvailabilityQuery(values url.Values, now time.Time) (q upstream.AvailabilityQuery, wrong problem.FieldErrors) {
+// parseAvailabilityQuery decodes and validates the query string at the time now: the days from "from" to
+// "to", both included, for two adults in one room unless the URL names other numbers. A number has one
+// valid spelling, because each URL is an entry of its own at the edge. It returns all faults.
+func parseAvailabilityQuery(values url.Values, now time.Time) (q upstream.AvailabilityQuery, faults problem.FieldErrors) {
 	today := stay.DateOf(now.UTC())
-	q.From, wrong = parseDate(values, "from", wrong)
-	q.To, wrong = parseDate(values, "to", wrong)
+	q.From, faults = parseDate(values, "from", faults)
+	q.To, faults = parseDate(values, "to", faults)
 	switch {
 	case q.From.IsZero():
 	case q.From.Compare(today) < 0:
-		wrong.Add("from", "past", "The first day is past.")
+		faults.Add("from", "past", "The first day is past.")
 	case q.From.Compare(today.AddDays(stay.MaxDaysAhead)) > 0:
-		wrong.Add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxDaysAhead))
+		faults.Add("from", "too-far", fmt.Sprintf("The first day must be at most %d days ahead.", stay.MaxDaysAhead))
 	}
 	switch {
 	case q.From.IsZero() || q.To.IsZero():
 	case q.To.Compare(q.From) < 0:
-		wrong.Add("to", "reversed", "The last day must not be before the first.")
+		faults.Add("to", "reversed", "The last day must not be before the first.")
 	case q.To.DaysSince(q.From) >= maxAvailabilityDays:
-		wrong.Add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxAvailabilityDays))
+		faults.Add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxAvailabilityDays))
 	}
 	occupancy := stay.Occupancy{}
-	occupancy.Adults, wrong = parseNumber(values, "adults", 2, wrong)
-	occupancy.Children, wrong = parseNumber(values, "children", 0, wrong)
-	occupancy.Rooms, wrong = parseNumber(values, "rooms", 1, wrong)
-	if len(wrong) == 0 {
+	occupancy.Adults, faults = parseNumber(values, "adults", 2, faults)
+	occupancy.Children, faults = parseNumber(values, "children", 0, faults)
+	occupancy.Rooms, faults = parseNumber(values, "rooms", 1, faults)
+	if len(faults) == 0 {
 		for _, f := range occupancy.Validate() {
 			f.Field = strings.TrimPrefix(f.Field, "occupancy.")
-			wrong = append(wrong, f)
+			faults = append(faults, f)
 		}
 	}
 	q.Adults, q.Children, q.Rooms = occupancy.Adults, occupancy.Children, occupancy.Rooms
-	return q, wrong
+	return q, faults
 }
 
-func parseDate(values url.Values, name string, wrong problem.FieldErrors) (stay.Date, problem.FieldErrors) {
+// parseDate decodes a required date and appends its fault, if any.
+func parseDate(values url.Values, name string, faults problem.FieldErrors) (stay.Date, problem.FieldErrors) {
 	if !values.Has(name) {
-		return stay.Date{}, append(wrong, problem.FieldError{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
+		return stay.Date{}, append(faults, problem.FieldError{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
 	}
 	d, err := stay.ParseDate(values.Get(name))
 	if field, ok := errors.AsType[problem.FieldError](err); ok {
 		field.Field = name
-		wrong = append(wrong, field)
+		faults = append(faults, field)
 	}
-	return d, wrong
+	return d, faults
 }
 
-func parseNumber(values url.Values, name string, unsaid int, wrong problem.FieldErrors) (int, problem.FieldErrors) {
+// parseNumber decodes a whole number in the form that strconv.Itoa writes, or returns the default for an
+// absent one.
+func parseNumber(values url.Values, name string, defaultValue int, faults problem.FieldErrors) (int, problem.FieldErrors) {
 	if !values.Has(name) {
-		return unsaid, wrong
+		return defaultValue, faults
 	}
 	text := values.Get(name)
 	n, err := strconv.Atoi(text)
 	if err != nil || strconv.Itoa(n) != text {
-		wrong = append(wrong, problem.FieldError{Field: name, Code: "malformed", Detail: "Must be a whole number."})
+		faults = append(faults, problem.FieldError{Field: name, Code: "malformed", Detail: "Must be a whole number."})
 	}
-	return n, wrong
+	return n, faults
 }
