@@ -1,5 +1,6 @@
-// Package migrations owns the schema of Postgres, step by step and forward only; schema.sql is the whole of it for
-// reading. Whoever deploys applies it first, by functions/migrate; no function that serves anybody else has it.
+// Package migrations owns the Postgres schema as numbered, forward-only migrations; schema.sql is the
+// whole schema for reading. A deployment applies the migrations first, through functions/migrate. No
+// other function links the package.
 package migrations
 
 import (
@@ -10,23 +11,26 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 )
 
-// Files are the steps, NNNN_name.sql. A step that has been deployed is never edited; another one corrects it. Code
-// runs on the schema before and after a step, so that neither has to be deployed first.
+// Files holds the migrations, NNNN_name.sql. A deployed migration is never edited; a later migration
+// corrects it. Code must run on the schema before and after a migration, so that code and schema can be
+// deployed in either order.
 //
 //go:embed [0-9]*.sql
 var Files embed.FS
 
-// versionTable is the table of applied steps. It is outside the schema, which only the first step makes.
+// versionTable records the applied migrations. It is outside the schema bff_consumer, because the first
+// migration creates that schema.
 const versionTable = "bff_consumer_migrations"
 
-// Apply brings the database at url, "postgres://…", to the newest step. Of several callers at once one applies and
-// the others wait for it, for as long as ctx lets them. The lock belongs to the session, so url must lead to Postgres
-// itself and not to a transaction pooler.
+// Apply migrates the database at url ("postgres://…") to the newest version. Of several concurrent
+// callers one applies the migrations under a session advisory lock; the others wait at most 5 minutes
+// (300 attempts, 1 s apart) or until ctx ends. Because of the lock, url must lead to Postgres and not
+// to a pooler in transaction mode. A failed migration leaves the earlier ones applied.
 func Apply(ctx context.Context, url string) (err error) {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
@@ -36,7 +40,7 @@ func Apply(ctx context.Context, url string) (err error) {
 	return ApplyTo(ctx, db)
 }
 
-// ApplyTo is Apply for a database that is open.
+// ApplyTo is Apply for an open database.
 func ApplyTo(ctx context.Context, db *sql.DB) error {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
@@ -56,17 +60,19 @@ func ApplyTo(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Newest is the file of the last step.
+// Newest returns the file name of the last migration.
 func Newest() string {
 	steps, err := Files.ReadDir(".")
 	if err != nil || len(steps) == 0 {
-		panic("migrations: no steps") // unreachable: they are part of the program
+		panic("migrations: no files") // unreachable: the files are embedded
 	}
 	return steps[len(steps)-1].Name()
 }
 
-// Grant lets roles of Postgres, one for each function, read and write what the steps have made, and nothing else. It names those that there
-// are none of: a function's role is made where it is first deployed, which may be later.
+// Grant gives roles, one per function, read and write access to the tables and sequences of schema
+// bff_consumer, and no other privilege. It returns the roles that do not exist yet: a function's role
+// is created with its first deployment, which may come later. It runs one to four statements per
+// role and stops at the first error.
 func Grant(ctx context.Context, db *sql.DB, roles []string) (missing []string, err error) {
 	for _, role := range roles {
 		var exists bool
@@ -78,13 +84,13 @@ func Grant(ctx context.Context, db *sql.DB, roles []string) (missing []string, e
 			continue
 		}
 		to := " TO " + pgx.Identifier{role}.Sanitize()
-		for _, what := range []string{
+		for _, privilege := range []string{
 			"USAGE ON SCHEMA bff_consumer",
 			"SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA bff_consumer",
 			"USAGE ON ALL SEQUENCES IN SCHEMA bff_consumer",
 		} {
-			if _, err := db.ExecContext(ctx, "GRANT "+what+to); err != nil {
-				return nil, fmt.Errorf("migrations: grant %s to %s: %w", what, role, err)
+			if _, err := db.ExecContext(ctx, "GRANT "+privilege+to); err != nil {
+				return nil, fmt.Errorf("migrations: grant %s to %s: %w", privilege, role, err)
 			}
 		}
 	}

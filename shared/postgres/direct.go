@@ -16,9 +16,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// configureDirect lets a pool reach a Cloud SQL instance by its private address: TLS with the instance that we mean and no other, and as the
-// password a token of our account that is good for logging in and nothing else. It is what Cloud SQL calls manual IAM database
-// authentication; unlike the connector it has no certificate of ours, so the instance must not ask for one.
+// configureDirect sets up a pool for the private address of a Cloud SQL instance, without Google's
+// connector. Each connection uses TLS, checks that the server is this instance, and sends as its
+// password an access token of the process's account that is valid only for database logins. Cloud SQL
+// calls this manual IAM database authentication. The process has no client certificate, so the
+// instance must not require one. Errors name the wrong setting; nothing is dialled.
 func configureDirect(cfg *pgxpool.Config, c Config) error {
 	host, port, err := net.SplitHostPort(c.Address)
 	number, wrong := strconv.ParseUint(port, 10, 16)
@@ -36,7 +38,8 @@ func configureDirect(cfg *pgxpool.Config, c Config) error {
 	cfg.ConnConfig.Host, cfg.ConnConfig.Port = host, uint16(number)
 	cfg.ConnConfig.TLSConfig = &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// The certificate is of a name that is no host's, so the usual check cannot be made. VerifyConnection makes one.
+		// The certificate's name is no host name, so the standard check would fail. VerifyConnection
+		// checks the certificate instead.
 		InsecureSkipVerify: true,
 		VerifyConnection:   func(s tls.ConnectionState) error { return verifyCertificate(s.PeerCertificates, roots, name) },
 	}
@@ -53,14 +56,16 @@ func configureDirect(cfg *pgxpool.Config, c Config) error {
 	return nil
 }
 
-// tokenError says that there is no token to log in with. Postgres is as good as away.
+// tokenError means that no access token for the login could be had. IsUnavailable treats it as an
+// unreachable Postgres.
 type tokenError struct{ error }
 
 func (e tokenError) Error() string { return "postgres: get a token to log in: " + e.error.Error() }
 
 func (e tokenError) Unwrap() error { return e.error }
 
-// certificateName is the name that Cloud SQL certifies an instance by, "project:instance". A project may have a domain before it.
+// certificateName returns the common name of an instance's certificate, "project:instance". instance is
+// "project:region:instance"; a project may have a domain prefix ("example.com:project").
 func certificateName(instance string) (string, error) {
 	parts := strings.Split(instance, ":")
 	if n := len(parts); n < 3 || n > 4 || strings.Contains(":"+instance+":", "::") {
@@ -69,10 +74,11 @@ func certificateName(instance string) (string, error) {
 	return strings.Join(append(parts[:len(parts)-2:len(parts)-2], parts[len(parts)-1]), ":"), nil
 }
 
-// verifyCertificate accepts the certificate of one instance, from the authority that is this instance's alone.
+// verifyCertificate accepts a certificate with the common name name, issued by one of roots. Cloud SQL
+// has a certificate authority per instance.
 func verifyCertificate(certificates []*x509.Certificate, roots *x509.CertPool, name string) error {
 	if len(certificates) == 0 {
-		return errors.New("postgres: the server shows no certificate") // unreachable: TLS has one from a server
+		return errors.New("postgres: the server shows no certificate") // unreachable: TLS requires a server certificate
 	}
 	between := x509.NewCertPool()
 	for _, c := range certificates[1:] {

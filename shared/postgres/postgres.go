@@ -1,6 +1,6 @@
-// Package postgres owns the way to Postgres: how the pool is opened and how long it may make anybody wait. It never
-// runs a statement. It does not link Google's connector, which would be most of a cold start: a program that goes by it
-// imports package connector.
+// Package postgres owns the connection to Postgres: the pool, its time limits, tracing, and the
+// classification of errors. It never runs a statement. It does not link Google's connector, whose
+// start-up would be most of a cold start; programs that need the connector import package connector.
 package postgres
 
 import (
@@ -14,33 +14,36 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says where the database is: either URL, or a Cloud SQL instance.
+// Config locates the database, either by URL or by a Cloud SQL instance.
 type Config struct {
-	URL      string // DATABASE_URL, "postgres://user:password@host:port/database?sslmode=…"; through a pooler: see Open
+	URL      string // DATABASE_URL, "postgres://user:password@host:port/database?sslmode=…"; see Open for poolers
 	Instance string // "project:region:instance"
-	Address  string // of the instance, "host:port" in our network; and
-	ServerCA string // the certificates of its authority, PEM: for a program without the connector
-	User     string // of IAM: a service account without ".gserviceaccount.com"
+	Address  string // private "host:port" of the instance; required without the connector
+	ServerCA string // PEM certificates of the instance's authority; required without the connector
+	User     string // IAM user: a service account without ".gserviceaccount.com"
 	Database string
-	MaxConns int32 // of this instance of the function; 0: 4
+	MaxConns int32 // size of the pool; 0 means 4
 }
 
-// Connector prepares to dial an instance, with credentials of its own. Package connector sets it, like a database driver. A program
-// in which it is nil reaches an instance directly.
+// Connector returns the dial function for a Cloud SQL instance ("project:region:instance") and its own
+// credentials. Package connector sets the variable in init, as a database driver registers itself. If
+// the variable is nil, Open connects to Config.Address directly.
 var Connector func(ctx context.Context, instance string) (pgconn.DialFunc, error)
 
 const (
 	connectTimeout = time.Second
-	pingTimeout    = 200 * time.Millisecond // for a connection that was idle: it may have died while we were frozen
+	pingTimeout    = 200 * time.Millisecond // check of an idle connection, which may have died while the instance was frozen
 )
 
-// Open makes a pool and dials nothing; what is wrong with the configuration is an error at once, a database that is
-// away only when it is asked. A new connection takes at most a second, an answer as long as the caller's context.
+// Open creates a pool without dialling. It returns an error for invalid configuration only; an
+// unreachable database fails the first statement. Connecting takes at most 1 s, the check of an idle
+// connection at most 200 ms, and a statement as long as the caller's context. The pool is safe for
+// concurrent use.
 //
-// Statements are prepared by name, each when a connection first needs it, which costs that one time a round trip. So a
-// connection must lead to one session of Postgres. A URL that leads to a pooler which gives out sessions by transaction
-// must say default_query_exec_mode=cache_describe, unless the pooler knows of prepared statements, as PgBouncer 1.21
-// does.
+// A connection prepares each statement by name at its first use, which costs one extra round trip. A
+// connection must therefore lead to one Postgres session. For a pooler in transaction mode the URL must
+// set default_query_exec_mode=cache_describe, unless the pooler supports prepared statements (PgBouncer
+// from 1.21 on).
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	cfg, err := parseConfig(c)
 	if err != nil {
@@ -73,12 +76,12 @@ func parseConfig(c Config) (*pgxpool.Config, error) {
 	case c.Instance != "" && (c.User == "" || c.Database == ""):
 		return nil, errors.New("postgres: CLOUDSQL_INSTANCE needs a user and a database")
 	case c.Instance != "":
-		// The dialler, or direct, has the address and TLS.
+		// Connector or configureDirect sets the address and TLS.
 		url = "host=127.0.0.1 sslmode=disable"
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: read the configuration: %w", err) // pgx keeps the password to itself
+		return nil, fmt.Errorf("postgres: read the configuration: %w", err) // pgx leaves the password out of the error
 	}
 	if c.Instance != "" {
 		cfg.ConnConfig.User, cfg.ConnConfig.Database = c.User, c.Database
@@ -88,7 +91,7 @@ func parseConfig(c Config) (*pgxpool.Config, error) {
 	cfg.ConnConfig.RuntimeParams["application_name"] = "bff-consumer"
 	cfg.PingTimeout = pingTimeout
 	cfg.MaxConns = cmp.Or(c.MaxConns, 4)
-	cfg.MinConns, cfg.MinIdleConns = 0, 0 // whatever the URL asks for: nothing is dialled before it is needed
+	cfg.MinConns, cfg.MinIdleConns = 0, 0 // overrides the URL: no connection is dialled before its first use
 	cfg.MaxConnIdleTime = 5 * time.Minute
 	cfg.MaxConnLifetime = 30 * time.Minute
 	cfg.MaxConnLifetimeJitter = 5 * time.Minute

@@ -10,7 +10,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// queryTracer tells a trace of statements and batches: their verb and table and how they ended, no argument.
+// queryTracer creates a span per statement and per batch. A span has the verb, the first table and
+// the type of a failure, never an argument.
 type queryTracer struct{}
 
 type spanKey struct{}
@@ -31,7 +32,7 @@ func (queryTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, b pgx.Trace
 	return withSpan(otlp.StartPostgres(ctx, first, b.Batch.Len()))
 }
 
-// TraceBatchQuery has nothing to add.
+// TraceBatchQuery does nothing: the batch has one span.
 func (queryTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
 
 func (queryTracer) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, b pgx.TraceBatchEndData) {
@@ -45,13 +46,14 @@ func withSpan(ctx context.Context, part *otlp.Span) context.Context {
 	return context.WithValue(ctx, spanKey{}, part)
 }
 
-// endSpan closes the part of the innermost call; pgx gives back the context that the start made.
+// endSpan ends the span that the matching start stored in the context.
 func endSpan(ctx context.Context, err error) {
 	part, _ := ctx.Value(spanKey{}).(*otlp.Span)
 	part.End(errorType(err))
 }
 
-// errorType is the code of Postgres's answer, or a word.
+// errorType returns the SQLSTATE of Postgres's error, "away" if Postgres is unavailable, "ours" for
+// errors of this process, and "" without an error or for an absent row.
 func errorType(err error) string {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) {
 		return ""

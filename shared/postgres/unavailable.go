@@ -14,9 +14,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// IsUnavailable reports whether err means that Postgres was not reached, did not answer in time, is not taking writes, is
-// busy, or was migrated under a statement that had been prepared: nothing was written, and the same may work the next
-// moment. An answer about the statement itself, an absent row and a caller that hung up do not.
+// IsUnavailable reports whether the same operation may succeed a moment later, because Postgres
+//   - was not reached or did not answer before the deadline,
+//   - has no free connection or other resource, or is shutting down (SQLSTATE classes 08, 53, 57),
+//   - is read-only after a failover (25006),
+//   - gave up because of contention (see IsContention), or
+//   - invalidated a prepared statement by a migration.
+//
+// After a timeout or a lost connection Postgres may have committed the transaction; in the other cases
+// nothing was written. IsUnavailable is false for nil, for other errors of a statement, for an absent
+// row and for a cancelled context.
 func IsUnavailable(err error) bool {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return false
@@ -25,8 +32,8 @@ func IsUnavailable(err error) bool {
 	if !answered {
 		return isConnectionError(err)
 	}
-	const readOnly = "25006"                                     // the old primary, after a failover
-	for _, class := range []string{"08", "53", "57", readOnly} { // connection, resources, shutdown or a cancelled statement
+	const readOnly = "25006"                                     // from the old primary after a failover
+	for _, class := range []string{"08", "53", "57", readOnly} { // connection, resources, shutdown or cancelled statement
 		if strings.HasPrefix(answer.Code, class) {
 			return true
 		}
@@ -34,15 +41,16 @@ func IsUnavailable(err error) bool {
 	return IsContention(err) || isStalePlan(answer)
 }
 
-// isStalePlan knows the answer to a statement whose columns have other types than when this connection prepared it; it
-// was not run. pgx forgets the statement then, and the next one is prepared anew. No other answer says this: the code
-// alone means as well that Postgres cannot do something, and the text depends on the server's language.
+// isStalePlan reports whether a migration changed the column types of a prepared statement. Postgres
+// did not run the statement; pgx discards it and prepares it again at its next use. The check needs
+// the routine, because code 0A000 also means an unsupported feature and the message text depends on
+// the server's language.
 func isStalePlan(answer *pgconn.PgError) bool {
 	return answer.Code == "0A000" && answer.Routine == "RevalidateCachedQuery"
 }
 
-// IsContention reports whether err is Postgres's answer to who was in another's way for too long. It is there and well, and
-// undid what it had begun.
+// IsContention reports whether Postgres rolled the transaction back because of another transaction:
+// lock timeout, deadlock or serialization failure. Postgres itself is healthy.
 func IsContention(err error) bool {
 	const (
 		lockTimeout   = "55P03"
@@ -56,11 +64,12 @@ func IsContention(err error) bool {
 func isConnectionError(err error) bool {
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	_, locked := errors.AsType[tokenError](err)
-	_, network := errors.AsType[net.Error](err) // a passed deadline is one
+	_, network := errors.AsType[net.Error](err) // includes an exceeded deadline
 	return connecting || locked || network || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// Problem is err, or UpstreamUnavailable around it while Postgres is away: a mutation without its record is refused.
+// Problem wraps err in UpstreamUnavailable (503, retry after 1 s) if IsUnavailable(err), and returns
+// other errors unchanged. Handlers of mutations use it: a mutation without its record is rejected.
 func Problem(err error) error {
 	if !IsUnavailable(err) {
 		return err

@@ -1,5 +1,6 @@
-// Package connector lets a program reach Cloud SQL by Google's connector. Import it for that alone, like a database driver. It brings
-// gRPC and a client of the SQL Admin API: decision 39.
+// Package connector makes package postgres connect to Cloud SQL through Google's connector. Programs
+// import it for this side effect, as a database driver. It links gRPC and a client of the SQL Admin
+// API (decision 39).
 package connector
 
 import (
@@ -15,13 +16,13 @@ import (
 
 func init() { postgres.Connector = newDialFunc }
 
-// newDialFunc looks for the credentials of the environment, and calls nobody.
+// newDialFunc creates a dialer with the credentials of the environment. It makes no network call.
 func newDialFunc(ctx context.Context, instance string) (pgconn.DialFunc, error) {
 	dialer, err := cloudsqlconn.NewDialer(ctx,
 		cloudsqlconn.WithIAMAuthN(),
-		cloudsqlconn.WithLazyRefresh(),                                    // a timer does not run while the instance is frozen
-		cloudsqlconn.WithBuiltInMetrics(false),                            // a client and a goroutine for metrics nobody reads
-		cloudsqlconn.WithDefaultDialOptions(cloudsqlconn.WithPrivateIP()), // by the network that Redis is on
+		cloudsqlconn.WithLazyRefresh(),                                    // no refresh timer, which does not run while the instance is frozen
+		cloudsqlconn.WithBuiltInMetrics(false),                            // saves a client and a goroutine; nothing reads these metrics
+		cloudsqlconn.WithDefaultDialOptions(cloudsqlconn.WithPrivateIP()), // over the VPC
 	)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: prepare to dial %s: %w", instance, err)
