@@ -44,7 +44,7 @@ func TestSearch_HangingPricingShowsListWithoutPrices(t *testing.T) {
 	g.waitVisible("#inside-request .tag-bad") // the inside view names the part
 	g.checkLayout("list without prices")
 
-	g.setSwitch("upstream-pricing", "well", "pricing well")
+	g.setSwitch("upstream-pricing", "normal", "pricing normal")
 	for g.count("#degraded-note") > 0 { // what was hidden from one guest is not kept for the next; the test's own time limit is the end
 		g.searchAgain()
 	}
@@ -63,7 +63,7 @@ func TestSearch_UpstreamFailureShowsProblemAndRetry(t *testing.T) {
 	}
 	g.waitVisible("#inside-request .status-5")
 
-	g.setSwitch("upstream-search", "well", "search well")
+	g.setSwitch("upstream-search", "normal", "search normal")
 	g.click("#problem button:not(:disabled)")
 	g.waitVisible("#results .card")
 }

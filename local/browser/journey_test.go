@@ -130,7 +130,7 @@ func (g *guest) openMap() {
 	g.click("nav a[data-page=map]")
 	g.waitVisible("#map:not([aria-busy]) .pin")
 	g.clickAny(".pin:not([hidden])")
-	g.waitVisible("#peek .card")
+	g.waitVisible("#map-preview .card")
 	g.waitVisible("#spotlight-rate")
 	g.checkLayout("map")
 }

@@ -1,33 +1,36 @@
-// The public API, as any client would call it, and the few routes of the local system that a page of its own may use.
+// Client of the public API, and of the few routes of the local server used by the page.
 import {locale} from "./i18n.js"
 
 const base = "/bff/consumer/v1"
 
-// calls tells of every answer of the public API: an event "call" with its detail {method, path, status, millis, cache, phases, requestId,
-// degraded}.
+// calls dispatches an event "call" for every response of the public API. The event's detail is
+// {method, path, status, millis, cache, phases, requestId, degraded, code, limit}. An event
+// "checking" with the detail true or false marks the start and end of a bot challenge.
 export const calls = new EventTarget()
 
-// preferences are what a request says beside its language.
+// preferences are the request settings besides the locale.
 export const preferences = {currency: "USD"}
 
-// Refusal is an answer that is none: a problem of the API, or nothing at all.
-export class Refusal extends Error {
+// ApiError is a problem response of the API, or a missing response (code OFFLINE).
+export class ApiError extends Error {
   constructor(problem) {
     super(problem.title)
     Object.assign(this, {status: 0, code: "", detail: "", requestId: "", retryAfter: null, errors: []}, problem)
   }
 }
 
-// campaign is what brought the guest, as the address the visit began with says it.
-const arrived = new URLSearchParams(location.search)
+// campaign holds the campaign headers, taken from the URL with which the page was opened.
+const pageParameters = new URLSearchParams(location.search)
 const campaign = [["X-Campaign-Source", "utm_source"], ["X-Campaign-Medium", "utm_medium"], ["X-Campaign-Name", "utm_campaign"]]
-  .map(([header, name]) => [header, arrived.get(name)]).filter(([, value]) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value ?? ""))
+  .map(([header, name]) => [header, pageParameters.get(name)]).filter(([, value]) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(value ?? ""))
 
-// solution is the answer to the last puzzle, as long as it is good. It lives in this page alone.
+// solution is the solution of the last bot challenge. It is sent until it expires and is kept only
+// in this page.
 let solution = null
-let solving = null // one puzzle at a time: its answer is good for every request
+let pendingSolution = null // one challenge at a time: its solution is valid for every request
 
-// call asks the public API and answers {body, status, cache}. A puzzle it sets is solved on the way; checking hears of it.
+// call sends a request to the public API and returns {body, status, cache}. If the API answers with
+// a bot challenge, call solves the challenge and repeats the request.
 export async function call(method, path, body, {key, signal, keepalive} = {}) {
   const headers = {
     "Accept-Language": locale, "X-Currency": preferences.currency, "X-Client-Screen": `${screen.width}x${screen.height}@${devicePixelRatio}`,
@@ -38,62 +41,63 @@ export async function call(method, path, body, {key, signal, keepalive} = {}) {
   if (key) headers["Idempotency-Key"] = key
   const sent = solution
   if (sent && Date.parse(sent.expiresAt) > Date.now()) headers[sent.header] = sent.token
-  const ask = () => fetch(base + path, {method, headers, body: body && JSON.stringify(body), signal, keepalive})
-  let [answer, content] = await timed(method, path, ask)
-  const puzzle = answer.status === 429 && content?.challenge?.providers.find(p => p.kind === "proof-of-work")
-  if (puzzle) {
-    if (solution === sent) await (solving ??= check(content.challenge.header, puzzle).finally(() => solving = null))
+  const send = () => fetch(base + path, {method, headers, body: body && JSON.stringify(body), signal, keepalive})
+  let [response, content] = await timedFetch(method, path, send)
+  const challenge = response.status === 429 && content?.challenge?.providers.find(p => p.kind === "proof-of-work")
+  if (challenge) {
+    if (solution === sent) await (pendingSolution ??= solveChallenge(content.challenge.header, challenge).finally(() => pendingSolution = null))
     headers[solution.header] = solution.token
-    ;[answer, content] = await timed(method, path, ask)
+    ;[response, content] = await timedFetch(method, path, send)
   }
-  if (!answer.ok) throw new Refusal(content?.title ? content : {title: answer.statusText, status: answer.status})
-  return {body: content, status: answer.status, cache: answer.headers.get("X-Cache") ?? ""}
+  if (!response.ok) throw new ApiError(content?.title ? content : {title: response.statusText, status: response.status})
+  return {body: content, status: response.status, cache: response.headers.get("X-Cache") ?? ""}
 }
 
-// check finds the solution, and lets the guest know that something happens.
-async function check(header, puzzle) {
+// solveChallenge computes the solution and dispatches "checking", so that the page shows progress.
+async function solveChallenge(header, challenge) {
   calls.dispatchEvent(new CustomEvent("checking", {detail: true}))
   try {
-    solution = {header, expiresAt: puzzle.expiresAt, token: await solve(puzzle)}
+    solution = {header, expiresAt: challenge.expiresAt, token: await solveInWorker(challenge)}
   } finally {
     calls.dispatchEvent(new CustomEvent("checking", {detail: false}))
   }
 }
 
-const worthWaiting = 3 // seconds, for a guest who looks at what was pressed
+const maxRetryAfter = 3 // seconds; a longer wait is too long after a click
 
-// insist is call for what may be done twice: when the service asks for a moment, it is asked once more after it.
-export async function insist(method, path, body) {
+// callWithRetry is call for idempotent requests: it retries once after Retry-After, if that is at
+// most maxRetryAfter.
+export async function callWithRetry(method, path, body) {
   try {
     return await call(method, path, body)
   } catch (problem) {
-    if (!problem.retriable || !(problem.retryAfter > 0 && problem.retryAfter <= worthWaiting)) throw problem
-    await new Promise(resume => setTimeout(resume, problem.retryAfter * 1000))
+    if (!problem.retriable || !(problem.retryAfter > 0 && problem.retryAfter <= maxRetryAfter)) throw problem
+    await new Promise(resolve => setTimeout(resolve, problem.retryAfter * 1000))
     return call(method, path, body)
   }
 }
 
-async function timed(method, path, ask) {
-  const began = performance.now()
-  let answer, text
+async function timedFetch(method, path, send) {
+  const started = performance.now()
+  let response, text
   try {
-    answer = await ask()
-    text = await answer.text() // may be cut off as well
+    response = await send()
+    text = await response.text() // the body may be truncated
   } catch (err) {
     if (err.name === "AbortError") throw err
-    throw new Refusal({title: "", code: "OFFLINE", retriable: true})
+    throw new ApiError({title: "", code: "OFFLINE", retriable: true})
   }
-  const millis = performance.now() - began
-  const content = answer.headers.get("Content-Type")?.includes("json") && text ? JSON.parse(text) : null
+  const millis = performance.now() - started
+  const content = response.headers.get("Content-Type")?.includes("json") && text ? JSON.parse(text) : null
   calls.dispatchEvent(new CustomEvent("call", {detail: {
-    method, path, status: answer.status, millis, cache: answer.headers.get("X-Cache") ?? "", phases: phases(answer.headers.get("Server-Timing")),
-    requestId: answer.headers.get("X-Request-Id") ?? "", degraded: content?.degraded ?? [], code: answer.ok ? "" : content?.code ?? "",
-    limit: answer.headers.get("RateLimit") ?? "",
+    method, path, status: response.status, millis, cache: response.headers.get("X-Cache") ?? "", phases: phases(response.headers.get("Server-Timing")),
+    requestId: response.headers.get("X-Request-Id") ?? "", degraded: content?.degraded ?? [], code: response.ok ? "" : content?.code ?? "",
+    limit: response.headers.get("RateLimit") ?? "",
   }}))
-  return [answer, content]
+  return [response, content]
 }
 
-// phases reads Server-Timing: [{name, millis}].
+// phases parses Server-Timing into [{name, millis}].
 export function phases(header) {
   return (header ?? "").split(",").map(part => part.trim()).filter(Boolean).map(part => {
     const [name, ...rest] = part.split(";").map(s => s.trim())
@@ -102,10 +106,10 @@ export function phases(header) {
   })
 }
 
-// solve finds the answer to a puzzle in the background, so that the page does not stand still.
-function solve(puzzle) {
+// solveInWorker solves a challenge in a worker, so that the page stays responsive.
+function solveInWorker(challenge) {
   return new Promise((resolve, reject) => {
-    const worker = new Worker("/js/puzzle.js", {type: "module"})
+    const worker = new Worker("/js/proofofwork.js", {type: "module"})
     worker.onmessage = event => {
       worker.terminate()
       resolve(event.data)
@@ -114,27 +118,27 @@ function solve(puzzle) {
       worker.terminate()
       reject(new Error(event.message))
     }
-    worker.postMessage(puzzle)
+    worker.postMessage(challenge)
   })
 }
 
-// shared is the address of a route whose answer does not depend on the guest, with what it does depend on.
-export const shared = (path, query = {}) => path + "?" + new URLSearchParams({...query, locale, currency: preferences.currency})
+// sharedPath returns the path of a shared (cacheable) route with locale and currency in the query.
+export const sharedPath = (path, query = {}) => path + "?" + new URLSearchParams({...query, locale, currency: preferences.currency})
 
-// tell sends telemetry. Nobody waits for it, and a guest never hears that it failed.
-export function tell(kind, event) {
+// track sends a telemetry event without waiting. Failures are ignored.
+export function track(kind, event) {
   call("POST", "/telemetry/" + kind, {...event, eventId: crypto.randomUUID(), [kind === "page-view" ? "viewedAt" : "occurredAt"]: new Date().toISOString()},
     {keepalive: true}).catch(() => {})
 }
 
-// local asks a route of the local system, which exists on this machine only.
-export async function local(method, path, body) {
-  const answer = await fetch("/_local" + path, {method, body: body && JSON.stringify(body)})
-  const text = await answer.text()
+// localApi calls a route of the local server. These routes do not exist in a deployment.
+export async function localApi(method, path, body) {
+  const response = await fetch("/_local" + path, {method, body: body && JSON.stringify(body)})
+  const text = await response.text()
   const content = text.trim() ? JSON.parse(text) : null
-  if (!answer.ok) throw new Refusal(content ?? {title: answer.statusText, status: answer.status})
+  if (!response.ok) throw new ApiError(content ?? {title: response.statusText, status: response.status})
   return content
 }
 
-// places suggests places of the data set by the beginning of a name.
-export const places = async (text, limit = 8) => (await local("GET", "/places?" + new URLSearchParams({q: text, limit}))).places
+// suggestPlaces returns places of the dataset by name prefix.
+export const suggestPlaces = async (text, limit = 8) => (await localApi("GET", "/places?" + new URLSearchParams({q: text, limit}))).places

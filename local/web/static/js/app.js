@@ -1,141 +1,145 @@
-// The page: what its address says is what it shows.
-import {call, calls, insist, local, preferences, shared, tell} from "./api.js"
+// Entry point and router of the page: the URL determines the content.
+import {call, calls, callWithRetry, localApi, preferences, sharedPath, track} from "./api.js"
 import {h, show, icon} from "./dom.js"
-import {currencies, day, isLocale, locale, locales, number, placeName, speak, t, understood} from "./i18n.js"
+import {currencies, day, isLocale, locale, locales, number, placeName, setLocale, t, browserLocale} from "./i18n.js"
 import {card, listingOf} from "./card.js"
 import {form} from "./form.js"
-import {allCities, find, prepare} from "./gazette.js"
+import {allCities, findPlace, loadCityNames} from "./names.js"
 import {guests, hotel} from "./hotel.js"
 import {list} from "./list.js"
 import {mapPage} from "./map.js"
-import {forget, leave, left} from "./memory.js"
-import {refused, trouble} from "./notes.js"
-import {read, write, writeStay} from "./query.js"
-import {heart, know, savedPage} from "./wishlist.js"
+import {clear, setItem, getItem} from "./tabstorage.js"
+import {problemMessage, toastProblem} from "./messages.js"
+import {parseQuery, formatQuery, formatStay} from "./query.js"
+import {heart, setSaved, savedPage} from "./wishlist.js"
 import {openInside} from "./inside.js"
-import {belongs} from "./stream.js"
+import {setSession} from "./stream.js"
 
 const view = document.getElementById("view")
 const tabs = new BroadcastChannel("session")
 
-// go shows a page for a query. The same one is asked for again: a guest who presses the button wants to know how things are now.
-function go(page, q) {
-  const to = `#/${page}?${write(q)}`
-  if (location.hash === to) return route()
-  location.hash = to
+// navigate shows a page for a query. If the URL does not change, the page is loaded again, because
+// the guest expects current results after a click.
+function navigate(page, q) {
+  const target = `#/${page}?${formatQuery(q)}`
+  if (location.hash === target) return route()
+  location.hash = target
 }
 
-// parts of the address: "#/hotel/ppt_1?in=…" is ["hotel", "ppt_1"] and the parameters.
-function address() {
+// parseAddress splits the URL fragment: "#/hotel/ppt_1?in=…" is ["hotel", "ppt_1"] and the
+// parameters.
+function parseAddress() {
   const [path, parameters] = location.hash.replace(/^#\/?/, "").split("?")
   return [path.split("/"), new URLSearchParams(parameters)]
 }
 
-let shown = new AbortController() // ends what the page before was waiting for
+let pageAbort = new AbortController() // aborts the requests of the previous page
 
 async function route() {
-  shown.abort()
-  const {signal} = shown = new AbortController()
+  pageAbort.abort()
+  const {signal} = pageAbort = new AbortController()
   try {
-    await open(signal)
+    await renderPage(signal)
   } catch (problem) {
-    if (!signal.aborted) show(view, refused(problem, route))
+    if (!signal.aborted) show(view, problemMessage(problem, route))
   }
 }
 
-let last = "" // the page before, to know when to begin at its top
+let lastPage = "" // the previous page, to scroll to the top on a change
 
-async function open(signal) {
-  const [[page, id], parameters] = address()
-  const q = read(parameters)
+async function renderPage(signal) {
+  const [[page, id], parameters] = parseAddress()
+  const q = parseQuery(parameters)
   for (const link of document.querySelectorAll("nav a[data-page]")) {
     const here = link.dataset.page === (page || "search")
     here ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")
     link.href = !q.place ? {search: "#/", map: "#/map", saved: "#/saved"}[link.dataset.page]
-      : `#/${link.dataset.page}?${link.dataset.page === "saved" ? writeStay(q) : write({...q, page: 1})}` // the stay goes along everywhere
+      : `#/${link.dataset.page}?${link.dataset.page === "saved" ? formatStay(q) : formatQuery({...q, page: 1})}` // every link keeps the stay
   }
   document.body.dataset.page = page || "home"
   const here = location.hash.split("?")[0] + " " + q.page
-  if (last !== here) {
+  if (lastPage !== here) {
     scrollTo(0, 0)
-    if (last) view.focus({preventScroll: true})
+    if (lastPage) view.focus({preventScroll: true})
   }
-  last = here
+  lastPage = here
   const focused = view.contains(document.activeElement) && document.activeElement.id
-  // refocus gives the focus back to what had it when the same page is shown again, or whoever uses the keyboard would begin at the top.
+  // refocus restores the focus after the same page is rendered again, so that keyboard users do not
+  // start at the top.
   const refocus = () => {
     if (focused && document.activeElement === document.body) (document.getElementById(focused) ?? view).focus({preventScroll: true})
   }
   if (page === "hotel") {
-    await hotel(view, id ?? "", q, stay => location.hash = `#/hotel/${id}?${writeStay(stay)}`, signal)
+    await hotel(view, id ?? "", q, stay => location.hash = `#/hotel/${id}?${formatStay(stay)}`, signal)
     return refocus()
   }
   if (page === "saved") return savedPage(view, q)
-  const place = await find(q.place, q.kind)
+  const place = await findPlace(q.place, q.kind)
   if (signal.aborted) return
   if (place && !q.country) q.country = place.country
-  const searching = form(q, place, entered => go(page === "map" ? "map" : "search", entered))
+  const searching = form(q, place, entered => navigate(page === "map" ? "map" : "search", entered))
   if (page === "map") {
-    const below = h("div", {class: "below"})
-    show(view, fold(searching, q, place), below)
-    const center = place ?? await somewhere()
+    const results = h("div", {class: "below"})
+    show(view, collapsed(searching, q, place), results)
+    const center = place ?? await defaultCenter()
     if (signal.aborted) return
-    const found = mapPage(below, q, center, signal)
+    const found = mapPage(results, q, center, signal)
     refocus()
     return found
   }
   if (page === "search" && q.place) {
-    const below = h("div", {class: "below"})
-    show(view, fold(searching, q, place), below)
-    tell("page-view", {path: "/search"})
-    const found = list(below, q, place, changed => go("search", changed), signal)
+    const results = h("div", {class: "below"})
+    show(view, collapsed(searching, q, place), results)
+    track("page-view", {path: "/search"})
+    const found = list(results, q, place, changed => navigate("search", changed), signal)
     refocus()
     return found
   }
   return home(q, searching)
 }
 
-// somewhere is where a map begins that was opened without a place.
-async function somewhere() {
+// defaultCenter returns the centre of a map opened without a place.
+async function defaultCenter() {
   const all = await allCities()
   return all.find(c => c.query === "Kabul") ?? all[0]
 }
 
-// fold leaves one line of the form where there is little room: what is looked for, to be opened and changed.
-function fold(searching, q, place) {
+// collapsed wraps the form on narrow screens: a summary line with the query that expands to the
+// form.
+function collapsed(searching, q, place) {
   if (!matchMedia("(max-width: 640px)").matches) return searching
   const short = {day: "numeric", month: "short"}
   return h("details", {class: "fold", id: "search-fold"}, h("summary", {}, icon("search"), h("span", {},
     h("b", {dir: "auto"}, place ? placeName(place) : q.place), h("small", {}, `${day(q.checkIn, short)} – ${day(q.checkOut, short)} · ${guests(q)}`))), searching)
 }
 
-let fresh = null // the session as it was answered a moment ago
+let freshSession = null // the session of the last response, used once
 
-// home is where a visit begins: the form, some cities, and what was looked at before.
+// home shows the start page: the form, popular cities and recently viewed hotels.
 async function home(q, searching) {
   const cities = h("div", {class: "cities", id: "popular-cities"}), recent = h("section", {class: "results part", id: "recent"})
   show(view, h("section", {class: "hero"}, h("h1", {}, t("headline")), h("p", {}, t("tagline")), searching),
     h("section", {class: "part"}, h("h2", {}, t("popular")), cities), recent)
-  tell("page-view", {path: "/"})
+  track("page-view", {path: "/"})
   const all = await allCities()
   const first = ["Kabul", "Herat", "Mazar-i-Sharif", "Bamyan", "Dushanbe", "Mashhad", "Peshawar", "Samarkand"]
   const rank = c => (first.indexOf(c.name) + 1) || 99
   show(cities, [...all].sort((a, b) => rank(a) - rank(b)).slice(0, 8).map(c =>
-    h("a", {class: "city", href: "#/search?" + write({...q, place: c.query, kind: c.kind, country: c.country})}, icon("pin"), h("span", {dir: "auto"}, placeName(c)))))
-  const session = fresh ?? (await call("GET", "/session").catch(() => null))?.body
-  fresh = null
-  if (!session) return // whatever is asked next says why
+    h("a", {class: "city", href: "#/search?" + formatQuery({...q, place: c.query, kind: c.kind, country: c.country})}, icon("pin"), h("span", {dir: "auto"}, placeName(c)))))
+  const session = freshSession ?? (await call("GET", "/session").catch(() => null))?.body
+  freshSession = null
+  if (!session) return // the next request reports the error
   const ids = session.recentlyViewed.slice(0, 4).map(v => v.propertyId)
   if (ids.length === 0) return
-  const hotels = await Promise.all(ids.map(id => call("GET", shared("/hotels/" + id)).then(a => a.body, () => null)))
+  const hotels = await Promise.all(ids.map(id => call("GET", sharedPath("/hotels/" + id)).then(a => a.body, () => null)))
   show(recent, h("h2", {}, t("recent")), hotels.filter(Boolean).map((d, i) => {
     const listing = listingOf(d)
     return card(listing, {q, position: i + 1, kind: "listing-card", heart: heart(listing, "recently-viewed"), priced: false, level: "h3"})
   }))
 }
 
-// chrome writes what is around every page, in its language.
-function chrome() {
+// renderFrame writes the parts around every page in the current language.
+function renderFrame() {
   document.title = t("title")
   for (const element of document.querySelectorAll("[data-text]")) element.textContent = t(element.dataset.text)
   for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", t(element.dataset.label))
@@ -144,68 +148,68 @@ function chrome() {
   show(money, currencies.map(c => h("option", {value: c, selected: c === preferences.currency}, c)))
 }
 
-async function choose(path, body) {
+async function setPreference(path, body) {
   try {
-    const {body: session} = await insist("POST", "/session/" + path, body)
-    await settle(session)
+    const {body: session} = await callWithRetry("POST", "/session/" + path, body)
+    await applySession(session)
   } catch (problem) {
-    show(view, refused(problem, () => choose(path, body)))
-    chrome()
+    show(view, problemMessage(problem, () => setPreference(path, body)))
+    renderFrame()
   }
 }
 
-// settle takes over what the session prefers, and shows the page in it.
-async function settle(session) {
+// applySession applies the preferences of the session and renders the page with them.
+async function applySession(session) {
   preferences.currency = session.currencyPreference
-  await speak(session.localePreference)
-  leave("locale", locale)
-  know(session)
-  belongs(session.id)
-  fresh = session
-  chrome()
+  await setLocale(session.localePreference)
+  setItem("locale", locale)
+  setSaved(session)
+  setSession(session.id)
+  freshSession = session
+  renderFrame()
   await route()
-  fresh = null
+  freshSession = null
 }
 
 async function start() {
-  // An address may ask for a language and a currency: /?lang=ps-AF&currency=AFN.
-  const asked = new URLSearchParams(location.search)
-  const wanted = isLocale(asked.get("lang")) ? asked.get("lang") : null
-  // What it asked for holds in this tab: the way back from a booking does not ask again.
-  await speak([wanted, left("locale")].find(isLocale) ?? understood())
-  chrome()
-  document.getElementById("locale").addEventListener("change", e => choose("locale", {locale: e.target.value}))
-  document.getElementById("currency").addEventListener("change", e => choose("currency", {currency: e.target.value}))
+  // The URL may set a language and a currency: /?lang=ps-AF&currency=AFN.
+  const urlParameters = new URLSearchParams(location.search)
+  const wantedLocale = isLocale(urlParameters.get("lang")) ? urlParameters.get("lang") : null
+  // The values hold for this tab: returning from the booking page does not set them again.
+  await setLocale([wantedLocale, getItem("locale")].find(isLocale) ?? browserLocale())
+  renderFrame()
+  document.getElementById("locale").addEventListener("change", e => setPreference("locale", {locale: e.target.value}))
+  document.getElementById("currency").addEventListener("change", e => setPreference("currency", {currency: e.target.value}))
   document.getElementById("forget").addEventListener("click", async () => {
     try {
       await call("POST", "/session/clear")
-      forget()
+      clear()
       tabs.postMessage("forgotten")
-      location.assign("/" + location.search) // whose address asks for a language is not sent to another one
+      location.assign("/" + location.search) // keep the query: it may set a language
     } catch (problem) {
-      trouble(problem)
+      toastProblem(problem)
     }
   })
-  tabs.addEventListener("message", () => location.reload()) // what another tab shows is of nobody any more
-  document.getElementById("skip").addEventListener("click", e => { // the address says which page it is, not where on it
+  tabs.addEventListener("message", () => location.reload()) // another tab has erased the session
+  document.getElementById("skip").addEventListener("click", e => { // the fragment names the page, not a position
     e.preventDefault()
     view.focus()
   })
   calls.addEventListener("checking", e => document.getElementById("checking").hidden = !e.detail)
   openInside()
-  // Data of others are shown with their names, as their licences ask.
-  local("GET", "/dataset").then(d => document.getElementById("attribution").textContent = d.attribution ?? "", () => {})
+  // The licences of external data require attribution.
+  localApi("GET", "/dataset").then(d => document.getElementById("attribution").textContent = d.attribution ?? "", () => {})
   addEventListener("hashchange", route)
   try {
     let {body: session} = await call("GET", "/session")
-    // A wish of the address that is not recorded at present is no reason to show nothing.
-    const wish = async (path, body) => session = await insist("POST", "/session/" + path, body).then(a => a.body, problem => (trouble(problem), session))
-    if (wanted && wanted !== session.localePreference) await wish("locale", {locale: wanted})
-    if (currencies.includes(asked.get("currency")) && asked.get("currency") !== session.currencyPreference) await wish("currency", {currency: asked.get("currency")})
-    prepare()
-    await settle(session)
+    // If a preference of the URL cannot be saved, the page is shown without it.
+    const setIfPossible = async (path, body) => session = await callWithRetry("POST", "/session/" + path, body).then(a => a.body, problem => (toastProblem(problem), session))
+    if (wantedLocale && wantedLocale !== session.localePreference) await setIfPossible("locale", {locale: wantedLocale})
+    if (currencies.includes(urlParameters.get("currency")) && urlParameters.get("currency") !== session.currencyPreference) await setIfPossible("currency", {currency: urlParameters.get("currency")})
+    loadCityNames()
+    await applySession(session)
   } catch (problem) {
-    show(view, refused(problem, () => location.reload()))
+    show(view, problemMessage(problem, () => location.reload()))
   }
   document.documentElement.dataset.ready = "yes"
 }

@@ -1,11 +1,11 @@
-// The free nights of a hotel, month by month.
-import {call, shared} from "./api.js"
+// Availability calendar of a hotel, month by month.
+import {call, sharedPath} from "./api.js"
 import {h, show} from "./dom.js"
-import {t, day, money, number, plural, rough} from "./i18n.js"
-import {degraded, refused} from "./notes.js"
-import {plus, today} from "./query.js"
+import {t, day, money, number, plural, compactAmount} from "./i18n.js"
+import {degradedMessage, problemMessage} from "./messages.js"
+import {addDays, today} from "./query.js"
 
-// calendar shows the month of the stay; the months beside it are a button away.
+// calendar shows the month of the stay, with buttons for the previous and next month.
 export function calendar(id, q) {
   const body = h("div", {class: "calendar-body"})
   const title = h("h3", {id: "calendar-month", "aria-live": "polite"})
@@ -16,32 +16,32 @@ export function calendar(id, q) {
     month = to.toISOString().slice(0, 7)
     load()
   }}, text)
-  const back = step(t("previous"), -1, "calendar-back"), on = step(t("next"), 1, "calendar-on")
+  const previous = step(t("previous"), -1, "calendar-back"), next = step(t("next"), 1, "calendar-on")
   const load = async () => {
-    const mine = month
+    const requested = month
     title.textContent = day(month + "-01", {month: "long", year: "numeric"})
-    back.disabled = month <= today().slice(0, 7)
-    on.disabled = month >= plus(today(), 460).slice(0, 7)
+    previous.disabled = month <= today().slice(0, 7)
+    next.disabled = month >= addDays(today(), 460).slice(0, 7)
     const first = month + "-01" < today() ? today() : month + "-01"
     const last = new Date(Date.UTC(Number(month.slice(0, 4)), Number(month.slice(5)), 0)).toISOString().slice(0, 10)
     body.setAttribute("aria-busy", "true")
     try {
-      const {body: found} = await call("GET", shared(`/hotels/${id}/availability`, {from: first, to: last, adults: q.adults, children: q.children, rooms: q.rooms}))
-      if (mine === month) show(body, degraded(found.degraded), grid(month, last, new Map(found.days.map(d => [d.date, d])), q))
+      const {body: found} = await call("GET", sharedPath(`/hotels/${id}/availability`, {from: first, to: last, adults: q.adults, children: q.children, rooms: q.rooms}))
+      if (requested === month) show(body, degradedMessage(found.degraded), grid(month, last, new Map(found.days.map(d => [d.date, d])), q))
     } catch (problem) {
-      if (mine === month) show(body, refused(problem, load))
+      if (requested === month) show(body, problemMessage(problem, load))
     }
     body.removeAttribute("aria-busy")
   }
   load()
-  return h("section", {class: "part calendar", id: "part-calendar"}, h("h2", {}, t("calendar")), h("div", {class: "calendar-head"}, back, title, on), body)
+  return h("section", {class: "part calendar", id: "part-calendar"}, h("h2", {}, t("calendar")), h("div", {class: "calendar-head"}, previous, title, next), body)
 }
 
 function grid(month, last, days, q) {
   const first = month + "-01"
   const offset = new Date(first + "T00:00:00Z").getUTCDay()
   const cells = Array.from({length: offset}, () => h("li", {class: "night night-none", "aria-hidden": "true"}))
-  for (let date = first; date <= last; date = plus(date, 1)) {
+  for (let date = first; date <= last; date = addDays(date, 1)) {
     const found = days.get(date)
     const chosen = date >= q.checkIn && date < q.checkOut
     const state = !found ? "unknown" : found.available ? "free" : "full"
@@ -50,10 +50,10 @@ function grid(month, last, days, q) {
     const words = [day(date), t(state), price, left].filter(Boolean).join(t("comma") + " ")
     cells.push(h("li", {class: `night night-${state}${chosen ? " night-chosen" : ""}`, title: words},
       h("span", {class: "hidden"}, words), h("span", {"aria-hidden": "true"}, number(Number(date.slice(8)))),
-      price && h("small", {"aria-hidden": "true"}, rough(found.cheapestMinor, found.currency))))
+      price && h("small", {"aria-hidden": "true"}, compactAmount(found.cheapestMinor, found.currency))))
   }
   // 3 January 2027 is a Sunday.
-  const names = Array.from({length: 7}, (_, i) => h("li", {class: "weekday", "aria-hidden": "true"}, day(plus("2027-01-03", i), {weekday: "short"})))
+  const names = Array.from({length: 7}, (_, i) => h("li", {class: "weekday", "aria-hidden": "true"}, day(addDays("2027-01-03", i), {weekday: "short"})))
   const currency = [...days.values()].find(d => d.currency)?.currency
   return [h("ol", {class: "nights"}, names, cells), currency && h("p", {class: "hint"}, t("calendarCurrency", {currency}))]
 }

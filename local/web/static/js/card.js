@@ -1,28 +1,29 @@
-// The card of a hotel, as lists, the map, the wishlist and the neighbours of a hotel show it.
-import {tell} from "./api.js"
+// Hotel cards for lists, the map, the wishlist and similar hotels.
+import {track} from "./api.js"
 import {h, svg, icon} from "./dom.js"
 import {t, name, money, number, plural} from "./i18n.js"
-import {amenity, cityName} from "./gazette.js"
-import {writeStay, nights} from "./query.js"
+import {amenityName, cityName} from "./names.js"
+import {formatStay, nights} from "./query.js"
 
-// card shows a hotel. pricing says why a card without a rate has none: the prices do not answer, or it is sold out.
+// card returns the card of a hotel. pricing explains a missing rate: true means sold out, false
+// means that prices are unavailable.
 export function card(listing, {q, position, kind, heart, priced = true, pricing = true, from = {}, level = "h2"}) {
   const brand = name(listing.brandPeek.brandName)
   const title = name(listing.name)
-  const link = `#/hotel/${listing.propertyId}?${writeStay(q)}`
-  const told = () => tell("click", {kind, propertyId: listing.propertyId, tenantId: listing.tenantId, position, ...from})
+  const link = `#/hotel/${listing.propertyId}?${formatStay(q)}`
+  const trackClick = () => track("click", {kind, propertyId: listing.propertyId, tenantId: listing.tenantId, position, ...from})
   return h("article", {class: "card", "data-property": listing.propertyId, "data-tenant": listing.tenantId, vars: {"--brand": listing.brandPeek.primaryColor}},
     h("div", {class: "card-picture"}, picture(listing.propertyId, title, listing.thumbnail.alt), heart),
     h("div", {class: "card-body"},
       h("p", {class: "card-brand"}, h("i", {class: "brand-dot"}), h("span", {dir: "auto"}, brand)),
-      h(level, {class: "card-name"}, h("a", {href: link, onclick: told, dir: "auto"}, title)),
+      h(level, {class: "card-name"}, h("a", {href: link, onclick: trackClick, dir: "auto"}, title)),
       h("p", {class: "card-place"}, stars(listing.starRating), h("span", {}, cityName(listing.city, listing.country)),
         listing.distanceKm !== undefined && h("span", {}, t("distance", {km: number(listing.distanceKm, {maximumFractionDigits: 1})}))),
-      h("ul", {class: "chips"}, listing.badges.map(badge), listing.amenityHighlights.map(code => h("li", {class: "chip"}, amenity(code))))),
+      h("ul", {class: "chips"}, listing.badges.map(badge), listing.amenityHighlights.map(code => h("li", {class: "chip"}, amenityName(code))))),
     h("div", {class: "card-side"}, rating(listing.guestRating), priced && price(listing.rateSnapshot, q, pricing)))
 }
 
-// listingOf is a hotel's page as a list has it.
+// listingOf converts the detail of a hotel to a list entry.
 export const listingOf = detail => ({...detail.property, thumbnail: detail.photos[0] ?? {alt: ""}, brandPeek: detail.brandPeek, amenityHighlights: []})
 
 export const badge = code => h("li", {class: "chip chip-badge"}, t("badge." + code))
@@ -38,7 +39,7 @@ export function rating(r) {
     h("span", {}, plural("ratings", r.count)))
 }
 
-// price is the block of a rate, or of the reason why there is none.
+// price returns the price block, or the reason for a missing rate.
 function price(rate, q, pricing) {
   if (!rate) return h("p", {class: pricing ? "price price-none sold-out" : "price price-none"}, t(pricing ? "soldOut" : "noPrice"))
   return h("div", {class: "price"},
@@ -47,13 +48,14 @@ function price(rate, q, pricing) {
     rate.isStale && h("p", {class: "price-stale"}, t("stalePrice")))
 }
 
-// nightly is the price of a night: of several nights the cheapest, so that nobody multiplies it.
+// nightly returns the price of a night. For several nights the text says "from", because the amount
+// is the cheapest night.
 export const nightly = (rate, q) => {
   const amount = money(rate.cheapestNightlyMinor, rate.currency)
   return nights(q) > 1 ? t("from", {amount}) : amount
 }
 
-// picture is drawn from the id of the hotel, always the same: the sandbox has no photographs.
+// picture draws a picture derived from the id of the hotel, because the sandbox has no photographs.
 export function picture(id, title, alt) {
   let seed = 7
   for (const letter of id) seed = (seed * 31 + letter.charCodeAt(0)) % 65521

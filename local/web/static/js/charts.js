@@ -1,17 +1,18 @@
-// Small charts, as drawings that a screen reader reads as one sentence.
+// Small SVG charts. A screen reader reads each as one sentence.
 import {h, svg} from "./dom.js"
 
 const width = 240, height = 56
 
-// chart draws a series of numbers, oldest first; null is a gap. most is the top of its scale, unless a value is higher.
-export function chart(id, title, values, {most = 0, unit = "", show = String, kind = "area"} = {}) {
-  const top = Math.max(most, ...values.filter(v => v !== null), 1e-9)
-  const known = values.filter(v => v !== null)
-  const now = known.length ? show(known.at(-1)) + unit : "–"
+// chart draws a series of numbers, oldest first; null is a gap. max is the top of the scale, unless
+// a value is higher.
+export function chart(id, title, values, {max = 0, unit = "", show = String, kind = "area"} = {}) {
+  const top = Math.max(max, ...values.filter(v => v !== null), 1e-9)
+  const present = values.filter(v => v !== null)
+  const now = present.length ? show(present.at(-1)) + unit : "–"
   const x = i => i / Math.max(1, values.length - 1) * width
   const y = v => height - 2 - v / top * (height - 8)
   return h("figure", {class: "chart", id}, h("figcaption", {}, h("span", {}, title), h("b", {}, now)),
-    svg("svg", {viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title}: ${now}, at most ${known.length ? show(Math.max(...known)) + unit : "–"} in five minutes`},
+    svg("svg", {viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${title}: ${now}, at most ${present.length ? show(Math.max(...present)) + unit : "–"} in five minutes`},
       kind === "bars" ? bars(values, x, y) : line(values, x, y)))
 }
 
@@ -20,7 +21,7 @@ function bars(values, x, y) {
   return values.map((v, i) => v > 0 && svg("rect", {class: "chart-bar", x: i * wide + .5, y: y(v), width: wide - 1, height: height - y(v)})).filter(Boolean)
 }
 
-// line draws the stretches between gaps; one value alone is a dot.
+// line draws the segments between gaps. A single value is a dot.
 function line(values, x, y) {
   const stretches = []
   values.forEach((v, i) => {
@@ -34,7 +35,7 @@ function line(values, x, y) {
       svg("path", {class: "chart-line", d: "M" + points.map(p => p.join(" ")).join("L")})]).flat()
 }
 
-// phases draws how long each part of a request took, one below the other.
+// phases draws the duration of each phase of a request as a bar.
 export function phases(all) {
   const total = all.find(p => p.name === "total")?.millis || Math.max(...all.map(p => p.millis), 1)
   return h("ul", {class: "phases"}, all.map(p => h("li", {vars: {"--part": `${Math.max(.5, Math.min(100, p.millis / total * 100))}%`}},

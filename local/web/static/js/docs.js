@@ -1,4 +1,5 @@
-// The API reference, rendered from the one description of the API; its requests go to the system that runs.
+// The API reference, rendered from the OpenAPI document. "Try it out" calls the running local
+// server.
 window.SwaggerUIBundle({
   url: "/docs/consumer.openapi.yaml",
   dom_id: "#docs",
@@ -6,10 +7,10 @@ window.SwaggerUIBundle({
   docExpansion: "list",
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
-  validatorUrl: null, // it would send the description to a service outside
+  validatorUrl: null, // the default sends the document to an external service
   tryItOutEnabled: true,
   requestInterceptor: request => {
-    // Requests that are refused without it; its value must differ each time.
+    // POST /handoff requires an Idempotency-Key, new for every request.
     if (request.method === "POST" && request.url.endsWith("/handoff") && !request.headers["Idempotency-Key"]) request.headers["Idempotency-Key"] = crypto.randomUUID()
     return request
   },

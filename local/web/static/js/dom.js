@@ -1,14 +1,16 @@
-// Elements, made without any markup in strings: what a hotel is called cannot become markup.
+// DOM helpers. Elements are built without HTML strings, so data such as hotel names cannot become
+// markup.
 
-// h makes an element. Of the properties, on… is a listener, class and attributes are set, what is null or false is left out, and
-// vars are CSS variables. Children may be nested lists; null and false are left out.
+// h creates an element. Properties: on… adds a listener, vars sets CSS variables, every other
+// property sets an attribute; null and false are omitted. Children may be nested arrays; null and
+// false are omitted.
 export function h(tag, properties, ...children) {
   return fill(document.createElement(tag), properties, children)
 }
 
 const svgSpace = "http://www.w3.org/2000/svg"
 
-// svg is h for drawings.
+// svg is h for SVG elements.
 export function svg(tag, properties, ...children) {
   return fill(document.createElementNS(svgSpace, tag), properties, children)
 }
@@ -25,12 +27,12 @@ function fill(element, properties, children) {
   return element
 }
 
-// show replaces what an element holds.
+// show replaces the children of an element.
 export function show(element, ...children) {
   element.replaceChildren(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false))
 }
 
-// announce tells those who listen to the page what others see.
+// announce sends a text to screen readers.
 export function announce(text) {
   document.getElementById("announcer").textContent = text
 }
@@ -43,7 +45,7 @@ const icons = {
   globe: "M12 3.5a8.5 8.5 0 1 1 0 17 8.5 8.5 0 0 1 0-17Zm-8.5 8.5h17M12 3.5c5 5 5 12 0 17M12 3.5c-5 5-5 12 0 17",
 }
 
-// icon is a drawing beside a text that says the same.
+// icon returns a decorative icon; the text next to it has the meaning.
 export function icon(name, filled) {
   return svg("svg", {class: "icon", viewBox: "0 0 24 24", "aria-hidden": "true", "data-filled": filled || null}, svg("path", {d: icons[name]}))
 }

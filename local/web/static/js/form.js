@@ -1,36 +1,37 @@
-// The form a guest searches with.
-import {places} from "./api.js"
+// The search form.
+import {suggestPlaces} from "./api.js"
 import {h, icon} from "./dom.js"
 import {t, number, placeName, countryName} from "./i18n.js"
-import {furthest, longest, plus, today} from "./query.js"
+import {maxDaysAhead, maxNights, addDays, today} from "./query.js"
 
-// form makes the form for a query; found is the place it names. submit gets the query that was entered.
+// form returns the search form for a query. found is the query's place, or null. submit receives
+// the entered query.
 export function form(q, found, submit) {
   const chosen = {place: q.place, kind: q.kind, country: q.country, shown: found ? label(found) : q.place}
   const where = combobox(chosen)
-  const checkIn = h("input", {type: "date", id: "check-in", required: true, min: today(), max: plus(today(), furthest), value: q.checkIn})
-  const checkOut = h("input", {type: "date", id: "check-out", required: true, min: plus(q.checkIn, 1), max: plus(q.checkIn, longest), value: q.checkOut})
+  const checkIn = h("input", {type: "date", id: "check-in", required: true, min: today(), max: addDays(today(), maxDaysAhead), value: q.checkIn})
+  const checkOut = h("input", {type: "date", id: "check-out", required: true, min: addDays(q.checkIn, 1), max: addDays(q.checkIn, maxNights), value: q.checkOut})
   checkIn.addEventListener("change", () => {
     if (!checkIn.value) return
-    const stay = Math.max(1, Math.min(longest, (Date.parse(checkOut.value) - Date.parse(q.checkIn)) / 864e5 || 3))
+    const stay = Math.max(1, Math.min(maxNights, (Date.parse(checkOut.value) - Date.parse(q.checkIn)) / 864e5 || 3))
     q.checkIn = checkIn.value
-    checkOut.min = plus(checkIn.value, 1)
-    checkOut.max = plus(checkIn.value, longest)
-    checkOut.value = plus(checkIn.value, stay)
+    checkOut.min = addDays(checkIn.value, 1)
+    checkOut.max = addDays(checkIn.value, maxNights)
+    checkOut.value = addDays(checkIn.value, stay)
   })
   const ages = h("div", {class: "ages", id: "ages"})
   const adults = select("adults", 1, 16, q.adults), rooms = select("rooms", 1, 8, q.rooms), children = select("children", 0, 10, q.children)
-  const ask = () => ages.replaceChildren(...Array.from({length: Number(children.value)}, (_, i) =>
+  const updateAges = () => ages.replaceChildren(...Array.from({length: Number(children.value)}, (_, i) =>
     field(t("age", {n: number(i + 1)}), select("age-" + (i + 1), 0, 17, q.ages[i] ?? 8))))
-  children.addEventListener("change", ask)
-  ask()
+  children.addEventListener("change", updateAges)
+  updateAges()
   const element = h("form", {id: "search-form", class: "search-form", role: "search", novalidate: true, onsubmit: async event => {
     event.preventDefault()
     await where.settle()
     if (!chosen.place) return where.input.focus()
     submit({...q, ...chosen, checkIn: checkIn.value || q.checkIn, checkOut: checkOut.value || q.checkOut, adults: Number(adults.value), rooms: Number(rooms.value),
       children: Number(children.value), ages: [...ages.querySelectorAll("select")].map(s => Number(s.value)), page: 1,
-      ...(chosen.place === q.place ? {} : {neighbourhoods: []})}) // another place has others
+      ...(chosen.place === q.place ? {} : {neighbourhoods: []})}) // neighbourhoods belong to the place
   }},
   where.element, field(t("checkIn"), checkIn), field(t("checkOut"), checkOut), field(t("adults"), adults), field(t("children"), children),
   field(t("rooms"), rooms), h("button", {class: "button button-main", type: "submit", id: "search-button"}, icon("search"), t("go")), ages)
@@ -45,9 +46,10 @@ const select = (id, least, most, value) => h("select", {id}, Array.from({length:
 const label = place => place.kind === "country" ? placeName(place)
   : `${placeName(place)}${place.kind === "region" ? ` (${t("region")})` : ""}${t("comma")} ${countryName(place.country)}`
 
-// combobox is a field that suggests places. It writes what was chosen into chosen; what was only typed is looked up at the end.
+// combobox returns a text field with place suggestions. The selected place is written into chosen.
+// A typed name without a selection is looked up on submit.
 function combobox(chosen) {
-  let options = [], active = -1, asked = 0
+  let options = [], active = -1, lastRequest = 0
   const list = h("ul", {id: "suggestions", class: "suggestions", role: "listbox", "aria-label": t("where"), hidden: true})
   const input = h("input", {id: "where", type: "text", role: "combobox", autocomplete: "off", "aria-expanded": "false", "aria-controls": "suggestions",
     "aria-autocomplete": "list", placeholder: t("wherePlaceholder"), value: chosen.shown, maxlength: "80", dir: "auto"})
@@ -57,15 +59,15 @@ function combobox(chosen) {
     input.setAttribute("aria-expanded", "false")
     input.removeAttribute("aria-activedescendant")
   }
-  const take = place => {
+  const choose = place => {
     Object.assign(chosen, {place: place.query, kind: place.kind, country: place.country, shown: label(place)})
     input.value = chosen.shown
     close()
   }
-  const paint = () => {
+  const render = () => {
     list.replaceChildren(...options.map((place, i) => h("li", {id: "suggestion-" + i, role: "option", "aria-selected": String(i === active),
-      // Before the field loses the focus, or the list would be gone by then.
-      onmousedown: event => event.preventDefault(), onclick: () => take(place)},
+      // Keep the focus in the field: blur would close the list before the click.
+      onmousedown: event => event.preventDefault(), onclick: () => choose(place)},
     icon(place.kind === "city" ? "pin" : "globe"), h("span", {dir: "auto"}, label(place)), h("small", {}, number(place.properties)))))
     list.hidden = options.length === 0
     input.setAttribute("aria-expanded", String(!list.hidden))
@@ -73,12 +75,12 @@ function combobox(chosen) {
     else input.removeAttribute("aria-activedescendant")
   }
   const suggest = async () => {
-    const mine = ++asked
-    const found = await places(input.value.trim().split(/[,،]/)[0]).catch(() => [])
-    if (mine !== asked || document.activeElement !== input) return
+    const request = ++lastRequest
+    const found = await suggestPlaces(input.value.trim().split(/[,،]/)[0]).catch(() => [])
+    if (request !== lastRequest || document.activeElement !== input) return
     options = found.slice(0, 8)
     active = -1
-    paint()
+    render()
   }
   input.addEventListener("input", () => {
     chosen.place = ""
@@ -94,10 +96,10 @@ function combobox(chosen) {
       event.preventDefault()
       if (list.hidden) return suggest()
       active = (active + (event.key === "ArrowDown" ? 1 : options.length + (active < 0 ? 0 : -1))) % options.length
-      paint()
+      render()
     } else if (event.key === "Enter" && active >= 0 && !list.hidden) {
       event.preventDefault()
-      take(options[active])
+      choose(options[active])
     } else if (event.key === "Escape") close()
   })
   return {
@@ -106,8 +108,8 @@ function combobox(chosen) {
     settle: async () => {
       close()
       if (chosen.place || !input.value.trim()) return
-      const [first] = await places(input.value.trim(), 1).catch(() => [])
-      if (first) take(first)
+      const [first] = await suggestPlaces(input.value.trim(), 1).catch(() => [])
+      if (first) choose(first)
       else Object.assign(chosen, {place: input.value.trim(), kind: "city", country: "", shown: input.value.trim()})
     },
   }

@@ -1,9 +1,10 @@
-// The outlines of countries, read from the TopoJSON of the world atlas: lines of [longitude, latitude], each border once.
+// Country outlines from the TopoJSON of the world atlas: lines of [longitude, latitude], each
+// border once.
 let lines // promise
 
 export const outlines = () => lines ??= fetch("/third_party/world-atlas/countries-110m.json").then(a => a.json()).then(decode).catch(() => [])
 
-// decode undoes what TopoJSON does: a line begins at a point of a grid and goes on by differences.
+// decode converts TopoJSON arcs, which start at a grid point and continue with differences.
 function decode({arcs, transform: {scale, translate}}) {
   return arcs.map(arc => {
     let x = 0, y = 0
