@@ -1,6 +1,6 @@
--- keep: compare and swap. Replace the caller's claim with the computed response, if the claim is
--- still stored. A claim is lost when it expired, or when the session was cleared; the response must
--- not be stored then.
+-- compare_and_swap: replace the caller's claim with the computed response, if the claim is still
+-- stored. A claim is lost when it expired, or when the session was cleared; the response must not
+-- be stored then.
 -- KEYS[1] key
 -- ARGV[1] claim
 -- ARGV[2] response

@@ -1,5 +1,5 @@
--- spilled: find the rows of one session in a range of the outbox buffer, counted from the oldest
--- end.
+-- find_buffered: find the rows of one session in a range of the outbox buffer, counted from the
+-- oldest end.
 -- KEYS[1] buffer list, newest first
 -- ARGV[1] session id
 -- ARGV[2] rows to skip

@@ -1,6 +1,6 @@
--- recent: insert viewed properties into the recently viewed list, newest first, each property once,
--- and trim the list. A late report is inserted at the position of its time, or dropped if the list
--- has a later view of the same property.
+-- push_viewed: insert viewed properties into the recently viewed list, newest first, each property
+-- once, and trim the list. A late report is inserted at the position of its time, or dropped if the
+-- list has a later view of the same property.
 -- KEYS[1] recently viewed list
 -- KEYS[2] marker of a cleared session
 -- ARGV[1] TTL in ms

@@ -1,6 +1,6 @@
--- collide: record a new session of a client group. The first request of the session had no cookie,
--- so this script also counts that request for the session. The caller sets the time, in ms, as in
--- cadence.
+-- record_group_session: record a new session of a client group. The first request of the session
+-- had no cookie, so this script also counts that request for the session. The caller sets the time,
+-- in ms, as in cadence.
 -- KEYS[1] sessions of the group, scored by start time
 -- KEYS[2] times of the session's requests
 -- ARGV[1] now

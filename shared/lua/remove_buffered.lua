@@ -1,5 +1,5 @@
--- unspill: remove rows from the oldest end of the outbox buffer, each once. The search is limited,
--- so a second caller finds nothing without a search of the whole list.
+-- remove_buffered: remove rows from the oldest end of the outbox buffer, each once. The search is
+-- limited, so a second caller finds nothing without a search of the whole list.
 -- KEYS[1] buffer list, newest first
 -- ARGV[1] rows to search from the oldest end
 -- ARGV[2…] rows

@@ -1,5 +1,5 @@
--- unsee: remove sessions from the last-seen set, except sessions seen again since the caller read
--- the scores.
+-- remove_last_seen: remove sessions from the last-seen set, except sessions seen again since the
+-- caller read the scores.
 -- KEYS[1] sorted set of sessions
 -- ARGV id, score as read, …
 -- returns the number of removed sessions

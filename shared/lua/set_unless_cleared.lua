@@ -1,4 +1,4 @@
--- remember: set a key of a session, unless the session was cleared. A clear is final.
+-- set_unless_cleared: set a key of a session, unless the session was cleared. A clear is final.
 -- KEYS[1] key
 -- KEYS[2] marker of a cleared session
 -- ARGV[1] value

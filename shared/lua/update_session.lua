@@ -1,7 +1,7 @@
--- visit: update a session after a request: write changed fields, renew the TTLs, and push a search
--- onto the history. The script writes nothing if the session was cleared meanwhile, because a clear
--- is final, or if an existing session is missing in Redis, because its other fields are unknown
--- here.
+-- update_session: after a request, write the changed fields of a session, renew the TTLs, and push
+-- a search onto the history. The script writes nothing if the session was cleared meanwhile,
+-- because a clear is final, or if an existing session is missing in Redis, because its other fields
+-- are unknown here.
 -- KEYS[1] session hash
 -- KEYS[2] history list
 -- KEYS[3] marker of a cleared session
@@ -11,8 +11,8 @@
 -- ARGV[3] history entry or ''
 -- ARGV[4] maximum length of the history
 -- ARGV[5] n
--- ARGV[6…] n arguments with defaults (field, value, …) for fields without a value or with '?',
---         then changes (field, value, …)
+-- ARGV[6…] n arguments with defaults (field, value, …) for fields without a value or with '?', then
+--         changes (field, value, …)
 -- returns {1 written | 0 cleared | -1 missing, telemetry consent, previous locale or '', previous
 --         currency or ''}; the last two are set only if this request changed them
 local exists = redis.call('EXISTS', KEYS[1]) == 1
