@@ -19,7 +19,7 @@ var foreseen = map[string]map[string]string{
 	"google_compute_subnetwork":              {"id": "projects/{project}/regions/{region}/subnetworks/{name}"},
 	"google_monitoring_notification_channel": {"name": "projects/{project}/notificationChannels/1"},
 	"google_monitoring_slo":                  {"name": "projects/{project}/services/{service}/serviceLevelObjectives/{slo_id}"},
-	"google_monitoring_uptime_check_config":  {"uptime_check_id": "front-door"},
+	"google_monitoring_uptime_check_config":  {"uptime_check_id": "endpoint"},
 	"google_pubsub_topic":                    {"id": "projects/{project}/topics/{name}"},
 	"google_recaptcha_enterprise_key":        {"name": "6LfTheSiteKeyOfTheseTests"},
 	"google_redis_instance":                  {"host": "10.0.0.3", "port": "6379", "auth_string": "the-password-of-redis"},

@@ -1,5 +1,5 @@
 # Log-based metrics. They count the log record of each request and a few separate warnings
-# (shared/web/record.go). Cloud Logging extracts httpRequest and severity from a record; the other
+# (shared/web/log.go). Cloud Logging extracts httpRequest and severity from a record; the other
 # fields are its jsonPayload. Field names never change, because functions may be older than this file
 # during a rollout.
 locals {
