@@ -14,54 +14,22 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/local/server"
+	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// eventually asks again until a condition holds, or fails.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for again := time.Tick(20 * time.Millisecond); !holds(); {
-		select {
-		case <-again:
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		}
-	}
-}
-
-// telemetryMessages are the messages on the telemetry topics, on that of one subject unless it is empty, when everything that was
-// committed by now is there, and at least so many.
-func telemetryMessages(t *testing.T, s *server.Server, subject string, least int) (messages []map[string]any) {
-	t.Helper()
-	eventually(t, "the telemetry of "+subject, func() bool {
-		if res, answer := call(t, http.MethodPost, s.URL+"/_local/jobs/relay", "{}"); res.StatusCode != http.StatusOK {
-			t.Logf("relay: %d %v", res.StatusCode, answer)
-			return false
-		}
-		messages = nil
-		_, answer := call(t, http.MethodGet, s.URL+"/_local/telemetry?subject="+subject, "")
-		for _, m := range answer["messages"].([]any) {
-			messages = append(messages, m.(map[string]any))
-		}
-		return len(messages) >= least
-	})
-	return messages
-}
-
 // publishPlatformEvent publishes an event of the platform and waits until it is delivered.
 func publishPlatformEvent(t *testing.T, s *server.Server, body string) (outcome map[string]any) {
 	t.Helper()
-	res, published := call(t, http.MethodPost, s.URL+"/_local/events", body)
+	res, published := servertest.Call(t, http.MethodPost, s.URL+"/_local/events", body)
 	if res.StatusCode != http.StatusOK {
 		t.Fatalf("%d %v", res.StatusCode, published)
 	}
-	eventually(t, "an event is delivered", func() bool {
-		_, answer := call(t, http.MethodGet, s.URL+"/_local/events", "")
+	servertest.Eventually(t, "an event is delivered", func() bool {
+		_, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/events", "")
 		for _, e := range answer["events"].([]any) {
 			e := e.(map[string]any)
 			if e["messageId"] == published["messageId"] && e["state"] != string(pubsub.Waiting) {
@@ -96,17 +64,17 @@ func TestPushSubscriptions_EachHasItsFunction(t *testing.T) {
 }
 
 func TestSessionEvents_ArriveInOrderWithoutManualRelay(t *testing.T) {
-	s := startServer(t, stateDir(t))
-	res, _ := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
+	s := servertest.Start(t, servertest.StateDir(t))
+	res, _ := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody("Kabul"))
 	guest := "gms_id=" + res.Cookies()[0].Value
 	locales := []string{"fr", "ps-AF", "en", "fa-AF", "ru"}
 	for i, locale := range append(locales, locales...) {
-		call(t, http.MethodPost, s.URL+web.BasePath+"/session/locale", `{"locale":"`+locale+`"}`, "Cookie", guest)
-		call(t, http.MethodPost, s.URL+web.BasePath+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
+		servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/session/locale", `{"locale":"`+locale+`"}`, "Cookie", guest)
+		servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
 	}
 	var subjects, changes []string
-	eventually(t, "all is told", func() bool { // nobody asks for a relay: the scheduler has one at work
-		_, answer := call(t, http.MethodGet, s.URL+"/_local/telemetry", "")
+	servertest.Eventually(t, "all is told", func() bool { // nobody asks for a relay: the scheduler has one at work
+		_, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/telemetry", "")
 		subjects, changes = nil, nil
 		for _, m := range answer["messages"].([]any) {
 			m := m.(map[string]any)
@@ -136,9 +104,9 @@ func TestSessionEvents_ArriveInOrderWithoutManualRelay(t *testing.T) {
 }
 
 func TestTenantSuspendedEvent_HidesTenantUntilReinstated(t *testing.T) {
-	s := startServer(t, stateDir(t))
+	s := servertest.Start(t, servertest.StateDir(t))
 	cards := func(tenant string) (n int, guest string, hotel map[string]any) {
-		res, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
+		res, found := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody("Kabul"))
 		if res.StatusCode != http.StatusOK {
 			t.Fatalf("%d %v", res.StatusCode, found)
 		}
@@ -157,8 +125,8 @@ func TestTenantSuspendedEvent_HidesTenantUntilReinstated(t *testing.T) {
 	tenant := hotel["tenantId"].(string)
 	before, _, _ := cards(tenant)
 	mint := func(key string) int {
-		body := `{"tenantId":"` + tenant + `","propertyId":"` + hotel["propertyId"].(string) + `",` + strings.SplitN(searchBody(""), ",", 3)[2]
-		res, _ := call(t, http.MethodPost, s.URL+web.BasePath+"/handoff", body, "Cookie", guest, "Idempotency-Key", key)
+		body := `{"tenantId":"` + tenant + `","propertyId":"` + hotel["propertyId"].(string) + `",` + strings.SplitN(servertest.SearchBody(""), ",", 3)[2]
+		res, _ := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/handoff", body, "Cookie", guest, "Idempotency-Key", key)
 		return res.StatusCode
 	}
 	now := time.Now().UTC()
@@ -182,7 +150,7 @@ func TestTenantSuspendedEvent_HidesTenantUntilReinstated(t *testing.T) {
 		t.Errorf("%d cards after older news", n)
 	}
 	stands("reinstated", now.Add(time.Second))
-	eventually(t, "the tenant is back", func() bool { n, _, _ := cards(tenant); return n == before })
+	servertest.Eventually(t, "the tenant is back", func() bool { n, _, _ := cards(tenant); return n == before })
 	if status := mint("when-back"); status != http.StatusCreated {
 		t.Errorf("a handoff to a reinstated tenant: %d", status)
 	}
@@ -192,16 +160,16 @@ func TestTenantSuspendedEvent_HidesTenantUntilReinstated(t *testing.T) {
 }
 
 func TestThemePublishedEvent_InvalidatesOnlyThatTenant(t *testing.T) {
-	s := startServer(t, stateDir(t))
+	s := servertest.Start(t, servertest.StateDir(t))
 	search := func(city string) (cards []map[string]any) {
-		_, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody(city))
+		_, found := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody(city))
 		for _, l := range found["listings"].([]any) {
 			cards = append(cards, l.(map[string]any))
 		}
 		return cards
 	}
 	detail := func(card map[string]any) (color, cached, body string) {
-		res, hotel := call(t, http.MethodGet, s.URL+web.BasePath+"/hotels/"+card["propertyId"].(string)+"?locale=en&currency=USD", "")
+		res, hotel := servertest.Call(t, http.MethodGet, s.URL+web.BasePath+"/hotels/"+card["propertyId"].(string)+"?locale=en&currency=USD", "")
 		text, err := json.Marshal(hotel)
 		if err != nil {
 			t.Fatal(err)
@@ -252,7 +220,7 @@ func TestThemePublishedEvent_RedisDownEndsInDeadLetterTopic(t *testing.T) {
 	}
 	t.Setenv("REDIS_ADDR", redis.Addr)
 	quick := pubsub.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}
-	s, err := server.Start(t.Context(), server.Options{Root: "..", State: stateDir(t), Out: io.Discard, Backoff: quick})
+	s, err := server.Start(t.Context(), server.Options{Root: "..", State: servertest.StateDir(t), Out: io.Discard, Backoff: quick})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,25 +234,25 @@ func TestThemePublishedEvent_RedisDownEndsInDeadLetterTopic(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 	redis.Heal()
-	eventually(t, "well again", func() bool { return publishPlatformEvent(t, s, event)["state"] == string(pubsub.Delivered) })
+	servertest.Eventually(t, "well again", func() bool { return publishPlatformEvent(t, s, event)["state"] == string(pubsub.Delivered) })
 }
 
 func TestSweepJobs_RunByAPIAndInSeparateProcess(t *testing.T) {
-	dir := stateDir(t)
-	s := startServer(t, dir)
+	dir := servertest.StateDir(t)
+	s := servertest.Start(t, dir)
 	for _, j := range pubsub.Jobs() {
 		if j.Name == "relay" {
 			continue
 		}
 		for _, orders := range []string{`{"dryRun":true}`, `{}`} {
-			res, answer := call(t, http.MethodPost, s.URL+"/_local/jobs/"+j.Name, orders)
+			res, answer := servertest.Call(t, http.MethodPost, s.URL+"/_local/jobs/"+j.Name, orders)
 			report, _ := answer["report"].(map[string]any)
 			if res.StatusCode != http.StatusOK || answer["status"] != "ok" || report["dryRun"] != strings.Contains(orders, "true") || report["removed"] != 0.0 {
 				t.Errorf("%s %s: %d %v", j.Name, orders, res.StatusCode, answer)
 			}
 		}
 	}
-	_, answer := call(t, http.MethodGet, s.URL+"/_local/jobs", "")
+	_, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/jobs", "")
 	for _, j := range answer["jobs"].([]any) {
 		if j := j.(map[string]any); j["job"] != "relay" && j["lastRun"].(map[string]any)["status"] != "ok" || j["startedAt"] == nil {
 			t.Errorf("%v", j)
@@ -304,7 +272,7 @@ func TestSweepJobs_RunByAPIAndInSeparateProcess(t *testing.T) {
 		}
 		url := strings.Fields(ready.text.String())[1]
 		if path != "" {
-			res, answer := call(t, http.MethodPost, url+path, `{"message":{"messageId":"1","data":"e30="}}`)
+			res, answer := servertest.Call(t, http.MethodPost, url+path, `{"message":{"messageId":"1","data":"e30="}}`)
 			if res.StatusCode != http.StatusOK {
 				t.Errorf("%s: %d %v", folder, res.StatusCode, answer)
 			}
@@ -322,7 +290,7 @@ func TestStart_UsesPubSubEmulatorFromEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	dir := stateDir(t)
+	dir := servertest.StateDir(t)
 	t.Setenv("PUBSUB_EMULATOR_HOST", b.Host)
 	t.Setenv("PUBSUB_PROJECT", "theirs")
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR"} {
@@ -333,17 +301,17 @@ func TestStart_UsesPubSubEmulatorFromEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	if _, answer := call(t, http.MethodGet, s.URL+"/_local/healthz", ""); answer["parts"].(map[string]any)["pubsub"] != "ok" {
+	if _, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/healthz", ""); answer["parts"].(map[string]any)["pubsub"] != "ok" {
 		t.Errorf("%v", answer)
 	}
 	if e := publishPlatformEvent(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"{}"}`); e["state"] != string(pubsub.Delivered) {
 		t.Errorf("%v", e)
 	}
 	b.Close()
-	if res, answer := call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusServiceUnavailable {
+	if res, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("without its broker: %v", answer)
 	}
-	if res, answer := call(t, http.MethodPost, s.URL+"/_local/events", `{"subject":"melmastoon.theme.published.v1","payload":{}}`); res.StatusCode != http.StatusServiceUnavailable {
+	if res, answer := servertest.Call(t, http.MethodPost, s.URL+"/_local/events", `{"subject":"melmastoon.theme.published.v1","payload":{}}`); res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("without its broker: %d %v", res.StatusCode, answer)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/server"
+	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -26,7 +26,7 @@ func isProblem(res *http.Response, answer map[string]any, status int, code strin
 // mintHandoff searches, looks at a hotel and leaves for its booking page; it returns the handoff and its token.
 func mintHandoff(t *testing.T, s *server.Server) (handoff map[string]any, token string) {
 	t.Helper()
-	res, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
+	res, found := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody("Kabul"))
 	if res.StatusCode != http.StatusOK || len(res.Cookies()) == 0 {
 		t.Fatalf("search: %d %v", res.StatusCode, found)
 	}
@@ -34,14 +34,14 @@ func mintHandoff(t *testing.T, s *server.Server) (handoff map[string]any, token 
 	hotel := found["listings"].([]any)[0].(map[string]any)
 	property, tenant := hotel["propertyId"].(string), hotel["tenantId"].(string)
 
-	res, page := call(t, http.MethodGet, s.URL+web.BasePath+"/hotels/"+property, "")
+	res, page := servertest.Call(t, http.MethodGet, s.URL+web.BasePath+"/hotels/"+property, "")
 	hint, _ := page["handoffHint"].(map[string]any)
 	if res.StatusCode != http.StatusOK || hint["url"] == nil {
 		t.Fatalf("detail: %d %v", res.StatusCode, page)
 	}
 
-	body := `{"tenantId":"` + tenant + `","propertyId":"` + property + `",` + strings.SplitN(searchBody(""), ",", 3)[2]
-	res, handoff = call(t, http.MethodPost, s.URL+web.BasePath+"/handoff", body, "Cookie", guest, "Idempotency-Key", t.Name()+tenant)
+	body := `{"tenantId":"` + tenant + `","propertyId":"` + property + `",` + strings.SplitN(servertest.SearchBody(""), ",", 3)[2]
+	res, handoff = servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/handoff", body, "Cookie", guest, "Idempotency-Key", t.Name()+tenant)
 	if res.StatusCode != http.StatusCreated {
 		t.Fatalf("handoff: %d %v", res.StatusCode, handoff)
 	}
@@ -53,21 +53,21 @@ func mintHandoff(t *testing.T, s *server.Server) (handoff map[string]any, token 
 }
 
 func TestHandoff_SecondConsumeIsRejectedAndReported(t *testing.T) {
-	s := startServer(t, stateDir(t))
+	s := servertest.Start(t, servertest.StateDir(t))
 	handoff, token := mintHandoff(t, s)
 	body := `{"token":"` + token + `"}`
 	bootstrap := s.URL + "/_local/tenant/bootstrap"
-	res, received := call(t, http.MethodPost, bootstrap, body)
+	res, received := servertest.Call(t, http.MethodPost, bootstrap, body)
 	if res.StatusCode != http.StatusOK || received["handoffId"] != handoff["handoffId"] || received["consumedAt"] == nil {
 		t.Errorf("%d %v", res.StatusCode, received)
 	}
-	if early := telemetryMessages(t, s, "bot_suspected.v1", 0); len(early) != 0 {
+	if early := servertest.TelemetryMessages(t, s, "bot_suspected.v1", 0); len(early) != 0 {
 		t.Errorf("suspected before the second use: %v", early)
 	}
-	if res, answer := call(t, http.MethodPost, bootstrap, body); !isProblem(res, answer, http.StatusConflict, "HANDOFF_REPLAYED") {
+	if res, answer := servertest.Call(t, http.MethodPost, bootstrap, body); !isProblem(res, answer, http.StatusConflict, "HANDOFF_REPLAYED") {
 		t.Errorf("a second use: %d %v", res.StatusCode, answer)
 	}
-	messages := telemetryMessages(t, s, "bot_suspected.v1", 1)
+	messages := servertest.TelemetryMessages(t, s, "bot_suspected.v1", 1)
 	if len(messages) != 1 {
 		t.Fatalf("%d suspicions", len(messages))
 	}
@@ -90,29 +90,29 @@ func TestHandoff_SecondConsumeIsRejectedAndReported(t *testing.T) {
 		"not JSON":          {`h=` + token, http.StatusBadRequest, "MALFORMED_REQUEST"},
 		"nothing":           {``, http.StatusBadRequest, "MALFORMED_REQUEST"},
 	} {
-		if res, answer := call(t, http.MethodPost, bootstrap, c.body); !isProblem(res, answer, c.status, c.code) {
+		if res, answer := servertest.Call(t, http.MethodPost, bootstrap, c.body); !isProblem(res, answer, c.status, c.code) {
 			t.Errorf("%s: %d %v", name, res.StatusCode, answer)
 		}
 	}
-	if res, answer := call(t, http.MethodGet, bootstrap, ""); !isProblem(res, answer, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED") {
+	if res, answer := servertest.Call(t, http.MethodGet, bootstrap, ""); !isProblem(res, answer, http.StatusMethodNotAllowed, "METHOD_NOT_ALLOWED") {
 		t.Errorf("%d %v", res.StatusCode, answer)
 	}
 	private := "/internal/handoff/" + handoff["handoffId"].(string) + "/consume"
-	if res, answer := call(t, http.MethodPost, s.URL+private, body); !isProblem(res, answer, http.StatusNotFound, "RESOURCE_NOT_FOUND") {
+	if res, answer := servertest.Call(t, http.MethodPost, s.URL+private, body); !isProblem(res, answer, http.StatusNotFound, "RESOURCE_NOT_FOUND") {
 		t.Errorf("the gateway has a private door: %d %v", res.StatusCode, answer)
 	}
 }
 
 // The journey of the README, as a person pastes it.
 func TestReadme_JourneyScriptSucceeds(t *testing.T) {
-	script := readmeScript(t, "A guest's journey")
-	s := startServer(t, stateDir(t))
+	script := servertest.TourScript(t, "A guest's journey")
+	s := servertest.Start(t, servertest.StateDir(t))
 	for _, flags := range []string{`{"limitsEnabled":null,"botMode":null}`, `{"botMode":"enforce"}`} { // a person's own system; what is deployed
-		setFlags(t, s, flags)
-		runJourney(t, s.URL, script) // the second guest is told of what became of the second handoff
+		servertest.SetFlags(t, s, flags)
+		servertest.RunJourney(t, s.URL, script) // the second guest is told of what became of the second handoff
 	}
 	reports := "/_local/telemetry?subject=bot_suspected.v1&since=0"
-	_, answer := call(t, http.MethodGet, s.URL+reports, "")
+	_, answer := servertest.Call(t, http.MethodGet, s.URL+reports, "")
 	if told := fmt.Sprint(answer); strings.Count(told, "handoff-replayed") != 2 || strings.Count(told, "actionTaken") != 2 {
 		t.Errorf("more is told than the two replays: %s", told)
 	}
@@ -120,9 +120,9 @@ func TestReadme_JourneyScriptSucceeds(t *testing.T) {
 
 // What the README says of robots, as a person pastes it.
 func TestReadme_ChallengeScriptSucceeds(t *testing.T) {
-	script := readmeScript(t, "Robots")
-	s := startServer(t, stateDir(t))
-	setFlags(t, s, `{"limitsEnabled":null,"botMode":null}`)
+	script := servertest.TourScript(t, "Robots")
+	s := servertest.Start(t, servertest.StateDir(t))
+	servertest.SetFlags(t, s, `{"limitsEnabled":null,"botMode":null}`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-u", "-c", script)
@@ -131,55 +131,7 @@ func TestReadme_ChallengeScriptSucceeds(t *testing.T) {
 	if want := "429 unsolved\n200 solved\n\"actionTaken\":\"challenge\"\n200 Googlebot from Google\n429 Googlebot from here\n"; err != nil || string(out) != want {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if _, answer := call(t, http.MethodGet, s.URL+"/_local/flags", ""); answer["botMode"] != "observe" {
+	if _, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/flags", ""); answer["botMode"] != "observe" {
 		t.Errorf("%v", answer)
-	}
-}
-
-// readmeScript is the first script of a chapter of docs/tour.md.
-func readmeScript(t *testing.T, chapter string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "tour.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, from, _ := strings.Cut(string(text), "\n## "+chapter+"\n")
-	_, from, _ = strings.Cut(from, "\n```sh\n")
-	script, _, found := strings.Cut(from, "\n```\n")
-	if !found {
-		t.Fatalf("docs/tour.md has no script of %s", chapter)
-	}
-	return script
-}
-
-// runJourney runs the script of the journey and looks at its lines: one for each step, its status first and something of its
-// answer last.
-func runJourney(t *testing.T, url, script string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-u", "-c", script)
-	cmd.Env = append(os.Environ(), "service="+url)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	var refusals []string
-	guest := "nobody"
-	for step := range strings.Lines(string(out)) {
-		step = strings.TrimSuffix(step, "\n")
-		if !strings.HasPrefix(step, "2") {
-			refusals = append(refusals, step)
-		}
-		if strings.HasSuffix(step, " ") {
-			t.Errorf("%q says nothing", step)
-		}
-		if _, id, ok := strings.Cut(step, " session: "); ok {
-			guest = id
-		}
-	}
-	if len(refusals) != 1 || !strings.HasPrefix(refusals[0], "409 ") || !strings.HasSuffix(refusals[0], ".HANDOFF_REPLAYED") ||
-		!strings.HasSuffix(string(out), "bot_suspected.v1 of "+guest+"\n") {
-		t.Errorf("the walk:\n%s", out)
 	}
 }

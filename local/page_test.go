@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // The page stands in front of the API and takes nothing from it.
 func TestPage_IsServedAlongsideAPI(t *testing.T) {
-	s := startServer(t, stateDir(t))
+	s := servertest.Start(t, servertest.StateDir(t))
 	get := func(path string) (*http.Response, string) {
 		t.Helper()
 		res, err := http.Get(s.URL + path)
@@ -39,17 +40,17 @@ func TestPage_IsServedAlongsideAPI(t *testing.T) {
 
 // What the page shows of a breaker comes from the log, whichever function has it.
 func TestInside_ShowsOpenBreaker(t *testing.T) {
-	s := startServer(t, stateDir(t))
+	s := servertest.Start(t, servertest.StateDir(t))
 	state := func() any {
-		_, inside := call(t, http.MethodGet, s.URL+"/_local/inside", "")
+		_, inside := servertest.Call(t, http.MethodGet, s.URL+"/_local/inside", "")
 		return inside["breakers"].(map[string]any)["pricing"]
 	}
 	if got := state(); got != "closed" {
 		t.Fatalf("at first: %v", got)
 	}
-	call(t, http.MethodPut, s.URL+"/_local/upstreams/pricing", `{"errorRate":1}`)
+	servertest.Call(t, http.MethodPut, s.URL+"/_local/upstreams/pricing", `{"errorRate":1}`)
 	for _, city := range []string{"Kabul", "Herat", "Bamyan", "Kandahar"} { // each misses, and tries twice
-		call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody(city))
+		servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody(city))
 	}
 	if got := state(); got != "open" {
 		t.Errorf("after eight failures: %v", got)

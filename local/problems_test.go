@@ -10,6 +10,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -55,12 +56,12 @@ func TestAPIDocument_ListsCommonProblemsForEveryRoute(t *testing.T) {
 
 // TestRoutes_RejectInvalidRequestsUniformly asks every route for what none takes. ask holds each answer against the description.
 func TestRoutes_RejectInvalidRequestsUniformly(t *testing.T) {
-	s := startServer(t, stateDir(t))
+	s := servertest.Start(t, servertest.StateDir(t))
 	const property, tenant = "ppt_00000000000000000000000009", "tnt_00000000000000000000000009"
-	table := routeRequests(property, tenant)
+	table := servertest.RouteRequests(property, tenant)
 	for _, op := range apiOperations(t) {
 		good := table[op.OperationID]
-		url := s.URL + web.BasePath + good.path
+		url := s.URL + web.BasePath + good.Path
 		with := func(parameter string) string {
 			if strings.Contains(url, "?") {
 				return url + "&" + parameter
@@ -69,14 +70,14 @@ func TestRoutes_RejectInvalidRequestsUniformly(t *testing.T) {
 		}
 		refused := func(what, url, body, want string, headers ...string) {
 			t.Helper()
-			res, answer := call(t, op.method, url, body, append(headers, "Idempotency-Key", "refused")...)
+			res, answer := servertest.Call(t, op.method, url, body, append(headers, "Idempotency-Key", "refused")...)
 			if got := problemSummary(res, answer); got != want {
 				t.Errorf("%s, %s: %s, want %s", op.OperationID, what, got, want)
 			}
 		}
-		refused("large headers", url, good.body, "413 PAYLOAD_TOO_LARGE", "X-Client-Screen", strings.Repeat("x", web.MaxHeader))
-		refused("a broken query", with("a=%zz"), good.body, "400 MALFORMED_REQUEST query malformed")
-		refused("an unknown parameter", with("no-such=1"), good.body, "422 VALIDATION_FAILED no-such unknown")
+		refused("large headers", url, good.Body, "413 PAYLOAD_TOO_LARGE", "X-Client-Screen", strings.Repeat("x", web.MaxHeader))
+		refused("a broken query", with("a=%zz"), good.Body, "400 MALFORMED_REQUEST query malformed")
+		refused("an unknown parameter", with("no-such=1"), good.Body, "422 VALIDATION_FAILED no-such unknown")
 		if op.RequestBody != nil {
 			refused("a large body", url, `"`+strings.Repeat("x", web.MaxBody)+`"`, "413 PAYLOAD_TOO_LARGE body too-large")
 			refused("an unknown field", url, `{"no-such":1}`, "422 VALIDATION_FAILED no-such unknown")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/server"
+	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
@@ -57,7 +58,7 @@ func TestSearch_FindsReferenceAccommodations(t *testing.T) {
 	}
 	t.Setenv("DATABASE_URL", "")
 	t.Setenv("REDIS_ADDR", "")
-	s, err := server.Start(t.Context(), server.Options{Root: "..", State: stateDir(t), Dataset: file, Out: io.Discard})
+	s, err := server.Start(t.Context(), server.Options{Root: "..", State: servertest.StateDir(t), Dataset: file, Out: io.Discard})
 	if missing, ok := errors.AsType[localstores.MissingError](err); ok && os.Getenv("CI") == "" {
 		t.Skip(missing)
 	}

@@ -8,65 +8,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
-	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
+	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
-
-// routeRequest is a good and a bad request of one route. A route that cannot refuse has no bad one.
-type routeRequest struct {
-	path, body       string
-	badPath, badBody string
-	shared           bool
-}
-
-// routeRequests has one entry for each operation of the API document, and no other.
-func routeRequests(property, tenant string) map[string]routeRequest {
-	search := searchBody("Kabul")
-	stay := strings.SplitN(search, ",", 3)[2]
-	box := strings.Replace(search, `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.3,"swLng":69,"neLat":34.7,"neLng":69.4}`, 1)
-	from := time.Now().UTC().AddDate(0, 0, 5).Format(time.DateOnly)
-	entry := `{"propertyId":"` + property + `","tenantId":"` + tenant + `","source":"list"}`
-	now := timestamp.Format(time.Now())
-	same := func(path, body, badBody string) routeRequest {
-		return routeRequest{path: path, body: body, badPath: path, badBody: badBody}
-	}
-	return map[string]routeRequest{
-		"Search":            same("/search", search, `{}`),
-		"SearchMap":         same("/search/map", box, search),
-		"Facets":            {path: "/facets?country=AF", badPath: "/facets", shared: true},
-		"Detail":            {path: "/hotels/" + property, badPath: "/hotels/ppt_00000000000000000000000009", shared: true},
-		"Availability":      {path: "/hotels/" + property + "/availability?from=" + from + "&to=" + from, badPath: "/hotels/" + property + "/availability", shared: true},
-		"Handoff":           same("/handoff", `{"tenantId":"`+tenant+`","propertyId":"`+property+`",`+stay, `{}`),
-		"WishlistList":      {path: "/wishlist"},
-		"WishlistAdd":       same("/wishlist", entry, `{}`),
-		"WishlistRemove":    {path: "/wishlist/" + property, badPath: "/wishlist/ppt_1"},
-		"Session":           {path: "/session"},
-		"SessionLocale":     same("/session/locale", `{"locale":"fr"}`, `{"locale":"xx"}`),
-		"SessionCurrency":   same("/session/currency", `{"currency":"EUR"}`, `{"currency":"XXX"}`),
-		"SessionConsent":    same("/session/consent", `{"consentMarketing":false}`, `{"consentMarketing":7}`),
-		"SessionClear":      {path: "/session/clear"},
-		"SessionExport":     {path: "/session/export"},
-		"TelemetryClick":    same("/telemetry/click", `{"kind":"listing-card","tenantId":"`+tenant+`","propertyId":"`+property+`","position":1,"occurredAt":"`+now+`"}`, `{"kind":"nothing"}`),
-		"TelemetryPageView": same("/telemetry/page-view", `{"path":"/search"}`, `{"path":7}`),
-		"TelemetryFunnel":   same("/telemetry/funnel", `{"step":"map.opened"}`, `{"step":"nothing"}`),
-	}
-}
 
 // TestRoutes_ResponseIsEitherSharedOrPersonal asks every route of the API document well and badly, with a cookie and
 // without. What is marked public neither sets nor reads the cookie; what is personal is stored nowhere, and says how the
 // guest stands with the limits, refused or not; a refusal is neither. And nothing of the guest, nor the token, is in the log of all that.
 func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
-	state := stateDir(t)
-	s := startServer(t, state)
+	state := servertest.StateDir(t)
+	s := servertest.Start(t, state)
 	const many = `{"cookie":1000000,"ip":1000000,"fingerprint":1000000}`
-	setFlags(t, s, `{"limitsEnabled":true,"limits":{"read":`+many+`,"handoff":`+many+`,"telemetry":`+many+`}}`)
-	res, found := call(t, http.MethodPost, s.URL+web.BasePath+"/search", searchBody("Kabul"))
+	servertest.SetFlags(t, s, `{"limitsEnabled":true,"limits":{"read":`+many+`,"handoff":`+many+`,"telemetry":`+many+`}}`)
+	res, found := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody("Kabul"))
 	cookie := res.Cookies()[0].Value
 	hotel := found["listings"].([]any)[0].(map[string]any)
-	table := routeRequests(hotel["propertyId"].(string), hotel["tenantId"].(string))
+	table := servertest.RouteRequests(hotel["propertyId"].(string), hotel["tenantId"].(string))
 
 	operations, err := gateway.Operations(filepath.Join("..", "api", "consumer.openapi.yaml"))
 	if err != nil {
@@ -86,7 +45,7 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 		delete(table, op.Function)
 		headers := []string{"Cookie", "gms_id=" + cookie, "Idempotency-Key", "the-table-of-all-routes", "X-Client-Timezone", "canary"}
 		for _, sent := range [][]string{headers, headers[2:]} {
-			res, answer := call(t, op.Method, s.URL+web.BasePath+v.path, v.body, sent...)
+			res, answer := servertest.Call(t, op.Method, s.URL+web.BasePath+v.Path, v.Body, sent...)
 			if link, ok := answer["url"].(string); ok && op.Function == "Handoff" {
 				_, token, _ := strings.Cut(link, "?h=")
 				secrets = append(secrets, token)
@@ -95,24 +54,24 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 			switch {
 			case res.StatusCode >= 300:
 				t.Errorf("%s: %d %v", op.Function, res.StatusCode, answer)
-			case v.shared && (!strings.HasPrefix(control, "public, max-age=15") || len(cookies) > 0):
+			case v.Shared && (!strings.HasPrefix(control, "public, max-age=15") || len(cookies) > 0):
 				t.Errorf("%s is shared: %s, cookies %v", op.Function, control, cookies)
-			case !v.shared && (control != "private, no-store" || len(cookies) > 1):
+			case !v.Shared && (control != "private, no-store" || len(cookies) > 1):
 				t.Errorf("%s is personal: %s, cookies %v", op.Function, control, cookies)
 			}
-			checkRateLimitHeaders(t, op.Function, v.shared, res)
-			if v.badPath == "" {
+			checkRateLimitHeaders(t, op.Function, v.Shared, res)
+			if v.BadPath == "" {
 				continue
 			}
-			res, answer = call(t, op.Method, s.URL+web.BasePath+v.badPath, v.badBody, sent...)
+			res, answer = servertest.Call(t, op.Method, s.URL+web.BasePath+v.BadPath, v.BadBody, sent...)
 			if res.StatusCode < 400 || res.StatusCode > 499 || res.Header.Get("Cache-Control") != "no-store" || len(res.Header["Set-Cookie"]) > 0 {
 				t.Errorf("%s refuses: %d %s, cookies %v, %v", op.Function, res.StatusCode, res.Header.Get("Cache-Control"), res.Header["Set-Cookie"], answer)
 			}
-			checkRateLimitHeaders(t, op.Function, v.shared, res)
+			checkRateLimitHeaders(t, op.Function, v.Shared, res)
 		}
-		if v.shared {
-			with, _ := call(t, op.Method, s.URL+web.BasePath+v.path, "", headers...)
-			without, _ := call(t, op.Method, s.URL+web.BasePath+v.path, "")
+		if v.Shared {
+			with, _ := servertest.Call(t, op.Method, s.URL+web.BasePath+v.Path, "", headers...)
+			without, _ := servertest.Call(t, op.Method, s.URL+web.BasePath+v.Path, "")
 			if with.Header.Get("Etag") == "" || with.Header.Get("Etag") != without.Header.Get("Etag") {
 				t.Errorf("%s depends on the cookie: %s, %s", op.Function, with.Header.Get("Etag"), without.Header.Get("Etag"))
 			}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	_ "melmastoon.ghasi.io/bff-consumer/local/functions" // of the system under test
 	"melmastoon.ghasi.io/bff-consumer/local/server"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
+	"melmastoon.ghasi.io/bff-consumer/local/runfile"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/event/strict" // VALIDATE_EVENTS below
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
@@ -84,53 +84,5 @@ func loadSecrets(path string) (map[string]string, error) {
 	if !changed {
 		return secrets, nil
 	}
-	return secrets, writeJSON(path, secrets)
-}
-
-// runInfo is what a system tells the processes started beside it.
-type runInfo struct {
-	PID int               `json:"pid"`
-	URL string            `json:"url"` // of the gateway
-	Env map[string]string `json:"env"` // of the functions
-}
-
-func runPath(state string) string { return filepath.Join(state, "run.json") }
-
-func writeRun(state string, r runInfo) error { return writeJSON(runPath(state), r) }
-
-// removeRun forgets the system; the file of another one that took over stays.
-func removeRun(state string) {
-	if r, ok := readRun(state); ok && r.PID == os.Getpid() {
-		os.Remove(runPath(state))
-	}
-}
-
-func readRun(state string) (runInfo, bool) {
-	var r runInfo
-	text, err := os.ReadFile(runPath(state))
-	return r, err == nil && json.Unmarshal(text, &r) == nil
-}
-
-// writeJSON replaces a file that only we may read.
-func writeJSON(path string, value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
-	if err != nil {
-		return err
-	}
-	half := path + ".new"
-	if err := os.WriteFile(half, append(text, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(half, path)
-}
-
-// isRunning reports whether anything speaks HTTP there.
-func isRunning(url string) bool {
-	client := http.Client{Timeout: time.Second}
-	res, err := client.Get(url + "/_local/healthz")
-	if err != nil {
-		return false
-	}
-	res.Body.Close()
-	return true
+	return secrets, runfile.WriteJSON(path, secrets)
 }

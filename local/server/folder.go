@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/runfile"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
@@ -43,7 +44,7 @@ func RunFolder(ctx context.Context, o Options, folder string) error {
 	if err != nil {
 		return err
 	}
-	lender, _ := os.Stat(runPath(state)) // before it is read: what replaces it meanwhile is another one
+	lender, _ := os.Stat(runfile.Path(state)) // before it is read: what replaces it meanwhile is another one
 	env, err := inheritedEnv(state)
 	if err != nil {
 		return err
@@ -80,8 +81,8 @@ func watchParent(ctx context.Context, state string, lender fs.FileInfo, ticks <-
 			return nil
 		case <-ticks:
 		}
-		now, err := os.Stat(runPath(state))
-		switch running, _ := readRun(state); {
+		now, err := os.Stat(runfile.Path(state))
+		switch running, _ := runfile.Read(state); {
 		case err != nil:
 			return errors.New("the local system that this belongs to has stopped: start it, and then this again")
 		case !now.ModTime().Equal(lender.ModTime()):
@@ -118,7 +119,7 @@ func folderFunctions(folder string, all []gateway.Operation) ([]*web.Function, [
 
 // inheritedEnv is the environment of the running system; what is set here already wins.
 func inheritedEnv(state string) (map[string]string, error) {
-	running, ok := readRun(state)
+	running, ok := runfile.Read(state)
 	if !ok && os.Getenv("SEARCH_URL") == "" {
 		return nil, fmt.Errorf("no local system runs with the state %s: start it with ./dev run, or set REDIS_ADDR, DATABASE_URL, SEARCH_URL, PRICING_URL, PROPERTY_URL, THEME_URL, UPSTREAM_AUTH, SESSION_KEYS, PEPPERS and FLAGS_FILE; for handoffs also HANDOFF_KEYS, for consume also CALLER_ISSUER, CALLER_KEYS, CALLER_AUDIENCE and CALLER_ACCOUNTS, for relay also PUBSUB_EMULATOR_HOST and PUBSUB_PROJECT", state)
 	}

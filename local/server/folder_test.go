@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/local/runfile"
 )
 
 func TestWatchParent_EndsWithParent(t *testing.T) {
@@ -19,21 +21,21 @@ func TestWatchParent_EndsWithParent(t *testing.T) {
 		change func(state string) error
 		want   string
 	}{
-		"stopped": {os.Getpid(), func(state string) error { return os.Remove(runPath(state)) }, "has stopped"},
+		"stopped": {os.Getpid(), func(state string) error { return os.Remove(runfile.Path(state)) }, "has stopped"},
 		"another": {os.Getpid(), func(state string) error {
-			if err := writeRun(state, runInfo{PID: os.Getpid()}); err != nil {
+			if err := runfile.Write(state, runfile.Run{PID: os.Getpid()}); err != nil {
 				return err
 			}
-			return os.Chtimes(runPath(state), time.Time{}, time.Now().Add(time.Second)) // clocks of files are coarse
+			return os.Chtimes(runfile.Path(state), time.Time{}, time.Now().Add(time.Second)) // clocks of files are coarse
 		}, "started anew"},
 		"killed": {dead.Process.Pid, func(string) error { return nil }, "was killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := t.TempDir()
-			if err := writeRun(state, runInfo{PID: c.pid}); err != nil {
+			if err := runfile.Write(state, runfile.Run{PID: c.pid}); err != nil {
 				t.Fatal(err)
 			}
-			lender, err := os.Stat(runPath(state))
+			lender, err := os.Stat(runfile.Path(state))
 			if err != nil {
 				t.Fatal(err)
 			}

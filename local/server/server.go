@@ -21,6 +21,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/local/requestlog"
+	"melmastoon.ghasi.io/bff-consumer/local/runfile"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 	page "melmastoon.ghasi.io/bff-consumer/local/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
@@ -99,7 +100,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if running, ok := readRun(state); ok && isRunning(running.URL) {
+	if running, ok := runfile.Read(state); ok && running.IsRunning() {
 		return nil, fmt.Errorf("a local system with this state already runs at %s: stop it first, or name another --state and --port", running.URL)
 	}
 	if err := os.MkdirAll(state, 0o755); err != nil {
@@ -170,10 +171,10 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	s.addCleanup(d.Close)
 	inside := adminapi.New(parts, box, data, flagsPath, d, bff, requestlog.Follow(log, web.BasePath+"/"))
 	door.setHandlers(page.New(front, o.PageDir, o.publicAPI()), inside)
-	if err := writeRun(state, runInfo{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
+	if err := runfile.Write(state, runfile.Run{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
 		return nil, err
 	}
-	s.addCleanup(func() { removeRun(state) })
+	s.addCleanup(func() { runfile.Remove(state) })
 
 	o.printf("data:  %s", describeDataset(data))
 	o.printf("state: %s (request log: log/functions.jsonl)", state)

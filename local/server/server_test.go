@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
+	"melmastoon.ghasi.io/bff-consumer/local/runfile"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
@@ -72,7 +73,7 @@ func TestFunctionEnv_ExplicitVariablesWin(t *testing.T) {
 		env["PUBSUB_EMULATOR_HOST"] != "p:1" || env["PUBSUB_PROJECT"] != "p" {
 		t.Errorf("%v %v", env, err)
 	}
-	if err := writeRun(state, runInfo{PID: os.Getpid(), URL: "http://x", Env: env}); err != nil {
+	if err := runfile.Write(state, runfile.Run{PID: os.Getpid(), URL: "http://x", Env: env}); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("REDIS_ADDR", "mine:2")
@@ -80,8 +81,8 @@ func TestFunctionEnv_ExplicitVariablesWin(t *testing.T) {
 	if _, ours := lent["REDIS_ADDR"]; err != nil || ours || lent["SEARCH_URL"] != "http://s" {
 		t.Errorf("%v %v", slices.Sorted(maps.Keys(lent)), err)
 	}
-	removeRun(state)
-	if _, ok := readRun(state); ok {
+	runfile.Remove(state)
+	if _, ok := runfile.Read(state); ok {
 		t.Error("the system is remembered after its end")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"melmastoon.ghasi.io/bff-consumer/local/runfile"
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	private "melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
@@ -121,8 +122,8 @@ func Migrate(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	running, ok := readRun(state)
-	if os.Getenv("DATABASE_URL") == "" && ok && isRunning(running.URL) {
+	running, ok := runfile.Read(state)
+	if os.Getenv("DATABASE_URL") == "" && ok && running.IsRunning() {
 		err = migrations.Apply(ctx, running.Env["DATABASE_URL"])
 	} else if err = os.MkdirAll(state, 0o755); err == nil {
 		var kept dataStores
@@ -134,21 +135,4 @@ func Migrate(ctx context.Context, o Options) error {
 	}
 	o.printf("the schema is up to date")
 	return nil
-}
-
-// DatabaseURL is the URL of the database of the system that runs with a state, if o names one; else of DATABASE_URL, or of the
-// system that runs.
-func DatabaseURL(o Options) (string, error) {
-	if url := os.Getenv("DATABASE_URL"); url != "" && o.State == "" {
-		return url, nil
-	}
-	state, err := filepath.Abs(o.state())
-	if err != nil {
-		return "", err
-	}
-	running, ok := readRun(state)
-	if !ok || !isRunning(running.URL) {
-		return "", fmt.Errorf("no local system runs with the state %s: start one with ./dev run, name another --state, or set DATABASE_URL", state)
-	}
-	return running.Env["DATABASE_URL"], nil
 }

@@ -12,17 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	_ "melmastoon.ghasi.io/bff-consumer/functions/consume"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/detail"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/handoff"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/invalidate"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/migrate"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/relay"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/search"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/session"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/sweep"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/telemetry"
-	_ "melmastoon.ghasi.io/bff-consumer/functions/wishlist"
+	_ "melmastoon.ghasi.io/bff-consumer/local/functions" // what Terraform deploys
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"

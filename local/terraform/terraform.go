@@ -15,7 +15,7 @@ import (
 	"runtime"
 	"strings"
 
-	"melmastoon.ghasi.io/bff-consumer/local/pack"
+	"melmastoon.ghasi.io/bff-consumer/local/repository"
 )
 
 // ErrMissing says that there is no terraform on this machine.
@@ -143,7 +143,7 @@ func (b *Workspace) Copy(ctx context.Context) (*Copy, error) {
 	if err := os.Mkdir(c.archivesDir, 0o755); err != nil {
 		return nil, err
 	}
-	folders, err := pack.Folders(b.root)
+	folders, err := repository.FunctionFolders(b.root)
 	if err != nil {
 		return nil, err
 	}

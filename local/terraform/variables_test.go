@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"melmastoon.ghasi.io/bff-consumer/local/pack"
+	"melmastoon.ghasi.io/bff-consumer/local/repository"
 )
 
 // notDeployed are variables that the code reads and Terraform does not set, and why.
@@ -31,7 +31,7 @@ var publicOnly = []string{"PAGE_ORIGINS", "EDGE_SECRET"}
 // diffVariables compares what functions are given with what their source reads. Functions of one folder share its source, so what it
 // reads must be given to one of them at least.
 func diffVariables(root string, deployed []Function) (found []string, _ error) {
-	all, err := pack.Folders(root)
+	all, err := repository.FunctionFolders(root)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+)
+
+// reading is what the machine says at one moment.
+type reading struct {
+	cpu           time.Duration // of the servers' processes, user and system
+	roundTrips    int64         // reads Redis did from its clients: one per command or pipeline
+	upstreamCalls int64         // calls the sandbox answered
+}
+
+func (r reading) minus(s reading) reading {
+	return reading{r.cpu - s.cpu, r.roundTrips - s.roundTrips, r.upstreamCalls - s.upstreamCalls}
+}
+
+// meter reads.
+type meter struct {
+	rdb     goredis.UniversalClient
+	sandbox *sandbox.Sandbox
+}
+
+func (m *meter) read(servers ...*server) (reading, error) {
+	var r reading
+	for _, s := range servers {
+		r.cpu += processCPU(s.cmd.Process.Pid)
+	}
+	info, err := m.rdb.Info(context.Background(), "stats").Result()
+	if err != nil {
+		return r, fmt.Errorf("bench: ask redis: %w", err)
+	}
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_reads_processed:"); ok {
+			r.roundTrips, _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	r.roundTrips-- // this one
+	for _, u := range m.sandbox.Upstreams {
+		r.upstreamCalls += u.Counters().Calls
+	}
+	return r, nil
+}
+
+const ticksPerSecond = 100 // USER_HZ, the same on every Linux
+
+// processCPU is the time a process has computed; 0 where the system does not tell (anything but Linux).
+func processCPU(pid int) time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name before may hold anything
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * time.Second / ticksPerSecond
+}

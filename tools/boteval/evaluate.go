@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/bot"
+	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
+)
+
+// The kinds of lists.
+const (
+	kindBots    = "bots"
+	kindHumans  = "humans"
+	kindHeaders = "headers" // of humans
+)
+
+// row is a client of a list. Lists of humans may have a weight, lists of bots who says so.
+type row struct {
+	UA       string            `json:"ua"`
+	Weight   float64           `json:"w"`
+	Sources  []string          `json:"src"`
+	Disputed bool              `json:"disputed"`
+	Headers  map[string]string `json:"headers"`
+}
+
+// result is what came of a list.
+type result struct {
+	file, kind            string
+	rows, flagged         int
+	weight, flaggedWeight float64 // of all rows and of the flagged ones, where rows have one
+	undisputed            count
+	inPatternSource       count             // rows that are also in the list the patterns were taken from
+	notInPatternSource    count             // rows of other lists only
+	sources               map[string]*count // by each list that has them
+	signals               map[string]int    // what was said, and of how many rows
+	scores                map[float64]int
+	misclassified         []string
+}
+
+// count is how many there were, and how many of them were flagged.
+type count struct{ rows, flagged int }
+
+func (c *count) add(flagged bool) {
+	c.rows++
+	if flagged {
+		c.flagged++
+	}
+}
+
+// patternSource is the source, as bots.jsonl calls it, whose patterns are the room's list.
+const patternSource = "monperrus"
+
+func evaluateList(file, kind string) (*result, error) {
+	r := &result{file: file, kind: kind, sources: map[string]*count{}, signals: map[string]int{}, scores: map[float64]int{}}
+	err := forEachLine(file, func(client row) error {
+		if kind == kindHeaders {
+			if client.Headers == nil {
+				return fmt.Errorf("a row without headers")
+			}
+			client.UA = headerSet(client.Headers).Get("User-Agent")
+		}
+		r.add(client)
+		return nil
+	})
+	return r, err
+}
+
+func (r *result) add(client row) {
+	evidence := bot.Evidence{Agent: agent.Classify(client.UA)}
+	if r.kind == kindHeaders {
+		evidence.Anomaly = agent.Anomaly(headerSet(client.Headers))
+	}
+	score := bot.Evaluate(evidence)
+	flagged := score.Verdict != bot.Human
+	r.signals["ua-pattern: "+evidence.Agent.Kind.String()]++
+	if evidence.Anomaly != "" {
+		r.signals["header-anomaly: "+evidence.Anomaly]++
+	}
+	r.rows++
+	r.scores[score.Value]++
+	r.weight += client.Weight
+	if flagged {
+		r.flagged++
+		r.flaggedWeight += client.Weight
+	}
+	if flagged != (r.kind == kindBots) {
+		r.misclassified = append(r.misclassified, strings.TrimSpace(fmt.Sprintf("%s %s %s", evidence.Agent.Kind, evidence.Agent.Name, evidence.Anomaly))+"\t"+client.UA)
+	}
+	if !client.Disputed {
+		r.undisputed.add(flagged)
+	}
+	for _, source := range client.Sources {
+		if r.sources[source] == nil {
+			r.sources[source] = &count{}
+		}
+		r.sources[source].add(flagged)
+	}
+	switch {
+	case slices.Contains(client.Sources, patternSource):
+		r.inPatternSource.add(flagged)
+	case len(client.Sources) > 0:
+		r.notInPatternSource.add(flagged)
+	}
+}
+
+func headerSet(pairs map[string]string) http.Header {
+	h := http.Header{}
+	for name, value := range pairs {
+		h.Set(name, value)
+	}
+	return h
+}
