@@ -12,14 +12,14 @@ import (
 
 const subjectPrefix = "melmastoon.bff.consumer."
 
-// subjectInfo is what this package knows about a subject.
+// subjectInfo describes a subject.
 type subjectInfo struct {
 	subject   string
 	retention Retention
 	decode    func(jsontext.Value) (Payload, error)
 }
 
-// catalogue has every subject this service may publish; there are no others.
+// catalogue lists every subject that this service publishes.
 var catalogue = indexBySubject(
 	newSubjectInfo[SessionStarted](Operational),
 	newSubjectInfo[SessionEnded](Operational),
@@ -35,7 +35,7 @@ var catalogue = indexBySubject(
 	newSubjectInfo[FunnelStepRecorded](Operational),
 )
 
-// newSubjectInfo describes the payload P, which knows its own subject.
+// newSubjectInfo describes the subject of payload P.
 func newSubjectInfo[P Payload](retention Retention) subjectInfo {
 	var p P
 	return subjectInfo{p.Subject(), retention, func(data jsontext.Value) (Payload, error) {
@@ -53,11 +53,12 @@ func indexBySubject(kinds ...subjectInfo) map[string]subjectInfo {
 	return all
 }
 
-// Subjects lists every subject this service publishes, sorted.
+// Subjects returns every subject of the catalogue, sorted.
 func Subjects() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
-// SchemaURI is where the schema of a subject's messages is published:
-// melmastoon.bff.consumer.search.executed.v1 is described by …/bff-consumer/search-executed/v1.json.
+// SchemaURI returns the published address of a subject's JSON Schema: for
+// melmastoon.bff.consumer.search.executed.v1 it is …/bff-consumer/search-executed/v1.json. subject must
+// be in the catalogue.
 func SchemaURI(subject string) string { return SchemaBase + schemaPath(subject) }
 
 var kebabReplacer = strings.NewReplacer(".", "-", "_", "-")
@@ -68,7 +69,7 @@ func schemaPath(subject string) string {
 	return kebabReplacer.Replace(name[:dot]) + "/" + name[dot+1:] + ".json"
 }
 
-// version is the n of a subject's last part, v<n>.
+// version returns n of a subject that ends in v<n>.
 func version(subject string) int {
 	n, _ := strconv.Atoi(subject[strings.LastIndexByte(subject, '.')+2:])
 	return n

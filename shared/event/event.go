@@ -1,6 +1,6 @@
-// Package event owns the telemetry this service publishes: the payload of every subject, the envelope
-// around it, the schemas both must satisfy, and the choice of what is sampled. It never stores or sends
-// anything, and it has no field in which a guest's own words, address or browser could travel.
+// Package event owns the events that this service publishes: the payload of every subject, the
+// envelope, the JSON Schemas of both, and the sampling of sessions. It never stores or sends an event.
+// No field can hold a guest's own words, address or user agent.
 package event
 
 import (
@@ -14,10 +14,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// Producer is the name of this service in every envelope.
+// Producer names this service in every envelope.
 const Producer = "bff-consumer-service"
 
-// Retention says how long an event is kept by those who read it.
+// Retention tells consumers how long to keep an event.
 type Retention string
 
 // Retention classes.
@@ -26,31 +26,31 @@ const (
 	Audit       Retention = "audit"       // one year, immutable
 )
 
-// Meta is what an event inherits from the request or the job that causes it.
+// Meta holds the fields that an event takes from its request or job.
 type Meta struct {
 	SessionID    string    // gms_<ulid>; empty when there is no session yet
 	RequestID    string    // empty outside a request
 	Traceparent  string    // W3C header value; empty outside a trace
-	Instance     string    // which instance of the service speaks; empty: the service's own name
-	Now          time.Time // when it happened
+	Instance     string    // instance of the service; empty means the name of the service
+	Now          time.Time // time of the event
 	SamplingRate float64   // share of sessions that report this subject, 0 < rate ≤ 1; 0 means 1
-	ID           string    // evt_<ulid> of an event that may be told twice, or has its place in an id.Series; empty: a new one
+	ID           string    // evt_<ulid> of an event that a client may report twice, or from an id.Series; empty means a new id
 }
 
-// Payload is one of the structs of this package: the part of a message that differs by subject.
+// Payload is the part of a message that differs by subject: one of the structs of this package.
 type Payload interface {
 	// Subject is the full subject, melmastoon.bff.consumer.<aggregate>.<verb>.v<n>.
 	Subject() string
 }
 
-// Event is one message before it is published. Its JSON is {"envelope": …, "payload": …}; in the
-// envelope tenantId is always null, because this surface is cross-tenant.
+// Event is one message before its publication. Its JSON is {"envelope": …, "payload": …}. The
+// envelope's tenantId is always null, because this service serves all tenants.
 type Event struct {
-	ID             string // evt_<ulid>, what consumers deduplicate by
+	ID             string // evt_<ulid>; consumers deduplicate by it
 	Subject        string
 	Version        int
 	OccurredAt     time.Time // UTC, milliseconds
-	PublishedAt    time.Time // zero until the relay sets it, and absent from the JSON as long
+	PublishedAt    time.Time // set by the relay; zero before, and then absent from the JSON
 	Instance       string
 	SessionID      string
 	RequestID      string
@@ -61,7 +61,8 @@ type Event struct {
 	Payload        Payload
 }
 
-// New wraps p in its envelope and gives it an id, unless m has one. It reads no clock: m.Now is when it happened.
+// New wraps p in an envelope with the id of m, or a new id. It reads no clock: m.Now is the time of the
+// event, cut to milliseconds.
 func New(m Meta, p Payload) Event {
 	subject := p.Subject()
 	e := Event{
@@ -90,10 +91,12 @@ func New(m Meta, p Payload) Event {
 	return e
 }
 
-// OrderingKey keeps the events of one session in order; empty means that order does not matter.
+// OrderingKey returns the Pub/Sub ordering key, the session id: events of a session arrive in order. An
+// event without a session has the key "" and no order.
 func (e Event) OrderingKey() string { return e.SessionID }
 
-// Attributes repeat in the message's attributes what a reader needs before it opens the body. Empty values are left out.
+// Attributes are the attributes of the Pub/Sub message. They repeat fields that a consumer needs
+// without decoding the body. Empty values are left out.
 type Attributes struct {
 	EventID        string    `json:"eventId,omitempty"`
 	OrderingKey    string    `json:"orderingKey,omitempty"`
@@ -103,12 +106,12 @@ type Attributes struct {
 	Traceparent    string    `json:"traceparent,omitempty"`
 }
 
-// Attributes of this event.
+// Attributes returns the attributes of e's Pub/Sub message.
 func (e Event) Attributes() Attributes {
 	return Attributes{e.ID, e.OrderingKey(), e.RetentionClass, e.SchemaURI, e.Subject, e.Traceparent}
 }
 
-// message is an event on the wire; its payload is a Payload on the way out, and not decoded yet on the way in.
+// message is the JSON form of an event. P is Payload when encoding, and raw JSON when decoding.
 type message[P any] struct {
 	Envelope envelope `json:"envelope"`
 	Payload  P        `json:"payload"`
@@ -134,7 +137,7 @@ type envelope struct {
 	SamplingRate     float64   `json:"samplingRate"`
 }
 
-// jsonOptions is how everything in a message is encoded: instants in UTC with milliseconds, maps in one order.
+// jsonOptions encode times in UTC with milliseconds and maps in a fixed order.
 var jsonOptions = json.JoinOptions(
 	json.Deterministic(true),
 	json.WithMarshalers(json.MarshalToFunc(func(to *jsontext.Encoder, t time.Time) error {
@@ -142,7 +145,8 @@ var jsonOptions = json.JoinOptions(
 	})),
 )
 
-// MarshalJSON writes the message as it is stored and published.
+// MarshalJSON encodes the message as the outbox stores it. It fails only if the payload cannot be
+// encoded.
 func (e Event) MarshalJSON() ([]byte, error) {
 	text, err := json.Marshal(message[Payload]{
 		Envelope: envelope{
@@ -169,8 +173,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// UnmarshalJSON reads a message of a known subject. Fields it does not know are ignored, so that a
-// message of a newer writer still reads; an unknown subject is an error.
+// UnmarshalJSON decodes a message. It ignores unknown fields, so that old code reads messages of newer
+// code, and returns an error for an unknown subject or malformed JSON.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var m message[jsontext.Value]
 	if err := json.Unmarshal(data, &m); err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Filters says which filters a search used. It can hold nothing but the platform's own words, because
-// only FilterKeys and the decoder fill it; its JSON is an array of strings.
+// Filters names the filters that a search used. It holds words of the platform only, because nothing
+// but FilterKeys and the JSON decoder sets it. Its JSON is an array of strings.
 type Filters struct{ keys []string }
 
-// FilterKeys reports amenities by their codes and every other filter by its name ("priceRange",
-// "neighbourhoods"), sorted, each once. An amenity outside the platform's vocabulary could be typed
-// text and is reported as "amenities"; a filter of another name is left out.
+// FilterKeys returns the codes of amenities and the names of other filters ("priceRange",
+// "neighbourhoods"), sorted, without duplicates. An unknown amenity becomes "amenities", because it
+// could be text that a guest typed. An unknown name is left out.
 func FilterKeys(amenities []string, names ...string) Filters {
 	used := map[string]bool{}
 	for _, code := range amenities {
@@ -30,13 +30,13 @@ func FilterKeys(amenities []string, names ...string) Filters {
 	return Filters{slices.Sorted(maps.Keys(used))}
 }
 
-// Keys lists the filters, sorted.
+// Keys returns a copy of the filters, sorted.
 func (f Filters) Keys() []string { return slices.Clone(f.keys) }
 
-// MarshalJSON writes [] when no filter was used.
+// MarshalJSON encodes an array, [] without filters.
 func (f Filters) MarshalJSON() ([]byte, error) { return json.Marshal(f.keys) }
 
-// UnmarshalJSON takes what was written, also words of a newer vocabulary.
+// UnmarshalJSON decodes an array of strings. It accepts unknown words, which newer code may have written.
 func (f *Filters) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &f.keys) }
 
 var filterNames = set(

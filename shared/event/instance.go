@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// NewInstanceName names this process, for Meta.Instance: the platform's revision, "" where there is none, and a part of its
-// own.
+// NewInstanceName returns a name for this process, for Meta.Instance: the revision, the process id and
+// six random characters. An empty revision becomes "bff-consumer". Each call returns another name.
 func NewInstanceName(revision string) string {
 	if revision == "" {
 		revision = "bff-consumer"

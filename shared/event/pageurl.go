@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// These patterns are also those of the schemas; a test compares them.
+// The schemas contain the same patterns; a test compares them.
 var (
 	refererPattern = lazyRegexp(`^https://([a-z0-9-]{1,63}\.){1,8}[a-z]{2,63}(/[A-Za-z0-9_-]{1,64}){0,8}/?$`)
 	pathPattern    = lazyRegexp(`^/([A-Za-z0-9_-]{1,64}(/[A-Za-z0-9_-]{1,64}){0,7}/?)?$`)
@@ -14,15 +14,16 @@ var (
 )
 
 const (
-	maxURLLength  = 2_048 // bytes of a URL or path that are looked at
+	maxURLLength  = 2_048 // bytes; a longer URL or path is rejected
 	maxSegments   = 8
 	maxWordLength = 32  // characters
-	redacted      = "_" // stands for a part of a path that could be what somebody typed
+	redacted      = "_" // replaces a path segment that could be typed text
 )
 
-// SanitizeReferer reduces where a guest came from to the part that may be kept: https, host and path, without user, port,
-// query and fragment, and the path only up to the first part that is not a plain word of a URL. What is not an https
-// URL of a named host is "".
+// SanitizeReferer removes from a referer URL everything that could identify a guest: it keeps https,
+// the host and the path up to the first segment with characters other than letters, digits, "_" and
+// "-", at most eight segments; user, port, query and fragment go. It returns "" for a URL over 2,048
+// bytes, without https, or without a named host.
 func SanitizeReferer(s string) string {
 	if len(s) > maxURLLength {
 		return ""
@@ -44,8 +45,10 @@ func SanitizeReferer(s string) string {
 	return kept
 }
 
-// SanitizePath reduces the path of a page to what may be kept: without query and fragment, at most eight parts, and "_" for
-// each that is not a plain word of a URL. It fails for what is not the path of a page at all.
+// SanitizePath removes query and fragment from the path of a page, cuts it to eight segments, and
+// replaces each segment with characters other than letters, digits, "_" and "-", or over 64 long, by
+// "_". ok is false for a path over 2,048 bytes, without a leading slash, with "//", spaces, control
+// characters or a backslash.
 func SanitizePath(s string) (kept string, ok bool) {
 	s, _, _ = strings.Cut(s, "#")
 	s, _, _ = strings.Cut(s, "?")
@@ -64,8 +67,10 @@ func SanitizePath(s string) (kept string, ok bool) {
 
 func isUnprintable(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }
 
-// IsMetadataName says whether a member of a funnel step's metadata may have that name.
+// IsMetadataName reports whether s may name a member of a funnel step's metadata: up to 32 letters, the
+// first in lower case.
 func IsMetadataName(s string) bool { return namePattern().MatchString(s) }
 
-// IsMetadataWord says whether a text may be the value of such a member: a lower-case word, or up to four with hyphens.
+// IsMetadataWord reports whether s may be a value of a funnel step's metadata: one to four lower-case
+// words with hyphens, at most 32 characters.
 func IsMetadataWord(s string) bool { return len(s) <= maxWordLength && wordPattern().MatchString(s) }

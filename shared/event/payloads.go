@@ -2,23 +2,23 @@ package event
 
 import "time"
 
-// Hashes in payloads are "sha256:" and 64 hex digits, made with the environment's pepper. Ids are the
-// prefixed ULIDs of package id. Optional fields are left out when they are zero.
+// Hashes in payloads are "sha256:" and 64 hex digits, computed with the environment's pepper. Ids are
+// prefixed ULIDs of package id. Zero optional fields are left out of the JSON.
 
-// Campaign is the utm triple a guest arrived with. Each value is a CampaignToken or empty.
+// Campaign holds the utm values of a guest's arrival. Each value satisfies IsCampaignToken or is empty.
 type Campaign struct {
 	Source   string `json:"source,omitzero"`
 	Medium   string `json:"medium,omitzero"`
 	Campaign string `json:"campaign,omitzero"`
 }
 
-// Dates of a stay, each 2006-01-02.
+// Dates of a stay, in the form 2006-01-02.
 type Dates struct {
 	CheckIn  string `json:"checkIn"`
 	CheckOut string `json:"checkOut"`
 }
 
-// Occupancy of a stay. Ages are part of a handoff only: a search does not need them to be counted.
+// Occupancy of a stay. Only a handoff has the ages of children.
 type Occupancy struct {
 	Adults       int   `json:"adults"`
 	Children     int   `json:"children"`
@@ -26,7 +26,7 @@ type Occupancy struct {
 	ChildrenAges []int `json:"childrenAges,omitempty"`
 }
 
-// SessionStarted tells that a guest without a cookie was given one.
+// SessionStarted reports a new session: a guest without a valid cookie received one.
 type SessionStarted struct {
 	GuestSessionID      string    `json:"guestSessionId"`
 	CreatedAt           time.Time `json:"createdAt"`
@@ -38,17 +38,17 @@ type SessionStarted struct {
 	UserAgentClass      string    `json:"userAgentClass"` // such as browser-desktop; never the header itself
 }
 
-// EndReason is why a session ended.
+// EndReason is the reason for the end of a session.
 type EndReason string
 
-// Reasons why a session ended.
+// Values of EndReason.
 const (
 	ExplicitClear EndReason = "explicit-clear"
 	TTLExpired    EndReason = "ttl-expired"
 	Rotated       EndReason = "rotated"
 )
 
-// SessionEnded tells that a session was cleared, forgotten or moved to a new id.
+// SessionEnded reports that a session was cleared by the guest, expired, or moved to a new id.
 type SessionEnded struct {
 	GuestSessionID  string    `json:"guestSessionId"`
 	EndedAt         time.Time `json:"endedAt"`
@@ -57,7 +57,7 @@ type SessionEnded struct {
 	LifetimeSeconds int64     `json:"lifetimeSeconds"`
 }
 
-// SearchExecuted tells that a search answered with results.
+// SearchExecuted reports a search that returned results.
 type SearchExecuted struct {
 	GuestSessionID  string    `json:"guestSessionId"`
 	SearchSessionID string    `json:"searchSessionId"`
@@ -76,8 +76,8 @@ type SearchExecuted struct {
 	Locale          string    `json:"locale"`
 }
 
-// Geo says where was searched, by the upstream's names for the place (see PlaceName), never by what the
-// guest typed and never by coordinates, which may be where the guest stands.
+// Geo is the place of a search, in the upstream's names (see SanitizePlaceName). It never holds the
+// guest's input or coordinates, which may be the guest's location.
 type Geo struct {
 	Mode    string `json:"mode"` // point, bounding-box, city or region
 	City    string `json:"city,omitzero"`
@@ -91,7 +91,7 @@ type Page struct {
 	Offset int `json:"offset"`
 }
 
-// ClickRecorded tells that a guest followed something.
+// ClickRecorded reports a click of a guest on a listing or a link to a hotel.
 type ClickRecorded struct {
 	GuestSessionID  string    `json:"guestSessionId"`
 	Kind            string    `json:"kind"` // listing-card, map-pin, similar-property, wishlist-card or brand-peek
@@ -104,8 +104,8 @@ type ClickRecorded struct {
 	OccurredAt      time.Time `json:"occurredAt"`
 }
 
-// HandoffInitiated tells that a guest was sent to a tenant with a signed token. It joins the anonymous
-// visit with the booking that may follow, and is kept for audit.
+// HandoffInitiated reports that a guest received a signed token for a tenant's booking flow. It joins
+// the anonymous session with a later booking. Its retention class is audit.
 type HandoffInitiated struct {
 	HandoffID       string    `json:"handoffId"`
 	GuestSessionID  string    `json:"guestSessionId"`
@@ -125,7 +125,7 @@ type HandoffInitiated struct {
 	OriginReferer   string    `json:"originReferer,omitzero"` // origin and path, no query
 }
 
-// LocaleChanged tells that a session's language was changed.
+// LocaleChanged reports a change of a session's language.
 type LocaleChanged struct {
 	GuestSessionID string    `json:"guestSessionId"`
 	PreviousLocale string    `json:"previousLocale"`
@@ -134,7 +134,7 @@ type LocaleChanged struct {
 	OccurredAt     time.Time `json:"occurredAt"`
 }
 
-// CurrencyChanged tells that a session's currency was changed.
+// CurrencyChanged reports a change of a session's currency.
 type CurrencyChanged struct {
 	GuestSessionID   string    `json:"guestSessionId"`
 	PreviousCurrency string    `json:"previousCurrency"`
@@ -143,7 +143,7 @@ type CurrencyChanged struct {
 	OccurredAt       time.Time `json:"occurredAt"`
 }
 
-// WishlistAdded tells that a property was put on a wishlist. The guest's note stays behind.
+// WishlistAdded reports a property added to a wishlist. The event leaves out the guest's note.
 type WishlistAdded struct {
 	WishlistID     string    `json:"wishlistId"`
 	GuestSessionID string    `json:"guestSessionId"`
@@ -154,7 +154,7 @@ type WishlistAdded struct {
 	WishlistSize   int       `json:"wishlistSize"` // after the addition
 }
 
-// WishlistRemoved tells that a property was taken off a wishlist.
+// WishlistRemoved reports the removal of a property from a wishlist.
 type WishlistRemoved struct {
 	WishlistID     string    `json:"wishlistId"`
 	GuestSessionID string    `json:"guestSessionId"`
@@ -164,7 +164,7 @@ type WishlistRemoved struct {
 	WishlistSize   int       `json:"wishlistSize"` // after the removal
 }
 
-// BotSuspected tells that requests looked automated. It is kept for audit.
+// BotSuspected reports requests that looked automated. Its retention class is audit.
 type BotSuspected struct {
 	GuestSessionID  string      `json:"guestSessionId,omitzero"` // absent before a session exists
 	Score           float64     `json:"score"`                   // 0 human … 1 bot
@@ -177,14 +177,14 @@ type BotSuspected struct {
 	ActionTaken     string      `json:"actionTaken"` // none, challenge or hard-block
 }
 
-// BotSignal is one reason for a verdict.
+// BotSignal is one reason for the verdict of BotSuspected.
 type BotSignal struct {
 	Kind   string  `json:"kind"`   // ua-pattern, cadence, fingerprint-collision, recaptcha or header-anomaly
-	Weight float64 `json:"weight"` // what it adds to the score; recaptcha may take away
+	Weight float64 `json:"weight"` // added to the score; negative only for recaptcha
 	Detail string  `json:"detail,omitzero"`
 }
 
-// PageViewed is one row of the page-view ledger.
+// PageViewed reports a view of a page.
 type PageViewed struct {
 	ID              string    `json:"id"` // mpv_<ulid>
 	GuestSessionID  string    `json:"guestSessionId"`
@@ -198,7 +198,7 @@ type PageViewed struct {
 	FingerprintHash string    `json:"fingerprintHash"`
 }
 
-// FunnelStepRecorded is one row of the conversion ledger.
+// FunnelStepRecorded reports a step of the conversion funnel.
 type FunnelStepRecorded struct {
 	ID              string         `json:"id"` // cfe_<ulid>
 	GuestSessionID  string         `json:"guestSessionId"`

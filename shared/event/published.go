@@ -13,19 +13,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// envelopeOrder is how a published envelope reads. Postgres keeps the fields of a message in an order of its own.
+// envelopeOrder is the order of fields in a published envelope. Postgres's jsonb does not keep the
+// order in which the outbox row was written.
 var envelopeOrder = []string{
 	"eventId", "subject", "version", "occurredAt", "publishedAt", "producer", "producerInstance", "tenantId", "userId", "sessionId",
 	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
 }
 
-// WithPublishedAt is a stored message as it goes out: with publishedAt in its envelope. Whatever else is in it is kept as it
-// is, also fields that only a newer writer knows. What is no message, or no message of that event, is an error, and the
-// error repeats nothing of it.
+// WithPublishedAt adds publishedAt to the envelope of a stored message and restores the order of
+// fields. Other fields stay as they are, unknown fields too. It returns an error, without any content
+// of the message, if message is not the message of event eventID.
 func WithPublishedAt(message []byte, eventID string, at time.Time) ([]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	if json.Unmarshal(message, &whole) != nil || whole == nil {
-		return nil, errors.New("event: publish: the message is no JSON object")
+		return nil, errors.New("event: publish: the message is not a JSON object")
 	}
 	if json.Unmarshal(whole["envelope"], &envelope) != nil || envelope == nil {
 		return nil, errors.New("event: publish: the message has no envelope")
@@ -46,7 +47,7 @@ func WithPublishedAt(message []byte, eventID string, at time.Time) ([]byte, erro
 	return appendObject(make([]byte, 0, len(message)+64), whole, []string{"envelope", "payload"})
 }
 
-// appendObject writes first the members that order names, then the others by name.
+// appendObject appends a JSON object: first the members in order, then the other members by name.
 func appendObject(to []byte, members map[string]jsontext.Value, order []string) (_ []byte, err error) {
 	names := slices.DeleteFunc(slices.Clone(order), func(name string) bool { return members[name] == nil })
 	for _, name := range slices.Sorted(maps.Keys(members)) {

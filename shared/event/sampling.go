@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// IsSampled says whether a session belongs to the given share (0 … 1) of all sessions. It is decided by a
-// hash of the id alone, so a session's funnel is reported whole or not at all, by every instance, and a
-// session that is in at one rate is in at every higher one.
+// IsSampled reports whether a session belongs to the share rate (0 … 1) of sessions that report a
+// subject. It depends only on a hash of the session id: all instances decide alike, a funnel is
+// reported completely or not at all, and a session sampled at one rate is sampled at every higher rate.
 func IsSampled(sessionID string, rate float64) bool {
 	sum := sha256.Sum256([]byte(sessionID))
-	// 53 bits fit a float64 exactly; the largest stays below 1, so that rate 1 takes everybody.
+	// A float64 holds 53 bits exactly. The largest value is below 1, so rate 1 includes every session.
 	return float64(binary.BigEndian.Uint64(sum[:])>>11)/(1<<53) < rate
 }

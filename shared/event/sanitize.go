@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Both patterns are also those of the schemas; a test compares them. They are compiled when they are first needed: a hundred times a
-// character class of Unicode is a megabyte, which the start of a process can do without.
+// The schemas contain the same patterns; a test compares them. The first use compiles a pattern: a
+// Unicode character class repeated a hundred times takes a megabyte, too much for a cold start.
 var (
 	campaignTokenPattern = lazyRegexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 	placeNamePattern     = lazyRegexp("^\\p{Nd}{0,2}\\p{L}(\\p{Nd}{0,2}[\\p{L}\\p{M}\u200c\u200d .,'’‘()/&–-]){0,99}\\p{Nd}{0,2}$")
@@ -18,19 +18,19 @@ func lazyRegexp(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// IsCampaignToken reports whether a utm value may be kept: a short token without spaces or signs that
-// is not an IP address. Campaign values go out in events, which must not carry free text: an address
-// that a mail tool pastes into a link, or a sentence, would stay for a year. Real campaign values are
-// tokens by convention. If marketing needs spaces or other scripts, hash the value instead of
-// accepting more characters.
+// IsCampaignToken reports whether a utm value may be stored: 1 to 64 letters, digits, ".", "_" or "-",
+// not starting with a sign, and not an IP address. Events publish campaign values and must not carry
+// free text: an e-mail address that a mail tool pastes into a link, or a sentence, would be kept for a
+// year. Real campaign values are tokens by convention. If marketing needs spaces or other scripts,
+// hash the value instead of accepting more characters.
 func IsCampaignToken(s string) bool {
 	_, notAddress := netip.ParseAddr(s)
 	return campaignTokenPattern().MatchString(s) && notAddress != nil
 }
 
-// SanitizePlaceName passes an upstream's name of a city or region, and drops what is no name ("" then), so that
-// an odd one costs the event a field and not its validity. A name has at most two digits in a row: no
-// telephone number, address or date is one.
+// SanitizePlaceName returns an upstream's name of a city or region unchanged, or "" if s does not look
+// like a name: the event then lacks one field but stays valid. A name has at most 100 characters and
+// two digits in a row, which excludes telephone numbers, street addresses and dates.
 func SanitizePlaceName(s string) string {
 	if !placeNamePattern().MatchString(s) || utf8.RuneCountInString(s) > 100 {
 		return ""

@@ -5,25 +5,26 @@ import (
 	"io/fs"
 )
 
-// schemaFiles holds the JSON Schemas (draft 2020-12) by the path of their address:
-// search-executed/v1.json. They describe whole messages as this service writes them and are closed, so
-// that nothing leaves unnoticed; a reader should ignore what it does not know, because optional
-// properties are added without a new version.
+// schemaFiles holds the JSON Schemas (draft 2020-12) by the path of their address, such as
+// search-executed/v1.json. A schema describes a whole message and forbids additional properties, so
+// that no field leaves unnoticed. Consumers should ignore unknown properties, because new optional
+// properties do not raise the version.
 //
 //go:embed schemas/*/v*.json
 var schemaFiles embed.FS
 
-// SchemaBase is what the address of every schema begins with; its path below Schemas follows.
+// SchemaBase is the prefix of every schema's address. The path below Schemas follows.
 const SchemaBase = "https://schemas.melmastoon.ghasi.io/bff-consumer/"
 
-// Schemas are the files of all schemas, search-executed/v1.json and so on.
+// Schemas returns the files of all schemas, such as search-executed/v1.json.
 func Schemas() fs.FS {
 	files, err := fs.Sub(schemaFiles, "schemas")
 	if err != nil {
-		panic(err) // unreachable: the name is good
+		panic(err) // unreachable: the name is valid
 	}
 	return files
 }
 
-// Validator holds an event against its schema. It is nil in a binary that does not import event/strict, which sets it as it is initialised.
+// Validator validates an event against its schema. Package event/strict sets it in init; it is nil in
+// a binary that does not import event/strict.
 var Validator func(Event) error

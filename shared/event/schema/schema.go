@@ -1,5 +1,6 @@
-// Package schema owns how JSON Schemas (draft 2020-12) are read and applied. It knows no subject. Linking it costs the start of a process
-// milliseconds, because the library reads every draft there is, so package event does not import it.
+// Package schema compiles and applies JSON Schemas (draft 2020-12). It knows no subject. Package event
+// does not import it, because linking it adds milliseconds to a start: the library compiles the
+// meta-schemas of every draft.
 package schema
 
 import (
@@ -12,13 +13,14 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Set is schemas by their address. It is safe for concurrent use.
+// Set maps addresses to compiled schemas. Safe for concurrent use.
 type Set map[string]*jsonschema.Schema
 
-// Compile reads the schemas of a directory, <name>/v<n>.json each; their addresses begin with base.
+// Compile compiles the files <name>/v<n>.json. The address of a schema is base and its path. It returns
+// an error for the first file that is no valid schema.
 func Compile(files fs.FS, base string) (Set, error) {
 	c := jsonschema.NewCompiler()
-	c.AssertFormat() // otherwise a date may be any string
+	c.AssertFormat() // without it any string is a valid date
 	paths, err := fs.Glob(files, "*/v*.json")
 	if err != nil {
 		return nil, err
@@ -45,8 +47,8 @@ func Compile(files fs.FS, base string) (Set, error) {
 	return all, nil
 }
 
-// Validate holds a document against the schema of an address. The error names the places in the document and the rules they break, never
-// the values: a value that must not leave in an event must not leave in a log either.
+// Validate validates a JSON document against the schema of an address. The error names locations and
+// broken rules, never values: a value that must not be in an event must not be in a log either.
 func (s Set) Validate(address string, data []byte) error {
 	schema, ok := s[address]
 	if !ok {
@@ -63,7 +65,7 @@ func (s Set) Validate(address string, data []byte) error {
 	return nil
 }
 
-// violations lists what is broken as "payload.geo.city: pattern".
+// violations appends each broken rule in the form "payload.geo.city: pattern".
 func violations(broken *jsonschema.ValidationError, found []string) []string {
 	for _, cause := range broken.Causes {
 		found = violations(cause, found)

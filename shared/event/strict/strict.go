@@ -1,5 +1,6 @@
-// Package strict owns the judgement of events by their schemas. A binary that imports it can be told to hold every event against its
-// schema before it is written (setup.Environment.ValidateEvents); those that are deployed do not, and start without the schemas.
+// Package strict validates events against their JSON Schemas. In a binary that imports it the setting
+// VALIDATE_EVENTS makes the outbox validate every event before it is written. Deployed functions do not
+// import it, and so start without compiling schemas.
 package strict
 
 import (
@@ -13,11 +14,11 @@ import (
 
 func init() { event.Validator = Validate }
 
-// loadSchemas has the schema of every subject. Compiling takes milliseconds, so only a process that validates pays for it.
+// loadSchemas compiles the schemas of all subjects at the first use, which takes milliseconds.
 var loadSchemas = sync.OnceValues(func() (schema.Set, error) { return schema.Compile(event.Schemas(), event.SchemaBase) })
 
-// Validate checks the whole message of an event, envelope and payload, against the schema of its subject. The error names the places in
-// the message and the rules they break, never the values.
+// Validate validates the message of an event, envelope and payload, against the schema of its subject.
+// The error names the location and the broken rule, never a value. The first call takes milliseconds.
 func Validate(e event.Event) error {
 	data, err := e.MarshalJSON()
 	if err != nil {
@@ -26,7 +27,7 @@ func Validate(e event.Event) error {
 	return ValidateMessage(e.Subject, data)
 }
 
-// ValidateMessage is Validate for a message that is encoded already.
+// ValidateMessage is Validate for an encoded message. It returns an error for an unknown subject.
 func ValidateMessage(subject string, data []byte) error {
 	if !slices.Contains(event.Subjects(), subject) {
 		return fmt.Errorf("event: validate: unknown subject %q", subject)
