@@ -1,8 +1,8 @@
-// Package challenge owns how a client that looks like a robot shows that it is none: what it is asked, whether what it
-// sends is right, and how long that counts for its session. It never decides who is asked.
+// Package challenge challenges suspected bots: it offers challenges, verifies their solutions, and keeps
+// the proof of a session in Redis. It does not decide which clients are challenged.
 //
-// A request is one pass: Peek on the pipeline of its admission, Prove when its score is above human, then Problem, or
-// Remember on the pipeline it leaves with.
+// A request calls Enqueue on its first pipeline; if its score is above human, Verify; then Problem to
+// reject the request, or EnqueueSave on its last pipeline.
 package challenge
 
 import (
@@ -22,25 +22,27 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// Header is the request header that carries the token of either kind.
+// Header is the request header for a token of either kind.
 const Header = "X-Recaptcha-Token"
 
-// proofTTL is how long a session need not be asked again.
+// proofTTL is the life of a reCAPTCHA proof of a session.
 const proofTTL = time.Hour
 
-// Client is whom a puzzle is for, and who alone can send a token twice.
+// Client identifies a client. A puzzle is valid for one client, and only the client that first sent a
+// reCAPTCHA token can send it again.
 type Client = pow.Client
 
-// Service asks and checks. Safe for concurrent use; one per process, because it keeps the provider's breaker and what was
-// said of recent tokens.
+// Service offers and verifies challenges. It is safe for concurrent use. A process must have only one,
+// because it holds the provider's circuit breaker and the answers for recent tokens.
 type Service struct {
 	keys      redisclient.Keys
 	issuer    pow.Issuer
-	recaptcha *onceVerifier // nil: nobody to ask
+	recaptcha *onceVerifier // nil without reCAPTCHA
 	now       func() time.Time
 }
 
-// New makes a Room. ring signs puzzles, under a label of their own; recaptcha may be nil: then puzzles are all there is.
+// New returns a Service and dials nothing. ring signs puzzles under a purpose label of package pow.
+// recaptcha may be nil: then the Service offers and accepts puzzles only.
 func New(keys redisclient.Keys, ring keyring.Ring, recaptcha Provider, now func() time.Time) *Service {
 	r := &Service{keys: keys, issuer: pow.Issuer{Ring: ring, Now: now}, now: now}
 	if recaptcha != nil {
@@ -49,75 +51,86 @@ func New(keys redisclient.Keys, ring keyring.Ring, recaptcha Provider, now func(
 	return r
 }
 
-// Pending is what a session showed before, as Redis has it.
+// Pending is the queued read of a session's stored proof.
 type Pending struct {
 	sessionID string
 	cmd       *redis.StringCmd
 }
 
-// Enqueue puts the read of what the session showed before on the caller's pipeline: one GET in the slot of the session.
-func (r *Service) Enqueue(ctx context.Context, pipe redis.Pipeliner, sessionID string) *Pending {
-	return &Pending{sessionID, pipe.Get(ctx, r.key(sessionID))}
+// Enqueue queues the read of a session's stored proof on the caller's pipeline: one GET in the slot of
+// the session. Pass the result to Verify after the pipeline has run.
+func (s *Service) Enqueue(ctx context.Context, pipe redis.Pipeliner, sessionID string) *Pending {
+	return &Pending{sessionID, pipe.Get(ctx, s.key(sessionID))}
 }
 
-func (r *Service) key(sessionID string) string { return r.keys.SessionPart(sessionID, "challenge") }
+// key returns the Redis key of a session's proof.
+func (s *Service) key(sessionID string) string { return s.keys.SessionPart(sessionID, "challenge") }
 
-// Verify is what speaks for a client whose score is above human: what its session showed within the hour, or the token it
-// sends. A solution costs one HMAC and one hash; only a reCAPTCHA token is asked about, once, for 400 ms at most. read
-// may be nil; it counts for the session it was read for alone, because a cookie from another browser leads to another
-// session. Without Redis nothing was shown before; without the provider its token shows nothing: neither is an error.
-func (r *Service) Verify(ctx context.Context, read *Pending, sessionID, token string, c Client) Proof {
-	before := read.resolve(sessionID)
+// Verify returns the proof of a client whose score is above human: the proof that the session stored
+// within the last hour, or the result of the token. It costs no round trip to Redis. A solved puzzle
+// costs one HMAC and one hash. A reCAPTCHA token costs one call of the provider, of at most 400 ms, and
+// only if the instance has not seen the token and the session has no reCAPTCHA proof.
+//
+// read may be nil. It counts only for the session that it was queued for: a request whose cookie belongs
+// to another browser gets another session. Verify never fails. Without Redis there is no stored proof.
+// Without the provider a token proves nothing, and Reason has the error for the log.
+func (s *Service) Verify(ctx context.Context, read *Pending, sessionID, token string, c Client) Proof {
+	stored := read.resolve(sessionID)
 	switch {
-	case token == "", before.Kind == Recaptcha:
-		return before
+	case token == "", stored.Kind == Recaptcha:
+		return stored
 	case strings.HasPrefix(token, pow.Prefix):
-		if before.Solved {
-			return before
+		if stored.Solved {
+			return stored
 		}
-		return r.verifySolution(token, c)
+		return s.verifySolution(token, c)
 	}
-	// A solution speaks for a suspect; for more than that it takes reCAPTCHA, which also may think little of the client.
-	if p := r.verifyRecaptcha(ctx, token, c); p.Solved || !before.Solved {
+	// A stored solution helps a suspect only. A reCAPTCHA token may help a bot, or count against the
+	// client; then the stored solution stays valid.
+	if p := s.verifyRecaptcha(ctx, token, c); p.Solved || !stored.Solved {
 		return p
 	}
-	return before
+	return stored
 }
 
-func (r *Service) verifySolution(token string, c Client) Proof {
-	expires, err := r.issuer.Verify(token, c)
+// verifySolution verifies the solution of a puzzle.
+func (s *Service) verifySolution(token string, c Client) Proof {
+	expires, err := s.issuer.Verify(token, c)
 	if err != nil {
 		return Proof{Reason: "proof-of-work: " + err.Error()}
 	}
 	return Proof{Kind: ProofOfWork, Solved: true, expires: expires}
 }
 
-func (r *Service) verifyRecaptcha(ctx context.Context, token string, c Client) Proof {
-	if r.recaptcha == nil {
-		return Proof{Reason: "recaptcha: not set up"}
+// verifyRecaptcha assesses a reCAPTCHA token.
+func (s *Service) verifyRecaptcha(ctx context.Context, token string, c Client) Proof {
+	if s.recaptcha == nil {
+		return Proof{Reason: "recaptcha: not configured"}
 	}
-	a, err := r.recaptcha.verify(ctx, token, c)
+	a, err := s.recaptcha.verify(ctx, token, c)
 	switch {
 	case err != nil:
 		return Proof{Reason: "recaptcha: " + err.Error()}
 	case !a.Valid:
 		return Proof{Reason: "recaptcha: " + a.Reason}
 	}
-	return Proof{Kind: Recaptcha, Solved: a.Score >= neutralScore, Score: a.Score, expires: r.now().Add(proofTTL)}
+	return Proof{Kind: Recaptcha, Solved: a.Score >= neutralScore, Score: a.Score, expires: s.now().Add(proofTTL)}
 }
 
-// EnqueueSave puts on the caller's pipeline, which lua.Exec runs, what the session need not show again for an hour, or for
-// as long as its solution lasts. It does nothing for what Redis has already, and for what did not help the client; a
-// session that was cleared meanwhile keeps nothing.
-func (r *Service) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, sessionID string, p Proof) {
-	left := p.expires.Sub(r.now())
-	if !p.Solved || left < time.Millisecond {
+// EnqueueSave queues the storing of a proof for a session, one script, on the caller's pipeline, which
+// lua.Exec runs. A reCAPTCHA proof lives for an hour, a solution until its puzzle expires. EnqueueSave
+// queues nothing for a proof that Redis already has or that is not Solved. The script stores nothing for
+// a session that was cleared meanwhile. Without Redis the client solves another challenge later.
+func (s *Service) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, sessionID string, p Proof) {
+	ttl := p.expires.Sub(s.now())
+	if !p.Solved || ttl < time.Millisecond {
 		return
 	}
-	lua.SetUnlessCleared(ctx, pipe, r.key(sessionID), r.keys.SessionPart(sessionID, "cleared"), p.String(), left)
+	lua.SetUnlessCleared(ctx, pipe, s.key(sessionID), s.keys.SessionPart(sessionID, "cleared"), p.String(), ttl)
 }
 
-// resolve is what was shown before by the session of that id. What cannot be read is nothing.
+// resolve returns the stored proof of a session. It returns the zero Proof without a queued read, for
+// another session, without Redis and for an unreadable value.
 func (r *Pending) resolve(sessionID string) Proof {
 	if r == nil || r.sessionID != sessionID || r.cmd.Err() != nil {
 		return Proof{}
@@ -134,17 +147,18 @@ func (r *Pending) resolve(sessionID string) Proof {
 	return Proof{}
 }
 
-// Problem asks the client to show that it is no robot: 429 with what each way needs, the better one first. difficulty is
-// the flag challenge.difficulty, in leading zero bits.
-func (r *Service) Problem(c Client, difficulty int) *problem.Problem {
-	var ways []Offer
-	if r.recaptcha != nil {
-		if o := r.recaptcha.provider.Offer(); o != nil {
-			ways = append(ways, *o)
+// Problem returns the problem SuspectedBot, status 429, with an offer of each available challenge,
+// reCAPTCHA first. While the circuit breaker of reCAPTCHA is open, it offers the puzzle only. difficulty
+// is the flag challenge.difficulty, in leading zero bits. Problem costs one HMAC.
+func (s *Service) Problem(c Client, difficulty int) *problem.Problem {
+	var offers []Offer
+	if s.recaptcha != nil {
+		if o := s.recaptcha.provider.Offer(); o != nil {
+			offers = append(offers, *o)
 		}
 	}
-	puzzle := r.issuer.Issue(c, difficulty)
-	ways = append(ways, Offer{
+	puzzle := s.issuer.Issue(c, difficulty)
+	offers = append(offers, Offer{
 		Kind: ProofOfWork, Challenge: puzzle.Text, Difficulty: puzzle.Difficulty, Algorithm: "SHA-256",
 		ExpiresAt: timestamp.Format(puzzle.Expires),
 	})
@@ -152,29 +166,30 @@ func (r *Service) Problem(c Client, difficulty int) *problem.Problem {
 		WithExtension("challenge", struct {
 			Header    string  `json:"header"`
 			Providers []Offer `json:"providers"`
-		}{Header, ways})
+		}{Header, offers})
 }
 
-// Blocked refuses a client that is too much of a robot for a puzzle. A reCAPTCHA token, which is for pages to send
-// unasked, may still speak for it.
+// Blocked returns the problem SuspectedBot, status 429, without offers, for a client whose verdict is
+// bot. A puzzle does not help such a client; a reCAPTCHA token, which pages send unasked, still may.
 func Blocked() *problem.Problem {
 	return problem.New(problem.SuspectedBot, "This client is taken for a robot.", nil)
 }
 
-// Offer is one way to pass, on the wire.
+// Offer is one offered challenge, as the client receives it.
 type Offer struct {
-	Kind string `json:"kind"` // Recaptcha or Work
+	Kind string `json:"kind"` // Recaptcha or ProofOfWork
 
 	SiteKey string `json:"siteKey,omitzero"` // of reCAPTCHA
-	Action  string `json:"action,omitzero"`  // to ask a token for
+	Action  string `json:"action,omitzero"`  // of reCAPTCHA: action to request a token for
 
-	Challenge  string `json:"challenge,omitzero"`  // the text to solve
-	Difficulty int    `json:"difficulty,omitzero"` // leading zero bits
-	Algorithm  string `json:"algorithm,omitzero"`  // "SHA-256"
-	ExpiresAt  string `json:"expiresAt,omitzero"`  // of the challenge and of its solution
+	Challenge  string `json:"challenge,omitzero"`  // of a puzzle: text to solve
+	Difficulty int    `json:"difficulty,omitzero"` // of a puzzle: leading zero bits
+	Algorithm  string `json:"algorithm,omitzero"`  // of a puzzle: "SHA-256"
+	ExpiresAt  string `json:"expiresAt,omitzero"`  // of a puzzle and its solution
 }
 
-// String is a proof as Redis keeps it and as the detail of a signal: "recaptcha 0.9", "proof-of-work", "".
+// String returns the value that Redis stores for a proof, also the detail of its signal: "recaptcha 0.9",
+// "proof-of-work" or "".
 func (p Proof) String() string {
 	if p.Kind == Recaptcha {
 		return fmt.Sprintf("%s %.1f", p.Kind, p.Score)

@@ -6,7 +6,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// googleTokens are of the account this process runs as.
+// googleTokens returns access tokens of the account of this process.
 type googleTokens struct{}
 
 func (googleTokens) Token(ctx context.Context) (string, error) {

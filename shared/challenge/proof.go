@@ -2,35 +2,36 @@ package challenge
 
 import "time"
 
-// The two ways to pass.
+// The kinds of challenges.
 const (
-	Recaptcha   = "recaptcha"     // a service that watches how the page is used
-	ProofOfWork = "proof-of-work" // a puzzle of our own: it shows that a program runs there that can be made to, no more
+	Recaptcha   = "recaptcha"     // reCAPTCHA Enterprise, which rates how the page is used
+	ProofOfWork = "proof-of-work" // a puzzle of package pow: it shows only that the client runs a program
 )
 
-// Proof is what speaks for a client, or against it. The zero Proof is silence.
+// Proof is the result of a challenge. It counts for a client or against it. The zero Proof is neutral.
 type Proof struct {
-	Kind   string  // Recaptcha, Work; "" for nothing
-	Solved bool    // a suspect with it need not be asked
-	Score  float64 // reCAPTCHA's: 0 robot … 1 human
-	Reason string  // why the token that was sent shows nothing; for the log: it holds nothing of the token
+	Kind   string  // Recaptcha or ProofOfWork; "" without a result
+	Solved bool    // a suspect with this proof is not challenged
+	Score  float64 // of reCAPTCHA: 0 bot … 1 human
+	Reason string  // why the token proves nothing, for the log; never contains the token
 
-	expires time.Time // how long to remember it; zero: it is remembered already
+	expires time.Time // when the stored proof expires; zero if Redis has the proof already
 }
 
 const (
-	neutralScore = 0.5 // reCAPTCHA's score that says nothing either way
-	maxWeight    = 0.5 // what a proof takes from a score at best, and adds at worst
-	certainScore = 0.9 // reCAPTCHA's score for which it is all of that; 0.1 on the other side
+	neutralScore = 0.5 // reCAPTCHA score with the weight 0
+	maxWeight    = 0.5 // largest weight of a proof, for a client and against it
+	certainScore = 0.9 // reCAPTCHA score from which a proof has the largest weight; 0.1 for the opposite weight
 )
 
-// Weight is what the proof adds to a score, −0.5 … +0.5, as the signal "recaptcha". bot says that the score without it
-// is a robot's: a puzzle never speaks for one, or it would cost a robot a hundredth of a second to be taken for a guest.
-func (p Proof) Weight(bot bool) float64 {
+// Weight returns the weight of the signal "recaptcha", −0.5 (human) … +0.5 (bot). isBot tells that the
+// verdict without the proof is bot: a solved puzzle does not help a bot, because solving one costs a
+// program a hundredth of a second.
+func (p Proof) Weight(isBot bool) float64 {
 	switch {
 	case p.Kind == Recaptcha:
 		return max(-maxWeight, min(maxWeight, (neutralScore-p.Score)/(certainScore-neutralScore)*maxWeight))
-	case p.Solved && !bot:
+	case p.Solved && !isBot:
 		return -maxWeight
 	default:
 		return 0

@@ -16,35 +16,36 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Config says which reCAPTCHA Enterprise key pages of ours use. Project, SiteKey and Hosts are set together or not at
-// all; without them there is no reCAPTCHA.
+// Config is the reCAPTCHA Enterprise key of the web pages. Project, SiteKey and Hosts are set together or
+// not at all; without them reCAPTCHA is off.
 type Config struct {
-	Project string   `env:"RECAPTCHA_PROJECT"`  // id of the Google Cloud project the key belongs to
-	SiteKey string   `env:"RECAPTCHA_SITE_KEY"` // public: clients are told it
-	Hosts   []string `env:"RECAPTCHA_HOSTS"`    // host names of pages whose tokens we take, comma separated
+	Project string   `env:"RECAPTCHA_PROJECT"`  // id of the Google Cloud project of the key
+	SiteKey string   `env:"RECAPTCHA_SITE_KEY"` // public: clients receive it
+	Hosts   []string `env:"RECAPTCHA_HOSTS"`    // host names of the pages whose tokens are accepted, comma separated
 	URL     string   `env:"RECAPTCHA_URL" envDefault:"https://recaptchaenterprise.googleapis.com"`
 
-	Tokens    TokenSource       // nil: of the account this process runs as
-	Transport http.RoundTripper // nil: one of its own
+	Tokens    TokenSource       // nil: tokens of the account of this process
+	Transport http.RoundTripper // nil: a separate transport with the settings of http.DefaultTransport
 }
 
-// TokenSource gives the OAuth token that proves to the service who is calling. Safe for concurrent use.
+// TokenSource returns OAuth access tokens for calls of the service. An implementation must be safe for
+// concurrent use.
 type TokenSource interface {
 	Token(context.Context) (string, error)
 }
 
 const (
-	action           = "guest_request" // what pages name when they ask for a token: it must be in it again
+	action           = "guest_request" // action name that pages request a token for; every token must have it
 	recaptchaTimeout = 400 * time.Millisecond
-	minBudget        = recaptchaTimeout / 2 // a failure for lack of time says nothing of a service that had less
-	failuresToOpen   = 5                    // failures in a row
-	openTimeout      = 10 * time.Second
-	maxClockSkew     = time.Minute // between the service's clock and ours
-	maxResponse      = 1 << 20     // bytes; a real one has about 1 KB
+	minBudget        = recaptchaTimeout / 2 // a timeout within less time does not count as a failure of the service
+	failuresToOpen   = 5                    // consecutive failures that open the circuit breaker
+	openTimeout      = 10 * time.Second     // then one call is tried
+	maxClockSkew     = time.Minute          // between the clocks of the service and of this instance
+	maxResponse      = 1 << 20              // bytes; a real response has about 1 KB
 )
 
-// recaptcha is reCAPTCHA Enterprise by its REST API, projects.assessments.create. Only the token is sent: nothing of the
-// guest that the page did not tell the service by itself.
+// recaptcha calls the REST API of reCAPTCHA Enterprise, projects.assessments.create. A request contains
+// the token and no other data about the guest. It is safe for concurrent use.
 type recaptcha struct {
 	Config
 	endpoint string
@@ -53,7 +54,8 @@ type recaptcha struct {
 	now      func() time.Time
 }
 
-// Open makes the provider of a configuration and dials nothing; nil when there is none.
+// Open returns the provider of a configuration, or nil if reCAPTCHA is off. It dials nothing. It returns
+// an error if Project, SiteKey and Hosts are set in part or URL is not an http(s) base URL.
 func Open(cfg Config, now func() time.Time) (Provider, error) {
 	if cfg.Project == "" && cfg.SiteKey == "" && len(cfg.Hosts) == 0 {
 		return nil, nil
@@ -78,13 +80,14 @@ func Open(cfg Config, now func() time.Time) (Provider, error) {
 		endpoint: base.JoinPath("v1", "projects", cfg.Project, "assessments").String(),
 		client: &http.Client{
 			Transport:     cfg.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // our token is for it alone
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not receive the access token
 		},
 		breaker: newBreaker(),
 		now:     now,
 	}, nil
 }
 
+// newBreaker returns a circuit breaker that opens for 10 s after 5 consecutive failures.
 func newBreaker() *gobreaker.CircuitBreaker[Assessment] {
 	return gobreaker.NewCircuitBreaker[Assessment](gobreaker.Settings{
 		Name: Recaptcha, MaxRequests: 1, Timeout: openTimeout,
@@ -93,10 +96,10 @@ func newBreaker() *gobreaker.CircuitBreaker[Assessment] {
 	})
 }
 
-// errShortDeadline is a failure for which the request that asked had too little time, not the service.
-var errShortDeadline = errors.New("no time left to ask")
+// errShortDeadline is a timeout of a call that had less than minBudget left.
+var errShortDeadline = errors.New("not enough time left")
 
-// Offer implements Provider.
+// Offer implements Provider. It returns nil while the circuit breaker is open.
 func (r *recaptcha) Offer() *Offer {
 	if r.breaker.State() == gobreaker.StateOpen {
 		return nil
@@ -104,8 +107,9 @@ func (r *recaptcha) Offer() *Offer {
 	return &Offer{Kind: Recaptcha, SiteKey: r.SiteKey, Action: action}
 }
 
-// Verify implements Provider. It waits 400 ms at most, and not beyond ctx's deadline; a guest who hangs up does not stop
-// it, because the service takes each token once.
+// Verify implements Provider with one HTTP request, after one for an access token if none is cached. It
+// takes at most 400 ms and respects the deadline of ctx. It ignores the cancellation of ctx, because the
+// service accepts each token only once. While the circuit breaker is open, Verify fails at once.
 func (r *recaptcha) Verify(ctx context.Context, token string) (Assessment, error) {
 	limit := time.Now().Add(recaptchaTimeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(limit) {
@@ -113,26 +117,27 @@ func (r *recaptcha) Verify(ctx context.Context, token string) (Assessment, error
 	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), limit)
 	defer cancel()
-	hasty := time.Until(limit) < minBudget
+	short := time.Until(limit) < minBudget
 	return r.breaker.Execute(func() (Assessment, error) {
 		a, err := r.createAssessment(ctx, token)
-		if err != nil && hasty && ctx.Err() != nil {
+		if err != nil && short && ctx.Err() != nil {
 			err = errShortDeadline
 		}
 		return a, err
 	})
 }
 
+// createAssessment calls the service once.
 func (r *recaptcha) createAssessment(ctx context.Context, token string) (Assessment, error) {
 	access, err := r.Tokens.Token(ctx)
 	if err != nil {
-		return Assessment{}, fmt.Errorf("get a token of our own: %w", err)
+		return Assessment{}, fmt.Errorf("get an access token: %w", err)
 	}
 	body, err := json.Marshal(map[string]map[string]string{
 		"event": {"token": token, "siteKey": r.SiteKey, "expectedAction": action},
 	})
 	if err != nil {
-		return Assessment{}, err // unreachable: a token of ASCII alone, and settings
+		return Assessment{}, err // unreachable: plausible accepts ASCII tokens only
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.endpoint, bytes.NewReader(body))
 	if err != nil {
@@ -145,19 +150,19 @@ func (r *recaptcha) createAssessment(ctx context.Context, token string) (Assessm
 		return Assessment{}, err
 	}
 	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
+	response, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	switch {
 	case err != nil:
 		return Assessment{}, err
-	case res.StatusCode == http.StatusBadRequest: // what a client sent must not open the breaker
+	case res.StatusCode == http.StatusBadRequest: // a client's token must not open the circuit breaker
 		return Assessment{Reason: "not accepted"}, nil
 	case res.StatusCode != http.StatusOK:
 		return Assessment{}, fmt.Errorf("status %d", res.StatusCode)
 	}
-	return r.checkAssessment(answer)
+	return r.checkAssessment(response)
 }
 
-// assessmentResponse is what we read of a GoogleCloudRecaptchaenterpriseV1Assessment.
+// assessmentResponse is the part of GoogleCloudRecaptchaenterpriseV1Assessment that this package reads.
 type assessmentResponse struct {
 	TokenProperties *struct {
 		Valid         bool      `json:"valid"`
@@ -167,36 +172,38 @@ type assessmentResponse struct {
 		Action        string    `json:"action"`
 	} `json:"tokenProperties"`
 	RiskAnalysis struct {
-		Score float64 `json:"score"` // absent when it is 0
+		Score float64 `json:"score"` // absent if 0
 	} `json:"riskAnalysis"`
 }
 
-// checkAssessment holds an answer against what we asked for. A valid token of another page, action or hour shows nothing.
-func (r *recaptcha) checkAssessment(answer []byte) (Assessment, error) {
+// checkAssessment reads a response. A valid token is rejected if it belongs to another action or host, or
+// if its age is above tokenTTL plus maxClockSkew or below minus maxClockSkew.
+func (r *recaptcha) checkAssessment(response []byte) (Assessment, error) {
 	var a assessmentResponse
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return Assessment{}, fmt.Errorf("read the answer: %w", err)
+	if err := json.Unmarshal(response, &a); err != nil {
+		return Assessment{}, fmt.Errorf("read the response: %w", err)
 	}
 	p, score := a.TokenProperties, a.RiskAnalysis.Score
 	if p == nil || score < 0 || score > 1 {
-		return Assessment{}, errors.New("the answer has no token properties, or a score that is none")
+		return Assessment{}, errors.New("the response has no token properties or a score outside 0 … 1")
 	}
-	refused := func(why string) (Assessment, error) { return Assessment{Reason: why}, nil }
+	reject := func(reason string) (Assessment, error) { return Assessment{Reason: reason}, nil }
 	age := r.now().Sub(p.CreateTime)
 	switch {
 	case !p.Valid:
-		return refused(reasonCode(p.InvalidReason))
+		return reject(reasonCode(p.InvalidReason))
 	case p.Action != action:
-		return refused("another action")
+		return reject("another action")
 	case !slices.ContainsFunc(r.Hosts, func(h string) bool { return strings.EqualFold(h, p.Hostname) }):
-		return refused("another host")
+		return reject("another host")
 	case age > tokenTTL+maxClockSkew, age < -maxClockSkew:
-		return refused("too old, or not yet made")
+		return reject("created too long ago or in the future")
 	}
 	return Assessment{Valid: true, Score: score}, nil
 }
 
-// reasonCode is one of the service's constants, EXPIRED; what does not look like one stays out of the log.
+// reasonCode returns a reason that has the form of a constant of the service, such as EXPIRED. Any other
+// text becomes "not valid", so that no free text gets into the log.
 func reasonCode(s string) string {
 	if s == "" || len(s) > 40 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return "not valid"

@@ -10,42 +10,47 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Provider is a service that says of a token whether a guest or a robot got it. Safe for concurrent use.
+// Provider is an external service that rates the tokens of clients. An implementation must be safe for
+// concurrent use.
 type Provider interface {
-	// Verify asks about a token. An error says that there was no answer, which says nothing of the client.
+	// Verify assesses a token. An error means that the service did not answer; the client is neither
+	// better nor worse for it.
 	Verify(ctx context.Context, token string) (Assessment, error)
 
-	// Offer is what a page needs to get a token; nil while the service does not answer.
+	// Offer returns what a page needs to obtain a token, or nil while the service does not answer.
 	Offer() *Offer
 }
 
-// Assessment is what a provider says of a token.
+// Assessment is a provider's answer for a token.
 type Assessment struct {
 	Valid  bool
-	Score  float64 // 0 robot … 1 human
-	Reason string  // why it is not valid, in one word
+	Score  float64 // 0 bot … 1 human
+	Reason string  // why the token is not valid, for the log
 }
 
 const (
-	maxCachedTokens = 4_096           // answers kept per instance, each some hundred bytes
-	tokenTTL        = 2 * time.Minute // then reCAPTCHA itself calls a token expired
-	maxToken        = 8_192           // bytes; headers have 16 KiB in all
-	minToken        = 20
+	maxCachedTokens = 4_096           // answers per instance, each some hundred bytes
+	tokenTTL        = 2 * time.Minute // then reCAPTCHA itself treats a token as expired
+	maxToken        = 8_192           // bytes; all headers of a request have at most 16 KiB
+	minToken        = 20              // bytes
 )
 
-// onceVerifier asks the provider about each token one time: it takes money for an answer, and calls a token it has seen a
-// duplicate. The calls of a page that carry the same token share the answer, if it is the same client that makes them. An
-// instance knows only what it asked itself; the other ones' calls are told DUPE, and are answered when they come again.
+// onceVerifier sends each token to the provider once, because the provider charges for each assessment
+// and answers DUPE to a token that it has assessed before. Concurrent and later calls of one client with
+// the same token share the answer. Each instance knows only its own calls. Another instance gets DUPE for
+// the same token; its client passes with a repeated request, when Redis has the proof of the session.
+// Safe for concurrent use.
 type onceVerifier struct {
 	provider Provider
 	now      func() time.Time
 	results  *lru.Cache[[sha256.Size]byte, *verification]
 }
 
+// verification is one call of the provider.
 type verification struct {
 	client     Client
 	startedAt  time.Time
-	done       chan struct{} // closed when a and err are there
+	done       chan struct{} // closed when assessment and err are set
 	assessment Assessment
 	err        error
 }
@@ -60,17 +65,21 @@ func newOnceVerifier(p Provider, now func() time.Time) *onceVerifier {
 
 var errNoAnswer = errors.New("no answer")
 
+// verify returns the provider's assessment of a token. The first caller of a token waits for the
+// provider; other callers wait for the first caller, at most until ctx ends. It rejects a token that is
+// implausible, sent by another client before, or older than tokenTTL, without a call. After a failed
+// call the next caller tries again.
 func (o *onceVerifier) verify(ctx context.Context, token string, c Client) (Assessment, error) {
 	if !plausible(token) {
 		return Assessment{Reason: "not a token"}, nil
 	}
 	digest := sha256.Sum256([]byte(token))
-	mine := &verification{client: c, startedAt: o.now(), done: make(chan struct{}), err: errNoAnswer}
-	known, found, _ := o.results.PeekOrAdd(digest, mine)
+	own := &verification{client: c, startedAt: o.now(), done: make(chan struct{}), err: errNoAnswer}
+	known, found, _ := o.results.PeekOrAdd(digest, own)
 	switch {
 	case !found:
-		o.callProvider(ctx, token, digest, mine)
-		return mine.assessment, mine.err
+		o.callProvider(ctx, token, digest, own)
+		return own.assessment, own.err
 	case known.client != c:
 		return Assessment{Reason: "of another client"}, nil
 	case o.now().Sub(known.startedAt) > tokenTTL:
@@ -84,17 +93,19 @@ func (o *onceVerifier) verify(ctx context.Context, token string, c Client) (Asse
 	}
 }
 
-func (o *onceVerifier) callProvider(ctx context.Context, token string, digest [sha256.Size]byte, mine *verification) {
+// callProvider sets the result of v. It forgets v if the provider does not answer or panics.
+func (o *onceVerifier) callProvider(ctx context.Context, token string, digest [sha256.Size]byte, v *verification) {
 	defer func() {
-		if mine.err != nil { // nobody said anything: the next call may ask
+		if v.err != nil {
 			o.results.Remove(digest)
 		}
-		close(mine.done)
+		close(v.done)
 	}()
-	mine.assessment, mine.err = o.provider.Verify(ctx, token)
+	v.assessment, v.err = o.provider.Verify(ctx, token)
 }
 
-// plausible keeps what cannot be a token from being paid for.
+// plausible reports whether a text has the length and the characters of a token. It saves the charge for
+// an assessment of any other text.
 func plausible(token string) bool {
 	return len(token) >= minToken && len(token) <= maxToken && strings.IndexFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 }

@@ -1,5 +1,6 @@
-// Package flags owns the switches an operator may turn without a deploy: the document of their values,
-// its defaults, and where it is read from. It never makes a request wait and never answers without values.
+// Package flags reads the settings that an operator changes without a deployment: the flags document,
+// its defaults and its sources. A read never waits for the network, never fails and always returns
+// values.
 package flags
 
 import (
@@ -11,45 +12,47 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Values is the flags document with every field filled in. It is shared by all requests: read only.
+// Values is the complete flags document: absent fields have their defaults. All requests share one
+// value, so callers must not modify it.
 type Values struct {
-	CampaignMode  bool               `json:"campaignMode"`  // lists are cached for 5 minutes, handoffs limited more
-	Sampling      map[string]float64 `json:"sampling"`      // share of sessions, 0 … 1, by subject ("search.executed"); see Rate
-	LimitsEnabled bool               `json:"limitsEnabled"` // false lets everybody through
+	CampaignMode  bool               `json:"campaignMode"`  // lists are cached for 5 minutes, and handoffs have lower limits
+	Sampling      map[string]float64 `json:"sampling"`      // share of sessions, 0 … 1, by event subject ("search.executed"); see SamplingRate
+	LimitsEnabled bool               `json:"limitsEnabled"` // false switches rate limiting off
 	Limits        Limits             `json:"limits"`
 	BotMode       BotMode            `json:"botMode"`
 	Challenge     Challenge          `json:"challenge"`
 }
 
-// Limits are requests per minute, by what is asked for.
+// Limits holds the rate limits of each class of routes.
 type Limits struct {
 	Read      Limit `json:"read"`
 	Handoff   Limit `json:"handoff"`
 	Telemetry Limit `json:"telemetry"`
 }
 
-// Limit is requests per minute, by who asks.
+// Limit is a rate limit in requests per minute, 1 … 1,000,000, for each bucket of a client.
 type Limit struct {
 	Cookie      int `json:"cookie"`
 	IP          int `json:"ip"`
 	Fingerprint int `json:"fingerprint"`
 }
 
-// Challenge is what a client that looks like a robot is asked.
+// Challenge configures the challenge for suspected bots.
 type Challenge struct {
-	Difficulty int `json:"difficulty"` // of a puzzle, in leading zero bits, 1 … 24: each doubles the work
+	Difficulty int `json:"difficulty"` // of a puzzle, in leading zero bits, 1 … 24: each bit doubles the work
 }
 
-// BotMode says what follows from a verdict.
+// BotMode is the effect of bot verdicts.
 type BotMode string
 
+// The bot modes.
 const (
-	BotOff     BotMode = "off"     // nothing is scored
-	BotObserve BotMode = "observe" // verdicts are logged, nobody is stopped
-	BotEnforce BotMode = "enforce" // suspects are challenged, bots blocked
+	BotOff     BotMode = "off"     // requests are not scored
+	BotObserve BotMode = "observe" // verdicts are recorded and have no effect
+	BotEnforce BotMode = "enforce" // suspects are challenged, bots are blocked
 )
 
-// Defaults is what an empty document means.
+// Defaults returns a new Values with the defaults, the meaning of an empty document.
 func Defaults() *Values {
 	return &Values{
 		Sampling:      map[string]float64{"search.executed": 0.1},
@@ -64,17 +67,19 @@ func Defaults() *Values {
 	}
 }
 
-// SamplingRate is the share of sessions, 0 … 1, that report a subject ("search.executed"); 1 when none is set.
-func (v *Values) SamplingRate(name string) float64 {
-	if rate, ok := v.Sampling[name]; ok {
+// SamplingRate returns the share of sessions, 0 … 1, that emit an event subject ("search.executed"). The
+// rate of a subject without a setting is 1.
+func (v *Values) SamplingRate(subject string) float64 {
+	if rate, ok := v.Sampling[subject]; ok {
 		return rate
 	}
 	return 1
 }
 
-// Parse reads a flags document. A field that is absent has its default, an unknown one is ignored, and
-// one that cannot be read keeps its value of last (nil: the defaults) and is named in the error. The
-// values are usable whatever the error.
+// Parse reads a flags document in JSON. An absent field gets its default, and an unknown field is
+// ignored. An invalid field keeps its value of last, or its default if last is nil, and the error names
+// the field. An unreadable document keeps all values of last. The returned values are never nil, with
+// or without an error. Parse does not modify last, but the result may share its map.
 func Parse(document []byte, last *Values) (*Values, error) {
 	if last == nil {
 		last = Defaults()
@@ -86,14 +91,15 @@ func Parse(document []byte, last *Values) (*Values, error) {
 	return merge(fields, last)
 }
 
-// merge fills each field from its JSON, from the defaults where it is absent, from last where it is bad.
+// merge sets each field from its JSON, from the defaults if the field is absent, or from last if its
+// JSON is invalid.
 func merge(fields map[string]jsontext.Value, last *Values) (*Values, error) {
 	next := Defaults()
-	var bad []error
+	var invalid []error
 	for _, f := range []struct {
-		name string
-		read func(data jsontext.Value) error
-		keep func()
+		name     string
+		decode   func(data jsontext.Value) error
+		keepLast func()
 	}{
 		{"campaignMode", decodeInto(&next.CampaignMode), func() { next.CampaignMode = last.CampaignMode }},
 		{"sampling", func(data jsontext.Value) error { return decodeSampling(data, &next.Sampling) }, func() { next.Sampling = last.Sampling }},
@@ -107,15 +113,15 @@ func merge(fields map[string]jsontext.Value, last *Values) (*Values, error) {
 			continue
 		}
 		err := errNull
-		if data.Kind() != 'n' { // null would quietly mean false or nothing
-			err = f.read(data)
+		if data.Kind() != 'n' { // json would decode null to false or to zero values without an error
+			err = f.decode(data)
 		}
 		if err != nil {
-			bad = append(bad, fmt.Errorf("flags: read %s: %w", f.name, err))
-			f.keep()
+			invalid = append(invalid, fmt.Errorf("flags: read %s: %w", f.name, err))
+			f.keepLast()
 		}
 	}
-	return next, errors.Join(bad...)
+	return next, errors.Join(invalid...)
 }
 
 var errNull = errors.New("is null")
@@ -163,14 +169,14 @@ func decodeChallenge(data jsontext.Value, challenge *Challenge) error {
 }
 
 func decodeBotMode(data jsontext.Value, mode *BotMode) error {
-	var read BotMode
-	if err := json.Unmarshal(data, &read); err != nil {
+	var decoded BotMode
+	if err := json.Unmarshal(data, &decoded); err != nil {
 		return err
 	}
-	switch read {
+	switch decoded {
 	case BotOff, BotObserve, BotEnforce:
-		*mode = read
+		*mode = decoded
 		return nil
 	}
-	return fmt.Errorf("%q is not off, observe or enforce", read)
+	return fmt.Errorf("%q is not off, observe or enforce", decoded)
 }

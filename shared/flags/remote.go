@@ -11,9 +11,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-const maxTemplate = 1 << 20 // bytes; ours has six parameters
+const maxTemplate = 1 << 20 // bytes; the template has six parameters
 
-// parameters are the names of the fields in Remote Config. A new meaning gets a new version.
+// parameters maps parameter names of Remote Config to fields of the document. A parameter whose meaning
+// changes gets a new version.
 var parameters = map[string]string{
 	"bff.consumer.campaign_mode.v1":  "campaignMode",
 	"bff.consumer.sampling.v1":       "sampling",
@@ -23,19 +24,20 @@ var parameters = map[string]string{
 	"bff.consumer.challenge.v1":      "challenge",
 }
 
-// remote is one Remote Config template.
+// remote reads one Remote Config template.
 type remote struct {
 	url   string
 	token func(context.Context) (string, error)
 
-	mu   sync.Mutex // one refresh at a time
+	mu   sync.Mutex // held during a refresh
 	etag string
 }
 
-// refresh asks once and gives s what it learns. Without an answer s keeps what it has.
+// refresh reads the template once and stores its values in s. If the read fails, s keeps its values and
+// logs the error. A refresh that finds another one running does nothing.
 func (r *remote) refresh(ctx context.Context, s *Source) {
 	if !r.mu.TryLock() {
-		return // the last one is still under way
+		return
 	}
 	defer r.mu.Unlock()
 	last := s.current.Load()
@@ -47,13 +49,14 @@ func (r *remote) refresh(ctx context.Context, s *Source) {
 	if fields == nil {
 		return
 	}
-	// Remembered even when a parameter is bad: it stays bad, and logged once, until the template changes.
+	// Store the ETag even if a parameter is invalid: it stays invalid until the template changes, so
+	// reading it again would only log the error again.
 	r.etag = etag
 	v, err := merge(fields, last)
 	s.set(r.url, v, err)
 }
 
-// fetch returns the fields by their names in the document, or nil when the template has not changed.
+// fetch returns the fields by their document names, or nil fields if the template has not changed.
 func (r *remote) fetch(ctx context.Context) (fields map[string]jsontext.Value, etag string, err error) {
 	token, err := r.token(ctx)
 	if err != nil {
@@ -61,7 +64,7 @@ func (r *remote) fetch(ctx context.Context) (fields map[string]jsontext.Value, e
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
 	if err != nil {
-		return nil, "", fmt.Errorf("flags: ask Remote Config: %w", err)
+		return nil, "", fmt.Errorf("flags: request Remote Config: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	if r.etag != "" {
@@ -69,7 +72,7 @@ func (r *remote) fetch(ctx context.Context) (fields map[string]jsontext.Value, e
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, "", fmt.Errorf("flags: ask Remote Config: %w", err)
+		return nil, "", fmt.Errorf("flags: request Remote Config: %w", err)
 	}
 	defer res.Body.Close()
 	etag = res.Header.Get("ETag")
@@ -77,7 +80,7 @@ func (r *remote) fetch(ctx context.Context) (fields map[string]jsontext.Value, e
 	case res.StatusCode == http.StatusNotModified, res.StatusCode == http.StatusOK && etag != "" && etag == r.etag:
 		return nil, etag, nil
 	case res.StatusCode != http.StatusOK:
-		return nil, "", fmt.Errorf("flags: ask Remote Config: status %d", res.StatusCode)
+		return nil, "", fmt.Errorf("flags: request Remote Config: status %d", res.StatusCode)
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxTemplate))
 	if err != nil {
@@ -89,7 +92,8 @@ func (r *remote) fetch(ctx context.Context) (fields map[string]jsontext.Value, e
 	return fields, etag, nil
 }
 
-// parameter has one value for everybody. Conditional values are for client apps and not looked at.
+// parameter is one parameter of the template. Its conditional values are for client apps; this service
+// reads the default value only.
 type parameter struct {
 	DefaultValue struct {
 		Value           *string `json:"value"`
@@ -97,8 +101,9 @@ type parameter struct {
 	} `json:"defaultValue"`
 }
 
-// parseTemplate picks our parameters, grouped in the console or not. A value is a string in which
-// booleans and objects are JSON and a word is bare; one that is no JSON is left for merge to refuse.
+// parseTemplate returns the known parameters, inside and outside parameter groups. A value is a string:
+// booleans and objects are JSON, a word has no quotes. parseTemplate quotes a value that is not JSON,
+// and merge rejects it if the field is not a word.
 func parseTemplate(body []byte) (map[string]jsontext.Value, error) {
 	var template struct {
 		Parameters      map[string]parameter `json:"parameters"`
@@ -112,13 +117,13 @@ func parseTemplate(body []byte) (map[string]jsontext.Value, error) {
 	fields := map[string]jsontext.Value{}
 	add := func(all map[string]parameter) {
 		for name, p := range all {
-			field, ours := parameters[name]
-			if !ours || p.DefaultValue.UseInAppDefault || p.DefaultValue.Value == nil {
+			field, known := parameters[name]
+			if !known || p.DefaultValue.UseInAppDefault || p.DefaultValue.Value == nil {
 				continue
 			}
 			value := jsontext.Value(*p.DefaultValue.Value)
 			if !value.IsValid() {
-				value, _ = jsontext.AppendQuote(nil, *p.DefaultValue.Value) // a decoded string can be quoted
+				value, _ = jsontext.AppendQuote(nil, *p.DefaultValue.Value) // never fails: a decoded string is valid UTF-8
 			}
 			fields[field] = value
 		}

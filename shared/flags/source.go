@@ -13,14 +13,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// Source answers with the values of now. It is safe for concurrent use.
+// Source provides the current values. It is safe for concurrent use.
 type Source struct {
 	current      atomic.Pointer[Values]
-	refreshIfDue func() // looks for newer values when it is time to; never waits for the network
-	lastError    string // what was logged last; touched by one refresh at a time
+	refreshIfDue func() // starts a refresh if one is due; never waits for the network
+	lastError    string // last logged error; used by one refresh at a time
 }
 
-// Current is the last good values: never nil, never late, at first the defaults.
+// Current returns the last valid values, at first the defaults. It never returns nil, never fails and
+// never waits for the network. Unless a refresh is due, it costs a clock read and two atomic reads.
 func (s *Source) Current() *Values {
 	s.refreshIfDue()
 	return s.current.Load()
@@ -32,24 +33,24 @@ func newSource(first *Values) *Source {
 	return s
 }
 
-// set takes over values, in which what was bad is the last good already. Trouble is logged when it
-// begins or changes, not at every look.
+// set stores v, whose invalid fields already have their last valid values. It logs err when the error
+// first occurs and when it changes, not at every refresh. The metric flags_stale matches the message.
 func (s *Source) set(from string, v *Values, err error) {
 	s.current.Store(v)
-	trouble := ""
+	message := ""
 	if err != nil {
-		trouble = err.Error()
+		message = err.Error()
 	}
-	if trouble != "" && trouble != s.lastError {
+	if message != "" && message != s.lastError {
 		slog.Warn("flags kept their last good values", "source", from, "err", err)
 	}
-	s.lastError = trouble
+	s.lastError = message
 }
 
-// Static always answers v.
+// Static returns a Source whose values are always v.
 func Static(v Values) *Source { return newSource(&v) }
 
-// throttle lets one caller through per interval.
+// throttle allows one caller per interval.
 type throttle struct {
 	interval time.Duration
 	next     atomic.Int64 // Unix nanoseconds
@@ -64,11 +65,13 @@ func (t *throttle) allow() bool {
 const (
 	fileInterval   = 100 * time.Millisecond
 	remoteInterval = 30 * time.Second
-	remoteTimeout  = 5 * time.Second // a whole refresh; shorter than the interval, so that they never meet
+	remoteTimeout  = 5 * time.Second // of a whole refresh; shorter than the interval, so refreshes do not overlap
 )
 
-// File reads the document from a file of the local disk, again whenever it has changed; the caller that
-// notices reads it (some microseconds). A file that is not there means the defaults.
+// File returns a Source that reads the document from a local file, at once and again when the file
+// changes. At most ten times a second a call of Current checks the file and, if its time or size has
+// changed, reads it in the same call, in some microseconds. A missing file means the defaults. A file
+// that cannot be read or parsed keeps the last valid values and logs a warning.
 func File(path string) *Source {
 	s := newSource(Defaults())
 	t := throttle{interval: fileInterval}
@@ -82,6 +85,7 @@ func File(path string) *Source {
 	return s
 }
 
+// file is the state of a Source of File.
 type file struct {
 	path   string
 	source *Source
@@ -90,6 +94,7 @@ type file struct {
 	lastStamp stamp
 }
 
+// stamp tells whether a file has changed.
 type stamp struct {
 	modTime time.Time
 	size    int64
@@ -117,13 +122,16 @@ func (f *file) refresh() {
 		f.source.set(f.path, f.source.current.Load(), err)
 		return
 	}
-	f.lastStamp = now // older than what was read, if it changed in between: read once more then
+	f.lastStamp = now // if the file changed after Stat, the stamp is too old and the next check reads again
 	v, err := Parse(data, f.source.current.Load())
 	f.source.set(f.path, v, err)
 }
 
-// RemoteConfig reads the server template of a Firebase project over its REST API, at most every 30 s:
-// a reader kicks a refresh off and does not wait for it. The token is of the account this process runs as. Losing a refresh with the instance costs nothing; the next one has its own.
+// RemoteConfig returns a Source that reads the server template of a Firebase project over the REST API,
+// with an access token of the account of this process. It dials nothing itself: a call of Current starts
+// a refresh, at most one every 30 s, and does not wait. A refresh takes at most 5 s; if it fails, the
+// last valid values stay, at first the defaults, and a warning is logged. Losing a refresh with its
+// instance costs nothing: the next instance starts its own.
 func RemoteConfig(project string) *Source {
 	return remoteSource(newRemote(project))
 }

@@ -1,6 +1,6 @@
-// Package handoff owns the signed token that sends a guest to a tenant's booking page: what it says, byte for byte, who
-// can sign it and how it is verified. It never asks a network or a store: whoever receives a token needs the keys and
-// this package alone.
+// Package handoff signs and verifies the token that takes a guest to a tenant's booking page, and defines
+// its bytes. It uses no network and no store: a receiver needs only the keys and this package. Package
+// ledger records which tokens were used.
 package handoff
 
 import (
@@ -16,10 +16,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// TTL is the life of every token, no more and no less.
+// TTL is the exact life of every token. Verification rejects any other life.
 const TTL = 30 * time.Minute
 
-// Handoff is what a token says. All of it is signed.
+// Handoff is the content of a token. All fields are signed.
 type Handoff struct {
 	ID             string // bhd_<ulid>
 	GuestSessionID string // gms_<ulid>
@@ -32,7 +32,7 @@ type Handoff struct {
 	Currency       string    // ISO 4217, "AFN"
 	Locale         string    // BCP-47, "ps-AF"
 	MintedAt       time.Time // UTC, whole milliseconds
-	ExpiresAt      time.Time // MintedAt and TTL
+	ExpiresAt      time.Time // MintedAt plus TTL
 	KeyID          string    // hmac-YYYY-MM
 }
 
@@ -41,14 +41,15 @@ const (
 	canonicalLines = 15
 )
 
-// The shapes of codes. Which of them exist is decided where a handoff is made: a receiver that was deployed before a
-// language was added must not refuse it.
+// The forms of codes. The minting service checks that a code exists. A receiver checks the form only, so
+// that a receiver deployed before a language was added accepts it.
 var (
 	currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
 	localePattern   = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`)
 )
 
-// canonical is the signing string of docs/spec/routes.md#handoff-token: one field a line, LF between them, none at the end.
+// canonical returns the signing string of docs/spec/routes.md#handoff-token: the version and one field
+// per line, with LF between lines and no LF at the end.
 func (h *Handoff) canonical() []byte {
 	b := make([]byte, 0, 256)
 	b = append(b, version...)
@@ -73,11 +74,12 @@ func (h *Handoff) canonical() []byte {
 	return b
 }
 
-// parseCanonical is the inverse of canonical. It accepts only what canonical writes of a handoff that check accepts.
+// parseCanonical is the inverse of canonical. It accepts a text only if canonical writes the same text
+// for a valid handoff. Its errors never repeat the text.
 func parseCanonical(text string) (Handoff, error) {
 	f := strings.Split(text, "\n")
 	if len(f) != canonicalLines || f[0] != version {
-		return Handoff{}, errors.New("not of this version")
+		return Handoff{}, errors.New("not version 1")
 	}
 	h := Handoff{
 		ID: f[1], GuestSessionID: f[2], TenantID: f[3], PropertyID: f[4], Currency: f[10], Locale: f[11], KeyID: f[14],
@@ -92,22 +94,22 @@ func parseCanonical(text string) (Handoff, error) {
 	h.ExpiresAt, errs[6] = time.Parse(timestamp.Layout, f[13])
 	for _, err := range errs {
 		if err != nil {
-			return Handoff{}, errors.New("a field cannot be read") // what it says is not for a log
+			return Handoff{}, errors.New("invalid field") // err has the value, which must not get into a log
 		}
 	}
 	if err := h.validate(); err != nil {
 		return Handoff{}, err
 	}
-	if string(h.canonical()) != text { // +2 adults, a comma before the milliseconds
+	if string(h.canonical()) != text { // for example "+2" adults, or a comma before the milliseconds
 		return Handoff{}, errors.New("not canonical")
 	}
 	return h, nil
 }
 
-// validate says which field, if any, keeps a handoff from being signed. Each has a shape without room for a control
-// character, so no value can pass for two lines. The error names the field, never the value.
+// validate returns an error for the first invalid field. No valid field contains a control character, so
+// no value can pass for two lines. The error names the field, never the value.
 func (h *Handoff) validate() error {
-	people := stay.Occupancy{Adults: h.Adults, Children: h.Children, Rooms: h.Rooms}
+	occupancy := stay.Occupancy{Adults: h.Adults, Children: h.Children, Rooms: h.Rooms}
 	nights := h.Dates.Nights()
 	for _, c := range []struct {
 		field string
@@ -118,7 +120,7 @@ func (h *Handoff) validate() error {
 		{"tenantId", id.Valid(id.Tenant, h.TenantID)},
 		{"propertyId", id.Valid(id.Property, h.PropertyID)},
 		{"dates", validDate(h.Dates.CheckIn) && validDate(h.Dates.CheckOut) && nights >= 1 && nights <= stay.MaxNights},
-		{"occupancy", len(people.Validate()) == 0},
+		{"occupancy", len(occupancy.Validate()) == 0},
 		{"currency", currencyPattern.MatchString(h.Currency)},
 		{"locale", localePattern.MatchString(h.Locale)},
 		{"mintedAt", validTime(h.MintedAt)},
@@ -126,23 +128,24 @@ func (h *Handoff) validate() error {
 		{"hmacKeyId", validKeyID(h.KeyID)},
 	} {
 		if !c.ok {
-			return fmt.Errorf("%s is not what can be signed", c.field)
+			return fmt.Errorf("invalid %s", c.field)
 		}
 	}
 	return nil
 }
 
-// validDate says whether a date is one that reads back: the calendar has it, in four digits of a year.
+// validDate reports whether a date exists in the calendar and has a year of four digits.
 func validDate(d stay.Date) bool {
 	parsed, err := stay.ParseDate(d.String())
 	return err == nil && parsed == d
 }
 
+// validTime reports whether a time has whole milliseconds and a year from 2000 to 9999.
 func validTime(t time.Time) bool {
 	return t.Year() >= 2000 && t.Year() <= 9999 && t.Equal(t.Truncate(time.Millisecond))
 }
 
-// validKeyID accepts "hmac-2026-11".
+// validKeyID reports whether a key id has the form hmac-YYYY-MM.
 func validKeyID(s string) bool {
 	month, ok := strings.CutPrefix(s, "hmac-")
 	if !ok {

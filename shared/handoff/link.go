@@ -6,17 +6,19 @@ import (
 	"strings"
 )
 
-// Link is where a tenant's guests book: a URL with {tenantSlug} in it. The zero value is DefaultLink.
+// Link is the URL pattern of tenants' booking pages. It contains {tenantSlug} once. The zero value is
+// DefaultLink. It is safe for concurrent use after configuration.
 type Link struct{ pattern string }
 
-// DefaultLink is the platform's.
+// DefaultLink is the pattern of the platform.
 const DefaultLink = "https://" + slugPlaceholder + ".melmastoon.ghasi.io/book"
 
 const slugPlaceholder = "{tenantSlug}"
 
-var errInvalidLink = errors.New("handoff: a booking link is an http(s) URL without a query, with {tenantSlug} in it once")
+var errInvalidLink = errors.New("handoff: a booking link must be an http(s) URL without a query that contains {tenantSlug} once")
 
-// UnmarshalText lets a configuration hold a Link.
+// UnmarshalText implements encoding.TextUnmarshaler, for configuration structs. It accepts an http or
+// https URL without user, query and fragment that contains {tenantSlug} once.
 func (l *Link) UnmarshalText(text []byte) error {
 	pattern := string(text)
 	u, err := url.Parse(strings.Replace(pattern, slugPlaceholder, "slug", 1))
@@ -28,7 +30,7 @@ func (l *Link) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// URL is the booking page of a tenant. A slug is a DNS label.
+// URL returns the URL of a tenant's booking page. tenantSlug must be a DNS label; URL does not escape it.
 func (l Link) URL(tenantSlug string) string {
 	pattern := l.pattern
 	if pattern == "" {
@@ -37,5 +39,6 @@ func (l Link) URL(tenantSlug string) string {
 	return strings.Replace(pattern, slugPlaceholder, tenantSlug, 1)
 }
 
-// URLWithToken is the booking page of a tenant with a token for it, whose characters need no escaping.
+// URLWithToken returns the URL of a tenant's booking page with a handoff token in the query parameter h.
+// The characters of a token need no escaping.
 func (l Link) URLWithToken(tenantSlug, token string) string { return l.URL(tenantSlug) + "?h=" + token }

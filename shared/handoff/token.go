@@ -12,26 +12,29 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
-// Verdicts on a token. Both leave out what the token said.
+// Errors of verification. Their texts never repeat the token.
 var (
-	ErrSignature = errors.New("handoff: not genuine")
-	ErrExpired   = errors.New("handoff: expired")
+	ErrSignature = errors.New("handoff: invalid token")
+	ErrExpired   = errors.New("handoff: expired token")
 )
 
 const (
-	maxTokenLength = 512         // characters; a real one has about 370
-	maxClockSkew   = time.Minute // between the signer's clock and ours
+	maxTokenLength = 512         // characters; a real token has about 370
+	maxClockSkew   = time.Minute // between the clocks of the signer and of the receiver
 )
 
-// encoding is base64url without padding. Strict makes it refuse odd bits at the end; line ends it skips all the same.
+// encoding is base64url without padding. Strict rejects trailing bits, but the decoder still skips line
+// ends; splitToken rejects them.
 var encoding = base64.RawURLEncoding.Strict()
 
-// Keys are the keys of handoffs, and of nothing else: the first is active and signs, the others are in grace and only
-// verify. The zero value signs and verifies nothing.
+// Keys holds the keys of handoff tokens; the keys have no other use. The first key is active and signs;
+// the other keys are in their grace period and only verify. The zero value signs and verifies no token.
+// Keys is safe for concurrent use.
 type Keys struct{ ring keyring.Ring }
 
-// ParseKeys reads "hmac-2026-11:base64,hmac-2026-05:base64", the active key first. A key that is to become active is
-// put second a deployment before, so that nobody meets its tokens without it.
+// ParseKeys reads "hmac-2026-11:base64,hmac-2026-05:base64", the active key first. Deploy a new key in
+// the second place before it becomes active, so that every receiver can verify its first tokens. The
+// errors are those of keyring.Parse, or name a key whose id is not hmac-YYYY-MM.
 func ParseKeys(s string) (Keys, error) {
 	ring, err := keyring.Parse(s)
 	if err != nil {
@@ -39,20 +42,21 @@ func ParseKeys(s string) (Keys, error) {
 	}
 	for _, key := range ring {
 		if !validKeyID(key.ID) {
-			return Keys{}, fmt.Errorf("handoff: key %q is not named hmac-YYYY-MM", key.ID)
+			return Keys{}, fmt.Errorf("handoff: key id %q is not hmac-YYYY-MM", key.ID)
 		}
 	}
 	return Keys{ring}, nil
 }
 
-// UnmarshalText lets a configuration hold Keys.
+// UnmarshalText implements encoding.TextUnmarshaler by ParseKeys, for configuration structs.
 func (k *Keys) UnmarshalText(text []byte) (err error) {
 	*k, err = ParseKeys(string(text))
 	return err
 }
 
-// Sign completes h, whose ExpiresAt and KeyID it sets, and returns its token:
-// base64url(canonical string) "." base64url(HMAC-SHA-256 of the canonical string).
+// Sign returns the token of h: base64url(canonical string) "." base64url(HMAC-SHA-256 of the canonical
+// string). It sets ExpiresAt and KeyID of h and truncates MintedAt to milliseconds in UTC. It returns an
+// error if h has an invalid field, which the error names, or keyring.ErrEmpty without keys.
 func (k Keys) Sign(h *Handoff) (token string, err error) {
 	if len(k.ring) == 0 {
 		return "", fmt.Errorf("handoff: sign: %w", keyring.ErrEmpty)
@@ -67,20 +71,21 @@ func (k Keys) Sign(h *Handoff) (token string, err error) {
 	return signText(h.canonical(), key), nil
 }
 
+// signText returns the token of a canonical string.
 func signText(text []byte, key keyring.Key) string {
 	return encoding.EncodeToString(text) + "." + encoding.EncodeToString(key.HMAC(text))
 }
 
-// VerifySignature returns what a token says, whether or not its time is over; ErrSignature when we cannot have signed it. Nothing
-// of the token but the name of its key is looked at before its MAC is known to be right.
+// VerifySignature returns the content of a token, expired or not. It returns ErrSignature for any token
+// that Sign cannot have returned. It reads only the key id before it has verified the MAC.
 func (k Keys) VerifySignature(token string) (Handoff, error) {
 	text, mac, ok := splitToken(token)
 	if !ok {
-		return Handoff{}, fmt.Errorf("%w: not a token", ErrSignature)
+		return Handoff{}, fmt.Errorf("%w: malformed", ErrSignature)
 	}
 	key, known := k.ring.Find(text[strings.LastIndexByte(text, '\n')+1:])
 	if !known {
-		return Handoff{}, fmt.Errorf("%w: key not known", ErrSignature)
+		return Handoff{}, fmt.Errorf("%w: unknown key", ErrSignature)
 	}
 	if !hmac.Equal(mac, key.HMAC([]byte(text))) {
 		return Handoff{}, fmt.Errorf("%w: MAC differs", ErrSignature)
@@ -92,22 +97,24 @@ func (k Keys) VerifySignature(token string) (Handoff, error) {
 	return h, nil
 }
 
-// Verify is Open for a token that is to be used now: ErrExpired when its half hour is over. It says nothing about
-// whether the token was used before; only the ledger of its issuer knows.
+// Verify returns the content of a token that is valid now. It returns ErrExpired after 30 minutes, and
+// ErrSignature like VerifySignature or if the token was minted more than a minute after now. It does not
+// check whether the token was used before; the ledger of the issuer does.
 func (k Keys) Verify(token string, now time.Time) (Handoff, error) {
 	h, err := k.VerifySignature(token)
 	switch {
 	case err != nil:
 		return Handoff{}, err
 	case h.MintedAt.After(now.Add(maxClockSkew)):
-		return Handoff{}, fmt.Errorf("%w: from the future", ErrSignature)
+		return Handoff{}, fmt.Errorf("%w: minted in the future", ErrSignature)
 	case !now.Before(h.ExpiresAt):
 		return Handoff{}, ErrExpired
 	}
 	return h, nil
 }
 
-// splitToken takes a token apart. One text has one token: what does not encode to the same characters again is refused.
+// splitToken decodes the two parts of a token. It rejects a token that does not encode to the same
+// characters again, so that one text has exactly one token.
 func splitToken(token string) (text string, mac []byte, ok bool) {
 	if len(token) > maxTokenLength {
 		return "", nil, false

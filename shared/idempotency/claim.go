@@ -17,23 +17,24 @@ import (
 )
 
 const (
-	// claimTTL is how long a claim keeps the others waiting: as long as a request lives. Should the work take longer,
-	// two do it and Postgres lets one of them commit; should whoever claimed die, the key is free again after it.
+	// claimTTL is the life of a claim, as long as a request may take. If a mutation takes longer, a second
+	// request runs it too and Postgres accepts one of the two commits. If the claiming instance dies, the
+	// claim expires and the key is free again.
 	claimTTL        = 2500 * time.Millisecond
 	pollInterval    = 25 * time.Millisecond
 	maxWait         = 2 * time.Second
-	responseReserve = 200 * time.Millisecond // of the request's time, left for the answer of who waited
-	redisTimeout    = 100 * time.Millisecond // for one step in Redis; then it is done without
+	responseReserve = 200 * time.Millisecond // part of the request's deadline that a waiting request keeps for its response
+	redisTimeout    = 100 * time.Millisecond // of one round trip; then the store works as without Redis
 )
 
-// The value of a key in Redis is a claim while the work is done, "claim <random>", and the answer afterwards:
-// "answer <status> <hex of the request's digest>" and a line feed before the body.
+// A key in Redis holds "claim <random>" while the mutation runs, then the response: "answer <status>
+// <hex of the request's digest>", a line feed, and the body.
 const (
 	claimPrefix    = "claim "
 	responsePrefix = "answer "
 )
 
-// encode is what Redis has of an answer.
+// encode returns the value of a response in Redis.
 func (o *record) encode() string {
 	b := make([]byte, 0, len(responsePrefix)+4+2*sha256.Size+1+len(o.Body))
 	b = append(b, responsePrefix...)
@@ -44,67 +45,73 @@ func (o *record) encode() string {
 	return string(append(b, o.Body...))
 }
 
-// decodeRecord is the inverse; nil when it is no answer.
-func decodeRecord(there string) *record {
-	head, body, whole := strings.Cut(there, "\n")
-	head, is := strings.CutPrefix(head, responsePrefix)
+// decodeRecord is the inverse of encode. It returns nil if value is not a response. The record has no
+// expiresAt.
+func decodeRecord(value string) *record {
+	head, body, hasBody := strings.Cut(value, "\n")
+	head, isResponse := strings.CutPrefix(head, responsePrefix)
 	status, digits, _ := strings.Cut(head, " ")
 	n, err := strconv.Atoi(status)
 	digest, digestErr := hex.DecodeString(digits)
-	if !whole || !is || err != nil || digestErr != nil || len(digest) != sha256.Size {
+	if !hasBody || !isResponse || err != nil || digestErr != nil || len(digest) != sha256.Size {
 		return nil
 	}
 	return &record{Response: Response{Status: n, Body: []byte(body), Replayed: true}, digest: [sha256.Size]byte(digest)}
 }
 
-// claim is the right to do the work while the others wait; the zero claim, without Redis, keeps nobody waiting.
+// claim is the right to run the mutation while other requests wait. The zero claim, without Redis, makes
+// no request wait.
 type claim struct{ key, token string }
 
-// ClaimAttempt is a claim that was tried.
+// ClaimAttempt is a queued attempt to claim a key. Pass it to Do, or to Cancel, after the pipeline has run.
 type ClaimAttempt struct {
 	request      Request
-	compositeKey string // of q
+	compositeKey string // of request
 	claim        claim
-	cmd          *redis.StatusCmd // what is there; redis.Nil when the claim is set
+	cmd          *redis.StatusCmd // previous value; redis.Nil if the claim is set
 }
 
-// Enqueue queues the first try to claim the key on the caller's pipeline, for Do to use once the pipeline has run.
-func (r *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, q Request) *ClaimAttempt {
-	return r.enqueueClaim(ctx, pipe, q)
+// Enqueue queues the first attempt to claim the key of a request, one SET, on the caller's pipeline, so
+// that Do needs no round trip for it. The claim expires after 2.5 s.
+func (s *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, q Request) *ClaimAttempt {
+	return s.enqueueClaim(ctx, pipe, q)
 }
 
-func (r *Store) enqueueClaim(ctx context.Context, redisOrPipe redis.Cmdable, q Request) *ClaimAttempt {
+// enqueueClaim sends or queues the SET of a claim.
+func (s *Store) enqueueClaim(ctx context.Context, redisOrPipe redis.Cmdable, q Request) *ClaimAttempt {
 	composite := q.compositeKey()
-	c := claim{r.redisKey(composite), claimPrefix + rand.Text()}
+	c := claim{s.redisKey(composite), claimPrefix + rand.Text()}
 	return &ClaimAttempt{q, composite, c, redisOrPipe.SetArgs(ctx, c.key, c.token, redis.SetArgs{Mode: "NX", Get: true, TTL: claimTTL})}
 }
 
-// IsRetry says, once the pipeline of Peek has run, whether the key was used before: somebody was answered under it, or is
-// being answered. Without an answer of Redis it is not known to be. seen may be nil.
-func (seen *ClaimAttempt) IsRetry() bool { return seen != nil && seen.cmd.Err() == nil }
+// IsRetry reports, after the pipeline of Enqueue has run, whether the key is in use: an earlier request
+// with the key was answered or is running. It is false for a nil attempt and without Redis.
+func (a *ClaimAttempt) IsRetry() bool { return a != nil && a.cmd.Err() == nil }
 
-// tryClaim is Peek in a round trip of its own.
-func (r *Store) tryClaim(ctx context.Context, q Request) *ClaimAttempt {
+// tryClaim attempts to claim the key of a request in a separate round trip.
+func (s *Store) tryClaim(ctx context.Context, q Request) *ClaimAttempt {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
-	return r.enqueueClaim(ctx, r.rdb, q)
+	return s.enqueueClaim(ctx, s.rdb, q)
 }
 
-// awaitClaim wins the key, or returns what was answered under it. It waits while somebody else has it. seen is the first try.
-func (r *Store) awaitClaim(ctx context.Context, seen *ClaimAttempt) (c claim, prior *record, err error) {
-	for end := time.Now().Add(waitBudget(ctx)); ; seen = r.tryClaim(ctx, seen.request) {
-		there, err := seen.cmd.Result()
+// awaitClaim returns the claim of a key, or the response that Redis has for it. While another request has
+// the claim, awaitClaim tries again every pollInterval. Without Redis, and for an unreadable value, it
+// returns the zero claim and no response. attempt is the first try.
+func (s *Store) awaitClaim(ctx context.Context, attempt *ClaimAttempt) (c claim, prior *record, err error) {
+	for end := time.Now().Add(waitBudget(ctx)); ; attempt = s.tryClaim(ctx, attempt.request) {
+		value, err := attempt.cmd.Result()
 		switch {
 		case errors.Is(err, redis.Nil):
-			return seen.claim, nil, nil
+			return attempt.claim, nil, nil
 		case ctx.Err() != nil:
-			return claim{}, nil, ctx.Err() // who asked has gone, and nothing was begun
-		case err != nil || !strings.HasPrefix(there, claimPrefix):
-			return claim{}, decodeRecord(there), nil // no answer: Redis is away, or has what cannot be read
+			return claim{}, nil, ctx.Err() // the client disconnected before the mutation started
+		case err != nil || !strings.HasPrefix(value, claimPrefix):
+			return claim{}, decodeRecord(value), nil
 		case !time.Now().Before(end):
 			return claim{}, nil, problem.New(problem.IdempotencyInProgress, "Please ask again in a moment.", nil).WithRetryAfter(time.Second)
 		}
-		// Also a claim for another request is waited for: it may come to nothing, and then the key was never used.
+		// A request with another digest waits too: the first request may fail, and then its key is unused.
 		select {
 		case <-time.After(min(pollInterval, time.Until(end))):
 		case <-ctx.Done():
@@ -113,7 +120,7 @@ func (r *Store) awaitClaim(ctx context.Context, seen *ClaimAttempt) (c claim, pr
 	}
 }
 
-// waitBudget is how long this request can wait for another.
+// waitBudget returns how long a request can wait for another one.
 func waitBudget(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(maxWait, time.Until(deadline)-responseReserve)
@@ -121,37 +128,41 @@ func waitBudget(ctx context.Context) time.Duration {
 	return maxWait
 }
 
-// Cancel gives up what Peek claimed, for a request that is refused before it comes to Do; seen may be nil.
-func (r *Store) Cancel(ctx context.Context, seen *ClaimAttempt) {
-	if seen != nil && seen.cmd.Err() != nil { // redis.Nil when it was claimed; else, without an answer, perhaps
-		r.release(ctx, seen.claim)
+// Cancel releases the claim of an attempt, for a request that is rejected before Do. It takes one round
+// trip of at most 100 ms, also after the client disconnected, and ignores errors: the claim expires. For a
+// nil attempt and for an attempt that did not get the claim it does nothing.
+func (s *Store) Cancel(ctx context.Context, attempt *ClaimAttempt) {
+	if attempt != nil && attempt.cmd.Err() != nil { // redis.Nil: claimed; any other error: perhaps claimed
+		s.release(ctx, attempt.claim)
 	}
 }
 
-// release lets the next one try at once. If it fails, the claim lapses.
-func (r *Store) release(ctx context.Context, c claim) {
+// release deletes a claim, so that the next request can claim the key at once. If release fails, the
+// claim expires.
+func (s *Store) release(ctx context.Context, c claim) {
 	if c == (claim{}) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisTimeout)
 	defer cancel()
-	lua.Release(ctx, r.rdb, c.key, c.token)
+	lua.Release(ctx, s.rdb, c.key, c.token)
 }
 
-// PendingCopy is an answer on record that is not in Redis yet. On a nil Copy everything does nothing.
+// PendingCopy is a recorded response without a copy in Redis. Its methods do nothing on a nil PendingCopy.
 type PendingCopy struct {
 	store *Store
 	claim
 	record *record
 }
 
-// Enqueue puts the answer where the next one looks first, on a pipeline that lua.Exec runs, unless the claim is not ours any
-// more. If that fails, or is left out, the next one waits for the claim to lapse and finds the record.
+// Enqueue queues the replacement of the claim by the response, one script, on a pipeline that lua.Exec
+// runs. The script does nothing if the claim was lost. Without the copy the next request waits until the
+// claim expires, and then reads the record from Postgres.
 func (c *PendingCopy) Enqueue(ctx context.Context, pipe redis.Pipeliner) {
 	if c == nil || c.claim == (claim{}) {
 		return
 	}
-	if life := c.record.expiresAt.Sub(c.store.now()); life > 0 {
-		lua.CompareAndSwap(ctx, pipe, c.key, c.token, c.record.encode(), life)
+	if ttl := c.record.expiresAt.Sub(c.store.now()); ttl > 0 {
+		lua.CompareAndSwap(ctx, pipe, c.key, c.token, c.record.encode(), ttl)
 	}
 }

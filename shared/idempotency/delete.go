@@ -7,31 +7,33 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// QueueDelete deletes, with what else is in batch, the record of what one session was answered; ForgetCopies before it, which
-// finds the copies by the record.
+// QueueDelete adds the deletion of all records of one session, one statement, to a batch. Call
+// DeleteCopies first: it finds the copies in Redis by the records.
 func QueueDelete(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.idempotency_keys
 		WHERE guest_session_id = $1`, sessionID)
 }
 
-// DeleteCopies deletes the copies of what one session was answered, and its claims with them, so that an answer which is
-// under way does not become a copy after this. It may be repeated until Forget.
-func (r *Store) DeleteCopies(ctx context.Context, sessionID string) error {
-	rows, _ := r.db.Query(ctx, `
+// DeleteCopies deletes the copies and the claims of one session in Redis. Without its claim, a request
+// that is running cannot store its copy afterwards. DeleteCopies takes one query and one pipeline with
+// one DEL per record. It returns an error without Postgres or Redis, and may be repeated until
+// QueueDelete has run.
+func (s *Store) DeleteCopies(ctx context.Context, sessionID string) error {
+	rows, _ := s.db.Query(ctx, `
 		SELECT composite_key
 		FROM bff_consumer.idempotency_keys
 		WHERE guest_session_id = $1`, sessionID)
-	composites, err := pgx.CollectRows(rows, pgx.RowTo[string]) // carries Query's error too
+	compositeKeys, err := pgx.CollectRows(rows, pgx.RowTo[string]) // also returns Query's error
 	if err != nil {
-		return fmt.Errorf("idempotency: forget: %w", err)
+		return fmt.Errorf("idempotency: delete copies: %w", err)
 	}
-	pipe := r.rdb.Pipeline()
-	for _, composite := range composites {
-		pipe.Del(ctx, r.redisKey(composite)) // one by one: they are in different slots
+	pipe := s.rdb.Pipeline()
+	for _, key := range compositeKeys {
+		pipe.Del(ctx, s.redisKey(key)) // one command per key: the keys are in different slots
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("idempotency: forget: %w", err)
+		return fmt.Errorf("idempotency: delete copies: %w", err)
 	}
 	return nil
 }

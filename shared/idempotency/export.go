@@ -8,7 +8,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// StoredKey is one key on record, without the answer, which may hold a token.
+// StoredKey describes one record for a data export. It omits the response body, which may contain a token.
 type StoredKey struct {
 	Route     string `json:"route"`
 	Status    int    `json:"responseStatus"`
@@ -16,18 +16,19 @@ type StoredKey struct {
 	ExpiresAt string `json:"expiresAt"`
 }
 
-// QueueList reads, with what else is in batch, which keys of one session are on record, oldest first.
+// QueueList adds the query of one session's records to a batch. Running the batch stores them in *into,
+// oldest first.
 func QueueList(batch *pgx.Batch, sessionID string, into *[]StoredKey) {
 	batch.Queue(`
 		SELECT route, response_status, created_at, expires_at
 		FROM bff_consumer.idempotency_keys
 		WHERE guest_session_id = $1
 		ORDER BY created_at`, sessionID).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (h StoredKey, err error) {
+		*into, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (k StoredKey, err error) {
 			var created, expires time.Time
-			err = row.Scan(&h.Route, &h.Status, &created, &expires)
-			h.CreatedAt, h.ExpiresAt = timestamp.Format(created), timestamp.Format(expires)
-			return h, err
+			err = row.Scan(&k.Route, &k.Status, &created, &expires)
+			k.CreatedAt, k.ExpiresAt = timestamp.Format(created), timestamp.Format(expires)
+			return k, err
 		})
 		return err
 	})

@@ -8,34 +8,35 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// The header that carries a key, and its alias.
+// The request header for a key and its alias.
 const (
 	headerName   = "Idempotency-Key"
 	headerAlias  = "X-Idempotency-Key"
 	maxKeyLength = 255
 )
 
-// ReplayedHeader is the header of an answer that was given before.
+// ReplayedHeader is the response header of a replayed response.
 const ReplayedHeader = "Idempotency-Replayed"
 
-// Key reads the key of a request; "" when it has none. A key is at most 255 printable ASCII characters; anything else,
-// or two different keys, is MalformedRequest.
+// Key returns the idempotency key of a request, or "" without a key. A key has 1 to 255 printable ASCII
+// characters. Key returns the problem MalformedRequest for any other value and for two different keys.
 func Key(h http.Header) (string, error) {
-	sent := slices.Concat(h.Values(headerName), h.Values(headerAlias))
-	if len(sent) == 0 {
+	values := slices.Concat(h.Values(headerName), h.Values(headerAlias))
+	if len(values) == 0 {
 		return "", nil
 	}
-	key := sent[0]
+	key := values[0]
 	switch {
 	case key == "" || len(key) > maxKeyLength || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
 		return "", malformedKey("Must be 1 to 255 printable ASCII characters.")
-	case slices.ContainsFunc(sent, func(other string) bool { return other != key }):
+	case slices.ContainsFunc(values, func(other string) bool { return other != key }):
 		return "", malformedKey("Send one key.")
 	}
 	return key, nil
 }
 
-// RequiredKey is Key for a route that does nothing without one: IdempotencyKeyRequired when there is none.
+// RequiredKey is Key for a route that requires an idempotency key. Without a key it returns the problem
+// IdempotencyKeyRequired.
 func RequiredKey(h http.Header) (string, error) {
 	key, err := Key(h)
 	if err == nil && key == "" {
@@ -44,6 +45,7 @@ func RequiredKey(h http.Header) (string, error) {
 	return key, err
 }
 
+// malformedKey returns the problem for an invalid header.
 func malformedKey(detail string) error {
 	p := problem.New(problem.MalformedRequest, "See errors for what could not be read.", nil)
 	p.Fields = []problem.FieldError{{Field: headerName, Code: "malformed", Detail: detail}}

@@ -1,6 +1,7 @@
-// Package idempotency owns that a mutation asked for twice under one key is done once, and that both are told the same,
-// byte for byte. Postgres decides, by a row in the mutation's own transaction; Redis has a copy, so that a repetition
-// asks nobody else, and lets those who come at the same moment wait. It never knows what a mutation does.
+// Package idempotency executes a mutation at most once per idempotency key, and replays its response byte
+// for byte to later requests with the key. Postgres decides, by a record in the transaction of the
+// mutation. Redis holds a copy of the response, so that a replay costs one round trip to Redis only, and
+// a claim, which makes concurrent requests wait. The package does not know what a mutation does.
 package idempotency
 
 import (
@@ -23,10 +24,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session/lock"
 )
 
-// TTL is how long an answer is given again.
+// TTL is the time for which a response is replayed.
 const TTL = 24 * time.Hour
 
-// Store does things once. Safe for concurrent use.
+// Store holds the responses to mutations. It is safe for concurrent use.
 type Store struct {
 	rdb  redis.UniversalClient
 	db   *pgxpool.Pool
@@ -34,31 +35,33 @@ type Store struct {
 	now  func() time.Time
 }
 
-// New makes a Room.
+// New returns a Store. It dials nothing. now is the clock for the expiry of records.
 func New(rdb redis.UniversalClient, db *pgxpool.Pool, keys redisclient.Keys, now func() time.Time) *Store {
 	return &Store{rdb, db, keys, now}
 }
 
-// Request is one asking.
+// Request identifies a request. A key is scoped to the session and the route.
 type Request struct {
-	SessionID string            // whose key it is
-	Route     string            // "POST /handoff": a key means something on one route
+	SessionID string
+	Route     string            // "POST /handoff"
 	Key       string            // as the client sent it
-	Digest    [sha256.Size]byte // of what is asked for, see Digest
+	Digest    [sha256.Size]byte // digest of the decoded request; see Digest
 }
 
-// Response is what a mutation answers, the first time or again.
+// Response is the response of a mutation, new or replayed.
 type Response struct {
 	Status   int
 	Body     []byte // JSON
-	Replayed bool   // it was given before
+	Replayed bool   // another request was answered with it before, or the reply to the commit was lost
 }
 
-// Mutation prepares a mutation: its answer, and the statements that make the answer true. It is called only by who may be
-// the first, and may be called twice; it writes nothing itself.
+// Mutation prepares a mutation: it returns the response and the statements that Do commits with the
+// record of the response. It must not write anything itself. Do calls it only if no record of the key is
+// known, and may call it twice.
 type Mutation func(ctx context.Context) (Response, *pgx.Batch, error)
 
-// Digest is that of a request as it was understood, so that white space and the order of members do not count.
+// Digest returns the SHA-256 of a decoded request in deterministic JSON, so that white space and the order
+// of members make no difference. It returns an error if json cannot encode the request.
 func Digest(request any) ([sha256.Size]byte, error) {
 	text, err := json.Marshal(request, json.Deterministic(true))
 	if err != nil {
@@ -67,83 +70,95 @@ func Digest(request any) ([sha256.Size]byte, error) {
 	return sha256.Sum256(text), nil
 }
 
-// compositeKey names the key in both stores.
+// compositeKey returns the hash that names a key in Redis and in Postgres.
 func (q *Request) compositeKey() string {
 	sum := sha256.Sum256([]byte(q.SessionID + "|" + q.Route + "|" + q.Key))
 	return hex.EncodeToString(sum[:])
 }
 
-// redisKey names the Redis copy of what is on record under a composite.
-func (r *Store) redisKey(composite string) string { return r.keys.Key("idem", composite) }
+// redisKey returns the Redis key for the claim and the copy of a composite key.
+func (s *Store) redisKey(compositeKey string) string { return s.keys.Key("idem", compositeKey) }
 
-// Do answers a request: with what was answered before under its key, or by doing the work, its statements and the
-// record of the answer in one transaction and one round trip. Of those who ask at the same moment one does the work;
-// the others, whatever they ask for, wait up to 2 s for it, and are told IdempotencyInProgress then. A key that was
-// used for something else is IdempotencyKeyReused. A refusal is not remembered: the next one tries again. Without
-// Redis, Postgres alone decides who is first; without Postgres nothing is done, and the answer is UpstreamUnavailable.
-// For a session that was cleared nothing is done either: turn.ErrCleared. seen is what Peek tried for the same request,
-// nil when it did not.
-func (r *Store) Do(ctx context.Context, q Request, seen *ClaimAttempt, work Mutation) (Response, *PendingCopy, error) {
-	if seen != nil && seen.request != q { // tried for a session that the guest turned out not to have
-		r.release(ctx, seen.claim)
-		seen = nil
+// Do returns the response to a request: the recorded response of its key, or the response of m, whose
+// statements Do commits together with the record of the response. attempt is the result of Enqueue, or nil
+// to claim the key in a separate round trip of at most 100 ms.
+//
+// A replay from the copy in Redis costs no more than the claim. The first request with a key costs one
+// round trip to Postgres, of at most 1 s; if m or the commit fails, one more to read the record and one to
+// Redis of at most 100 ms to release the claim. The round trips to Postgres ignore the client's
+// cancellation and respect the deadline of ctx. The caller enqueues the returned PendingCopy on its next
+// pipeline; it is nil if the response comes from Redis.
+//
+// Concurrent requests with the same key, whatever their content, wait for the first one. They poll Redis
+// every 25 ms, for 2 s or until 200 ms before the deadline of ctx, and then get the problem
+// IdempotencyInProgress; if ctx is cancelled while they wait, they get its error. A key with another
+// digest on record is the problem IdempotencyKeyReused. An error of m is returned and not recorded: a
+// later request tries again. For a cleared session Do changes nothing and returns lock.ErrCleared.
+//
+// Without Redis no request waits; Postgres decides by its unique key. Without Postgres nothing changes
+// and Do returns the problem UpstreamUnavailable, unless Redis has the response.
+func (s *Store) Do(ctx context.Context, q Request, attempt *ClaimAttempt, m Mutation) (Response, *PendingCopy, error) {
+	if attempt != nil && attempt.request != q { // claimed for a session that the request does not have
+		s.release(ctx, attempt.claim)
+		attempt = nil
 	}
-	if seen == nil {
-		seen = r.tryClaim(ctx, q)
+	if attempt == nil {
+		attempt = s.tryClaim(ctx, q)
 	}
-	c, prior, err := r.awaitClaim(ctx, seen)
+	c, prior, err := s.awaitClaim(ctx, attempt)
 	if err != nil {
 		return Response{}, nil, err
 	}
-	var copied *PendingCopy
+	var pending *PendingCopy
 	if prior == nil {
-		if prior, err = r.execute(ctx, q, seen.compositeKey, work); err != nil {
-			r.release(ctx, c)
+		if prior, err = s.execute(ctx, q, attempt.compositeKey, m); err != nil {
+			s.release(ctx, c)
 			return Response{}, nil, err
 		}
-		copied = &PendingCopy{r, c, prior}
+		pending = &PendingCopy{s, c, prior}
 	}
 	if prior.digest != q.Digest {
-		pipe := r.rdb.Pipeline()
-		copied.Enqueue(ctx, pipe)
-		lua.Exec(ctx, pipe) // if it fails, the claim lapses
+		pipe := s.rdb.Pipeline()
+		pending.Enqueue(ctx, pipe)
+		lua.Exec(ctx, pipe) // if Exec fails, the claim expires
 		return Response{}, nil, problem.New(problem.IdempotencyKeyReused, "Use a new key for another request.", nil)
 	}
-	return prior.Response, copied, nil
+	return prior.Response, pending, nil
 }
 
-// record is an answer on record.
+// record is a recorded response.
 type record struct {
 	Response
 	digest    [sha256.Size]byte
-	expiresAt time.Time // it is given again
+	expiresAt time.Time
 }
 
-// execute does the work, unless the record says that it was done. Whatever goes wrong, the record is asked: it tells
-// whether somebody else was first, and, after a commit whose answer got lost, whether that somebody was us.
-func (r *Store) execute(ctx context.Context, q Request, composite string, work Mutation) (*record, error) {
-	for again := false; ; again = true {
-		answer, batch, err := work(ctx)
+// execute runs the mutation and commits its record, or returns the record of another request. After any
+// failure it reads the record: another request may have committed first, or the reply to this request's
+// own commit may be lost.
+func (s *Store) execute(ctx context.Context, q Request, compositeKey string, m Mutation) (*record, error) {
+	for retried := false; ; retried = true {
+		response, statements, err := m(ctx)
 		if err == nil {
-			o := &record{Response: answer, digest: q.Digest, expiresAt: r.now().Add(TTL)}
-			if err = r.commit(ctx, q, composite, o, batch); err == nil {
+			o := &record{Response: response, digest: q.Digest, expiresAt: s.now().Add(TTL)}
+			if err = s.commit(ctx, q, compositeKey, o, statements); err == nil {
 				return o, nil
 			}
 			if errors.Is(err, lock.ErrCleared) {
-				return nil, err // what may be on record still is nobody's
+				return nil, err // a record that still exists must not be replayed after the clear
 			}
 		}
-		prior, lookErr := r.loadRecord(ctx, composite)
+		prior, loadErr := s.loadRecord(ctx, compositeKey)
 		switch {
 		case prior != nil:
 			return prior, nil
 		case !isDuplicateKey(err):
 			return nil, postgres.Problem(err)
-		case lookErr != nil:
-			return nil, postgres.Problem(lookErr)
-		case again:
-			return nil, err // unreachable: somebody would have to take the key with a record whose time is over
+		case loadErr != nil:
+			return nil, postgres.Problem(loadErr)
+		case retried:
+			return nil, err // unreachable: an expired record would have to be inserted meanwhile
 		}
-		// The key was taken by a record whose time was over, and which is gone now.
+		// An expired record blocked the key, and loadRecord has deleted it.
 	}
 }

@@ -1,5 +1,6 @@
-// Package keyring owns secrets that rotate: a list of named keys, newest first. The first signs, all
-// verify. It never says what is signed; each purpose binds its own label into what it signs.
+// Package keyring holds rotating HMAC secrets: a list of named keys, newest first. The first key signs;
+// every key verifies. The package keeps no state beyond the keys and does not define what is signed:
+// each caller binds its own purpose label into a MAC.
 package keyring
 
 import (
@@ -14,32 +15,35 @@ import (
 	"sync"
 )
 
-// Key is one secret with the name it is known by in logs and tokens.
+// Key is one secret and its name in logs and tokens. It is safe for concurrent use. The zero Key has no
+// secret: Sum and HMAC panic.
 type Key struct {
 	ID      string
-	macPool *sync.Pool // of *mac, which have the secret
+	macPool *sync.Pool // of *mac, each keyed with the secret
 }
 
-// mac computes HMACs under one secret, one after the other: making one costs as much as what most of them sum up.
+// mac is a reusable HMAC state under one secret. A new state costs as much time as most MACs take, so
+// Key pools the states.
 type mac struct {
 	hash.Hash
-	buf []byte // room for what is summed
+	buf []byte // reused for the message
 }
 
 func newKey(id string, secret []byte) Key {
 	return Key{id, &sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, secret)} }}}
 }
 
-// Ring is a set of keys, newest first. Make one with Parse.
+// Ring is a list of keys, newest first, as Parse returns it. It is safe for concurrent use.
 type Ring []Key
 
-// ErrEmpty says that a ring was given without a key.
+// ErrEmpty reports a ring without a key.
 var ErrEmpty = errors.New("keyring: no key")
 
-const minSecretBytes = 16 // bytes: below this a MAC of 56 bits would be the stronger part
+const minSecretBytes = 16 // a shorter secret would be easier to guess than a truncated MAC of 56 bits
 
-// Parse reads "id:base64,id:base64", newest first, as Secret Manager holds it. Ids are letters, digits
-// and hyphens; secrets are at least 16 bytes in standard base64. Errors name the position, never the secret.
+// Parse reads "id:base64,id:base64", newest first, the form of the value in Secret Manager. An id has 1
+// to 32 letters, digits and hyphens; a secret has at least 16 bytes in standard base64. Parse returns
+// ErrEmpty for an empty string. Other errors name the position or the id of the key, never the secret.
 func Parse(s string) (Ring, error) {
 	var ring Ring
 	seen := map[string]bool{}
@@ -64,16 +68,16 @@ func Parse(s string) (Ring, error) {
 	return ring, nil
 }
 
-// UnmarshalText lets a configuration hold a Ring.
+// UnmarshalText implements encoding.TextUnmarshaler by Parse, for configuration structs.
 func (r *Ring) UnmarshalText(text []byte) (err error) {
 	*r, err = Parse(string(text))
 	return err
 }
 
-// Active is the key that signs. It panics when the ring is empty, which one made with Parse never is.
+// Active returns the signing key. It panics if the ring is empty; a ring of Parse never is.
 func (r Ring) Active() Key { return r[0] }
 
-// Find returns the key of that name; false when the ring has none.
+// Find returns the key with an id, or false if the ring has no such key.
 func (r Ring) Find(id string) (Key, bool) {
 	for _, k := range r {
 		if k.ID == id {
@@ -83,8 +87,8 @@ func (r Ring) Find(id string) (Key, bool) {
 	return Key{}, false
 }
 
-// Sum is HMAC-SHA-256 over the purpose and the parts, each behind its length so that no byte can move
-// from one to the next: 32 bytes.
+// Sum returns the HMAC-SHA-256, 32 bytes, of the purpose and the parts. A length precedes each part, so
+// moving a byte from one part to the next changes the MAC.
 func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 	m := k.macPool.Get().(*mac)
 	defer k.macPool.Put(m)
@@ -97,8 +101,8 @@ func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 	return m.sum(m.buf)
 }
 
-// HMAC is plain HMAC-SHA-256 of exactly these bytes, for a format that others check in a language of their own: 32
-// bytes. It binds no purpose, so a ring used this way is used for nothing else.
+// HMAC returns the plain HMAC-SHA-256 of a message, 32 bytes, for formats that receivers verify with
+// their own code. The MAC binds no purpose, so a ring used with HMAC must have no other use.
 func (k Key) HMAC(message []byte) []byte {
 	m := k.macPool.Get().(*mac)
 	defer k.macPool.Put(m)
@@ -111,6 +115,7 @@ func (m *mac) sum(text []byte) []byte {
 	return m.Sum(make([]byte, 0, sha256.Size))
 }
 
+// validID reports whether id has 1 to 32 ASCII letters, digits and hyphens.
 func validID(id string) bool {
 	for _, c := range id {
 		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' {

@@ -2,11 +2,11 @@ package ratelimit
 
 import "time"
 
-// rate is how a bucket fills: GCRA, with a quarter of a minute's requests at once, rounded up.
+// rate is the refill rate and the capacity of a bucket, by the generic cell rate algorithm (GCRA).
 type rate struct {
 	perMinute int
-	interval  time.Duration // in which it gains one request, whole µs
-	burst     int           // requests that a full one holds
+	interval  time.Duration // until the bucket gains one request, whole µs
+	burst     int           // requests in a full bucket: a quarter of a minute's, rounded up
 }
 
 func newRate(perMinute int) rate {
@@ -14,21 +14,24 @@ func newRate(perMinute int) rate {
 	return rate{perMinute, time.Duration(micros) * time.Microsecond, (perMinute + 3) / 4}
 }
 
-// fillTime is how long an empty bucket takes to be full.
-func (p rate) fillTime() time.Duration { return p.interval * time.Duration(p.burst) }
+// fillTime returns the time in which an empty bucket fills.
+func (r rate) fillTime() time.Duration { return r.interval * time.Duration(r.burst) }
 
-// spend takes one request from a bucket that lacks so much of being full, unless it is empty, and says what it lacks then.
-// It is what spend.lua does in Redis.
-func (p rate) spend(lack time.Duration) (after time.Duration, taken bool) {
-	lack = min(max(lack, 0), p.fillTime())
-	if after = lack + p.interval; after > p.fillTime() {
-		return lack, false
+// spend takes one request from a bucket that is full after deficit. It returns the new deficit and
+// true, or the unchanged deficit and false if the bucket is empty. A deficit above fillTime counts
+// as an empty bucket. spend.lua implements the same rule in Redis.
+func (r rate) spend(deficit time.Duration) (after time.Duration, taken bool) {
+	deficit = min(max(deficit, 0), r.fillTime())
+	if after = deficit + r.interval; after > r.fillTime() {
+		return deficit, false
 	}
 	return after, true
 }
 
-// remaining is how many requests a bucket holds.
-func (p rate) remaining(lack time.Duration) int { return int((p.fillTime() - lack) / p.interval) }
+// remaining returns the number of requests in a bucket.
+func (r rate) remaining(deficit time.Duration) int { return int((r.fillTime() - deficit) / r.interval) }
 
-// retryAfter is how long a bucket needs until it holds a request.
-func (p rate) retryAfter(lack time.Duration) time.Duration { return lack + p.interval - p.fillTime() }
+// retryAfter returns the time until an empty bucket holds one request.
+func (r rate) retryAfter(deficit time.Duration) time.Duration {
+	return deficit + r.interval - r.fillTime()
+}

@@ -7,16 +7,18 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxLocalBuckets is how many buckets an instance keeps while Redis is away, some 8 MB of them. What is pushed out is full again:
-// a crowd that large is let through rather than kept out.
+// maxLocalBuckets bounds the memory of one instance to about 8 MB of buckets. Beyond it the least
+// recently used bucket is evicted and counts as full again: with more clients than this an instance
+// lets requests through rather than reject them.
 const maxLocalBuckets = 32_768
 
-// localLimiter are the buckets of this instance, for those that Redis does not answer for. Safe for concurrent use.
+// localLimiter holds the buckets of this instance. Resolve uses them for the buckets that Redis does
+// not answer for. Each instance counts for itself. Safe for concurrent use.
 type localLimiter struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	fullAt *simplelru.LRU[string, time.Time] // when a bucket will be full again, by its key
+	fullAt *simplelru.LRU[string, time.Time] // time at which a bucket is full again, by bucket key
 }
 
 func newLocalLimiter(now func() time.Time) *localLimiter {
@@ -27,7 +29,7 @@ func newLocalLimiter(now func() time.Time) *localLimiter {
 	return &localLimiter{now: now, fullAt: full}
 }
 
-// spend takes one request from each of the buckets, or none from any.
+// spend takes one request from every bucket, or from no bucket if one of them is empty.
 func (l *localLimiter) spend(buckets []*bucket) {
 	if len(buckets) == 0 {
 		return

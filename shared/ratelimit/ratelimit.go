@@ -1,5 +1,7 @@
-// Package ratelimit owns how much one client may ask for: a bucket each for its cookie, its address and its fingerprint, in
-// Redis, and in this process while Redis is away. It never fails, and never knows what is asked for.
+// Package ratelimit limits the requests of one client. It counts a request in a token bucket for each
+// of the client's cookie, fingerprint and address. The buckets are in Redis; without Redis each
+// instance counts in its own memory. The package never returns an error, and it does not read the
+// request itself.
 package ratelimit
 
 import (
@@ -13,21 +15,22 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// Class is what kind of route is asked for; each has limits and buckets of its own.
+// Class is a class of routes. Each class has its own limits and buckets.
 type Class string
 
 // The classes of routes.
 const (
-	Read      Class = "read" // whatever is neither of the others
+	Read      Class = "read" // every route outside the two classes below
 	Handoff   Class = "handoff"
 	Telemetry Class = "telemetry"
 )
 
-// Client is who asks, one name for each bucket: hashes, or ids that are ours. One that is empty is not known, and has no
-// bucket. Fingerprint is that of a device on one line, session.Client.Group: alone it would be a crowd's (decision 26).
+// Client names the buckets of a client by hashes or by ids of this service. An empty name is unknown
+// and has no bucket. Fingerprint is session.Client.GroupHash, the hash of fingerprint and address group:
+// many devices share a fingerprint alone (decision 26).
 type Client struct{ Cookie, Address, Fingerprint string }
 
-// Limiter counts requests. Safe for concurrent use.
+// Limiter counts requests. It is safe for concurrent use.
 type Limiter struct {
 	rdb   redis.UniversalClient
 	keys  redisclient.Keys
@@ -35,35 +38,37 @@ type Limiter struct {
 	local *localLimiter
 }
 
-// New makes a Room. now is the clock while Redis is away; else it is the server's.
+// New returns a Limiter. It dials nothing. Buckets in Redis use the clock of the Redis server; now is
+// the clock of the instance's own buckets.
 func New(rdb redis.UniversalClient, keys redisclient.Keys, flags *flags.Source, now func() time.Time) *Limiter {
 	return &Limiter{rdb, keys, flags, newLocalLimiter(now)}
 }
 
-// bucket is one of a request's.
+// bucket is one bucket of one request.
 type bucket struct {
 	kind      string
 	key       string
 	rate      rate
 	cmd       *redis.Cmd
 	taken     bool
-	untilFull time.Duration // until it is full
+	untilFull time.Duration
 }
 
-// Pending is a request that is being counted.
+// Pending is a request whose count is queued. Pass it to Resolve after the pipeline has run.
 type Pending struct {
 	class   Class
 	buckets []*bucket
 }
 
-// Enqueue puts a request on the caller's pipeline, which lua.Exec runs, to take one from each bucket of the client; nil while
-// limits are off.
-func (r *Limiter) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, c Client) *Pending {
-	now := r.flags.Current()
-	if !now.LimitsEnabled {
+// Enqueue queues one run of spend.lua per bucket of the client, at most three, on the caller's
+// pipeline. The caller runs the pipeline with lua.Exec, so counting costs no round trip of its own.
+// Enqueue returns nil, and queues nothing, while limits are switched off.
+func (l *Limiter) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, c Client) *Pending {
+	values := l.flags.Current()
+	if !values.LimitsEnabled {
 		return nil
 	}
-	limit := limitOf(now, class)
+	limit := limitOf(values, class)
 	a := &Pending{class: class, buckets: make([]*bucket, 0, 3)}
 	for _, b := range [...]struct {
 		kind, name string
@@ -74,14 +79,15 @@ func (r *Limiter) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class
 		if b.name == "" {
 			continue
 		}
-		key, pace := r.keys.Bucket(string(class), b.kind, b.name), newRate(b.perMinute)
-		cmd := lua.Spend(ctx, pipe, key, pace.interval, pace.fillTime())
-		a.buckets = append(a.buckets, &bucket{kind: b.kind, key: key, rate: pace, cmd: cmd})
+		key, refill := l.keys.Bucket(string(class), b.kind, b.name), newRate(b.perMinute)
+		cmd := lua.Spend(ctx, pipe, key, refill.interval, refill.fillTime())
+		a.buckets = append(a.buckets, &bucket{kind: b.kind, key: key, rate: refill, cmd: cmd})
 	}
 	return a
 }
 
-// limitOf is the limit of a class now. In campaign mode handoffs have four fifths of theirs.
+// limitOf returns the current limit of a class. Campaign mode lowers the limits of handoffs to four
+// fifths.
 func limitOf(v *flags.Values, class Class) flags.Limit {
 	switch class {
 	case Handoff:
@@ -97,32 +103,39 @@ func limitOf(v *flags.Values, class Class) flags.Limit {
 	}
 }
 
-// Reclassify counts a request in another class than it was counted in: what it took is given back, and one is taken from
-// each bucket of the other, in one round trip of at most 100 ms. Settle is for what it returns.
-func (r *Limiter) Reclassify(ctx context.Context, a *Pending, class Class, c Client) *Pending {
+// Reclassify moves a counted request to another class. It returns the requests that a took to their
+// buckets, takes one from each bucket of the new class, and returns the Pending for Resolve. It takes
+// one round trip of its own, of at most 100 ms in all, and ignores the caller's cancellation. Without
+// Redis the old buckets regain the request as they refill, and Resolve uses the instance's buckets.
+// Reclassify returns nil if a is nil or limits are switched off by now.
+func (l *Limiter) Reclassify(ctx context.Context, a *Pending, class Class, c Client) *Pending {
 	if a == nil {
 		return nil
 	}
-	pipe := r.rdb.Pipeline()
+	pipe := l.rdb.Pipeline()
 	for _, b := range a.buckets {
 		if answer, err := lua.ParseSpend(b.cmd); err == nil && answer.Taken {
 			lua.Refund(ctx, pipe, b.key, b.rate.interval)
 		}
 	}
-	other := r.Enqueue(ctx, pipe, class, c)
+	moved := l.Enqueue(ctx, pipe, class, c)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
 	lua.Exec(within, pipe)
-	return other
+	return moved
 }
 
-// refundTimeout is how long Redis may take to be given back what a refused request took.
+// refundTimeout bounds the round trip of a refund.
 const refundTimeout = 100 * time.Millisecond
 
-// Resolve says whether the request is let through, once the pipeline of Peek has run; nil while limits are off. A bucket
-// that Redis did not answer for is the one of this instance. A refused request consumes nothing: what it took of other
-// buckets is given back, in a round trip of at most 100 ms. If that fails, they have it back when they gain the next one.
-func (r *Limiter) Resolve(ctx context.Context, a *Pending) *Result {
+// Resolve decides whether a request is allowed. Call it once, after the pipeline of Enqueue has run.
+// It returns nil if a is nil, because limits are switched off, or if the client has no bucket: both
+// mean allowed. For each bucket that Redis did not answer for, it takes from the instance's bucket
+// instead, so without Redis the limits hold per instance. An allowed request costs no round trip.
+// A refused request consumes nothing: Resolve returns what it took from the other buckets in one
+// round trip of at most 100 ms, and ignores the caller's cancellation. If the refund fails, a bucket
+// regains the request in the time in which it gains one.
+func (l *Limiter) Resolve(ctx context.Context, a *Pending) *Result {
 	if a == nil || len(a.buckets) == 0 {
 		return nil
 	}
@@ -141,33 +154,34 @@ func (r *Limiter) Resolve(ctx context.Context, a *Pending) *Result {
 		refused = refused || !answer.Taken
 	}
 	if !refused {
-		r.local.spend(unanswered)
+		l.local.spend(unanswered)
 		for _, b := range unanswered {
 			refused = refused || !b.taken
 		}
 	}
 	if refused {
-		r.refund(ctx, spent)
+		l.refund(ctx, spent)
 		return a.refusedResult()
 	}
 	return a.allowedResult()
 }
 
-// refund undoes what a refused request took, also for a client that hung up.
-func (r *Limiter) refund(ctx context.Context, spent []*bucket) {
+// refund returns one request to each bucket in Redis, even if the client disconnected. It ignores
+// errors.
+func (l *Limiter) refund(ctx context.Context, spent []*bucket) {
 	if len(spent) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refundTimeout)
 	defer cancel()
-	pipe := r.rdb.Pipeline()
+	pipe := l.rdb.Pipeline()
 	for _, b := range spent {
 		lua.Refund(ctx, pipe, b.key, b.rate.interval)
 	}
 	lua.Exec(ctx, pipe)
 }
 
-// allowedResult is that of a client who is let through: by the bucket that holds least.
+// allowedResult describes the bucket with the fewest requests left.
 func (a *Pending) allowedResult() *Result {
 	tightest := a.buckets[0]
 	for _, b := range a.buckets[1:] {
@@ -181,7 +195,7 @@ func (a *Pending) allowedResult() *Result {
 	}
 }
 
-// refusedResult is the standing of a client who is not: by the empty bucket that takes longest to hold something again.
+// refusedResult describes the empty bucket with the longest wait.
 func (a *Pending) refusedResult() *Result {
 	var longest *bucket
 	for _, b := range a.buckets {

@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// Result is how a client stands with the limits once its request was counted: by the bucket that is closest to being
-// empty, or that it has to wait for longest.
+// Result is the outcome of one counted request. It describes one bucket: of an allowed request the
+// bucket with the fewest requests left, of a refused request the empty bucket with the longest wait.
 type Result struct {
 	Refused   bool
 	Policy    string        // class and bucket: "read-cookie"
-	PerMinute int           // what the policy allows in the long run
-	Remaining int           // requests that would be let through at once
-	Reset     time.Duration // until that is the whole burst again; of a refused client: until the next request is let through
+	PerMinute int           // requests per minute that the policy allows in the long run
+	Remaining int           // requests that would be allowed at once; 0 if refused
+	Reset     time.Duration // until the bucket is full again; if refused, until the next request is allowed
 }
 
-// WriteHeaders says it in the fields that clients know, those of the early drafts and those of the newest
-// (draft-ietf-httpapi-ratelimit-headers-10).
+// WriteHeaders sets the RateLimit fields of the early drafts and of the newest draft
+// (draft-ietf-httpapi-ratelimit-headers-10). Durations are whole seconds, rounded up as problem.Write
+// rounds Retry-After.
 func (s *Result) WriteHeaders(h http.Header) {
 	limit, remaining := strconv.Itoa(s.PerMinute), strconv.Itoa(s.Remaining)
-	reset := strconv.FormatInt(int64((s.Reset+time.Second-1)/time.Second), 10) // as problem.Write rounds Retry-After
+	reset := strconv.FormatInt(int64((s.Reset+time.Second-1)/time.Second), 10)
 	all := [...]string{
 		limit, remaining, reset,
 		`"` + s.Policy + `";r=` + remaining + ";t=" + reset,
@@ -31,5 +32,5 @@ func (s *Result) WriteHeaders(h http.Header) {
 	}
 }
 
-// headerNames are the names that Write sets, as net/http spells them.
+// headerNames lists the fields that WriteHeaders sets, in the canonical spelling of net/http.
 var headerNames = [...]string{"Ratelimit-Limit", "Ratelimit-Remaining", "Ratelimit-Reset", "Ratelimit", "Ratelimit-Policy"}

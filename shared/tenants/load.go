@@ -14,19 +14,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-var errPostgresUnavailable = errors.New("tenants: the record cannot be read")
+var errPostgresUnavailable = errors.New("tenants: Postgres is not available")
 
-// completeMarker is a member beside the tenants of every set that was restored. A set without it is what became of one that
-// Redis evicted without its version.
+// completeMarker is a member of every restored set, beside the tenants. A set without it is incomplete:
+// Redis evicted the set but not its version, and a later Suspend created the set again.
 const completeMarker = "whole"
 
-// restoreTTL bounds the right to restore the set, so that nobody restores it with what was read long ago.
+// restoreTTL is the life of a restore token. It keeps a reader from restoring the set with data that the
+// reader read long ago.
 const restoreTTL = 10 * time.Second
 
-// load makes a new copy: from Redis when it has the set, else from the record. Redis has neither set nor lost it when
-// it is away.
-func (t *SuspensionCache) load(ctx context.Context, has, lost bool) (*SuspendedSet, error) {
-	if has {
+// load reads the set from Redis if Redis has it, else from Postgres. hasVersion means that Redis
+// returned a version, lost that Redis has no version. Both are false if Redis did not answer.
+func (t *SuspensionCache) load(ctx context.Context, hasVersion, lost bool) (*SuspendedSet, error) {
+	if hasVersion {
 		s, err := t.loadRedis(ctx)
 		if lost = errors.Is(err, redis.Nil); err == nil || !lost && t.isRecent(t.snapshot.Load()) {
 			return s, err
@@ -35,8 +36,9 @@ func (t *SuspensionCache) load(ctx context.Context, has, lost bool) (*SuspendedS
 	return t.loadPostgres(ctx, lost)
 }
 
-// loadRedis reads version and set as one; redis.Nil when one of them was lost. A version without its set is taken away,
-// because it says that there is nothing to restore.
+// loadRedis reads the version and the set in one transaction and one round trip. It returns redis.Nil if
+// Redis lost either of them. It deletes a version without a complete set, because RestoreSuspended
+// restores nothing while a version exists.
 func (t *SuspensionCache) loadRedis(ctx context.Context) (*SuspendedSet, error) {
 	pipe := t.rdb.TxPipeline()
 	version, members := pipe.Get(ctx, t.keys.Version), pipe.SMembers(ctx, t.keys.Set)
@@ -44,24 +46,26 @@ func (t *SuspensionCache) loadRedis(ctx context.Context) (*SuspendedSet, error) 
 		return nil, err
 	}
 	if !slices.Contains(members.Val(), completeMarker) {
-		t.rdb.Del(ctx, t.keys.Version) // if it fails, restoring is refused, and the next request tries
+		t.rdb.Del(ctx, t.keys.Version) // if Del fails, the restore is rejected and the next request tries again
 		return nil, redis.Nil
 	}
 	return t.setSnapshot(members.Val(), version.Val()), nil
 }
 
-// loadPostgres reads the set from Postgres and, if Redis lost it, puts it back there. The right to do so is taken before
-// reading: a change that comes in between takes it away, and the next request reads again. A Redis that cannot be
-// written to is tried again after the pause.
+// loadPostgres reads the set from Postgres in one query. With restore it also writes the set to Redis:
+// one round trip before the query sets a restore token, and one script after the query writes the set.
+// A change between the two revokes the token, so the script rejects the outdated set and the next
+// request reads again. If the query or a write to Redis fails, loadPostgres fails for retryInterval
+// without a query.
 func (t *SuspensionCache) loadPostgres(ctx context.Context, restore bool) (*SuspendedSet, error) {
 	failed := time.Unix(0, t.lastFailure.Load())
 	if t.db == nil || t.now().Sub(failed) < retryInterval {
 		return nil, errPostgresUnavailable
 	}
 	token := rand.Text()
-	var unwritten error
+	var restoreErr error
 	if restore {
-		unwritten = t.rdb.Set(ctx, t.keys.RestoreToken, token, restoreTTL).Err()
+		restoreErr = t.rdb.Set(ctx, t.keys.RestoreToken, token, restoreTTL).Err()
 	}
 	members, err := t.query(ctx)
 	if err != nil {
@@ -69,15 +73,16 @@ func (t *SuspensionCache) loadPostgres(ctx context.Context, restore bool) (*Susp
 		return nil, err
 	}
 	version := ""
-	if restore && unwritten == nil { // if it is refused, the set is still lost and the next request tries
-		version, unwritten = lua.RestoreSuspended(ctx, t.rdb, t.keys, token, append(members, completeMarker))
+	if restore && restoreErr == nil { // a rejected restore returns no error, and the next request tries again
+		version, restoreErr = lua.RestoreSuspended(ctx, t.rdb, t.keys, token, append(members, completeMarker))
 	}
-	if unwritten != nil {
+	if restoreErr != nil {
 		t.lastFailure.Store(t.now().UnixNano())
 	}
 	return t.setSnapshot(members, version), nil
 }
 
+// query reads the ids of all suspended tenants from Postgres.
 func (t *SuspensionCache) query(ctx context.Context) ([]string, error) {
 	rows, err := t.db.Query(ctx, `
 		SELECT tenant_id
@@ -92,6 +97,7 @@ func (t *SuspensionCache) query(ctx context.Context) ([]string, error) {
 	})
 }
 
+// setSnapshot replaces the set in memory.
 func (t *SuspensionCache) setSnapshot(members []string, version string) *SuspendedSet {
 	s := &SuspendedSet{members: make(map[string]struct{}, len(members)), version: version, loadedAt: t.now()}
 	for _, m := range members {

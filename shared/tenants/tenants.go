@@ -1,5 +1,6 @@
-// Package tenants owns which tenants are suspended, as a request sees it; it never decides what a suspension means, and
-// never writes the record in Postgres.
+// Package tenants tells a request which tenants are suspended. Postgres has the record, Redis a copy of
+// it, and each process a copy of that. The package does not decide what a suspension means, and it never
+// writes the record in Postgres.
 package tenants
 
 import (
@@ -17,18 +18,19 @@ import (
 )
 
 const (
-	snapshotTTL   = 5 * time.Minute        // after which the copy in memory is read again, whatever the version says
-	retryInterval = time.Second            // between two looks at Postgres, if it did not answer or Redis would not take the set back
-	loadTimeout   = 300 * time.Millisecond // for reading the set anew, wherever it is read
+	snapshotTTL   = 5 * time.Minute        // then the set is read again, even if its version has not changed
+	retryInterval = time.Second            // between two reads of Postgres after Postgres or the write to Redis failed
+	loadTimeout   = 300 * time.Millisecond // for reading the set again, from Redis and Postgres together
 )
 
-// Querier is what is needed of Postgres: a pool, or nil where there is none.
+// Querier is the part of a Postgres pool that this package uses.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// SuspensionCache keeps a copy of the suspended set in memory. With every request Redis is asked by a version whether the copy
-// is still right; Postgres has the record, for when Redis lost the set. Safe for concurrent use.
+// SuspensionCache keeps the set of suspended tenants in memory. Every request compares the version of
+// the set in memory with the version in Redis, so a change is visible to the next request of every
+// instance. Postgres restores a set that Redis lost. It is safe for concurrent use.
 type SuspensionCache struct {
 	rdb  redis.UniversalClient
 	db   Querier
@@ -37,29 +39,32 @@ type SuspensionCache struct {
 
 	snapshot    atomic.Pointer[SuspendedSet]
 	loads       singleflight.Group
-	lastFailure atomic.Int64 // Unix ns when Postgres last did not answer, or Redis last would not take the set back
+	lastFailure atomic.Int64 // Unix ns of the last failed read of Postgres or failed write to Redis
 }
 
-// SuspendedSet is the set at one moment. It is never changed.
+// SuspendedSet is the set of suspended tenants at one moment. It is immutable.
 type SuspendedSet struct {
 	members  map[string]struct{}
-	version  string    // in Redis; empty: read from Postgres and not put back
-	loadedAt time.Time // zero: never
+	version  string    // version in Redis; empty if read from Postgres and not written to Redis
+	loadedAt time.Time // zero if the set was never read
 }
 
-// Has reports whether a tenant is suspended, as far as is known.
+// Has reports whether a tenant is suspended, by the last set that could be read. It is false while
+// Known is false.
 func (s *SuspendedSet) Has(tenantID string) bool {
 	_, ok := s.members[tenantID]
 	return ok
 }
 
-// Known reports whether the set was ever read. While it is not, nothing may be done that a suspension forbids.
+// Known reports whether the set was ever read. While Known is false, the caller must refuse whatever a
+// suspension forbids.
 func (s *SuspendedSet) Known() bool { return !s.loadedAt.IsZero() }
 
-// New makes Tenants. db may be nil: then a set that Redis lost is lost.
+// New returns a SuspensionCache. It dials nothing. db may be nil: then nothing restores a set that Redis
+// lost.
 func New(rdb redis.UniversalClient, db Querier, keys redisclient.Keys, now func() time.Time) *SuspensionCache {
 	set := keys.Key("tenant-suspended")
-	tagged := "{" + set + "}" // the set's own slot
+	tagged := "{" + set + "}" // in the slot of the set
 	t := &SuspensionCache{rdb: rdb, db: db, now: now, keys: lua.SuspendedKeys{
 		Set: set, Version: keys.Key(tagged, "version"), RestoreToken: keys.Key(tagged, "restorer"),
 	}}
@@ -67,13 +72,16 @@ func New(rdb redis.UniversalClient, db Querier, keys redisclient.Keys, now func(
 	return t
 }
 
-// Enqueue queues the question whether the copy is still right on the caller's pipeline.
+// Enqueue queues the read of the set's version, one GET, on the caller's pipeline. Pass the command to
+// Resolve after the pipeline has run.
 func (t *SuspensionCache) Enqueue(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
 	return pipe.Get(ctx, t.keys.Version)
 }
 
-// Preload makes the copy from Redis before anybody asks, for a process that begins; it waits as long as a command of Redis
-// may. A set that Redis lost is no error, and is left to the first who asks.
+// Preload reads the set from Redis before the first request, for a process that starts. It takes one
+// round trip, bounded by ctx and the timeouts of the Redis client, and never reads Postgres. A set that
+// Redis lost is not an error: the first request restores it. Without Redis, Preload returns the error of
+// the client.
 func (t *SuspensionCache) Preload(ctx context.Context) error {
 	_, err := t.loadRedis(ctx)
 	if errors.Is(err, redis.Nil) {
@@ -82,21 +90,31 @@ func (t *SuspensionCache) Preload(ctx context.Context) error {
 	return err
 }
 
-// Resolve returns the set, once the pipeline of Peek has run: the copy, unless Redis says that it is not right any more
-// or has lost the set; then one caller reads it anew while the others wait, at most 300 ms and their own context. What
-// cannot be read leaves the copy as it is. With Redis away the copy stands for five minutes; then, or if there is none
-// yet, Postgres is asked, at most once a second while it does not answer. It never fails: what it does not know, Known
-// says.
-func (t *SuspensionCache) Resolve(ctx context.Context, peeked *redis.StringCmd) *SuspendedSet {
-	version, err := peeked.Result()
-	copied := t.snapshot.Load()
+// Resolve returns the set of suspended tenants. Call it after the pipeline of Enqueue has run, with the
+// command of Enqueue. It never fails and never returns nil; SuspendedSet.Known tells whether the set was
+// ever read.
+//
+// Without a change it returns the set in memory and costs no round trip. If Redis has another version or
+// has lost the set, or if the set in memory is older than five minutes, one caller reads the set again:
+// from Redis in one round trip, or from Postgres in one query. Restoring a lost set takes two more round
+// trips to Redis, or four if Redis still has a version. Concurrent callers with the same version wait
+// for that read, at most 300 ms and not beyond their own context. If the read fails, Resolve returns the
+// set in memory.
+//
+// Without Redis the set in memory is used for five minutes; then, or without a set, Resolve reads
+// Postgres. After a failure Postgres is read at most once a second. Without Redis and Postgres the last
+// set is used without a time limit.
+func (t *SuspensionCache) Resolve(ctx context.Context, queued *redis.StringCmd) *SuspendedSet {
+	version, err := queued.Result()
+	current := t.snapshot.Load()
 	lost := errors.Is(err, redis.Nil)
 	switch {
-	case err == nil && version == copied.version && t.isRecent(copied),
-		err != nil && !lost && t.isRecent(copied):
-		return copied
+	case err == nil && version == current.version && t.isRecent(current),
+		err != nil && !lost && t.isRecent(current):
+		return current
 	}
-	// Readers of different versions do not share: the later one would get what the earlier saw.
+	// The version is the key of the single flight: a reader that saw a later version must not share the
+	// result of a read that started for an earlier version.
 	read := t.loads.DoChan(version, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
@@ -112,18 +130,22 @@ func (t *SuspensionCache) Resolve(ctx context.Context, peeked *redis.StringCmd) 
 	return t.snapshot.Load()
 }
 
+// isRecent reports whether a set was read less than snapshotTTL ago.
 func (t *SuspensionCache) isRecent(s *SuspendedSet) bool {
 	return t.now().Sub(s.loadedAt) < snapshotTTL
 }
 
-// Suspend tells Redis that a tenant is suspended, so that every instance reads the set anew with its next request. The
-// record in Postgres is the caller's, and is written first. With Redis away it fails, to be repeated.
+// Suspend adds a tenant to the set in Redis and changes the version, so that every instance reads the
+// set again with its next request. The caller writes the record in Postgres first. Suspend runs one
+// script in one round trip, or two if the server does not have the script yet. It may be repeated. Without Redis it returns an error, and the caller must
+// repeat the call. If Redis has lost the set, Suspend succeeds without a change: the next request
+// restores the set from Postgres.
 func (t *SuspensionCache) Suspend(ctx context.Context, tenantID string) error {
 	_, err := lua.Suspend(ctx, t.rdb, t.keys, tenantID)
 	return err
 }
 
-// Reinstate is the inverse of Suspend.
+// Reinstate removes a tenant from the set in Redis. Costs and failures are those of Suspend.
 func (t *SuspensionCache) Reinstate(ctx context.Context, tenantID string) error {
 	_, err := lua.Reinstate(ctx, t.rdb, t.keys, tenantID)
 	return err

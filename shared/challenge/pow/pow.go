@@ -1,5 +1,5 @@
-// Package pow owns the puzzle of the proof of work: how it is written, signed, solved and checked. It keeps nothing and
-// knows no request.
+// Package pow issues and verifies proof-of-work puzzles. It is stateless: a puzzle carries its own
+// signature, and the package reads no request and no store.
 package pow
 
 import (
@@ -18,58 +18,61 @@ import (
 
 // A puzzle is the text
 //
-//	pow1.<difficulty>.<expires, Unix s>.<key>.<base64url of the first 16 bytes of its HMAC>
+//	pow1.<difficulty>.<expires, Unix s>.<key id>.<base64url of the first 16 bytes of the HMAC>
 //
-// and its solution the same text with "." and a number behind it, such that the SHA-256 of the whole begins with that
-// many zero bits. The HMAC is over all before it and over the client, who is not in the text. Nothing is drawn by lot:
-// the calls of one page get one puzzle, and one solution does for all of them.
+// A solution is the puzzle, ".", and a decimal nonce for which the SHA-256 of the whole text begins with
+// <difficulty> zero bits. The HMAC covers the text before it and the client; the text itself does not
+// name the client. A puzzle has no random part: all calls of one page get the same puzzle, and one
+// solution serves all of them.
 const (
-	// Prefix is what every solution begins with, and no reCAPTCHA token.
+	// Prefix begins every solution and no reCAPTCHA token.
 	Prefix  = "pow1."
 	purpose = "challenge.pow.v1"
 
 	puzzleTTL    = time.Hour   // of a puzzle and its solution
-	maxClockSkew = time.Minute // between the clocks of our instances
+	maxClockSkew = time.Minute // between the clocks of two instances
 	macBytes     = 16
 
-	maxTokenLength = 128 // characters; a real one has about 50
-	maxNonceDigits = 16  // digits: what a double, the only number of a browser, counts to exactly
+	maxTokenLength = 128 // characters; a real solution has about 50
+	maxNonceDigits = 16  // browsers count in doubles, which are exact up to 16 digits
 )
 
-// Difficulties a puzzle can have, in leading zero bits. 24 are minutes of a slow phone.
+// The range of difficulties, in leading zero bits. 24 bits take a slow phone minutes.
 const (
 	MinDifficulty = 1
 	MaxDifficulty = 24
 )
 
-// Why a solution is not taken. None repeats what was sent.
+// Reasons to reject a solution. The texts go to the log, so they never repeat the token.
 var (
 	errMalformed   = errors.New("not a solution")
-	errWrongClient = errors.New("not of this client")
+	errWrongClient = errors.New("signature does not match this client")
 	errExpired     = errors.New("expired")
 	errUnsolved    = errors.New("not solved")
 )
 
-// Client is whom a puzzle is for: nobody else can use its solution. Both are hashes, as session.Visit has them.
+// Client identifies the client of a puzzle by two hashes. Another client cannot use the solution.
 type Client struct {
-	Fingerprint string // Visit.Fingerprint
-	Address     string // Visit.IPHash, of the group of addresses that count as one
+	Fingerprint string // session.Client.Fingerprint
+	Address     string // session.Client.IPHash, the hash of the address group
 }
 
-// Issuer makes and checks them. Safe for concurrent use.
+// Issuer issues and verifies puzzles. It is safe for concurrent use.
 type Issuer struct {
-	Ring keyring.Ring     // signs, under a label of its own
-	Now  func() time.Time // the clock
+	Ring keyring.Ring // signs under the purpose label of this package; must not be empty
+	Now  func() time.Time
 }
 
-// Puzzle is one to solve.
+// Puzzle is a puzzle for one client.
 type Puzzle struct {
 	Text       string
 	Difficulty int       // leading zero bits
-	Expires    time.Time // so does its solution
+	Expires    time.Time // expiry of the puzzle and of its solution
 }
 
-// Issue is the puzzle of that client, the same for a minute. A difficulty that no puzzle can have becomes the nearest one.
+// Issue returns the puzzle of a client. It expires after an hour, rounded down to a whole minute, so all
+// calls within one minute return the same puzzle. A difficulty outside MinDifficulty … MaxDifficulty
+// becomes the nearest bound. Issue costs one HMAC and never fails.
 func (p Issuer) Issue(c Client, difficulty int) Puzzle {
 	difficulty = min(max(difficulty, MinDifficulty), MaxDifficulty)
 	expires := p.Now().Add(puzzleTTL).Truncate(time.Minute).UTC()
@@ -78,13 +81,17 @@ func (p Issuer) Issue(c Client, difficulty int) Puzzle {
 	return Puzzle{text + "." + mac(key, text, c), difficulty, expires}
 }
 
+// mac returns the signature of a puzzle's text for one client.
+// mac returns the signature of a puzzle's text for one client.
 func mac(key keyring.Key, text string, c Client) string {
 	sum := key.Sum(purpose, []byte(text), []byte(c.Fingerprint), []byte(c.Address))
 	return base64.RawURLEncoding.EncodeToString(sum[:macBytes])
 }
 
-// Verify says until when a solution is good for that client. Nothing in it but the name of its key is looked at before
-// its HMAC is known to be right; that is compared as text, so one puzzle has one spelling.
+// Verify returns the expiry of a solution, or an error if the token is malformed, not signed for this
+// client, expired or unsolved. It costs at most one HMAC and one SHA-256. A client may use a solution any
+// number of times until it expires. Before the HMAC is verified, Verify reads only the key id and the
+// form of the nonce. It compares the HMAC as text, so a puzzle has exactly one spelling.
 func (p Issuer) Verify(token string, c Client) (expires time.Time, err error) {
 	part := strings.Split(token, ".")
 	if len(token) > maxTokenLength || len(part) != 6 || !validNonce(part[5]) {
@@ -99,7 +106,7 @@ func (p Issuer) Verify(token string, c Client) (expires time.Time, err error) {
 	seconds, err2 := strconv.ParseInt(part[2], 10, 64)
 	expires, now := time.Unix(seconds, 0), p.Now()
 	switch {
-	case part[0]+"." != Prefix || err1 != nil || err2 != nil: // unreachable unless our key signed something else
+	case part[0]+"." != Prefix || err1 != nil || err2 != nil: // unreachable unless the key signed another format
 		return time.Time{}, errMalformed
 	case !now.Before(expires), expires.After(now.Add(puzzleTTL + maxClockSkew)):
 		return time.Time{}, errExpired
@@ -109,7 +116,7 @@ func (p Issuer) Verify(token string, c Client) (expires time.Time, err error) {
 	return expires, nil
 }
 
-// validNonce is strict, so that nobody can write one solution in many ways.
+// validNonce accepts a decimal number in one spelling only, so that one solution has one text.
 func validNonce(s string) bool {
 	if s == "" || len(s) > maxNonceDigits || s[0] == '0' && s != "0" {
 		return false
@@ -117,13 +124,14 @@ func validNonce(s string) bool {
 	return strings.Trim(s, "0123456789") == ""
 }
 
-// leadingZeros counts the zero bits that the SHA-256 of s begins with, up to 64.
+// leadingZeros returns the number of leading zero bits in the SHA-256 of s, at most 64.
 func leadingZeros(s string) int {
 	sum := sha256.Sum256([]byte(s))
 	return bits.LeadingZeros64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// Solve is what a client does with a puzzle: it returns the token to send. Nothing deployed needs it; tools and tests do.
+// Solve returns the solution of a puzzle with the smallest nonce, as a client finds it. It computes about
+// 2^difficulty hashes. Only tools and tests call it.
 func Solve(text string, difficulty int) (token string) {
 	for n := 0; ; n++ {
 		if token = text + "." + strconv.Itoa(n); leadingZeros(token) >= difficulty {

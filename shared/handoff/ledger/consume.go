@@ -15,7 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-// Querier is the pool or a transaction.
+// Querier is a pool or a transaction.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
@@ -23,25 +23,28 @@ type Querier interface {
 // Attempt is one attempt to consume a handoff.
 type Attempt struct {
 	Consumer string    // instance of the tenant's BFF
-	KeyHash  []byte    // sha256 of its Idempotency-Key; nil: it sent none, and cannot repeat itself
+	KeyHash  []byte    // SHA-256 of the Idempotency-Key; nil without a key, then the attempt cannot be repeated
 	At       time.Time // now
 }
 
-// Consumed is a handoff that was used, now or a moment ago by the same caller.
+// Consumed is a consumed handoff.
 type Consumed struct {
 	handoff.Handoff
 	Details
-	ConsumedAt time.Time
+	ConsumedAt time.Time // of the first attempt
 }
 
-// Verdicts on a use. ErrRefused says that the handoff was not consumed; Find says why.
+// Errors of Consume and FindStatus.
 var (
-	ErrNotConsumed = errors.New("ledger: not consumed")
+	ErrNotConsumed = errors.New("ledger: not consumed") // FindStatus tells why
 	ErrNotFound    = errors.New("ledger: no such handoff")
 )
 
-// Consume uses a handoff, once: one statement decides, whoever else tries at the same moment. Who used it may ask again
-// with the same key within 60 seconds and is told the same. Anything else is ErrRefused.
+// Consume consumes a handoff at most once, also under concurrent attempts. It is one statement and one
+// round trip. The same consumer may repeat the attempt with the same key hash within 60 seconds and gets
+// the same result. Consume returns ErrNotConsumed if the handoff does not exist, has expired or was
+// consumed by another attempt, or if the tenant is suspended. Without Postgres it returns the error of
+// the driver; the handoff may be consumed then, and a consumer with a key repeats the attempt.
 func Consume(ctx context.Context, db Querier, handoffID string, use Attempt) (Consumed, error) {
 	rows, err := db.Query(ctx, `
 		UPDATE bff_consumer.handoff_replay_log AS h
@@ -73,6 +76,7 @@ func Consume(ctx context.Context, db Querier, handoffID string, use Attempt) (Co
 	return c, nil
 }
 
+// scanConsumed reads the columns that Consume returns.
 func scanConsumed(row pgx.CollectableRow) (c Consumed, err error) {
 	var (
 		tenant, property [16]byte
@@ -93,18 +97,19 @@ func scanConsumed(row pgx.CollectableRow) (c Consumed, err error) {
 	return c, err
 }
 
-// Status is how an entry stands.
+// Status is the state of an entry.
 type Status struct {
 	GuestSessionID string
 	Consumed       bool
-	ConsumedAt     time.Time // zero when it was not
-	Suspended      bool      // the tenant, now
+	ConsumedAt     time.Time // zero if not consumed
+	Suspended      bool      // whether the tenant is suspended now
 	ExpiresAt      time.Time
-	Fingerprint    string // sha256:<hex> of the guest it was minted for
-	IPHash         string // sha256:<hex>
+	Fingerprint    string // sha256:<hex> of the guest at minting
+	IPHash         string // sha256:<hex> of the guest's address group at minting
 }
 
-// FindStatus reads how an entry stands; ErrUnknown when there is none, or none any more.
+// FindStatus reads the state of an entry in one query. It returns ErrNotFound if the entry never existed
+// or was deleted, and the error of the driver without Postgres.
 func FindStatus(ctx context.Context, db Querier, handoffID string) (Status, error) {
 	rows, err := db.Query(ctx, `
 		SELECT h.guest_session_id, h.consumed, h.consumed_at, h.expires_at, h.fingerprint_hash, h.ip_hash,

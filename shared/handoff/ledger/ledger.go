@@ -1,5 +1,5 @@
-// Package ledger owns the table handoff_replay_log: which handoffs were minted, and that each is used once. Whether a
-// token is genuine is for package handoff to say. It never publishes.
+// Package ledger owns the table handoff_replay_log: the minted handoffs and their single use. Package
+// handoff verifies tokens. The package publishes no events and does not use Redis.
 package ledger
 
 import (
@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// Entry is a handoff as it is minted: what its token says, and what is kept beside it.
+// Entry is a minted handoff: the content of its token and the details that only the ledger has.
 type Entry struct {
 	handoff.Handoff
 	Details
@@ -24,13 +24,14 @@ type Entry struct {
 	IPHash      string // sha256:<hex>
 }
 
-// Details of a handoff are not in its token; who consumes it is told them.
+// Details are the parts of a handoff that its token does not contain. Consume returns them.
 type Details struct {
 	ChildrenAges []int
-	Campaign     *Campaign
+	Campaign     *Campaign // nil without a campaign
 }
 
-// Campaign is what brought the guest. Each value is an event.CampaignToken or empty.
+// Campaign is the advertising campaign that brought the guest. Each text is an event.CampaignToken or
+// empty.
 type Campaign struct {
 	Source     string    `json:"source,omitzero"`
 	Medium     string    `json:"medium,omitzero"`
@@ -38,8 +39,9 @@ type Campaign struct {
 	CapturedAt time.Time `json:"capturedAt"`
 }
 
-// Queue puts the entry on the batch of the transaction that mints it. A tenant suspended by now makes the whole
-// transaction fail with an error that Suspended knows.
+// Queue adds the insertion of an entry, one statement, to the batch of the minting transaction. It
+// returns an error for an invalid id or hash. If the tenant is suspended by then, the whole transaction
+// fails with an error for which IsTenantSuspended is true.
 func Queue(b *pgx.Batch, e Entry) error {
 	tenant, err := id.UUID(id.Tenant, e.TenantID)
 	if err != nil {
@@ -57,7 +59,7 @@ func Queue(b *pgx.Batch, e Entry) error {
 	if err != nil {
 		return fmt.Errorf("ledger: address: %w", err)
 	}
-	var campaign, ages any // NULL when there is none
+	var campaign, ages any // NULL without a campaign or ages
 	if e.Campaign != nil {
 		if campaign, err = json.Marshal(e.Campaign); err != nil {
 			return fmt.Errorf("ledger: campaign: %w", err)
@@ -70,8 +72,9 @@ func Queue(b *pgx.Batch, e Entry) error {
 		}
 		ages = small
 	}
-	// A suspended tenant has no id here: the row breaks NOT NULL and takes the whole transaction with it. So nothing is
-	// minted for it whatever is remembered of suspensions elsewhere, and asking costs no round trip.
+	// For a suspended tenant the subquery yields NULL, the row violates NOT NULL, and the transaction
+	// fails. So no handoff is minted for a suspended tenant even if the caches of suspensions are
+	// outdated, and the check costs no round trip.
 	b.Queue(`
 		INSERT INTO bff_consumer.handoff_replay_log
 		       (id, guest_session_id, tenant_id, property_id, check_in, check_out, adults, children, rooms, currency, locale,
@@ -86,7 +89,8 @@ func Queue(b *pgx.Batch, e Entry) error {
 	return nil
 }
 
-// IsTenantSuspended says whether a transaction with an entry in it failed because the tenant is suspended.
+// IsTenantSuspended reports whether a transaction with an entry of Queue failed because the tenant is
+// suspended.
 func IsTenantSuspended(err error) bool {
 	const notNull = "23502"
 	answer, ok := errors.AsType[*pgconn.PgError](err)
