@@ -45,7 +45,7 @@ func TestWithPublishedAt_KeepsUnknownFields(t *testing.T) {
 
 func TestWithPublishedAt_RejectsInvalidMessages(t *testing.T) {
 	for message, want := range map[string]string{
-		``: "no JSON object", `nonsense`: "no JSON object", `null`: "no JSON object", `7`: "no JSON object", `["canary"]`: "no JSON object",
+		``: "is not a JSON object", `nonsense`: "is not a JSON object", `null`: "is not a JSON object", `7`: "is not a JSON object", `["canary"]`: "is not a JSON object",
 		`{"payload":{}}`: "no envelope", `{"envelope":null,"payload":{}}`: "no envelope", `{"envelope":"canary","payload":{}}`: "no envelope",
 		`{"envelope":{"eventId":"e"}}`: "no payload", `{"envelope":{"eventId":"e"},"payload":"canary"}`: "no payload",
 		`{"envelope":{},"payload":{}}`: "another event", `{"envelope":{"eventId":"canary"},"payload":{}}`: "another event",
