@@ -10,9 +10,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// HandleCleared translates an error of Postgres for the guest. If err is session.ErrCleared, an erasure of the session runs at
-// the same time or died half-way, and Redis may still have the session: HandleCleared finishes the erasure, in up to 1.5 s,
-// so that the guest's next request gets a new session, and returns ClearedProblem. It returns any other err unchanged.
+// HandleCleared returns the guest's problem for an error of Postgres. session.ErrCleared means that
+// an erasure of the session runs at the same time or died half-way, and Redis may still have the
+// session. HandleCleared then finishes the erasure, in up to 1.5 s, so that the guest's next
+// request gets a new session, and returns ClearedProblem. Any other err is returned unchanged.
 func (r *Eraser) HandleCleared(ctx context.Context, sessionID string, err error) error {
 	if !errors.Is(err, session.ErrCleared) {
 		return err
@@ -21,14 +22,14 @@ func (r *Eraser) HandleCleared(ctx context.Context, sessionID string, err error)
 	return ClearedProblem(err)
 }
 
-// ClearedProblem returns the problem for a guest whose session was cleared while the request ran. The guest may retry after
-// one second.
+// ClearedProblem returns the problem for a guest whose session was cleared while the request ran.
+// The guest may retry after one second.
 func ClearedProblem(err error) error {
 	return problem.New(problem.UpstreamUnavailable, "The session was cleared at the same time. Please try again.", err).WithRetryAfter(time.Second)
 }
 
-// TryFinish calls Finish for a session that a request found cleared. A failure is logged only: the next request that finds
-// the session tries again.
+// TryFinish calls Finish for a session that a request found cleared. A failure is logged only: the
+// next request with the session tries again.
 func (r *Eraser) TryFinish(ctx context.Context, sessionID string) {
 	defer web.FromContext(ctx).Phase("erase")()
 	if err := r.Finish(ctx, sessionID); err != nil {

@@ -1,8 +1,9 @@
-// Package gate decides whether a client's request is allowed, challenged or rejected. It combines three policies: the rate
-// limits, the score of the bot detector, and the challenges that a suspect client may solve.
+// Package gate decides whether to allow, challenge or reject a client's request. The decision
+// combines three policies: the rate limits, the score of the bot detector, and challenges for
+// suspect clients.
 //
-// The gate knows a client by hashes and by the session id of its cookie. It never reads or writes a session; the caller
-// tells Decide what it found out about one.
+// The gate knows a client by hashes and by the session id of the cookie. It never reads or writes a
+// session; the caller passes the facts about the session to Decide.
 package gate
 
 import (
@@ -21,7 +22,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Gate evaluates the requests of one process. Safe for concurrent use.
+// Gate evaluates the requests of a process. Safe for concurrent use.
 type Gate struct {
 	flags      *flags.Source
 	limits     *ratelimit.Limiter
@@ -32,7 +33,8 @@ type Gate struct {
 	now        func() time.Time
 }
 
-// New returns a gate with these policies. It records verdicts on bots through recorder, under the producer name instance.
+// New returns a gate with these policies. The gate records bot verdicts through recorder; instance
+// is the producer name in their events.
 func New(
 	flags *flags.Source, limits *ratelimit.Limiter, bots *bot.Detector, challenges *challenge.Service, recorder *outbox.Recorder,
 	instance string, now func() time.Time,
@@ -40,10 +42,10 @@ func New(
 	return &Gate{flags, limits, bots, challenges, recorder, instance, now}
 }
 
-// Class is a kind of route. Its value is one of the variables below.
+// Class is a kind of route: Read, Handoff, Telemetry or Shared.
 type Class struct {
 	limits        ratelimit.Class
-	countsCadence bool // a request of this class is one more in its client's cadence
+	countsCadence bool // requests count towards the client's cadence
 }
 
 // The classes of routes.
@@ -51,17 +53,17 @@ var (
 	Read      = Class{ratelimit.Read, true}
 	Handoff   = Class{ratelimit.Handoff, true}
 	Telemetry = Class{ratelimit.Telemetry, false} // beacons come in bursts
-	Shared    = Class{ratelimit.Read, false}      // the route reads no cookie, and a page may prefetch it
+	Shared    = Class{ratelimit.Read, false}      // without a cookie; pages may prefetch
 )
 
-// Client is what identifies the sender of a request: hashes, and the session id of its cookie.
+// Client identifies the sender of a request by hashes and by the session id of the cookie.
 type Client struct {
 	Fingerprint  string // sha256:<hex> of browser, system and language; session.Client.Fingerprint
 	Group        string // sha256:<hex> of fingerprint and address group together
 	Address      string // sha256:<hex> of the address group
-	AddressKnown bool   // without an address there is no rate limit by address
+	AddressKnown bool   // false: no rate limit by address
 	UserAgent    string // sha256:<hex> of the user agent
-	SessionID    string // genuine id of the cookie; empty: there is none, or the route reads none
+	SessionID    string // genuine id of the cookie; empty: no cookie, or not read on this route
 }
 
 func (c *Client) forLimits() ratelimit.Client {
@@ -80,7 +82,7 @@ func (c *Client) forChallenge() challenge.Client {
 	return challenge.Client{Fingerprint: c.Fingerprint, Address: c.Address}
 }
 
-// Session is what the caller knows of the request's session when it calls Decide.
+// Session is the caller's knowledge of the request's session when Decide runs.
 type Session struct {
 	ID           string // empty: the caller did not read the session
 	New          bool   // this request started the session
@@ -88,10 +90,10 @@ type Session struct {
 	ConsentKnown bool   // the caller knows the guest's decision, so an event may wait in Redis for Postgres
 }
 
-// Check is the evaluation of one request. It is not safe for concurrent use.
+// Check is the evaluation of a single request. Not safe for concurrent use.
 type Check struct {
 	gate   *Gate
-	flags  *flags.Values // read once, so that one mode applies to the whole request
+	flags  *flags.Values // read once: the same mode applies to the whole request
 	class  Class
 	client Client
 	header http.Header
@@ -99,14 +101,15 @@ type Check struct {
 	limits        *ratelimit.Pending
 	botRead       *bot.Pending       // nil while bot detection is off
 	challengeRead *challenge.Pending // nil without a session id: proofs are kept by session
-	proof         challenge.Proof    // the zero value unless evaluateBot verified one
+	proof         challenge.Proof    // zero unless decideBot verified a proof
 
 	isRetry bool // the request is charged as a read until ChargeRetry
 }
 
-// Enqueue queues the gate's commands on the caller's pipeline, which the caller runs with lua.Exec: up to three scripts that
-// charge the rate limits, and, unless bot detection is off, one script and two or three reads for the bot detector and the
-// challenges. Call Decide after the pipeline ran, also when it failed.
+// Enqueue queues the gate's commands on the caller's pipeline; the caller runs the pipeline with
+// lua.Exec. The commands are up to three scripts for the rate limits and, unless bot detection is
+// off, one script and two or three reads for the bot detector and the challenges. Call Decide after
+// the pipeline ran, also after a failure.
 func (g *Gate) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, client Client, header http.Header) *Check {
 	c := &Check{gate: g, flags: g.flags.Current(), class: class, client: client, header: header}
 	c.limits = g.limits.Enqueue(ctx, pipe, class.limits, c.client.forLimits())
@@ -120,7 +123,7 @@ func (g *Gate) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, c
 	return c
 }
 
-// Outcome is what happens to a request.
+// Outcome is the gate's verdict on a request.
 type Outcome int
 
 // The outcomes.
@@ -130,28 +133,33 @@ const (
 	Reject            // the client asks for too much, or is certainly a bot
 )
 
-// Decision is the gate's answer for one request.
+// Decision is the gate's answer for a single request.
 type Decision struct {
 	Outcome Outcome
 	Problem *problem.Problem  // the response to the client; nil for Allow
-	Limits  *ratelimit.Result // how the client stands with its rate limits; nil while they are off
+	Limits  *ratelimit.Result // the client's quota; nil while the limits are off
 }
 
-// WriteHeaders sets the rate-limit fields of the response; none while the limits are off.
+// WriteHeaders sets the rate-limit fields of the response. While the limits are off, there are no
+// fields.
 func (d Decision) WriteHeaders(h http.Header) {
 	if d.Limits != nil {
 		d.Limits.WriteHeaders(h)
 	}
 }
 
-// Decide evaluates the replies of the pipeline. The rate limits come first: a client without quota is rejected, and what the
-// request was charged is refunded in a round trip of at most 100 ms. A client that the bot detector takes for human, or that
-// proved to be one, costs nothing more. For any other client Decide verifies the token that it sent (up to 400 ms for
-// reCAPTCHA, no round trip for a puzzle) and records the verdict in Postgres (up to 300 ms, at most once a minute per client
-// and instance).
+// Decide evaluates the replies of the pipeline and never fails. Costs:
 //
-// Decide never fails. Without Redis the limits are those of this instance and the bot detector sees the request alone.
-// Without Postgres the row of the verdict is lost, which is logged, and its event waits in Redis if s allows that.
+//   - A client over a rate limit is rejected. A round trip of at most 100 ms refunds its other
+//     buckets.
+//   - A client with a human score costs nothing more.
+//   - For any other client, Decide verifies the token in the request: up to 400 ms for reCAPTCHA,
+//     CPU alone for a puzzle. Then it records the verdict in Postgres, within 300 ms and at most
+//     once a minute per client and instance.
+//
+// Without Redis, each instance enforces the limits by itself and the bot detector scores the
+// request alone. Without Postgres, the row of the verdict is lost and logged; the event waits in
+// Redis, for up to 500 ms more, if s.ConsentKnown.
 func (c *Check) Decide(ctx context.Context, s Session) Decision {
 	d := c.decideLimits(ctx)
 	if d.Outcome == Allow {
@@ -160,27 +168,30 @@ func (c *Check) Decide(ctx context.Context, s Session) Decision {
 	return d
 }
 
+// decideLimits evaluates the rate limits alone.
 func (c *Check) decideLimits(ctx context.Context) Decision {
-	standing := c.gate.limits.Resolve(ctx, c.limits)
-	if standing != nil && standing.Refused {
-		web.FromContext(ctx).AddLogField("limited", standing.Policy)
-		p := problem.New(problem.RateLimited, "Please wait a little before you ask again.", nil).WithRetryAfter(standing.Reset)
-		return Decision{Reject, p, standing}
+	quota := c.gate.limits.Resolve(ctx, c.limits)
+	if quota != nil && quota.Refused {
+		web.FromContext(ctx).AddLogField("limited", quota.Policy)
+		p := problem.New(problem.RateLimited, "Please wait a little before you ask again.", nil).WithRetryAfter(quota.Reset)
+		return Decision{Reject, p, quota}
 	}
-	return Decision{Allow, nil, standing}
+	return Decision{Allow, nil, quota}
 }
 
-// MarkRetry charges the request as a read instead of its own class, because it repeats a request that was answered or still
-// runs. Call it after the pipeline and before Decide. It takes one round trip of at most 100 ms.
+// MarkRetry charges the request as a read and refunds its own class, for a request whose original
+// was answered or still runs. Call it between the pipeline and Decide. It takes a round trip of at
+// most 100 ms; without Redis, the instance charges a read.
 func (c *Check) MarkRetry(ctx context.Context) {
 	c.isRetry = true
 	c.limits = c.gate.limits.Reclassify(ctx, c.limits, ratelimit.Read, c.client.forLimits())
 }
 
-// ChargeRetry charges a request that MarkRetry charged as a read to its own class after all, and decides by the rate limits
-// alone. Call it before doing the work of a retry whose original request failed: otherwise a client that sends each key twice
-// would have its work done at the price of reads. It takes one round trip of at most 100 ms, and another one to refund a
-// request that it rejects. For any other request it does nothing and allows it.
+// ChargeRetry refunds the read of a marked retry, charges the request's own class, and decides by
+// the rate limits alone. Call it before repeating the work of an original request that failed.
+// Otherwise a client could send each key twice and pay for reads only. It takes a round trip of at
+// most 100 ms, and a second one to refund a rejected request. A request without MarkRetry is
+// allowed at no cost.
 func (c *Check) ChargeRetry(ctx context.Context) Decision {
 	if !c.isRetry {
 		return Decision{}
@@ -190,9 +201,10 @@ func (c *Check) ChargeRetry(ctx context.Context) Decision {
 	return c.decideLimits(ctx)
 }
 
-// EnqueueUpdates queues what the gate remembers of an allowed request on the caller's pipeline, which the caller runs with
-// lua.Exec: that the client started the session, if isNew, and the proof that Decide verified, for at most an hour. It queues
-// nothing while bot detection is off.
+// EnqueueUpdates queues the gate's memory of an allowed request on the caller's pipeline; the
+// caller runs the pipeline with lua.Exec. The memory is the start of the session, if isNew, and the
+// proof from Decide, for at most an hour. While bot detection is off, EnqueueUpdates queues
+// nothing.
 func (c *Check) EnqueueUpdates(ctx context.Context, pipe redis.Pipeliner, sessionID string, isNew bool) {
 	if c.botRead == nil {
 		return

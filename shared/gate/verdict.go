@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// decideBot scores the client and translates the score into an outcome, as the bot mode demands.
+// decideBot scores the client and applies the bot mode to the score.
 func (c *Check) decideBot(ctx context.Context, s Session) (Outcome, *problem.Problem) {
 	if c.botRead == nil {
 		return Allow, nil
@@ -50,7 +50,8 @@ func (c *Check) decideBot(ctx context.Context, s Session) (Outcome, *problem.Pro
 	}
 }
 
-// challengeSession returns the session whose earlier proofs count for this request.
+// challengeSession returns the session with the proofs for this request: the request's own, or the
+// cookie's if the caller did not read a session.
 func (c *Check) challengeSession(s Session) string {
 	if s.ID == "" {
 		return c.client.SessionID
@@ -66,9 +67,10 @@ func proofDetail(p challenge.Proof) string {
 	return p.Kind
 }
 
-// recordVerdict writes the row of a verdict and its event in one round trip to Postgres of at most 300 ms, before the
-// response; it does nothing if the detector says that this verdict is on record. Without Postgres the row is lost, which is
-// logged, and the event waits in Redis unless the guest's consent is unknown.
+// recordVerdict writes the row of a verdict and its event in a round trip to Postgres of at most
+// 300 ms, before the response. It skips a verdict on record within the last minute; see
+// bot.Detector.ShouldRecord. Without Postgres, the row is lost and logged, and the event waits in
+// Redis, unless the guest's consent is unknown.
 func (c *Check) recordVerdict(ctx context.Context, s Session, score bot.Score, action bot.Action) {
 	g, call := c.gate, web.FromContext(ctx)
 	if !g.bots.ShouldRecord(c.client.forBots(), score.Verdict, action) {
@@ -79,7 +81,7 @@ func (c *Check) recordVerdict(ctx context.Context, s Session, score bot.Score, a
 		Client: c.client.forBots(), AgentHash: c.client.UserAgent, Score: score, Action: action, OptedOut: !s.AllowsEvents, At: g.now(),
 		RequestID: call.ID, Traceparent: call.Traceparent, Instance: g.instance,
 	}
-	if !s.New { // nobody knows a session yet that this request started
+	if !s.New { // the row names no session that this request started
 		e.Session = s.ID
 	}
 	batch := &pgx.Batch{}

@@ -16,41 +16,48 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Guest is an admitted request: its session, the suspended tenants, and the events it buffers until Finish. It belongs to one
-// request and is not safe for concurrent use.
+// Guest is an admitted request: the session, the suspended tenants, and the events until Finish. A
+// Guest belongs to a single request and is not safe for concurrent use.
 type Guest struct {
 	*session.Session
 	Request   *session.Request
 	Suspended *tenants.SuspendedSet
 
-	ids        id.Monotonic // of its events, which the relay sends in the order of their ids
+	ids        id.Monotonic // of events; the relay publishes events in the order of ids
 	events     []event.Event
 	controller *Controller
 	check      *gate.Check
 }
 
-// Reads queues a handler's own reads on the pipeline of Begin, so that they share its round trip. request.ID is the session
-// id of the cookie, or empty. The request may end up with another session than that one, because the cookie of another
-// browser or system leads to a new session; compare with Guest.ID before using what is read of a session.
+// Reads queues a handler's own reads on the pipeline of Begin, to share the round trip. request.ID
+// is the session id of the cookie, or empty. The cookie of another browser or system leads to a new
+// session, so compare request.ID with Guest.ID before using a read of the cookie's session.
 type Reads func(ctx context.Context, pipe redis.Pipeliner, request *session.Request)
 
-// IsRetry reports, once the pipeline of BeginRetry has run, whether the request repeats an earlier one of the cookie's
-// session that was answered or still runs.
+// IsRetry runs after the pipeline of BeginRetry. It reports whether the request repeats an earlier
+// request of the cookie's session, answered or still running.
 type IsRetry func() bool
 
-// Begin admits a request to a personal route. It takes one Redis round trip of at most 100 ms, for the gate, the session, the
-// suspended tenants and reads, which may be nil. It writes the rate-limit headers to w. The returned context tells upstreams
-// on whose behalf they are called.
+// Begin admits a request to a personal route. Its costs are:
 //
-// Without Redis the guest is admitted with a degraded session. If Redis lost the session, Begin asks Postgres for the guest's
-// consent, within 150 ms. The gate may add up to 700 ms for a client that looks like a bot; see gate.Check.Decide. Every
-// error is a problem: the request is malformed, or the gate rejects or challenges its client.
+//   - A Redis round trip of at most 100 ms for the gate, the session, the suspended tenants and
+//     reads. reads may be nil.
+//   - Up to 150 ms of Postgres for the guest's consent, if Redis lost the session.
+//   - Up to 300 ms of Redis or Postgres for the suspended tenants, if the copy of this instance is
+//     stale.
+//   - The time of gate.Check.Decide, for a client over a limit or with the score of a bot.
+//
+// Begin writes the rate-limit headers to w. The returned context carries the request id, the trace
+// and the hashed session id for upstreams. Every error is a problem: the request is malformed, or
+// the gate rejects or challenges the client. Without Redis, the guest is admitted with a degraded
+// session, and each instance enforces the rate limits by itself.
 func (c *Controller) Begin(w http.ResponseWriter, r *http.Request, reads Reads) (context.Context, *Guest, error) {
 	return c.begin(w, r, reads, nil)
 }
 
-// BeginRetry is Begin for a request that may repeat an earlier one. A retry is charged as a read instead of its own class, in
-// a second round trip of at most 100 ms. Call Guest.ChargeRetry before doing the work of such a request again.
+// BeginRetry is Begin for a request with an idempotency key. A retry is charged as a read instead
+// of its own class, in a second round trip of at most 100 ms. Call Guest.ChargeRetry before
+// repeating the work of a retry.
 func (c *Controller) BeginRetry(w http.ResponseWriter, r *http.Request, reads Reads, isRetry IsRetry) (context.Context, *Guest, error) {
 	return c.begin(w, r, reads, isRetry)
 }
@@ -59,7 +66,7 @@ func (c *Controller) begin(w http.ResponseWriter, r *http.Request, reads Reads, 
 	ctx := r.Context()
 	call := web.FromContext(ctx)
 	defer call.Phase("begin")()
-	if err := web.RejectQuery(r); err != nil { // a personal route takes its input from headers and body alone
+	if err := web.RejectQuery(r); err != nil { // personal routes read headers and body alone
 		return ctx, nil, c.CountRejected(w, r, err)
 	}
 	request, err := c.sessions.ParseRequest(r)
@@ -75,10 +82,10 @@ func (c *Controller) begin(w http.ResponseWriter, r *http.Request, reads Reads, 
 		reads(ctx, pipe, request)
 	}
 	within, cancel := c.beginContext(ctx)
-	lua.Exec(within, pipe) // the error of each command reaches the package that queued it
+	lua.Exec(within, pipe) // each package handles the errors of its own commands
 	cancel()
 	found := c.sessions.Resolve(request, readSession)
-	// An idempotency key belongs to a session, so a request that starts a new session repeats nothing.
+	// An idempotency key belongs to a session: a request with a new session is no retry.
 	if isRetry != nil && !found.New && isRetry() {
 		g.check.MarkRetry(ctx)
 	}
@@ -100,9 +107,10 @@ func (c *Controller) begin(w http.ResponseWriter, r *http.Request, reads Reads, 
 	}), g, nil
 }
 
-// ChargeRetry charges a retry, which BeginRetry charged as a read, to its own class. Call it before doing the work of a retry
-// whose original request failed. It takes one round trip of at most 100 ms and returns a rate-limit problem if the client
-// has no quota left. For a request that is no retry it does nothing.
+// ChargeRetry charges the full rate limit to a retry whose original request failed. Call it before
+// doing the work. It returns a rate-limit problem if the client has no quota left, and takes a
+// round trip of at most 100 ms, or two for a rejected client. A request other than a retry costs
+// nothing. Without Redis, each instance enforces the limits by itself.
 func (g *Guest) ChargeRetry(ctx context.Context, w http.ResponseWriter) error {
 	decision := g.check.ChargeRetry(ctx)
 	decision.WriteHeaders(w.Header())
@@ -112,10 +120,12 @@ func (g *Guest) ChargeRetry(ctx context.Context, w http.ResponseWriter) error {
 	return nil
 }
 
-// CountRejected charges the rate limits for a request to a personal route that the handler rejects before Begin, because it
-// is malformed. Handlers return CountRejected(w, r, err) instead of err: otherwise malformed requests would be free. It takes
-// one round trip of at most 100 ms and writes the rate-limit headers to w. It returns err, or the problem with which the gate
-// rejects or challenges the client. Without Redis the limits are those of this instance.
+// CountRejected charges the rate limits for a request that the handler rejects before Begin.
+// Handlers of personal routes return CountRejected(w, r, err) instead of err: otherwise malformed
+// requests would be free. It returns err, or the gate's problem for the client, and writes the
+// rate-limit headers to w. It takes a Redis round trip of at most 100 ms, or 800 ms with
+// WithLongTimeout, and the time of gate.Check.Decide. Without Redis, each instance enforces the
+// limits by itself.
 func (c *Controller) CountRejected(w http.ResponseWriter, r *http.Request, err error) error {
 	ctx := r.Context()
 	client, cookie := c.sessions.ParseClient(r), c.sessions.VerifiedID(r)
@@ -135,11 +145,15 @@ func (c *Controller) CountRejected(w http.ResponseWriter, r *http.Request, err e
 	return err
 }
 
-// BeginAnonymous admits a request to a shared route, whose response is the same for everybody: it reads no cookie and has no
-// session. It takes one Redis round trip of at most 100 ms, for the gate, the suspended tenants and reads, which may be nil.
-// Only a rejection carries the rate-limit headers, because any other response may be stored for everybody. The returned
-// context tells upstreams nothing of the client. Without Redis the request is admitted within the limits of this instance.
-// Every error is a problem with which the gate rejects or challenges the client.
+// BeginAnonymous admits a request to a shared route, with the same response for everybody. It reads
+// no cookie and no session. Its costs are a Redis round trip of at most 100 ms for the gate, the
+// suspended tenants and reads (may be nil), up to 300 ms for the suspended tenants if the copy of
+// this instance is stale, and the time of gate.Check.Decide.
+//
+// Rejections alone carry the rate-limit headers, because any other response may be stored for
+// everybody. The returned context carries the request id and the trace for upstreams, but nothing
+// of the client. Every error is the gate's problem for the client. Without Redis, the request is
+// admitted within the limits of this instance.
 func (c *Controller) BeginAnonymous(
 	w http.ResponseWriter, r *http.Request, reads func(context.Context, redis.Pipeliner),
 ) (context.Context, *tenants.SuspendedSet, error) {
@@ -154,7 +168,7 @@ func (c *Controller) BeginAnonymous(
 		reads(ctx, pipe)
 	}
 	within, cancel := c.beginContext(ctx)
-	lua.Exec(within, pipe) // the error of each command reaches the package that queued it
+	lua.Exec(within, pipe) // each package handles the errors of its own commands
 	cancel()
 	if decision := check.Decide(ctx, unreadSession(r.Header, "")); decision.Outcome != gate.Allow {
 		decision.WriteHeaders(w.Header())
@@ -164,6 +178,7 @@ func (c *Controller) BeginAnonymous(
 	return upstream.WithCaller(ctx, upstream.Caller{RequestID: call.ID, Traceparent: call.Traceparent}), suspended, nil
 }
 
+// sessionStarted returns the event for a session that this request started.
 func sessionStarted(g *Guest) event.SessionStarted {
 	e := event.SessionStarted{
 		GuestSessionID: g.ID, CreatedAt: g.CreatedAt,

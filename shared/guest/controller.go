@@ -1,6 +1,6 @@
-// Package guest takes a guest's session into a request and out of it. Begin reads the session in the one Redis round trip
-// that the request starts with, together with what package gate and the handler read; Finish writes the changed session and
-// the buffered events before the response. It never composes a response.
+// Package guest takes a guest's session into a request and out of the request. Begin admits the
+// request with a single Redis round trip for gate, session and handler. Finish writes the changed
+// session and the buffered events before the response. The package never composes a response.
 package guest
 
 import (
@@ -28,15 +28,16 @@ type Controller struct {
 	outbox   *outbox.Recorder
 	eraser   *erasure.Eraser
 	instance string
-	timeout  time.Duration // for the round trip of Begin, and for that of Finish
+	timeout  time.Duration // for the round trip of Begin, and again for Finish
 }
 
 const (
-	redisTimeout     = 100 * time.Millisecond // after it the request goes on without Redis
-	longRedisTimeout = 800 * time.Millisecond // of WithLongTimeout: two of them and the events fit into a request's budget
+	redisTimeout     = 100 * time.Millisecond // then the request goes on without Redis
+	longRedisTimeout = 800 * time.Millisecond // of WithLongTimeout; twice 800 ms and the events fit into a request's budget
 )
 
-// New returns a controller for routes of the class gate.Read. instance is the producer name of this process in events.
+// New returns a controller for routes of the class gate.Read. instance is the producer name of this
+// process in events.
 func New(
 	rdb redis.UniversalClient, admission *gate.Gate, sessions *session.Store, tenants *tenants.SuspensionCache, outbox *outbox.Recorder,
 	eraser *erasure.Eraser, instance string,
@@ -51,16 +52,16 @@ func (c *Controller) WithClass(class gate.Class) *Controller {
 	return &other
 }
 
-// WithLongTimeout returns a copy of c that waits up to 800 ms for Redis in Begin, and again in Finish. Use it for routes that
-// refuse a guest without Redis, where a late reply is better than a refusal. While the circuit breaker of Redis is open,
-// the copy waits no longer than c.
+// WithLongTimeout returns a copy of c with a timeout of 800 ms for Redis in Begin, and 800 ms in
+// Finish. Use it for routes that refuse a guest without Redis, where a late reply is better than a
+// refusal. While the circuit breaker of Redis is open, the copy waits no longer than c.
 func (c *Controller) WithLongTimeout() *Controller {
 	other := *c
 	other.timeout = longRedisTimeout
 	return &other
 }
 
-// pipeline returns a pipeline whose client may wait as long as c.timeout.
+// pipeline returns a pipeline with a client timeout of at least c.timeout.
 func (c *Controller) pipeline() redis.Pipeliner {
 	if c.timeout > redisTimeout {
 		return redisclient.WithLongTimeout(c.rdb).Pipeline()
@@ -68,13 +69,13 @@ func (c *Controller) pipeline() redis.Pipeliner {
 	return c.rdb.Pipeline()
 }
 
-// beginContext returns the context of Begin's round trip. It ignores that the client hung up: otherwise a client could avoid
-// the rate limits by not waiting for the response.
+// beginContext returns the context of Begin's round trip. A disconnect of the client does not
+// cancel the context: otherwise a client could avoid the rate limits by hanging up.
 func (c *Controller) beginContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
 }
 
-// gateClient returns what the gate knows a client by. cookie is its genuine session id, or empty.
+// gateClient returns the gate's view of a client. cookie is a genuine session id, or empty.
 func gateClient(client *session.Client, cookie string) gate.Client {
 	return gate.Client{
 		Fingerprint: client.Fingerprint, Group: client.GroupHash(), Address: client.IPHash(), AddressKnown: client.HasIP(),
@@ -82,13 +83,13 @@ func gateClient(client *session.Client, cookie string) gate.Client {
 	}
 }
 
-// gateSession returns what the gate has to know of a session.
+// gateSession returns the gate's view of a session.
 func gateSession(s *session.Session) gate.Session {
 	return gate.Session{ID: s.ID, New: s.New, AllowsEvents: s.AllowsEvents(), ConsentKnown: s.ConsentKnown()}
 }
 
-// unreadSession stands for the session of a request that did not read it. If the client sent a cookie, its guest may have
-// opted out of telemetry, so there are no events.
+// unreadSession stands for the session of a request without a read of the session. The guest of a
+// cookie may have opted out of telemetry, so a request with a cookie allows no events.
 func unreadSession(header http.Header, cookie string) gate.Session {
 	return gate.Session{AllowsEvents: cookie == "" && !session.HasOptOut(header), ConsentKnown: true}
 }

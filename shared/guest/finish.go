@@ -14,28 +14,34 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// FinishResult reports what Finish could not write. Most routes ignore it.
+// FinishResult reports the failures of Finish. Most routes ignore the result.
 type FinishResult struct {
-	SaveErr   error // why Redis does not have the changed session; session.ErrCleared: the guest cleared it meanwhile
+	SaveErr   error // why Redis did not save the session; session.ErrCleared: the guest cleared it
 	EventsErr error // why events were lost
 }
 
-// Finish writes what the request changed, and must run before the response: after the response there is nothing. The changed
-// session, history (may be nil) and more (may be nil) take one Redis round trip of at most 100 ms. The events take up to
-// 300 ms of Postgres, and up to 500 ms of Redis if Postgres does not take them. A request that changed nothing, within a
-// minute of the guest's last one, takes no round trip unless more queues commands.
+// Finish writes the changes of the request. Call it before writing the response, because nothing
+// runs after the response. Its costs are:
 //
-// Finish sets the session cookie, unless it learned that the session was cleared meanwhile. A failure costs the guest no
-// response: it is logged, and returned for routes that care.
+//   - A Redis round trip of at most 100 ms for the changed session, history and more. Both may be
+//     nil. A request that changes nothing, within a minute of the guest's last saved request, needs
+//     no round trip unless more queues commands.
+//   - Up to 300 ms of Postgres for the events, and up to 500 ms of Redis if Postgres fails.
+//   - Up to 150 ms of Postgres if Postgres refuses all events, and up to 1.5 s to finish an
+//     erasure.
+//
+// Finish sets the session cookie, unless the guest cleared the session meanwhile. A failed write
+// does not fail the request: Finish logs and returns the failure. Without Redis, the session is not
+// saved; without Postgres, the events wait in Redis if the guest's consent is known.
 func (c *Controller) Finish(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) FinishResult {
 	defer web.FromContext(ctx).Phase("finish")()
 	unsaved := c.save(ctx, g, history, more)
 	return c.finishResponse(ctx, w, g, unsaved)
 }
 
-// FinishRequired is Finish for a request that fails unless Redis takes what it changed. If Redis does not, FinishRequired
-// returns the error, writes no event and sets no cookie. It returns session.ErrCleared if the guest cleared the session
-// meanwhile.
+// FinishRequired is Finish for a request that fails unless Redis takes its changes. On a failure of
+// Redis, FinishRequired returns the error, writes no event and sets no cookie. It returns
+// session.ErrCleared if the guest cleared the session meanwhile.
 func (c *Controller) FinishRequired(ctx context.Context, w http.ResponseWriter, g *Guest, more func(redis.Pipeliner)) error {
 	defer web.FromContext(ctx).Phase("finish")()
 	if err := c.save(ctx, g, nil, more); err != nil {
@@ -44,7 +50,7 @@ func (c *Controller) FinishRequired(ctx context.Context, w http.ResponseWriter, 
 	return c.finishResponse(ctx, w, g, nil).SaveErr
 }
 
-// finishResponse writes the events and the response's headers. saveErr is the result of save.
+// finishResponse writes the events and the response headers. saveErr is the result of save.
 func (c *Controller) finishResponse(ctx context.Context, w http.ResponseWriter, g *Guest, saveErr error) FinishResult {
 	call := web.FromContext(ctx)
 	result := FinishResult{SaveErr: saveErr}
@@ -66,8 +72,9 @@ func (c *Controller) finishResponse(ctx context.Context, w http.ResponseWriter, 
 	return result
 }
 
-// isCleared finds out why Postgres took no event of a guest. If the session was cleared, Redis does not know it yet, so
-// isCleared finishes the erasure. Otherwise the guest opted out of telemetry, or the client sent its events twice.
+// isCleared finds out why Postgres took none of a guest's events. If the guest cleared the session,
+// Redis does not know yet, so isCleared finishes the erasure. Otherwise the guest opted out of
+// telemetry, or the client sent the events twice.
 func (c *Controller) isCleared(ctx context.Context, g *Guest) bool {
 	cleared, err := c.sessions.IsCleared(ctx, g.ID)
 	if err != nil || !cleared {
@@ -77,16 +84,20 @@ func (c *Controller) isCleared(ctx context.Context, g *Guest) bool {
 	return true
 }
 
-// HandleCleared returns the problem for a request that Postgres refused with err; see erasure.Eraser.HandleCleared.
+// HandleCleared returns the problem for a request refused by Postgres with err. If the guest
+// cleared the session, HandleCleared finishes the erasure, within 1.5 s; see
+// erasure.Eraser.HandleCleared.
 func (c *Controller) HandleCleared(ctx context.Context, g *Guest, err error) error {
 	return c.eraser.HandleCleared(ctx, g.ID, err)
 }
 
-// errSessionMissing means that Redis lost the session between Begin and Finish. The next request rebuilds it.
+// errSessionMissing means that Redis lost the session between Begin and Finish. The guest's next
+// request rebuilds the session.
 var errSessionMissing = errors.New("guest: the session was lost meanwhile")
 
-// save writes the session to Redis. It learns there whether the guest opted out of telemetry or cleared the session since
-// Begin, and drops the events then, and which preferences this request changed first, and adds their events.
+// save writes the session to Redis. The reply tells whether the guest opted out of telemetry or
+// cleared the session since Begin: save drops the events in either case. The reply also tells the
+// preferences changed first by this request: save adds their events.
 func (c *Controller) save(ctx context.Context, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) error {
 	if g.Degraded {
 		return redisclient.ErrUnavailable
@@ -104,7 +115,7 @@ func (c *Controller) save(ctx context.Context, g *Guest, history *session.Histor
 	if pipe.Len() == 0 {
 		return nil
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout) // a client that hung up made the request all the same
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout) // also after the client hung up
 	defer cancel()
 	execErr := lua.Exec(within, pipe)
 	if !savesSession {
@@ -116,7 +127,7 @@ func (c *Controller) save(ctx context.Context, g *Guest, history *session.Histor
 		return err
 	case saved.Cleared:
 		g.events = nil
-		c.sessions.RemoveLastSeen(within, c.rdb, g.ID) // if it fails, the sweep finds the id after 30 days and emits no event for it
+		c.sessions.RemoveLastSeen(within, c.rdb, g.ID) // after a failure, the sweep removes the id in 30 days, without an event
 		return session.ErrCleared
 	case saved.Missing:
 		return errSessionMissing // the events stay: Postgres decides about them

@@ -10,18 +10,19 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
-// agentFamily is what a user agent string is reduced to. Versions are left out: browsers update themselves,
-// and an update must not cost a guest the session.
+// agentFamily is a parsed user agent. It has no versions: browsers update themselves, and a guest
+// keeps the session through an update.
 type agentFamily struct {
 	browser, system, deviceClass string
-	bindings                     []string // what a session given to it is bound to, one for each pepper, newest first
+	bindings                     []string // the hashes that a session is bound to, one for each pepper, newest first
 }
 
 const (
-	maxUserAgentBytes = 512   // bytes of a user agent that are looked at
-	maxCachedAgents   = 4_096 // parsed families kept per instance; parsing costs tens of microseconds
+	maxUserAgentBytes = 512   // bytes of a user agent that are parsed
+	maxCachedAgents   = 4_096 // per instance; parsing costs tens of microseconds
 )
 
+// agentParser parses and caches user agents. Safe for concurrent use.
 type agentParser struct {
 	peppers keyring.Ring
 	cache   *lru.Cache[string, agentFamily]
@@ -35,12 +36,13 @@ func newAgentParser(peppers keyring.Ring) agentParser {
 	return agentParser{peppers, known}
 }
 
+// parse returns the family of a user agent, of which it reads the first 512 bytes.
 func (a agentParser) parse(userAgent string) agentFamily {
 	userAgent = userAgent[:min(len(userAgent), maxUserAgentBytes)]
 	if found, ok := a.cache.Get(userAgent); ok {
 		return found
 	}
-	userAgent = strings.Clone(userAgent) // what is kept must not keep the rest of a long one
+	userAgent = strings.Clone(userAgent) // the cache must not pin the rest of a long header
 	parsed := useragent.Parse(userAgent)
 	found := agentFamily{browser: parsed.Name, system: parsed.OS, deviceClass: deviceClass(parsed)}
 	for _, pepper := range a.peppers {
@@ -50,6 +52,8 @@ func (a agentParser) parse(userAgent string) agentFamily {
 	return found
 }
 
+// deviceClass returns the Client.UserAgentClass of a user agent. Native apps are not detected yet,
+// so no client is "app".
 func deviceClass(ua useragent.UserAgent) string {
 	switch {
 	case ua.Bot:

@@ -9,7 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// Campaign is what brought the guest here, from the X-Campaign headers.
+// Campaign attributes the session to a marketing campaign, from the X-Campaign headers. The last
+// campaign counts.
 type Campaign struct {
 	Source     string    `json:"source,omitempty"`
 	Medium     string    `json:"medium,omitempty"`
@@ -17,11 +18,11 @@ type Campaign struct {
 	CapturedAt time.Time `json:"capturedAt"`
 }
 
-// parseCampaign reads the attribution headers. A value that is not a plain token is dropped: what is kept
-// goes out in events, and an address or a sentence must not.
+// parseCampaign reads the X-Campaign headers, or returns nil. It drops a value that is not a plain
+// token: campaigns are published in events, which must not contain an address or a sentence.
 func parseCampaign(h http.Header, now time.Time) *Campaign {
 	token := func(name string) string {
-		if s := h.Get(name); s != "" && event.IsCampaignToken(s) { // the pattern is not compiled for nothing
+		if s := h.Get(name); s != "" && event.IsCampaignToken(s) { // the first match compiles the pattern, so an absent header skips it
 			return s
 		}
 		return ""
@@ -34,14 +35,16 @@ func parseCampaign(h http.Header, now time.Time) *Campaign {
 	return &c
 }
 
+// equal compares campaigns apart from CapturedAt.
 func (c *Campaign) equal(other *Campaign) bool {
 	return other != nil && c.Source == other.Source && c.Medium == other.Medium && c.Campaign == other.Campaign
 }
 
+// json returns the campaign as the hash stores it.
 func (c *Campaign) json() string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // unreachable: strings and a time
+		panic(err) // unreachable: tokens and a time
 	}
 	return string(b)
 }

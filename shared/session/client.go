@@ -10,10 +10,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Client is what one request says of the program that sent it and of where it stands, whoever its guest is. It never reads
-// the cookie, so shared routes may know it too.
+// Client is what a request says of the browser that sent it and of its address. It does not contain
+// the cookie, so shared routes may use it. Each hash that a method returns is computed anew, as one
+// HMAC.
 type Client struct {
-	Fingerprint    string   // sha256:<hex> over browser, system, language, screen and time zone, each when sent
+	Fingerprint    string   // sha256:<hex> over browser, system, language, screen and time zone, each if it was sent
 	UserAgentClass string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
 	bindings       []string // sha256:<hex> over browser and system family alone, one for each pepper, newest first
 
@@ -22,7 +23,9 @@ type Client struct {
 	userAgent string
 }
 
-// ParseClient takes the client from a request.
+// ParseClient reads the client from a request. It never fails. The first request of a user agent
+// costs tens of microseconds of CPU, and later ones one HMAC: the process caches 4,096 parsed user
+// agents.
 func (r *Store) ParseClient(req *http.Request) Client {
 	h := req.Header
 	a := r.agentParser.parse(h.Get("User-Agent"))
@@ -35,26 +38,27 @@ func (r *Store) ParseClient(req *http.Request) Client {
 	return c
 }
 
-// IPHash is sha256:<hex> of the client's address, IPv6 by /64.
+// IPHash returns sha256:<hex> of the client's address. IPv6 addresses count by /64.
 func (c *Client) IPHash() string {
 	return digest.Format(c.pepper.Sum("ip.v1", []byte(web.AddressGroup(c.addr))))
 }
 
-// HasIP says whether the client has an address.
+// HasIP reports whether the client's address is known.
 func (c *Client) HasIP() bool { return c.addr.IsValid() }
 
-// GroupHash is sha256:<hex> of fingerprint and address together. The fingerprint alone is half a country's where everybody has
-// the same phone and the same language.
+// GroupHash returns sha256:<hex> of fingerprint and address together. The fingerprint alone may be
+// that of half a country, where everybody has the same phone and the same language.
 func (c *Client) GroupHash() string {
 	return digest.Format(c.pepper.Sum("client-group.v1", []byte(c.Fingerprint), []byte(web.AddressGroup(c.addr))))
 }
 
-// UserAgentHash is sha256:<hex> of the user agent as it was sent.
+// UserAgentHash returns sha256:<hex> of the whole User-Agent header.
 func (c *Client) UserAgentHash() string {
 	return digest.Format(c.pepper.Sum("user-agent.v1", []byte(c.userAgent)))
 }
 
-// primaryLanguage is the first language range of an Accept-Language header, without its weight.
+// primaryLanguage returns the first language range of an Accept-Language header, without its
+// weight.
 func primaryLanguage(acceptLanguage string) string {
 	first, _, _ := strings.Cut(acceptLanguage, ",")
 	first, _, _ = strings.Cut(first, ";")

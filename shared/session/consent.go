@@ -11,23 +11,23 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session/lock"
 )
 
-// Querier is what is needed of Postgres.
+// Querier is the part of a Postgres pool that Store uses.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// ConsentRecord is what a guest decided about their data, as Postgres has it: the record that outlives Redis.
+// ConsentRecord is the guest's consent in Postgres. It outlives the session in Redis.
 type ConsentRecord struct {
 	Telemetry bool
 	Marketing bool
 	DecidedAt time.Time
-	Cleared   bool // the session was cleared: its id is never used again
+	Cleared   bool // the guest cleared the session: its id is never used again
 }
 
 const (
 	consentTimeout       = 150 * time.Millisecond
-	consentRetryInterval = time.Second // between two questions to a Postgres that does not answer
-	unknownConsent       = "?"         // consent in the hash while nobody could be asked
+	consentRetryInterval = time.Second // without queries after Postgres did not answer one
+	unknownConsent       = "?"         // consent in the hash while Postgres did not answer
 )
 
 const selectConsent = `
@@ -35,6 +35,7 @@ const selectConsent = `
 	FROM bff_consumer.session_choice
 	WHERE guest_session_id = $1`
 
+// scanConsent returns nil if the guest never decided.
 func scanConsent(row pgx.Row) (*ConsentRecord, error) {
 	var c ConsentRecord
 	err := row.Scan(&c.Telemetry, &c.Marketing, &c.DecidedAt, &c.Cleared)
@@ -42,19 +43,22 @@ func scanConsent(row pgx.Row) (*ConsentRecord, error) {
 	case errors.Is(err, pgx.ErrNoRows):
 		return nil, nil
 	case err != nil:
-		return nil, err // and not a choice that nobody made
+		return nil, err
 	}
 	return &c, nil
 }
 
-// RestoreConsent completes a session that Redis lost: with what the guest decided, or, when it was cleared, with a new session
-// instead. All others it returns as they are. It asks Postgres, within 150 ms; as long as that has no answer the
-// session is not Known.
-func (r *Store) RestoreConsent(ctx context.Context, v *Request, s *Session) *Session {
+// RestoreConsent completes a session whose consent Redis does not have: with the guest's consent in
+// Postgres, or, if the guest cleared the session, with a new session instead of it. It returns any
+// other session as it is, at no cost.
+//
+// The query takes up to 150 ms, also if the client hung up. If Postgres does not answer,
+// ConsentKnown of the session is false, and RestoreConsent sends no query for the next second.
+func (r *Store) RestoreConsent(ctx context.Context, request *Request, s *Session) *Session {
 	if !s.needsConsent {
 		return s
 	}
-	now := time.Now() // the pause is about the store, not about the guest
+	now := time.Now() // not r.now: the pause is about Postgres, not about the guest
 	if now.UnixNano() < r.consentRetryAt.Load() {
 		s.consentUnavailable = true
 		return s
@@ -67,7 +71,7 @@ func (r *Store) RestoreConsent(ctx context.Context, v *Request, s *Session) *Ses
 		r.consentRetryAt.Store(now.Add(consentRetryInterval).UnixNano())
 		s.consentUnavailable = true
 	case c != nil && c.Cleared:
-		return r.newSession(v, mintID(r.ring, r.now()), true)
+		return r.newSession(request, mintID(r.ring, r.now()), true)
 	default:
 		s.needsConsent, s.consentRestored = false, true
 		if c != nil {
@@ -77,14 +81,15 @@ func (r *Store) RestoreConsent(ctx context.Context, v *Request, s *Session) *Ses
 	return s
 }
 
-// applyConsent takes over what is known to be the guest's decision, whatever Redis has.
+// applyConsent sets the guest's consent, whatever Redis has.
 func (s *Session) applyConsent(c Consent) {
 	s.Consent, s.needsConsent, s.consentUnavailable = c, false, false
 	s.setField("consentTelemetry", formatBool(c.Telemetry))
 	s.setField("consentMarketing", formatBool(c.Marketing))
 }
 
-// QueueReadConsent puts the read of what a guest decided into a batch; nil when they never did.
+// QueueReadConsent queues the read of a guest's consent on a batch. *into becomes nil if the guest
+// never decided.
 func QueueReadConsent(batch *pgx.Batch, sessionID string, into **ConsentRecord) {
 	batch.Queue(selectConsent, sessionID).QueryRow(func(row pgx.Row) (err error) {
 		*into, err = scanConsent(row)
@@ -92,16 +97,17 @@ func QueueReadConsent(batch *pgx.Batch, sessionID string, into **ConsentRecord) 
 	})
 }
 
-// ReconcileConsent makes the session agree with the record, which counts when Redis missed a decision.
+// ReconcileConsent makes the session agree with the record in Postgres, which is right when Redis
+// missed a decision. c may be nil. The caller saves the session.
 func (s *Session) ReconcileConsent(c *ConsentRecord) {
 	if c != nil && s.Consent != (Consent{c.Telemetry, c.Marketing}) {
 		s.applyConsent(Consent{c.Telemetry, c.Marketing})
 	}
 }
 
-// RecordOptOut puts on record, with what else is in batch, that a guest's browser refuses telemetry; what the guest decided
-// stands. It goes along with the first rows of such a session, because who tells of those rows later asks the record
-// and not the browser.
+// RecordOptOut queues a statement that records the browser's refusal of telemetry, unless the guest
+// has decided already. Send it with the first rows of a session that opted out: jobs that emit
+// events about those rows later see the record alone, not the browser's headers.
 func RecordOptOut(batch *pgx.Batch, sessionID string, at time.Time) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
@@ -109,10 +115,11 @@ func RecordOptOut(batch *pgx.Batch, sessionID string, at time.Time) {
 		ON CONFLICT (guest_session_id) DO NOTHING`, sessionID, at)
 }
 
-// ErrCleared is turn.ErrCleared.
+// ErrCleared is lock.ErrCleared: the guest cleared the session.
 var ErrCleared = lock.ErrCleared
 
-// IsCleared asks Postgres, within 150 ms, whether a session was cleared.
+// IsCleared asks Postgres whether the guest cleared the session. The query takes up to 150 ms, also
+// if the client hung up. It returns the error of Postgres.
 func (r *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consentTimeout)
 	defer cancel()
@@ -120,9 +127,10 @@ func (r *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 	return c != nil && c.Cleared, err
 }
 
-// SetConsent records what the guest decides; nil leaves that part as it is. From its commit on no event of a session that
-// refused is written. The session takes the decision over; its hash is the caller's to save. It fails with ErrCleared,
-// or with what Postgres said.
+// SetConsent records the guest's decision in Postgres, in one round trip that ctx bounds; nil
+// leaves a part as it is. From its commit on, no event of a session that opted out is written. s
+// takes the decision over, and the caller saves it to Redis. SetConsent returns ErrCleared if the
+// guest cleared the session, or the error of Postgres; s is unchanged then.
 func (r *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing *bool) error {
 	var c Consent
 	err := r.db.QueryRow(ctx, `
@@ -139,14 +147,15 @@ func (r *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing
 	case errors.Is(err, pgx.ErrNoRows):
 		return ErrCleared
 	case err != nil:
-		return fmt.Errorf("session: decide: %w", err)
+		return fmt.Errorf("session: set consent: %w", err)
 	}
 	s.applyConsent(c)
 	return nil
 }
 
-// RecordCleared records, with what else is in batch, that a session is over: from its commit on nothing is written for it, and
-// its id is not used again. It may be said twice.
+// RecordCleared queues a statement that records that the guest cleared the session. From its commit
+// on, no event, no wishlist item and no idempotent answer of the session is written, and its id is
+// not used again. The statement may run twice.
 func (r *Store) RecordCleared(batch *pgx.Batch, s *Session) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice AS c (guest_session_id, telemetry, marketing, decided_at, cleared_at)

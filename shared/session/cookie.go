@@ -7,27 +7,29 @@ import (
 	"time"
 )
 
-// CookieName is the one cookie of this service.
+// CookieName is the only cookie of this service.
 const CookieName = "gms_id"
 
-// VerifiedID returns the genuine session id of the request; a malformed, foreign or doubled cookie is none.
+// VerifiedID returns the session id of the request's cookie, or "" if there is no cookie, more than
+// one, or one that this service did not sign. It reads no store and costs one HMAC per key of the
+// ring.
 func (r *Store) VerifiedID(req *http.Request) string {
 	sent := req.CookiesNamed(CookieName)
 	if len(sent) != 1 || !verifyID(r.ring, sent[0].Value, r.now()) {
 		return ""
 	}
-	return strings.Clone(sent[0].Value) // ids are kept, and must not keep all cookies of the request
+	return strings.Clone(sent[0].Value) // an id is kept in caches, and must not pin the whole Cookie header
 }
 
-// cookieAttributes of the cookie, written out once: every personal answer carries them.
+// cookieAttributes are formatted once, because every personal response carries them.
 var cookieAttributes = fmt.Sprintf("; Path=/; Max-Age=%d; HttpOnly; Secure; SameSite=Lax", int(TTL/time.Second))
 
-// SetCookie names the session to the client, or refreshes its 30 days. Only personal answers carry it.
+// SetCookie sets the session cookie, or renews its 30 days. Only personal responses may carry it.
 func SetCookie(w http.ResponseWriter, id string) {
 	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + cookieAttributes}
 }
 
-// ExpireCookie takes the session's name from the client.
+// ExpireCookie makes the client drop the session cookie.
 func ExpireCookie(w http.ResponseWriter) {
 	http.SetCookie(w, &http.Cookie{
 		Name: CookieName, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,

@@ -13,18 +13,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
-// A session id proves itself (docs/spec/routes.md#session-cookie): of the ULID's 80 bits after the time, 24 are random and 56
-// are an HMAC over time and random part. So nobody can choose a guest's id, and a genuine one needs no
-// lookup to be believed, also while Redis is away.
+// A session id is self-authenticating (docs/spec/routes.md#session-cookie): of the 80 bits after
+// the time of the ULID, 24 are random and 56 are an HMAC over time and random part. A client cannot
+// choose an id, and this service recognises its own ids without a lookup, also while Redis is away.
 const (
 	idPurpose    = "guest-session-id.v1"
 	timeBytes    = 6
 	randBytes    = 3
 	maxIDAge     = 365 * 24 * time.Hour
-	maxClockSkew = time.Minute // between instances: an id minted by a neighbour a moment ahead is not from the future
+	maxClockSkew = time.Minute // between instances: the clock of the minting instance may be ahead
 )
 
-// mintID makes a gms_ id dated now, signed by the ring's active key.
+// mintID returns a new gms_ id dated now, signed with the ring's active key. It never fails.
 func mintID(ring keyring.Ring, now time.Time) string {
 	var u ulid.ULID
 	var stamp [8]byte
@@ -35,7 +35,8 @@ func mintID(ring keyring.Ring, now time.Time) string {
 	return string(id.Session) + u.String()
 }
 
-// verifyID says whether any key of the ring minted s, not in the future and at most 365 days ago.
+// verifyID reports whether a key of the ring signed s, at most 365 days ago and at most one minute
+// in the future.
 func verifyID(ring keyring.Ring, s string, now time.Time) bool {
 	u, err := id.Parse(id.Session, s)
 	if err != nil {
@@ -53,11 +54,13 @@ func verifyID(ring keyring.Ring, s string, now time.Time) bool {
 	return false
 }
 
+// idMAC returns the 56 bits of HMAC that belong into u.
 func idMAC(k keyring.Key, u ulid.ULID) []byte {
 	return k.Sum(idPurpose, u[:timeBytes+randBytes])[:len(u)-timeBytes-randBytes]
 }
 
-// Bucket is what upstreams are told of a session: a peppered hash, opaque and stable.
+// Bucket returns the peppered hash, sha256:<hex>, by which upstreams know a session. It stays the
+// same until the active pepper changes, and does not reveal the id.
 func (r *Store) Bucket(sessionID string) string {
 	return digest.Format(r.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
 }

@@ -12,92 +12,101 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// Shards are the last characters a session's id may have, Crockford's alphabet: equal parts of all sessions.
+// Shards are the last characters of session ids (Crockford's alphabet). Each character has an equal
+// part of all sessions.
 const Shards = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 func shard(id string) string { return id[len(id)-1:] }
 
-// enqueueLastSeen writes down when the session was last here, for the sweep that ends those gone quiet, and whether that may
-// be told. A session that was cleared meanwhile is noted too: who learns of that takes it back.
+// enqueueLastSeen queues two commands that record when the session was last seen, for the sweep
+// that ends idle sessions. Guests who opted out have sorted sets of their own, because the sweep
+// emits no event for them. The commands also record a session that was cleared meanwhile;
+// guest.Finish learns of the erasure in the same round trip and calls RemoveLastSeen.
 func (r *Store) enqueueLastSeen(ctx context.Context, pipe redis.Pipeliner, s *Session) {
-	silent := !s.AllowsEvents()
-	pipe.ZAddArgs(ctx, r.keys.LastSeen(shard(s.ID), silent), redis.ZAddArgs{
-		GT:      true, // of two visits at once the later one counts
+	optedOut := !s.AllowsEvents()
+	pipe.ZAddArgs(ctx, r.keys.LastSeen(shard(s.ID), optedOut), redis.ZAddArgs{
+		GT:      true, // of two concurrent requests the later time counts
 		Members: []redis.Z{{Score: float64(s.LastSeenAt.UnixMilli()), Member: s.ID}},
 	})
-	pipe.ZRem(ctx, r.keys.LastSeen(shard(s.ID), !silent), s.ID)
+	pipe.ZRem(ctx, r.keys.LastSeen(shard(s.ID), !optedOut), s.ID)
 }
 
-// RemoveLastSeen forgets when a session was last seen.
+// RemoveLastSeen deletes the record of when a session was last seen, in one round trip. It returns
+// the error of Redis.
 func (r *Store) RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, id string) error {
 	pipe := rdb.Pipeline()
-	for _, silent := range []bool{false, true} {
-		pipe.ZRem(ctx, r.keys.LastSeen(shard(id), silent), id)
+	for _, optedOut := range []bool{false, true} {
+		pipe.ZRem(ctx, r.keys.LastSeen(shard(id), optedOut), id)
 	}
 	_, err := pipe.Exec(ctx)
 	return err
 }
 
-// Idle is a session and when it was last seen, to the minute.
+// Idle is a session and when it was last seen, to the minute: requests within a minute of the last
+// record are not recorded.
 type Idle struct {
 	ID       string
 	LastSeen time.Time
 }
 
-// ReadIdle returns at most limit sessions of a lane that were last seen before a time, longest ago first.
-func ReadIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, lane string, silent bool, before time.Time, limit int) ([]Idle, error) {
-	found, err := rdb.ZRangeByScoreWithScores(ctx, keys.LastSeen(lane, silent), &redis.ZRangeBy{
+// ReadIdle returns at most limit sessions of one shard that were last seen before a time, longest
+// ago first. optedOut selects the guests who opted out of telemetry. It takes one round trip and
+// fails with the error of Redis, as do StillIdle, CountIdle and RemoveIdle; the context bounds all
+// four.
+func ReadIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time, limit int) ([]Idle, error) {
+	found, err := rdb.ZRangeByScoreWithScores(ctx, keys.LastSeen(shard, optedOut), &redis.ZRangeBy{
 		Min: "-inf", Max: "(" + strconv.FormatInt(before.UnixMilli(), 10), Count: int64(limit),
 	}).Result()
 	if err != nil {
-		return nil, fmt.Errorf("session: read the quiet: %w", err)
+		return nil, fmt.Errorf("session: read idle sessions: %w", err)
 	}
-	quiet := make([]Idle, len(found))
+	idle := make([]Idle, len(found))
 	for i, z := range found {
-		quiet[i] = Idle{z.Member.(string), time.UnixMilli(int64(z.Score)).UTC()}
+		idle[i] = Idle{z.Member.(string), time.UnixMilli(int64(z.Score)).UTC()}
 	}
-	return quiet, nil
+	return idle, nil
 }
 
-// StillIdle returns those of quiet that nobody has come back to since they were read.
-func StillIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, lane string, silent bool, quiet []Idle) ([]Idle, error) {
-	if len(quiet) == 0 {
+// StillIdle returns the sessions of idle without a request since ReadIdle, in one round trip.
+func StillIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, idle []Idle) ([]Idle, error) {
+	if len(idle) == 0 {
 		return nil, nil
 	}
-	ids := make([]string, len(quiet))
-	for i, q := range quiet {
-		ids[i] = q.ID
+	ids := make([]string, len(idle))
+	for i, s := range idle {
+		ids[i] = s.ID
 	}
-	seen, err := rdb.ZMScore(ctx, keys.LastSeen(lane, silent), ids...).Result()
+	seen, err := rdb.ZMScore(ctx, keys.LastSeen(shard, optedOut), ids...).Result()
 	if err != nil {
-		return nil, fmt.Errorf("session: look at the quiet again: %w", err)
+		return nil, fmt.Errorf("session: read idle sessions again: %w", err)
 	}
 	var still []Idle
-	for i, q := range quiet {
-		if int64(seen[i]) == q.LastSeen.UnixMilli() { // 0 of one who is on the other list by now
-			still = append(still, q)
+	for i, s := range idle {
+		if int64(seen[i]) == s.LastSeen.UnixMilli() { // 0 if the guest changed consent: the other set has the session then
+			still = append(still, s)
 		}
 	}
 	return still, nil
 }
 
-// CountIdle counts the sessions of a lane that were last seen before a time.
-func CountIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, lane string, silent bool, before time.Time) (int64, error) {
-	n, err := rdb.ZCount(ctx, keys.LastSeen(lane, silent), "-inf", "("+strconv.FormatInt(before.UnixMilli(), 10)).Result()
+// CountIdle counts the sessions of one shard that were last seen before a time, in one round trip.
+func CountIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time) (int64, error) {
+	n, err := rdb.ZCount(ctx, keys.LastSeen(shard, optedOut), "-inf", "("+strconv.FormatInt(before.UnixMilli(), 10)).Result()
 	if err != nil {
-		return 0, fmt.Errorf("session: count the quiet: %w", err)
+		return 0, fmt.Errorf("session: count idle sessions: %w", err)
 	}
 	return n, nil
 }
 
-// RemoveIdle takes sessions of one lane off their list, but for those that came back since they were read.
-func RemoveIdle(ctx context.Context, rdb redis.UniversalClient, keys redisclient.Keys, lane string, silent bool, quiet []Idle) error {
-	seen := make(map[string]int64, len(quiet))
-	for _, q := range quiet {
-		seen[q.ID] = q.LastSeen.UnixMilli()
+// RemoveIdle removes sessions of one shard from their sorted set, except those with a request since
+// ReadIdle. It runs one script, in which Redis looks at each session.
+func RemoveIdle(ctx context.Context, rdb redis.UniversalClient, keys redisclient.Keys, shard string, optedOut bool, idle []Idle) error {
+	seen := make(map[string]int64, len(idle))
+	for _, s := range idle {
+		seen[s.ID] = s.LastSeen.UnixMilli()
 	}
-	if err := lua.RemoveLastSeen(ctx, rdb, keys.LastSeen(lane, silent), seen); err != nil {
-		return fmt.Errorf("session: forget the quiet: %w", err)
+	if err := lua.RemoveLastSeen(ctx, rdb, keys.LastSeen(shard, optedOut), seen); err != nil {
+		return fmt.Errorf("session: remove idle sessions: %w", err)
 	}
 	return nil
 }

@@ -10,41 +10,45 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-const maxViewed = 50 // properties the list of what was viewed keeps, newest first
+const maxViewed = 50 // entries of the list "recent", newest first
 
-// ViewedProperty is an entry of the list "recent" (docs/spec/data-model.md#guest-session).
+// ViewedProperty is an entry of the list "recent", the viewed properties
+// (docs/spec/data-model.md#guest-session).
 type ViewedProperty struct {
 	PropertyID string `json:"propertyId"`
-	TenantID   string `json:"tenantId,omitzero"` // as the client named it; no authority
+	TenantID   string `json:"tenantId,omitzero"` // as the client claims; not verified
 	ViewedAt   string `json:"viewedAt"`
 	Source     string `json:"source"` // search-list, search-map, detail-link or wishlist
 }
 
-// EnqueueViewed puts properties the guest looked at on the list, on the caller's pipeline. Each is in it once, where its
-// last view belongs, in whatever order views are reported.
+// EnqueueViewed queues one script that puts viewed properties on the list "recent", on the caller's
+// pipeline, which the caller runs with lua.Exec. The list holds each property once, ordered by its
+// latest view whatever the order of reports, and at most 50; it expires after 30 days. A cleared
+// session gets no list. EnqueueViewed queues nothing while the guest's consent is unknown.
 func (r *Store) EnqueueViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...ViewedProperty) {
-	if len(viewed) == 0 || !s.ConsentKnown() { // who may have refused that is not written down
+	if len(viewed) == 0 || !s.ConsentKnown() { // the guest may have opted out
 		return
 	}
 	entries := make([]lua.ViewedEntry, len(viewed))
 	for i, v := range viewed {
 		text, err := json.Marshal(v)
 		if err != nil {
-			panic(err) // unreachable: strings that were checked
+			panic(err) // unreachable: the request was validated, so the strings are UTF-8
 		}
 		entries[i] = lua.ViewedEntry{ID: v.PropertyID, Entry: string(text)}
 	}
 	lua.PushViewed(ctx, pipe, r.keys.SessionPart(s.ID, "recent"), r.clearedKey(s.ID), TTL, maxViewed, entries...)
 }
 
-// Lists are the lists beside a session's hash. They are empty for another session than the one they were read for, and
-// when Redis did not answer.
+// Lists are the lists beside a session's hash. A nil *Lists is empty. Every method returns an empty
+// list for any other session than the one that was read, and when Redis did not answer.
 type Lists struct {
 	sessionID string
 	commands  map[string]*redis.StringSliceCmd
 }
 
-// EnqueueLists puts the read of all lists of a session on the caller's pipeline.
+// EnqueueLists queues the reads of all three lists of a session on the caller's pipeline: one
+// LRANGE each.
 func (r *Store) EnqueueLists(ctx context.Context, pipe redis.Pipeliner, id string) *Lists {
 	l := &Lists{id, map[string]*redis.StringSliceCmd{}}
 	for _, part := range []string{"recent", "history", "wishlist"} {
@@ -53,13 +57,14 @@ func (r *Store) EnqueueLists(ctx context.Context, pipe redis.Pipeliner, id strin
 	return l
 }
 
-// RecentlyViewed is what the guest looked at, newest first, as it is kept.
+// RecentlyViewed returns the viewed properties, newest first, as stored.
 func (l *Lists) RecentlyViewed(s *Session) []jsontext.Value { return l.entries(s, "recent") }
 
-// History is what the guest searched, newest first, as it is kept.
+// History returns the searches, newest first, as stored.
 func (l *Lists) History(s *Session) []jsontext.Value { return l.entries(s, "history") }
 
-// Wishlist is the copy of the wishlist as it is kept, oldest first; ok says that there is a copy.
+// Wishlist returns the copy of the wishlist, oldest first, as stored. ok is false if there is no
+// copy or Redis did not answer.
 func (l *Lists) Wishlist(s *Session) (entries []jsontext.Value, ok bool) {
 	if l == nil || l.sessionID != s.ID || s.wishlistVersion == "" || l.commands["wishlist"].Err() != nil {
 		return nil, false
@@ -67,8 +72,9 @@ func (l *Lists) Wishlist(s *Session) (entries []jsontext.Value, ok bool) {
 	return l.entries(s, "wishlist"), true
 }
 
+// entries returns the valid JSON entries of a list.
 func (l *Lists) entries(s *Session, part string) []jsontext.Value {
-	if l == nil || l.sessionID != s.ID { // the cookie came from another browser: what is another's is not shown
+	if l == nil || l.sessionID != s.ID { // the cookie came from another browser: s must not see that session's lists
 		return nil
 	}
 	var list []jsontext.Value

@@ -5,14 +5,14 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 )
 
-// resolveLocale decides in this order: what the guest chose, what this request asks for, what an earlier
-// one asked for, the default.
-func resolveLocale(stored locale.Tag, source Source, v *Request) (locale.Tag, Source) {
+// resolveLocale returns, in this order of precedence: the guest's explicit choice, the language of
+// this request, the language of an earlier request, the default.
+func resolveLocale(stored locale.Tag, source Source, request *Request) (locale.Tag, Source) {
 	switch {
 	case stored != "" && source == SourceExplicit:
 		return stored, source
-	case v.language.present:
-		return v.language.value, SourceHeader
+	case request.language.present:
+		return request.language.value, SourceHeader
 	case stored != "":
 		return stored, source
 	default:
@@ -20,18 +20,18 @@ func resolveLocale(stored locale.Tag, source Source, v *Request) (locale.Tag, So
 	}
 }
 
-// resolveCurrency is chooseLocale for money, where a guest without a wish gets the currency of the
-// country the load balancer saw.
-func resolveCurrency(stored money.Currency, source Source, v *Request) (money.Currency, Source) {
+// resolveCurrency is resolveLocale for currencies. A guest who never asked for one gets the
+// currency of the country that the load balancer saw, and the default currency without a country.
+func resolveCurrency(stored money.Currency, source Source, request *Request) (money.Currency, Source) {
 	switch {
 	case stored != "" && source == SourceExplicit:
 		return stored, source
-	case v.currency.present:
-		return v.currency.value, SourceHeader
+	case request.currency.present:
+		return request.currency.value, SourceHeader
 	case stored != "" && source == SourceHeader:
 		return stored, source
-	case v.country != "":
-		return money.ForCountry(v.country), SourceGeoIP
+	case request.country != "":
+		return money.ForCountry(request.country), SourceGeoIP
 	case stored != "":
 		return stored, source
 	default:
@@ -39,43 +39,45 @@ func resolveCurrency(stored money.Currency, source Source, v *Request) (money.Cu
 	}
 }
 
-// SetLocale sets the language the guest chose, for good.
+// SetLocale sets the language that the guest chose explicitly. The caller saves the session.
 func (s *Session) SetLocale(l locale.Tag) {
 	s.Locale, s.LocaleSource = l, SourceExplicit
 	s.setField("localePreference", string(l))
 	s.setField("localeSource", string(SourceExplicit))
 }
 
-// SetCurrency sets the currency the guest chose, for good.
+// SetCurrency sets the currency that the guest chose explicitly. The caller saves the session.
 func (s *Session) SetCurrency(c money.Currency) {
 	s.Currency, s.CurrencySource = c, SourceExplicit
 	s.setField("currencyPreference", string(c))
 	s.setField("currencySource", string(SourceExplicit))
 }
 
-// preferences is a pair the hint cache keeps.
+// preferences is an entry of Store.preferenceCache.
 type preferences struct {
 	locale   locale.Tag
 	currency money.Currency
 }
 
-// PredictPreferences is the locale and currency this visit will most likely settle on, so that the cache can be
-// read in the round trip that reads the session. A wrong guess costs one more round trip, once per
-// instance and guest.
-func (r *Store) PredictPreferences(v *Request) (locale.Tag, money.Currency) {
-	if v.ID != "" {
-		if p, ok := r.preferenceCache.Get(v.ID); ok {
+// PredictPreferences returns the locale and currency that Resolve will most likely find, so that
+// the caller can read a cache entry in the round trip that reads the session. It reads no store: it
+// uses the headers, and for up to 16,384 guests per instance the preferences that differed from the
+// headers. A wrong prediction costs the caller one more round trip, once per instance and guest.
+func (r *Store) PredictPreferences(request *Request) (locale.Tag, money.Currency) {
+	if request.ID != "" {
+		if p, ok := r.preferenceCache.Get(request.ID); ok {
 			return p.locale, p.currency
 		}
 	}
-	l, _ := resolveLocale("", "", v)
-	c, _ := resolveCurrency("", "", v)
+	l, _ := resolveLocale("", "", request)
+	c, _ := resolveCurrency("", "", request)
 	return l, c
 }
 
-// rememberPreferences remembers preferences that the headers of the visit would not have led to.
-func (r *Store) rememberPreferences(v *Request, s *Session) {
-	if l, c := r.PredictPreferences(v); l != s.Locale || c != s.Currency {
+// rememberPreferences caches the preferences of s if PredictPreferences would predict others for
+// this request.
+func (r *Store) rememberPreferences(request *Request, s *Session) {
+	if l, c := r.PredictPreferences(request); l != s.Locale || c != s.Currency {
 		r.preferenceCache.Add(s.ID, preferences{s.Locale, s.Currency})
 	}
 }

@@ -11,15 +11,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// clearedTTL is how long a cleared session's mark keeps requests that began before from writing: they take 2.5 s at
-// most.
+// clearedTTL is how long the marker of a cleared session stops the writes of requests that began
+// before it. A request takes 2.5 s at most.
 const clearedTTL = 10 * time.Minute
 
 func (r *Store) clearedKey(id string) string { return r.keys.SessionPart(id, "cleared") }
 
-// Purge deletes all that Redis keeps of a session, in four round trips: one finds its search sessions, one is for them,
-// one for the rest and one for when it was last seen. It may be repeated. Requests for the session that still run write
-// nothing behind it but, for the rest of its hour, a search session that no guest leads to.
+// Purge deletes everything that Redis has of a session, in four round trips: read the ids of its
+// search sessions, delete them, delete the rest and set the marker of a cleared session, delete the
+// record of when it was last seen. The context bounds them. Purge returns the first error of Redis;
+// the caller may call it again, and a failed Purge loses no id that the next one needs. Requests of
+// the session that still run write nothing after it, with one exception: a search session, which no
+// guest's session refers to and which expires with its hour.
 func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string) error {
 	r.preferenceCache.Remove(id)
 	pipe := rdb.Pipeline()
@@ -28,7 +31,7 @@ func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string)
 	if err := lua.Exec(ctx, pipe); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
-	searches := rdb.Pipeline() // first, because the rest leads to them when this is repeated
+	searches := rdb.Pipeline() // before the rest, which a repeated Purge needs to find the search sessions
 	for _, key := range r.SearchKeys(&Session{ID: id, searches: parseSearches(running.Val())}, lists) {
 		searches.Del(ctx, key)
 	}
@@ -42,13 +45,14 @@ func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
-	if err := r.RemoveLastSeen(ctx, rdb, id); err != nil { // last, because a request that still runs notes it until the mark is there
+	if err := r.RemoveLastSeen(ctx, rdb, id); err != nil { // last: until the marker is set, a running request records it again
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	return nil
 }
 
-// SearchKeys are the Redis keys of the search sessions that a session's hash and history lead to.
+// SearchKeys returns the Redis keys of the search sessions that a session's hash and history refer
+// to, possibly with duplicates. lists may be nil.
 func (r *Store) SearchKeys(s *Session, lists *Lists) []string {
 	var keys []string
 	for _, a := range s.searches {

@@ -8,28 +8,31 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Request is what one request says of its guest, before anything is looked up.
+// Request is what the headers of one request say of its guest, before the store is read.
 type Request struct {
 	Client
-	ID       string // genuine id of the cookie; empty when there is none
+	ID       string // genuine id of the cookie; empty: there is none
 	campaign *Campaign
 	optedOut bool // DNT: 1 or Sec-GPC: 1
 	language requested[locale.Tag]
 	currency requested[money.Currency]
-	country  string // of the load balancer; empty when unknown
+	country  string // from the load balancer; empty: unknown
 }
 
-// requested is what a header asks for; sent tells an absent header from one that matched nothing.
+// requested is the value that a header asks for. present tells an absent header from one that
+// matched nothing.
 type requested[T any] struct {
 	value   T
 	present bool
 }
 
-// ParseRequest takes the visit from a request. The only error is a problem: X-Currency names no currency of
-// the platform.
+// ParseRequest reads the guest's headers and verifies the cookie. It costs CPU alone, as
+// ParseClient does, and one HMAC per key of the ring. Its only error is a problem: X-Currency names
+// a currency that the platform does not have. An Accept-Language that matches no language means the
+// default language.
 func (r *Store) ParseRequest(req *http.Request) (*Request, error) {
 	h := req.Header
-	v := &Request{
+	parsed := &Request{
 		Client:   r.ParseClient(req),
 		ID:       r.VerifiedID(req),
 		optedOut: HasOptOut(h),
@@ -41,21 +44,23 @@ func (r *Store) ParseRequest(req *http.Request) (*Request, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.currency = requested[money.Currency]{currency, true}
+		parsed.currency = requested[money.Currency]{currency, true}
 	}
 	if l := h.Get("Accept-Language"); l != "" {
 		tag, ok := locale.Match(l)
 		if !ok {
 			tag = locale.Default
 		}
-		v.language = requested[locale.Tag]{tag, true}
+		parsed.language = requested[locale.Tag]{tag, true}
 	}
-	return v, nil
+	return parsed, nil
 }
 
-// HasOptOut says whether a browser refuses telemetry for whoever uses it.
+// HasOptOut reports whether the browser refuses telemetry for every guest who uses it: DNT: 1 or
+// Sec-GPC: 1.
 func HasOptOut(h http.Header) bool { return h.Get("DNT") == "1" || h.Get("Sec-GPC") == "1" }
 
+// parseCountry returns an ISO 3166-1 alpha-2 code, or "" for any other value.
 func parseCountry(header string) string {
 	if len(header) != 2 || header[0] < 'A' || header[0] > 'Z' || header[1] < 'A' || header[1] > 'Z' {
 		return ""

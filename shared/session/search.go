@@ -15,10 +15,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-const maxHistory = 25 // searches a guest's history keeps, newest first
+const maxHistory = 25 // entries of the list "history", newest first
 
-// HistoryEntry is one line of the guest's search history (docs/spec/data-model.md#guest-session), pushed when a search
-// session begins.
+// HistoryEntry is an entry of the list "history", the past searches
+// (docs/spec/data-model.md#guest-session). A search gets one when its search session begins.
 type HistoryEntry struct {
 	SearchSessionID string         `json:"searchSessionId"`
 	QueryHash       string         `json:"queryHash"` // sha256:<hex>
@@ -28,20 +28,22 @@ type HistoryEntry struct {
 	ExecutedAt      string         `json:"executedAt"`
 }
 
+// json returns the entry as stored, or "" for nil.
 func (h *HistoryEntry) json() string {
 	if h == nil {
 		return ""
 	}
 	b, err := json.Marshal(h)
 	if err != nil {
-		panic(err) // unreachable: every part came from JSON
+		panic(err) // unreachable: every part was decoded from JSON
 	}
 	return string(b)
 }
 
-// SearchSession is docs/spec/data-model.md#search-session: what one running search session looks for.
+// SearchSession is docs/spec/data-model.md#search-session: a search that a guest runs, for one
+// hour.
 type SearchSession struct {
-	ID             string // srs_<ulid>; its time is when the session began, and it ends one hour later
+	ID             string // srs_<ulid>; the time of the ulid is the start, and the search session ends one hour later
 	GuestSessionID string
 	QueryHash      string
 	Query          jsontext.Value // the normalised query: geo, dates, occupancy, filters, sort key
@@ -50,8 +52,9 @@ type SearchSession struct {
 	ResultCount    int
 }
 
-// EnqueueSearch puts a search session on the caller's pipeline: all of it when it is fresh, else the
-// interaction alone. The key ends with the hour, whatever is written to it.
+// EnqueueSearch queues two commands that store a search session, on the caller's pipeline: all of
+// its fields if it is fresh, else the time of the interaction alone. The key expires one hour after
+// the search session began, whatever is written to it.
 func (r *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s SearchSession, fresh bool) {
 	key := r.searchKey(s.ID)
 	now := formatMillis(r.now())
@@ -67,16 +70,17 @@ func (r *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s Searc
 }
 
 const (
-	searchTTL        = time.Hour // of a search session; after it the next interaction gets a fresh id
-	maxSearches      = 5         // search sessions a guest keeps going at once, in tabs side by side
-	hashPrefixLength = 16        // hex digits of the query hash that tell one guest's searches apart
+	searchTTL        = time.Hour // of a search session; the next interaction after it gets a fresh id
+	maxSearches      = 5         // concurrent search sessions of a guest, in parallel tabs; the oldest is dropped
+	hashPrefixLength = 16        // hex digits of the query hash; enough to distinguish the searches of one guest
 )
 
-// activeSearch is one search session that still runs. Its start is the time in its id.
+// activeSearch is a search session that has not ended. The time in its id is its start.
 type activeSearch struct{ hash, id string }
 
-// ResumeSearch returns the search session of that query: the running one, or a fresh srs_ id when there is
-// none or its hour is over. queryHash is "sha256:<hex>".
+// ResumeSearch returns the search session of a query: the running one, or a fresh srs_ id if there
+// is none or its hour is over. queryHash is "sha256:<hex>". It changes s alone, which the caller
+// saves.
 func (s *Session) ResumeSearch(queryHash string, now time.Time) (searchID string, fresh bool) {
 	hash := digest.Hex(queryHash)[:hashPrefixLength]
 	running := s.searches[:0:0]

@@ -1,7 +1,7 @@
-// Package session owns the anonymous guest: the cookie that names the session, the Redis hash that
-// remembers it, preferences, campaign, what was searched and viewed, and in Postgres what the guest
-// decided about telemetry. It never decides what a route answers, and it never fails a request because
-// Redis is away.
+// Package session owns the anonymous guest: the cookie, the Redis hash with preferences, campaign
+// and running searches, the lists of viewed properties and past searches, and the guest's consent
+// in Postgres. It never composes a response, and it never fails a request because Redis is away:
+// the session is degraded then.
 package session
 
 import (
@@ -11,10 +11,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 )
 
-// TTL is how long a session lives without interaction: cookie and Redis alike.
+// TTL is how long a session lives without a request. It applies to the cookie and to all Redis keys
+// of the session.
 const TTL = 30 * 24 * time.Hour
 
-// Source says where a preference came from. Only Explicit binds: it is never overridden.
+// Source says where a preference came from. Only SourceExplicit binds: no later request overrides
+// it.
 type Source string
 
 // Sources of a preference.
@@ -25,30 +27,31 @@ const (
 	SourceDefault  Source = "default"
 )
 
-// Session is docs/spec/data-model.md#guest-session without its lists, which are Redis lists of their own.
+// Session is docs/spec/data-model.md#guest-session without its lists, which are Redis lists of
+// their own. It belongs to one request and is not safe for concurrent use.
 type Session struct {
 	ID             string // gms_<ulid>
 	CreatedAt      time.Time
-	LastSeenAt     time.Time
+	LastSeenAt     time.Time // of this request
 	Locale         locale.Tag
 	LocaleSource   Source
 	Currency       money.Currency
 	CurrencySource Source
-	Fingerprint    string // sha256:<hex>, see Visit
+	Fingerprint    string // sha256:<hex>; see Client
 	Campaign       *Campaign
 	Consent        Consent
 
-	New      bool // minted by this request: the cookie is not known to the client yet
-	Degraded bool // Redis could not be asked: nothing is known beyond the id, and nothing is saved
+	New      bool // this request minted the id: the client does not have the cookie yet
+	Degraded bool // Redis did not answer: only the id and the request's headers are known, and nothing is saved
 
 	exists             bool // the hash exists in Redis
-	needsConsent       bool // a genuine cookie without a hash: what the guest decided has to be asked of Postgres
-	consentUnavailable bool // it could not be asked: the guest may have refused
-	consentRestored    bool // it was asked
+	needsConsent       bool // Redis has no consent of this session: RestoreConsent asks Postgres
+	consentUnavailable bool // Postgres did not answer RestoreConsent: the guest may have opted out
+	consentRestored    bool // Postgres answered RestoreConsent
 	bindingHash        string
 	wishlistVersion    string // version of the wishlist's copy in Redis; empty: there is no copy
 	searches           []activeSearch
-	changedFields      map[string]string // fields of the hash this request changed
+	changedFields      map[string]string // fields of the hash that this request changed
 }
 
 // Consent is what the guest allows.
@@ -57,14 +60,16 @@ type Consent struct {
 	Marketing bool // starts false
 }
 
-// AllowsEvents says whether events of this session may be offered to the outbox, as far as is known here: what a guest said in
-// so many words is in Postgres, and has the last word when they are written (see outbox).
+// AllowsEvents reports whether the outbox may be offered events of this session, as far as this
+// process knows. The record in Postgres decides when the events are written (see package outbox).
 func (s *Session) AllowsEvents() bool { return s.Consent.Telemetry }
 
-// ConsentKnown says whether it is known here what the guest decided. Else nobody but Postgres can say whether an event may be
-// written, and nothing of the guest may wait elsewhere for its answer.
+// ConsentKnown reports whether this process knows the guest's consent. If not, only Postgres can
+// say whether an event may be written, so no event and no viewed property of the guest may wait in
+// Redis.
 func (s *Session) ConsentKnown() bool { return !s.Degraded && !s.consentUnavailable && !s.needsConsent }
 
+// setField marks a field of the hash as changed by this request.
 func (s *Session) setField(field, value string) {
 	if s.changedFields == nil {
 		s.changedFields = map[string]string{}

@@ -1,5 +1,6 @@
-// Package turn puts the transactions of one session in order: those that must be alone, and those that may run beside
-// each other. It is apart from package session, because who has to wait for a session need not know what one is.
+// Package lock orders the transactions of one session in Postgres by an advisory lock: an exclusive
+// transaction runs alone, shared ones run in parallel. It is a package of its own because some of
+// its users (idempotency) do not know sessions. It never reads or writes a row.
 package lock
 
 import (
@@ -8,16 +9,21 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrCleared says that the session was cleared: while a request for it ran, or by a clear that died half-way.
+// ErrCleared means that the guest cleared the session: while the request ran, or in an erasure that
+// died half-way.
 var ErrCleared = errors.New("session: cleared meanwhile")
 
-// Exclusive begins a batch that must not run beside another of the same session: the second waits for the first to commit.
-// It belongs to the transaction, so that a pooler may stand between.
+// Exclusive queues the exclusive lock of a session. It must be the first statement of the batch.
+// The transaction then waits for every other one of the session that took the lock, and later ones
+// wait for its commit; the wait is bounded by the context of the batch alone. The lock ends with
+// the transaction, so it works through a connection pooler.
 func Exclusive(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, sessionID)
 }
 
-// Shared begins a batch that may run beside others that Share began, but not beside one that Lock did.
+// Shared queues the shared lock of a session. It must be the first statement of the batch. The
+// transaction runs in parallel with other Shared ones and waits for an Exclusive one; the wait is
+// bounded by the context of the batch alone.
 func Shared(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))`, sessionID)
 }
