@@ -58,19 +58,13 @@ func DecodeBytes(body []byte, into any) error {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		return malformed("body", "empty", "Send a JSON object.", nil)
 	}
-	shape := scanJSON(body)
-	if shape.depth > MaxDepth {
-		return malformed(deepestKnownPath(body, reflect.TypeOf(into)), "depth", "Objects and arrays may nest at most 32 deep.", nil)
+	if err := checkDepth(body, reflect.TypeOf(into)); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(body, into, rejectUnknown); err != nil {
 		return decodeProblem(body, err)
 	}
-	if shape.hasNull {
-		if path, found := forbiddenNull(body, reflect.TypeOf(into)); found {
-			return problem.Invalid(problem.FieldError{Field: path, Code: "null", Detail: "Must not be null. Leave it out instead."})
-		}
-	}
-	return nil
+	return checkNulls(body, into)
 }
 
 func malformed(field, code, detail string, cause error) error {
