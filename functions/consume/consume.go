@@ -22,7 +22,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Consume answers POST /internal/handoff/{id}/consume. Safe for concurrent use.
+// Consume handles POST /internal/handoff/{id}/consume. Safe for concurrent use.
 type Consume struct {
 	callers *serviceauth.Verifier
 	keys    handoff.Keys
@@ -36,7 +36,6 @@ type request struct {
 	ConsumedBy string `json:"consumedBy"`
 }
 
-// consumeResponse is the answer.
 type consumeResponse struct {
 	HandoffID      string         `json:"handoffId"`
 	GuestSessionID string         `json:"guestSessionId"`
@@ -59,9 +58,16 @@ type campaign struct {
 	CapturedAt string `json:"capturedAt"`
 }
 
-const consumeTimeout = time.Second // for the statement that decides
+const consumeTimeout = time.Second // for all statements of a consumption together
 
-// Serve uses a handoff, once, and tells the tenant's BFF what it is.
+// Serve answers POST /internal/handoff/{id}/consume: it consumes a handoff, once, and returns it to the
+// tenant's BFF. Only listed service accounts may call it; any other caller is 403 before the body is read.
+//
+// It costs one Postgres statement; a refusal costs a second transaction, and a counted replay one Redis
+// round trip of at most 100 ms. All statements together have 1 s and ignore a client that hangs up.
+//
+// Without Postgres the answer is 503. Without Redis only the penalty of a replay is lost. A caller repeats
+// a call with a lost answer or a 503 under the same Idempotency-Key within 60 s and gets the same answer.
 func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	account, err := c.callers.Verify(r)
 	if err != nil {
@@ -86,45 +92,46 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problem.New(problem.HandoffSignatureInvalid, "The token is not genuine, or not of this handoff.", err)
 	}
-	use := ledger.Attempt{Consumer: in.ConsumedBy, At: now}
+	attempt := ledger.Attempt{Consumer: in.ConsumedBy, At: now}
 	if key != "" {
-		sum := sha256.Sum256([]byte(account + "|" + key)) // another account's key is another key
-		use.KeyHash = sum[:]
+		sum := sha256.Sum256([]byte(account + "|" + key)) // keys of different accounts never match
+		attempt.KeyHash = sum[:]
 	}
-	// Who began to use it and hangs up must not leave it half used; the clock counts all the same.
+	// A caller that hangs up must not interrupt the decision, but the decision keeps a deadline.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), consumeTimeout)
 	defer cancel()
 	done := web.FromContext(ctx).Phase("consume")
-	used, err := ledger.Consume(ctx, c.db, token.ID, use)
+	consumed, err := ledger.Consume(ctx, c.db, token.ID, attempt)
 	done()
 	switch {
 	case errors.Is(err, ledger.ErrNotConsumed):
-		return c.handleRejected(ctx, r, token, use)
+		return c.handleRejected(ctx, r, token, attempt)
 	case err != nil:
 		return postgres.Problem(err)
 	}
-	return web.WriteJSON(w, http.StatusOK, newConsumeResponse(&used))
+	return web.WriteJSON(w, http.StatusOK, newConsumeResponse(&consumed))
 }
 
+// check returns a problem with all faults of the request, or nil.
 func (r *request) check() error {
-	var wrong problem.FieldErrors
+	var faults problem.FieldErrors
 	if r.Token == "" {
-		wrong.Add("token", "required", "Send the token of the handoff.")
+		faults.Add("token", "required", "Send the token of the handoff.")
 	}
 	switch by := r.ConsumedBy; {
 	case by == "":
-		wrong.Add("consumedBy", "required", "Say who uses it.")
+		faults.Add("consumedBy", "required", "Say who uses it.")
 	case len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }):
-		wrong.Add("consumedBy", "malformed", "Must be 1 to 128 printable ASCII characters without spaces.")
+		faults.Add("consumedBy", "malformed", "Must be 1 to 128 printable ASCII characters without spaces.")
 	}
-	if wrong != nil {
-		return problem.Invalid(wrong...)
+	if faults != nil {
+		return problem.Invalid(faults...)
 	}
 	return nil
 }
 
-// verify accepts a genuine token of that handoff. One whose time is over is let through: if it was used in time, its
-// user may ask again; the statement that decides looks at the time itself.
+// verify accepts a genuine token of the handoff that the path names. It accepts an expired token too: a
+// caller that consumed it in time may repeat the call, and ledger.Consume checks the time itself.
 func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, error) {
 	h, err := c.keys.Verify(token, now)
 	if errors.Is(err, handoff.ErrExpired) {
@@ -136,38 +143,39 @@ func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, erro
 	return h, err
 }
 
-// handleRejected says why a handoff was not used. A second use is recorded and told before it is answered: what is read here
-// and what is written of it are one transaction, and what was used once stays used.
-func (c *Consume) handleRejected(ctx context.Context, r *http.Request, token handoff.Handoff, use ledger.Attempt) error {
+// handleRejected returns the problem of a handoff that was not consumed. One transaction reads the row and
+// records a replay with its event, before the answer; the status cannot change in between, because a
+// consumed handoff stays consumed. An error of Postgres is 503.
+func (c *Consume) handleRejected(ctx context.Context, r *http.Request, token handoff.Handoff, attempt ledger.Attempt) error {
 	defer web.FromContext(ctx).Phase("reject")()
 	var (
-		standing ledger.Status
-		counted  bool
+		status  ledger.Status
+		counted bool
 	)
 	err := pgx.BeginFunc(ctx, c.db, func(tx pgx.Tx) (err error) {
-		standing, err = ledger.FindStatus(ctx, tx, token.ID)
-		if err == nil && standing.Consumed {
-			counted, err = c.replays.record(ctx, tx, r, replay{use, token.ID}, standing)
+		status, err = ledger.FindStatus(ctx, tx, token.ID)
+		if err == nil && status.Consumed {
+			counted, err = c.replays.record(ctx, tx, r, replay{attempt, token.ID}, status)
 		}
 		return err
 	})
-	over := !use.At.Before(token.ExpiresAt)
+	expired := !attempt.At.Before(token.ExpiresAt)
 	switch {
-	case errors.Is(err, ledger.ErrNotFound) && !over:
+	case errors.Is(err, ledger.ErrNotFound) && !expired:
 		return problem.New(problem.HandoffNotFound, "This handoff is not on record.", err)
 	case err != nil && !errors.Is(err, ledger.ErrNotFound):
 		return postgres.Problem(err)
-	case standing.Consumed:
+	case status.Consumed:
 		if counted {
-			c.replays.addPenalty(ctx, standing.Fingerprint)
+			c.replays.addPenalty(ctx, status.Fingerprint)
 		}
 		return problem.New(problem.HandoffReplayed, "A handoff is used once.", nil)
-	case over: // also one whose record is gone by now
+	case expired: // also when the expired row is deleted already
 		return problem.New(problem.HandoffExpired, "The guest must ask for a new one.", nil)
-	case standing.Suspended:
+	case status.Suspended:
 		return problem.New(problem.TenantSuspended, "This hotel takes no bookings at present.", nil)
 	}
-	// Between the two statements the tenant was reinstated.
+	// The tenant was reinstated between the two statements.
 	return problem.New(problem.UpstreamUnavailable, "Please try again.", nil).WithRetryAfter(time.Second)
 }
 
@@ -178,8 +186,8 @@ func newConsumeResponse(u *ledger.Consumed) consumeResponse {
 		Currency:  u.Currency, Locale: u.Locale,
 		MintedAt: timestamp.Format(u.MintedAt), ExpiresAt: timestamp.Format(u.ExpiresAt), ConsumedAt: timestamp.Format(u.ConsumedAt),
 	}
-	if from := u.Campaign; from != nil {
-		c.SourceCampaign = &campaign{from.Source, from.Medium, from.Campaign, timestamp.Format(from.CapturedAt)}
+	if source := u.Campaign; source != nil {
+		c.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, timestamp.Format(source.CapturedAt)}
 	}
 	return c
 }

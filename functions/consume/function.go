@@ -1,5 +1,5 @@
-// Package consume is the private door through which a tenant's BFF uses a handoff, once. It registers its entry point
-// and builds it.
+// Package consume owns the internal endpoint with which a tenant's BFF consumes a handoff, once. Package
+// shared/handoff/ledger owns the table. This package never mints a token and reads no guest session.
 package consume
 
 import (
@@ -26,19 +26,20 @@ func init() {
 	functions.HTTP("Consume", web.Register("Consume", "POST /internal/handoff/{id}/consume", open))
 }
 
-// environment is what this function reads.
+// environment holds the settings of this function.
 type environment struct {
 	config.Environment
 	Peppers keyring.Ring `env:"PEPPERS,required"`      // hashes addresses, newest first
 	Keys    handoff.Keys `env:"HANDOFF_KEYS,required"` // verifies tokens; see handoff.ParseKeys
 
-	// Whose Google ID tokens are let in; see caller.Config.
+	// The Google ID tokens that are accepted; see serviceauth.Config.
 	Issuer     string   `env:"CALLER_ISSUER" envDefault:"https://accounts.google.com"`
 	IssuerKeys string   `env:"CALLER_KEYS" envDefault:"https://www.googleapis.com/oauth2/v3/certs"`
 	Audience   string   `env:"CALLER_AUDIENCE,required"`
-	Accounts   []string `env:"CALLER_ACCOUNTS,required"` // service accounts, comma between them
+	Accounts   []string `env:"CALLER_ACCOUNTS,required"` // service accounts, separated by commas
 }
 
+// open builds Consume from the environment. A process about to listen connects to Postgres first.
 func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
@@ -52,6 +53,7 @@ func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	return c.Serve, nil
 }
 
+// build constructs the handler. now is the clock of token checks and use times. It does not dial.
 func build(ctx context.Context, e environment, now func() time.Time) (*Consume, error) {
 	callers, err := serviceauth.New(serviceauth.Config{Issuer: e.Issuer, KeySource: e.IssuerKeys, Audience: e.Audience, Accounts: e.Accounts}, now)
 	if err != nil {

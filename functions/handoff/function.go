@@ -1,5 +1,6 @@
-// Package handoff is the front door through which a guest leaves for a tenant's booking page. It registers its entry
-// point and builds it.
+// Package handoff owns POST /handoff: it mints the signed token with which a guest continues at a tenant's
+// booking page. Package shared/handoff owns the token's format and keys, shared/handoff/ledger the table.
+// This package never consumes a token.
 package handoff
 
 import (
@@ -24,26 +25,26 @@ func init() {
 	functions.HTTP("Handoff", web.Register("Handoff", "POST "+web.BasePath+"/handoff", open))
 }
 
-// environment is what this function reads beside setup.Environment.
+// environment holds the settings of this function besides wiring.Environment.
 type environment struct {
 	Keys handoff.Keys `env:"HANDOFF_KEYS,required"` // signs tokens, the active key first; see handoff.ParseKeys
-	Link handoff.Link `env:"HANDOFF_LINK"`          // where guests book, with {tenantSlug} in it; handoff.DefaultLink
+	Link handoff.Link `env:"HANDOFF_LINK"`          // booking URL with {tenantSlug} in it; default: handoff.DefaultLink
 }
 
+// open builds Handoff from the environment. It reports all missing or malformed settings at once.
 func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
 		err = fmt.Errorf("handoff: %w", err)
 	}
-	p, setupErr := wiring.FromEnvWithPostgres(ctx, warmUp)
-	if err := errors.Join(err, setupErr); err != nil {
+	p, wiringErr := wiring.FromEnvWithPostgres(ctx, warmUp)
+	if err := errors.Join(err, wiringErr); err != nil {
 		return nil, err
 	}
-	mint := New(p, e.Keys, e.Link)
-	return mint.Serve, nil
+	return New(p, e.Keys, e.Link).Serve, nil
 }
 
-// New makes the handler from the rooms and the keys it signs with.
+// New returns the handler. keys signs the tokens; link is the booking URL that carries them.
 func New(p *wiring.Deps, keys handoff.Keys, link handoff.Link) *Mint {
 	return &Mint{
 		guests: p.Guests.WithClass(gate.Handoff), cache: p.Cache, parts: p.Compose, idempotency: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),

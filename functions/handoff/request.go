@@ -22,7 +22,7 @@ type request struct {
 	SourceCampaign *campaign      `json:"sourceCampaign,omitzero"` // unset: the session's
 }
 
-// campaign is what brought the guest, as the client knows it.
+// campaign is the marketing campaign that brought the guest, as the client reports it.
 type campaign struct {
 	Source     string     `json:"source,omitzero"`
 	Medium     string     `json:"medium,omitzero"`
@@ -32,12 +32,13 @@ type campaign struct {
 
 const maxCampaignAge = 365 * 24 * time.Hour
 
-// check writes codes as the platform spells them and says what is wrong with the request: the error, whenever it is
-// asked; overnight, for a guest who asks only now, because the day of arrival is past.
-func (r *request) check(now time.Time) (overnight []problem.FieldError, err error) {
-	var wrong []problem.FieldError
+// check validates the request at the time now and rewrites currency and locale in the platform's spelling.
+// past holds the faults of dates that are past; the request is valid on an earlier day. err is a problem
+// with all faults, for a request that is valid on no day.
+func (r *request) check(now time.Time) (past []problem.FieldError, err error) {
+	var faults []problem.FieldError
 	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.FieldError{Field: field, Code: code, Detail: detail})
+		faults = append(faults, problem.FieldError{Field: field, Code: code, Detail: detail})
 	}
 	switch {
 	case r.TenantID == "":
@@ -51,13 +52,13 @@ func (r *request) check(now time.Time) (overnight []problem.FieldError, err erro
 	case !id.Valid(id.Property, r.PropertyID):
 		add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
-	wrong = append(wrong, r.Dates.Validate(now)...)
-	wrong = append(wrong, r.Occupancy.Validate()...)
+	faults = append(faults, r.Dates.Validate(now)...)
+	faults = append(faults, r.Occupancy.Validate()...)
 	if r.SourceCampaign != nil {
-		wrong = append(wrong, r.SourceCampaign.check(now)...)
+		faults = append(faults, r.SourceCampaign.check(now)...)
 	}
-	if slices.ContainsFunc(wrong, func(f problem.FieldError) bool { return f.Code != "past" }) {
-		return nil, problem.Invalid(wrong...)
+	if slices.ContainsFunc(faults, func(f problem.FieldError) bool { return f.Code != "past" }) {
+		return nil, problem.Invalid(faults...)
 	}
 	if r.Currency != nil {
 		currency, err := web.ParseCurrency("currency", *r.Currency)
@@ -73,13 +74,13 @@ func (r *request) check(now time.Time) (overnight []problem.FieldError, err erro
 		}
 		r.Locale = (*string)(&tag)
 	}
-	return wrong, nil
+	return faults, nil
 }
 
-// check says what is wrong with a campaign, and writes its time as it is kept: UTC, whole milliseconds.
-func (c *campaign) check(now time.Time) (wrong []problem.FieldError) {
+// check returns the faults of a campaign and rewrites its time in the stored form: UTC, whole milliseconds.
+func (c *campaign) check(now time.Time) (faults []problem.FieldError) {
 	add := func(field, code, detail string) {
-		wrong = append(wrong, problem.FieldError{Field: "sourceCampaign." + field, Code: code, Detail: detail})
+		faults = append(faults, problem.FieldError{Field: "sourceCampaign." + field, Code: code, Detail: detail})
 	}
 	for _, token := range []struct{ field, value string }{
 		{"source", c.Source}, {"medium", c.Medium}, {"campaign", c.Campaign},
@@ -89,10 +90,10 @@ func (c *campaign) check(now time.Time) (wrong []problem.FieldError) {
 		}
 	}
 	if c.CapturedAt != nil {
-		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > maxCampaignAge { // a guest's clock may be ahead
+		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > maxCampaignAge { // the guest's clock may be up to an hour ahead
 			add("capturedAt", "out-of-range", "Must be at most a year ago.")
 		}
 		*c.CapturedAt = c.CapturedAt.UTC().Truncate(time.Millisecond)
 	}
-	return wrong
+	return faults
 }

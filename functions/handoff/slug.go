@@ -15,20 +15,24 @@ import (
 // prefetchedParts are the cache entries that the slug needs, read in the round trip of BeginRetry.
 type prefetchedParts struct{ owner, brand *cache.Pending }
 
-// slug is the name under which the tenant's booking page is reached, when the property is this tenant's. It is the one
-// of the brand; while theme-config does not answer, or knows no brand, the one property-service has: a guest who wants
-// to book is not sent away for want of a colour.
+// slug returns the name of the tenant's booking page after it checked that the property belongs to the
+// tenant. The slug comes from theme-config's brand. While theme-config does not answer within 750 ms, or
+// knows no brand, the slug of property-service is used, so that a guest can book without the brand.
+//
+// Fresh cache entries cost nothing; else property-service and theme-config are called side by side. Its
+// errors are problems: 404 for an unknown property or one of another tenant, 503 or 504 without
+// property-service.
 func (m *Mint) slug(ctx context.Context, prefetched prefetchedParts, in *request) (string, error) {
 	var (
 		brandErr error
-		beside   sync.WaitGroup
+		brandWG  sync.WaitGroup
 	)
 	brand, known := m.parts.CachedBrand(prefetched.brand)
 	if !known {
-		beside.Go(func() { brand, brandErr = m.parts.Brand(ctx, in.TenantID, prefetched.brand) })
+		brandWG.Go(func() { brand, brandErr = m.parts.Brand(ctx, in.TenantID, prefetched.brand) })
 	}
 	owner, _, err := m.parts.Owner(ctx, in.PropertyID, prefetched.owner)
-	beside.Wait()
+	brandWG.Wait()
 	switch {
 	case errors.Is(err, upstream.ErrNotFound):
 		return "", hotelNotFound(err)
@@ -46,7 +50,8 @@ func (m *Mint) slug(ctx context.Context, prefetched prefetchedParts, in *request
 	return brand.TenantSlug, nil
 }
 
-// hotelNotFound names both ids, because which of them is wrong is not known: the hotel may be there and another tenant's.
+// hotelNotFound returns a 404 problem that names both ids: either may be wrong, because the hotel may belong
+// to another tenant.
 func hotelNotFound(cause error) error {
 	const detail = "There is no such hotel of this tenant."
 	p := problem.New(problem.ResourceNotFound, detail, cause)

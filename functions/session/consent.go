@@ -12,43 +12,50 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Consent answers POST /session/consent. The record in Postgres is what counts: from its commit on no event of a guest
-// who refused is written, whatever any instance or Redis still believes. Redis is told as well; if that fails, the next
-// GET /session tells it.
-func (d *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
+// Consent answers POST /session/consent. The row in Postgres decides: after its commit no event of a guest
+// who refused is written, whatever the copies in Redis or in other instances say.
+//
+// It costs two Redis round trips of at most 100 ms each, one Postgres write of at most 1.5 s and one
+// Postgres read of at most 300 ms. A client that hangs up does not end the write.
+//
+// Without Redis the decision is recorded, and the next GET /session updates the copy. Without Postgres the
+// answer is 503 and nothing changes.
+func (h *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Telemetry *bool `json:"consentTelemetry"`
 		Marketing *bool `json:"consentMarketing"`
 	}
 	if err := web.Decode(r, &in); err != nil {
-		return d.guests.CountRejected(w, r, err)
+		return h.guests.CountRejected(w, r, err)
 	}
 	if in.Telemetry == nil && in.Marketing == nil {
-		return d.guests.CountRejected(w, r,
+		return h.guests.CountRejected(w, r,
 			problem.Invalid(problem.FieldError{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."}))
 	}
-	ctx, v, err := d.begin(d.guests, w, r)
+	ctx, g, err := h.begin(h.guests, w, r)
 	if err != nil {
 		return err
 	}
-	if err := d.setConsent(ctx, v, in.Telemetry, in.Marketing); err != nil {
+	if err := h.setConsent(ctx, g, in.Telemetry, in.Marketing); err != nil {
 		return err
 	}
-	now, err := d.loadState(ctx, v, readTimeout)
+	state, err := h.loadState(ctx, g, readTimeout)
 	if err != nil {
 		return err
 	}
-	if left := d.guests.Finish(ctx, w, v.Guest, nil, now.repair); errors.Is(left.SaveErr, session.ErrCleared) {
-		return notSavedProblem(left.SaveErr)
+	if result := h.guests.Finish(ctx, w, g.Guest, nil, state.repair); errors.Is(result.SaveErr, session.ErrCleared) {
+		return notSavedProblem(result.SaveErr)
 	}
-	return web.WriteJSON(w, http.StatusOK, newGuestSession(v, now))
+	return web.WriteJSON(w, http.StatusOK, newGuestSession(g, state))
 }
 
-const writeTimeout = 1500 * time.Millisecond // for a mutation in Postgres, or what is refused without it; the guest hanging up does not end a mutation
+const writeTimeout = 1500 * time.Millisecond // for a mutation in Postgres, and for reads without which a request fails
 
-func (d *Handlers) setConsent(ctx context.Context, v *loadedGuest, telemetry, marketing *bool) error {
+// setConsent records the decision in Postgres, within 1.5 s and also after the client hung up. Its errors
+// are problems: 503 without Postgres, and a retriable problem for a session that was cleared meanwhile.
+func (h *Handlers) setConsent(ctx context.Context, g *loadedGuest, telemetry, marketing *bool) error {
 	defer web.FromContext(ctx).Phase("record")()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	return d.guests.HandleCleared(ctx, v.Guest, postgres.Problem(d.sessions.SetConsent(ctx, v.Session, telemetry, marketing)))
+	return h.guests.HandleCleared(ctx, g.Guest, postgres.Problem(h.sessions.SetConsent(ctx, g.Session, telemetry, marketing)))
 }

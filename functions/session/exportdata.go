@@ -17,7 +17,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// exportData is what Postgres has of a session.
+// exportData holds the rows of a session in Postgres.
 type exportData struct {
 	consent         *session.ConsentRecord
 	wishlist        wishlist.List
@@ -60,17 +60,18 @@ type exportedVerdict struct {
 	EvaluatedAt     string         `json:"evaluatedAt"`
 }
 
-// readExportData reads it all in one round trip, at one moment's sight of each table.
-func (d *Handlers) readExportData(ctx context.Context, sessionID string) (*exportData, error) {
+// readExportData reads all rows of a session in one Postgres round trip of at most 1.5 s. Each statement
+// has its own snapshot. Errors are those of Postgres.
+func (h *Handlers) readExportData(ctx context.Context, sessionID string) (*exportData, error) {
 	defer web.FromContext(ctx).Phase("collect")()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	h := &exportData{}
+	data := &exportData{}
 	var batch pgx.Batch
-	session.QueueReadConsent(&batch, sessionID, &h.consent)
-	wishlist.QueueRead(&batch, sessionID, &h.wishlist)
-	idempotency.QueueList(&batch, sessionID, &h.idempotencyKeys)
-	outbox.ReadUnsent(&batch, sessionID, &h.unsentEvents)
+	session.QueueReadConsent(&batch, sessionID, &data.consent)
+	wishlist.QueueRead(&batch, sessionID, &data.wishlist)
+	idempotency.QueueList(&batch, sessionID, &data.idempotencyKeys)
+	outbox.ReadUnsent(&batch, sessionID, &data.unsentEvents)
 	batch.Queue(`
 		SELECT id::text, tenant_id, property_id, check_in::text, check_out::text, adults, children, rooms, children_ages,
 		       currency::text, locale, source_campaign, fingerprint_hash, ip_hash, minted_at, expires_at,
@@ -78,7 +79,7 @@ func (d *Handlers) readExportData(ctx context.Context, sessionID string) (*expor
 		FROM bff_consumer.handoff_replay_log
 		WHERE guest_session_id = $1
 		ORDER BY minted_at`, sessionID).Query(func(rows pgx.Rows) (err error) {
-		h.handoffs, err = pgx.CollectRows(rows, scanHandoff)
+		data.handoffs, err = pgx.CollectRows(rows, scanHandoff)
 		return err
 	})
 	batch.Queue(`
@@ -86,13 +87,13 @@ func (d *Handlers) readExportData(ctx context.Context, sessionID string) (*expor
 		FROM bff_consumer.bot_score_log
 		WHERE guest_session_id = $1
 		ORDER BY id`, sessionID).Query(func(rows pgx.Rows) (err error) {
-		h.verdicts, err = pgx.CollectRows(rows, scanVerdict)
+		data.verdicts, err = pgx.CollectRows(rows, scanVerdict)
 		return err
 	})
-	if err := d.db.SendBatch(ctx, &batch).Close(); err != nil {
+	if err := h.db.SendBatch(ctx, &batch).Close(); err != nil {
 		return nil, err
 	}
-	return h, nil
+	return data, nil
 }
 
 func scanHandoff(row pgx.CollectableRow) (h exportedHandoff, err error) {
@@ -102,14 +103,14 @@ func scanHandoff(row pgx.CollectableRow) (h exportedHandoff, err error) {
 			Source, Medium, Campaign string
 			CapturedAt               time.Time
 		}
-		print, address  []byte
+		fingerprint, ip []byte
 		minted, expires time.Time
 		consumed        *time.Time
 	)
 	err = row.Scan(&h.HandoffID, &tenant, &property, &h.CheckIn, &h.CheckOut, &h.Adults, &h.Children, &h.Rooms, &h.ChildrenAges,
-		&h.Currency, &h.Locale, &source, &print, &address, &minted, &expires, &consumed, &h.ConsumedBy)
+		&h.Currency, &h.Locale, &source, &fingerprint, &ip, &minted, &expires, &consumed, &h.ConsumedBy)
 	h.TenantID, h.PropertyID = id.FromUUID(id.Tenant, tenant), id.FromUUID(id.Property, property)
-	h.FingerprintHash, h.IPHash = digest.Format(print), digest.Format(address)
+	h.FingerprintHash, h.IPHash = digest.Format(fingerprint), digest.Format(ip)
 	h.MintedAt, h.ExpiresAt = timestamp.Format(minted), timestamp.Format(expires)
 	if source != nil {
 		h.SourceCampaign = &campaign{source.Source, source.Medium, source.Campaign, timestamp.Format(source.CapturedAt)}
@@ -122,11 +123,11 @@ func scanHandoff(row pgx.CollectableRow) (h exportedHandoff, err error) {
 
 func scanVerdict(row pgx.CollectableRow) (v exportedVerdict, err error) {
 	var (
-		signals, print, address, agent []byte
-		at                             time.Time
+		signals, fingerprint, ip, userAgent []byte
+		evaluatedAt                         time.Time
 	)
-	err = row.Scan(&v.ID, &v.Score, &v.Verdict, &v.ActionTaken, &signals, &print, &address, &agent, &at)
-	v.Signals, v.FingerprintHash, v.IPHash, v.UserAgentHash = signals, digest.Format(print), digest.Format(address), digest.Format(agent)
-	v.EvaluatedAt = timestamp.Format(at)
+	err = row.Scan(&v.ID, &v.Score, &v.Verdict, &v.ActionTaken, &signals, &fingerprint, &ip, &userAgent, &evaluatedAt)
+	v.Signals, v.FingerprintHash, v.IPHash, v.UserAgentHash = signals, digest.Format(fingerprint), digest.Format(ip), digest.Format(userAgent)
+	v.EvaluatedAt = timestamp.Format(evaluatedAt)
 	return v, err
 }

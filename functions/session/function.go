@@ -1,6 +1,6 @@
-// Package session is the front door to what is known of a guest: reading it, choosing language, currency and what may
-// be done with data, taking it all along, and having it forgotten. It registers its entry points and builds them; each
-// route has a file of its own.
+// Package session owns the six routes for a guest's own session: reading, choosing language and currency,
+// consent, clearing, and export. Package shared/session owns the stored session; this package never
+// writes its keys or tables itself.
 package session
 
 import (
@@ -16,20 +16,22 @@ import (
 )
 
 func init() {
-	register("Session", "GET "+web.BasePath+"/session", func(d *Handlers) web.Handler { return d.Show })
-	register("SessionLocale", "POST "+web.BasePath+"/session/locale", func(d *Handlers) web.Handler { return d.Locale })
-	register("SessionCurrency", "POST "+web.BasePath+"/session/currency", func(d *Handlers) web.Handler { return d.Currency })
-	register("SessionConsent", "POST "+web.BasePath+"/session/consent", func(d *Handlers) web.Handler { return d.Consent })
-	register("SessionClear", "POST "+web.BasePath+"/session/clear", func(d *Handlers) web.Handler { return d.Clear })
-	register("SessionExport", "GET "+web.BasePath+"/session/export", func(d *Handlers) web.Handler { return d.Export })
+	register("Session", "GET "+web.BasePath+"/session", func(h *Handlers) web.Handler { return h.Show })
+	register("SessionLocale", "POST "+web.BasePath+"/session/locale", func(h *Handlers) web.Handler { return h.Locale })
+	register("SessionCurrency", "POST "+web.BasePath+"/session/currency", func(h *Handlers) web.Handler { return h.Currency })
+	register("SessionConsent", "POST "+web.BasePath+"/session/consent", func(h *Handlers) web.Handler { return h.Consent })
+	register("SessionClear", "POST "+web.BasePath+"/session/clear", func(h *Handlers) web.Handler { return h.Clear })
+	register("SessionExport", "GET "+web.BasePath+"/session/export", func(h *Handlers) web.Handler { return h.Export })
 }
 
-func register(name, pattern string, of func(*Handlers) web.Handler) {
+// register registers one entry point. Opening it reads the environment, and a process about to listen
+// connects to Redis and Postgres first.
+func register(name, pattern string, method func(*Handlers) web.Handler) {
 	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 		p, err := wiring.FromEnvWithPostgres(ctx, warmUp)
 		if err != nil {
 			return nil, err
 		}
-		return of(NewHandlers(p)), nil
+		return method(NewHandlers(p)), nil
 	}))
 }

@@ -14,12 +14,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// searchSessions are the search sessions that still run, each with every field that Redis has of it.
-func (d *Handlers) searchSessions(ctx context.Context, v *loadedGuest) (list []map[string]any, err error) {
-	keys := d.sessions.SearchKeys(v.Session, v.lists)
+// searchSessions returns the running search sessions of a guest with all their fields in Redis, sorted by
+// key. It costs one Redis round trip with the timeouts of WithLongTimeout, and returns the error of Redis.
+func (h *Handlers) searchSessions(ctx context.Context, g *loadedGuest) (list []map[string]any, err error) {
+	keys := h.sessions.SearchKeys(g.Session, g.lists)
 	slices.Sort(keys)
 	keys = slices.Compact(keys)
-	pipe := redisclient.WithLongTimeout(d.rdb).Pipeline()
+	pipe := redisclient.WithLongTimeout(h.rdb).Pipeline()
 	reads := make([]*redis.MapStringStringCmd, len(keys))
 	for i, key := range keys {
 		reads[i] = pipe.HGetAll(ctx, key)
@@ -41,8 +42,9 @@ func (d *Handlers) searchSessions(ctx context.Context, v *loadedGuest) (list []m
 	return list, nil
 }
 
-// decodeField is a field of a search session as bodies have it, and not as Redis does: a time in UTC, the query as the
-// object it is, the count as a number. What is none of that stays as it is held.
+// decodeField converts a field of a search session from its form in Redis to JSON: times to RFC 3339 in
+// UTC, the query to an object, the count to a number. Other fields, and values that cannot be converted,
+// stay strings.
 func decodeField(field, value string) any {
 	switch field {
 	case "startedAt", "lastInteractionAt", "ttlExpiresAt":

@@ -26,10 +26,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// Handlers is where guests ask about their session. Its methods are the handlers. Safe for concurrent use.
+// Handlers holds the dependencies of the session routes. Each exported method is a handler; its answer is
+// personal (private, no-store) and bounded by web.Budget (2.5 s). Safe for concurrent use.
 type Handlers struct {
 	guests            *guest.Controller
-	longTimeoutGuests *guest.Controller // where a guest is refused whose session Redis does not have, or keep
+	longTimeoutGuests *guest.Controller // for routes that fail without Redis: 800 ms each way instead of 100 ms
 	sessions          *session.Store
 	wishlist          *wishlist.Store
 	eraser            *erasure.Eraser
@@ -40,7 +41,7 @@ type Handlers struct {
 	now               func() time.Time
 }
 
-// NewHandlers makes a Desk.
+// NewHandlers returns the handlers of all session routes.
 func NewHandlers(p *wiring.Deps) *Handlers {
 	return &Handlers{
 		guests: p.Guests, longTimeoutGuests: p.Guests.WithLongTimeout(), sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
@@ -48,7 +49,7 @@ func NewHandlers(p *wiring.Deps) *Handlers {
 	}
 }
 
-// guestSession is the session (docs/spec/data-model.md#guest-session) as its guest sees it.
+// guestSession is the JSON form of a session (docs/spec/data-model.md#guest-session) for its guest.
 type guestSession struct {
 	ID                  string           `json:"id"`
 	CreatedAt           string           `json:"createdAt"`
@@ -82,112 +83,123 @@ type consent struct {
 	Marketing bool `json:"consentMarketing"`
 }
 
-// loadedGuest is a guest at the desk, with what Redis has beside the session's hash.
+// loadedGuest is an admitted guest with the session's lists and raw hash in Redis.
 type loadedGuest struct {
 	*guest.Guest
-	lists     *session.Lists
-	redisHash *redis.MapStringStringCmd // the hash as it is; of another session when lists are
+	lists     *session.Lists            // nil without a genuine cookie
+	redisHash *redis.MapStringStringCmd // nil without a genuine cookie; the hash of the cookie's session, which may differ from the guest's
 }
 
-// begin lets a guest in by one of the doors.
-func (d *Handlers) begin(door *guest.Controller, w http.ResponseWriter, r *http.Request) (context.Context, *loadedGuest, error) {
-	v := &loadedGuest{}
-	ctx, guest, err := door.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
+// begin admits a guest. The round trip of guest.Begin also reads the lists and the raw hash of the cookie's
+// session. Errors are those of guest.Begin.
+func (h *Handlers) begin(guests *guest.Controller, w http.ResponseWriter, r *http.Request) (context.Context, *loadedGuest, error) {
+	g := &loadedGuest{}
+	ctx, admitted, err := guests.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
 		if request.ID != "" {
-			v.lists = d.sessions.EnqueueLists(ctx, pipe, request.ID)
-			v.redisHash = pipe.HGetAll(ctx, d.keys.Session(request.ID))
+			g.lists = h.sessions.EnqueueLists(ctx, pipe, request.ID)
+			g.redisHash = pipe.HGetAll(ctx, h.keys.Session(request.ID))
 		}
 	})
-	v.Guest = guest
-	return ctx, v, err
+	g.Guest = admitted
+	return ctx, g, err
 }
 
 // Show answers GET /session.
-func (d *Handlers) Show(w http.ResponseWriter, r *http.Request) error {
-	ctx, v, err := d.begin(d.guests, w, r)
+//
+// It costs one Redis round trip and one Postgres round trip, and a second Redis round trip when the session
+// was last saved over a minute ago or the copy of the wishlist in Redis needs repair. Redis may take
+// 100 ms each time, Postgres 300 ms.
+//
+// Without Redis the answer has the session's id, the recorded consent and the wishlist, and names "session"
+// in "degraded". Without Postgres the answer has the copy of the wishlist and names "wishlist".
+func (h *Handlers) Show(w http.ResponseWriter, r *http.Request) error {
+	ctx, g, err := h.begin(h.guests, w, r)
 	if err != nil {
 		return err
 	}
-	now, err := d.loadState(ctx, v, readTimeout)
+	state, err := h.loadState(ctx, g, readTimeout)
 	if err != nil {
 		return err
 	}
-	d.guests.Finish(ctx, w, v.Guest, nil, now.repair)
-	return web.WriteJSON(w, http.StatusOK, newGuestSession(v, now))
+	h.guests.Finish(ctx, w, g.Guest, nil, state.repair)
+	return web.WriteJSON(w, http.StatusOK, newGuestSession(g, state))
 }
 
-// sessionState is what is shown of a session beside its hash, and what Redis is told of it when the visit ends.
+// sessionState is the part of an answer that comes from Postgres, and the repair of the copy in Redis.
 type sessionState struct {
 	wishlist wishlist.List
 	degraded []view.Degraded
-	repair   func(redis.Pipeliner)
+	repair   func(redis.Pipeliner) // for guest.Finish; queues nothing when the copy is right
 }
 
-const readTimeout = 300 * time.Millisecond // for the records; then the copies are shown
+const readTimeout = 300 * time.Millisecond // for the records in Postgres; after that the copies are shown
 
-// loadState brings the session to what it is now: the records of Postgres, which correct what Redis has, or its copies while
-// Postgres is away or takes longer than within.
-func (d *Handlers) loadState(ctx context.Context, v *loadedGuest, within time.Duration) (*sessionState, error) {
-	list, choice, err := d.readRecords(ctx, v.ID, within)
-	copied, there := v.lists.Wishlist(v.Session)
-	now := &sessionState{wishlist: list, repair: func(redis.Pipeliner) {}}
-	if v.Session.Degraded {
-		now.degraded = append(now.degraded, unavailable("session"))
+// loadState reads consent and wishlist from Postgres, in one round trip of at most timeout, and applies the
+// recorded consent to the session. While Postgres is unavailable or takes longer, it returns the copy of
+// the wishlist in Redis and names "wishlist" as degraded. For a session that was cleared it finishes the
+// erasure and returns a retriable problem.
+func (h *Handlers) loadState(ctx context.Context, g *loadedGuest, timeout time.Duration) (*sessionState, error) {
+	list, consent, err := h.readRecords(ctx, g.ID, timeout)
+	copied, found := g.lists.Wishlist(g.Session)
+	state := &sessionState{wishlist: list, repair: func(redis.Pipeliner) {}}
+	if g.Session.Degraded {
+		state.degraded = append(state.degraded, unavailable("session"))
 	}
 	switch {
-	case err == nil && choice != nil && choice.Cleared: // by a clear that died before it came to Redis
-		return nil, d.guests.HandleCleared(ctx, v.Guest, session.ErrCleared)
+	case err == nil && consent != nil && consent.Cleared: // an earlier clear ended before it deleted the session in Redis
+		return nil, h.guests.HandleCleared(ctx, g.Guest, session.ErrCleared)
 	case err == nil:
-		v.ReconcileConsent(choice)
-		now.repair = func(pipe redis.Pipeliner) { d.wishlist.EnqueueRepair(ctx, pipe, v.ID, list, copied, there) }
+		g.ReconcileConsent(consent)
+		state.repair = func(pipe redis.Pipeliner) { h.wishlist.EnqueueRepair(ctx, pipe, g.ID, list, copied, found) }
 	case postgres.IsUnavailable(err):
-		now.degraded = append(now.degraded, unavailable("wishlist"))
-		if now.wishlist, err = wishlist.DecodeCopy(copied); err != nil {
+		state.degraded = append(state.degraded, unavailable("wishlist"))
+		if state.wishlist, err = wishlist.DecodeCopy(copied); err != nil {
 			return nil, err
 		}
 	default:
 		return nil, err
 	}
-	return now, nil
+	return state, nil
 }
 
-// readRecords reads what Postgres has of a session that its guest sees.
-func (d *Handlers) readRecords(ctx context.Context, id string, within time.Duration) (list wishlist.List, choice *session.ConsentRecord, err error) {
+// readRecords reads consent and wishlist of a session in one Postgres round trip of at most timeout.
+func (h *Handlers) readRecords(ctx context.Context, id string, timeout time.Duration) (list wishlist.List, consent *session.ConsentRecord, err error) {
 	defer web.FromContext(ctx).Phase("read")()
-	ctx, cancel := context.WithTimeout(ctx, within)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var batch pgx.Batch
-	session.QueueReadConsent(&batch, id, &choice)
+	session.QueueReadConsent(&batch, id, &consent)
 	wishlist.QueueRead(&batch, id, &list)
-	err = d.db.SendBatch(ctx, &batch).Close()
-	return list, choice, err
+	err = h.db.SendBatch(ctx, &batch).Close()
+	return list, consent, err
 }
 
 func unavailable(part string) view.Degraded {
 	return view.Degraded{Part: part, Reason: string(upstream.Unavailable)}
 }
 
-func newGuestSession(v *loadedGuest, now *sessionState) *guestSession {
-	s := v.Session
-	g := &guestSession{
+// newGuestSession builds the JSON form of a session.
+func newGuestSession(g *loadedGuest, state *sessionState) *guestSession {
+	s := g.Session
+	body := &guestSession{
 		ID: s.ID, CreatedAt: timestamp.Format(s.CreatedAt), LastSeenAt: timestamp.Format(s.LastSeenAt),
 		LocalePreference: string(s.Locale), CurrencyPreference: string(s.Currency),
-		RecentlyViewed: v.lists.RecentlyViewed(s), SearchHistory: v.lists.History(s),
-		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: now.degraded,
+		RecentlyViewed: g.lists.RecentlyViewed(s), SearchHistory: g.lists.History(s),
+		Flags: consent{s.Consent.Telemetry, s.Consent.Marketing}, Degraded: state.degraded,
 	}
-	for _, item := range now.wishlist.NewestFirst() {
-		g.WishlistRefs = append(g.WishlistRefs, wishlistRef{item.ID, item.PropertyID, item.TenantID, item.AddedAt})
+	for _, item := range state.wishlist.NewestFirst() {
+		body.WishlistRefs = append(body.WishlistRefs, wishlistRef{item.ID, item.PropertyID, item.TenantID, item.AddedAt})
 	}
 	if c := s.Campaign; c != nil {
-		g.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, timestamp.Format(c.CapturedAt)}
+		body.CampaignAttribution = &campaign{c.Source, c.Medium, c.Campaign, timestamp.Format(c.CapturedAt)}
 	}
-	return g
+	return body
 }
 
-// retryAfter is when what did not work for want of a store may work again.
-const retryAfter = time.Second
+const retryAfter = time.Second // of a problem that an unavailable store caused
 
-// notSavedProblem is what a guest is told whose wish Redis did not take.
+// notSavedProblem returns the 503 problem of a request that needs Redis when Redis failed with err, or the
+// retriable problem of a cleared session.
 func notSavedProblem(err error) error {
 	if errors.Is(err, session.ErrCleared) {
 		return erasure.ClearedProblem(err)

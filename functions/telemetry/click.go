@@ -12,7 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// click is what a client can know of click.recorded.v1 (docs/spec/events.md#click-recorded).
+// click holds the members of click.recorded.v1 (docs/spec/events.md#click-recorded) that a client reports.
 type click struct {
 	commonFields
 	Kind       string `json:"kind"`
@@ -24,33 +24,33 @@ type click struct {
 	OccurredAt string `json:"occurredAt"`
 }
 
-// viewSourceByKind says, by the kind of a click, how the guest came to the hotel, in the words of the recently viewed.
+// viewSourceByKind maps the kind of a click to the source of an entry in the recently viewed properties.
 var viewSourceByKind = map[string]string{
 	"listing-card":     "search-list",
 	"map-pin":          "search-map",
 	"similar-property": "detail-link",
 	"wishlist-card":    "wishlist",
-	"brand-peek":       "search-list", // the brand is on the card
+	"brand-peek":       "search-list", // the brand is shown on the card of a list
 }
 
 var clickKinds = slices.Sorted(maps.Keys(viewSourceByKind))
 
 const maxPosition = 10_000
 
-// Click answers POST /telemetry/click.
-func (d *Handlers) Click(w http.ResponseWriter, r *http.Request) error {
+// Click answers POST /telemetry/click: it records one click or up to 50. See record.
+func (h *Handlers) Click(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		click
 		Events []click `json:"events"`
 	}
 	if err := web.DecodeBeacon(r, &in); err != nil {
-		return d.guests.CountRejected(w, r, err)
+		return h.guests.CountRejected(w, r, err)
 	}
 	list, err := parseReports(&in.click, in.Events)
 	if err != nil {
-		return d.guests.CountRejected(w, r, err)
+		return h.guests.CountRejected(w, r, err)
 	}
-	return d.record(w, r, list)
+	return h.record(w, r, list)
 }
 
 func (c *click) subject() string { return event.ClickRecorded{}.Subject() }

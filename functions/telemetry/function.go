@@ -1,5 +1,5 @@
-// Package telemetry is the front door for what clients report: clicks, page views, steps of the funnel. It registers
-// its entry points and builds them; each route has a file of its own.
+// Package telemetry owns the three routes for events that clients report: clicks, page views and steps of
+// the booking funnel. It validates reports and records them as events; it never publishes them.
 package telemetry
 
 import (
@@ -15,17 +15,19 @@ import (
 )
 
 func init() {
-	register("TelemetryClick", "POST "+web.BasePath+"/telemetry/click", func(d *Handlers) web.Handler { return d.Click })
-	register("TelemetryPageView", "POST "+web.BasePath+"/telemetry/page-view", func(d *Handlers) web.Handler { return d.PageView })
-	register("TelemetryFunnel", "POST "+web.BasePath+"/telemetry/funnel", func(d *Handlers) web.Handler { return d.Funnel })
+	register("TelemetryClick", "POST "+web.BasePath+"/telemetry/click", func(h *Handlers) web.Handler { return h.Click })
+	register("TelemetryPageView", "POST "+web.BasePath+"/telemetry/page-view", func(h *Handlers) web.Handler { return h.PageView })
+	register("TelemetryFunnel", "POST "+web.BasePath+"/telemetry/funnel", func(h *Handlers) web.Handler { return h.Funnel })
 }
 
-func register(name, pattern string, of func(*Handlers) web.Handler) {
+// register registers one entry point. Opening it reads the environment, and a process about to listen
+// connects to Redis and Postgres first.
+func register(name, pattern string, method func(*Handlers) web.Handler) {
 	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 		p, err := wiring.FromEnvWithPostgres(ctx, warmUp)
 		if err != nil {
 			return nil, err
 		}
-		return of(NewHandlers(p)), nil
+		return method(NewHandlers(p)), nil
 	}))
 }

@@ -11,7 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// funnelStep is what a client can know of funnel.step_recorded.v1 (docs/spec/events.md#funnel-step-recorded).
+// funnelStep holds the members of funnel.step_recorded.v1 (docs/spec/events.md#funnel-step-recorded) that a
+// client reports.
 type funnelStep struct {
 	commonFields
 	Step       string         `json:"step"`
@@ -22,24 +23,24 @@ type funnelStep struct {
 }
 
 const (
-	maxMetadataMembers = 8         // members
-	maxMetadataNumber  = 1_000_000 // in them
+	maxMetadataMembers = 8
+	maxMetadataNumber  = 1_000_000
 )
 
-// Funnel answers POST /telemetry/funnel.
-func (d *Handlers) Funnel(w http.ResponseWriter, r *http.Request) error {
+// Funnel answers POST /telemetry/funnel: it records one step of the booking funnel or up to 50. See record.
+func (h *Handlers) Funnel(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		funnelStep
 		Events []funnelStep `json:"events"`
 	}
 	if err := web.DecodeBeacon(r, &in); err != nil {
-		return d.guests.CountRejected(w, r, err)
+		return h.guests.CountRejected(w, r, err)
 	}
 	list, err := parseReports(&in.funnelStep, in.Events)
 	if err != nil {
-		return d.guests.CountRejected(w, r, err)
+		return h.guests.CountRejected(w, r, err)
 	}
-	return d.record(w, r, list)
+	return h.record(w, r, list)
 }
 
 func (s *funnelStep) subject() string { return event.FunnelStepRecorded{}.Subject() }
@@ -59,16 +60,17 @@ func (s *funnelStep) check(f *validator) {
 		return
 	}
 	for name, value := range s.Metadata {
-		kept, ok := metadataValue(value)
-		if !ok || !event.IsMetadataName(name) { // the name is the client's, and is not repeated
+		accepted, ok := metadataValue(value)
+		if !ok || !event.IsMetadataName(name) { // the fault does not repeat the name: it may be personal data
 			f.add("metadata", "malformed", "Members are small whole numbers, booleans and lower-case words, under plain names.")
 			return
 		}
-		s.Metadata[name] = kept
+		s.Metadata[name] = accepted
 	}
 }
 
-// metadataValue is a value that no sentence, address or number of a telephone can be.
+// metadataValue accepts booleans, whole numbers from 0 to 1,000,000, and words of event.IsMetadataWord. No
+// sentence, address or telephone number has such a form.
 func metadataValue(value any) (any, bool) {
 	switch v := value.(type) {
 	case bool:

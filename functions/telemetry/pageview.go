@@ -11,30 +11,30 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// pageView is what a client can know of page.viewed.v1 (docs/spec/events.md#page-viewed).
+// pageView holds the members of page.viewed.v1 (docs/spec/events.md#page-viewed) that a client reports.
 type pageView struct {
 	commonFields
 	Path       string `json:"path"`
 	TenantID   string `json:"tenantId"`
 	PropertyID string `json:"propertyId"`
-	Referer    string `json:"referer"` // of which no more than an https origin and a plain path is kept
+	Referer    string `json:"referer"` // the event keeps at most an https origin and a plain path
 	ViewedAt   string `json:"viewedAt"`
 }
 
-// PageView answers POST /telemetry/page-view.
-func (d *Handlers) PageView(w http.ResponseWriter, r *http.Request) error {
+// PageView answers POST /telemetry/page-view: it records one page view or up to 50. See record.
+func (h *Handlers) PageView(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		pageView
 		Events []pageView `json:"events"`
 	}
 	if err := web.DecodeBeacon(r, &in); err != nil {
-		return d.guests.CountRejected(w, r, err)
+		return h.guests.CountRejected(w, r, err)
 	}
 	list, err := parseReports(&in.pageView, in.Events)
 	if err != nil {
-		return d.guests.CountRejected(w, r, err)
+		return h.guests.CountRejected(w, r, err)
 	}
-	return d.record(w, r, list)
+	return h.record(w, r, list)
 }
 
 func (v *pageView) subject() string { return event.PageViewed{}.Subject() }
@@ -65,7 +65,8 @@ func (v *pageView) check(f *validator) {
 	f.timestamp("viewedAt", v.ViewedAt)
 }
 
-// propertyFromPath is the property whose page a path is: /hotels/ppt_…, perhaps with a language in front.
+// propertyFromPath returns the property id of a path such as /hotels/ppt_… or /fa/hotels/ppt_…, or "" for
+// any other path.
 func propertyFromPath(path string) string {
 	_, rest, ok := strings.Cut(path, "/hotels/")
 	property, _, _ := strings.Cut(rest, "/")

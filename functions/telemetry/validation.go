@@ -9,7 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// validator collects what is wrong, under the path of the report that is looked at.
+// validator collects the faults of reports. prefix is the path of the current report.
 type validator struct {
 	prefix string
 	fields []problem.FieldError
@@ -19,10 +19,10 @@ func (f *validator) add(field, code, detail string) {
 	f.fields = append(f.fields, problem.FieldError{Field: f.prefix + field, Code: code, Detail: detail})
 }
 
-// id checks an id, which may be left out unless it is needed.
-func (f *validator) id(field string, prefix id.Prefix, s string, needed bool) {
+// id validates an id. An optional id may be absent.
+func (f *validator) id(field string, prefix id.Prefix, s string, required bool) {
 	switch {
-	case s == "" && !needed:
+	case s == "" && !required:
 	case s == "":
 		f.add(field, "required", "Is needed.")
 	case !id.Valid(prefix, s):
@@ -30,7 +30,7 @@ func (f *validator) id(field string, prefix id.Prefix, s string, needed bool) {
 	}
 }
 
-// oneOf checks a word of a set, which must be there.
+// oneOf validates a required word of a set.
 func (f *validator) oneOf(field, s string, set ...string) {
 	detail := "Must be one of " + strings.Join(set, ", ") + "."
 	switch {
@@ -41,7 +41,7 @@ func (f *validator) oneOf(field, s string, set ...string) {
 	}
 }
 
-// timestamp checks a time that may be left out.
+// timestamp validates an optional RFC 3339 time of at most 40 characters.
 func (f *validator) timestamp(field, s string) {
 	if s == "" {
 		return
@@ -51,7 +51,7 @@ func (f *validator) timestamp(field, s string) {
 	}
 }
 
-// position checks a position that may be left out.
+// position validates an optional position from 1 to 10,000.
 func (f *validator) position(field string, n *int) {
 	if n != nil && (*n < 1 || *n > maxPosition) {
 		f.add(field, "out-of-range", "Must be from 1 to 10000.")

@@ -19,14 +19,14 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// Add answers POST /wishlist.
+// Add handles POST /wishlist. Safe for concurrent use.
 type Add struct {
 	guests *guest.Controller
 	store  *wishlist.Store
 }
 
-// NewAdd makes the handler.
-func NewAdd(p *wiring.Deps, room *wishlist.Store) *Add { return &Add{p.Guests, room} }
+// NewAdd returns the handler of POST /wishlist.
+func NewAdd(p *wiring.Deps, store *wishlist.Store) *Add { return &Add{p.Guests, store} }
 
 type addRequest struct {
 	PropertyID string `json:"propertyId"`
@@ -35,30 +35,31 @@ type addRequest struct {
 	Note       string `json:"note"`
 }
 
-func (in *addRequest) check() (wrong problem.FieldErrors) {
+// check returns all faults of the request.
+func (in *addRequest) check() (faults problem.FieldErrors) {
 	switch {
 	case in.PropertyID == "":
-		wrong.Add("propertyId", "required", "Say which hotel.")
+		faults.Add("propertyId", "required", "Say which hotel.")
 	case !id.Valid(id.Property, in.PropertyID):
-		wrong.Add("propertyId", "malformed", "Must be the id of a property, ppt_….")
+		faults.Add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
 	switch {
 	case in.TenantID == "":
-		wrong.Add("tenantId", "required", "Say whose hotel it is.")
+		faults.Add("tenantId", "required", "Say whose hotel it is.")
 	case !id.Valid(id.Tenant, in.TenantID):
-		wrong.Add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
+		faults.Add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
 	}
 	sources := "Must be one of " + strings.Join(wishlist.Sources, ", ") + "."
 	switch {
 	case in.Source == "":
-		wrong.Add("source", "required", sources)
+		faults.Add("source", "required", sources)
 	case !slices.Contains(wishlist.Sources, in.Source):
-		wrong.Add("source", "not-supported", sources)
+		faults.Add("source", "not-supported", sources)
 	}
 	if field := web.ValidateText("note", in.Note, wishlist.MaxNoteLength); field != nil {
-		wrong = append(wrong, *field)
+		faults = append(faults, *field)
 	}
-	return wrong
+	return faults
 }
 
 type addResponse struct {
@@ -66,24 +67,32 @@ type addResponse struct {
 	Size int           `json:"size"`
 }
 
-// Serve puts a property on the list: 201 when it is new there, 200 when it was there.
+// Serve answers POST /wishlist: it adds a property to the list, 201 for a new entry and 200 for an existing
+// one. The answer is personal (private, no-store). web.Budget bounds the request to 2.5 s.
+//
+// It costs two Redis round trips of at most 100 ms each and one Postgres round trip of at most 1.5 s, which
+// writes the row and the event. When the copy in Redis does not fit the change (concurrent additions, or a
+// lost copy), one more Postgres read and Redis write rebuild it.
+//
+// Without Postgres the answer is 503 and nothing changes. Without Redis the entry is stored, and the next
+// read of the list repairs the copy. A full list is 422; a session cleared meanwhile is a retriable 503.
 func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	var in addRequest
 	if err := web.Decode(r, &in); err != nil {
 		return h.guests.CountRejected(w, r, err)
 	}
-	if wrong := in.check(); len(wrong) > 0 {
-		return h.guests.CountRejected(w, r, problem.Invalid(wrong...))
+	if faults := in.check(); len(faults) > 0 {
+		return h.guests.CountRejected(w, r, problem.Invalid(faults...))
 	}
 	ctx, guest, err := h.guests.Begin(w, r, nil)
 	if err != nil {
 		return err
 	}
 	done := web.FromContext(ctx).Phase("record")
-	wish := wishlist.AddRequest{
+	request := wishlist.AddRequest{
 		PropertyID: in.PropertyID, TenantID: in.TenantID, Source: in.Source, Note: in.Note, OptedOut: !guest.AllowsEvents(),
 	}
-	change, err := h.store.Add(ctx, guest.ID, wish, guest.Events(ctx, event.WishlistAdded{
+	change, err := h.store.Add(ctx, guest.ID, request, guest.Events(ctx, event.WishlistAdded{
 		GuestSessionID: guest.ID, TenantID: in.TenantID, PropertyID: in.PropertyID, Source: in.Source, AddedAt: guest.LastSeenAt,
 	})...)
 	done()
@@ -98,21 +107,24 @@ func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, status, addResponse{change.Item, change.Size})
 }
 
-// finishMutation ends a mutation: the session and the copy in one round trip, and the copy anew when others were faster.
-func finishMutation(ctx context.Context, w http.ResponseWriter, door *guest.Controller, room *wishlist.Store, guest *guest.Guest, change *wishlist.Change) {
-	left := door.Finish(ctx, w, guest, nil, func(pipe redis.Pipeliner) { room.EnqueueCopy(ctx, pipe, guest.ID, change) })
-	if left.SaveErr == nil {
-		left.SaveErr = room.RebuildCopy(ctx, guest.ID, change)
+// finishMutation saves the session and the copy of the list in one Redis round trip, and rebuilds a copy
+// that did not fit the change. A failure is logged only: the row in Postgres is committed.
+func finishMutation(ctx context.Context, w http.ResponseWriter, guests *guest.Controller, store *wishlist.Store, guest *guest.Guest, change *wishlist.Change) {
+	result := guests.Finish(ctx, w, guest, nil, func(pipe redis.Pipeliner) { store.EnqueueCopy(ctx, pipe, guest.ID, change) })
+	err := result.SaveErr
+	if err == nil {
+		err = store.RebuildCopy(ctx, guest.ID, change)
 	}
-	if left.SaveErr != nil {
-		web.FromContext(ctx).AddLogField("copy", "behind") // the next read repairs it
+	if err != nil {
+		web.FromContext(ctx).AddLogField("copy", "behind") // the next read repairs the copy
 	}
 }
 
-// mutationProblem is what a guest is told of a mutation that did not happen.
-func mutationProblem(ctx context.Context, door *guest.Controller, guest *guest.Guest, err error) error {
+// mutationProblem returns the problem of a mutation that Postgres refused or did not take: 422 for a full
+// list, 503 without Postgres, and a retriable problem for a session that was cleared meanwhile.
+func mutationProblem(ctx context.Context, guests *guest.Controller, guest *guest.Guest, err error) error {
 	if errors.Is(err, wishlist.ErrFull) {
 		return problem.New(problem.WishlistLimitExceeded, "Take something off the list first: it holds at most 100.", err)
 	}
-	return door.HandleCleared(ctx, guest, postgres.Problem(err))
+	return guests.HandleCleared(ctx, guest, postgres.Problem(err))
 }

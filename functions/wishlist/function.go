@@ -1,5 +1,5 @@
-// Package wishlist is the front door to what a guest wants to remember: the list, an addition, a removal. It registers
-// its entry points and builds them; each route has a file of its own.
+// Package wishlist owns the three routes of a guest's wishlist: listing, adding and removing. Package
+// shared/wishlist owns the table and its copy in Redis; this package never touches either itself.
 package wishlist
 
 import (
@@ -22,6 +22,8 @@ func init() {
 		func(p *wiring.Deps) web.Handler { return NewRemove(p, newStore(p)).Serve })
 }
 
+// register registers one entry point. Opening it reads the environment, and a process about to listen
+// connects to Redis and Postgres first.
 func register(name, pattern string, build func(*wiring.Deps) web.Handler) {
 	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 		p, err := wiring.FromEnvWithPostgres(ctx, warmUp)

@@ -17,18 +17,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// List answers GET /wishlist.
+// List handles GET /wishlist. Safe for concurrent use.
 type List struct {
 	guests   *guest.Controller
 	sessions *session.Store
 	store    *wishlist.Store
 	parts    *compose.Fetcher
-	region   string
+	region   string // cloud region of this service
 }
 
-// NewList makes the handler.
-func NewList(p *wiring.Deps, room *wishlist.Store) *List {
-	return &List{p.Guests, p.Sessions, room, p.Compose, p.Region}
+// NewList returns the handler of GET /wishlist.
+func NewList(p *wiring.Deps, store *wishlist.Store) *List {
+	return &List{p.Guests, p.Sessions, store, p.Compose, p.Region}
 }
 
 type listResponse struct {
@@ -37,14 +37,26 @@ type listResponse struct {
 	Degraded []view.Degraded `json:"degraded"`
 }
 
-// listItem is one item with the card of its hotel; null when there is none to show.
+// listItem is an item with the card of its hotel. Listing is null for a hotel without a card.
 type listItem struct {
 	wishlist.Item
 	Listing *view.ListingCard `json:"listing"`
 }
 
-// Serve answers the list, newest first. The record is read, and corrects the copy; while Postgres is away the copy is
-// shown, and without one there is no answer.
+// Serve answers GET /wishlist with the list, newest first, and the card of each hotel. The answer is
+// personal (private, no-store). web.Budget bounds the request to 2.5 s.
+//
+// A warm hit costs one Redis round trip of at most 100 ms for session and copy, one Postgres read of at
+// most 300 ms, and two Redis round trips for the cached cards and brands. A missing card is a call of
+// search-aggregation (1.2 s for all cards), a missing brand a call of theme-config (750 ms for all
+// brands). A session last saved over a minute ago, or a wrong copy, costs one more Redis round trip.
+//
+// Failures:
+//   - Postgres: the copy in Redis, and "wishlist" in "degraded". Without a copy Postgres has 1 s, and
+//     then the answer is 503.
+//   - Redis: the list from Postgres; cards and brands from the upstreams.
+//   - search-aggregation: items without cards, and "search" in "degraded".
+//   - theme-config: neutral brands, and "theme" in "degraded".
 func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	var lists *session.Lists
 	ctx, guest, err := h.guests.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
@@ -56,17 +68,17 @@ func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var answer listResponse
-	copied, there := lists.Wishlist(guest.Session)
+	copied, found := lists.Wishlist(guest.Session)
 	done := web.FromContext(ctx).Phase("record")
 	get := h.store.Get
-	if !there {
+	if !found {
 		get = h.store.GetWithoutCopy
 	}
 	list, err := get(ctx, guest.ID)
 	done()
-	onRecord := err == nil
+	fromPostgres := err == nil
 	if err != nil {
-		if !there || !postgres.IsUnavailable(err) {
+		if !found || !postgres.IsUnavailable(err) {
 			return h.guests.HandleCleared(ctx, guest, postgres.Problem(err))
 		}
 		if list, err = wishlist.DecodeCopy(copied); err != nil {
@@ -76,14 +88,16 @@ func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.addCards(ctx, guest, list.NewestFirst(), &answer)
 	h.guests.Finish(ctx, w, guest, nil, func(pipe redis.Pipeliner) {
-		if onRecord {
-			h.store.EnqueueRepair(ctx, pipe, guest.ID, list, copied, there)
+		if fromPostgres {
+			h.store.EnqueueRepair(ctx, pipe, guest.ID, list, copied, found)
 		}
 	})
 	return web.WriteJSON(w, http.StatusOK, answer)
 }
 
-// addCards puts the cards to the items. A hotel that is not listed, and one whose tenant is suspended, has none.
+// addCards fills in the items of the answer, with cards and brands from the cache or the upstreams. A hotel
+// that search-aggregation does not list has no card, nor has a hotel of a suspended tenant. Missing parts
+// are named in "degraded".
 func (h *List) addCards(ctx context.Context, guest *guest.Guest, items []wishlist.Item, into *listResponse) {
 	defer web.FromContext(ctx).Phase("compose")()
 	properties := make([]string, len(items))
@@ -92,15 +106,15 @@ func (h *List) addCards(ctx context.Context, guest *guest.Guest, items []wishlis
 	}
 	hits, missing := h.parts.Hits(ctx, properties, guest.Locale, guest.Currency)
 	into.Degraded = append(into.Degraded, missing...)
-	tenants := map[string]bool{}
-	var owners []string
+	seen := map[string]bool{}
+	var tenants []string
 	for _, hit := range hits {
-		if !tenants[hit.TenantID] && !guest.Suspended.Has(hit.TenantID) {
-			tenants[hit.TenantID] = true
-			owners = append(owners, hit.TenantID)
+		if !seen[hit.TenantID] && !guest.Suspended.Has(hit.TenantID) {
+			seen[hit.TenantID] = true
+			tenants = append(tenants, hit.TenantID)
 		}
 	}
-	brands, _, missing := h.parts.Brands(ctx, owners)
+	brands, _, missing := h.parts.Brands(ctx, tenants)
 	into.Degraded = append(into.Degraded, missing...)
 
 	into.Size = len(items)

@@ -12,16 +12,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// Remove answers DELETE /wishlist/{propertyId}.
+// Remove handles DELETE /wishlist/{propertyId}. Safe for concurrent use.
 type Remove struct {
 	guests *guest.Controller
 	store  *wishlist.Store
 }
 
-// NewRemove makes the handler.
-func NewRemove(p *wiring.Deps, room *wishlist.Store) *Remove { return &Remove{p.Guests, room} }
+// NewRemove returns the handler of DELETE /wishlist/{propertyId}.
+func NewRemove(p *wiring.Deps, store *wishlist.Store) *Remove { return &Remove{p.Guests, store} }
 
-// Serve takes a property off the list: 204, also when it was not there.
+// Serve answers DELETE /wishlist/{propertyId}: it removes a property from the list and answers 204, also
+// for a property that is not on the list. The answer is personal; costs, budgets and failures are those of
+// Add.Serve.
 func (h *Remove) Serve(w http.ResponseWriter, r *http.Request) error {
 	property := r.PathValue("propertyId")
 	if !id.Valid(id.Property, property) {
