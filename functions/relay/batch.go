@@ -193,20 +193,11 @@ func (b *batch) publishOnce(rows []outbox.Pending, messages []*pubsubpb.PubsubMe
 	if !b.hasConsent(rows[0].Session, topic) {
 		return errNotSent
 	}
-	turn, ok := s.breakers.allow(topic)
-	if !ok {
+	err := s.breakers.do(topic, func() error { return b.callBroker(topic, messages) })
+	if errors.Is(err, errBreakerOpen) {
 		b.mark(func(*outbox.Marks) { b.blocked = true })
 		return errNotSent
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), requestTimeout)
-	defer cancel()
-	s.counters.requests.Add(1)
-	s.counters.attempts.Add(int64(len(rows)))
-	ctx, part := otlp.StartPublish(ctx, topic, len(messages))
-	_, err := s.relay.broker.Publish(ctx, &pubsubpb.PublishRequest{
-		Topic: "projects/" + s.relay.project + "/topics/" + topic, Messages: messages,
-	})
-	part.End(errorCode(err))
 	if err == nil {
 		b.mark(func(m *outbox.Marks) {
 			for _, row := range rows {
@@ -214,13 +205,25 @@ func (b *batch) publishOnce(rows []outbox.Pending, messages []*pubsubpb.PubsubMe
 			}
 		})
 	}
-	if err == nil || isPermanent(err) {
-		s.breakers.recordSuccess(topic)
-		return err
+	if err != nil && !isPermanent(err) {
+		s.counters.addOutage(topic, status.Code(err))
+		b.mark(func(*outbox.Marks) { b.blocked = true })
 	}
-	s.breakers.recordFailure(topic, turn)
-	s.counters.addOutage(topic, status.Code(err))
-	b.mark(func(*outbox.Marks) { b.blocked = true })
+	return err
+}
+
+// callBroker makes one request to the broker.
+func (b *batch) callBroker(topic string, messages []*pubsubpb.PubsubMessage) error {
+	s := b.run
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), requestTimeout)
+	defer cancel()
+	s.counters.requests.Add(1)
+	s.counters.attempts.Add(int64(len(messages)))
+	ctx, span := otlp.StartPublish(ctx, topic, len(messages))
+	_, err := s.relay.broker.Publish(ctx, &pubsubpb.PublishRequest{
+		Topic: "projects/" + s.relay.project + "/topics/" + topic, Messages: messages,
+	})
+	span.End(errorCode(err))
 	return err
 }
 

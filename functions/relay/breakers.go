@@ -1,92 +1,64 @@
 package relay
 
 import (
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/sony/gobreaker/v2"
 )
 
 const (
-	breakerThreshold = 5                      // requests in a row without an answer, before a topic is left alone
-	minOpenDuration  = 100 * time.Millisecond // then, and twice as long after each further one
-	maxOpenDuration  = 5 * time.Second
+	breakerThreshold = 5                      // consecutive outages of a topic that open its breaker
+	openDuration     = 500 * time.Millisecond // an open breaker sends nothing for this long; then it admits one request
 )
 
-// breakers knows of which topics the broker has no answer at present, so that a broker that is away is not asked for every
-// row. It goes by topic because the right to publish does, and so may the trouble.
+// errBreakerOpen is the result of a request that an open breaker did not send.
+var errBreakerOpen = errors.New("relay: the topic's circuit breaker is open")
+
+// breakers holds one circuit breaker per topic, so that a run does not send every row to a broker
+// that is unavailable. Breakers are per topic because the right to publish is. They live as long as
+// a run. Safe for concurrent use.
 type breakers struct {
 	mu     sync.Mutex
-	topics map[string]*breaker
+	topics map[string]*gobreaker.CircuitBreaker[struct{}]
 }
 
-type breaker struct {
-	failures     int // in a row
-	openDuration time.Duration
-	openUntil    time.Time // nothing is sent before; zero: fine
-	generation   int       // rises with each change: what was sent before one says nothing about what came after
+func newBreakers() *breakers {
+	return &breakers{topics: map[string]*gobreaker.CircuitBreaker[struct{}]{}}
 }
 
-func newBreakers() *breakers { return &breakers{topics: map[string]*breaker{}} }
-
-func (s *breakers) forTopic(topic string) *breaker {
-	w := s.topics[topic]
-	if w == nil {
-		w = &breaker{}
-		s.topics[topic] = w
-	}
-	return w
-}
-
-// allow reports whether a request may be sent, and the turn to report its end with. After a pause one may, and the
-// others wait for what becomes of it.
-func (s *breakers) allow(topic string) (turn int, ok bool) {
+func (s *breakers) forTopic(topic string) *gobreaker.CircuitBreaker[struct{}] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.forTopic(topic)
-	if w.openUntil.IsZero() {
-		return w.generation, true
+	if s.topics[topic] == nil {
+		s.topics[topic] = gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+			Name:        topic,
+			Timeout:     openDuration,
+			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerThreshold },
+			// A refusal is an answer: the broker is there.
+			IsSuccessful: func(err error) bool { return err == nil || isPermanent(err) },
+		})
 	}
-	now := time.Now()
-	if now.Before(w.openUntil) {
-		return 0, false
-	}
-	w.generation++
-	w.openUntil = now.Add(requestTimeout + time.Second)
-	return w.generation, true
+	return s.topics[topic]
 }
 
-// recordSuccess is told that the broker had an answer, be it a refusal.
-func (s *breakers) recordSuccess(topic string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.forTopic(topic)
-	if !w.openUntil.IsZero() {
-		w.generation++
+// do runs publish, one request to the topic, and returns its error. While the topic's breaker is
+// open, or half open with a request under way, do returns errBreakerOpen without running publish.
+func (s *breakers) do(topic string, publish func() error) error {
+	_, err := s.forTopic(topic).Execute(func() (struct{}, error) { return struct{}{}, publish() })
+	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
+		return errBreakerOpen
 	}
-	w.failures, w.openDuration, w.openUntil = 0, 0, time.Time{}
+	return err
 }
 
-// recordFailure is told of a request without an answer.
-func (s *breakers) recordFailure(topic string, turn int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w := s.forTopic(topic)
-	if turn != w.generation {
-		return
-	}
-	if w.failures++; w.failures < breakerThreshold {
-		return
-	}
-	w.openDuration = min(max(2*w.openDuration, minOpenDuration), maxOpenDuration)
-	w.openUntil = time.Now().Add(w.openDuration)
-	w.generation++
-}
-
-// allClosed reports that no topic is left alone.
+// allClosed reports whether the breaker of every topic is closed.
 func (s *breakers) allClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.topics {
-		if !w.openUntil.IsZero() {
+	for _, b := range s.topics {
+		if b.State() != gobreaker.StateClosed {
 			return false
 		}
 	}
