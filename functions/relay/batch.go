@@ -3,7 +3,6 @@ package relay
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,108 +10,103 @@ import (
 	"time"
 
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
-	"github.com/go-json-experiment/json"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
 const (
+	// batchSize rows are sent in one transaction. A killed relay has sent at most so many rows of a
+	// shard without marking them; another relay sends those rows again.
+	batchSize      = 32
 	requestTimeout = 5 * time.Second
-	// batchWindow is how long requests of one batch are begun; then what is left of it is left to the next one.
+	markTimeout    = 5 * time.Second
+	// batchWindow is how long a batch starts requests. The next batch sends the rest of its rows.
 	batchWindow = 10 * time.Second
-	// idleTxTimeout ends the transaction of a relay that is not heard of any more. The longest silence of one that lives
-	// is a request that began last.
+	// idleTxTimeout is how long Postgres keeps the transaction of a silent relay. The longest silence
+	// of a live relay ends with the last request that its batch started.
 	idleTxTimeout  = batchWindow + requestTimeout + 5*time.Second
-	maxAttempts    = 20 // refusals
+	maxAttempts    = 20 // refusals that park a row
 	minBackoff     = time.Second
 	maxBackoff     = 10 * time.Minute
 	maxErrorLength = 300 // bytes of last_error
-	// maxMessageSize is a bit less than the 10 MB that Pub/Sub takes in one request, for what is around the messages in it.
-	maxMessageSize = 10_000_000 - 100_000
-	// maxRequestSize is how many bytes of rows go in one request, unless it is one row: what is not Pub/Sub may take 4 MiB.
-	maxRequestSize = 3 << 20
 )
 
-// consentMaxAge is how old the answer may be that a guest did not refuse, when a request begins.
-var consentMaxAge = 2 * time.Millisecond // changed by tests
-
-// batch is some rows of a lane on their way out.
+// batch is up to 32 rows of a shard between their claim and their marks.
 type batch struct {
 	run      *run
 	rows     *outbox.Batch
-	deadline time.Time // no request begins after it
+	deadline time.Time // no request starts later
 	ctx      context.Context
+	consent  consentState
 
 	mu      sync.Mutex
 	marks   outbox.Marks
-	blocked bool
-
-	consentMu      sync.Mutex // of Postgres; also guards what is below
-	consentsReadAt time.Time
-	consents       map[string]*outbox.Consent // of those who refused or cleared
-	consentUnknown bool                       // Postgres has no answer, so nothing could be marked: nothing more is sent
+	blocked bool // a row was left because its topic is unavailable
 }
 
-// processBatch takes, sends and marks some rows. It returns where the next batch begins; "" is the lane's end.
-func (s *run) processBatch(ctx context.Context, v *lease) (next string, err error) {
+// processBatch claims, sends and marks the next rows of the lease's shard. It returns the cursor of
+// the next batch, or "" at the end of the shard and when another relay holds the shard. A batch is
+// two round trips to Postgres, a read of consents for each request that starts more than 2 ms after
+// the last read, and at least one request to Pub/Sub for each session. It returns an error when
+// Postgres fails; rows that were sent and not marked are then sent again.
+func (r *run) processBatch(ctx context.Context, l *lease) (next string, err error) {
 	begun := time.Now()
-	// What is begun is finished, also when the run is over: an answer that nobody waits for is a row sent twice.
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
-	rows, err := outbox.ClaimBatch(within, s.relay.db, v.shard, v.cursor, batchSize, s.relay.now(), idleTxTimeout)
+	// A batch is finished even when the run ends: an abandoned reply would be a row sent twice.
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
+	rows, err := outbox.ClaimBatch(limited, r.relay.db, l.shard, l.cursor, batchSize, r.relay.now(), idleTxTimeout)
 	cancel()
 	if err != nil || rows == nil {
 		return "", err
 	}
-	b := &batch{run: s, rows: rows, ctx: ctx, deadline: begun.Add(batchWindow), consentsReadAt: begun}
+	b := &batch{run: r, rows: rows, ctx: ctx, deadline: begun.Add(batchWindow), consent: consentState{readAt: begun}}
 	b.send()
-	within, cancel = context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
+	limited, cancel = context.WithTimeout(context.WithoutCancel(ctx), markTimeout)
 	defer cancel()
 	m := &b.marks
 	if len(m.Published)+len(m.Rejected)+len(m.OptedOut) == 0 {
-		rows.Release(within)
-		v.blocked = v.blocked || b.blocked
+		rows.Release(limited)
+		l.blocked = l.blocked || b.blocked
 		return rows.Next, nil
 	}
-	dropped, err := rows.Mark(within, *m, s.relay.now())
+	dropped, err := rows.Mark(limited, *m, r.relay.now())
 	if err != nil {
 		return "", err
 	}
-	s.counters.published.Add(int64(len(m.Published)))
+	r.counters.published.Add(int64(len(m.Published)))
 	otlp.FromContext(ctx).AddPublished(ctx, int64(len(m.Published)))
-	s.counters.rejected.Add(int64(len(m.Rejected)))
-	s.counters.dropped.Add(dropped)
-	v.progressed, v.blocked = true, v.blocked || b.blocked
+	r.counters.rejected.Add(int64(len(m.Rejected)))
+	r.counters.dropped.Add(dropped)
+	l.progressed, l.blocked = true, l.blocked || b.blocked
 	return rows.Next, nil
 }
 
-// send lets the sessions of the batch go side by side, each in its order. Rows of no session have none, but for what
-// one request takes: they go by topic.
+// send sends the sessions of the batch side by side, each in the order of its rows. Rows without a
+// session have no order: they are grouped by topic, so that they need few requests.
 func (b *batch) send() {
 	rows := b.rows.Rows
-	same := func(r, of outbox.Pending) bool { return r.Session == of.Session }
+	sameGroup := func(x, y outbox.Pending) bool { return x.Session == y.Session }
 	if len(rows) > 0 && rows[0].Session == "" {
-		same = func(r, of outbox.Pending) bool { return r.Topic == of.Topic }
-		slices.SortStableFunc(rows, func(a, b outbox.Pending) int { return strings.Compare(a.Topic, b.Topic) })
+		sameGroup = func(x, y outbox.Pending) bool { return x.Topic == y.Topic }
+		slices.SortStableFunc(rows, func(x, y outbox.Pending) int { return strings.Compare(x.Topic, y.Topic) })
 	}
-	var all sync.WaitGroup
+	var sessions sync.WaitGroup
 	for len(rows) > 0 {
 		n := 1
-		for n < len(rows) && same(rows[n], rows[0]) {
+		for n < len(rows) && sameGroup(rows[n], rows[0]) {
 			n++
 		}
-		some := rows[:n]
+		group := rows[:n]
 		rows = rows[n:]
-		all.Go(func() { b.sendSession(some) })
+		sessions.Go(func() { b.sendSession(group) })
 	}
-	all.Wait()
+	sessions.Wait()
 }
 
-// sendSession sends rows in runs of one topic, each after the broker took the one before. It ends at the first that is not
-// sent.
+// sendSession splits the rows of a session into sequences of one topic, and sends a sequence after
+// Pub/Sub has accepted the sequence before it. It stops at the first row that is not accepted.
 func (b *batch) sendSession(rows []outbox.Pending) {
 	for len(rows) > 0 {
 		n := 1
@@ -121,7 +115,7 @@ func (b *batch) sendSession(rows []outbox.Pending) {
 		}
 		if rows[0].OptedOut {
 			b.mark(func(m *outbox.Marks) { m.OptedOut = append(m.OptedOut, rows[0].Session) })
-			return // what the guest may still be told of, their end, is the next batch's
+			return // Mark deletes the session's rows; the next batch sends its session.ended.v1
 		}
 		if !b.sendTopic(rows[:n]) {
 			return
@@ -130,16 +124,16 @@ func (b *batch) sendSession(rows []outbox.Pending) {
 	}
 }
 
-// sendTopic sends a run of rows of one session and one topic, in as many requests as their sizes need, and reports that the
-// broker took all of them.
+// sendTopic sends rows of one session and one topic in requests of at most maxRequestSize. It reports
+// whether Pub/Sub accepted all of them.
 func (b *batch) sendTopic(rows []outbox.Pending) bool {
 	for len(rows) > 0 {
 		var messages []*pubsubpb.PubsubMessage
-		var broken error
+		var invalid error // the row after messages is no valid message
 		size := 0
 		for _, row := range rows {
 			m, err := encodeMessage(row, b.run.relay.now())
-			if broken = err; err != nil {
+			if invalid = err; err != nil {
 				break
 			}
 			if size += len(m.Data) + len(row.Headers); size > maxRequestSize && len(messages) > 0 {
@@ -151,8 +145,8 @@ func (b *batch) sendTopic(rows []outbox.Pending) bool {
 		if n > 0 && !b.publish(rows[:n], messages) {
 			return false
 		}
-		if broken != nil {
-			b.reject(rows[n], broken.Error())
+		if invalid != nil {
+			b.reject(rows[n], invalid.Error())
 			return false
 		}
 		rows = rows[n:]
@@ -160,8 +154,9 @@ func (b *batch) sendTopic(rows []outbox.Pending) bool {
 	return true
 }
 
-// publish sends messages in one request. When the broker refuses them together it sends them one by one, so that only
-// the one that is to blame is charged; those behind it wait for it.
+// publish sends messages in one request and reports whether Pub/Sub accepted them. When Pub/Sub
+// refuses several messages together, publish sends them one by one, in order, up to the refused
+// message: only its row is charged, and the rows behind it wait.
 func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) bool {
 	err := b.publishOnce(rows, messages)
 	if !isPermanent(err) {
@@ -179,112 +174,58 @@ func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 	return true
 }
 
-// errNotSent is what request returns for rows that are left to a later batch.
+// errNotSent is the error of publishOnce for rows that are left to a later batch.
 var errNotSent = status.Error(codes.Canceled, "relay: not sent")
 
-// publishOnce is one call of the broker, if it is to be made at all.
+// publishOnce waits for a request slot and makes one request. It makes none and returns errNotSent
+// after the end of the run or of the batch's window, without the guest's consent, and while the
+// topic's breaker is open.
 func (b *batch) publishOnce(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) error {
-	s, topic := b.run, rows[0].Topic
-	s.requestSlots <- struct{}{}
-	defer func() { <-s.requestSlots }()
+	r, topic := b.run, rows[0].Topic
+	r.requestSlots <- struct{}{}
+	defer func() { <-r.requestSlots }()
 	if b.ctx.Err() != nil || time.Now().After(b.deadline) {
 		return errNotSent
 	}
 	if !b.hasConsent(rows[0].Session, topic) {
 		return errNotSent
 	}
-	err := s.breakers.do(topic, func() error { return b.callBroker(topic, messages) })
-	if errors.Is(err, errBreakerOpen) {
+	err := r.breakers.do(topic, func() error { return b.callBroker(topic, messages) })
+	switch {
+	case errors.Is(err, errBreakerOpen):
 		b.mark(func(*outbox.Marks) { b.blocked = true })
 		return errNotSent
-	}
-	if err == nil {
+	case err == nil:
 		b.mark(func(m *outbox.Marks) {
 			for _, row := range rows {
 				m.Published = append(m.Published, row.ID)
 			}
 		})
-	}
-	if err != nil && !isPermanent(err) {
-		s.counters.addOutage(topic, status.Code(err))
+	case !isPermanent(err):
+		r.counters.addOutage(topic, status.Code(err))
 		b.mark(func(*outbox.Marks) { b.blocked = true })
 	}
 	return err
 }
 
-// callBroker makes one request to the broker.
+// callBroker makes one request to Pub/Sub and waits up to 5 s for the reply, also when the run ends.
 func (b *batch) callBroker(topic string, messages []*pubsubpb.PubsubMessage) error {
-	s := b.run
+	r := b.run
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), requestTimeout)
 	defer cancel()
-	s.counters.requests.Add(1)
-	s.counters.attempts.Add(int64(len(messages)))
+	r.counters.requests.Add(1)
+	r.counters.attempts.Add(int64(len(messages)))
 	ctx, span := otlp.StartPublish(ctx, topic, len(messages))
-	_, err := s.relay.broker.Publish(ctx, &pubsubpb.PublishRequest{
-		Topic: "projects/" + s.relay.project + "/topics/" + topic, Messages: messages,
+	_, err := r.relay.broker.Publish(ctx, &pubsubpb.PublishRequest{
+		Topic: "projects/" + r.relay.project + "/topics/" + topic, Messages: messages,
 	})
 	span.End(errorCode(err))
 	return err
 }
 
-// errorCode is the code of the broker's answer, or "".
-func errorCode(err error) string {
-	if err == nil {
-		return ""
-	}
-	return status.Code(err).String()
-}
-
-// hasConsent reports that the guest of a session has not refused, as far as was known a moment ago. From the commit of a
-// refusal on at most that moment passes until no request with rows of theirs begins.
-func (b *batch) hasConsent(session, topic string) bool {
-	if session == "" {
-		return true
-	}
-	b.consentMu.Lock()
-	defer b.consentMu.Unlock()
-	if now := time.Now(); !b.consentUnknown && now.Sub(b.consentsReadAt) > consentMaxAge {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), queryTimeout)
-		defer cancel()
-		var sessions []string
-		for _, row := range b.rows.Rows {
-			sessions = append(sessions, row.Session)
-		}
-		choices, err := b.rows.Consents(ctx, slices.Compact(sessions))
-		b.consentsReadAt, b.consents, b.consentUnknown = now, choices, err != nil
-	}
-	if b.consentUnknown || b.consents[session].Blocks(topic) {
-		if !b.consentUnknown {
-			b.mark(func(m *outbox.Marks) { m.OptedOut = append(m.OptedOut, session) })
-		}
-		return false
-	}
-	return true
-}
-
-func (b *batch) mark(change func(*outbox.Marks)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	change(&b.marks)
-}
-
-// reject charges a row.
-func (b *batch) reject(row outbox.Pending, why string) {
-	if len(why) > maxErrorLength {
-		why = why[:maxErrorLength]
-	}
-	attempt := row.Attempts + 1
-	wait := min(minBackoff<<min(attempt-1, 20), maxBackoff)
-	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // a fifth more or less, so that they do not come together
-	r := outbox.Rejection{
-		ID: row.ID, Reason: strings.ToValidUTF8(strings.ReplaceAll(why, "\x00", ""), ""),
-		Due: b.run.relay.now().Add(wait), Park: attempt >= maxAttempts,
-	}
-	b.mark(func(m *outbox.Marks) { m.Rejected = append(m.Rejected, r) })
-}
-
-// isPermanent reports that the broker will never take what it was sent. Everything else that is not an answer is an
-// outage, lack of a right or of a quota included: that is somebody's mistake and not the row's, and costs it nothing.
+// isPermanent reports whether Pub/Sub will never accept the request: the row is charged. Every other
+// failure is an outage and charges no row. Missing rights and quotas are outages too: they are
+// mistakes of an operator.
 func isPermanent(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange:
@@ -293,19 +234,33 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// encodeMessage makes the message of a row. Its error repeats nothing of it.
-func encodeMessage(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) {
-	data, err := event.WithPublishedAt([]byte(row.Payload), row.ID, now)
-	if err != nil {
-		return nil, err
+// errorCode returns the gRPC code of err, or "" for nil.
+func errorCode(err error) string {
+	if err == nil {
+		return ""
 	}
-	var attributes map[string]string
-	if json.Unmarshal([]byte(row.Headers), &attributes) != nil {
-		return nil, errors.New("relay: the headers are not an object of strings")
+	return status.Code(err).String()
+}
+
+// reject charges a row with an attempt: it sets the backoff, from 1 s doubling to 10 min, or parks
+// the row at its 20th attempt. Reason is cut to 300 bytes.
+func (b *batch) reject(row outbox.Pending, reason string) {
+	if len(reason) > maxErrorLength {
+		reason = reason[:maxErrorLength]
 	}
-	delete(attributes, "orderingKey")
-	if size := len(data) + len(row.Headers); size > maxMessageSize {
-		return nil, fmt.Errorf("relay: %d bytes are more than a message may have", size)
+	attempt := row.Attempts + 1
+	wait := min(minBackoff<<min(attempt-1, 20), maxBackoff)
+	wait += time.Duration((rand.Float64() - 0.5) * 0.4 * float64(wait)) // ± 20 %, so that retries spread
+	rejection := outbox.Rejection{
+		ID: row.ID, Reason: strings.ToValidUTF8(strings.ReplaceAll(reason, "\x00", ""), ""),
+		Due: b.run.relay.now().Add(wait), Park: attempt >= maxAttempts,
 	}
-	return &pubsubpb.PubsubMessage{Data: data, Attributes: attributes, OrderingKey: row.Session}, nil
+	b.mark(func(m *outbox.Marks) { m.Rejected = append(m.Rejected, rejection) })
+}
+
+// mark changes the marks of the batch under its lock.
+func (b *batch) mark(change func(*outbox.Marks)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	change(&b.marks)
 }

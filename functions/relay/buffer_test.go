@@ -134,7 +134,7 @@ func TestRelayBuffer_PublishesTableRowsWithoutRedis(t *testing.T) {
 	ids := h.addEvents(newEvents(session, "l")...)
 	h.runOnce(h.newRelay())
 	h.expectReceived(session, ids)
-	if !strings.Contains(said.String(), "the spill waits") {
+	if !strings.Contains(said.String(), "the buffer cannot be drained") {
 		t.Errorf("%s", said)
 	}
 }

@@ -1,5 +1,8 @@
-// Package relay is the private door through which the scheduler lets the outbox be told to others. It registers its
-// entry point and builds it.
+// Package relay publishes the pending events of the outbox to Pub/Sub. Cloud Scheduler triggers it
+// once a minute. It owns retries, circuit breakers and consent checks on the way out; it never writes
+// events and never delivers them to subscribers.
+//
+// relay.go has the run, scheduler.go the choice of shards, batch.go the way of one batch.
 package relay
 
 import (
@@ -25,7 +28,7 @@ import (
 
 const (
 	maxRunDuration = time.Minute
-	// finishTimeout is for what a run has begun: the last requests and their marks, and the report.
+	// finishTimeout is for the batches under way at the end of a run, and for the report.
 	finishTimeout = 20 * time.Second
 )
 
@@ -33,15 +36,15 @@ func init() {
 	functions.HTTP("Relay", web.RegisterInternal("Relay", "POST /internal/jobs/relay", maxRunDuration+finishTimeout, open))
 }
 
-// environment is what this function reads; MaxConns stands for the number that others have.
+// environment is the configuration of this function. MaxConns replaces DATABASE_MAX_CONNS.
 type environment struct {
 	config.Environment
-	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"` // one for each worker, one to look for work, one for the spill
+	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"` // one per worker, one for polls, one for the Redis buffer
 
-	Project  string        `env:"PUBSUB_PROJECT,required"` // of the topics; PUBSUB_EMULATOR_HOST is read by the library
+	Project  string        `env:"PUBSUB_PROJECT,required"` // of the topics; the Pub/Sub library reads PUBSUB_EMULATOR_HOST
 	Endpoint string        `env:"PUBSUB_ENDPOINT"`         // host:port of one region: Pub/Sub keeps the order of a key within a region only
 	Run      time.Duration `env:"RELAY_RUN" envDefault:"57s"`
-	Workers  int           `env:"RELAY_WORKERS" envDefault:"4"` // lanes drained at once
+	Workers  int           `env:"RELAY_WORKERS" envDefault:"4"` // shards drained at the same time
 }
 
 func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
@@ -52,7 +55,8 @@ func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	return r.Serve, nil
 }
 
-// Open builds the relay from the environment. It dials nothing, unless the process is about to listen (web.Ahead).
+// Open builds the relay from the environment. It dials no store, but warms up the connections to
+// Postgres and Redis with warmUp. It fails for missing or contradictory settings. Close the relay after use.
 func Open(ctx context.Context, warmUp *lifecycle.WarmUp) (*Relay, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
@@ -64,21 +68,21 @@ func Open(ctx context.Context, warmUp *lifecycle.WarmUp) (*Relay, error) {
 func build(ctx context.Context, e environment, now func() time.Time, warmUp *lifecycle.WarmUp) (*Relay, error) {
 	switch {
 	case e.Run <= 0 || e.Run > maxRunDuration:
-		return nil, fmt.Errorf("relay: RELAY_RUN is %s, not up to %s", e.Run, maxRunDuration)
+		return nil, fmt.Errorf("relay: RELAY_RUN is %s, want more than 0 and at most %s", e.Run, maxRunDuration)
 	case e.Workers < 1 || int32(e.Workers)+2 > e.MaxConns:
-		return nil, errors.New("relay: RELAY_WORKERS must be at least 1, and RELAY_MAX_CONNS two more than it")
+		return nil, errors.New("relay: RELAY_WORKERS must be at least 1, and RELAY_MAX_CONNS at least RELAY_WORKERS + 2")
 	}
 	e.DBMaxConns = e.MaxConns
 	db, err := e.Postgres(ctx)
 	if err != nil {
 		return nil, err
 	}
-	warmUp.Dial("postgres", func(ctx context.Context) error { // a Ping would be a round trip more
+	warmUp.Dial("postgres", func(ctx context.Context) error { // a Ping would cost another round trip
 		return db.AcquireFunc(ctx, func(*pgxpool.Conn) error { return nil })
 	})
 	rdb := e.Redis()
 	warmUp.Dial("redis", func(ctx context.Context) error { return rdb.Ping(ctx).Err() })
-	broker, err := newBrokerClient(ctx, e.Endpoint) // takes a while, in which the stores answer
+	broker, err := newBrokerClient(ctx, e.Endpoint) // takes a while; the stores connect meanwhile
 	if err != nil {
 		db.Close()
 		rdb.Close()
@@ -90,11 +94,11 @@ func build(ctx context.Context, e environment, now func() time.Time, warmUp *lif
 	}, nil
 }
 
-// newBrokerClient makes a client of the broker; the first request connects it. Requests are not repeated by the library: what is
-// sent again, and after what, is decided here.
+// newBrokerClient returns a client of Pub/Sub; its first request connects it. The library's own
+// retries are off: the relay decides which rows are sent again, and after which rows.
 func newBrokerClient(ctx context.Context, endpoint string) (*pubsub.TopicAdminClient, error) {
 	options := []option.ClientOption{
-		// By default a broker that was away for long is looked for every two minutes.
+		// By default gRPC backs off to two minutes between attempts to connect.
 		option.WithGRPCDialOption(grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: requestTimeout,

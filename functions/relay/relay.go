@@ -3,10 +3,9 @@ package relay
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -23,7 +21,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Relay sends what is in the outbox. It is safe for concurrent use, and several may work side by side.
+const (
+	// queryTimeout limits a query for due shards, a claim of a batch and a read of consents.
+	queryTimeout = 3 * time.Second
+	// maxBatchesPerLease batches of a shard are sent before the worker turns to another shard.
+	maxBatchesPerLease = 8
+	// maxConcurrentRequests limits the requests to Pub/Sub under way in a run.
+	maxConcurrentRequests = 64
+)
+
+// Relay publishes the pending rows of the outbox to Pub/Sub. It is safe for concurrent use. Several
+// relays may work on one database at the same time, in one process or in many: a shard of the outbox
+// is locked while a relay sends rows of it.
 type Relay struct {
 	db          *pgxpool.Pool
 	rdb         redis.UniversalClient
@@ -31,39 +40,21 @@ type Relay struct {
 	broker      *pubsub.TopicAdminClient
 	project     string
 	runDuration time.Duration
-	workers     int
-	now         func() time.Time // of what is written to the table; pauses go by the real clock
+	workers     int              // shards drained at the same time
+	now         func() time.Time // for times written to rows; pauses and deadlines use the real clock
 }
 
-// Options are what a tick may ask for; what is not known is an order that would not be followed, and refused.
+// Options is the data of a tick. A tick with an unknown member is refused.
 type Options struct {
-	DryRun bool `json:"dryRun"` // only count
-	Once   bool `json:"once"`   // end when nothing more can be sent now, and not with the minute
+	DryRun bool `json:"dryRun"` // count the backlog and send nothing
+	Once   bool `json:"once"`   // end when nothing more can be sent now, instead of after RELAY_RUN
 }
 
-// Report is what a run did, and what it left.
-type Report struct {
-	Published        int64  `json:"published"`           // rows that the broker took
-	Rejected         int64  `json:"refused"`             // times that a row was refused for good and backed off or was parked
-	Dropped          int64  `json:"dropped"`             // rows deleted because their guest refused
-	Drained          int64  `json:"spilled"`             // rows that waited in Redis and were moved into the table
-	DrainRejected    int64  `json:"spillRefused"`        // rows in Redis that never can be; kept aside
-	Attempts         int64  `json:"attempts"`            // rows sent, those included that the broker did not take
-	Requests         int64  `json:"requests"`            // to the broker
-	Outages          int64  `json:"outages"`             // requests to which it had no answer that counts
-	LastOutage       string `json:"lastOutage,omitzero"` // topic and code of the last of them: "<topic>: PermissionDenied"
-	Failures         int64  `json:"failures"`            // times that a lane or the look for one failed, in Postgres
-	Depth            int64  `json:"depth"`               // rows left that wait
-	OldestAgeSeconds int64  `json:"oldestAgeSeconds"`
-	Parked           int64  `json:"parked"` // rows given up, until somebody looks
-	DryRun           bool   `json:"dryRun,omitzero"`
-}
-
-// lateThreshold is when somebody has to be told that events do not get out.
-const lateThreshold = 5 * time.Minute
-
-// Serve answers a tick: it drains the outbox until the minute is over. A run whose report cannot be made failed, and
-// the broker may tick again; what was sent was marked by then.
+// Serve answers a tick, a Pub/Sub push: it runs the relay and returns the Report with status 200.
+// A tick takes RELAY_RUN (57 s by default) and up to 20 s more. A request that is no tick gets 400.
+// When Run fails because Postgres is unavailable the answer is 503, and Pub/Sub delivers the tick
+// again; rows that were sent are marked by then. SIGTERM ends the run early, as a cancelled ctx
+// does in Run.
 func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	m, err := pubsubpush.Decode(req)
 	var o Options
@@ -71,9 +62,8 @@ func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 		err = m.DecodeOptions(&o)
 	}
 	if err != nil {
-		return problem.New(problem.MalformedRequest, "This is no order for a run.", err)
+		return problem.New(problem.MalformedRequest, "The request is not a tick of the relay.", err)
 	}
-	// An instance that is to stop ends its run, so that what was sent is marked before it is gone.
 	ctx, stop := signal.NotifyContext(req.Context(), syscall.SIGTERM)
 	defer stop()
 	report, err := r.Run(ctx, o)
@@ -85,62 +75,152 @@ func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
-// Run drains until the run is over or ctx ends; what was begun by then is finished.
+// Run publishes pending rows until RELAY_RUN has passed or ctx ends; with Options.Once, until nothing
+// more can be sent now. Then it counts the backlog. Batches under way at the end are finished: they
+// start no further request, and take at most 13 s (a read of consents, a request, its marks). The
+// count takes at most 8 s more.
+//
+// Without Pub/Sub no row is charged and Run returns no error; Report.Outages counts the failed
+// requests. Without Redis the buffered rows stay there, and rows of the table are sent. Without
+// Postgres nothing is sent. Run returns an error when the backlog cannot be counted, and when the
+// last poll or batch failed in Postgres in a run that neither published nor deleted a row.
 func (r *Relay) Run(ctx context.Context, o Options) (Report, error) {
-	s := newRun(r, o)
+	run := newRun(r, o)
 	if !o.DryRun {
-		until, cancel := context.WithTimeout(ctx, r.runDuration)
-		s.drainShards(until)
+		limited, cancel := context.WithTimeout(ctx, r.runDuration)
+		run.drain(limited)
 		cancel()
 	}
-	return s.report(ctx)
+	return run.report(ctx)
 }
 
-// report adds what is left to what was done.
-func (s *run) report(ctx context.Context) (Report, error) {
-	report := s.counters.snapshot()
-	report.DryRun = s.options.DryRun
-	report.LastOutage = s.counters.lastOutage()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
-	defer cancel()
-	standing, err := outbox.ReadBacklog(ctx, s.relay.db)
-	if err != nil {
-		return report, errors.Join(fmt.Errorf("relay: %w", err), s.lastErr())
-	}
-	report.Depth, report.Parked = standing.Depth, standing.Parked
-	if !standing.Oldest.IsZero() {
-		report.OldestAgeSeconds = max(0, int64(s.relay.now().Sub(standing.Oldest).Seconds()))
-	}
-	if err := s.lastErr(); err != nil && report.Published+report.Dropped == 0 {
-		return report, fmt.Errorf("relay: nothing could be done: %w", err)
-	}
-	return report, nil
-}
-
-// addToLog puts the report on the request's log record, and one warning beside it when somebody has to look. Alerts are
-// made from both: see docs/runbooks/outbox.md.
-func (r Report) addToLog(ctx context.Context) {
-	web.FromContext(ctx).AddLogField("relay", r)
-	if r.Parked > 0 || r.OldestAgeSeconds > int64(lateThreshold.Seconds()) {
-		slog.WarnContext(ctx, "outbox: undelivered events",
-			"depth", r.Depth, "oldestAgeSeconds", r.OldestAgeSeconds, "parked", r.Parked)
-	}
-}
-
-// recordMetrics measures how a run left the outbox, and that there was one.
-func (r Report) recordMetrics(ctx context.Context, now time.Time) {
-	measured := otlp.FromContext(ctx)
-	measured.RecordBacklog(ctx, otlp.OutboxBacklog{
-		Depth: r.Depth, Parked: r.Parked, OldestAge: time.Duration(r.OldestAgeSeconds) * time.Second,
-	})
-	if !r.DryRun {
-		measured.RecordJobSuccess(ctx, now)
-	}
-}
-
-// Close gives back what Open has opened.
+// Close closes the connections to Postgres, Redis and Pub/Sub.
 func (r *Relay) Close() {
 	r.db.Close()
 	r.rdb.Close()
 	r.broker.Close()
+}
+
+// run is the state of one run: a scheduler polls for shards with due rows, and workers drain them.
+type run struct {
+	relay        *Relay
+	options      Options
+	counters     counters
+	breakers     *breakers
+	requestSlots chan struct{} // holds a token for each request under way
+
+	mu             sync.Mutex
+	pollErr        error // of the last poll
+	shardErr       error // of the last batch
+	drainErrLogged bool  // a run logs the first failure of the buffer only
+}
+
+func newRun(r *Relay, o Options) *run {
+	return &run{relay: r, options: o, breakers: newBreakers(), requestSlots: make(chan struct{}, maxConcurrentRequests)}
+}
+
+// drain hands due shards to the workers until ctx ends; with Options.Once, until a poll and the
+// batches after it moved no row. It returns after the last worker has finished its batch.
+func (r *run) drain(ctx context.Context) {
+	var background sync.WaitGroup
+	defer background.Wait()
+	if r.options.Once {
+		r.drainBuffer(ctx)
+		if r.isEmpty(ctx) {
+			return
+		}
+	} else {
+		background.Go(func() { r.drainBufferPeriodically(ctx) })
+	}
+	jobs, done := make(chan lease), make(chan lease)
+	defer close(jobs)
+	for range r.relay.workers {
+		background.Go(func() {
+			for l := range jobs {
+				r.drainShard(ctx, &l)
+				done <- l
+			}
+		})
+	}
+	s := newScheduler()
+	poll := time.NewTimer(0)
+	defer poll.Stop()
+	for {
+		next, ready := s.next(r.relay.workers)
+		idle := jobs
+		if !ready {
+			idle = nil // a nil channel blocks: no job is handed out
+		}
+		select {
+		case <-ctx.Done():
+			for len(s.leased) > 0 {
+				delete(s.leased, (<-done).shard)
+			}
+			return
+		case idle <- next:
+			s.begin(next)
+		case l := <-done:
+			if s.end(l, r.breakers.allClosed()) {
+				poll.Reset(max(0, pollBusy-time.Since(s.polledAt)))
+			}
+		case <-poll.C:
+			if r.options.Once && s.isIdle() {
+				return
+			}
+			poll.Reset(r.pollDue(ctx, s))
+		}
+	}
+}
+
+// isEmpty reports whether the outbox has no pending row. Nearly always it has none, and on a new
+// connection this query is faster than a poll. It reports false after 3 s and without Postgres: the
+// poll that follows reports the failure.
+func (r *run) isEmpty(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
+	defer cancel()
+	pending, err := outbox.HasPending(ctx, r.relay.db)
+	return err == nil && !pending
+}
+
+// drainShard sends the due rows of the lease's shard batch by batch, until the end of the shard or
+// for maxBatchesPerLease batches. A failure of Postgres ends the lease.
+func (r *run) drainShard(ctx context.Context, l *lease) {
+	began := l.cursor
+	for range maxBatchesPerLease {
+		if ctx.Err() != nil {
+			return
+		}
+		next, err := r.processBatch(ctx, l)
+		if err != nil {
+			r.setShardErr(err)
+			l.blocked = true
+			return
+		}
+		r.setShardErr(nil)
+		if l.cursor = next; next == "" {
+			break
+		}
+	}
+	// A lease that began in the middle has not seen the rows before its cursor.
+	l.hasMore = l.cursor != "" || began != ""
+}
+
+// setPollErr keeps the result of the last poll, and counts a failure.
+func (r *run) setPollErr(err error) { r.setErr(&r.pollErr, err) }
+
+// setShardErr keeps the result of the last batch, and counts a failure.
+func (r *run) setShardErr(err error) { r.setErr(&r.shardErr, err) }
+
+func (r *run) setErr(last *error, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if *last = err; err != nil {
+		r.counters.failures.Add(1)
+	}
+}
+
+func (r *run) lastErr() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.pollErr, r.shardErr)
 }

@@ -9,88 +9,122 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// lease is one stay of a worker in a lane.
+// Polls for due shards are far enough apart to be cheap, and close enough together for the delay of
+// an event to be short.
+const (
+	pollBusy        = 10 * time.Millisecond  // after a lease that moved rows
+	pollIdle        = 100 * time.Millisecond // while there is nothing to do
+	pollUnavailable = 5 * time.Second        // at most, doubling from pollIdle, while Pub/Sub or Postgres is unavailable
+	pollNoProgress  = time.Second            // at most, between leases of a shard without a row to send
+	pollTimeShare   = 10                     // polls take at most 1/10 of the time, however slow Postgres is
+)
+
+// lease is one turn of a worker on a shard: up to maxBatchesPerLease batches. Each batch takes and
+// returns the shard's advisory lock.
 type lease struct {
 	shard  string
-	cursor string // where it begins; when it is over, where the next one should
+	cursor string // where the next batch begins; "" is the start of the shard
 
-	progressed bool // something was published, charged or dropped
-	blocked    bool // something was left because the broker, or Postgres, had no answer
-	hasMore    bool // the lane goes on at after
+	progressed bool // a row was published, charged or deleted
+	blocked    bool // a row was left because Pub/Sub or Postgres is unavailable
+	hasMore    bool // the shard may have due rows at cursor
 }
 
-// scheduler is what the one who looks knows of the lanes. Only they touch it.
+// scheduler decides which shards the workers drain next, and when to poll again. Only the goroutine
+// of run.drain uses it.
 type scheduler struct {
 	queue    []lease
-	leased   map[string]bool
-	backoffs map[string]shardBackoff // lanes in which nothing could be moved of late
+	leased   map[string]bool         // shards under a lease
+	backoffs map[string]shardBackoff // shards whose last lease moved nothing
 
 	polledAt            time.Time
 	pollInterval        time.Duration
-	progressed, blocked bool // since the last look
+	progressed, blocked bool // in a lease since the last poll
 }
 
+// shardBackoff keeps a shard out of the queue for delay, until a point in time.
 type shardBackoff struct {
 	delay time.Duration
 	until time.Time
 }
 
-// isIdle reports that the last look, and the visits that came of it, moved nothing.
-func (p *scheduler) isIdle() bool {
-	return !p.polledAt.IsZero() && len(p.leased) == 0 && len(p.queue) == 0 && !p.progressed
+func newScheduler() *scheduler {
+	return &scheduler{leased: map[string]bool{}, backoffs: map[string]shardBackoff{}, pollInterval: pollIdle}
 }
 
-// pollDue asks which lanes have something due, lets those wait that are not waiting or busy already, in an order that is
-// another one each time, and returns when to look again.
-func (s *run) pollDue(ctx context.Context, p *scheduler) time.Duration {
-	if s.options.Once && len(p.queue)+len(p.leased) > 0 {
-		return pollBusy // the next look tells whether there is an end
+// next returns the first lease of the queue when a worker is free.
+func (s *scheduler) next(workers int) (l lease, ready bool) {
+	if len(s.queue) == 0 || len(s.leased) >= workers {
+		return lease{}, false
+	}
+	return s.queue[0], true
+}
+
+// begin takes l, the first lease, from the queue.
+func (s *scheduler) begin(l lease) {
+	s.queue = s.queue[1:]
+	s.leased[l.shard] = true
+}
+
+// isIdle reports that the last poll and the leases after it moved no row.
+func (s *scheduler) isIdle() bool {
+	return !s.polledAt.IsZero() && len(s.leased) == 0 && len(s.queue) == 0 && !s.progressed
+}
+
+// pollDue reads the shards with due rows, one query of up to 3 s, and queues those that are neither
+// queued, leased nor in backoff, in random order. It returns the time until the next poll. With
+// Options.Once it waits for the queued leases first, and returns 0 when it queued none.
+func (r *run) pollDue(ctx context.Context, s *scheduler) time.Duration {
+	if r.options.Once && len(s.queue)+len(s.leased) > 0 {
+		return pollBusy // the poll after the last lease decides whether the run ends
 	}
 	begun := time.Now()
-	ask, cancel := context.WithTimeout(ctx, queryTimeout)
-	due, err := outbox.DueShards(ask, s.relay.db, s.relay.now())
+	limited, cancel := context.WithTimeout(ctx, queryTimeout)
+	due, err := outbox.DueShards(limited, r.relay.db, r.relay.now())
 	cancel()
 	if ctx.Err() == nil {
-		s.setPollErr(err)
+		r.setPollErr(err)
 	}
-	if p.blocked = p.blocked || err != nil; p.blocked && !p.progressed {
-		p.pollInterval = min(2*p.pollInterval, pollUnavailable)
+	if s.blocked = s.blocked || err != nil; s.blocked && !s.progressed {
+		s.pollInterval = min(2*s.pollInterval, pollUnavailable)
 	} else {
-		p.pollInterval = pollIdle
+		s.pollInterval = pollIdle
 	}
-	p.polledAt, p.progressed, p.blocked = time.Now(), false, false
+	s.polledAt, s.progressed, s.blocked = time.Now(), false, false
 	rand.Shuffle(len(due), func(i, j int) { due[i], due[j] = due[j], due[i] })
-	for _, lane := range due {
-		waits := slices.ContainsFunc(p.queue, func(v lease) bool { return v.shard == lane })
-		if !waits && !p.leased[lane] && !p.polledAt.Before(p.backoffs[lane].until) {
-			p.queue = append(p.queue, lease{shard: lane})
+	for _, shard := range due {
+		queued := slices.ContainsFunc(s.queue, func(l lease) bool { return l.shard == shard })
+		if !queued && !s.leased[shard] && !s.polledAt.Before(s.backoffs[shard].until) {
+			s.queue = append(s.queue, lease{shard: shard})
 		}
 	}
-	if s.options.Once && len(p.queue) == 0 {
+	if r.options.Once && len(s.queue) == 0 {
 		return 0
 	}
-	return max(p.pollInterval, pollTimeShare*p.polledAt.Sub(begun))
+	return max(s.pollInterval, pollTimeShare*s.polledAt.Sub(begun))
 }
 
-// endLease takes a visit's end in, and reports that it is worth looking again soon.
-func (p *scheduler) endLease(v lease, fine bool) (soon bool) {
-	delete(p.leased, v.shard)
-	p.progressed, p.blocked = p.progressed || v.progressed, p.blocked || v.blocked
+// end records the result of a lease and reports whether to poll again soon. A lease with more rows
+// goes to the end of the queue. A lease that moved nothing puts its shard into backoff, doubling from
+// 100 ms to 5 s, or to 1 s when another relay holds the shard or its rows wait for their due time.
+func (s *scheduler) end(l lease, breakersClosed bool) (soon bool) {
+	delete(s.leased, l.shard)
+	s.progressed, s.blocked = s.progressed || l.progressed, s.blocked || l.blocked
 	switch {
-	case v.hasMore:
-		p.queue = append(p.queue, lease{shard: v.shard, cursor: v.cursor}) // behind the others
-	case v.progressed:
-		delete(p.backoffs, v.shard)
+	case l.hasMore:
+		s.queue = append(s.queue, lease{shard: l.shard, cursor: l.cursor})
+	case l.progressed:
+		delete(s.backoffs, l.shard)
 	default:
-		most := pollUnavailable
-		if !v.blocked { // somebody else has the lane, or all that is in it is held
-			most = pollNoProgress
+		limit := pollUnavailable
+		if !l.blocked {
+			limit = pollNoProgress
 		}
-		pause := min(max(2*p.backoffs[v.shard].delay, pollIdle), most)
-		p.backoffs[v.shard] = shardBackoff{pause, time.Now().Add(pause)}
+		delay := min(max(2*s.backoffs[l.shard].delay, pollIdle), limit)
+		s.backoffs[l.shard] = shardBackoff{delay, time.Now().Add(delay)}
 	}
-	if v.progressed && fine {
-		clear(p.backoffs) // what they waited for is back
+	if l.progressed && breakersClosed {
+		clear(s.backoffs) // Pub/Sub and Postgres are available
 	}
-	return v.progressed
+	return l.progressed
 }

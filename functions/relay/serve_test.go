@@ -79,7 +79,7 @@ func TestRelayServe_ReturnsAndLogsReport(t *testing.T) {
 	if err := json.Unmarshal([]byte(log.String()), &record); err != nil || record.Relay != report {
 		t.Errorf("%s %v", log.String(), err)
 	}
-	if strings.Contains(warned.String(), "do not get out") {
+	if strings.Contains(warned.String(), "undelivered events") {
 		t.Errorf("warned of nothing: %s", warned)
 	}
 	short := h.newRelay(func(e *environment) { e.Run = time.Millisecond })
@@ -100,7 +100,7 @@ func TestRelayServe_WarnsOfLateAndParkedEvents(t *testing.T) {
 			h.exec(change)
 			h.advance(time.Second)
 			h.trigger(h.newRelay(), pushBody(`{"dryRun":true}`), io.Discard)
-			if n := strings.Count(warned.String(), "events do not get out"); n != 1 || !strings.Contains(warned.String(), `"level":"WARN"`) {
+			if n := strings.Count(warned.String(), "outbox: undelivered events"); n != 1 || !strings.Contains(warned.String(), `"level":"WARN"`) {
 				t.Errorf("%d warnings: %s", n, warned)
 			}
 		})
