@@ -1,5 +1,6 @@
-// Package cache owns answers that may be forgotten: when they are fresh, who fetches them again, and that an
-// invalidation beats a fetch under way. It never knows what an answer says, and never fails because Redis does.
+// Package cache stores expendable responses in Redis. It owns freshness, the single flight of
+// loads, and invalidation by tags; an invalidation always beats a load in progress. It never
+// interprets a body, and a failure of Redis never becomes an error of the caller.
 package cache
 
 import (
@@ -14,49 +15,54 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// State says where an answer came from, for X-Cache.
+// State tells where an entry came from, for the X-Cache header.
 type State string
 
-// The states of an answer.
+// The states of an entry.
 const (
 	Hit    State = "HIT"    // read from Redis, fresh
-	Miss   State = "MISS"   // fetched by this process, for this call or one that it joined
-	Stale  State = "STALE"  // read from Redis, past its freshness
-	Bypass State = "BYPASS" // the cache was not asked
+	Miss   State = "MISS"   // loaded by this process, for this call or for an earlier call still in progress
+	Stale  State = "STALE"  // read from Redis, no longer fresh
+	Bypass State = "BYPASS" // the cache was not read
 )
 
-// NegativeTTL is the life of an answer that says there is nothing, when its Fill names no other.
+// NegativeTTL is how long an entry with a status other than 200 is kept if Loaded.TTL is 0.
 const NegativeTTL = 30 * time.Second
 
-// staleTTL is how long past its freshness an answer is kept, in case no newer one can be had.
+// staleTTL is how long Redis keeps an entry after the end of freshness, as a fallback for failed
+// loads.
 const staleTTL = 10 * time.Minute
 
-// readTimeout bounds a read that Do makes itself. When it fails, taking the lock reads again.
+// readTimeout bounds the GET of GetOrLoad. After a failed read, acquiring the lock reads the entry
+// again.
 const readTimeout = 200 * time.Millisecond
 
-// Loader says how long an answer is good for and how to make it.
+// Loader makes missing entries. GetOrLoad runs the functions on a separate goroutine; a panic
+// becomes the error of GetOrLoad. The context carries the values of the starting caller's context
+// but outlives this caller. It ends 100 ms before the caller's deadline, 2.4 s after the start at
+// the latest. GetOrLoad waits 50 ms longer for a function, then abandons the goroutine.
 type Loader struct {
-	TTL time.Duration // fresh for so long, ±10 %
+	TTL time.Duration // an entry with status 200 is fresh for TTL ±10 %, then stale for another 10 minutes
 
-	// Fill makes the answer. Its context carries the values of one caller's, but lives on when that caller leaves; it
-	// ends early enough for what was made to be stored and written.
+	// Load makes the entry.
 	Load func(ctx context.Context) (Loaded, error)
 
-	// Renew, if not nil, makes a fresh entry whose rates are too old into one with newer rates. It stays fresh and kept
-	// for as long as the old one would have been.
+	// RefreshRates makes a copy of a fresh entry with current rates, once RatesFreshUntil of the
+	// entry has passed. The copy becomes stale and expires together with the old entry. nil: the
+	// entry has no rates.
 	RefreshRates func(ctx context.Context, old *Entry) (Loaded, error)
 }
 
-// Loaded is what a Fill made.
+// Loaded is the result of a Loader function.
 type Loaded struct {
 	Entry
-	Tags []string      // what it is to be invalidated by; doubles are allowed
-	TTL  time.Duration // 0: the Recipe's, or NegativeTTL when Status is not 200; below 0: answered, never stored
+	Tags []string      // invalidating any of these tags removes the entry; may contain duplicates
+	TTL  time.Duration // 0: Loader.TTL, or NegativeTTL if Status is not 200; negative: do not store the entry
 
-	DependsOn []Dependency // the entries that the answer was made of, if any
+	DependsOn []Dependency // the cache entries used to make this entry
 }
 
-// Cache is one process's view of the cache. Safe for concurrent use.
+// Cache is the client of the shared cache in a process. Safe for concurrent use.
 type Cache struct {
 	rdb        redis.UniversalClient
 	keys       redisclient.Keys
@@ -68,66 +74,78 @@ type Cache struct {
 	flights map[string]*flight
 }
 
-// New makes a Cache. owner names this instance in locks. now decides what is fresh; Redis only throws away what is no
-// longer kept, by its own clock.
-func New(rdb redis.UniversalClient, keys redisclient.Keys, now func() time.Time, owner string) *Cache {
+// New returns a Cache and does no I/O. instanceID identifies this process in locks. now decides
+// about freshness; Redis deletes expired entries by the server's clock.
+func New(rdb redis.UniversalClient, keys redisclient.Keys, now func() time.Time, instanceID string) *Cache {
 	jitter := func() float64 { return 2*rand.Float64() - 1 }
-	return &Cache{rdb: rdb, keys: keys, now: now, instanceID: owner, jitter: jitter, flights: map[string]*flight{}}
+	return &Cache{rdb: rdb, keys: keys, now: now, instanceID: instanceID, jitter: jitter, flights: map[string]*flight{}}
 }
 
-// Pending is an entry that was asked for.
+// Pending is the read of an entry on a pipeline.
 type Pending struct{ cmd *redis.StringCmd }
 
-// Enqueue queues the read of an entry on the caller's pipeline, for Do to use once the pipeline has run.
+// Enqueue puts the read of an entry on the caller's pipeline, as a GET. Pass the result to
+// GetOrLoad or Fresh after the pipeline has run. A failed read counts as a miss.
 func (c *Cache) Enqueue(ctx context.Context, pipe redis.Pipeliner, key string) *Pending {
 	return &Pending{pipe.Get(ctx, key)}
 }
 
-// Fresh is the entry that Do would answer with at once, because what was read of it is fresh; nil when it would do more.
-// For an entry that has no rates. seen may be nil.
-func (c *Cache) Fresh(seen *Pending) *Entry {
-	if seen == nil {
+// Fresh returns the prefetched entry if fresh; otherwise, and for a nil prefetched, nil. It does no
+// I/O. Use Fresh only for entries without rates: RatesFreshUntil is not checked.
+func (c *Cache) Fresh(prefetched *Pending) *Entry {
+	if prefetched == nil {
 		return nil
 	}
-	if e := seen.entry(); e != nil && c.now().Before(e.FreshUntil) {
+	if e := prefetched.entry(); e != nil && c.now().Before(e.FreshUntil) {
 		return e
 	}
 	return nil
 }
 
-// entry is what was read; nil when that is nothing usable.
+// entry returns the result of the read; nil if the read failed or the bytes are unusable.
 func (p *Pending) entry() *Entry {
 	raw, err := p.cmd.Bytes()
 	if err != nil {
 		return nil
 	}
-	e, _ := decode(raw) // what cannot be decoded is a miss
+	e, _ := decode(raw) // unreadable bytes are a miss
 	return e
 }
 
-// GetOrLoad answers from the cache, or makes and stores the answer. key is the full key; seen what was read of it, nil to read
-// it now. The entry may be shared with other callers and must not be changed.
+// GetOrLoad returns the entry under the full key, from Redis or from loader. prefetched is the read
+// of the key by Enqueue; nil makes GetOrLoad read the key. Other callers may share the returned
+// entry; do not change it.
 //
-//   - fresh: it is the answer. Are only its rates old, one caller renews them and the others get it as it is.
-//   - stale: one caller of all processes fetches a new one; the others, and that one when it fails, get the old.
-//   - nothing: one caller of all processes fetches, the others wait, each no longer than its own context.
+//   - Fresh entry: GetOrLoad returns the entry. If only the rates are old, a single caller among
+//     all processes waits for RefreshRates; all other callers get the entry with the old rates.
+//   - Stale entry: a single caller among all processes waits for Load, and gets the stale entry if
+//     Load fails. All other callers get the stale entry at once.
+//   - No entry: a single flight among all processes runs Load. All callers wait for the result,
+//     each until the end of the caller's context.
 //
-// Redis out of reach never makes an error: then one caller of each process fetches, and nothing is stored. It costs at
-// most 400 ms before Fill and 400 ms after, until it is known to be away; then nothing. One that refuses costs its
-// reply. Errors are those of Fill, as they are, or of ctx.
-func (c *Cache) GetOrLoad(ctx context.Context, key string, seen *Pending, r Loader) (*Entry, State, error) {
-	if seen == nil {
-		seen = c.read(ctx, key)
+// Cost in round trips to Redis: 0 for a fresh prefetched entry, 1 of at most 200 ms for a read. A
+// load adds 1 for the lock before Load, 1 per 250 ms during Load, and 2 after Load (tags, entry). A
+// process waiting for the load of another process polls the lock every 25 ms. GetOrLoad holds a
+// mutex of the process only to find the flight of the key.
+//
+// Without Redis GetOrLoad does not fail: a single flight per process runs Load, and the entry is
+// not stored. An unreachable Redis adds at most 400 ms before Load and 400 ms after Load until the
+// breaker of the client opens, then 0. A refusing Redis adds the time of a reply. GetOrLoad returns
+// the errors of Load and RefreshRates unchanged, or the error of ctx. After a timeout of Load the
+// error is context.DeadlineExceeded.
+func (c *Cache) GetOrLoad(ctx context.Context, key string, prefetched *Pending, loader Loader) (*Entry, State, error) {
+	if prefetched == nil {
+		prefetched = c.read(ctx, key)
 	}
-	old := seen.entry()
+	old := prefetched.entry()
 	now := c.now()
 	switch {
 	case old == nil || !now.Before(old.ExpiresAt):
-		return c.await(ctx, key, r)
+		return c.await(ctx, key, loader)
 	case !now.Before(old.FreshUntil):
-		return c.refresh(ctx, key, old, Stale, c.tryLoad(key, r))
-	case r.RefreshRates != nil && old.ratesStale(now):
-		return c.refresh(ctx, key, old, Hit, c.tryRefreshRates(key, old, r))
+		return c.refresh(ctx, key, old, Stale, c.tryLoad(key, loader))
+	case loader.RefreshRates != nil && old.ratesStale(now):
+		return c.refresh(ctx, key, old, Hit, c.tryRefreshRates(key, old, loader))
 	}
 	return old, Hit, nil
 }
@@ -138,13 +156,14 @@ func (c *Cache) read(ctx context.Context, key string) *Pending {
 	return &Pending{c.rdb.Get(ctx, key)}
 }
 
-// await gets an answer for a caller that has none.
-func (c *Cache) await(ctx context.Context, key string, r Loader) (*Entry, State, error) {
+// await starts or joins the flight of the key, for a caller without an entry, and waits for the
+// result.
+func (c *Cache) await(ctx context.Context, key string, loader Loader) (*Entry, State, error) {
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, Miss, err // nothing is fetched for who is gone
+			return nil, Miss, err // start no load for a departed caller
 		}
-		f, started := c.join(ctx, key, c.blockingLoad(key, r))
+		f, started := c.join(ctx, key, c.blockingLoad(key, loader))
 		select {
 		case <-f.done:
 		case <-ctx.Done():
@@ -157,21 +176,23 @@ func (c *Cache) await(ctx context.Context, key string, r Loader) (*Entry, State,
 	}
 }
 
-// refresh answers with old, unless this caller is the one to make a better one and does.
-func (c *Cache) refresh(ctx context.Context, key string, old *Entry, as State, work loadFunc) (*Entry, State, error) {
+// refresh returns old with state oldState at once if a flight of the key is in progress. Otherwise
+// refresh starts a flight with work and returns the new entry, or old if the flight fails or ctx
+// ends first.
+func (c *Cache) refresh(ctx context.Context, key string, old *Entry, oldState State, work loadFunc) (*Entry, State, error) {
 	f, started := c.join(ctx, key, work)
 	if !started {
-		return old, as, nil
+		return old, oldState, nil
 	}
 	select {
 	case <-f.done:
 	case <-ctx.Done():
-		return old, as, nil
+		return old, oldState, nil
 	}
 	if f.err != nil {
-		return old, as, nil
+		return old, oldState, nil
 	}
 	return f.entry, f.state, nil
 }
 
-var errBusy = errors.New("cache: another process is at it")
+var errBusy = errors.New("cache: another process is loading the entry")

@@ -2,25 +2,28 @@ package cache
 
 import (
 	"fmt"
-	"github.com/go-json-experiment/json"
 
+	"github.com/go-json-experiment/json"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Decoder keeps what the bodies read last say, so that a small entry many ask for is not unpacked and decoded each
-// time. Redis is asked all the same whether the entry is still that one. Safe for concurrent use.
+// Decoder decodes JSON bodies and keeps the last results in memory, to save decompressing and
+// decoding a small, popular entry for each request. The caller still reads the entry from Redis
+// each time, so a Decoder never returns the value of a replaced entry. Safe for concurrent use.
 type Decoder[T any] struct{ lru *lru.Cache[bodyKey, *T] }
 
-// NewDecoder makes one for n bodies.
+// NewDecoder returns a Decoder for the values of the n bodies used last. A non-positive n panics.
 func NewDecoder[T any](n int) *Decoder[T] {
 	c, err := lru.New[bodyKey, *T](n)
 	if err != nil {
-		panic(err) // unreachable: the size is a positive constant
+		panic(err)
 	}
 	return &Decoder[T]{c}
 }
 
-// Decode is what the body of e says as JSON; it is shared and must not be changed.
+// Decode returns the decoded JSON body of e. The value is shared with other callers; do not change
+// it. Decode does no I/O. It returns an error if the body does not decompress or is not valid JSON
+// for T.
 func (d *Decoder[T]) Decode(e *Entry) (*T, error) {
 	key := e.bodyKey()
 	if v, ok := d.lru.Get(key); ok {

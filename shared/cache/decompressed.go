@@ -2,15 +2,16 @@ package cache
 
 import lru "github.com/hashicorp/golang-lru/v2"
 
-// Clients that take no gzip are few, but unpacking a page costs as much as all the rest of a hit. So the bodies
-// unpacked last are kept, by what names them: an entry that was stored anew has another digest.
+// Few clients do not accept gzip, but decompressing a page costs as much as the rest of a hit. So
+// the process keeps the bodies decompressed last. The key contains the digest, so a replaced entry
+// never gets an old body.
 
 const (
 	maxDecompressed     = 256
-	maxDecompressedSize = 64 << 10 // bytes; together at most 16 MiB
+	maxDecompressedSize = 64 << 10 // bytes; 256 bodies take at most 16 MiB
 )
 
-// bodyKey names a body by its packed form and by what it must unpack to.
+// bodyKey identifies a body by compressed form, checksum and size.
 type bodyKey struct {
 	digest    digest
 	crc, size uint32
@@ -26,7 +27,7 @@ var decompressedBodies = func() *lru.Cache[bodyKey, []byte] {
 	return c
 }()
 
-// decompressed is the body unpacked; it is shared and must not be changed.
+// decompressed returns the decompressed body. The slice is shared and must not be changed.
 func (e *Entry) decompressed() ([]byte, error) {
 	key := e.bodyKey()
 	if b, ok := decompressedBodies.Get(key); ok {

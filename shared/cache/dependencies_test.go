@@ -76,8 +76,8 @@ func TestDependsOn_PartOlderThanInvalidationPreventsStore(t *testing.T) {
 	}
 }
 
-// TestDependsOn_PartBeingDeletedPreventsStore: an answer is made while the invalidation has noted its time but not
-// yet deleted the part.
+// TestDependsOn_PartBeingDeletedPreventsStore: an answer is made while the invalidation has noted
+// its time but not yet deleted the part.
 func TestDependsOn_PartBeingDeletedPreventsStore(t *testing.T) {
 	addr, clock := redisAddr(t), newClock()
 	p, buster := newProcess(t, addr, clock), newProcess(t, addr, clock)

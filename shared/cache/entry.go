@@ -10,24 +10,26 @@ import (
 	"time"
 )
 
-// Entry is one answer as it is kept: what is needed to judge it is at hand, its body stays compressed. An entry that
-// was read is a view of the bytes that were read; it must not be changed.
+// Entry is a stored response: the fields that decide about its use, and the body, which stays
+// compressed. An entry from GetOrLoad is a shared view of the bytes from Redis; do not change the
+// entry. Reading is safe for concurrent use.
 type Entry struct {
-	Status          int       // HTTP status of the answer; anything but 200 is a negative one
-	FreshUntil      time.Time // not a hit from then on
-	ExpiresAt       time.Time // not an answer at all from then on
-	RatesFreshUntil time.Time // when the rates in it grow old; zero: it has none
-	Index           []byte    // the caller's own notes on the body, opaque here
+	Status          int       // HTTP status of the response; any status but 200 makes the entry negative
+	FreshUntil      time.Time // from then on the entry is stale
+	ExpiresAt       time.Time // from then on the entry is a miss
+	RatesFreshUntil time.Time // from then on the rates in the body are old; zero: no rates
+	Index           []byte    // the caller's own data about the body; the cache does not interpret it
 
-	tenantIDs  string // tenants whose goods are in it, comma-joined
+	tenantIDs  string // ids of the tenants whose properties the body shows, comma-separated
 	size       uint32 // of the body, bytes
 	crc        uint32 // of the body, IEEE
-	digest     digest // of packed
-	startedAt  int64  // server's time when its making began, µs; 0: unknown
-	compressed []byte // the body as a gzip stream that only lacks its end; see pack.go
+	digest     digest // of compressed
+	startedAt  int64  // server time when the load began, µs; 0: unknown
+	compressed []byte // the body as a gzip stream without its end; see gzip.go
 }
 
-// TenantIDs are the ids of the tenants whose goods are in the answer.
+// TenantIDs yields the ids of the tenants whose properties the body shows, in the order given to
+// NewEntry.
 func (e *Entry) TenantIDs() iter.Seq[string] {
 	if e.tenantIDs == "" {
 		return func(func(string) bool) {}
@@ -41,14 +43,15 @@ func (e *Entry) ratesStale(now time.Time) bool {
 
 func (e *Entry) fresh(now time.Time) bool { return e != nil && now.Before(e.FreshUntil) }
 
-// An entry in Redis is a header of fixed width, big-endian, then owners, index and packed body:
+// In Redis an entry is a header of fixed width, big-endian, then tenant ids, index and compressed
+// body:
 //
 //	 0  1  version of this layout      32  4  size of the body
-//	 2  2  status                      36  4  length of owners
-//	 4  8  fresh until, Unix ms        40  4  length of index
-//	12  8  kept until, Unix ms         44  8  since, server's µs
+//	 2  2  status                      36  4  length of the tenant ids
+//	 4  8  fresh until, Unix ms        40  4  length of the index
+//	12  8  expires at, Unix ms         44  8  load began, server time in µs
 //	20  8  rates until, Unix ms or 0   52 16  digest
-//	28  4  crc of the body             68  4  checksum of all the rest
+//	28  4  CRC of the body             68  4  checksum of all other bytes
 const (
 	formatVersion  = 3
 	headerSize     = 72
@@ -56,7 +59,7 @@ const (
 	checksumOffset = 68
 )
 
-// errCorrupt is what decode says of bytes that are not an entry of this layout, whole.
+// errCorrupt means that bytes are not a complete entry of this layout.
 var errCorrupt = errors.New("cache: unreadable entry")
 
 func (e *Entry) encode() []byte {
@@ -79,16 +82,17 @@ func (e *Entry) encode() []byte {
 	return b
 }
 
-// decode slices; it copies no more than the owners. Bytes that were cut or changed, or that another version wrote, are
-// refused, so that they are a miss.
+// decode returns an entry that refers to b; it copies only the tenant ids. It returns errCorrupt
+// for truncated or changed bytes and for another layout version; the caller treats the error as a
+// miss.
 func decode(b []byte) (*Entry, error) {
 	if len(b) < headerSize || b[0] != formatVersion {
 		return nil, errCorrupt
 	}
-	owners := uint64(binary.BigEndian.Uint32(b[36:]))
+	tenantIDs := uint64(binary.BigEndian.Uint32(b[36:]))
 	index := uint64(binary.BigEndian.Uint32(b[40:]))
 	rest := b[headerSize:]
-	if owners+index > uint64(len(rest)) || checksum(b) != binary.BigEndian.Uint32(b[checksumOffset:]) {
+	if tenantIDs+index > uint64(len(rest)) || checksum(b) != binary.BigEndian.Uint32(b[checksumOffset:]) {
 		return nil, errCorrupt
 	}
 	return &Entry{
@@ -100,13 +104,13 @@ func decode(b []byte) (*Entry, error) {
 		size:            binary.BigEndian.Uint32(b[32:]),
 		startedAt:       int64(binary.BigEndian.Uint64(b[44:])),
 		digest:          digest(b[digestOffset:checksumOffset]),
-		tenantIDs:       string(rest[:owners]),
-		Index:           rest[owners : owners+index : owners+index],
-		compressed:      rest[owners+index:],
+		tenantIDs:       string(rest[:tenantIDs]),
+		Index:           rest[tenantIDs : tenantIDs+index : tenantIDs+index],
+		compressed:      rest[tenantIDs+index:],
 	}, nil
 }
 
-// checksum is of the kind that gzip has: to make the tables of another would be a fiftieth of a cold start.
+// checksum uses the CRC of gzip: building the tables of another CRC would take 2 % of a cold start.
 func checksum(b []byte) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE(b[:checksumOffset]), crc32.IEEETable, b[headerSize:])
 }
@@ -125,23 +129,25 @@ func fromUnixMillis(ms uint64) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// NewEntry makes an entry of an answer: its status, body (at most 2 MiB), the ids of the tenants whose goods are in it, and
-// the caller's notes. When it is fresh is for Do to say; RatesUntil may be set by the caller.
-func NewEntry(status int, body []byte, owners []string, index []byte) (Entry, error) {
+// NewEntry compresses body (at most 2 MiB) and returns an entry with the status, the ids of the
+// tenants whose properties the body shows, and the caller's index. GetOrLoad sets FreshUntil and
+// ExpiresAt; the caller may set RatesFreshUntil. NewEntry does no I/O; it returns an error only for
+// a body over 2 MiB. Its compressors, of 1 MB each, are reused.
+func NewEntry(status int, body []byte, tenantIDs []string, index []byte) (Entry, error) {
 	if len(body) > maxBody {
-		return Entry{}, fmt.Errorf("cache: pack: body of %d bytes is over %d", len(body), maxBody)
+		return Entry{}, fmt.Errorf("cache: compress: body of %d bytes exceeds %d", len(body), maxBody)
 	}
-	packed, err := compress(body)
+	compressed, err := compress(body)
 	if err != nil {
-		return Entry{}, fmt.Errorf("cache: pack: %w", err)
+		return Entry{}, fmt.Errorf("cache: compress: %w", err)
 	}
 	return Entry{
 		Status:     status,
 		Index:      index,
-		tenantIDs:  strings.Join(owners, ","),
+		tenantIDs:  strings.Join(tenantIDs, ","),
 		size:       uint32(len(body)),
 		crc:        crc32.ChecksumIEEE(body),
-		digest:     digestOf(packed),
-		compressed: packed,
+		digest:     digestOf(compressed),
+		compressed: compressed,
 	}, nil
 }

@@ -7,20 +7,21 @@ import (
 	"strings"
 )
 
-// digest identifies a compressed body: 128 bits of its SHA-256, stored in the entry's header, so that
-// a hit gets its ETag without decompressing. Equal digests mean equal bodies; a release whose
-// compressor writes other bytes changes every ETag once, which costs a client one download. The CRC of
+// digest identifies a compressed body: 128 bits of its SHA-256, stored in the entry's header, so a
+// hit has an ETag without decompressing. Equal digests mean equal bodies; a release with a
+// different compressor output changes every ETag once and costs a client 1 download. The CRC of
 // gzip has 32 bits: of billions of revalidations some would match by chance and answer 304 wrongly.
 // Hashing 5 KB with each response costs 6 µs; storing the digest costs 16 bytes of the entry.
 type digest [16]byte
 
-func digestOf(packed []byte) digest {
-	sum := sha256.Sum256(packed)
+func digestOf(compressed []byte) digest {
+	sum := sha256.Sum256(compressed)
 	return digest(sum[:16])
 }
 
-// WriteShared is Write for an answer that is the same for everybody who asks for the same: it carries a strong ETag,
-// and a client that has that answer is told so with 304 instead. Neither unpacks a body for it.
+// WriteShared writes the entry as a shared response, the same for every client of the URL. It adds
+// a strong ETag and answers 304 if If-None-Match names this ETag. Computing the ETag decompresses
+// nothing. WriteShared returns the errors of Write and then removes the ETag from the headers.
 func (e *Entry) WriteShared(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	tag := e.etag(acceptsGzip(r.Header))
@@ -37,17 +38,18 @@ func (e *Entry) WriteShared(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// etag names the bytes that are sent: a strong ETag belongs to one encoding, so gzip has a suffix of its own.
-func (e *Entry) etag(zipped bool) string {
+// etag returns the ETag of the bytes to send. A strong ETag belongs to a single encoding, so gzip
+// has a suffix.
+func (e *Entry) etag(gzipped bool) string {
 	tag := `"` + base64.RawURLEncoding.EncodeToString(e.digest[:])
-	if zipped {
+	if gzipped {
 		tag += "-gzip"
 	}
 	return tag + `"`
 }
 
-// matchesETag reads If-None-Match: tags in a list, or *. A weak tag will do: whoever weakened it changed no more than the
-// encoding. What is not well formed ends the list.
+// matchesETag reports whether If-None-Match, a list of tags or *, contains tag. A weak tag matches
+// too: a proxy weakens a tag after changing only the encoding. Malformed text ends the list.
 func matchesETag(lines []string, tag string) bool {
 	for _, line := range lines {
 		if strings.TrimSpace(line) == "*" {
@@ -58,7 +60,7 @@ func matchesETag(lines []string, tag string) bool {
 			if line == "" || line[0] != '"' {
 				break
 			}
-			end := strings.IndexByte(line[1:], '"') + 2 // a tag may hold a comma
+			end := strings.IndexByte(line[1:], '"') + 2 // a tag may contain a comma
 			if end < 2 {
 				break
 			}

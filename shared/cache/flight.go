@@ -9,36 +9,38 @@ import (
 )
 
 const (
-	// flightTimeout bounds what one flight may take, whoever started it: a request's 2,500 ms less headroom.
+	// flightTimeout bounds a flight: the 2,500 ms of a request less headroom.
 	flightTimeout = 2400 * time.Millisecond
-	// headroom is what a flight leaves of its starter's time: half of it to store the answer, half to write it.
+	// headroom is the time between the end of a flight and the deadline of the starter: half to
+	// store the entry, half to write the response.
 	headroom = 100 * time.Millisecond
-	// gracePeriod is how much longer a Fill that forgets its context is waited for.
+	// gracePeriod is how long a flight waits for Load after the end of the context.
 	gracePeriod = 50 * time.Millisecond
-	// retryMargin is by how much a caller's time must exceed a flight's that ran out of it to be worth another.
+	// retryMargin is the time a caller must have left beyond the deadline of a timed-out flight to
+	// start another flight.
 	retryMargin = 250 * time.Millisecond
 )
 
-var errGoexit = errors.New("cache: fill ended its goroutine")
+var errGoexit = errors.New("cache: the load ended its goroutine")
 
-// flight is one attempt of this process at an entry, shared by the callers that come meanwhile. It belongs to none of
-// them: each may leave. When all have, it still ends, within workLimit, and if the process is stopped before that,
-// nothing is lost but the attempt.
+// flight is an attempt of this process to get an entry, shared by all callers during the attempt.
+// Any caller may leave. A flight without callers still ends within flightTimeout; if the process
+// stops before, only the attempt is lost.
 type flight struct {
 	deadline  time.Time
-	shortened bool // until was cut to what its starter had
+	shortened bool // the starter's deadline set the deadline
 	done      chan struct{}
 
-	// Of the work, once done is closed.
+	// The result, valid after done is closed.
 	entry *Entry
 	state State
 	err   error
 }
 
-// loadFunc makes or finds an entry.
+// loadFunc finds or loads an entry.
 type loadFunc func(context.Context) (*Entry, State, error)
 
-// join returns the flight for a key, and whether this call started it with its own work.
+// join returns the current flight of a key, or starts a flight with work.
 func (c *Cache) join(ctx context.Context, key string, work loadFunc) (f *flight, started bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +66,9 @@ func (c *Cache) runFlight(ctx context.Context, key string, f *flight, work loadF
 	close(f.done)
 }
 
-// retryable reports whether the flight's failure is none for a caller who joined it: it was not meant to wait, or its
-// starter had clearly less time.
+// retryable reports whether a caller should start a new flight after joining this failed flight:
+// this flight did not wait for another process, or the starter had clearly less time than the
+// caller.
 func (f *flight) retryable(ctx context.Context) bool {
 	if f.shortened && errors.Is(f.err, context.DeadlineExceeded) {
 		deadline, limited := ctx.Deadline()
@@ -74,35 +77,36 @@ func (f *flight) retryable(ctx context.Context) bool {
 	return errors.Is(f.err, errBusy)
 }
 
-// runWithLease calls do and keeps the lease alive meanwhile. It returns when do does, or a little after its context ended.
+// runWithLease calls do on a new goroutine and extends the lease until do returns. The error is
+// context.DeadlineExceeded if do runs longer than gracePeriod after the deadline of ctx.
 func runWithLease(ctx context.Context, l *lease, do func(context.Context) (Loaded, error)) (Loaded, error) {
 	type outcome struct {
-		filled Loaded
+		loaded Loaded
 		err    error
 	}
-	answer := make(chan outcome, 1)
+	result := make(chan outcome, 1)
 	go func() {
 		o := outcome{err: errGoexit}
 		defer func() {
-			if v := recover(); v != nil { // here nobody above us would, and one bad answer must not stop the process
-				o.err = fmt.Errorf("cache: fill panicked: %v\n%s", v, debug.Stack())
+			if v := recover(); v != nil { // no caller recovers on this goroutine, and a bad response must not stop the process
+				o.err = fmt.Errorf("cache: load panicked: %v\n%s", v, debug.Stack())
 			}
-			answer <- o
+			result <- o
 		}()
-		o.filled, o.err = do(ctx)
+		o.loaded, o.err = do(ctx)
 	}()
-	beat := time.NewTicker(extendInterval)
-	defer beat.Stop()
+	extend := time.NewTicker(extendInterval)
+	defer extend.Stop()
 	deadline, _ := ctx.Deadline()
-	late := time.NewTimer(time.Until(deadline) + gracePeriod)
-	defer late.Stop()
+	abandon := time.NewTimer(time.Until(deadline) + gracePeriod)
+	defer abandon.Stop()
 	for {
 		select {
-		case o := <-answer:
-			return o.filled, o.err
-		case <-beat.C:
-			go l.extend(ctx) // aside, so that a slow Redis does not hold up the answer
-		case <-late.C:
+		case o := <-result:
+			return o.loaded, o.err
+		case <-extend.C:
+			go l.extend(ctx) // a slow Redis must not delay the result
+		case <-abandon.C:
 			return Loaded{}, context.DeadlineExceeded
 		}
 	}

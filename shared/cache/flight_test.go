@@ -87,7 +87,8 @@ func waitForGoroutines(t testing.TB) {
 	}
 }
 
-// waitingContext is the context of callers who have read already: the first thing they ask of it is to wait, in a flight.
+// waitingContext is the context of callers who have read already: the first thing they ask of it is
+// to wait, in a flight.
 type waitingContext struct {
 	context.Context
 	onWait func()
@@ -98,7 +99,8 @@ func (w waitingContext) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// loadConcurrently calls Do many times at once, for an entry that was read in vain, and returns when all of them wait.
+// loadConcurrently calls Do many times at once, for an entry that was read in vain, and returns
+// when all of them wait.
 func loadConcurrently(t testing.TB, c *Cache, n int, fill func(context.Context) (Loaded, error)) <-chan loadResult {
 	seen := c.read(t.Context(), testKey)
 	answers := make(chan loadResult, n)

@@ -11,17 +11,18 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// A body is kept as the beginning of a gzip stream: header, and deflate blocks up to a byte boundary, none of them the
-// last. What an answer adds for one guest is appended as a last block that is stored, not compressed, and the checksum
-// at the end of the stream is the body's carried on over it. So a compressed answer is two slices of bytes.
+// An entry stores its body as the beginning of a gzip stream: the header, and deflate blocks up to
+// a byte boundary, none marked as the last. A response appends its personal members as a last block
+// that is stored, not compressed. The checksum at the end continues the checksum of the body over
+// this block. So a compressed response consists of two byte slices.
 
-// maxBody bounds a body before it is packed and after it is unpacked, bytes.
+// maxBody bounds the size of a decompressed body, bytes.
 const maxBody = 2 << 20
 
-// gzipHeader: deflate, no name, no time, unknown system.
+// gzipHeader: deflate, no name, no time, unknown operating system.
 var gzipHeader = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 
-// A compressor is a megabyte of tables, an unpacker 40 KB: both are worth keeping.
+// A compressor has 1 MB of tables and a decompressor 40 KB, so both are reused.
 var (
 	deflaters = sync.Pool{New: func() any {
 		w, err := flate.NewWriter(nil, flate.DefaultCompression)
@@ -43,16 +44,17 @@ func compress(body []byte) ([]byte, error) {
 	if _, err := w.Write(body); err != nil {
 		return nil, err
 	}
-	if err := w.Flush(); err != nil { // ends on a byte, with an empty block; Close would write the last one
+	if err := w.Flush(); err != nil { // ends on a byte boundary with an empty block; Close would write a last block
 		return nil, err
 	}
 	return b.Bytes(), nil
 }
 
-// appendTrailer appends what makes a packed body and tail a whole gzip stream.
+// appendTrailer appends to b the end of the gzip stream: tail as stored blocks, the checksum and
+// the size.
 func (e *Entry) appendTrailer(b, tail []byte) []byte {
 	rest, last := tail, false
-	for !last { // a stored block holds 64 KiB; without a tail, one that is empty
+	for !last { // a stored block holds up to 64 KiB; an empty tail is one empty block
 		block := rest[:min(len(rest), 0xffff)]
 		rest, last = rest[len(block):], len(rest) == len(block)
 		b = append(b, boolByte(last))
@@ -71,18 +73,19 @@ func boolByte(set bool) byte {
 	return 0
 }
 
-// inflater is an unpacker with its source, so that neither is allocated for a request.
+// inflater is a decompressor with its source, so that a request allocates neither.
 type inflater struct {
 	source bytes.Reader
 	reader io.ReadCloser
 }
 
-// Body unpacks the body.
+// Body returns the decompressed body in a new slice, in one pass over at most 2 MiB. It returns an
+// error if the compressed bytes, the size or the checksum do not fit together.
 func (e *Entry) Body() ([]byte, error) { return e.appendBody(nil) }
 
 func (e *Entry) appendBody(b []byte) ([]byte, error) {
 	if e.size > maxBody || len(e.compressed) < len(gzipHeader) {
-		return nil, fmt.Errorf("cache: unpack: %w", errCorrupt)
+		return nil, fmt.Errorf("cache: decompress: %w", errCorrupt)
 	}
 	in := inflaters.Get().(*inflater)
 	defer inflaters.Put(in)
@@ -90,16 +93,16 @@ func (e *Entry) appendBody(b []byte) ([]byte, error) {
 	if in.reader == nil {
 		in.reader = flate.NewReader(&in.source)
 	} else if err := in.reader.(flate.Resetter).Reset(&in.source, nil); err != nil {
-		return nil, fmt.Errorf("cache: unpack: %w", err)
+		return nil, fmt.Errorf("cache: decompress: %w", err)
 	}
 	start := len(b)
 	b = append(b, make([]byte, e.size)...)
-	// The size is known, so the reader never comes to where the last block is missing.
+	// Reading exactly size bytes never reaches the end, where the last block is missing.
 	if _, err := io.ReadFull(in.reader, b[start:]); err != nil {
-		return nil, fmt.Errorf("cache: unpack: %w", err)
+		return nil, fmt.Errorf("cache: decompress: %w", err)
 	}
 	if crc32.ChecksumIEEE(b[start:]) != e.crc {
-		return nil, fmt.Errorf("cache: unpack: %w", errCorrupt)
+		return nil, fmt.Errorf("cache: decompress: %w", errCorrupt)
 	}
 	return b, nil
 }

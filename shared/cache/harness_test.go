@@ -48,7 +48,8 @@ func (c *clock) advance(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// process is a cache with a client of its own, as another instance would have, and a tap on what it sends.
+// process is a cache with a client of its own, as another instance would have, and a tap on what it
+// sends.
 type process struct {
 	*Cache
 	interceptor *interceptor
@@ -65,8 +66,8 @@ func newProcess(t testing.TB, addr string, clock *clock) *process {
 	return p
 }
 
-// redisAddr is the address of the one Redis of this test process, emptied, and with the scripts known, so that each is
-// one step.
+// redisAddr is the address of the one Redis of this test process, emptied, and with the scripts
+// known, so that each is one step.
 func redisAddr(t testing.TB) string {
 	t.Helper()
 	rdb := redistest.New(t)
@@ -87,8 +88,8 @@ func (p *process) flush(t testing.TB) {
 	}
 }
 
-// interceptor sees every step a process takes in Redis, by the name of its first script or command, and may hold it up or make
-// it fail.
+// interceptor sees every step a process takes in Redis, by the name of its first script or command,
+// and may hold it up or make it fail.
 type interceptor struct {
 	mu     sync.Mutex
 	before func(step string) error // an error is the step's answer, and it is not sent

@@ -11,53 +11,59 @@ import (
 )
 
 const (
-	invalidationTTL = time.Minute // of an invalidation's time: longer than any fill may take
-	pendingTTL      = time.Hour   // of what is still to be deleted: longer than an event is redelivered at short intervals
-	batchSize       = 500         // entries of one tag taken, and entries deleted, in one round trip
+	invalidationTTL = time.Minute // of the stored time of an invalidation; longer than any load
+	pendingTTL      = time.Hour   // of the entries to delete; longer than an event is redelivered at short intervals
+	batchSize       = 500         // entries of a tag detached, and entries deleted, per round trip
 )
 
 func (c *Cache) tagKeys(tag string) lua.TagKeys {
 	return lua.TagKeys{Entries: c.keys.Tag(tag), InvalidatedAt: c.keys.TagInvalidatedAt(tag), Pending: c.keys.TagPending(tag)}
 }
 
-// Invalidate removes every entry that carries one of the tags, and takes from every fill under way that will carry one the
-// right to be stored. When it returns nil, what it found is gone and stays gone; after an error, or a crash, calling it
-// again with the same tags finishes the work. It says how many entries it removed. However many there are, each round
-// trip holds Redis up for a moment only; it waits 150 ms for the reply, then fails.
+// Invalidate deletes every entry with any of the tags and prevents every load in progress from
+// storing an entry with any of the tags. It returns the number of deleted entries. After a nil
+// error the deleted entries do not come back. After an error or a crash, call Invalidate again with
+// the same tags to finish; a repeated call does no harm.
+//
+// Cost: per 500 entries of the largest tag, a round trip to detach and a round trip to forget; for
+// all tags together, a round trip per 500 deletions. A batch of 500 blocks Redis for a moment only.
+// Each round trip waits 150 ms for a reply and is not repeated. Without Redis, the error satisfies
+// redisclient.IsUnavailable.
 func (c *Cache) Invalidate(ctx context.Context, tags ...string) (removed int, err error) {
 	tags = slices.Compact(slices.Sorted(slices.Values(tags)))
 	for len(tags) > 0 {
-		taken, err := c.detach(ctx, tags)
+		batches, err := c.detach(ctx, tags)
 		if err != nil {
 			return removed, err
 		}
 		var entries []string
-		for _, t := range taken {
-			entries = append(entries, t.Entries...)
+		for _, b := range batches {
+			entries = append(entries, b.Entries...)
 		}
 		n, err := c.deleteEntries(ctx, entries)
 		removed += n
 		if err != nil {
-			return removed, fmt.Errorf("cache: bust: %w", err)
+			return removed, fmt.Errorf("cache: invalidate: %w", err)
 		}
-		// What another Bust has detached meanwhile has a later time, and is that one's to delete.
+		// A concurrent Invalidate detaches entries with a later time and deletes these entries.
 		pipe := c.rdb.Pipeline()
-		var rest []string
+		var unfinished []string
 		for i, tag := range tags {
-			pipe.ZRemRangeByScore(ctx, c.keys.TagPending(tag), "-inf", strconv.FormatInt(taken[i].ServerTime, 10))
-			if taken[i].More {
-				rest = append(rest, tag)
+			pipe.ZRemRangeByScore(ctx, c.keys.TagPending(tag), "-inf", strconv.FormatInt(batches[i].ServerTime, 10))
+			if batches[i].More {
+				unfinished = append(unfinished, tag)
 			}
 		}
 		if err := lua.Exec(ctx, pipe); err != nil {
-			return removed, fmt.Errorf("cache: bust: %w", err)
+			return removed, fmt.Errorf("cache: invalidate: %w", err)
 		}
-		tags = rest
+		tags = unfinished
 	}
 	return removed, nil
 }
 
-// detach takes the next entries of each tag.
+// detach stores the time of the invalidation and takes the next batch of entries of each tag, in 1
+// round trip.
 func (c *Cache) detach(ctx context.Context, tags []string) ([]lua.DetachResult, error) {
 	pipe := c.rdb.Pipeline()
 	detached := make([]lua.DetachCmd, len(tags))
@@ -65,32 +71,32 @@ func (c *Cache) detach(ctx context.Context, tags []string) ([]lua.DetachResult, 
 		detached[i] = lua.Detach(ctx, pipe, c.tagKeys(tag), invalidationTTL, pendingTTL, batchSize)
 	}
 	if err := lua.Exec(ctx, pipe); err != nil {
-		return nil, fmt.Errorf("cache: bust: %w", err)
+		return nil, fmt.Errorf("cache: invalidate: %w", err)
 	}
-	taken := make([]lua.DetachResult, len(tags))
+	batches := make([]lua.DetachResult, len(tags))
 	for i, d := range detached {
 		var err error
-		if taken[i], err = d.Result(); err != nil {
-			return nil, fmt.Errorf("cache: bust %s: %w", tags[i], err)
+		if batches[i], err = d.Result(); err != nil {
+			return nil, fmt.Errorf("cache: invalidate %s: %w", tags[i], err)
 		}
 	}
-	return taken, nil
+	return batches, nil
 }
 
-// deleteEntries deletes entries and their locks. The lock goes first: a leader that stores before that is deleted, one that
-// comes after is refused.
+// deleteEntries deletes entries with the locks, 500 per round trip. The lock goes first: an entry
+// stored before is deleted next, and a later store is refused.
 func (c *Cache) deleteEntries(ctx context.Context, entries []string) (removed int, err error) {
 	slices.Sort(entries)
-	for some := range slices.Chunk(slices.Compact(entries), batchSize) {
+	for chunk := range slices.Chunk(slices.Compact(entries), batchSize) {
 		pipe := c.rdb.Pipeline()
-		gone := make([]interface{ Val() int64 }, len(some))
-		for i, entry := range some {
+		deletions := make([]interface{ Val() int64 }, len(chunk))
+		for i, entry := range chunk {
 			pipe.Del(ctx, c.keys.Lock(entry))
-			gone[i] = pipe.Del(ctx, entry)
+			deletions[i] = pipe.Del(ctx, entry)
 		}
 		_, err := pipe.Exec(ctx)
-		for _, g := range gone {
-			removed += int(g.Val())
+		for _, d := range deletions {
+			removed += int(d.Val())
 		}
 		if err != nil {
 			return removed, err

@@ -54,9 +54,9 @@ func interleavings(f, b int) []string {
 	return all
 }
 
-// TestInvalidate_NoInterleavingWithLoadKeepsOldEntry plays every one of them, for an entry that is absent,
-// stale, and fresh with old rates. A fill's steps are lock, read of the truth, tags, store; an invalidation's are the
-// change of the truth, then in Redis detach, delete and forget.
+// TestInvalidate_NoInterleavingWithLoadKeepsOldEntry plays every one of them, for an entry that is
+// absent, stale, and fresh with old rates. A fill's steps are lock, read of the truth, tags, store;
+// an invalidation's are the change of the truth, then in Redis detach, delete and forget.
 func TestInvalidate_NoInterleavingWithLoadKeepsOldEntry(t *testing.T) {
 	addr := redisAddr(t)
 	for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute, "rates": 2 * time.Minute} {
@@ -173,8 +173,9 @@ func TestInvalidate_RepeatFinishesInterruptedRun(t *testing.T) {
 	}
 }
 
-// TestInvalidate_KeepsEntriesDetachedByAnotherCall: the first Bust has read what it will delete; meanwhile a newer entry is
-// stored and the second Bust detaches it, and dies. The first must not forget it.
+// TestInvalidate_KeepsEntriesDetachedByAnotherCall: the first Bust has read what it will delete;
+// meanwhile a newer entry is stored and the second Bust detaches it, and dies. The first must not
+// forget it.
 func TestInvalidate_KeepsEntriesDetachedByAnotherCall(t *testing.T) {
 	addr, clock := redisAddr(t), newClock()
 	first, second, filler := newProcess(t, addr, clock), newProcess(t, addr, clock), newProcess(t, addr, clock)

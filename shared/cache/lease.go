@@ -14,44 +14,47 @@ import (
 )
 
 const (
-	// leaseTTL is how long a lock outlives its owner: short, so that a follower notices a dead leader within its own
-	// 2.5 s. Extended every extendEvery, a lock is held no longer than a flight lasts, under the 5 s it may.
+	// leaseTTL is how long a lock outlives a dead process: short enough for a waiting process to
+	// take over within the 2.5 s of a request. The owner extends the lock every extendInterval and
+	// holds the lock only during a flight, less than the permitted 5 s.
 	leaseTTL       = time.Second
 	extendInterval = 250 * time.Millisecond
-	// pollInterval is how often the one flight that follows another process looks.
+	// pollInterval is how often the flight of a waiting process tries the lock.
 	pollInterval = 25 * time.Millisecond
 )
 
-// lease is the right to store one entry, as long as nobody took it away. On a nil lease, of a flight without Redis,
-// everything does nothing.
+// lease is the right to store an entry, until the lock expires or an invalidation deletes the lock.
+// On a nil lease, for a flight without Redis, every method is a no-op.
 type lease struct {
 	c          *Cache
 	key        string
 	lock       string
 	token      string
-	acquiredAt int64 // server's time, µs: what was invalidated later may be in what is being made
+	acquiredAt int64 // server time, µs; data invalidated later may be in the load
 }
 
-// acquire tries once to win the lease of key; nil when somebody has it. found is what is stored there now, or nil.
+// acquire tries once to get the lease of key: 1 round trip, repeated for up to 400 ms on failure. l
+// is nil if another process holds the lease. found is the stored entry, or nil.
 func (c *Cache) acquire(ctx context.Context, key string) (l *lease, found *Entry, err error) {
 	l = &lease{c: c, key: key, lock: c.keys.Lock(key), token: c.instanceID + "/" + rand.Text()}
-	var got lua.AcquireResult
+	var result lua.AcquireResult
 	err = retryRedis(ctx, func(ctx context.Context) error {
-		got, err = lua.Acquire(ctx, c.rdb, l.lock, key, l.token, leaseTTL)
+		result, err = lua.Acquire(ctx, c.rdb, l.lock, key, l.token, leaseTTL)
 		return err
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	found, _ = decode([]byte(got.Entry))
-	if !got.Acquired {
+	found, _ = decode([]byte(result.Entry))
+	if !result.Acquired {
 		return nil, found, nil
 	}
-	l.acquiredAt = got.ServerTime
+	l.acquiredAt = result.ServerTime
 	return l, found, nil
 }
 
-// extend renews the lease. What becomes of it does not matter here: storing asks again.
+// extend renews the lease, within 200 ms. The result does not matter, because store checks the
+// lock.
 func (l *lease) extend(ctx context.Context) {
 	if l == nil {
 		return
@@ -61,7 +64,7 @@ func (l *lease) extend(ctx context.Context) {
 	lua.Extend(ctx, l.c.rdb, l.lock, l.token, leaseTTL)
 }
 
-// release lets the next one try. If it fails, the lock lapses.
+// release deletes the lock, within 200 ms. After a failure the lock expires.
 func (l *lease) release(ctx context.Context) {
 	if l == nil {
 		return
@@ -71,18 +74,20 @@ func (l *lease) release(ctx context.Context) {
 	lua.Release(ctx, l.c.rdb, l.lock, l.token)
 }
 
-// store keeps what was made and ends the lease. Tags are registered first: an invalidation that comes after that finds
-// the entry there and takes lock or entry away; one that came before, but after the lease began, is seen now.
-func (l *lease) store(ctx context.Context, filled *Loaded) {
+// store writes the entry to Redis and ends the lease, in 2 round trips, repeated for up to 400 ms
+// in all on failure. The tags come first. A later invalidation then finds the entry in the tags and
+// deletes the lock or the entry; register reports an earlier invalidation since the lease began. A
+// failure leaves the entry unstored.
+func (l *lease) store(ctx context.Context, loaded *Loaded) {
 	if l == nil {
 		return
 	}
 	stored := false
 	err := retryRedis(ctx, func(ctx context.Context) error {
-		life := filled.ExpiresAt.Sub(l.c.now())
-		current, err := l.register(ctx, filled)
-		if err == nil && current && life >= time.Millisecond {
-			stored, err = lua.Store(ctx, l.c.rdb, l.key, l.lock, l.token, filled.encode(), life)
+		ttl := loaded.ExpiresAt.Sub(l.c.now())
+		current, err := l.register(ctx, loaded)
+		if err == nil && current && ttl >= time.Millisecond {
+			stored, err = lua.Store(ctx, l.c.rdb, l.key, l.lock, l.token, loaded.encode(), ttl)
 		}
 		return err
 	})
@@ -91,28 +96,28 @@ func (l *lease) store(ctx context.Context, filled *Loaded) {
 	}
 }
 
-// register notes under each tag that the entry carries it; false: one of them was invalidated since the lease began, or
-// since a part of the entry that carries it was made.
-func (l *lease) register(ctx context.Context, filled *Loaded) (current bool, err error) {
-	tags := slices.Compact(slices.Sorted(slices.Values(filled.Tags)))
+// register adds the entry to the tags, in 1 round trip, or 0 without tags. current is false if a
+// tag was invalidated since the lease began, or since the load of a dependency with this tag began.
+func (l *lease) register(ctx context.Context, loaded *Loaded) (current bool, err error) {
+	tags := slices.Compact(slices.Sorted(slices.Values(loaded.Tags)))
 	if len(tags) == 0 {
 		return true, nil
 	}
 	pipe := l.c.rdb.Pipeline()
-	noted := make([]interface{ Int64() (int64, error) }, len(tags))
+	registered := make([]interface{ Int64() (int64, error) }, len(tags))
 	for i, tag := range tags {
-		noted[i] = lua.Register(ctx, pipe, l.c.tagKeys(tag), l.key, l.c.now(), filled.ExpiresAt)
+		registered[i] = lua.Register(ctx, pipe, l.c.tagKeys(tag), l.key, l.c.now(), loaded.ExpiresAt)
 	}
 	if err := lua.Exec(ctx, pipe); err != nil {
 		return false, err
 	}
-	oldest := oldestByTag(filled.DependsOn)
-	for i, n := range noted {
+	oldest := oldestByTag(loaded.DependsOn)
+	for i, r := range registered {
 		startedAt := l.acquiredAt
 		if part, known := oldest[tags[i]]; known {
 			startedAt = min(part, startedAt)
 		}
-		if invalidatedAt, _ := n.Int64(); invalidatedAt > 0 && invalidatedAt >= startedAt {
+		if invalidatedAt, _ := r.Int64(); invalidatedAt > 0 && invalidatedAt >= startedAt {
 			return false, nil
 		}
 	}
@@ -120,14 +125,16 @@ func (l *lease) register(ctx context.Context, filled *Loaded) (current bool, err
 }
 
 const (
-	retryTimeout   = 400 * time.Millisecond // on a step in Redis that fails
-	attemptTimeout = 200 * time.Millisecond // one try of it
-	retryInterval  = 25 * time.Millisecond  // after so long
+	retryTimeout   = 400 * time.Millisecond // all attempts of a step
+	attemptTimeout = 200 * time.Millisecond // a single attempt
+	retryInterval  = 25 * time.Millisecond  // pause between attempts
 )
 
-// retryRedis takes a step in Redis, again if it fails: a moment's trouble would otherwise cost a call of the upstream in
-// every process. It gives up when Redis refuses or is known to be away, and in time for the answer, which is there
-// without Redis, to be written. It does not end with the context's own deadline, which is that of the work before it.
+// retryRedis repeats step until success, for up to retryTimeout: a short failure of Redis would
+// otherwise cost an upstream call in every process. It gives up at once on a permanent refusal and
+// on redisclient.ErrUnavailable. Cancelling ctx has no effect. The deadline of ctx bounds the load;
+// retryRedis may exceed this deadline by half the headroom, and leaves the other half to write the
+// response.
 func retryRedis(ctx context.Context, step func(context.Context) error) error {
 	end := time.Now().Add(retryTimeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Add(headroom/2).Before(end) {
@@ -150,10 +157,11 @@ func retryRedis(ctx context.Context, step func(context.Context) error) error {
 	}
 }
 
-// transientPrefixes are the refusals that pass by themselves, and soon.
+// transientPrefixes are the prefixes of short-lived error replies.
 var transientPrefixes = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN"}
 
-// isPermanent reports a reply of the server that will be the same when asked again: no memory, a wrong type, a replica.
+// isPermanent reports whether err is an error reply to every retry: out of memory, wrong type,
+// read-only replica.
 func isPermanent(err error) bool {
 	_, reply := errors.AsType[redis.Error](err)
 	return reply && !slices.ContainsFunc(transientPrefixes, func(code string) bool { return redis.HasErrorPrefix(err, code) })

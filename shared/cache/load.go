@@ -6,18 +6,19 @@ import (
 	"time"
 )
 
-// job is what one flight is to do about one entry.
+// job describes the work of a flight.
 type job struct {
 	key        string
-	cached     *Entry                                                  // what the caller has, if anything
-	acceptable func(found *Entry) bool                                 // what is in Redis by now will do
-	load       func(ctx context.Context, found *Entry) (Loaded, error) // with its times set
-	state      State                                                   // of what is made
+	cached     *Entry                                                  // the caller's entry; may be nil
+	acceptable func(found *Entry) bool                                 // whether the entry now in Redis makes a load needless
+	load       func(ctx context.Context, found *Entry) (Loaded, error) // sets the times of the entry
+	state      State                                                   // of a loaded entry
 }
 
-// blockingLoad is the work for callers who have nothing: they wait, also for another process.
-func (c *Cache) blockingLoad(key string, r Loader) loadFunc {
-	j := c.loadJob(key, r)
+// blockingLoad returns the work for callers without an entry; the work waits for a load of another
+// process.
+func (c *Cache) blockingLoad(key string, loader Loader) loadFunc {
+	j := c.loadJob(key, loader)
 	return func(ctx context.Context) (*Entry, State, error) {
 		poll := time.NewTicker(pollInterval)
 		defer poll.Stop()
@@ -27,7 +28,7 @@ func (c *Cache) blockingLoad(key string, r Loader) loadFunc {
 				return e, state, err
 			}
 			select {
-			case <-poll.C: // a leader that died has let go of the lock, and one of those who poll has it
+			case <-poll.C: // the lock of a dead process expires, and a polling process gets the lock
 			case <-ctx.Done():
 				return nil, Miss, ctx.Err()
 			}
@@ -35,48 +36,51 @@ func (c *Cache) blockingLoad(key string, r Loader) loadFunc {
 	}
 }
 
-// tryLoad is the work for a caller with a stale entry: one attempt, or errBusy.
-func (c *Cache) tryLoad(key string, r Loader) loadFunc {
-	j := c.loadJob(key, r)
+// tryLoad returns the work for a caller with a stale entry: a single attempt, or errBusy if another
+// process loads.
+func (c *Cache) tryLoad(key string, loader Loader) loadFunc {
+	j := c.loadJob(key, loader)
 	return func(ctx context.Context) (*Entry, State, error) { return c.attempt(ctx, j) }
 }
 
-func (c *Cache) loadJob(key string, r Loader) job {
+func (c *Cache) loadJob(key string, loader Loader) job {
 	return job{
 		key: key, state: Miss,
 		acceptable: func(found *Entry) bool { return found.fresh(c.now()) },
 		load: func(ctx context.Context, _ *Entry) (Loaded, error) {
-			filled, err := r.Load(ctx)
+			loaded, err := loader.Load(ctx)
 			if err == nil {
-				c.setExpiry(&filled, r.TTL)
+				c.setExpiry(&loaded, loader.TTL)
 			}
-			return filled, err
+			return loaded, err
 		},
 	}
 }
 
-// tryRefreshRates is the work for a caller with a fresh entry whose rates are old: one attempt, or errBusy.
-func (c *Cache) tryRefreshRates(key string, old *Entry, r Loader) loadFunc {
+// tryRefreshRates returns the work for a caller with a fresh entry and old rates: a single attempt,
+// or errBusy.
+func (c *Cache) tryRefreshRates(key string, old *Entry, loader Loader) loadFunc {
 	j := job{
 		key: key, cached: old, state: Hit,
 		acceptable: func(found *Entry) bool { return found.fresh(c.now()) && !found.ratesStale(c.now()) },
 		load: func(ctx context.Context, found *Entry) (Loaded, error) {
 			if !found.fresh(c.now()) {
-				return Loaded{}, errBusy // gone since it was read: renewing would put it back
+				return Loaded{}, errBusy // deleted since the caller's read; a refresh would restore the entry
 			}
-			filled, err := r.RefreshRates(ctx, found)
-			filled.FreshUntil, filled.ExpiresAt, filled.startedAt = found.FreshUntil, found.ExpiresAt, found.startedAt
-			return filled, err
+			loaded, err := loader.RefreshRates(ctx, found)
+			loaded.FreshUntil, loaded.ExpiresAt, loaded.startedAt = found.FreshUntil, found.ExpiresAt, found.startedAt
+			return loaded, err
 		},
 	}
 	return func(ctx context.Context) (*Entry, State, error) { return c.attempt(ctx, j) }
 }
 
-// attempt does the job if no other process is at it, and if it still needs doing.
+// attempt acquires the lease and runs the job. The result is the entry in Redis if acceptable, and
+// errBusy if another process holds the lease and Redis has no usable entry.
 func (c *Cache) attempt(ctx context.Context, j job) (*Entry, State, error) {
 	l, found, err := c.acquire(ctx, j.key)
 	switch {
-	case err != nil: // without Redis, every process is its own leader
+	case err != nil: // without Redis, every process loads
 		return c.loadAsLeader(ctx, j, nil, j.cached)
 	case found != nil && j.acceptable(found):
 		l.release(ctx)
@@ -87,25 +91,26 @@ func (c *Cache) attempt(ctx context.Context, j job) (*Entry, State, error) {
 	return c.loadAsLeader(ctx, j, l, found)
 }
 
-// loadAsLeader makes the entry, and stores it when there is a lease.
+// loadAsLeader loads the entry and, with a lease, stores the entry.
 func (c *Cache) loadAsLeader(ctx context.Context, j job, l *lease, found *Entry) (*Entry, State, error) {
-	filled, err := runWithLease(ctx, l, func(ctx context.Context) (Loaded, error) { return j.load(ctx, found) })
+	loaded, err := runWithLease(ctx, l, func(ctx context.Context) (Loaded, error) { return j.load(ctx, found) })
 	if err != nil {
 		l.release(ctx)
 		return c.fallback(found, err)
 	}
-	if l != nil && filled.startedAt == 0 {
-		filled.startedAt = l.acquiredAt
+	if l != nil && loaded.startedAt == 0 {
+		loaded.startedAt = l.acquiredAt
 	}
-	if filled.TTL < 0 {
+	if loaded.TTL < 0 {
 		l.release(ctx)
 	} else {
-		l.store(ctx, &filled)
+		l.store(ctx, &loaded)
 	}
-	return &filled.Entry, j.state, nil
+	return &loaded.Entry, j.state, nil
 }
 
-// fallback answers with what was found, if it is still kept: the callers may not have it, when their own read failed.
+// fallback returns the found entry, or err after the entry's expiry. A caller with a failed read
+// does not have the found entry.
 func (c *Cache) fallback(found *Entry, err error) (*Entry, State, error) {
 	switch now := c.now(); {
 	case found.fresh(now):
@@ -116,22 +121,23 @@ func (c *Cache) fallback(found *Entry, err error) (*Entry, State, error) {
 	return nil, Miss, err
 }
 
-// setExpiry says how long what was filled is fresh and kept. Times are whole milliseconds, as they are stored.
-func (c *Cache) setExpiry(filled *Loaded, ttl time.Duration) {
+// setExpiry sets until when the entry is fresh and kept, in whole milliseconds as in the stored
+// layout. Negative entries and entries not to be stored have no stale period and no jitter.
+func (c *Cache) setExpiry(loaded *Loaded, ttl time.Duration) {
 	now := c.now().Truncate(time.Millisecond)
-	negative := filled.Status != 200
+	negative := loaded.Status != 200
 	switch {
-	case filled.TTL != 0:
-		ttl = filled.TTL
+	case loaded.TTL != 0:
+		ttl = loaded.TTL
 	case negative:
 		ttl = NegativeTTL
 	}
-	if negative || ttl <= 0 { // neither is worth keeping past its time
-		filled.FreshUntil = now.Add(max(ttl, 0))
-		filled.ExpiresAt = filled.FreshUntil
+	if negative || ttl <= 0 {
+		loaded.FreshUntil = now.Add(max(ttl, 0))
+		loaded.ExpiresAt = loaded.FreshUntil
 		return
 	}
-	ttl += time.Duration(c.jitter() * float64(ttl) / 10) // so that what was filled together does not grow old together
-	filled.FreshUntil = now.Add(ttl)
-	filled.ExpiresAt = filled.FreshUntil.Add(staleTTL)
+	ttl += time.Duration(c.jitter() * float64(ttl) / 10) // entries loaded together do not become stale together
+	loaded.FreshUntil = now.Add(ttl)
+	loaded.ExpiresAt = loaded.FreshUntil.Add(staleTTL)
 }

@@ -1,16 +1,19 @@
 package cache
 
-// The tags entries carry. An event names what changed by the same tags.
+// Tags connect entries with platform events: an event invalidates the tags of the changed things.
 
-// TenantTag is the tag of everything that shows a tenant: a page with one of its hotels, its brand.
+// TenantTag returns the tag of every entry that shows a tenant: a page with a hotel of the tenant,
+// or the tenant's brand.
 func TenantTag(tenantID string) string { return "tenant:" + tenantID }
 
-// PropertyTag is the tag of everything that shows a property.
+// PropertyTag returns the tag of every entry that shows a property.
 func PropertyTag(propertyID string) string { return "property:" + propertyID }
 
-// CellTag is the tag of everything whose area covers an H3 cell, "h3:8a283082aa67fff". An area carries cells of
-// one resolution, so a change in a cell empties the tags of all its ancestors too.
+// CellTag returns the tag of every entry whose area covers an H3 cell, for example
+// "h3:8a283082aa67fff". An area carries cells of one resolution, so a change in a cell also
+// invalidates the tags of all ancestors of the cell.
 func CellTag(cell string) string { return "cell:" + cell }
 
-// UnknownAreaTag is the tag of what covers an unknown area: every change of a listing empties it.
+// UnknownAreaTag is the tag of every entry with an unknown area. Every change of a listing
+// invalidates it.
 const UnknownAreaTag = "cell:anywhere"

@@ -36,7 +36,8 @@ func TestGetOrLoad_WithoutRedisLoadsOncePerProcess(t *testing.T) {
 	waitForGoroutines(t)
 }
 
-// TestGetOrLoad_SurvivesRedisLossAtEveryStep cuts a process off before each step of a miss, of a refresh and of a renewal.
+// TestGetOrLoad_SurvivesRedisLossAtEveryStep cuts a process off before each step of a miss, of a
+// refresh and of a renewal.
 func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
 	addr := redisAddr(t)
 	for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute, "rates": 2 * time.Minute} {
@@ -67,8 +68,9 @@ func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
 	}
 }
 
-// A hung Redis costs 400 ms before the fill and 400 ms after it, so a caller with not much more than that, and the
-// headroom a flight leaves, has its answer in time whatever the step at which Redis hangs.
+// A hung Redis costs 400 ms before the fill and 400 ms after it, so a caller with not much more
+// than that, and the headroom a flight leaves, has its answer in time whatever the step at which
+// Redis hangs.
 func TestGetOrLoad_HungRedisCostsAtMostItsBudget(t *testing.T) {
 	for _, hangs := range []string{"get", "acquire", "register"} {
 		t.Run(hangs, func(t *testing.T) {

@@ -7,29 +7,32 @@ import (
 	"sync"
 )
 
-// scratch holds what is written beside the packed body, or the body unpacked.
+// scratch holds buffers for the end of the gzip stream, or for the tail of an uncompressed
+// response.
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
-// Write answers r with the body followed by tail: compressed if the client takes gzip, which costs no compressing and
-// no unpacking, else unpacked. It sets Content-Length, Content-Encoding, Vary and, when there is none, Content-Type
-// application/json. When it fails before anything was written, the headers are as they were.
+// Write responds to r with the status and the body followed by tail. To a client that accepts gzip
+// it copies the compressed bytes; for other clients it decompresses the body, once for the bodies
+// used last. It sets Content-Length, Content-Encoding, Vary and, if missing, Content-Type
+// application/json. A HEAD request gets the headers only. Write returns an error for a corrupt
+// body, before it changes the headers, and the error of writing to w.
 func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error {
 	buf := scratch.Get().(*[]byte)
 	defer scratch.Put(buf)
 	var first []byte
 	second, err := (*buf)[:0], error(nil)
-	zipped := acceptsGzip(r.Header)
-	if zipped {
+	gzipped := acceptsGzip(r.Header)
+	if gzipped {
 		first, second = e.compressed, e.appendTrailer(second, tail)
 	} else if first, err = e.decompressed(); err != nil {
 		return err
 	} else {
 		second = append(second, tail...)
 	}
-	*buf = second // grown
+	*buf = second // keep the grown buffer
 
 	h := w.Header()
-	if zipped {
+	if gzipped {
 		h["Content-Encoding"] = []string{"gzip"}
 	}
 	addVary(h)
@@ -50,15 +53,15 @@ func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error
 	return err
 }
 
-// addVary says that the answer depends on the encodings the client takes.
+// addVary tells caches that the response depends on Accept-Encoding.
 func addVary(h http.Header) {
 	if !hasToken(h["Vary"], "Accept-Encoding") {
 		h["Vary"] = append(h["Vary"], "Accept-Encoding")
 	}
 }
 
-// acceptsGzip reads Accept-Encoding: gzip, or anything, with a weight that is not 0. Without the header the answer is
-// not compressed: what sends none are tools and health checks.
+// acceptsGzip reports whether Accept-Encoding allows gzip: gzip or *, with a weight above 0.
+// Without the header, which only tools and health checks omit, the response is not compressed.
 func acceptsGzip(h http.Header) bool {
 	any, named := false, false
 	for _, line := range h["Accept-Encoding"] {
@@ -78,7 +81,7 @@ func acceptsGzip(h http.Header) bool {
 	return any && !named
 }
 
-// zeroQuality reports a weight of 0: "q=0", "q=0.000".
+// zeroQuality reports whether the parameters of a coding have the weight 0: "q=0", "q=0.000".
 func zeroQuality(params string) bool {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(param, "=")
@@ -90,7 +93,7 @@ func zeroQuality(params string) bool {
 	return false
 }
 
-// hasToken reports whether a comma-separated header names a token.
+// hasToken reports whether a comma-separated header contains a token.
 func hasToken(lines []string, token string) bool {
 	for _, line := range lines {
 		for item := range strings.SplitSeq(line, ",") {

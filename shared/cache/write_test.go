@@ -72,8 +72,8 @@ func TestWrite_RealServerServesStoredEntry(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	for _, zipped := range []bool{true, false} {
-		client := http.Client{Transport: &http.Transport{DisableCompression: !zipped}} // unzips by itself
+	for _, gzipped := range []bool{true, false} {
+		client := http.Client{Transport: &http.Transport{DisableCompression: !gzipped}} // decompresses by itself
 		for _, method := range []string{"GET", "HEAD"} {
 			r, _ := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
 			resp, err := client.Do(r)
@@ -83,8 +83,8 @@ func TestWrite_RealServerServesStoredEntry(t *testing.T) {
 			b, err := io.ReadAll(resp.Body)
 			resp.Body.Close()
 			want := map[string]string{"GET": `{"listings":[1,2,3],"n":1}`}[method]
-			if err != nil || string(b) != want || resp.Uncompressed != (zipped && method == "GET") {
-				t.Errorf("%s: %q, unzipped %v, %v", method, b, resp.Uncompressed, err)
+			if err != nil || string(b) != want || resp.Uncompressed != (gzipped && method == "GET") {
+				t.Errorf("%s: %q, decompressed %v, %v", method, b, resp.Uncompressed, err)
 			}
 			if ct := resp.Header.Get("Content-Type"); ct != "application/json" {
 				t.Errorf("%s: Content-Type %q", method, ct)
