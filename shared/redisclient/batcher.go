@@ -12,37 +12,41 @@ import (
 )
 
 const (
-	maxInFlight       = 2                     // round trips of pipelines at a time, before others wait for them
-	maxBatch          = 64                    // pipelines in one round trip at most
-	maxWait           = 10 * time.Millisecond // then those who wait go beside: Redis is slow, or a connection hangs
-	maxPipelineSize   = 64                    // commands; a pipeline of more would keep those waiting who go along
-	maxDeadlineSpread = minTimeout + maxWait  // those who go together may wait for an answer at most so much longer than one another
+	maxInFlight       = 2                     // concurrent round trips before further pipelines wait
+	maxBatch          = 64                    // pipelines per round trip
+	maxWait           = 10 * time.Millisecond // then a waiting pipeline gets an extra round trip: Redis is slow, or a connection hangs
+	maxPipelineSize   = 64                    // commands; a larger pipeline would delay the rest of the batch
+	maxDeadlineSpread = minTimeout + maxWait  // between the deadlines of the pipelines of a batch
 )
 
-// pipelineBatcher is a hook of the client that lets pipelines share round trips. One that finds fewer than two under way goes at
-// once; those that come meanwhile wait for one to end, and go together. So a process with little to do gains and loses
-// nothing, and one with much to do pays for fewer system calls, its own and those of Redis. Transactions and large pipelines
-// go by themselves, and so does one with less than 25 ms left.
+// pipelineBatcher is a client hook that sends several pipelines in one round trip. A pipeline with
+// fewer than 2 round trips in flight goes at once. Later pipelines wait for the end of a round
+// trip, at most 10 ms, and then share the next round trip. An idle process gains and loses nothing;
+// a busy process and Redis make fewer system calls. Transactions, pipelines of more than 64
+// commands, and pipelines with less than 25 ms left are never batched. The hook holds a mutex only
+// to change the queue, never during I/O. Safe for concurrent use.
 type pipelineBatcher struct {
-	ioTimeout  time.Duration // of the client, for one read
-	preconnect func()        // called when somebody begins to wait, who may go beside and need a connection; nil: nothing is done
+	ioTimeout time.Duration // of the client, for a read
+	preconnect func()        // called when the first pipeline begins to wait, because an extra round trip may need a connection; may be nil
 }
 
-// ProcessHook leaves single commands alone.
+// ProcessHook returns next: single commands are not batched.
 func (pipelineBatcher) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
 
-// DialHook leaves dials alone.
+// DialHook returns next.
 func (pipelineBatcher) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// ProcessPipelineHook makes one queue for what comes this way.
+// ProcessPipelineHook returns a hook with a queue of pipelines. The hook returns the first error of
+// the pipeline's own commands, whatever happens to the rest of the batch.
 func (c pipelineBatcher) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	q := &queue{send: next, preconnect: c.preconnect, freeSlots: maxInFlight}
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		now := time.Now()
-		// The client waits no longer than its patience for anybody. Those without a deadline are taken to wait a little less, so
-		// that they go along with guests, who have 100 ms.
+		// No pipeline waits longer than the client's timeout. A pipeline without a deadline counts
+		// as 25 ms less patient, so that a batch can combine the pipeline with guest requests,
+		// which have 100 ms.
 		until := now.Add(c.ioTimeout - minTimeout)
 		if deadline, limited := ctx.Deadline(); limited && deadline.Before(until) {
 			until = deadline
@@ -54,15 +58,15 @@ func (c pipelineBatcher) ProcessPipelineHook(next redis.ProcessPipelineHook) red
 	}
 }
 
-// waiter is a pipeline on its way through a queue.
+// waiter is a pipeline in a queue.
 type waiter struct {
 	ctx      context.Context
 	cmds     []redis.Cmder
-	deadline time.Time      // when an answer is of no use any more
-	batch    chan []*waiter // of one that waits: whom it takes along, itself first; nil: it was taken along, and is answered
+	deadline time.Time      // after this time a reply is useless
+	batch    chan []*waiter // for a waiting pipeline: receives the batch to send, with this waiter first, or nil after another waiter sent the batch
 }
 
-// err is what a pipeline that was answered fails with: its own first error, whatever became of the others.
+// err returns the first error of the pipeline's own commands, after the round trip.
 func (r *waiter) err() error {
 	for _, cmd := range r.cmds {
 		if err := cmd.Err(); err != nil {
@@ -72,10 +76,11 @@ func (r *waiter) err() error {
 	return nil
 }
 
-// errLost is the answer to commands that were with those of a caller that panicked.
-var errLost = errors.New("keyspace: the round trip was lost")
+// errLost is the error of commands in the batch of a caller that panicked.
+var errLost = errors.New("redisclient: the round trip was lost")
 
-// failPending gives err to every command that has none: one that was not answered would be taken for one with an empty answer.
+// failPending sets err on every command without an error: an unanswered command would look like a
+// command with an empty reply.
 func (r *waiter) failPending(err error) {
 	for _, cmd := range r.cmds {
 		if cmd.Err() == nil {
@@ -84,16 +89,17 @@ func (r *waiter) failPending(err error) {
 	}
 }
 
-// queue is who waits for a round trip.
+// queue holds the pipelines waiting for a round trip.
 type queue struct {
 	send       redis.ProcessPipelineHook
 	preconnect func()
 
 	mu        sync.Mutex
-	freeSlots int // round trips that may begin; below zero while some go beside
+	freeSlots int // round trips allowed to start; negative during extra round trips
 	waiting   []*waiter
 }
 
+// process sends the pipeline of r, at once or as part of a batch, and returns after the reply.
 func (q *queue) process(r *waiter) error {
 	q.mu.Lock()
 	if q.freeSlots > 0 {
@@ -101,62 +107,64 @@ func (q *queue) process(r *waiter) error {
 		q.mu.Unlock()
 		return q.sendBatch([]*waiter{r})
 	}
-	r.batch = make(chan []*waiter, 1) // whoever gives the turn waits for nobody
+	r.batch = make(chan []*waiter, 1) // buffered: the sender never waits
 	q.waiting = append(q.waiting, r)
 	first := len(q.waiting) == 1
 	q.mu.Unlock()
 	if first && q.preconnect != nil {
 		q.preconnect()
 	}
-	var all []*waiter
+	var batch []*waiter
 	select {
-	case all = <-r.batch:
+	case batch = <-r.batch:
 	case <-time.After(maxWait):
 		q.dispatchExtra(r)
-		all = <-r.batch
+		batch = <-r.batch
 	case <-r.ctx.Done():
 		if q.remove(r) {
-			return q.send(r.ctx, r.cmds) // which sends nothing, and tells the commands so
+			return q.send(r.ctx, r.cmds) // sends nothing and sets the error of the context on the commands
 		}
-		all = <-r.batch // the commands are no longer its own until they are answered
+		batch = <-r.batch // the batch owns the commands until the reply
 	}
-	if all == nil {
+	if batch == nil {
 		return r.err()
 	}
-	return q.sendBatch(all)
+	return q.sendBatch(batch)
 }
 
-// sendBatch makes one round trip for all, of which the first is the caller's, and passes on the right to make it.
-func (q *queue) sendBatch(all []*waiter) error {
+// sendBatch sends the pipelines of batch in one round trip and then frees the slot. The first
+// pipeline is the caller's; sendBatch returns the first error of this pipeline.
+func (q *queue) sendBatch(batch []*waiter) error {
 	var ended bool
-	defer func() { // whatever happens: others wait
+	defer func() { // also after a panic: the rest of the batch waits
 		q.releaseSlot()
-		for _, other := range all[1:] {
+		for _, other := range batch[1:] {
 			if !ended {
 				other.failPending(errLost)
 			}
 			other.batch <- nil
 		}
 	}()
-	if len(all) == 1 {
-		return q.send(all[0].ctx, all[0].cmds)
+	if len(batch) == 1 {
+		return q.send(batch[0].ctx, batch[0].cmds)
 	}
-	ctx, cancel := batchContext(all)
+	ctx, cancel := batchContext(batch)
 	defer cancel()
 	var cmds []redis.Cmder
-	for _, r := range all {
+	for _, r := range batch {
 		cmds = append(cmds, r.cmds...)
 	}
-	_ = q.send(ctx, cmds) // the error is the first of all; every command has its own
+	_ = q.send(ctx, cmds) // the first error of all pipelines; every command has an own error
 	ended = true
-	return all[0].err()
+	return batch[0].err()
 }
 
-// batchContext is the context of a common round trip. It ends with the first deadline of all, not when one caller hangs up.
-func batchContext(all []*waiter) (context.Context, context.CancelFunc) {
-	ctx := context.WithoutCancel(all[0].ctx)
+// batchContext returns the context of a batch. The context ends at the earliest deadline of the
+// batch, and not when a caller is cancelled.
+func batchContext(batch []*waiter) (context.Context, context.CancelFunc) {
+	ctx := context.WithoutCancel(batch[0].ctx)
 	var first time.Time
-	for _, r := range all {
+	for _, r := range batch {
 		if deadline, limited := r.ctx.Deadline(); limited && (first.IsZero() || deadline.Before(first)) {
 			first = deadline
 		}
@@ -167,7 +175,8 @@ func batchContext(all []*waiter) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, first)
 }
 
-// releaseSlot gives the right to make a round trip to those who wait, or back.
+// releaseSlot gives the slot of a finished round trip to the first waiting pipeline, or frees the
+// slot.
 func (q *queue) releaseSlot() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +185,7 @@ func (q *queue) releaseSlot() {
 	}
 }
 
-// dispatchExtra begins one more round trip, for one that has waited long enough and those that go along.
+// dispatchExtra starts an extra round trip for r, after maxWait, unless the turn of r has come.
 func (q *queue) dispatchExtra(r *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -185,22 +194,23 @@ func (q *queue) dispatchExtra(r *waiter) {
 	}
 }
 
-// dispatch gives one that waits its turn, with all that may have their answers as late as it may: nobody is cut short by
-// another's deadline.
+// dispatch starts the round trip of first, together with the waiting pipelines with a similar
+// deadline: no pipeline in a batch is cut short by the deadline of another pipeline. The caller
+// holds the mutex.
 func (q *queue) dispatch(first *waiter) {
 	q.freeSlots--
-	all := []*waiter{first}
+	batch := []*waiter{first}
 	q.waiting = slices.DeleteFunc(q.waiting, func(r *waiter) bool {
-		if r != first && len(all) < maxBatch && r.deadline.Sub(first.deadline).Abs() <= maxDeadlineSpread {
-			all = append(all, r)
+		if r != first && len(batch) < maxBatch && r.deadline.Sub(first.deadline).Abs() <= maxDeadlineSpread {
+			batch = append(batch, r)
 			return true
 		}
 		return r == first
 	})
-	first.batch <- all
+	first.batch <- batch
 }
 
-// remove takes a pipeline out of the queue, unless its turn has come.
+// remove takes r out of the queue and reports success; false means that the turn of r has come.
 func (q *queue) remove(r *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

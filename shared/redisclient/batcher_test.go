@@ -14,7 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// fakeRedis stands for Redis: round trips begin and stay under way until the test ends them. Every GET is answered with its key.
+// fakeRedis stands for Redis: round trips begin and stay under way until the test ends them. Every
+// GET is answered with its key.
 type fakeRedis struct {
 	process    redis.ProcessPipelineHook
 	finish     chan error // of the round trip that began first, then of the next
@@ -77,7 +78,8 @@ func (w *fakeRedis) get(ctx context.Context, keys ...string) <-chan error {
 	return answered
 }
 
-// newBusyRedis is a wire on which as many round trips are under way as are begun before others wait.
+// newBusyRedis is a wire on which as many round trips are under way as are begun before others
+// wait.
 func newBusyRedis(t *testing.T, patience time.Duration) *fakeRedis {
 	w := newFakeRedis(patience)
 	for range maxInFlight {

@@ -10,11 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrUnavailable is the answer to a command that was not sent, because the last ones got none.
-var ErrUnavailable = errors.New("keyspace: redis is away")
+// ErrUnavailable is the error of a command that was not sent, because the last commands got no
+// reply.
+var ErrUnavailable = errors.New("redisclient: redis is unavailable")
 
-// IsUnavailable reports whether err means that Redis was not reached or did not answer in time. A reply of any kind, an absent
-// key, a caller that hung up and a busy pool of our own do not.
+// IsUnavailable reports whether err means an unreachable Redis or a missing reply, for example
+// ErrUnavailable, a failed dial or a timeout. It is false for nil, every error reply, an absent key
+// (redis.Nil), a cancelled context, a full connection pool and a closed client. Pure.
 func IsUnavailable(err error) bool {
 	if isReply(err) {
 		return false
@@ -22,42 +24,47 @@ func IsUnavailable(err error) bool {
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrClosed)
 }
 
+// isReply reports whether the command got a reply, of any kind.
 func isReply(err error) bool {
 	if err == nil {
 		return true
 	}
-	_, reply := errors.AsType[redis.Error](err) // redis.Nil is one
+	_, reply := errors.AsType[redis.Error](err) // redis.Nil is a reply
 	return reply
 }
 
 const (
-	maxFailures = 5                     // failures in a row before commands stop being sent
-	openTimeout = time.Second           // then nothing is sent for so long; after it, one command tries
-	minTimeout  = 25 * time.Millisecond // a context that ends sooner says nothing about Redis
+	maxFailures = 5                     // consecutive failures before the breaker opens
+	openTimeout = time.Second           // pause of an open breaker; then a single command tries
+	minTimeout  = 25 * time.Millisecond // a timeout of a context shorter than this says nothing about Redis
 )
 
-// breaker keeps a Redis that is gone from costing every command its timeout. It is a hook of the client: closed it
-// costs a few atomic operations, so it may stand in the way of everything.
+// breaker is a circuit breaker, as a hook of the client: after 5 consecutive failures without a
+// reply in between, commands fail with ErrUnavailable at once for 1 s instead of waiting for a
+// timeout. After the pause a single command tries; any reply closes the breaker. A closed breaker
+// costs a few atomic operations per command and no lock. Safe for concurrent use.
 type breaker struct {
 	now       func() time.Time
 	replies   atomic.Uint64
-	failures  atomic.Int32 // since the last answer
-	openUntil atomic.Int64 // Unix ns until which nothing is sent; 0: open to all
+	failures  atomic.Int32 // since the last reply
+	openUntil atomic.Int64 // Unix ns; no command is sent before this time; 0: closed
 }
 
-// allow reports whether a command may be sent. Of those that come after the pause one is let through to try; it extends
-// the pause for all others, so a try that never ends does not open the door either.
+// allow reports whether a command may be sent. After the pause it admits a single command and
+// extends the pause for all other commands, so that a try without an end does not close the
+// breaker.
 func (b *breaker) allow() bool {
-	shut := b.openUntil.Load()
-	if shut == 0 {
+	openUntil := b.openUntil.Load()
+	if openUntil == 0 {
 		return true
 	}
 	now := b.now()
-	return now.UnixNano() >= shut && b.openUntil.CompareAndSwap(shut, now.Add(openTimeout).UnixNano())
+	return now.UnixNano() >= openUntil && b.openUntil.CompareAndSwap(openUntil, now.Add(openTimeout).UnixNano())
 }
 
-// onReply is told of every reply, even one that was on its way when the door shut: Redis is back. One that comes
-// between the last failure and its shutting the door leaves it shut with no failures; the next answer opens it.
+// onReply records a reply and closes the breaker; Redis is back, even if the reply belongs to a
+// command sent before the breaker opened. Accepted race: a reply between the fifth failure and the
+// opening leaves the breaker open with 0 failures; the next reply closes the breaker.
 func (b *breaker) onReply() {
 	b.replies.Add(1)
 	if b.failures.Load() != 0 || b.openUntil.Load() != 0 {
@@ -66,18 +73,20 @@ func (b *breaker) onReply() {
 	}
 }
 
-// onFailure is told of what failed, and how many answers there had been when it began. If others were answered since,
-// Redis is there: it is this machine that has more to do than it can, and shutting the door would make that worse.
-func (b *breaker) onFailure(answersBefore uint64) {
-	if b.replies.Load() == answersBefore && b.failures.Add(1) >= maxFailures {
+// onFailure records a failed command; repliesBefore is the number of replies when the command
+// began. If Redis has answered other commands since, the failure does not count: this machine is
+// overloaded, and opening the breaker would make the overload worse.
+func (b *breaker) onFailure(repliesBefore uint64) {
+	if b.replies.Load() == repliesBefore && b.failures.Add(1) >= maxFailures {
 		b.openUntil.Store(b.now().Add(openTimeout).UnixNano())
 	}
 }
 
-// ProcessHook guards a single command.
+// ProcessHook protects a single command.
 func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		// The greeting of a new connection runs inside the command that needed it, which is the one that counts.
+		// The handshake of a new connection runs inside the command that needs the connection; only
+		// that command counts.
 		if isHandshake(cmd) {
 			return next(ctx, cmd)
 		}
@@ -85,14 +94,14 @@ func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook guards a pipeline as one.
+// ProcessPipelineHook protects a pipeline; the whole pipeline counts as one command.
 func (b *breaker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		sent := false
 		err := b.execute(ctx, func() error {
 			sent = true
 			err := next(ctx, cmds)
-			for _, cmd := range cmds { // the pipeline's own error is only its first: perhaps an absent key
+			for _, cmd := range cmds { // the error of the pipeline is only the first error, perhaps of an absent key
 				if IsUnavailable(cmd.Err()) {
 					return cmd.Err()
 				}
@@ -108,7 +117,8 @@ func (b *breaker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// DialHook counts a failed dial once, however many commands waited for it. A dial that succeeds is no answer yet.
+// DialHook counts a failed dial once, however many commands wait for the connection. A successful
+// dial is not a reply.
 func (b *breaker) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		before := b.replies.Load()
@@ -120,6 +130,8 @@ func (b *breaker) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
+// execute calls send if the breaker allows a command, and records the outcome. It returns the error
+// of ctx, ErrUnavailable or the error of send.
 func (b *breaker) execute(ctx context.Context, send func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -128,24 +140,26 @@ func (b *breaker) execute(ctx context.Context, send func() error) error {
 		return ErrUnavailable
 	}
 	deadline, limited := ctx.Deadline()
-	hasty := limited && deadline.Sub(b.now()) < minTimeout
+	tooShort := limited && deadline.Sub(b.now()) < minTimeout
 	before := b.replies.Load()
 	err := send()
 	if isReply(err) {
 		b.onReply()
-	} else if IsUnavailable(err) && !neverSent(err) && !hasty {
+	} else if IsUnavailable(err) && !neverSent(err) && !tooShort {
 		b.onFailure(before)
 	}
 	return err
 }
 
-// neverSent reports that a command never had a connection: dialling failed, which DialHook has counted, or its context
-// ended while it waited for one to be free. A context that ends later shows as a timeout of the connection.
+// neverSent reports whether a command never had a connection: the dial failed, and DialHook has
+// counted the failure, or the context ended while the command waited for a free connection. The end
+// of a context after that appears as a timeout of the connection.
 func neverSent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
 	return err == context.DeadlineExceeded || ok && dial.Op == "dial"
 }
 
+// isHandshake reports whether a command belongs to the set-up of a connection.
 func isHandshake(cmd redis.Cmder) bool {
 	switch cmd.Name() {
 	case "hello", "auth", "select", "client":

@@ -9,50 +9,56 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// ioTimeout bounds each part of a command by itself: waiting for a free connection, writing, reading. A caller that
-// wants less says so by its context. A dial goes on beside the command that wanted it, for the next one, and may take
-// longer.
+// ioTimeout bounds separately each part of a command: waiting for a free connection, writing,
+// reading. The context of a caller may set less. A dial outlives the command that started the dial,
+// and then serves a later command, so a dial may take longer.
 const (
 	ioTimeout   = 150 * time.Millisecond
 	dialTimeout = 400 * time.Millisecond
-	longTimeout = time.Second // instead of patience, of Patient
+	longTimeout = time.Second // replaces ioTimeout in WithLongTimeout
 )
 
-// Config says where Redis is.
+// Config is the address of Redis and the limits of the client.
 type Config struct {
 	Addr     string // host:port, or the path of a Unix socket
-	Password string // of Memorystore's AUTH; empty: none
-	PoolSize int    // connections at most; 0: 32
+	Password string // for AUTH of Memorystore; empty: no AUTH
+	PoolSize int    // maximum number of connections; 0: 32
 }
 
-// Open makes a client and dials nothing. A command waits at most its context, and 150 ms each for a free connection,
-// write and read, 400 ms for a new connection; it is never repeated, and fails at once with ErrAway while Redis is
-// known to be out of reach.
+// Open returns a client and dials nothing. A command waits until the deadline of the context, and
+// at most 150 ms for a free connection, 400 ms for a new connection, and 150 ms each for write and
+// read. The client never repeats a command. After 5 consecutive failures commands fail at once with
+// ErrUnavailable for 1 s at a time. Concurrent pipelines may share a round trip and wait up to 10
+// ms for that; a single command never waits. Open starts no goroutine; the caller closes the
+// client. Safe for concurrent use.
 func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
 
-// client has a twin on the same connections, for commands that may take longer.
+// client is a go-redis client with a second client, slow, on the same connections but with longer
+// timeouts.
 type client struct {
 	*redis.Client
 	slow *redis.Client
 }
 
-// AddHook adds it to both: a client made by WithTimeout does not have the hooks of the one it is made from.
+// AddHook adds the hook to both clients: go-redis does not copy hooks to a client from WithTimeout.
 func (c *client) AddHook(hook redis.Hook) {
 	c.Client.AddHook(hook)
 	c.slow.AddHook(hook)
 }
 
-// WithLongTimeout is a client of Open, with its connections and what is known of Redis, for those whom an answer that is late
-// serves better than none: it waits a second for each write and each read, or as long as the context says.
+// WithLongTimeout returns a client that shares the connections and the breaker of c, a client of
+// Open, but waits up to 1 s for each write and each read, or until the deadline of the context. Use
+// it where a late reply is better than a failed request. A client from elsewhere is returned
+// unchanged. WithLongTimeout does no I/O. Do not close the result.
 func WithLongTimeout(c redis.UniversalClient) redis.UniversalClient {
-	if both, ok := c.(*client); ok {
-		return both.slow
+	if c, ok := c.(*client); ok {
+		return c.slow
 	}
 	return c
 }
 
 func open(cfg Config, now func() time.Time) redis.UniversalClient {
-	// The client would write plain lines to stderr about what every caller is told by an error anyway.
+	// The client would log to stderr, as plain text, errors that every caller gets anyway.
 	logging.Disable()
 	one := redis.NewClient(&redis.Options{
 		Addr:     cfg.Addr,
@@ -63,22 +69,22 @@ func open(cfg Config, now func() time.Time) redis.UniversalClient {
 		ReadTimeout:           ioTimeout,
 		WriteTimeout:          ioTimeout,
 		PoolTimeout:           ioTimeout,
-		MaxRetries:            -1, // a repeated script would count twice
+		MaxRetries:            -1, // a repeated script would take effect twice
 		DialerRetries:         1,
 
 		PoolSize:         cmp.Or(cfg.PoolSize, 32),
-		PipelinePoolSize: -1, // one pool: almost everything here is a pipeline
+		PipelinePoolSize: -1, // a single pool: almost every command here is in a pipeline
 		ConnMaxIdleTime:  5 * time.Minute,
 
-		// No handshake beyond HELLO on a new connection, no push messages to look for on each reply.
+		// A new connection sends only HELLO, and replies are not searched for push messages.
 		Protocol:                 2,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
 	c := &client{one, one.WithTimeout(longTimeout)}
 	s := &preconnector{client: c.slow}
-	c.AddHook(spans{}) // first, so that it also sees what the breaker refuses
-	// Before the breaker: a round trip that fails counts once, whoever shared it.
+	c.AddHook(spans{}) // first, to see the commands refused by the breaker too
+	// Before the breaker: a failed batch counts as a single failure.
 	one.AddHook(pipelineBatcher{ioTimeout: ioTimeout, preconnect: s.ensureIdle})
 	c.slow.AddHook(pipelineBatcher{ioTimeout: longTimeout, preconnect: s.ensureIdle})
 	c.AddHook(&breaker{now: now})

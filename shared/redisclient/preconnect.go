@@ -7,20 +7,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// preconnector makes connections before they are needed. While Redis is slow, a pipeline that dials waits twice, for the greeting
-// and for its answers; out of time it closes the connection, and the next one would have to dial again.
+// preconnector dials connections in advance. While Redis is slow, a pipeline that dials waits
+// twice, for the handshake and for the replies; after a timeout the pipeline closes the connection,
+// and the next pipeline would have to dial again.
 type preconnector struct {
 	client   *redis.Client
 	dialling atomic.Bool
 }
 
-// ensureIdle returns at once, and sees to it that a connection is idle soon, greeting included. One is made at a time.
-func (s *preconnector) ensureIdle() {
-	if s.client.PoolStats().IdleConns > 0 || !s.dialling.CompareAndSwap(false, true) {
+// ensureIdle starts a dial with handshake in the background if the pool has no idle connection and
+// no such dial is in progress. It returns at once; a failure has no effect.
+func (p *preconnector) ensureIdle() {
+	if p.client.PoolStats().IdleConns > 0 || !p.dialling.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
-		defer s.dialling.Store(false)
-		s.client.ClientID(context.Background()) // any answer will do; like the greeting it says nothing to the breaker
+		defer p.dialling.Store(false)
+		p.client.ClientID(context.Background()) // the reply does not matter; the breaker ignores handshake commands
 	}()
 }

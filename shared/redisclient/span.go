@@ -10,23 +10,24 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// spans is a hook of the client that tells a trace of commands: their names and how they ended, no key and no value.
+// spans is a client hook that records a trace span per command or pipeline: name and outcome, no
+// key and no value.
 type spans struct{}
 
 func (spans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		ctx, part := otlp.StartRedis(ctx, cmd.Name(), 0)
+		ctx, span := otlp.StartRedis(ctx, cmd.Name(), 0)
 		err := next(ctx, cmd)
-		part.End(errorKind(err))
+		span.End(errorKind(err))
 		return err
 	}
 }
 
 func (spans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		ctx, part := otlp.StartRedis(ctx, "PIPELINE", len(cmds))
+		ctx, span := otlp.StartRedis(ctx, "PIPELINE", len(cmds))
 		err := next(ctx, cmds)
-		part.End(errorKind(err))
+		span.End(errorKind(err))
 		return err
 	}
 }
@@ -35,8 +36,8 @@ func (spans) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// errorKind names what went wrong; an absent key is an answer, and a script that is loaded again after one is not a
-// failure of anything.
+// errorKind returns the error type of a span, or "" for success. An absent key is a success, and so
+// is NOSCRIPT, after which lua.Exec sends the script again.
 func errorKind(err error) string {
 	switch {
 	case err == nil || redis.HasErrorPrefix(err, "NOSCRIPT") || errors.Is(err, redis.Nil):
@@ -48,5 +49,5 @@ func errorKind(err error) string {
 	case isReply(err):
 		return "refused"
 	}
-	return "ours" // a full pool, or a caller who left
+	return "ours" // a full pool or a cancelled caller
 }
