@@ -9,10 +9,12 @@ import (
 // job describes the work of a flight.
 type job struct {
 	key        string
-	cached     *Entry                                                  // the caller's entry; may be nil
-	acceptable func(found *Entry) bool                                 // whether the entry now in Redis makes a load needless
-	load       func(ctx context.Context, found *Entry) (Loaded, error) // sets the times of the entry
-	state      State                                                   // of a loaded entry
+	cached     *Entry                  // the caller's entry; may be nil
+	acceptable func(found *Entry) bool // whether the entry now in Redis makes a load needless
+
+	// load returns the new entry with all times set. found is the entry now in Redis, or nil.
+	load  func(ctx context.Context, found *Entry) (Loaded, error)
+	state State // of a loaded entry
 }
 
 // blockingLoad returns the work for callers without an entry; the work waits for a load of another

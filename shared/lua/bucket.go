@@ -12,29 +12,31 @@ var (
 	refund = load("refund.lua")
 )
 
-// SpendResult is what became of a bucket that was asked for one request.
+// SpendResult is the reply to Spend.
 type SpendResult struct {
-	Taken      bool
-	UntilFull  time.Duration // until it is full, what was taken included
-	ServerTime int64         // server's time, µs since 1970
+	Taken      bool          // false: the bucket is empty
+	UntilFull  time.Duration // until the bucket is full again, after this request
+	ServerTime int64         // server time, µs since 1970
 }
 
-// Spend queues the taking of one request from a bucket, for a pipeline that Exec runs; then ReadSpent says whether there
-// was one. The bucket gains one request in each gain, and an empty one is full after whole; both are whole microseconds.
+// Spend queues a script on a pipeline for Exec: take a token from a token bucket. After Exec, pass
+// the result to ParseSpend. The bucket gains a token per gain, and an empty bucket is full after
+// whole; both are whole microseconds. The key expires when the bucket is full.
 func Spend(ctx context.Context, pipe redis.Pipeliner, bucket string, gain, whole time.Duration) *redis.Cmd {
 	return spend().EvalSha(ctx, pipe, []string{bucket}, gain.Microseconds(), whole.Microseconds())
 }
 
-// ParseSpend reads the answer to Spend.
+// ParseSpend returns the reply to Spend after Exec, or the error of the command.
 func ParseSpend(cmd *redis.Cmd) (SpendResult, error) {
-	answer, err := cmd.Int64Slice()
+	reply, err := cmd.Int64Slice()
 	if err != nil {
 		return SpendResult{}, err
 	}
-	return SpendResult{answer[0] == 1, time.Duration(answer[1]) * time.Microsecond, answer[2]}, nil
+	return SpendResult{reply[0] == 1, time.Duration(reply[1]) * time.Microsecond, reply[2]}, nil
 }
 
-// Refund queues the giving back of what Spend took, for a pipeline that Exec runs.
+// Refund queues a script on a pipeline for Exec: return a token taken by Spend. A full bucket stays
+// full.
 func Refund(ctx context.Context, pipe redis.Pipeliner, bucket string, gain time.Duration) *redis.Cmd {
 	return refund().EvalSha(ctx, pipe, []string{bucket}, gain.Microseconds())
 }

@@ -8,27 +8,29 @@ import (
 
 var findBuffered = load("find_buffered.lua")
 
-// FindBuffered returns the rows of one session among count rows of the spill, oldest first, after passing over the skip oldest;
-// more says that there may be others behind them. A row is told by the session's id in it, which is in no other's.
+// FindBuffered returns the rows of a session among count rows of the outbox buffer, oldest first,
+// after skipping the skip oldest rows. more reports that further rows may follow. A row belongs to
+// the session if it contains the session id. 1 round trip; Redis scans count rows.
 func FindBuffered(ctx context.Context, c redis.UniversalClient, list, sessionID string, skip, count int64) (rows []string, more bool, err error) {
-	answer, err := findBuffered().Run(ctx, c, []string{list}, sessionID, skip, count).Slice()
+	reply, err := findBuffered().Run(ctx, c, []string{list}, sessionID, skip, count).Slice()
 	if err != nil {
 		return nil, false, err
 	}
-	for _, row := range answer[1:] {
+	for _, row := range reply[1:] {
 		rows = append(rows, row.(string))
 	}
-	return rows, answer[0].(int64) == 1, nil
+	return rows, reply[0].(int64) == 1, nil
 }
 
 var removeBuffered = load("remove_buffered.lua")
 
-// RemoveBuffered removes rows from the spill, each once, and looks for each at most within rows from the oldest end. It returns how
-// many it found.
+// RemoveBuffered removes rows from the outbox buffer, each once, and searches each row only among
+// the within oldest rows. rows are newest first. It returns the number of removed rows. 1 round
+// trip.
 func RemoveBuffered(ctx context.Context, c redis.UniversalClient, list string, rows []string, within int64) (removed int64, err error) {
 	args := make([]any, 0, 1+len(rows))
 	args = append(args, within)
-	for i := len(rows) - 1; i >= 0; i-- { // as they lie: the oldest first
+	for i := len(rows) - 1; i >= 0; i-- { // in search order: oldest first
 		args = append(args, rows[i])
 	}
 	return removeBuffered().Run(ctx, c, []string{list}, args...).Int64()

@@ -12,42 +12,44 @@ var (
 	recordGroupSession = load("record_group_session.lua")
 )
 
-// CadenceKeys are what is remembered of a client group's requests, in one slot.
+// CadenceKeys are the keys about the requests of a client group, in one slot.
 type CadenceKeys struct {
-	Group   string // list of times
-	Cookie  string // when one of them last had a cookie
-	Session string // list of times of this session's; empty without a cookie
+	Group   string // list of the times of the group's requests
+	Cookie  string // time of the group's last request with a cookie
+	Session string // list of the times of this session's requests; "" without a cookie
 }
 
-// Windows are how far back requests are counted, and how many times of them are kept to be counted.
+// Windows are the two sliding windows of the counts.
 type Windows struct {
-	Short, Long time.Duration // Long is also how long the keys live
-	MaxTimes    int
+	Short, Long time.Duration // Long is also the TTL of the keys
+	MaxTimes    int           // times kept per list; counts end at MaxTimes
+
 }
 
-// CadenceCmd is the queued answer to Cadence.
+// CadenceCmd is a queued RecordCadence.
 type CadenceCmd struct{ cmd *redis.Cmd }
 
-// CadenceCounts are requests up to now. A count ends at what is kept.
+// CadenceCounts are the numbers of requests up to now. No count exceeds Windows.MaxTimes.
 type CadenceCounts struct {
-	Group, Session [2]int        // in the short window and in the long one
-	SinceCookie    time.Duration // since the group's last request with a cookie before this one; negative: none in the long window
+	Group, Session [2]int        // in the short window, in the long window
+	SinceCookie    time.Duration // since the group's previous request with a cookie; negative: none in the long window
 }
 
-// RecordCadence queues the note of a request, unless it is only looked, and the counts with it, for a pipeline that Exec runs.
-func RecordCadence(ctx context.Context, pipe redis.Pipeliner, keys CadenceKeys, now time.Time, note bool, w Windows) CadenceCmd {
-	names, noted := []string{keys.Group, keys.Cookie}, 0
+// RecordCadence queues a script on a pipeline for Exec: record a request at now, if record is true,
+// and count the requests. After Exec, call Result.
+func RecordCadence(ctx context.Context, pipe redis.Pipeliner, keys CadenceKeys, now time.Time, record bool, w Windows) CadenceCmd {
+	names, recordArg := []string{keys.Group, keys.Cookie}, 0
 	if keys.Session != "" {
 		names = append(names, keys.Session)
 	}
-	if note {
-		noted = 1
+	if record {
+		recordArg = 1
 	}
 	return CadenceCmd{recordCadence().EvalSha(ctx, pipe, names,
-		now.UnixMilli(), noted, w.MaxTimes, w.Short.Milliseconds(), w.Long.Milliseconds())}
+		now.UnixMilli(), recordArg, w.MaxTimes, w.Short.Milliseconds(), w.Long.Milliseconds())}
 }
 
-// Result is the answer, once the pipeline has run.
+// Result returns the counts after Exec, or the error of the command.
 func (c CadenceCmd) Result() (CadenceCounts, error) {
 	n, err := c.cmd.Int64Slice()
 	if err != nil {
@@ -59,11 +61,13 @@ func (c CadenceCmd) Result() (CadenceCounts, error) {
 	}, nil
 }
 
-// RecordGroupSession queues the note that a session, by its mark, began at a client group, for a pipeline that Exec runs. sessions and
-// own share a slot; of the sessions kept the oldest go first. The command's Int is how many the group has.
+// RecordGroupSession queues a script on a pipeline for Exec: record that the session with this hash
+// began in a client group at now. sessions is the group's set, own the list of the session's
+// request times, in one slot. The set keeps the newest maxSessions sessions for ttl; own lives for
+// ownTTL. The Int of the command is the number of the group's sessions.
 func RecordGroupSession(
-	ctx context.Context, pipe redis.Pipeliner, sessions, own, mark string, now time.Time, kept int, life, ownLife time.Duration,
+	ctx context.Context, pipe redis.Pipeliner, sessions, own, hash string, now time.Time, maxSessions int, ttl, ownTTL time.Duration,
 ) *redis.Cmd {
 	return recordGroupSession().EvalSha(ctx, pipe, []string{sessions, own},
-		now.UnixMilli(), mark, kept, life.Milliseconds(), ownLife.Milliseconds())
+		now.UnixMilli(), hash, maxSessions, ttl.Milliseconds(), ownTTL.Milliseconds())
 }

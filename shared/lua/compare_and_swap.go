@@ -9,8 +9,9 @@ import (
 
 var compareAndSwap = load("compare_and_swap.lua")
 
-// CompareAndSwap queues an answer for the place of the claim under which it was worked out, for a pipeline that Exec runs. The
-// reply is 0 when the claim was lost: then nothing is written.
-func CompareAndSwap(ctx context.Context, pipe redis.Pipeliner, key, claim, answer string, life time.Duration) *redis.Cmd {
-	return compareAndSwap().EvalSha(ctx, pipe, []string{key}, claim, answer, life.Milliseconds())
+// CompareAndSwap queues a script on a pipeline for Exec: replace claim, the value under key, with
+// response for ttl. The reply is 1, or 0 if key no longer holds claim; then the script writes
+// nothing.
+func CompareAndSwap(ctx context.Context, pipe redis.Pipeliner, key, claim, response string, ttl time.Duration) *redis.Cmd {
+	return compareAndSwap().EvalSha(ctx, pipe, []string{key}, claim, response, ttl.Milliseconds())
 }

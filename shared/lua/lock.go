@@ -15,14 +15,17 @@ var (
 	store   = load("store.lua")
 )
 
-// AcquireResult is the answer to Acquire.
+// AcquireResult is the reply to Acquire.
 type AcquireResult struct {
-	Acquired   bool   // the lock is the caller's
-	ServerTime int64  // server's time, µs since 1970
-	Entry      string // what the entry's key holds; empty: nothing
+	Acquired   bool   // the caller holds the lock
+	ServerTime int64  // server time, µs since 1970
+	Entry      string // value of the entry key; empty: absent or of a wrong type
 }
 
-// Acquire takes a lock for the lease unless somebody has it, and reads the entry it guards. Both keys share a slot.
+// Acquire takes a lock for the duration of lease, unless another token holds the lock, and reads
+// the protected entry. Both keys share a slot. Repeating Acquire with the same token extends the
+// lock. 1 round trip, 2 if the server does not know the script; so for all functions of this file.
+// Without Redis the error satisfies redisclient.IsUnavailable.
 func Acquire(ctx context.Context, c redis.Scripter, lock, entry, token string, lease time.Duration) (AcquireResult, error) {
 	reply, err := acquire().Run(ctx, c, []string{lock, entry}, token, lease.Milliseconds()).Slice()
 	if err != nil {
@@ -35,7 +38,7 @@ func Acquire(ctx context.Context, c redis.Scripter, lock, entry, token string, l
 	return a, nil
 }
 
-// Extend renews a lock's lease; false: it was lost.
+// Extend renews the lease of a lock; false: the lock was lost.
 func Extend(ctx context.Context, c redis.Scripter, lock, token string, lease time.Duration) (bool, error) {
 	n, err := extend().Run(ctx, c, []string{lock}, token, lease.Milliseconds()).Int()
 	if err != nil {
@@ -44,7 +47,7 @@ func Extend(ctx context.Context, c redis.Scripter, lock, token string, lease tim
 	return n == 1, nil
 }
 
-// Release gives a lock up; false: it was lost already.
+// Release deletes a lock; false: the lock was lost before.
 func Release(ctx context.Context, c redis.Scripter, lock, token string) (bool, error) {
 	n, err := release().Run(ctx, c, []string{lock}, token).Int()
 	if err != nil {
@@ -53,9 +56,10 @@ func Release(ctx context.Context, c redis.Scripter, lock, token string) (bool, e
 	return n == 1, nil
 }
 
-// Store writes the entry for its life and gives the lock up; false: the lock was lost, and nothing is written.
-func Store(ctx context.Context, c redis.Scripter, entry, lock, token string, value []byte, life time.Duration) (bool, error) {
-	n, err := store().Run(ctx, c, []string{entry, lock}, token, value, life.Milliseconds()).Int()
+// Store writes the entry with a TTL and deletes the lock, atomically; false: the lock was lost, and
+// the entry is unchanged.
+func Store(ctx context.Context, c redis.Scripter, entry, lock, token string, value []byte, ttl time.Duration) (bool, error) {
+	n, err := store().Run(ctx, c, []string{entry, lock}, token, value, ttl.Milliseconds()).Int()
 	if err != nil {
 		return false, fmt.Errorf("lua: store %s: %w", entry, err)
 	}

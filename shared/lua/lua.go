@@ -1,5 +1,6 @@
-// Package lua owns the scripts that run inside Redis: one file each, one typed function each; it never decides what an
-// answer means.
+// Package lua owns the scripts that run inside Redis: one file and one typed Go function per
+// script. It never interprets a reply beyond its types and names no keys. A script takes 10 to 50
+// µs of Redis' only thread.
 package lua
 
 import (
@@ -14,15 +15,16 @@ import (
 //go:embed *.lua
 var sources embed.FS
 
-// sourceOf finds a script again by the digest under which it was sent: string by string.
+// sourceOf maps the SHA-1 of a sent script to the source: string to string.
 var sourceOf sync.Map
 
-// load names one of the embedded scripts. It is read when it is first sent: a function sends a few of them, and its start is waited for.
+// load returns a getter of an embedded script. The getter reads the file on first use, because a
+// deployed function sends only a few scripts and the start should be fast.
 func load(file string) func() *redis.Script {
 	return sync.OnceValue(func() *redis.Script {
 		src, err := sources.ReadFile(file)
 		if err != nil {
-			panic(err) // unreachable: a test holds the names against the files
+			panic(err) // unreachable: a test compares the names with the files
 		}
 		s := redis.NewScript(string(src))
 		sourceOf.Store(s.Hash(), string(src))
@@ -30,25 +32,28 @@ func load(file string) func() *redis.Script {
 	})
 }
 
-// Exec runs a pipeline like its own Exec does, in one round trip, and once more those of our scripts that the server
-// had forgotten; their answers come to the commands they were asked with. Scripts of one pipeline must therefore not
-// depend on each other's order. Its error is the first that is not an absent key.
+// Exec runs a pipeline with scripts of this package in 1 round trip. If the server does not know
+// some of the scripts (NOSCRIPT), for example after a restart, Exec sends only these again, with
+// source, in a second round trip, and stores the replies in the original commands. So the scripts
+// of a pipeline must not depend on each other's order. Exec returns the first error of any command
+// except an absent key (redis.Nil). Without Redis every command has an error for which
+// redisclient.IsUnavailable is true. Time limits are those of the client and of ctx.
 func Exec(ctx context.Context, pipe redis.Pipeliner) error {
-	cmds, _ := pipe.Exec(ctx) // each command has its own error
-	again := map[*redis.Cmd]*redis.Cmd{}
+	cmds, _ := pipe.Exec(ctx) // every command has an error of its own
+	retries := map[*redis.Cmd]*redis.Cmd{}
 	for _, cmd := range cmds {
 		script, ok := cmd.(*redis.Cmd)
 		if !ok || script.Err() == nil || !redis.HasErrorPrefix(script.Err(), "NOSCRIPT") {
 			continue
 		}
-		// EVALSHA digest … becomes EVAL source …, which also makes the server remember it.
+		// EVALSHA digest … becomes EVAL source …; EVAL also loads the script on the server.
 		source, _ := sourceOf.Load(script.Args()[1])
 		args := append([]any{"eval", source}, script.Args()[2:]...)
-		again[script] = pipe.Do(ctx, args...)
+		retries[script] = pipe.Do(ctx, args...)
 	}
-	if len(again) > 0 {
+	if len(retries) > 0 {
 		pipe.Exec(ctx)
-		for script, retry := range again {
+		for script, retry := range retries {
 			script.SetVal(retry.Val())
 			script.SetErr(retry.Err())
 		}

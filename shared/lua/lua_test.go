@@ -11,8 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// scriptTests runs each script once, twice where that tells more, and checks what it did. It is run on a server
-// that knows no script yet.
+// scriptTests runs each script once, twice where that tells more, and checks what it did. It is run
+// on a server that knows no script yet.
 var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 	"remove_buffered": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()

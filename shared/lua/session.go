@@ -13,69 +13,76 @@ var (
 	removeLastSeen = load("remove_last_seen.lua")
 )
 
-// SessionUpdate is one visit of a session to be noted. All keys share a slot.
+// SessionUpdate is the update of a session after a request. All keys share a slot.
 type SessionUpdate struct {
-	Session, History, Cleared string            // keys
-	Lists                     []string          // keys of what else lives as long
-	Create                    bool              // false: only if the session is still there
-	TTL                       time.Duration     // of all keys from now on
-	Defaults                  map[string]string // of the session's hash, for what has no value, or "?"
-	Changes                   map[string]string // of the session's hash
-	HistoryEntry              string            // for the front of the history; empty: none
-	MaxHistory                int               // that the history keeps
+	Session, History, Cleared string // keys: hash, history list, marker of a cleared session
+
+	Lists        []string          // keys of other lists with the same TTL
+	Create       bool              // false: only update an existing session
+	TTL          time.Duration     // new TTL of all keys
+	Defaults     map[string]string // fields to set if they have no value or "?"
+	Changes      map[string]string // fields to set
+	HistoryEntry string            // new first entry of the history; "": none
+	MaxHistory   int               // maximum length of the history
 }
 
-// SessionUpdateResult is what became of a visit.
+// SessionUpdateResult is the reply to UpdateSession.
 type SessionUpdateResult struct {
-	Cleared          bool   // the session was cleared meanwhile, and nothing was written
-	Missing          bool   // Redis lost the session meanwhile, and nothing was written
-	TelemetryConsent string // the consent as it stands now
-	PreviousLocale   string // what it was until this visit changed it; else empty
-	PreviousCurrency string // likewise
+	Cleared          bool   // the session has been cleared, and the script wrote nothing
+	Missing          bool   // the session is no longer in Redis, and the script wrote nothing
+	TelemetryConsent string // the current consent
+	PreviousLocale   string // the locale before this update, if changed by the update; else ""
+	PreviousCurrency string // the currency before, likewise
 }
 
-// UpdateSession queues the note of a visit, for a pipeline that Exec runs; then ReadNoted says what became of it.
-func UpdateSession(ctx context.Context, pipe redis.Pipeliner, v SessionUpdate) *redis.Cmd {
+// UpdateSession queues a script on a pipeline for Exec: write the changed fields of a session,
+// renew the TTLs and push the history entry. A locale or currency that the guest has chosen since
+// the request read the session keeps its value. After Exec, pass the result to ParseSessionUpdate.
+func UpdateSession(ctx context.Context, pipe redis.Pipeliner, u SessionUpdate) *redis.Cmd {
 	create := 0
-	if v.Create {
+	if u.Create {
 		create = 1
 	}
-	args := make([]any, 0, 5+2*len(v.Defaults)+2*len(v.Changes))
-	args = append(args, create, v.TTL.Milliseconds(), v.HistoryEntry, v.MaxHistory, 2*len(v.Defaults))
-	for _, fields := range []map[string]string{v.Defaults, v.Changes} {
+	args := make([]any, 0, 5+2*len(u.Defaults)+2*len(u.Changes))
+	args = append(args, create, u.TTL.Milliseconds(), u.HistoryEntry, u.MaxHistory, 2*len(u.Defaults))
+	for _, fields := range []map[string]string{u.Defaults, u.Changes} {
 		for field, value := range fields {
 			args = append(args, field, value)
 		}
 	}
-	return updateSession().EvalSha(ctx, pipe, append([]string{v.Session, v.History, v.Cleared}, v.Lists...), args...)
+	return updateSession().EvalSha(ctx, pipe, append([]string{u.Session, u.History, u.Cleared}, u.Lists...), args...)
 }
 
-// ParseSessionUpdate reads the answer to Visit.
+// ParseSessionUpdate returns the reply to UpdateSession after Exec, or the error of the command.
 func ParseSessionUpdate(cmd *redis.Cmd) (SessionUpdateResult, error) {
-	answer, err := cmd.Slice()
+	reply, err := cmd.Slice()
 	if err != nil {
 		return SessionUpdateResult{}, err
 	}
-	is := answer[0].(int64)
-	return SessionUpdateResult{is == 0, is < 0, answer[1].(string), answer[2].(string), answer[3].(string)}, nil
+	code := reply[0].(int64)
+	return SessionUpdateResult{code == 0, code < 0, reply[1].(string), reply[2].(string), reply[3].(string)}, nil
 }
 
-// ViewedEntry is one entry for the list of what was recently viewed. Entry is JSON that holds ID, by which other entries of
-// the same are found, and a member viewedAt, by which they are ordered.
+// ViewedEntry is an entry of the recently viewed list. Entry is JSON and contains ID, the property
+// id, and the member viewedAt. The list has one entry per ID and is ordered by viewedAt, newest
+// first.
 type ViewedEntry struct{ ID, Entry string }
 
-// PushViewed queues entries for their places in the list, which keeps most of them; none is pushed for a session that
-// was cleared.
-func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string, life time.Duration, most int, entries ...ViewedEntry) *redis.Cmd {
+// PushViewed queues a script on a pipeline for Exec: insert entries into the list at the positions
+// of their times and keep the newest maxEntries entries for ttl. For a cleared session the script
+// writes nothing. The reply is the length of the list, or 0 for a cleared session.
+func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string, ttl time.Duration, maxEntries int, entries ...ViewedEntry) *redis.Cmd {
 	args := make([]any, 0, 2+2*len(entries))
-	args = append(args, life.Milliseconds(), most)
+	args = append(args, ttl.Milliseconds(), maxEntries)
 	for _, e := range entries {
 		args = append(args, e.ID, e.Entry)
 	}
 	return pushViewed().EvalSha(ctx, pipe, []string{list, cleared}, args...)
 }
 
-// RemoveLastSeen takes sessions off a list of when they were last seen, Unix ms by id, but for those whose time there is another.
+// RemoveLastSeen removes sessions from a last-seen set, except sessions with a time other than in
+// seen (Unix ms by session id): these were seen again. 1 round trip, 2 if the server does not know
+// the script. Without Redis the error satisfies redisclient.IsUnavailable.
 func RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, list string, seen map[string]int64) error {
 	args := make([]any, 0, 2*len(seen))
 	for id, at := range seen {

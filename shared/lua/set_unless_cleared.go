@@ -9,8 +9,9 @@ import (
 
 var setUnlessCleared = load("set_unless_cleared.lua")
 
-// SetUnlessCleared queues something to keep of a session for a while, for a pipeline that Exec runs. The reply is 0 when the
-// session was cleared: then nothing is written.
-func SetUnlessCleared(ctx context.Context, pipe redis.Pipeliner, key, cleared, value string, life time.Duration) *redis.Cmd {
-	return setUnlessCleared().EvalSha(ctx, pipe, []string{key, cleared}, value, life.Milliseconds())
+// SetUnlessCleared queues a script on a pipeline for Exec: set a key of a session with a TTL.
+// cleared is the marker of a cleared session, in the same slot. The reply is 1, or 0 for a cleared
+// session; then the script writes nothing.
+func SetUnlessCleared(ctx context.Context, pipe redis.Pipeliner, key, cleared, value string, ttl time.Duration) *redis.Cmd {
+	return setUnlessCleared().EvalSha(ctx, pipe, []string{key, cleared}, value, ttl.Milliseconds())
 }

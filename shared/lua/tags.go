@@ -12,43 +12,48 @@ var (
 	detach   = load("detach.lua")
 )
 
-// TagKeys are the three keys of one tag, in one slot.
+// TagKeys are the three keys of a tag, in one slot: the entries with the tag, the time of the last
+// invalidation, and the detached entries not yet deleted.
 type TagKeys struct{ Entries, InvalidatedAt, Pending string }
 
-// Register queues a note that entry carries the tag until the time kept, for a pipeline that Exec runs. The command's
-// Int64 is the server's time of the tag's last invalidation in µs, 0 when there was none lately.
-func Register(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, entry string, now, kept time.Time) *redis.Cmd {
+// Register queues a script on a pipeline for Exec: add entry to the tag until the time expires. The
+// Int64 of the command is the server time of the tag's last invalidation in µs, or 0 without a
+// recent invalidation.
+func Register(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, entry string, now, expires time.Time) *redis.Cmd {
 	return register().EvalSha(ctx, pipe, []string{tag.Entries, tag.InvalidatedAt},
-		entry, kept.UnixMilli(), now.UnixMilli(), kept.Sub(now).Milliseconds())
+		entry, expires.UnixMilli(), now.UnixMilli(), expires.Sub(now).Milliseconds())
 }
 
 // DetachCmd is a queued Detach.
 type DetachCmd struct{ cmd *redis.Cmd }
 
-// Detach queues the beginning of a tag's invalidation, or the next step of it, for a pipeline that Exec runs. The time of it
-// is remembered for note, the entries until they are said to be deleted, or for rest. It takes at most some of them; a
-// step that another left unfinished is taken whole.
-func Detach(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, note, rest time.Duration, some int) DetachCmd {
+// Detach queues a script on a pipeline for Exec: begin or continue the invalidation of a tag. The
+// script stores the time of the invalidation for invalidationTTL and moves up to maxEntries entries
+// to the pending set, which lives for pendingTTL. An unfinished batch of an earlier call is
+// returned first, and whole. After Exec, call Result.
+func Detach(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, invalidationTTL, pendingTTL time.Duration, maxEntries int) DetachCmd {
 	return DetachCmd{detach().EvalSha(ctx, pipe, []string{tag.Entries, tag.InvalidatedAt, tag.Pending},
-		note.Milliseconds(), rest.Milliseconds(), some)}
+		invalidationTTL.Milliseconds(), pendingTTL.Milliseconds(), maxEntries)}
 }
 
-// DetachResult is the answer to Detach.
+// DetachResult is the reply to Detach.
 type DetachResult struct {
-	ServerTime int64    // server's time of the step, µs: under it and before are the entries that may be forgotten once they are deleted
-	More       bool     // another step is needed
-	Entries    []string // the keys to be deleted
+	// ServerTime is the score of this batch in the pending set, µs. After deleting the entries,
+	// remove all members up to this score.
+	ServerTime int64
+	More       bool     // more entries remain; call Detach again
+	Entries    []string // the keys to delete
 }
 
-// Result is the answer, once the pipeline has run.
+// Result returns the batch after Exec, or the error of the command.
 func (d DetachCmd) Result() (DetachResult, error) {
 	reply, err := d.cmd.Slice()
 	if err != nil {
 		return DetachResult{}, err
 	}
-	t := DetachResult{ServerTime: reply[0].(int64), More: reply[1] == int64(1)}
+	r := DetachResult{ServerTime: reply[0].(int64), More: reply[1] == int64(1)}
 	for _, key := range reply[2:] {
-		t.Entries = append(t.Entries, key.(string))
+		r.Entries = append(r.Entries, key.(string))
 	}
-	return t, nil
+	return r, nil
 }

@@ -13,17 +13,22 @@ var (
 	suspendedRestore = load("suspended_restore.lua")
 )
 
-// SuspendedKeys are the suspended set, its version, and who is restoring it; in one slot.
+// SuspendedKeys are the set of suspended tenants, the version of the set, and the token of the
+// process that restores a missing set; in one slot.
 type SuspendedKeys struct{ Set, Version, RestoreToken string }
 
 func (k SuspendedKeys) all() []string { return []string{k.Set, k.Version, k.RestoreToken} }
 
-// Suspend adds a tenant to the suspended set and gives it a new version; false: the set is lost, and to be restored.
+// Suspend adds a tenant to the set of suspended tenants and increments the version; false: the set
+// is missing and unchanged, and the next reader restores the set. 1 round trip, 2 if the server
+// does not know the script; so for all functions of this file. Without Redis the error satisfies
+// redisclient.IsUnavailable.
 func Suspend(ctx context.Context, c redis.Scripter, keys SuspendedKeys, tenant string) (bool, error) {
 	return changeSuspended(ctx, c, keys, "SADD", tenant)
 }
 
-// Reinstate takes a tenant off the suspended set and gives it a new version; false: the set is lost, and to be restored.
+// Reinstate removes a tenant from the set of suspended tenants and increments the version; false as
+// for Suspend.
 func Reinstate(ctx context.Context, c redis.Scripter, keys SuspendedKeys, tenant string) (bool, error) {
 	return changeSuspended(ctx, c, keys, "SREM", tenant)
 }
@@ -36,8 +41,9 @@ func changeSuspended(ctx context.Context, c redis.Scripter, keys SuspendedKeys, 
 	return n == 1, nil
 }
 
-// RestoreSuspended puts a lost set back and returns its version. It is refused, with an empty version, to anyone but the
-// last to write a token under Restorer, and to that one when the set was changed or restored since.
+// RestoreSuspended restores the missing set of suspended tenants and returns the new version. token
+// must be the value of RestoreToken. The version is "", and the set unchanged, if another process
+// has written a token since, or if the set was changed or restored since.
 func RestoreSuspended(ctx context.Context, c redis.Scripter, keys SuspendedKeys, token string, tenants []string) (string, error) {
 	args := make([]any, 0, 1+len(tenants))
 	args = append(args, token)

@@ -14,7 +14,7 @@ import (
 const (
 	maxInFlight       = 2                     // concurrent round trips before further pipelines wait
 	maxBatch          = 64                    // pipelines per round trip
-	maxWait           = 10 * time.Millisecond // then a waiting pipeline gets an extra round trip: Redis is slow, or a connection hangs
+	maxWait           = 10 * time.Millisecond // then a waiting pipeline starts an extra round trip: Redis is slow
 	maxPipelineSize   = 64                    // commands; a larger pipeline would delay the rest of the batch
 	maxDeadlineSpread = minTimeout + maxWait  // between the deadlines of the pipelines of a batch
 )
@@ -27,7 +27,10 @@ const (
 // to change the queue, never during I/O. Safe for concurrent use.
 type pipelineBatcher struct {
 	ioTimeout time.Duration // of the client, for a read
-	preconnect func()        // called when the first pipeline begins to wait, because an extra round trip may need a connection; may be nil
+
+	// preconnect is called when the first pipeline begins to wait, because an extra round trip may
+	// need a connection. May be nil.
+	preconnect func()
 }
 
 // ProcessHook returns next: single commands are not batched.
@@ -62,8 +65,11 @@ func (c pipelineBatcher) ProcessPipelineHook(next redis.ProcessPipelineHook) red
 type waiter struct {
 	ctx      context.Context
 	cmds     []redis.Cmder
-	deadline time.Time      // after this time a reply is useless
-	batch    chan []*waiter // for a waiting pipeline: receives the batch to send, with this waiter first, or nil after another waiter sent the batch
+	deadline time.Time // after this time a reply is useless
+
+	// batch, for a waiting pipeline, receives the batch to send, with this waiter first, or nil
+	// after another waiter sent the batch.
+	batch chan []*waiter
 }
 
 // err returns the first error of the pipeline's own commands, after the round trip.
