@@ -124,12 +124,12 @@ func TestBrandPeek_ReturnsBrandOfEachTenant(t *testing.T) {
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	for _, tenant := range data.Tenants[:40] {
-		b, err := r.Theme.BrandPeek(t.Context(), tenant.ID)
+		b, err := r.Theme.Brand(t.Context(), tenant.ID)
 		if err != nil || b.TenantSlug != tenant.Slug || b.PrimaryColor != tenant.Color {
 			t.Errorf("%+v %v", b, err)
 		}
 	}
-	if _, err := r.Theme.BrandPeek(t.Context(), "tnt_01KA2X5T7QJ0V3M8N4R6B9CWDE"); err != upstream.ErrNotFound {
+	if _, err := r.Theme.Brand(t.Context(), "tnt_01KA2X5T7QJ0V3M8N4R6B9CWDE"); err != upstream.ErrNotFound {
 		t.Error(err)
 	}
 }

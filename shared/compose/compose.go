@@ -1,6 +1,7 @@
-// Package compose owns the optional parts of an answer, brands and rates: it gathers them from cache and
-// upstream inside what is left of the budget, and says what is missing and why; and what a guest is told when a
-// mandatory part is missing. It never fails an answer for want of an optional part.
+// Package compose fetches the parts of a response from cache and upstreams: brands, rates, listed
+// properties and owners. It names missing optional parts with a reason, and maps the failure of a
+// mandatory part to a problem. It never fails a response because an optional part is missing, and
+// writes no response.
 package compose
 
 import (
@@ -19,7 +20,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 )
 
-// Fetcher gathers. Safe for concurrent use.
+// Fetcher fetches parts from cache and upstreams. Safe for concurrent use.
 type Fetcher struct {
 	rdb       redis.UniversalClient
 	keys      redisclient.Keys
@@ -30,9 +31,9 @@ type Fetcher struct {
 	owners *cache.Decoder[Owner]
 }
 
-const decodedCacheSize = 1024 // brands, and as many owners: some 300 bytes each
+const decodedCacheSize = 1024 // brands, and as many owners; about 300 bytes each
 
-// New makes Parts.
+// New returns a Fetcher and does no I/O.
 func New(rdb redis.UniversalClient, keys redisclient.Keys, c *cache.Cache, up *upstream.Upstreams) *Fetcher {
 	return &Fetcher{rdb, keys, c, up, cache.NewDecoder[upstream.Brand](decodedCacheSize), cache.NewDecoder[Owner](decodedCacheSize)}
 }
@@ -40,50 +41,56 @@ func New(rdb redis.UniversalClient, keys redisclient.Keys, c *cache.Cache, up *u
 const (
 	brandTTL     = 15 * time.Minute
 	negativeTTL  = 30 * time.Second
-	brandTimeout = 750 * time.Millisecond // for all brands of an answer: a silent theme-config has timed out by then
+	brandTimeout = 750 * time.Millisecond // for all brands of a response; the first try of theme-config ends after 600 ms
 )
 
-// Brands returns the brand of each tenant that has one, read from the cache in one round trip and from
-// theme-config for the rest. The second result names the part when any is missing for want of an answer.
-func (p *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []cache.Dependency, []view.Degraded) {
+// Brands returns the brand of each tenant with a brand, the cache entries used, for
+// cache.Loaded.DependsOn, and the degraded part "theme" if any brand could not be fetched. It never
+// fails and takes at most 750 ms. Cost: 1 Redis round trip for all cached brands; for each brand
+// not cached a load of the cache entry and a call of theme-config, up to 16 at a time. A brand is
+// fresh for 15 minutes, an unknown tenant is remembered for 30 s. Without Redis, Brands calls
+// theme-config for every tenant.
+func (f *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []cache.Dependency, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()
-	found, err := gather(ctx, p, tenants, p.BrandKey, p.fetchBrand)
+	found, err := gather(ctx, f, tenants, f.BrandKey, f.fetchBrand)
 	brands := make(map[string]*upstream.Brand, len(found))
 	parts := make([]cache.Dependency, 0, len(found))
-	for tenant, f := range found {
-		parts = append(parts, f.entry.Dependency(cache.TenantTag(tenant)))
-		if f.brand != nil {
-			brands[tenant] = f.brand
+	for tenant, b := range found {
+		parts = append(parts, b.entry.Dependency(cache.TenantTag(tenant)))
+		if b.brand != nil {
+			brands[tenant] = b.brand
 		}
 	}
 	return brands, parts, DegradedPart("theme", err)
 }
 
-// Brand is the brand of one tenant, nil when theme-config knows none, within 750 ms. seen is what was
-// read of BrandKey, nil to read it now.
-func (p *Fetcher) Brand(ctx context.Context, tenantID string, seen *cache.Pending) (*upstream.Brand, error) {
+// Brand returns the brand of a tenant, or nil if theme-config does not know the tenant. It takes at
+// most 750 ms. prefetched is the read of BrandKey; nil makes Brand read the key. Cost and behaviour
+// without Redis are those of cache.GetOrLoad. The brand is shared; do not change it. The error is
+// that of theme-config (*upstream.Error) or of ctx.
+func (f *Fetcher) Brand(ctx context.Context, tenantID string, prefetched *cache.Pending) (*upstream.Brand, error) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()
-	found, err := p.fetchBrand(ctx, tenantID, seen)
+	found, err := f.fetchBrand(ctx, tenantID, prefetched)
 	if err != nil {
 		return nil, err
 	}
 	return found.brand, nil
 }
 
-// fetchedBrand is a tenant's brand and the cache entry that holds it.
+// fetchedBrand is a tenant's brand with its cache entry.
 type fetchedBrand struct {
-	brand *upstream.Brand // nil: theme-config knows none
+	brand *upstream.Brand // nil: unknown to theme-config
 	entry *cache.Entry
 }
 
-// fetchBrand is one tenant's brand, which others share; nil when theme-config knows none.
-func (p *Fetcher) fetchBrand(ctx context.Context, tenant string, seen *cache.Pending) (*fetchedBrand, error) {
-	entry, _, err := p.cache.GetOrLoad(ctx, p.BrandKey(tenant), seen, cache.Loader{
+// fetchBrand reads a tenant's brand from the cache or loads the brand from theme-config.
+func (f *Fetcher) fetchBrand(ctx context.Context, tenant string, prefetched *cache.Pending) (*fetchedBrand, error) {
+	entry, _, err := f.cache.GetOrLoad(ctx, f.BrandKey(tenant), prefetched, cache.Loader{
 		TTL: brandTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
-			brand, err := p.upstreams.Theme.BrandPeek(ctx, tenant)
+			brand, err := f.upstreams.Theme.Brand(ctx, tenant)
 			if errors.Is(err, upstream.ErrNotFound) {
 				return notFoundEntry(cache.TenantTag(tenant))
 			}
@@ -96,46 +103,51 @@ func (p *Fetcher) fetchBrand(ctx context.Context, tenant string, seen *cache.Pen
 	if err != nil {
 		return nil, err
 	}
-	brand, err := p.decodeBrand(entry)
+	brand, err := f.decodeBrand(entry)
 	if err != nil {
 		return nil, err
 	}
 	return &fetchedBrand{brand, entry}, nil
 }
 
-// CachedBrand is Brand when it need wait for nobody, because what was read of BrandKey is fresh; else known is false.
-func (p *Fetcher) CachedBrand(seen *cache.Pending) (brand *upstream.Brand, known bool) {
-	entry := p.cache.Fresh(seen)
+// CachedBrand returns the brand if the prefetched cache entry is fresh; otherwise known is false.
+// brand is nil for a tenant unknown to theme-config. CachedBrand does no I/O and never fails.
+func (f *Fetcher) CachedBrand(prefetched *cache.Pending) (brand *upstream.Brand, known bool) {
+	entry := f.cache.Fresh(prefetched)
 	if entry == nil {
 		return nil, false
 	}
-	brand, err := p.decodeBrand(entry)
+	brand, err := f.decodeBrand(entry)
 	return brand, err == nil
 }
 
-func (p *Fetcher) decodeBrand(entry *cache.Entry) (*upstream.Brand, error) {
+// decodeBrand returns the brand of a cache entry; nil for a negative entry.
+func (f *Fetcher) decodeBrand(entry *cache.Entry) (*upstream.Brand, error) {
 	if entry.Status == http.StatusNotFound {
 		return nil, nil
 	}
-	brand, err := p.brands.Decode(entry)
+	brand, err := f.brands.Decode(entry)
 	if err != nil {
 		return nil, fmt.Errorf("compose: cached brand: %w", err)
 	}
 	return brand, nil
 }
 
-// BrandKey names the cache entry of a tenant's brand, for who reads it in a pipeline of its own.
-func (p *Fetcher) BrandKey(tenantID string) string {
-	return p.keys.Key("cache", "brand-peek", tenantID)
+// BrandKey returns the key of a tenant's brand in the cache, for a prefetch on a pipeline.
+func (f *Fetcher) BrandKey(tenantID string) string {
+	return f.keys.Key("cache", "brand-peek", tenantID)
 }
 
-// Rates asks pricing for one batch of quotes, by property id. What is sold out is absent.
-func (p *Fetcher) Rates(ctx context.Context, q upstream.QuoteRequest) (map[string]upstream.Quote, []view.Degraded) {
-	quotes, err := p.upstreams.Pricing.Preview(ctx, q)
+// Rates returns the quotes of a batch of at most 50 properties by property id, and the degraded
+// part "pricing" if pricing fails. Sold-out properties are absent. Cost: one call of pricing, at
+// most 800 ms including a retry; no Redis. Rates never fails.
+func (f *Fetcher) Rates(ctx context.Context, q upstream.QuoteRequest) (map[string]upstream.Quote, []view.Degraded) {
+	quotes, err := f.upstreams.Pricing.Preview(ctx, q)
 	return quotes, DegradedPart("pricing", err)
 }
 
-// DegradedPart names a part that failed and why; nil when it did not.
+// DegradedPart returns the degraded part with the reason of err: the upstream's reason, "timeout"
+// for a deadline, otherwise "unavailable". It returns nil for a nil err. Pure.
 func DegradedPart(part string, err error) []view.Degraded {
 	if err == nil {
 		return nil
@@ -151,10 +163,11 @@ func DegradedPart(part string, err error) []view.Degraded {
 	return []view.Degraded{{Part: part, Reason: string(reason)}}
 }
 
-const retryAfter = 4 * time.Second // when a breaker that opened just now tries again
+const retryAfter = 4 * time.Second // the pause of an open breaker of an upstream
 
-// Problem is what a guest is told when a mandatory part is missing: not found, out of time, or not
-// available.
+// Problem maps the failure of a mandatory part to a problem: not found, timed out or unavailable;
+// the last two have a Retry-After of 4 s. It returns any error that is not from an upstream or a
+// deadline unchanged, so that the error becomes Internal. Pure.
 func Problem(err error) error {
 	switch reason := upstream.ReasonOf(err); {
 	case errors.Is(err, upstream.ErrNotFound):

@@ -12,19 +12,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
 )
 
-const maxConcurrent = 16 // calls to an upstream for one answer
+const maxConcurrent = 16 // upstream calls for one response
 
-// gather asks for each id: all cache entries in one round trip, then one for each, at most atOnce side by side. An id
-// for which one returns nil or an error is absent; err is that of any of them.
-func gather[T any](ctx context.Context, p *Fetcher, ids []string, key func(id string) string,
-	one func(ctx context.Context, id string, seen *cache.Pending) (*T, error),
+// gather fetches the values of ids. It prefetches all cache entries in 1 round trip, then calls
+// fetch for every id, up to maxConcurrent at a time, and waits for all calls. An id with a nil
+// value or an error is absent from found; err is the error of any id.
+func gather[T any](ctx context.Context, f *Fetcher, ids []string, key func(id string) string,
+	fetch func(ctx context.Context, id string, prefetched *cache.Pending) (*T, error),
 ) (found map[string]*T, err error) {
-	pipe := p.rdb.Pipeline()
-	seen := make([]*cache.Pending, len(ids))
+	pipe := f.rdb.Pipeline()
+	prefetched := make([]*cache.Pending, len(ids))
 	for i, id := range ids {
-		seen[i] = p.cache.Enqueue(ctx, pipe, key(id))
+		prefetched[i] = f.cache.Enqueue(ctx, pipe, key(id))
 	}
-	pipe.Exec(ctx) // a command that failed is a miss
+	pipe.Exec(ctx) // a failed command is a miss
 
 	found = make(map[string]*T, len(ids))
 	var mu sync.Mutex
@@ -32,11 +33,11 @@ func gather[T any](ctx context.Context, p *Fetcher, ids []string, key func(id st
 	group.SetLimit(maxConcurrent)
 	for i, id := range ids {
 		group.Go(func() error {
-			value, failed := one(ctx, id, seen[i])
+			value, fetchErr := fetch(ctx, id, prefetched[i])
 			mu.Lock()
 			defer mu.Unlock()
-			if failed != nil {
-				err = failed
+			if fetchErr != nil {
+				err = fetchErr
 			} else if value != nil {
 				found[id] = value
 			}
@@ -47,7 +48,7 @@ func gather[T any](ctx context.Context, p *Fetcher, ids []string, key func(id st
 	return found, err
 }
 
-// encodeEntry makes a cache entry of what an upstream answered.
+// encodeEntry returns a cache entry with v as JSON.
 func encodeEntry(v any, tags ...string) (cache.Loaded, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -57,13 +58,13 @@ func encodeEntry(v any, tags ...string) (cache.Loaded, error) {
 	return cache.Loaded{Entry: entry, Tags: tags}, err
 }
 
-// notFoundEntry makes a cache entry of the answer that there is no such thing.
+// notFoundEntry returns a negative cache entry, which is kept for negativeTTL.
 func notFoundEntry(tags ...string) (cache.Loaded, error) {
 	entry, err := cache.NewEntry(http.StatusNotFound, nil, nil, nil)
 	return cache.Loaded{Entry: entry, TTL: negativeTTL, Tags: tags}, err
 }
 
-// decodeEntry is the inverse of pack.
+// decodeEntry decodes an entry of encodeEntry.
 func decodeEntry(e *cache.Entry, into any) error {
 	body, err := e.Body()
 	if err != nil {

@@ -16,28 +16,32 @@ import (
 
 const (
 	hitTTL      = 5 * time.Minute
-	hitsTimeout = 1_200 * time.Millisecond // for all hits of an answer together
+	hitsTimeout = 1_200 * time.Millisecond // for all hits of a response
 )
 
-// Hits returns each property that search-aggregation lists, as a search would show it but without a rate, read from the
-// cache in one round trip and from search-aggregation for the rest. The second result names the part when any is
-// missing for want of an answer.
-func (p *Fetcher) Hits(ctx context.Context, properties []string, l locale.Tag, c money.Currency) (map[string]*upstream.Hit, []view.Degraded) {
+// Hits returns the properties listed by search-aggregation, by property id, as in a search result
+// but without rates, and the degraded part "search" if any property could not be fetched. It never
+// fails and takes at most 1.2 s. Cost: 1 Redis round trip for all cached properties; for each
+// property not cached a load of the cache entry and a call of search-aggregation, up to 16 at a
+// time. A property is fresh for 5 minutes, an unlisted property is remembered for 30 s. Without
+// Redis, Hits calls search-aggregation for every property.
+func (f *Fetcher) Hits(ctx context.Context, properties []string, l locale.Tag, c money.Currency) (map[string]*upstream.Hit, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, hitsTimeout)
 	defer cancel()
-	key := func(property string) string { return p.hitKey(property, l, c) }
-	hits, err := gather(ctx, p, properties, key, func(ctx context.Context, property string, seen *cache.Pending) (*upstream.Hit, error) {
-		return p.fetchHit(ctx, property, l, c, seen)
+	key := func(property string) string { return f.hitKey(property, l, c) }
+	hits, err := gather(ctx, f, properties, key, func(ctx context.Context, property string, prefetched *cache.Pending) (*upstream.Hit, error) {
+		return f.fetchHit(ctx, property, l, c, prefetched)
 	})
 	return hits, DegradedPart("search", err)
 }
 
-// fetchHit is one property; nil when search-aggregation does not list it.
-func (p *Fetcher) fetchHit(ctx context.Context, property string, l locale.Tag, c money.Currency, seen *cache.Pending) (*upstream.Hit, error) {
-	entry, _, err := p.cache.GetOrLoad(ctx, p.hitKey(property, l, c), seen, cache.Loader{
+// fetchHit reads a property from the cache or loads the property from search-aggregation; nil if
+// not listed.
+func (f *Fetcher) fetchHit(ctx context.Context, property string, l locale.Tag, c money.Currency, prefetched *cache.Pending) (*upstream.Hit, error) {
+	entry, _, err := f.cache.GetOrLoad(ctx, f.hitKey(property, l, c), prefetched, cache.Loader{
 		TTL: hitTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
-			found, err := p.upstreams.Search.Hotel(ctx, property, l, c)
+			found, err := f.upstreams.Search.Hotel(ctx, property, l, c)
 			if errors.Is(err, upstream.ErrNotFound) {
 				return notFoundEntry(cache.PropertyTag(property))
 			}
@@ -57,6 +61,6 @@ func (p *Fetcher) fetchHit(ctx context.Context, property string, l locale.Tag, c
 	return &hit, nil
 }
 
-func (p *Fetcher) hitKey(property string, l locale.Tag, c money.Currency) string {
-	return p.keys.Key("cache", "listing", property, string(l), string(c))
+func (f *Fetcher) hitKey(property string, l locale.Tag, c money.Currency) string {
+	return f.keys.Key("cache", "listing", property, string(l), string(c))
 }

@@ -14,25 +14,28 @@ import (
 
 const ownerTTL = 5 * time.Minute
 
-// Owner is whose a property is.
+// Owner is the tenant of a property.
 type Owner struct {
 	TenantID   string `json:"tenantId"`
 	TenantSlug string `json:"tenantSlug"`
 }
 
-// OwnerKey names the cache entry of a property's owner, for who reads it in a pipeline of its own.
-func (p *Fetcher) OwnerKey(propertyID string) string {
-	return p.keys.Key("cache", "property", propertyID)
+// OwnerKey returns the key of a property's owner in the cache, for a prefetch on a pipeline.
+func (f *Fetcher) OwnerKey(propertyID string) string {
+	return f.keys.Key("cache", "property", propertyID)
 }
 
-// Owner says whose the property is: from the cache, where the answer is good for 5 minutes, else from
-// property-service. upstream.ErrNotFound when there is no such property; that is remembered for 30 seconds.
-// seen is what was read of OwnerKey, nil to read it now.
-func (p *Fetcher) Owner(ctx context.Context, propertyID string, seen *cache.Pending) (Owner, cache.Dependency, error) {
-	entry, _, err := p.cache.GetOrLoad(ctx, p.OwnerKey(propertyID), seen, cache.Loader{
+// Owner returns the owner of a property from the cache, where the entry is fresh for 5 minutes, or
+// from property-service, and the cache entry used, for cache.Loaded.DependsOn. prefetched is the
+// read of OwnerKey; nil makes Owner read the key. The time limit is that of ctx; property-service
+// takes at most 2 s. Cost and behaviour without Redis are those of cache.GetOrLoad. The error is
+// upstream.ErrNotFound for an unknown property, which is remembered for 30 s and has no dependency,
+// the error of property-service (*upstream.Error), or the error of ctx.
+func (f *Fetcher) Owner(ctx context.Context, propertyID string, prefetched *cache.Pending) (Owner, cache.Dependency, error) {
+	entry, _, err := f.cache.GetOrLoad(ctx, f.OwnerKey(propertyID), prefetched, cache.Loader{
 		TTL: ownerTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
-			detail, err := p.upstreams.Property.Get(ctx, propertyID, locale.Default) // an owner has no language
+			detail, err := f.upstreams.Property.Get(ctx, propertyID, locale.Default) // the owner does not depend on the locale
 			if errors.Is(err, upstream.ErrNotFound) {
 				return notFoundEntry(cache.PropertyTag(propertyID))
 			}
@@ -49,7 +52,7 @@ func (p *Fetcher) Owner(ctx context.Context, propertyID string, seen *cache.Pend
 	if entry.Status == http.StatusNotFound {
 		return Owner{}, cache.Dependency{}, upstream.ErrNotFound
 	}
-	owner, err := p.owners.Decode(entry)
+	owner, err := f.owners.Decode(entry)
 	if err != nil {
 		return Owner{}, cache.Dependency{}, fmt.Errorf("compose: cached owner: %w", err)
 	}

@@ -202,9 +202,9 @@ func TestBreaker_RefusedRetryIsNotTheReportedReason(t *testing.T) {
 func TestBreaker_IsPerUpstream(t *testing.T) {
 	u := newTestUpstreams(t, "http://127.0.0.1:1", nil)
 	for range failuresToOpen {
-		u.Theme.BrandPeek(t.Context(), kabulTenant)
+		u.Theme.Brand(t.Context(), kabulTenant)
 	}
-	if _, err := u.Theme.BrandPeek(t.Context(), kabulTenant); ReasonOf(err) != BreakerOpen {
+	if _, err := u.Theme.Brand(t.Context(), kabulTenant); ReasonOf(err) != BreakerOpen {
 		t.Errorf("theme: %v", err)
 	}
 	if _, err := u.Property.Get(t.Context(), kabulHotel, "en"); ReasonOf(err) != Unavailable {

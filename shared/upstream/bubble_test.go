@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 )
 
-// bubble runs f in a bubble of simulated time with a client of a real net/http server inside the same bubble, which
-// they talk to through pipes: what takes 1,500 ms takes no time, and no less.
+// bubble runs f in a bubble of simulated time with a client of a real net/http server inside the
+// same bubble, which they talk to through pipes: what takes 1,500 ms takes no time, and no less.
 func bubble(t *testing.T, p policy, server http.HandlerFunc, f func(t *testing.T, c *client, calls *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -64,7 +64,8 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { close(l.closed); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 
-// respondInOrder answers the first request with the first handler and so on; the last one answers all that follow.
+// respondInOrder answers the first request with the first handler and so on; the last one answers
+// all that follow.
 func respondInOrder(steps ...http.HandlerFunc) http.HandlerFunc {
 	var n atomic.Int32
 	return func(w http.ResponseWriter, r *http.Request) {

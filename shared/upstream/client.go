@@ -23,15 +23,15 @@ import (
 )
 
 const (
-	maxBody  = 2 << 20  // of an answer; more is a failure of the upstream
-	maxDrain = 64 << 10 // of a refusal, read so that its connection can be used again
+	maxBody  = 2 << 20  // bytes of a response; a larger response is a failure of the upstream
+	maxDrain = 64 << 10 // bytes of an error response to read, so that the connection can be reused
 )
 
-// client speaks to one upstream.
+// client calls one upstream.
 type client struct {
 	name      string
 	base      string // without a trailing slash
-	audience  string // scheme and host: what Cloud Run expects in an ID token
+	audience  string // of the ID token, as Cloud Run expects: scheme and host
 	policy    policy
 	transport http.RoundTripper
 	tokens    TokenSource
@@ -50,9 +50,10 @@ func newClient(name string, base *url.URL, p policy, transport http.RoundTripper
 	}
 }
 
-// NewTransport returns the connection pool the upstreams share: HTTP/2 where it is offered, no proxy from the
-// environment, no compression (the services are neighbours), and no redirects, because it is used without a
-// http.Client.
+// NewTransport returns the shared connection pool of the upstreams: HTTP/2 where offered, 1 s each
+// for dial and TLS handshake, at most 256 idle connections, no proxy from the environment, and no
+// compression, because the services are in the same region. Redirects are not followed, because no
+// http.Client uses the transport.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
@@ -64,45 +65,49 @@ func NewTransport() *http.Transport {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
 		DisableCompression:     true,
-		// All calls to a host share one HTTP/2 connection: when it dies silently, this is how we learn of it.
+		// All calls to a host share an HTTP/2 connection; pings detect a silently broken
+		// connection.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 2 * time.Second},
 	}
 }
 
-// call is one question to an upstream. All of them only read, the POSTs too, so any may be asked twice.
+// call is a request to an upstream. All calls, even POSTs, only read, so every call may be
+// repeated.
 type call struct {
 	path  string // escaped
 	query url.Values
 	body  any // nil: GET, else POST as JSON
 }
 
-// fetch puts the question within the policy and returns the answer once check has accepted it. check may tidy the
-// answer; an error of it means that the upstream broke the contract.
+// fetch sends a call under the client's policy and returns the decoded response after check. check
+// may remove bad parts of the response; an error of check means that the upstream broke the
+// contract.
 func fetch[T any](ctx context.Context, c *client, q call, check func(*T) error) (T, error) {
 	var body []byte
 	if q.body != nil {
 		var err error
 		if body, err = json.Marshal(q.body); err != nil {
-			var none T
-			return none, fmt.Errorf("upstream: encode query for %s: %w", c.name, err)
+			var zero T
+			return zero, fmt.Errorf("upstream: encode query for %s: %w", c.name, err)
 		}
 	}
 	target := c.base + q.path
 	if len(q.query) > 0 {
 		target += "?" + q.query.Encode()
 	}
-	return withRetry(ctx, c, func(ctx context.Context) (answer T, err error) {
+	return withRetry(ctx, c, func(ctx context.Context) (response T, err error) {
 		err = c.exchange(ctx, target, body, func(data []byte) error {
-			if err := json.Unmarshal(data, &answer); err != nil {
+			if err := json.Unmarshal(data, &response); err != nil {
 				return err
 			}
-			return check(&answer)
+			return check(&response)
 		})
-		return answer, err
+		return response, err
 	})
 }
 
-// exchange is one HTTP request and its answer, read to the end. read does not keep the bytes it is given.
+// exchange sends an HTTP request, reads the whole response and passes the body to read. read must
+// not keep the bytes.
 func (c *client) exchange(ctx context.Context, target string, body []byte, read func([]byte) error) error {
 	req, err := c.newRequest(ctx, target, body)
 	if err != nil {
@@ -120,7 +125,7 @@ func (c *client) exchange(ctx context.Context, target string, body []byte, read 
 	}
 	buf := buffers.Get().(*bytes.Buffer)
 	defer func() {
-		if buf.Cap() <= 256<<10 { // one huge answer must not stay in memory for ever
+		if buf.Cap() <= 256<<10 { // a huge response must not stay in memory for ever
 			buf.Reset()
 			buffers.Put(buf)
 		}
@@ -141,6 +146,8 @@ var (
 	errTooLarge = errors.New("body over 2 MiB")
 )
 
+// newRequest returns a request with the headers of the contract. It waits for an ID token until the
+// deadline of ctx.
 func (c *client) newRequest(ctx context.Context, target string, body []byte) (*http.Request, error) {
 	method, payload := http.MethodGet, io.Reader(http.NoBody)
 	if body != nil {
@@ -148,21 +155,21 @@ func (c *client) newRequest(ctx context.Context, target string, body []byte) (*h
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, payload)
 	if err != nil {
-		return nil, fmt.Errorf("upstream: build request for %s: %w", c.name, err) // unreachable: the base was parsed, the path is escaped
+		return nil, fmt.Errorf("upstream: build request for %s: %w", c.name, err) // unreachable: parsed base, escaped path
 	}
 	h := req.Header
 	h.Set("Accept", "application/json")
 	h.Set("User-Agent", "melmastoon-bff-consumer")
 	if body != nil {
 		h.Set("Content-Type", "application/json")
-		// Not sent. It tells the transport that this POST only reads, so that a pooled connection
-		// which the other side has closed meanwhile is replaced silently, as it is for a GET.
+		// Not sent. An empty Idempotency-Key marks the POST as repeatable, so that the transport
+		// silently replaces a pooled connection closed by the server, as for a GET.
 		h["Idempotency-Key"] = []string{}
 	}
 	caller, _ := ctx.Value(callerKey{}).(Caller)
 	for name, value := range map[string]string{
 		"X-Request-Id":  caller.RequestID,
-		"Traceparent":   cmp.Or(otlp.Traceparent(ctx), caller.Traceparent), // this try, where tries are traced
+		"Traceparent":   cmp.Or(otlp.Traceparent(ctx), caller.Traceparent), // the span of this try, if traced
 		"X-User-Bucket": caller.Bucket,
 	} {
 		if value != "" {
@@ -170,12 +177,12 @@ func (c *client) newRequest(ctx context.Context, target string, body []byte) (*h
 		}
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		// Rounded down: the upstream had better give up a little before we do.
+		// Rounded down: the upstream should give up a little before this client.
 		h.Set("X-Request-Deadline-Ms", strconv.FormatInt(max(1, time.Until(deadline).Milliseconds()), 10))
 	}
 	if c.tokens != nil {
 		token, err := c.tokens.Token(ctx, c.audience)
-		if err != nil { // not the upstream's fault, hence nothing for its breaker
+		if err != nil { // not the upstream's fault, so the breaker does not count the error
 			return nil, &Error{Upstream: c.name, Reason: Unavailable, Err: fmt.Errorf("token: %w", err), retryable: true}
 		}
 		h.Set("Authorization", "Bearer "+token)
@@ -183,7 +190,7 @@ func (c *client) newRequest(ctx context.Context, target string, body []byte) (*h
 	return req, nil
 }
 
-// statusError says what an answer other than 200 means.
+// statusError maps a status other than 200 to an error.
 func (c *client) statusError(resp *http.Response) error {
 	e := &Error{Upstream: c.name, Reason: Unavailable, Status: resp.StatusCode}
 	switch status := resp.StatusCode; {
@@ -195,10 +202,10 @@ func (c *client) statusError(resp *http.Response) error {
 		e.fault = true
 	case status == http.StatusTooManyRequests:
 	case status >= 400:
-		// It is well, but refuses us: a wrong base URL (a front end's 404 is HTML), no permission, a query it does not
-		// know.
+		// The upstream is healthy but refuses the call: a wrong base URL (a front end's 404 is
+		// HTML), no permission, or an unknown query.
 		e.Reason = BadResponse
-	default: // another 2xx, or a redirect: nothing the contract knows
+	default: // another 2xx, or a redirect: not in the contract
 		e.Reason, e.fault = BadResponse, true
 	}
 	return e

@@ -168,7 +168,8 @@ func TestFetch_ReusesConnectionAfterEveryStatus(t *testing.T) {
 	}
 }
 
-// A frozen instance wakes up with connections that died in its sleep: that is no failure of the upstream.
+// A frozen instance wakes up with connections that died in its sleep: that is no failure of the
+// upstream.
 func TestFetch_ReplacesDeadPooledConnection(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

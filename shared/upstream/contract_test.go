@@ -88,7 +88,7 @@ var exchanges = []struct {
 		return u.Property.Get(ctx, kabulHotel, "en")
 	}},
 	{"a brand", "theme-config", "getBrandPeek", "", func(ctx context.Context, u *Upstreams) (any, error) {
-		return u.Theme.BrandPeek(ctx, kabulTenant)
+		return u.Theme.Brand(ctx, kabulTenant)
 	}},
 }
 
@@ -111,7 +111,8 @@ func TestContract_RequestsAndResponsesConform(t *testing.T) {
 	}
 }
 
-// compareOptions leaves out the coverage, which is returned as cells, and knows that 10:49:00.000Z is 10:49:00Z.
+// compareOptions leaves out the coverage, which is returned as cells, and knows that 10:49:00.000Z
+// is 10:49:00Z.
 var compareOptions = cmp.Options{
 	cmpopts.IgnoreMapEntries(func(name string, _ any) bool { return name == "coverage" }),
 	cmp.Transformer("time", func(s string) string { return strings.Replace(s, ".000Z", "Z", 1) }),
@@ -140,7 +141,7 @@ func TestContract_OptionalHeadersAreAbsent(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer server.Close()
-	newTestUpstreams(t, server.URL, nil).Theme.BrandPeek(t.Context(), kabulTenant)
+	newTestUpstreams(t, server.URL, nil).Theme.Brand(t.Context(), kabulTenant)
 	for _, name := range []string{"Authorization", "X-Request-Id", "Traceparent", "X-User-Bucket", "X-Tenant-Id", "Accept-Encoding", "Idempotency-Key"} {
 		if values, ok := seen[name]; ok {
 			t.Errorf("%s: %q", name, values)
@@ -222,8 +223,8 @@ func validateExchange(t testing.TB, doc *openapi3.T, next http.Handler) http.Han
 	})
 }
 
-// reportUndocumented reports what the validator lets pass: a query parameter or one of our headers that the contract does not
-// name.
+// reportUndocumented reports what the validator lets pass: a query parameter or one of our headers
+// that the contract does not name.
 func reportUndocumented(t testing.TB, r *http.Request, route *routers.Route) {
 	t.Helper()
 	for name := range r.URL.Query() {

@@ -5,29 +5,33 @@ import (
 	"fmt"
 )
 
-// ErrNotFound is an upstream's word that the thing asked for does not exist. It is an answer, not a failure.
+// ErrNotFound means that an upstream does not know the requested thing. It is a valid response, not
+// a failure: there is no retry, and the breaker counts a success.
 var ErrNotFound = errors.New("upstream: not found")
 
-// Reason says why an upstream gave no usable answer. It is fit to be shown as the reason of a degraded part.
+// Reason is why an upstream gave no usable response. It may be shown to the guest as the reason of
+// a degraded part.
 type Reason string
 
+// The reasons.
 const (
-	Timeout     Reason = "timeout"      // no answer within the upstream's own limit
+	Timeout     Reason = "timeout"      // no response within the time limit of the upstream
 	Unavailable Reason = "unavailable"  // no connection, a 5xx, a 429, or no token to call with
-	BreakerOpen Reason = "breaker-open" // not asked: it failed too often just now
-	BadResponse Reason = "bad-response" // an answer that breaks the contract
-	Budget      Reason = "budget"       // the request's own deadline came first; wraps context.DeadlineExceeded
+	BreakerOpen Reason = "breaker-open" // not called after too many recent failures
+	BadResponse Reason = "bad-response" // a response that breaks the contract
+	Budget      Reason = "budget"       // the deadline of the request came first; wraps context.DeadlineExceeded
 )
 
-// Error is every failure of an upstream except ErrNotFound and a caller that went away (context.Canceled).
+// Error is every failure of an upstream except ErrNotFound and a cancelled caller
+// (context.Canceled).
 type Error struct {
 	Upstream string // "search", "pricing", "property" or "theme"
 	Reason   Reason
-	Status   int // HTTP status when there was one, else 0
+	Status   int // HTTP status; 0 without a response
 	Err      error
 
-	retryable bool // may pass: a second try is worth it
-	fault     bool // counts against the upstream in its breaker
+	retryable bool // may be temporary: a second try makes sense
+	fault     bool // counts as a failure in the breaker
 }
 
 func (e *Error) Error() string {
@@ -43,7 +47,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ReasonOf is the Reason of an upstream failure anywhere in err's chain, or "".
+// ReasonOf returns the Reason of the first *Error in err's chain, or "". Pure.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Whatever bytes an upstream sends, nothing panics, and what a client accepts keeps the contract, so that nothing
-// else can reach a guest.
+// Whatever bytes an upstream sends, nothing panics, and what a client accepts keeps the contract,
+// so that nothing else can reach a guest.
 func FuzzFetch_AcceptedResponsesKeepContract(f *testing.F) {
 	schemas := map[string]*openapi3.Schema{}
 	for _, x := range exchanges {
@@ -73,7 +73,8 @@ func BenchmarkFetch_Parse20Hits(b *testing.B) {
 	}
 }
 
-// BenchmarkQuery_20Hits is the whole call without a network: encoding the query, breaker, timers, reading, parsing.
+// BenchmarkQuery_20Hits is the whole call without a network: encoding the query, breaker, timers,
+// reading, parsing.
 func BenchmarkQuery_20Hits(b *testing.B) {
 	u := newCannedUpstreams(b, searchPage(b, 20))
 	q, ctx := cityQuery(), WithCaller(context.Background(), caller)

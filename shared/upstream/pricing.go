@@ -12,32 +12,34 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-// Pricing is pricing-service's read-only preview: 800 ms in all, the retry included.
+// Pricing is the client of pricing-service's read-only preview: 800 ms in all, including a retry.
+// Safe for concurrent use.
 type Pricing struct{ c *client }
 
-// QuoteRequest is the body of POST /v1/pricing/quotes/preview: one batch, at most 50 properties.
+// QuoteRequest is the body of POST /v1/pricing/quotes/preview: a batch of at most 50 properties.
 type QuoteRequest struct {
 	Properties []PropertyRef  `json:"properties"`
 	Dates      stay.Dates     `json:"dates"`
 	Occupancy  stay.Occupancy `json:"occupancy"`
 	Currency   money.Currency `json:"currency"`
 	Locale     locale.Tag     `json:"locale"`
-	Calendar   *CalendarSpan  `json:"calendar,omitempty"` // set: each quote carries a price calendar too
+	Calendar   *CalendarSpan  `json:"calendar,omitempty"` // set: each quote has a price calendar too
 }
 
-// PropertyRef names a property and the tenant that sells it.
+// PropertyRef identifies a property and the tenant of the property.
 type PropertyRef struct {
 	PropertyID string `json:"propertyId"`
 	TenantID   string `json:"tenantId"`
 }
 
-// CalendarSpan is Days nights (1..31) beginning with From.
+// CalendarSpan is a range of Days nights (1..31) from From.
 type CalendarSpan struct {
 	From stay.Date `json:"from"`
 	Days int       `json:"days"`
 }
 
-// Quote is the cheapest rate of one property. Amounts are minor units of Currency; they are passed on, never computed.
+// Quote is the cheapest rate of a property. Amounts are in minor units of Currency; this service
+// passes amounts on and never computes with amounts.
 type Quote struct {
 	PropertyID            string        `json:"propertyId"`
 	CheapestNightlyMinor  money.Minor   `json:"cheapestNightlyMinor"`
@@ -47,18 +49,19 @@ type Quote struct {
 	FXSnapshotID          string        `json:"fxSnapshotId,omitempty"`
 	CapturedAt            time.Time     `json:"capturedAt"`
 	TTLExpiresAt          time.Time     `json:"ttlExpiresAt"`
-	Calendar              []CalendarDay `json:"calendar,omitempty"` // sorted, unique, inside what was asked
+	Calendar              []CalendarDay `json:"calendar,omitempty"` // sorted, unique, inside the requested span
 }
 
-// CalendarDay is the cheapest night of one date.
+// CalendarDay is the cheapest price of a night.
 type CalendarDay struct {
 	Date          stay.Date   `json:"date"`
 	CheapestMinor money.Minor `json:"cheapestMinor"`
 	Currency      string      `json:"currency"`
 }
 
-// Preview quotes a batch, by property id. A property that is sold out, or whose quote was unusable, is not in the map.
-// An empty batch is answered without a call. Fails as *Error.
+// Preview returns the quotes of a batch by property id. Properties that are sold out or have an
+// unusable quote are absent. An empty batch costs no call. A call takes at most 800 ms including a
+// retry. The error is an *Error, or wraps context.Canceled for a cancelled ctx.
 func (p *Pricing) Preview(ctx context.Context, q QuoteRequest) (map[string]Quote, error) {
 	if len(q.Properties) == 0 {
 		return map[string]Quote{}, nil
@@ -73,7 +76,7 @@ func (p *Pricing) Preview(ctx context.Context, q QuoteRequest) (map[string]Quote
 		sent := len(r.Quotes)
 		r.Quotes = filter(r.Quotes, func(quote *Quote) bool { return quote.valid(q.Calendar) })
 		if len(r.Quotes) == 0 && sent > 0 {
-			return fmt.Errorf("none of %d quotes usable", sent)
+			return fmt.Errorf("none of %d quotes is usable", sent)
 		}
 		return nil
 	})
@@ -82,7 +85,7 @@ func (p *Pricing) Preview(ctx context.Context, q QuoteRequest) (map[string]Quote
 	}
 	quotes := make(map[string]Quote, len(r.Quotes))
 	for _, quote := range r.Quotes {
-		if _, twice := quotes[quote.PropertyID]; !twice && q.includes(quote.PropertyID) {
+		if _, duplicate := quotes[quote.PropertyID]; !duplicate && q.includes(quote.PropertyID) {
 			quotes[quote.PropertyID] = quote
 		}
 	}
@@ -93,6 +96,8 @@ func (q *QuoteRequest) includes(propertyID string) bool {
 	return slices.ContainsFunc(q.Properties, func(p PropertyRef) bool { return p.PropertyID == propertyID })
 }
 
+// valid reports whether the mandatory values of q are usable, and removes unusable optional values.
+// span is the requested calendar, or nil.
 func (q *Quote) valid(span *CalendarSpan) bool {
 	if !id.Valid(id.Property, q.PropertyID) || !validPrice(q.CheapestNightlyMinor, q.Currency) || !validPrice(q.TotalForStayMinor, q.Currency) {
 		return false
@@ -102,8 +107,8 @@ func (q *Quote) valid(span *CalendarSpan) bool {
 	default:
 		return false
 	}
-	// A quote is good for a minute; one that says it is good for more than a day has a broken clock or unit.
-	if life := q.TTLExpiresAt.Sub(q.CapturedAt); q.CapturedAt.IsZero() || life <= 0 || life > 24*time.Hour {
+	// A quote is valid for a minute; a validity over a day means a broken clock or unit.
+	if validity := q.TTLExpiresAt.Sub(q.CapturedAt); q.CapturedAt.IsZero() || validity <= 0 || validity > 24*time.Hour {
 		return false
 	}
 	if q.FXSnapshotID != "" && !validCode(q.FXSnapshotID) {
@@ -113,9 +118,9 @@ func (q *Quote) valid(span *CalendarSpan) bool {
 		q.Calendar = nil
 		return true
 	}
-	first, end := newUniqueFilter[stay.Date](len(q.Calendar)), span.From.AddDays(span.Days)
+	unique, end := newUniqueFilter[stay.Date](len(q.Calendar)), span.From.AddDays(span.Days)
 	q.Calendar = filter(q.Calendar, func(d *CalendarDay) bool {
-		return validPrice(d.CheapestMinor, d.Currency) && d.Date.Compare(span.From) >= 0 && d.Date.Compare(end) < 0 && first(d.Date)
+		return validPrice(d.CheapestMinor, d.Currency) && d.Date.Compare(span.From) >= 0 && d.Date.Compare(end) < 0 && unique(d.Date)
 	})
 	slices.SortFunc(q.Calendar, func(a, b CalendarDay) int { return a.Date.Compare(b.Date) })
 	return true

@@ -9,10 +9,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/locale"
 )
 
-// Property is property-service: 1,000 ms a try, one retry.
+// Property is the client of property-service: 1,000 ms per try, one retry, so at most 2,000 ms.
+// Safe for concurrent use.
 type Property struct{ c *client }
 
-// PropertyDetail is a property's own description, in the locale asked for.
+// PropertyDetail is the description of a property in the requested locale. Get has checked all
+// values.
 type PropertyDetail struct {
 	PropertyID  string    `json:"propertyId"`
 	TenantID    string    `json:"tenantId"`
@@ -30,31 +32,31 @@ type PropertyDetail struct {
 	Policies    Policies  `json:"policies"`
 }
 
-// Room is a type of room.
+// Room is a room type.
 type Room struct {
 	RoomTypeID   string  `json:"roomTypeId"`
 	Name         string  `json:"name"`
 	MaxOccupancy int     `json:"maxOccupancy"`
-	Beds         string  `json:"beds,omitempty"` // as the property words it, "1 king or 2 twin"
+	Beds         string  `json:"beds,omitempty"` // free text, "1 king or 2 twin"
 	SizeSqm      float64 `json:"sizeSqm,omitzero"`
 	Photos       []Image `json:"photos,omitempty"`
 }
 
-// Amenity is something the property has.
+// Amenity is a feature of the property.
 type Amenity struct {
 	Code     string `json:"code"`
 	Label    string `json:"label"`
 	Category string `json:"category,omitempty"`
 }
 
-// Photo is a picture of the property; one of them is the hero.
+// Photo is a picture of the property. At most one photo is the hero.
 type Photo struct {
 	URL    string `json:"url"`
 	Alt    string `json:"alt"`
 	IsHero bool   `json:"isHero"`
 }
 
-// Policies of the house, as texts for the guest.
+// Policies are the policies of the property, as texts for the guest.
 type Policies struct {
 	Cancellation string `json:"cancellation"`
 	CheckIn      string `json:"checkIn"`
@@ -67,7 +69,9 @@ const (
 	maxOccupancy = 50
 )
 
-// Get reads one property. ErrNotFound when property-service does not know it; otherwise fails as *Error.
+// Get returns a property, within at most 2,000 ms including a retry. Bad optional values and bad
+// list elements are removed. The error is ErrNotFound for an unknown property, an *Error, or wraps
+// context.Canceled for a cancelled ctx.
 func (p *Property) Get(ctx context.Context, propertyID string, l locale.Tag) (PropertyDetail, error) {
 	q := call{path: "/api/v1/properties/" + url.PathEscape(propertyID), query: url.Values{"locale": {string(l)}}}
 	return fetch(ctx, p.c, q, func(d *PropertyDetail) error {
@@ -78,6 +82,7 @@ func (p *Property) Get(ctx context.Context, propertyID string, l locale.Tag) (Pr
 	})
 }
 
+// valid reports whether the mandatory values of d are usable, and removes unusable optional values.
 func (d *PropertyDetail) valid() bool {
 	if !id.Valid(id.Property, d.PropertyID) || !id.Valid(id.Tenant, d.TenantID) || !validSlug(d.TenantSlug) ||
 		!d.Name.valid() || !validText(d.City, maxName) || !validCountry(d.Country) || !d.Geo.Valid() {
@@ -92,15 +97,15 @@ func (d *PropertyDetail) valid() bool {
 	if !validStars(d.StarRating) {
 		d.StarRating = 0
 	}
-	firstRoom := newUniqueFilter[string](len(d.Rooms))
-	d.Rooms = filter(d.Rooms, func(r *Room) bool { return r.valid() && firstRoom(r.RoomTypeID) })
+	uniqueRoom := newUniqueFilter[string](len(d.Rooms))
+	d.Rooms = filter(d.Rooms, func(r *Room) bool { return r.valid() && uniqueRoom(r.RoomTypeID) })
 	d.Rooms = d.Rooms[:min(len(d.Rooms), maxRooms)]
-	firstAmenity := newUniqueFilter[string](len(d.Amenities))
+	uniqueAmenity := newUniqueFilter[string](len(d.Amenities))
 	d.Amenities = filter(d.Amenities, func(a *Amenity) bool {
 		if !validCode(a.Category) {
 			a.Category = ""
 		}
-		return validCode(a.Code) && validText(a.Label, maxName) && firstAmenity(a.Code)
+		return validCode(a.Code) && validText(a.Label, maxName) && uniqueAmenity(a.Code)
 	})
 	heroes := 0
 	d.Photos = filter(d.Photos, func(p *Photo) bool {
@@ -118,6 +123,7 @@ func (d *PropertyDetail) valid() bool {
 	return true
 }
 
+// valid reports whether the mandatory values of r are usable, and removes unusable optional values.
 func (r *Room) valid() bool {
 	clearInvalid(&r.Beds, maxName)
 	if !(r.SizeSqm > 0 && r.SizeSqm < 10_000) {

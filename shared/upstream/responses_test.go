@@ -205,7 +205,7 @@ func TestBrandPeek_RequiresRequestedCompleteBrand(t *testing.T) {
 		"brandName":         {nil, "Babur"},
 	} {
 		for _, v := range values {
-			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Theme.BrandPeek(t.Context(), kabulTenant); ReasonOf(err) != BadResponse {
+			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Theme.Brand(t.Context(), kabulTenant); ReasonOf(err) != BadResponse {
 				t.Errorf("%s %v: %v", path, v, err)
 			}
 		}

@@ -13,49 +13,54 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// policy is how long an upstream may take. Every upstream gets at most two tries a call: the second one starts when the
-// first has failed in a way that may pass, or when it has been silent for hedge; never both, so that an upstream in
-// trouble sees at most twice its load.
+// policy has the time limits of an upstream. A call makes at most two tries. The second try starts
+// after a possibly temporary failure of the first, or after hedgeDelay without a response; never
+// both, so that a failing upstream gets at most twice the load.
 type policy struct {
-	timeout      time.Duration // of one try
-	totalTimeout time.Duration // of both together; 0: what the tries take
-	hedgeDelay   time.Duration // silence after which the second try starts beside the first; 0: never
+	timeout      time.Duration // of a single try
+	totalTimeout time.Duration // of both tries together; 0: no further limit
+	hedgeDelay   time.Duration // wait for the first try before the second starts in parallel; 0: no hedging
 }
 
 const (
-	failuresToOpen = 5                     // tries in a row
-	openTimeout    = 4 * time.Second       // then one try is let through
-	minRemaining   = 20 * time.Millisecond // less left than this brings no answer
+	failuresToOpen = 5                     // consecutive failed tries
+	openTimeout    = 4 * time.Second       // pause of an open breaker; then a single try decides
+	minRemaining   = 20 * time.Millisecond // with less time left a try is pointless
 )
 
+// newBreaker returns the circuit breaker of an upstream. Only faults of the upstream count as
+// failures; ErrNotFound counts as a success. Each change of state is logged.
 func newBreaker(name string) *gobreaker.CircuitBreaker[struct{}] {
 	return gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        name,
 		MaxRequests: 1,
 		Timeout:     openTimeout,
 		ReadyToTrip: func(n gobreaker.Counts) bool { return n.ConsecutiveFailures >= failuresToOpen },
-		IsExcluded: func(err error) bool { // says nothing about the upstream's health
+		IsExcluded: func(err error) bool { // an error unrelated to the upstream's health
 			return err != nil && !errors.Is(err, ErrNotFound) && !isFault(err)
 		},
 		OnStateChange: func(upstream string, from, to gobreaker.State) {
-			slog.Warn("a breaker changed its state", "upstream", upstream, "from", from.String(), "to", to.String())
+			slog.Warn("circuit breaker changed state", "upstream", upstream, "from", from.String(), "to", to.String())
 		},
 		IsSuccessful: func(err error) bool { return err == nil || errors.Is(err, ErrNotFound) },
 	})
 }
 
+// isFault reports whether err counts against the upstream.
 func isFault(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.fault
 }
 
+// outcome is the result of a try.
 type outcome[T any] struct {
 	value T
 	err   error
 }
 
-// withRetry runs attempt within the client's policy and returns the first good outcome; the other try is cancelled then.
-// When there is none it returns the first failure, because the second one is often only its echo.
+// withRetry runs attempt under the client's policy and returns the first success, or ErrNotFound,
+// and cancels the other try. After two failures it returns the first failure, because the second is
+// often only a consequence.
 func withRetry[T any](ctx context.Context, c *client, attempt func(context.Context) (T, error)) (T, error) {
 	request := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -65,33 +70,33 @@ func withRetry[T any](ctx context.Context, c *client, attempt func(context.Conte
 		defer cancel()
 	}
 
-	var none T
+	var zero T
 	if err := budgetError(ctx, c); err != nil {
-		return none, err
+		return zero, err
 	}
 
-	outcomes := make(chan outcome[T], 2) // room for both: a loser must not wait for a reader
-	running, left := 0, 2
+	outcomes := make(chan outcome[T], 2) // buffered for both: the slower try must not wait for a reader
+	running, remaining := 0, 2
 	start := func() {
 		running++
-		left--
+		remaining--
 		go func() {
-			answer, err := attemptOnce(ctx, request, c, attempt)
-			outcomes <- outcome[T]{answer, err}
+			value, err := attemptOnce(ctx, request, c, attempt)
+			outcomes <- outcome[T]{value, err}
 		}()
 	}
-	var silence <-chan time.Time
+	var hedge <-chan time.Time
 	if c.policy.hedgeDelay > 0 {
 		timer := time.NewTimer(c.policy.hedgeDelay)
 		defer timer.Stop()
-		silence = timer.C
+		hedge = timer.C
 	}
 
 	var failure error
 	for start(); running > 0; {
 		select {
-		case <-silence:
-			if left > 0 && budgetError(ctx, c) == nil {
+		case <-hedge:
+			if remaining > 0 && budgetError(ctx, c) == nil {
 				start()
 			}
 		case o := <-outcomes:
@@ -102,20 +107,21 @@ func withRetry[T any](ctx context.Context, c *client, attempt func(context.Conte
 			if failure == nil || ReasonOf(failure) == BreakerOpen {
 				failure = o.err
 			}
-			if left > 0 && isRetryable(o.err) && budgetError(ctx, c) == nil {
+			if remaining > 0 && isRetryable(o.err) && budgetError(ctx, c) == nil {
 				start()
 			}
 		}
 	}
-	return none, failure
+	return zero, failure
 }
 
-// attemptOnce is one try: let through by the breaker, limited in time, its failure named.
-func attemptOnce[T any](ctx, request context.Context, c *client, attempt func(context.Context) (T, error)) (answer T, err error) {
-	began := time.Now()
-	ctx, part := otlp.StartUpstream(ctx, c.name)
-	defer func() { c.recordAttempt(ctx, part, err, time.Since(began)) }()
-	defer func() { // this is a goroutine of ours: nobody else would keep one bad answer from ending the process
+// attemptOnce makes a single try behind the breaker with the timeout of the policy, and classifies
+// the failure. request is the context of the whole request, ctx the context of the call.
+func attemptOnce[T any](ctx, request context.Context, c *client, attempt func(context.Context) (T, error)) (value T, err error) {
+	startedAt := time.Now()
+	ctx, span := otlp.StartUpstream(ctx, c.name)
+	defer func() { c.recordAttempt(ctx, span, err, time.Since(startedAt)) }()
+	defer func() { // no caller recovers on this goroutine, and a bad response must not stop the process
 		if v := recover(); v != nil {
 			err = &Error{Upstream: c.name, Reason: BadResponse, Err: fmt.Errorf("panic: %v\n%s", v, debug.Stack()), fault: true}
 		}
@@ -123,51 +129,53 @@ func attemptOnce[T any](ctx, request context.Context, c *client, attempt func(co
 	_, err = c.breaker.Execute(func() (_ struct{}, err error) {
 		ctx, cancel := context.WithTimeout(ctx, c.policy.timeout)
 		defer cancel()
-		answer, err = attempt(ctx)
+		value, err = attempt(ctx)
 		if err != nil && !errors.Is(err, ErrNotFound) {
-			err = classifyTimeout(ctx, request, c, err, time.Since(began))
+			err = classifyTimeout(ctx, request, c, err, time.Since(startedAt))
 		}
 		return struct{}{}, err
 	})
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
 		err = &Error{Upstream: c.name, Reason: BreakerOpen}
 	}
-	return answer, err
+	return value, err
 }
 
-// recordAttempt ends the span of a try and counts it.
-func (c *client) recordAttempt(ctx context.Context, part *otlp.Span, err error, took time.Duration) {
-	how := ""
+// recordAttempt ends the span of a try and records the metrics.
+func (c *client) recordAttempt(ctx context.Context, span *otlp.Span, err error, took time.Duration) {
+	errorType := ""
 	switch reason := ReasonOf(err); {
 	case err == nil || errors.Is(err, ErrNotFound):
 	case reason != "":
-		how = string(reason)
-	default: // the caller left, or the other try was faster
-		how = "canceled"
+		errorType = string(reason)
+	default: // cancelled by the caller or by a faster try
+		errorType = "canceled"
 	}
-	part.End(how)
-	otlp.FromContext(ctx).RecordUpstreamCall(ctx, otlp.UpstreamCall{Service: c.name, ErrorType: how, Duration: took, BreakerState: int(c.breaker.State())})
+	span.End(errorType)
+	otlp.FromContext(ctx).RecordUpstreamCall(ctx, otlp.UpstreamCall{Service: c.name, ErrorType: errorType, Duration: took, BreakerState: int(c.breaker.State())})
 }
 
-// classifyTimeout names a failure by what ran out, when something did: the request's budget, the caller's patience or our own.
+// classifyTimeout maps err to the expired time limit, if any: cancellation by the caller, deadline
+// of the request (Budget) or limit of the policy (Timeout). took is the duration of the try.
 func classifyTimeout(ctx, request context.Context, c *client, err error, took time.Duration) error {
 	switch {
-	case errors.Is(ctx.Err(), context.Canceled): // also of the request: ctx is its child
-		return fmt.Errorf("upstream: ask %s: %w", c.name, context.Canceled)
+	case errors.Is(ctx.Err(), context.Canceled): // also if request is cancelled: ctx is a child of request
+		return fmt.Errorf("upstream: call %s: %w", c.name, context.Canceled)
 	case request.Err() != nil:
-		// A short try proves nothing; one that had half of what the upstream is granted does.
+		// A short try is no evidence against the upstream; a try with half of the timeout is.
 		return &Error{Upstream: c.name, Reason: Budget, Err: context.DeadlineExceeded, fault: took >= c.policy.timeout/2}
 	case ctx.Err() != nil:
-		// Not wrapped: it would pass for the deadline of the whole request.
+		// Not wrapped: DeadlineExceeded would look like the deadline of the whole request.
 		return &Error{Upstream: c.name, Reason: Timeout, retryable: true, fault: true}
 	}
 	return err
 }
 
-// budgetError says why another try is not worth its while: the time left could not bring an answer.
+// budgetError returns an error if the remaining time is too short for another try, or ctx is
+// cancelled; otherwise nil.
 func budgetError(ctx context.Context, c *client) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return fmt.Errorf("upstream: ask %s: %w", c.name, context.Canceled)
+		return fmt.Errorf("upstream: call %s: %w", c.name, context.Canceled)
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < minRemaining {
 		return &Error{Upstream: c.name, Reason: Budget, Err: context.DeadlineExceeded}

@@ -9,12 +9,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-// Search is search-aggregation: 1,500 ms a try, a second one after 800 ms of silence or at once after a failure.
+// Search is the client of search-aggregation: 1,500 ms per try; the second try starts 800 ms after
+// the first without a response, or at once after a temporary failure. So a call takes at most 2,300
+// ms. Safe for concurrent use.
 type Search struct{ c *client }
 
-// Kind of a search: a list of cards or the pins of a map.
+// Kind is the kind of a search: a list of cards, or the pins of a map.
 type Kind string
 
+// The kinds of a search.
 const (
 	List Kind = "list"
 	Map  Kind = "map"
@@ -33,7 +36,7 @@ type SearchQuery struct {
 	Page      Page           `json:"page"`
 }
 
-// Area is where to search: Mode says which one of the others is set.
+// Area is the searched area. Mode tells which other field is set.
 type Area struct {
 	Mode        string   `json:"mode"` // point, bounding-box, city, region
 	Point       *Circle  `json:"point,omitempty"`
@@ -42,14 +45,14 @@ type Area struct {
 	Region      string   `json:"region,omitempty"`
 }
 
-// Circle is a point and the distance around it, in kilometres.
+// Circle is a point with a radius.
 type Circle struct {
 	Lat      float64 `json:"lat"`
 	Lng      float64 `json:"lng"`
 	RadiusKm float64 `json:"radiusKm"`
 }
 
-// Filters narrow a search; what is unset does not.
+// Filters narrow a search. Unset fields have no effect.
 type Filters struct {
 	PriceRange              *PriceRange `json:"priceRange,omitempty"`
 	Amenities               []string    `json:"amenities,omitempty"`
@@ -67,31 +70,31 @@ type PriceRange struct {
 	Currency money.Currency `json:"currency"`
 }
 
-// Page of results: Limit 1..250 (50 for a list), Offset 0..1000.
+// Page selects results: Limit 1..250 (50 for a list), Offset 0..1000.
 type Page struct {
 	Limit  int `json:"limit"`
 	Offset int `json:"offset"`
 }
 
-// SearchResult is what a search found. Hits are unique by property, at most Limit, every value checked: a hit with a
-// bad mandatory value was dropped, a bad optional value is absent.
+// SearchResult is the result of a search. Hits are unique by property and at most Limit. All values
+// are checked: a hit with a bad mandatory value is dropped, a bad optional value is absent.
 type SearchResult struct {
-	ResultCount      int            `json:"resultCount"` // over all pages, never less than what this page shows
+	ResultCount      int            `json:"resultCount"` // over all pages, at least the hits up to this page
 	Place            *Place         `json:"place,omitempty"`
-	Coverage         []geo.Cell     `json:"-"` // H3 cells that cover the searched area, at most 32, resolution ≤ 8
+	Coverage         []geo.Cell     `json:"-"` // H3 cells covering the searched area, at most 32, resolution ≤ 8
 	Hits             []Hit          `json:"hits"`
 	QueryRewriteHint jsontext.Value `json:"queryRewriteHint,omitempty"` // any JSON, up to 8 KiB; nil when absent
 	AIProvenance     jsontext.Value `json:"aiProvenance,omitempty"`     // likewise
 }
 
-// Place is the canonical name of what the query's city, region or point was resolved to.
+// Place is the canonical name of the city, region or point of the query.
 type Place struct {
 	City    string `json:"city,omitempty"`
 	Region  string `json:"region,omitempty"`
 	Country string `json:"country,omitempty"` // ISO 3166-1 alpha-2
 }
 
-// Hit is one property of a result.
+// Hit is a property in a search result.
 type Hit struct {
 	PropertyID        string    `json:"propertyId"` // ppt_<ulid>
 	TenantID          string    `json:"tenantId"`   // tnt_<ulid>
@@ -105,29 +108,29 @@ type Hit struct {
 	GuestRating       *Rating   `json:"guestRating,omitempty"`
 	AmenityHighlights []string  `json:"amenityHighlights"`
 	Badges            []string  `json:"badges,omitempty"`        // shariaCompliant, newProperty
-	ServingRegion     string    `json:"servingRegion,omitempty"` // cloud region that serves the property
+	ServingRegion     string    `json:"servingRegion,omitempty"` // cloud region for the property's traffic
 	DistanceKm        *float64  `json:"distanceKm,omitempty"`    // from the point of the query
 }
 
-// Localized is a text in its own language and, by BCP-47 tag, in others.
+// Localized is a text in the default language and, by BCP-47 tag, in translations.
 type Localized struct {
 	Default   string            `json:"default"`
 	Localized map[string]string `json:"localized,omitempty"`
 }
 
-// Image is a picture: an https URL and what a guest who cannot see it is told.
+// Image is a picture: an https URL and an alternative text.
 type Image struct {
 	URL string `json:"url"`
 	Alt string `json:"alt"`
 }
 
-// Rating is a mean of 0..10 over Count reviews.
+// Rating is the mean, 0..10, of Count reviews.
 type Rating struct {
 	Value float64 `json:"value"`
 	Count int     `json:"count"`
 }
 
-// Hotel is what search-aggregation knows of one property.
+// Hotel is search-aggregation's record of a property.
 type Hotel struct {
 	Hit           Hit        `json:"hit"`
 	Popularity    Popularity `json:"popularity"`
@@ -135,13 +138,13 @@ type Hotel struct {
 	Similar       []Hit      `json:"similar"` // at most 4, checked like hits
 }
 
-// Popularity counts people, not visits.
+// Popularity counts people, not page views.
 type Popularity struct {
 	BookedLast24h int `json:"bookedLast24h"`
 	ViewedLast1h  int `json:"viewedLast1h"`
 }
 
-// AvailabilityQuery asks for the days From..To, both included, at most 62.
+// AvailabilityQuery is a query for the days From to To, inclusive, at most 62.
 type AvailabilityQuery struct {
 	PropertyID string
 	From, To   stay.Date
@@ -150,31 +153,31 @@ type AvailabilityQuery struct {
 	Rooms      int
 }
 
-// Day is one night's availability; days come sorted, unique, inside what was asked.
+// Day is the availability of a night.
 type Day struct {
 	Date          stay.Date   `json:"date"`
 	Available     bool        `json:"available"`
 	RoomsLeft     *int        `json:"roomsLeft,omitempty"`
-	CheapestMinor money.Minor `json:"cheapestMinor,omitempty"` // set exactly when Currency is
+	CheapestMinor money.Minor `json:"cheapestMinor,omitempty"` // set if and only if Currency is set
 	Currency      string      `json:"currency,omitempty"`      // ISO 4217
 }
 
-// Facets are the values one can filter by in a country or region.
+// Facets are the filters of a country or region with all values.
 type Facets struct {
 	Country string  `json:"country"`
 	Region  string  `json:"region,omitempty"`
 	Facets  []Facet `json:"facets"`
 }
 
-// Facet is one filter and its values.
+// Facet is a filter with all values.
 type Facet struct {
 	Key    string       `json:"key"`
 	Values []FacetValue `json:"values"`
 }
 
-// FacetValue is one value of a filter and how many properties have it.
+// FacetValue is a value of a filter and the number of matching properties.
 type FacetValue struct {
 	Value string `json:"value"`
-	Label string `json:"label"` // in the locale asked for
+	Label string `json:"label"` // in the requested locale
 	Count int    `json:"count"`
 }

@@ -19,19 +19,20 @@ import (
 )
 
 const (
-	maxHits        = 250 // of a page
+	maxHits        = 250 // per page
 	maxSimilar     = 4
 	maxCoverage    = 32
-	maxCoverageRes = 8 // resolution of a coverage cell, or coarser
+	maxCoverageRes = 8 // finest resolution of a coverage cell
 	maxAmenities   = 20
 	maxDistanceKm  = 20_038 // half the equator
 	hotelsPath     = "/api/v1/search/hotels/"
 )
 
-// Query searches. Fails as *Error; there is no ErrNotFound.
+// Query returns the result of a search, within at most 2,300 ms including the second try. The error
+// is an *Error, or wraps context.Canceled for a cancelled ctx; never ErrNotFound.
 func (s *Search) Query(ctx context.Context, q SearchQuery) (SearchResult, error) {
 	reply, err := fetch(ctx, s.c, call{path: "/api/v1/search/queries", body: q}, func(r *searchResponse) error { return r.validate(q.Page) })
-	if errors.Is(err, ErrNotFound) { // a query names nothing that could be missing: this is no search-aggregation
+	if errors.Is(err, ErrNotFound) { // a query cannot be missing: the responder is not search-aggregation
 		err = &Error{Upstream: s.c.name, Reason: BadResponse, Status: http.StatusNotFound}
 	}
 	if err != nil {
@@ -47,7 +48,7 @@ func (s *Search) Query(ctx context.Context, q SearchQuery) (SearchResult, error)
 	}, nil
 }
 
-// searchResponse is the answer as it is written; pointers tell what is missing from what is zero.
+// searchResponse is the response body; pointers distinguish a missing value from zero.
 type searchResponse struct {
 	ResultCount      *int           `json:"resultCount"`
 	Place            *Place         `json:"place"`
@@ -57,13 +58,14 @@ type searchResponse struct {
 	AIProvenance     jsontext.Value `json:"aiProvenance"`
 }
 
+// validate checks the mandatory values of r and removes bad hits and bad optional values.
 func (r *searchResponse) validate(page Page) error {
 	if r.ResultCount == nil || *r.ResultCount < 0 || r.Hits == nil {
 		return errInvalidMandatory
 	}
 	sent := len(r.Hits)
-	if r.Hits = validHits(r.Hits, limitOf(page)); len(r.Hits) == 0 && sent > 0 {
-		return fmt.Errorf("none of %d hits usable", sent)
+	if r.Hits = validHits(r.Hits, pageLimit(page)); len(r.Hits) == 0 && sent > 0 {
+		return fmt.Errorf("none of %d hits is usable", sent)
 	}
 	if len(r.Hits) > 0 {
 		*r.ResultCount = max(*r.ResultCount, page.Offset+len(r.Hits))
@@ -81,7 +83,9 @@ func (r *searchResponse) validate(page Page) error {
 	return nil
 }
 
-// Hotel reads one property. ErrNotFound when search-aggregation does not know it.
+// Hotel returns a property with at most 4 similar properties, within at most 2,300 ms including the
+// second try. The error is ErrNotFound for a property unknown to search-aggregation, an *Error, or
+// wraps context.Canceled.
 func (s *Search) Hotel(ctx context.Context, propertyID string, l locale.Tag, c money.Currency) (Hotel, error) {
 	q := call{path: hotelsPath + url.PathEscape(propertyID), query: url.Values{"locale": {string(l)}, "currency": {string(c)}}}
 	return fetch(ctx, s.c, q, func(h *Hotel) error {
@@ -94,7 +98,8 @@ func (s *Search) Hotel(ctx context.Context, propertyID string, l locale.Tag, c m
 	})
 }
 
-// Availability reads the light availability of one property. ErrNotFound as Hotel.
+// Availability returns the availability of a property per day: sorted, unique, and inside the
+// queried range. Time limit and errors are those of Hotel.
 func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, error) {
 	type reply struct {
 		Days []Day `json:"days"`
@@ -109,7 +114,7 @@ func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, 
 		if r.Days == nil {
 			return errInvalidMandatory
 		}
-		first := newUniqueFilter[stay.Date](len(r.Days))
+		unique := newUniqueFilter[stay.Date](len(r.Days))
 		r.Days = filter(r.Days, func(d *Day) bool {
 			if d.RoomsLeft != nil && *d.RoomsLeft < 0 {
 				d.RoomsLeft = nil
@@ -117,7 +122,7 @@ func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, 
 			if !validPrice(d.CheapestMinor, d.Currency) {
 				d.CheapestMinor, d.Currency = "", ""
 			}
-			return d.Date.Compare(q.From) >= 0 && d.Date.Compare(q.To) <= 0 && first(d.Date)
+			return d.Date.Compare(q.From) >= 0 && d.Date.Compare(q.To) <= 0 && unique(d.Date)
 		})
 		slices.SortFunc(r.Days, func(a, b Day) int { return a.Date.Compare(b.Date) })
 		return nil
@@ -125,8 +130,9 @@ func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, 
 	return r.Days, err
 }
 
-// Facets reads the filters of a country, or of a region of it when region is not "". ErrNotFound for a country or a
-// region where nobody lists.
+// Facets returns the filters of a country, or of a region of the country; region "" means the whole
+// country. The error is ErrNotFound for a country or region without listed properties; time limit
+// and other errors are those of Hotel.
 func (s *Search) Facets(ctx context.Context, country, region string, l locale.Tag) (Facets, error) {
 	q := call{path: "/api/v1/search/facets", query: url.Values{"country": {country}, "locale": {string(l)}}}
 	if region != "" {
@@ -147,13 +153,14 @@ func (s *Search) Facets(ctx context.Context, country, region string, l locale.Ta
 	})
 }
 
-// validHits drops what may not be shown and what was shown already, and cuts what is beyond the limit.
+// validHits drops invalid hits and duplicates, and truncates the list to limit.
 func validHits(list []Hit, limit int) []Hit {
-	first := newUniqueFilter[string](len(list))
-	list = filter(list, func(h *Hit) bool { return h.valid() && first(h.PropertyID) })
+	unique := newUniqueFilter[string](len(list))
+	list = filter(list, func(h *Hit) bool { return h.valid() && unique(h.PropertyID) })
 	return list[:min(len(list), limit)]
 }
 
+// valid reports whether the mandatory values of h are usable, and removes unusable optional values.
 func (h *Hit) valid() bool {
 	if !id.Valid(id.Property, h.PropertyID) || !id.Valid(id.Tenant, h.TenantID) || !validSlug(h.TenantSlug) ||
 		!h.Name.valid() || !validText(h.City, maxName) || !validCountry(h.Country) ||
@@ -178,7 +185,8 @@ func (h *Hit) valid() bool {
 	return true
 }
 
-// parseCoverage is all of the coverage or none of it: a part of it would pass for the whole when its cells are invalidated.
+// parseCoverage returns all cells, or nil if any cell is unusable: an entry tagged with only some
+// of the cells would miss invalidations.
 func parseCoverage(texts []string) []geo.Cell {
 	if len(texts) > maxCoverage {
 		return nil
@@ -194,7 +202,8 @@ func parseCoverage(texts []string) []geo.Cell {
 	return list
 }
 
-func limitOf(p Page) int {
+// pageLimit returns the maximum number of hits of a page.
+func pageLimit(p Page) int {
 	if p.Limit <= 0 {
 		return maxHits
 	}

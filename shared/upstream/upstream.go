@@ -1,8 +1,8 @@
-// Package upstream owns the calls to the services this one composes from: search-aggregation, pricing, property and
-// theme-config. It asks within a budget, believes no answer unchecked and gives up early; it never caches, and it
-// never decides what a missing answer means for the guest.
+// Package upstream owns the calls to search-aggregation, pricing, property-service and
+// theme-config: time limits, at most one retry, circuit breakers and validation of every response.
+// It never caches, and never decides about the response to the guest.
 //
-// The contracts/ folder describes what is sent and what is expected, one OpenAPI document per service.
+// The contracts/ folder has an OpenAPI document per service for requests and responses.
 package upstream
 
 import (
@@ -14,24 +14,27 @@ import (
 	"time"
 )
 
-// Config says where the upstreams are. Each URL is a base without a trailing path of the contract, such as
+// Config has the base URLs of the upstreams, without the paths of the contracts, such as
 // "https://search-aggregation-abc-uc.a.run.app".
 type Config struct {
 	SearchURL   string
 	PricingURL  string
 	PropertyURL string
 	ThemeURL    string
-	Tokens      TokenSource       // nil: no Authorization header, as in the local system
+	Tokens      TokenSource       // nil: no Authorization header, as in local development
 	Transport   http.RoundTripper // nil: NewTransport()
 }
 
-// TokenSource gives the Google ID token that proves to an upstream who is calling. Safe for concurrent use.
+// TokenSource returns the Google ID token that authenticates this service to an upstream.
+// Implementations are safe for concurrent use and respect the deadline of ctx.
 type TokenSource interface {
 	Token(ctx context.Context, audience string) (string, error)
 }
 
-// Upstreams is one client per service. Safe for concurrent use; one per process, because it holds the connection
-// pool and the breakers.
+// Upstreams has a client per service. Safe for concurrent use. Use one Upstreams per process: it
+// has the connection pool, and a breaker per service. After 5 consecutive failed tries a breaker
+// opens for 4 s; calls then fail at once with BreakerOpen, and after the pause a single try
+// decides.
 type Upstreams struct {
 	Search   *Search
 	Pricing  *Pricing
@@ -39,7 +42,7 @@ type Upstreams struct {
 	Theme    *Theme
 }
 
-// New reads the configuration and dials nothing. All unusable URLs are named in one error.
+// New returns the clients and does no I/O. It returns an error with all unusable URLs.
 func New(cfg Config) (*Upstreams, error) {
 	transport := cfg.Transport
 	if transport == nil {
@@ -66,6 +69,7 @@ func New(cfg Config) (*Upstreams, error) {
 	return u, nil
 }
 
+// baseURL parses s and accepts only scheme, host and path.
 func baseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -77,16 +81,19 @@ func baseURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// Caller is what an upstream is told about the request it works for. It holds nothing of the guest but Bucket.
+// Caller identifies the request behind an upstream call, in headers for tracing and fair use. The
+// only guest data is Bucket.
 type Caller struct {
 	RequestID   string // X-Request-Id
-	Traceparent string // W3C, the one to send on
-	Bucket      string // X-User-Bucket: peppered hash of the session, opaque here
+	Traceparent string // W3C trace context to propagate
+	Bucket      string // X-User-Bucket: peppered hash of the session id
 }
 
 type callerKey struct{}
 
-// WithCaller returns a context whose upstream calls carry the caller's headers. Without one the headers are absent.
+// WithCaller returns a context with the caller for the headers of upstream calls. Without a caller
+// the headers are absent. Caller is request-scoped data in a context value: it changes no control
+// flow.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }

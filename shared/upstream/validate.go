@@ -13,20 +13,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 )
 
-// The checks below decide what may reach a guest. A list drops its bad elements; a single thing with a bad mandatory
-// value is refused, and with a bad optional one loses that value.
+// These checks decide which upstream values may reach a guest. A bad element is dropped from a
+// list. A single object with a bad mandatory value is rejected; a bad optional value is cleared.
 
 const (
 	maxName        = 200    // code points
-	maxText        = 2_000  // of a policy, an address, an alternative text
-	maxDescription = 10_000 // of a description
+	maxText        = 2_000  // code points of a policy, an address, an alternative text
+	maxDescription = 10_000 // code points
 	maxURL         = 2_048  // bytes
 	maxJSON        = 8 << 10
 )
 
-var errInvalidMandatory = errors.New("mandatory part missing or unusable")
+var errInvalidMandatory = errors.New("a mandatory value is missing or unusable")
 
-// filter drops the elements that are not ok, in place. ok may tidy its element. The result is never nil.
+// filter drops the elements rejected by ok, in place. ok may change the element. The result is
+// never nil.
 func filter[T any](list []T, ok func(*T) bool) []T {
 	if list == nil {
 		return []T{}
@@ -40,7 +41,7 @@ func filter[T any](list []T, ok func(*T) bool) []T {
 	return kept
 }
 
-// newUniqueFilter is the second half of an ok: it is true the first time it sees a key.
+// newUniqueFilter returns a function that reports whether a key is new.
 func newUniqueFilter[K comparable](size int) func(K) bool {
 	seen := make(map[K]struct{}, size)
 	return func(k K) bool {
@@ -50,27 +51,29 @@ func newUniqueFilter[K comparable](size int) func(K) bool {
 	}
 }
 
-// validText accepts one line that shows something. Direction marks are part of the region's names; control characters
-// are part of no name.
+// validText accepts a visible text on a single line. Direction marks occur in names of the region;
+// control characters do not.
 func validText(s string, limit int) bool {
 	return strings.TrimSpace(s) != "" && validOptionalText(s, limit) && !strings.ContainsAny(s, "\n\t")
 }
 
-// validOptionalText accepts any text, also none, over several lines.
+// validOptionalText accepts any text of several lines, also an empty text.
 func validOptionalText(s string, limit int) bool {
-	if len(s) > limit && utf8.RuneCountInString(s) > limit { // bytes first: they are enough for nearly all
+	if len(s) > limit && utf8.RuneCountInString(s) > limit { // bytes first: nearly every text is short enough
 		return false
 	}
 	return strings.IndexFunc(s, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) < 0
 }
 
-// clearInvalid empties an optional text that may not be shown.
+// clearInvalid clears an invalid optional text.
 func clearInvalid(s *string, limit int) {
 	if !validOptionalText(*s, limit) {
 		*s = ""
 	}
 }
 
+// valid reports whether the default text is usable, and removes unusable translations; more than 50
+// remaining translations are invalid.
 func (l *Localized) valid() bool {
 	if !validText(l.Default, maxName) {
 		return false
@@ -83,12 +86,13 @@ func (l *Localized) valid() bool {
 	return len(l.Localized) <= 50
 }
 
-// validTag accepts the shape of a BCP-47 tag. Which of them we speak is another question.
+// validTag accepts the shape of a BCP-47 tag, supported or not.
 func validTag(s string) bool {
 	return len(s) >= 2 && len(s) <= 35 && allBytes(s, func(c byte) bool { return isLetter(c) || isDigit(c) || c == '-' })
 }
 
-// validCode accepts a machine's word: "wifi", "halal-kitchen", "room_service", "asia-south1".
+// validCode accepts a machine-readable code: "wifi", "halal-kitchen", "room_service",
+// "asia-south1".
 func validCode(s string) bool {
 	return s != "" && len(s) <= 64 && allBytes(s, func(c byte) bool { return isLetter(c) || isDigit(c) || c == '-' || c == '_' || c == '.' || c == ':' })
 }
@@ -109,7 +113,7 @@ func validColor(s string) bool {
 		allBytes(s[1:], func(c byte) bool { return isDigit(c) || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' })
 }
 
-// validURL accepts https, and http on this machine alone.
+// validURL accepts https, and http only for a loopback host.
 func validURL(s string) bool {
 	if len(s) > maxURL || !allBytes(s, func(c byte) bool { return c > ' ' && c < 0x7f && strings.IndexByte("\"'<>\\^`{|}", c) < 0 }) {
 		return false
@@ -135,14 +139,14 @@ func validStars(v float64) bool { return v > 0 && v <= 5 }
 
 func (r *Rating) valid() bool { return r.Value >= 0 && r.Value <= 10 && r.Count >= 0 }
 
-// validPrice accepts an amount that can be asked for and a currency that exists.
+// validPrice accepts a non-negative amount in a known currency.
 func validPrice(amount money.Minor, currency string) bool {
 	m, err := money.ParseMinor(string(amount))
 	_, known := money.Digits(currency)
 	return err == nil && !m.Negative() && known
 }
 
-// passthroughJSON is what is passed on unread; null and what is too large are absent.
+// passthroughJSON returns JSON to pass on uninterpreted; nil for null and for more than 8 KiB.
 func passthroughJSON(v jsontext.Value) jsontext.Value {
 	if len(v) == 0 || len(v) > maxJSON || v.Kind() == jsontext.KindNull {
 		return nil

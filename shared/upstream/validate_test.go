@@ -32,7 +32,8 @@ func newCannedUpstreams(t testing.TB, body []byte) *Upstreams {
 
 type removed struct{}
 
-// withValue is body with the value at the path (names and indexes, dotted) replaced, or removed when it is absent{}.
+// withValue is body with the value at the path (names and indexes, dotted) replaced, or removed
+// when it is absent{}.
 func withValue(t testing.TB, body []byte, path string, value any) []byte {
 	t.Helper()
 	root := asJSON(t, body)
@@ -193,7 +194,7 @@ func TestQuery_LimitsHitsToRequestedPage(t *testing.T) {
 	if err != nil || len(got.Hits) != 1 || got.ResultCount != 61 {
 		t.Errorf("%d hits, count %d, %v", len(got.Hits), got.ResultCount, err)
 	}
-	if limitOf(Page{}) != maxHits || limitOf(Page{Limit: 1000}) != maxHits {
+	if pageLimit(Page{}) != maxHits || pageLimit(Page{Limit: 1000}) != maxHits {
 		t.Error("there is always a limit")
 	}
 }
