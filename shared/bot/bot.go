@@ -1,6 +1,6 @@
-// Package bot owns the detector: what was observed of a request, the score that follows from it, what is done about it,
-// and how that is recorded. Scoring is pure. It never turns anybody away by itself, and it keeps no address and no user
-// agent.
+// Package bot detects bots: it collects the evidence of a request, evaluates it to a score and a verdict,
+// maps the verdict to an action, and records the verdict. Evaluation is pure. The package does not carry
+// out the action, and it stores no address and no user agent.
 package bot
 
 import (
@@ -14,10 +14,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
 )
 
-// Verdict is what a client is taken for.
+// Verdict classifies a client by its score.
 type Verdict string
 
-// Verdicts, and the scores from which they hold.
+// The verdicts and the scores from which they apply.
 const (
 	Human   Verdict = "human"
 	Suspect Verdict = "suspect" // from 0.45
@@ -27,7 +27,7 @@ const (
 	BotThreshold     = 0.85
 )
 
-// The kinds of signals, as docs/spec/limits.md#bot-detection names them.
+// The kinds of signals in docs/spec/limits.md#bot-detection.
 const (
 	uaPattern = "ua-pattern"
 	cadence   = "cadence"
@@ -36,49 +36,52 @@ const (
 	anomaly   = "header-anomaly"
 )
 
-// Evidence is what was observed of one request. The zero value is a human's.
+// Evidence is the evidence of one request. The zero value evaluates to human.
 type Evidence struct {
 	Agent          agent.Classification
-	Verified       bool   // it is the search engine that Agent names
-	Anomaly        string // what is wrong with its headers; see agent.Anomaly
-	CookieMismatch bool   // its cookie was given to another browser or system
-	Campaign       bool   // campaign mode: many first visits at once are to be expected
+	Verified       bool   // the client is the search engine that Agent names
+	Anomaly        string // anomaly of the headers; see agent.Anomaly
+	CookieMismatch bool   // the session's cookie was issued to another browser or system
+	Campaign       bool   // campaign mode: many first visits at once are expected
 	History
-	Challenge *ChallengeResult // to a challenge; nil: none was given
+	Challenge *ChallengeResult // nil without a challenge result
 }
 
-// History is what Redis knows of the client's past; the zero value where it was not asked or did not answer.
+// History is the evidence that Redis holds. It is the zero value if Redis was not read or did not answer.
 type History struct {
 	Cadence  Cadence
-	Sessions int // that began in 24 hours with this fingerprint and address group
-	Replays  int // of handoffs that this fingerprint was caught at in 24 hours
+	Sessions int // sessions of the client group that started within 24 hours
+	Replays  int // handoff replays by this fingerprint within 24 hours
 }
 
-// Cadence is the requests of a client group, which is a fingerprint at an address group, this one included.
+// Cadence counts the requests of a client group, this request included. A client group is a fingerprint
+// within an address group.
 type Cadence struct {
 	Group       RequestCounts
-	Session     RequestCounts // those that this request's session made by itself
-	HasCookie   bool          // this request has a session's cookie
-	SinceCookie time.Duration // since the group's last request with a cookie; negative: none in a minute
+	Session     RequestCounts // requests of this request's session alone
+	HasCookie   bool          // this request has a session cookie
+	SinceCookie time.Duration // since the group's last request with a cookie; negative without one in the last minute
 }
 
-// RequestCounts is how many requests there were of late.
-type RequestCounts struct{ Burst, Minute int } // in 2 s, in 60 s
+// RequestCounts counts the requests of the last 2 s (Burst) and of the last 60 s (Minute).
+type RequestCounts struct{ Burst, Minute int }
 
-// ChallengeResult is what came of a challenge.
+// ChallengeResult is the result of a challenge.
 type ChallengeResult struct {
-	Weight float64 // −0.5 a person … +0.5 a program
-	Detail string  // [a-z][A-Za-z0-9-]*, up to 48
+	Weight float64 // −0.5 human … +0.5 bot
+	Detail string  // [a-z][A-Za-z0-9-]*, at most 48 characters
 }
 
-// Score is a verdict and its reasons. Signals are what weighed, by kind; none of their details is text of the client's.
+// Score is the result of an evaluation. Signals has the signals with a weight, and the signal of a
+// verified search engine. The details of signals never contain text of the client.
 type Score struct {
 	Value   float64 // 0 human … 1 bot, in hundredths
 	Verdict Verdict
 	Signals []event.BotSignal
 }
 
-// Evaluate weighs evidence by docs/spec/limits.md#bot-detection. A verified search engine is human whatever it does.
+// Evaluate scores evidence by docs/spec/limits.md#bot-detection. It is pure and never fails. A verified
+// search engine is human regardless of other evidence.
 func Evaluate(e Evidence) Score {
 	if e.Verified {
 		return Score{0, Human, []event.BotSignal{{Kind: uaPattern, Detail: "verified-" + e.Agent.Crawler}}}
@@ -95,10 +98,11 @@ func Evaluate(e Evidence) Score {
 	add(cadence, weight, detail)
 	shared := roundHundredths(collisionWeight(e.Sessions))
 	add(collision, shared, "shared-with-"+strconv.Itoa(e.Sessions)+"-sessions")
-	// The penalty is a whole country's where all have one phone: it adds nothing where collisions weigh as much already, or
-	// two replays anywhere would have the guests of every busy carrier challenged.
+	// Where most guests have the same phone, a replay penalty hits a whole country. So the penalty counts
+	// only as far as it exceeds the weight of collisions. Otherwise two replays anywhere would have the
+	// guests of every busy mobile carrier challenged.
 	add(collision, max(min(replayWeight*float64(e.Replays), maxReplayWeight)-shared, 0), "handoff-replayed")
-	switch { // one reason is enough: the kind weighs the same
+	switch { // at most one signal of this kind
 	case e.Anomaly != "":
 		add(anomaly, agent.AnomalyWeight, e.Anomaly)
 	case e.CookieMismatch:
@@ -112,6 +116,7 @@ func Evaluate(e Evidence) Score {
 	return s
 }
 
+// verdict returns the verdict for a score.
 func verdict(value float64) Verdict {
 	switch {
 	case value >= BotThreshold:
@@ -123,37 +128,38 @@ func verdict(value float64) Verdict {
 	}
 }
 
-// roundHundredths keeps sums off the edges of binary fractions: 0.3 + 0.15 is a suspect's.
+// roundHundredths removes the rounding errors of binary fractions, so that 0.3 + 0.15 reaches the
+// threshold 0.45.
 func roundHundredths(f float64) float64 { return math.Round(f*100) / 100 }
 
-// agentDetail is what a judgement was made by, in the form that the event allows: a name of ours or of the list, never text of
-// the agent itself.
-func agentDetail(j agent.Classification) string {
+// agentDetail returns the kind of a classification and the name of the matched rule in the form that the
+// event schema allows, at most 48 characters. It never contains text of the user agent.
+func agentDetail(c agent.Classification) string {
 	clean := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
 			return r
 		}
 		return '-'
-	}, j.Name)
-	if clean == "" || clean == j.Kind.String() {
-		return j.Kind.String()
+	}, c.Name)
+	if clean == "" || clean == c.Kind.String() {
+		return c.Kind.String()
 	}
-	name := j.Kind.String() + "-" + clean
+	name := c.Kind.String() + "-" + clean
 	return strings.TrimRight(name[:min(len(name), 48)], "-")
 }
 
-// Action is what is done about a request.
+// Action is the reaction to a verdict.
 type Action string
 
-// Acts, as the event names them.
+// The actions, by their names in the event.
 const (
 	None      Action = "none"
-	Challenge Action = "challenge"  // 429 with what solving it needs
-	HardBlock Action = "hard-block" // nothing that the client can solve
+	Challenge Action = "challenge"  // 429 with a challenge
+	HardBlock Action = "hard-block" // 429 without a challenge
 )
 
-// ActionFor is what is done about a verdict in a mode. solved says that the client solved a challenge of late: that lets a
-// suspect pass, a bot not.
+// ActionFor returns the action for a verdict in a mode. solved means that the client recently solved a
+// challenge: a suspect passes then, a bot does not.
 func ActionFor(mode flags.BotMode, v Verdict, solved bool) Action {
 	switch {
 	case mode != flags.BotEnforce || v == Human:

@@ -19,46 +19,46 @@ import (
 )
 
 const (
-	maxRequestTimes = 512 // of a client group's requests, and of a session's: more than any pace that is told apart
-	maxSessions     = 256 // of a client group: more than weigh the most
+	maxRequestTimes = 512 // stored request times of a client group, and of a session: above every threshold
+	maxSessions     = 256 // stored sessions of a client group: above maxCollisionSessions
 	sessionsTTL     = 24 * time.Hour
 )
 
-// Detector observes. Safe for concurrent use.
+// Detector collects the evidence of requests. It is safe for concurrent use.
 type Detector struct {
 	keys     redisclient.Keys
 	crawlers *crawler.Verifier
 	now      func() time.Time
-	recorded *lru.Cache[recorded, minute]
+	recorded *lru.Cache[recordKey, minute] // minute of the last record
 	budget   budget
 }
 
-// New makes a Room.
+// New returns a Detector. It dials nothing.
 func New(keys redisclient.Keys, crawlers *crawler.Verifier, now func() time.Time) *Detector {
-	known, err := lru.New[recorded, minute](maxRecorded)
+	recorded, err := lru.New[recordKey, minute](maxRecorded)
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
-	return &Detector{keys: keys, crawlers: crawlers, now: now, recorded: known}
+	return &Detector{keys: keys, crawlers: crawlers, now: now, recorded: recorded}
 }
 
-// Client is who asks, by hashes.
+// Client identifies a client by hashes.
 type Client struct {
-	Fingerprint string // sha256:<hex>; session.Visit.Fingerprint
-	Address     string // sha256:<hex> of the address group; session.Visit.IPHash
-	Session     string // genuine id of the cookie, whoever it was given to; empty: none, or not read on this route
+	Fingerprint string // sha256:<hex>; session.Client.Fingerprint
+	Address     string // sha256:<hex> of the address group; session.Client.IPHash
+	Session     string // session id of a cookie with a valid signature, of this client or another; empty without a cookie or if the route does not read it
 }
 
-// groupKey is what the client's fingerprint and address group are called together: 32 hex digits of what are hashes already.
+// groupKey returns the name of the client group in Redis keys, 32 hex digits.
 func (c Client) groupKey() string { return shortHash(c.Fingerprint + " " + c.Address) }
 
-// shortHash names something where its own name should not stand: 32 hex digits.
+// shortHash returns 32 hex digits that stand for s where s itself must not be stored.
 func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:16])
 }
 
-// Pending is what Peek asked Redis.
+// Pending is the queued read of a client's history. Pass it to Resolve after the pipeline has run.
 type Pending struct {
 	hasCookie bool
 	cadence   lua.CadenceCmd
@@ -66,64 +66,70 @@ type Pending struct {
 	replays   *redis.StringCmd
 }
 
-// Enqueue puts what Redis knows of a client on the caller's pipeline, which lua.Exec runs: one script and two reads. With
-// count the request is counted into the client's cadence; routes that are called by the dozen for one page look only.
-func (r *Detector) Enqueue(ctx context.Context, pipe redis.Pipeliner, c Client, count bool) *Pending {
-	now, group := r.now(), c.groupKey()
-	keys := lua.CadenceKeys{Group: r.keys.Cadence(group), Cookie: r.keys.CadencePart(group, "cookie")}
+// Enqueue queues the read of a client's history on the caller's pipeline, which lua.Exec runs: one script
+// and two reads, without a round trip of its own. With count the script also counts the request. Routes
+// that one page calls by the dozen pass false.
+func (d *Detector) Enqueue(ctx context.Context, pipe redis.Pipeliner, c Client, count bool) *Pending {
+	now, group := d.now(), c.groupKey()
+	keys := lua.CadenceKeys{Group: d.keys.Cadence(group), Cookie: d.keys.CadencePart(group, "cookie")}
 	if c.Session != "" {
-		keys.Session = r.sessionKey(group, c.Session)
+		keys.Session = d.sessionKey(group, c.Session)
 	}
 	since := strconv.FormatInt(now.Add(-sessionsTTL).UnixMilli(), 10)
 	return &Pending{
 		hasCookie: c.Session != "",
 		cadence:   lua.RecordCadence(ctx, pipe, keys, now, count, lua.Windows{Short: ShortWindow, Long: LongWindow, MaxTimes: maxRequestTimes}),
-		sessions:  pipe.ZCount(ctx, r.keys.GroupSessions(group), since, "+inf"),
-		replays:   pipe.Get(ctx, r.keys.Penalty(c.Fingerprint)),
+		sessions:  pipe.ZCount(ctx, d.keys.GroupSessions(group), since, "+inf"),
+		replays:   pipe.Get(ctx, d.keys.Penalty(c.Fingerprint)),
 	}
 }
 
-// sessionKey names the times of a session's requests by a mark: a guest who has the session cleared leaves no id of it here.
-func (r *Detector) sessionKey(group, session string) string {
-	return r.keys.CadencePart(group, "own", shortHash(session))
+// sessionKey returns the Redis key of the times of a session's requests. It contains a hash of the session
+// id, so that no id of a cleared session stays in Redis.
+func (d *Detector) sessionKey(group, session string) string {
+	return d.keys.CadencePart(group, "own", shortHash(session))
 }
 
-// Request is what a request says of itself.
+// Request is the part of a request that is evidence.
 type Request struct {
 	Header         http.Header
-	Address        netip.Addr // the client's; it goes no further than this process and the DNS
-	CookieMismatch bool       // the session's cookie was given to another browser or system
+	Address        netip.Addr // client address; only this process and the DNS resolver see it
+	CookieMismatch bool       // the session's cookie was issued to another browser or system
 	Campaign       bool
 }
 
-// Resolve puts the evidence together once the pipeline of Peek has run. What Redis did not answer is missing; a nil read
-// is one that was never asked.
-func (r *Detector) Resolve(read *Pending, req Request) Evidence {
-	judged := agent.Classify(req.Header.Get("User-Agent"))
+// Resolve returns the evidence of a request. Call it after the pipeline of Enqueue has run. It costs
+// microseconds and no round trip; for an unverified search engine it may start a DNS lookup in the
+// background. Evidence that Redis did not answer for is missing, so without Redis only the request itself
+// counts. pending may be nil if the history was not read.
+func (d *Detector) Resolve(pending *Pending, req Request) Evidence {
+	classified := agent.Classify(req.Header.Get("User-Agent"))
 	return Evidence{
-		Agent: judged, Verified: r.crawlers.Verified(judged.Crawler, req.Address),
-		Anomaly: agent.Anomaly(req.Header), CookieMismatch: req.CookieMismatch, Campaign: req.Campaign, History: read.history(),
+		Agent: classified, Verified: d.crawlers.Verified(classified.Crawler, req.Address),
+		Anomaly: agent.Anomaly(req.Header), CookieMismatch: req.CookieMismatch, Campaign: req.Campaign, History: pending.history(),
 	}
 }
 
-func (read *Pending) history() (s History) {
-	if read == nil {
-		return s
+// history reads the replies of Redis.
+func (p *Pending) history() (h History) {
+	if p == nil {
+		return h
 	}
-	if n, err := read.cadence.Result(); err == nil {
-		s.Cadence = Cadence{
-			Group: RequestCounts{n.Group[0], n.Group[1]}, Session: RequestCounts{n.Session[0], n.Session[1]}, HasCookie: read.hasCookie, SinceCookie: n.SinceCookie,
+	if n, err := p.cadence.Result(); err == nil {
+		h.Cadence = Cadence{
+			Group: RequestCounts{n.Group[0], n.Group[1]}, Session: RequestCounts{n.Session[0], n.Session[1]}, HasCookie: p.hasCookie, SinceCookie: n.SinceCookie,
 		}
 	}
-	s.Sessions = int(read.sessions.Val()) // 0 on any error, as is
-	s.Replays, _ = read.replays.Int()     // the absence of the count
-	return s
+	h.Sessions = int(p.sessions.Val()) // 0 after an error
+	h.Replays, _ = p.replays.Int()     // 0 after an error, and without the key
+	return h
 }
 
-// EnqueueSessionStart puts the note that a session began on the caller's pipeline, which lua.Exec runs, with what is saved of it. The
-// client is that of the request that began it.
-func (r *Detector) EnqueueSessionStart(ctx context.Context, pipe redis.Pipeliner, c Client, session string) {
+// EnqueueSessionStart queues the record that a session started, one script, on the caller's pipeline,
+// which lua.Exec runs. c is the client of the request that started the session. Without Redis the session
+// is not counted.
+func (d *Detector) EnqueueSessionStart(ctx context.Context, pipe redis.Pipeliner, c Client, session string) {
 	group := c.groupKey()
-	lua.RecordGroupSession(ctx, pipe, r.keys.GroupSessions(group), r.sessionKey(group, session), shortHash(session), r.now(),
+	lua.RecordGroupSession(ctx, pipe, d.keys.GroupSessions(group), d.sessionKey(group, session), shortHash(session), d.now(),
 		maxSessions, sessionsTTL, LongWindow)
 }

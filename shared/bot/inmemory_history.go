@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// InMemoryHistory is what Redis keeps of clients, in plain Go and by a clock that is handed in: for time that is simulated, as
-// where an access log is replayed or a guest's hour is played through. A test holds it to the scripts. Not safe for
-// concurrent use; it grows with the number of clients.
+// InMemoryHistory implements the history in Redis in Go, with times from the caller, for simulations and
+// for replays of access logs. A test compares it with the scripts. It is not safe for concurrent use, and
+// its memory grows with the number of clients.
 type InMemoryHistory struct{ groups map[string]*groupHistory }
 
 type groupHistory struct {
 	requests      []time.Time
-	lastCookie    time.Time // of the last request that had one
+	lastCookie    time.Time // time of the last request with a cookie
 	bySession     map[string][]time.Time
 	sessionStarts []time.Time
 }
 
-// NewInMemoryHistory makes an empty one.
+// NewInMemoryHistory returns an empty history.
 func NewInMemoryHistory() *InMemoryHistory { return &InMemoryHistory{map[string]*groupHistory{}} }
 
-// Observe is Peek and Settle at a time, of what Redis would know.
+// Observe returns the history of a client at a time, as Enqueue and Resolve do. With count it also counts
+// the request.
 func (m *InMemoryHistory) Observe(c Client, at time.Time, count bool) History {
 	g := m.group(c)
 	n := Cadence{HasCookie: c.Session != "", SinceCookie: -time.Millisecond}
@@ -47,7 +48,7 @@ func (m *InMemoryHistory) Observe(c Client, at time.Time, count bool) History {
 	return History{Cadence: n, Sessions: sessions}
 }
 
-// SessionStarted notes that a session began at a client.
+// SessionStarted records that a session started, as EnqueueSessionStart does.
 func (m *InMemoryHistory) SessionStarted(c Client, session string, at time.Time) {
 	g := m.group(c)
 	g.bySession[session] = append(g.bySession[session], at)
@@ -55,6 +56,7 @@ func (m *InMemoryHistory) SessionStarted(c Client, session string, at time.Time)
 	g.sessionStarts = g.sessionStarts[max(0, len(g.sessionStarts)-maxSessions):]
 }
 
+// group returns the history of a client group.
 func (m *InMemoryHistory) group(c Client) *groupHistory {
 	g := m.groups[c.groupKey()]
 	if g == nil {
@@ -64,9 +66,10 @@ func (m *InMemoryHistory) group(c Client) *groupHistory {
 	return g
 }
 
-// lastTimes are the last times that are kept.
+// lastTimes returns the last maxRequestTimes times.
 func lastTimes(times []time.Time) []time.Time { return times[max(0, len(times)-maxRequestTimes):] }
 
+// countRequests counts the times within both windows before now.
 func countRequests(times []time.Time, now time.Time) (p RequestCounts) {
 	for _, at := range slices.Backward(times) {
 		ago := now.Sub(at)

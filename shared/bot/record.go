@@ -14,71 +14,74 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// A client that goes on and on is recorded once a minute by each instance, and all clients together so many times: whoever
-// changes fingerprint with every request is another client each time.
+// Bounds of one instance. The bound for all clients together is needed because a client that changes its
+// fingerprint with every request is a new client each time.
 const (
-	maxRecorded         = 16_384
-	maxRecordsPerMinute = 600
+	maxRecorded         = 16_384 // remembered keys
+	maxRecordsPerMinute = 600    // of all clients
 )
 
-// recorded is what is recorded once a minute.
-type recorded struct {
+// recordKey is recorded at most once a minute.
+type recordKey struct {
 	group   string
 	verdict Verdict
 	action  Action
 }
 
-type minute int64 // since 1970
+// minute is a number of minutes since 1970.
+type minute int64
 
-// budget counts records of this minute.
+// budget counts the records of the current minute.
 type budget struct {
 	sync.Mutex
 	minute minute
 	used   int
 }
 
-// ShouldRecord says whether a verdict on a client is to be recorded now, and takes it that it is: the next one within the minute is
-// not. Humans are never recorded. It is decided in this process, since a request that is refused has no second round trip
-// to Redis, and the record matters most when Redis is away; so a client is recorded once a minute by each instance.
-func (r *Detector) ShouldRecord(c Client, v Verdict, act Action) bool {
+// ShouldRecord reports whether the caller is to record a verdict now, and counts the record as written.
+// Each instance records a client group with the same verdict and action once per clock minute, and at most
+// 600 records a minute in all; it never records humans. ShouldRecord uses memory only: a rejected request
+// has no second round trip to Redis, and records matter most without Redis.
+func (d *Detector) ShouldRecord(c Client, v Verdict, act Action) bool {
 	if v == Human {
 		return false
 	}
-	now := minute(r.now().Unix() / 60)
-	what := recorded{c.groupKey(), v, act}
-	r.budget.Lock()
-	defer r.budget.Unlock()
-	if last, ok := r.recorded.Get(what); ok && last == now {
+	now := minute(d.now().Unix() / 60)
+	key := recordKey{c.groupKey(), v, act}
+	d.budget.Lock()
+	defer d.budget.Unlock()
+	if last, ok := d.recorded.Get(key); ok && last == now {
 		return false
 	}
-	if r.budget.minute != now {
-		r.budget.minute, r.budget.used = now, 0
+	if d.budget.minute != now {
+		d.budget.minute, d.budget.used = now, 0
 	}
-	if r.budget.used >= maxRecordsPerMinute {
+	if d.budget.used >= maxRecordsPerMinute {
 		return false
 	}
-	r.budget.used++
-	r.recorded.Add(what, now)
+	d.budget.used++
+	d.recorded.Add(key, now)
 	return true
 }
 
-// Entry is one verdict to be recorded.
+// Entry is one verdict to record.
 type Entry struct {
-	Client    Client // by its hashes; Client.Session is not recorded
-	AgentHash string // sha256:<hex>; session.Visit.AgentHash
-	Session   string // the guest's, if it was there before this request; empty: none
-	OptedOut  bool   // the guest is known to refuse telemetry
+	Client    Client // its hashes are recorded, Client.Session is not
+	AgentHash string // sha256:<hex>; session.Client.UserAgentHash
+	Session   string // session of the guest if it existed before this request, else empty
+	OptedOut  bool   // the guest is known to have opted out of telemetry
 	Score     Score
 	Action    Action
 	At        time.Time
 
-	RequestID, Traceparent, Instance string // for the envelope
+	RequestID, Traceparent, Instance string // for the event envelope
 }
 
-// Record puts the row of bot_score_log and the event bot_suspected.v1 on a batch, both in one transaction and round trip,
-// for a verdict above human. Of a guest who refuses telemetry there is no event and the row names no session; Postgres
-// knows of refusals that are not known here. It returns the event, which may be told without the row where Postgres is
-// away; nil for none.
+// Record adds the row of bot_score_log and the event bot_suspected.v1, two statements, to a batch, for a
+// verdict above human. For a guest who opted out of telemetry, the row names no session and there is no
+// event; the statements also check for an opt-out that only Postgres has. Record returns the event, which
+// the caller may buffer if the batch fails without Postgres, or no event for an opted-out guest. It
+// returns an error for an invalid hash; then the batch is unchanged.
 func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 	if e.OptedOut {
 		e.Session = ""
@@ -107,12 +110,12 @@ func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 	if e.OptedOut {
 		return nil, nil
 	}
-	told := event.New(event.Meta{
+	suspected := event.New(event.Meta{
 		SessionID: e.Session, RequestID: e.RequestID, Traceparent: e.Traceparent, Instance: e.Instance, Now: e.At,
 	}, event.BotSuspected{
 		GuestSessionID: e.Session, Score: e.Score.Value, Verdict: string(e.Score.Verdict), Signals: e.Score.Signals,
 		IPHash: e.Client.Address, UserAgentHash: e.AgentHash, FingerprintHash: e.Client.Fingerprint,
 		EvaluatedAt: e.At, ActionTaken: string(e.Action),
 	})
-	return []event.Event{told}, outbox.Queue(batch, told)
+	return []event.Event{suspected}, outbox.Queue(batch, suspected)
 }

@@ -5,29 +5,30 @@ import (
 	"time"
 )
 
-// Weights and bounds of docs/spec/limits.md#bot-detection; decision 27 says why where that leaves it open.
+// Weights and thresholds of docs/spec/limits.md#bot-detection. Decision 27 explains the values that the
+// specification leaves open.
 const (
-	fastWeight         = 0.3  // challenges nobody by itself
-	singleClientWeight = 0.45 // the same, of what is plainly one client
+	fastWeight         = 0.3  // of a fast client group; alone it does not challenge a client
+	singleClientWeight = 0.45 // of fast requests that certainly come from one client
 
-	burstLimit     = 12  // this many within Short are fast
-	minuteLimit    = 120 // more than this many within Long
-	campaignFactor = 4   // times as many while none has a cookie, in campaign mode
+	burstLimit     = 12  // requests within ShortWindow from which a pace is fast
+	minuteLimit    = 120 // requests within LongWindow above which a pace is fast
+	campaignFactor = 4   // multiplies both limits in campaign mode while no request has a cookie
 
 	maxCollisionWeight   = 0.25
-	minCollisionSessions = 50  // sessions of a client group in a day that mean nothing
-	maxCollisionSessions = 250 // that weigh the most
+	minCollisionSessions = 50  // sessions of a client group in 24 hours without a weight
+	maxCollisionSessions = 250 // sessions with the largest weight
 	replayWeight         = 0.05
-	maxReplayWeight      = 0.1 // with fastWeight still human: whoever has the thief's model of phone is no thief
+	maxReplayWeight      = 0.1 // with fastWeight still human: other guests have the replaying client's phone model
 )
 
-// ShortWindow and Long are the windows of cadence.
+// The time windows of cadence.
 const (
 	ShortWindow = 2 * time.Second
 	LongWindow  = time.Minute
 )
 
-// weigh is how much a cadence weighs, and the requests that it does for.
+// weigh returns the weight of a cadence and the request count behind it.
 func (c Cadence) weigh(campaign bool) (weight float64, detail string) {
 	switch {
 	case !c.Group.fast(1) && !c.Session.fast(1):
@@ -41,30 +42,31 @@ func (c Cadence) weigh(campaign bool) (weight float64, detail string) {
 	}
 }
 
-// fast says whether a pace is more than a person's page needs, or so many times as much.
-func (p RequestCounts) fast(times int) bool {
-	return p.Burst >= burstLimit*times || p.Minute > minuteLimit*times
+// fast reports whether the counts exceed factor times the pace that a person's pages need.
+func (n RequestCounts) fast(factor int) bool {
+	return n.Burst >= burstLimit*factor || n.Minute > minuteLimit*factor
 }
 
-// cookieless says whether the group is fast and none of the requests that make it so had a cookie: a client that never
-// gives back its cookie. One that does among many that do not is a sign of several guests.
+// cookieless reports whether the group is fast and no request in the exceeded window had a cookie. Such a
+// group is one client that never returns its cookie; a cookie among the requests shows several guests.
 func (c Cadence) cookieless(campaign bool) bool {
-	times := 1
+	factor := 1
 	if campaign {
-		times = campaignFactor
+		factor = campaignFactor
 	}
-	without := func(long time.Duration) bool { return !c.HasCookie && (c.SinceCookie < 0 || c.SinceCookie >= long) }
-	return c.Group.Burst >= burstLimit*times && without(ShortWindow) || c.Group.Minute > minuteLimit*times && without(LongWindow)
+	noCookie := func(window time.Duration) bool { return !c.HasCookie && (c.SinceCookie < 0 || c.SinceCookie >= window) }
+	return c.Group.Burst >= burstLimit*factor && noCookie(ShortWindow) || c.Group.Minute > minuteLimit*factor && noCookie(LongWindow)
 }
 
-func (p RequestCounts) detail() string {
-	if p.Burst >= burstLimit {
-		return strconv.Itoa(p.Burst) + " reqs/2s"
+// detail formats the count of the exceeded window.
+func (n RequestCounts) detail() string {
+	if n.Burst >= burstLimit {
+		return strconv.Itoa(n.Burst) + " reqs/2s"
 	}
-	return strconv.Itoa(p.Minute) + " reqs/60s"
+	return strconv.Itoa(n.Minute) + " reqs/60s"
 }
 
-// collisionWeight grows evenly between the two numbers of sessions.
+// collisionWeight grows linearly between minCollisionSessions and maxCollisionSessions.
 func collisionWeight(sessions int) float64 {
 	share := float64(sessions-minCollisionSessions) / (maxCollisionSessions - minCollisionSessions)
 	return maxCollisionWeight * max(0, min(share, 1))

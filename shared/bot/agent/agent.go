@@ -1,23 +1,24 @@
-// Package agent judges what a client says of itself: its user agent, and whether its headers are those of the
-// browser that it claims to be. It is pure: it looks nothing up, and it keeps nothing of what it read.
+// Package agent classifies user agents, and checks whether the headers of a request match the browser
+// that its user agent names. It is pure: it does no input or output and keeps no state of requests.
 package agent
 
-// Kind is what a user agent is taken for.
+// Kind is the kind of client that a user agent describes.
 type Kind int
 
-// The kinds.
+// The kinds of clients.
 const (
 	Human      Kind = iota // a browser, or an app on a guest's device
-	Tool                   // declares itself a crawler, tool or HTTP library, or is nothing that a browser sends
-	Automation             // a browser with the marks of a driver: headless, webdriver, phantom
-	Empty                  // says nothing, which no browser does
+	Tool                   // names a crawler, tool or HTTP library, or does not have the form of a browser's user agent
+	Automation             // a browser with a mark of an automation driver: headless, webdriver, phantom
+	Empty                  // empty; browsers always send a user agent
 )
 
+// String returns the name of a kind in events: "human", "tool", "automation" or "empty".
 func (k Kind) String() string {
 	return [...]string{"human", "tool", "automation", "empty"}[k]
 }
 
-// Weight is what the kind adds to a score.
+// Weight returns the weight of a kind in the bot score.
 func (k Kind) Weight() float64 {
 	switch k {
 	case Tool, Empty:
@@ -29,21 +30,23 @@ func (k Kind) Weight() float64 {
 	}
 }
 
-// AnomalyWeight is what an anomaly of the headers adds to a score.
+// AnomalyWeight is the weight of a header anomaly in the bot score.
 const AnomalyWeight = 0.15
 
-// Classification is what a user agent alone says.
+// Classification is the classification of a user agent.
 type Classification struct {
 	Kind    Kind
-	Name    string // which entry of the list or which rule decided: never text of the agent itself
-	Crawler string // the search engine that it claims to be, if the claim can be verified: "googlebot"
+	Name    string // list entry or rule that matched, never text of the user agent; empty for Human
+	Crawler string // claimed search engine whose address can be verified: "googlebot"; else empty
 }
 
-// maxAgentLength is how much of a user agent is looked at. The longest that people send, of in-app browsers with all they
-// append, have some 700 bytes.
+// maxAgentLength bounds the bytes of a user agent that are read. The longest user agents of people, from
+// in-app browsers, have some 700 bytes.
 const maxAgentLength = 1024
 
-// Classify takes microseconds, and tens of them for agents made to cost as much as possible.
+// Classify classifies a user agent by its first 1,024 bytes. It takes microseconds, and tens of
+// microseconds for a user agent made to be expensive. The first call also builds the rules, in a fraction
+// of a millisecond. It is safe for concurrent use.
 func Classify(userAgent string) Classification {
 	t := normalize(userAgent)
 	if t.lower == "" {

@@ -2,10 +2,11 @@ package agent
 
 import "strings"
 
-// findContact finds an address that somebody may write to or look up: programs leave one, browsers never do.
+// findContact returns "contact" if a user agent contains an e-mail or web address. Programs include one;
+// browsers never do.
 func findContact(t agentText) string {
-	// Whatever was installed into Internet Explorer wrote itself into its agent, with the page of its maker.
-	if guests := strings.Contains(t.lower, "msie ") && !strings.Contains(t.lower, "+http"); !guests && page(t.lower) {
+	// Extensions of Internet Explorer added their name and their maker's page to its user agent.
+	if extension := strings.Contains(t.lower, "msie ") && !strings.Contains(t.lower, "+http"); !extension && containsURL(t.lower) {
 		return "contact"
 	}
 	for at := 0; ; at++ {
@@ -19,8 +20,8 @@ func findContact(t agentText) string {
 	}
 }
 
-// page says whether a text has in it what looks like the address of a page.
-func page(s string) bool {
+// containsURL reports whether a text contains a web address.
+func containsURL(s string) bool {
 	for _, mark := range [...]string{"http:/", "https:/", "www.", " dot com", "[at]"} {
 		if strings.Contains(s, mark) {
 			return true
@@ -29,7 +30,8 @@ func page(s string) bool {
 	return containsDomain(s)
 }
 
-// startsWithHost says whether a text begins with a host name. A version behind an @, as some browsers have, ends in digits.
+// startsWithHost reports whether a text begins with a host name. A version after an @, which some
+// browsers send, is no host name: its last label has digits.
 func startsWithHost(s string) bool {
 	end := 0
 	for end < len(s) && (isLetter(s[end]) || isDigit(s[end]) || s[end] == '.' || s[end] == '-') {
@@ -40,7 +42,8 @@ func startsWithHost(s string) bool {
 	return dot > 0 && len(s)-dot > 2 && !strings.ContainsAny(s[dot:], "0123456789")
 }
 
-// containsDomain says whether a text has a word like example.com in it. That .NET begins a word is Microsoft's doing.
+// containsDomain reports whether a text contains a domain name such as example.com. A name must have a
+// letter or digit before the dot, so that Microsoft's ".NET" does not match.
 func containsDomain(s string) bool {
 	for at := 0; at < len(s); at++ {
 		next := strings.IndexByte(s[at:], '.')

@@ -5,22 +5,22 @@ import (
 	"unicode"
 )
 
-// A browser's agent has a form: it begins in one of few ways, says on what it runs, and which engine draws.
-// Whoever writes a program's by hand rarely gets that right, whatever the program is called.
+// A browser's user agent has a fixed form: a known prefix, a platform and a rendering engine. A user agent
+// written by hand for a program rarely has this form, whatever name it contains.
 
-// browserPrefixes are those of browsers, of players and apps with a name of their own, and of phones and televisions whose
-// agent begins with the model.
+// browserPrefixes are the prefixes of browsers, of media players and apps with their own names, and of
+// phones and televisions whose user agent begins with the model.
 var browserPrefixes = []string{
 	// Browsers.
 	"mozilla", "opera", "applewebkit/", "chrome/", "firefox/", "safari/", "mobilesafari/", "msie", "konqueror", "midori/",
 	"galeon/", "epiphany/", "dooble/", "netsurf/", "seamonkey/", "vivaldi/", "brave/", "dillo/", "ibrowse/", "icab/", "amaya/",
 	"hotjava/", "uzbl", "ncsa", "cyberdog/", "offbyone", "ice browser/", "netfront", "openwave", "up.browser", "doris/",
 	"lynx/", "links (", "links/", "elinks", "w3m/", "emacs-w3m/", "edbrowse/", "retawq/", "ucweb", "juc", "mqqbrowser", "dalvik/",
-	// Apps and players, and what the systems of phones fetch for their owners.
+	// Apps, media players, and requests of phone systems on behalf of a user.
 	"[fban", "instagram", "pinterest/", "pinner/", "viber/", "outlook-ios/", "microsoft office/", "mail/", "exampleapp",
 	"networkingextension", "webprocess", "springboard", "itunes/", "quicktime/", "applecoremedia", "podcasts/", "spotify/",
 	"windows-media-player/", "nsplayer/", "roku/",
-	// Makers of phones.
+	// Phone manufacturers.
 	"alcatel", "amoi", "benq", "blackberry", "coolpad", "docomo", "ericsson", "gionee", "haier", "hisense", "htc", "huawei",
 	"infinix", "itel", "j-phone", "k-touch", "karbonn", "kddi", "konka", "kwc-", "lava", "lenovo", "lg-", "lge-", "micromax",
 	"mot-", "motorola", "nokia", "oppo", "palm", "panasonic", "pantech", "philips", "portalmmm/", "sagem", "samsung", "sanyo",
@@ -28,8 +28,8 @@ var browserPrefixes = []string{
 	"vodafone", "xiaomi", "zte",
 }
 
-// deviceTokens are what the agents of apps say of the phone, console or Mac that they run on. An app that a person has
-// open may call itself anything.
+// deviceTokens name the phone, console or Mac in the user agents of apps. An app may have any name, so the
+// device is the only mark of a person.
 var deviceTokens = []string{
 	" darwin/", "iphone", "ipad", "ipod", "(ios ", " ios ", " ios/", "android", "macintosh", "playstation", "(ps4)", "(ps5)",
 	"xbox", "nintendo", "midp", "symbian", "opera mini/", "amiga",
@@ -37,22 +37,24 @@ var deviceTokens = []string{
 	"smart-tv", "tizen", "web0s", "sonos", "wap browser", "maui browser",
 }
 
-// engineTokens are what draws, and what only an agent with an engine has.
+// engineTokens name rendering engines, and products that only a user agent with an engine contains.
 var engineTokens = []string{
 	"applewebkit", "gecko/", "like gecko", "trident/", "msie ", "presto/", "khtml", "opera/", "goanna/", "webkit/", "firefox/",
 }
 
-// formatViolation names what no browser does, or nothing. A driver's name without a browser's is no browser.
-func formatViolation(t agentText, driven bool) string {
+// formatViolation returns the name of the rule by which a user agent does not have the form of a browser's,
+// or "". automated means that the user agent names an automation driver; the driver's name alone, without a
+// browser's form, is a violation.
+func formatViolation(t agentText, automated bool) string {
 	own, mozilla, ok := strings.Cut(t.lower, "mozilla/")
 	switch {
 	case !ok:
-		if hasAnyPrefix(t.lower, browserPrefixes) || containsAny(t.lower, deviceTokens) || containsAny(t.lower, engineTokens) || !driven && isBareName(t.lower) {
+		if hasAnyPrefix(t.lower, browserPrefixes) || containsAny(t.lower, deviceTokens) || containsAny(t.lower, engineTokens) || !automated && isBareName(t.lower) {
 			return ""
 		}
 		return "not-a-browser"
 	case strings.ContainsAny(own, "/,") && !hasAnyPrefix(own, browserPrefixes):
-		return "before-mozilla" // a program that passes on a browser's agent behind its own
+		return "before-mozilla" // a program that adds a browser's user agent after its own
 	case isOnlyCompatible(mozilla):
 		return "only-compatible"
 	case lacksPlatform(mozilla):
@@ -61,8 +63,9 @@ func formatViolation(t agentText, driven bool) string {
 	return ""
 }
 
-// isBareName says that an agent is one or two short words and nothing more: DLME, Google Talk. Programs are called so, but so are
-// the apps of phones and set-top boxes, and there is no end to their names; what a program does tells it all the same.
+// isBareName reports whether a user agent is one or two short words only: DLME, Google Talk. Programs send
+// such names, but so do countless apps of phones and set-top boxes. So a bare name is not a violation; the
+// other signals still detect a program.
 func isBareName(name string) bool {
 	if len(name) > maxBareName {
 		return false
@@ -75,12 +78,13 @@ func isBareName(name string) bool {
 	return strings.IndexFunc(name, unicode.IsLetter) >= 0 && !containsAny(name, libraryTokens)
 }
 
-const maxBareName = 9
+const maxBareName = 9 // bytes
 
-// libraryTokens are in the bare names of what calls for programs.
+// libraryTokens occur in the bare names of HTTP libraries.
 var libraryTokens = []string{"http", "curl", "request", "client", "undici", "fetch"}
 
-// isOnlyCompatible says that an agent is of the form Mozilla/5.0 (compatible; Name/1.0) with nothing else.
+// isOnlyCompatible reports whether a user agent has the form Mozilla/5.0 (compatible; Name/1.0) and names
+// no known browser.
 func isOnlyCompatible(mozilla string) bool {
 	_, inside, ok := strings.Cut(mozilla, "(compatible;")
 	inside = strings.TrimRight(inside, "); ")
@@ -89,20 +93,21 @@ func isOnlyCompatible(mozilla string) bool {
 		!containsAny(name, compatibleBrowsers)
 }
 
-// compatibleBrowsers are the browsers that call themselves compatible and nothing else.
+// compatibleBrowsers are browsers whose user agent has the form that isOnlyCompatible matches.
 var compatibleBrowsers = []string{
 	"msie", "konqueror", "netpositive", "netfront", "opera", "icab", "omniweb", "ibrowse", "voyager", "blazer", "obigo",
 }
 
-// lacksPlatform says that an agent goes on with a product where a browser says what it runs on: Mozilla/5.0 Name/1.0.
+// lacksPlatform reports whether a user agent has a product in the place of the platform:
+// Mozilla/5.0 Name/1.0.
 func lacksPlatform(mozilla string) bool {
 	_, product, ok := strings.Cut(mozilla, " ")
 	return ok && strings.Contains(product, "/") && !strings.ContainsAny(product, "(;") && !containsAny(product, engineTokens) &&
 		!hasAnyPrefix(product, browserPrefixes)
 }
 
-func hasAnyPrefix(s string, with []string) bool {
-	for _, prefix := range with {
+func hasAnyPrefix(s string, prefixes []string) bool {
+	for _, prefix := range prefixes {
 		if strings.HasPrefix(s, prefix) {
 			return true
 		}
@@ -110,9 +115,9 @@ func hasAnyPrefix(s string, with []string) bool {
 	return false
 }
 
-func containsAny(s string, any []string) bool {
-	for _, part := range any {
-		if strings.Contains(s, part) {
+func containsAny(s string, tokens []string) bool {
+	for _, token := range tokens {
+		if strings.Contains(s, token) {
 			return true
 		}
 	}

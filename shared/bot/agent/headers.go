@@ -5,16 +5,17 @@ import (
 	"strings"
 )
 
-// Anomaly names what is wrong with the headers of a client whose agent is a browser's: something that no browser of
-// the family leaves out, or a contradiction. Empty means nothing is.
+// Anomaly returns the name of the first anomaly in the headers of a client with a browser's user agent, or
+// "": a header that all browsers of the family send is missing, or two headers contradict each other. It is
+// pure and costs some string searches.
 //
-// Our own client calls with fetch, whose headers are others than those of a page that is opened, so only what holds
-// for both is judged. Client hints and Sec-Fetch headers may be absent, as they are over plain HTTP and in old or
-// embedded browsers; their absence is never an anomaly.
+// The web client of this platform calls with fetch, whose headers differ from those of a page load, so
+// Anomaly checks only rules that hold for both. Client hints and Sec-Fetch headers are missing over plain
+// HTTP and in old or embedded browsers; their absence is never an anomaly.
 func Anomaly(h http.Header) string {
-	claimed := h.Get("User-Agent")
-	if !strings.HasPrefix(claimed, "Mozilla/5.0 (") {
-		return "" // phones and apps of which we do not know what they send
+	userAgent := h.Get("User-Agent")
+	if !strings.HasPrefix(userAgent, "Mozilla/5.0 (") {
+		return "" // phones and apps, whose headers are unknown
 	}
 	accept, languages, hints := h.Get("Accept"), h.Get("Accept-Language"), h.Get("Sec-Ch-Ua")
 	switch {
@@ -23,49 +24,51 @@ func Anomaly(h http.Header) string {
 	case languages == "":
 		return "no-accept-language"
 	case languages == "*":
-		return "any-language" // what HTTP clients say that imitate fetch
+		return "any-language" // HTTP clients that imitate fetch send this
 	case h.Get("Sec-Fetch-Mode") == "navigate" && !strings.Contains(accept, "text/html"):
 		return "navigates-to-data"
 	case h.Get("Postman-Token") != "":
 		return "header-of-a-tool"
 	case hints != "":
-		return hintMismatch(claimed, hints, h.Get("Sec-Ch-Ua-Platform"))
+		return hintMismatch(userAgent, hints, h.Get("Sec-Ch-Ua-Platform"))
 	}
 	return ""
 }
 
-// hintMismatch compares an agent with the client hints, which programs that put on another agent forget.
-func hintMismatch(claimed, hints, platform string) string {
+// hintMismatch compares a user agent with the client hints. Programs that fake a user agent often forget to
+// change the hints.
+func hintMismatch(userAgent, hints, platform string) string {
 	if strings.Contains(hints, "Headless") {
 		return "headless-hints"
 	}
-	claims, hinted := digitsAfter(claimed, "Chrome/"), digitsAfter(hints, `"Chromium";v="`)
+	version, hinted := digitsAfter(userAgent, "Chrome/"), digitsAfter(hints, `"Chromium";v="`)
 	switch {
-	case claims == "": // Firefox and Safari send none
+	case version == "": // Firefox and Safari send no hints
 		return "hints-of-another-browser"
-	case hinted != "" && claims != hinted:
+	case hinted != "" && version != hinted:
 		return "hints-of-another-version"
 	}
-	// Linux and Android are not held against each other: a phone that asks for the desktop page mixes them.
+	// Linux and Android are not compared: a phone that requests the desktop page mixes both names.
 	switch strings.Trim(platform, `"`) {
 	case "Windows":
-		return platformMismatch(strings.Contains(claimed, "Windows"))
+		return platformMismatch(strings.Contains(userAgent, "Windows"))
 	case "macOS":
-		return platformMismatch(strings.Contains(claimed, "Mac OS X"))
+		return platformMismatch(strings.Contains(userAgent, "Mac OS X"))
 	}
 	return ""
 }
 
-// digitsAfter are those right behind a mark.
+// digitsAfter returns the digits directly after the first occurrence of a mark.
 func digitsAfter(s, mark string) string {
-	_, behind, _ := strings.Cut(s, mark)
+	_, rest, _ := strings.Cut(s, mark)
 	end := 0
-	for end < len(behind) && isDigit(behind[end]) {
+	for end < len(rest) && isDigit(rest[end]) {
 		end++
 	}
-	return behind[:end]
+	return rest[:end]
 }
 
+// platformMismatch returns the name of the anomaly unless the platforms agree.
 func platformMismatch(agrees bool) string {
 	if agrees {
 		return ""

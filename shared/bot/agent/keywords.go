@@ -1,25 +1,26 @@
 package agent
 
-// The rules of our own are words that programs have in their names and browsers do not, in lower case and written as
-// word reads them. Words that are also in the names of apps, components or phones (security, media, test, link) are
-// none: the list, an address or the form of the agent tell nearly all that those would.
+// Keywords complement the crawler list: words in lower case, in the syntax of parseKeyword, that occur in
+// the names of programs and not in browsers. Words that also occur in the names of apps, components or
+// phones (security, media, test, link) are left out. The list, a contact or the form of the user agent
+// detects nearly all clients that such words would detect.
 
-// automationKeywords are the marks of drivers.
+// automationKeywords are the marks of automation drivers.
 var automationKeywords = []string{
 	"headless", "phantomjs", "slimerjs", "webdriver", "selenium", "puppeteer", "playwright", "cypress/", "casperjs",
 	"nightmare/", "zombie.js", "htmlunit",
 }
 
-// toolKeywords are what crawlers, tools and HTTP libraries call themselves, or what they say that they do.
+// toolKeywords are names and activities of crawlers, tools and HTTP libraries.
 var toolKeywords = []string{
-	// Those who collect.
+	// Collectors.
 	`bot\b`, `bots\b`, `robot`, `crawl`, `spider`, `scrap`, `slurp`, `archiver`, `harvest`, `indexer`, `grabber`,
 	`extractor`, `fetch`, `sniffer`, `sitemap`, `\bfeed`, `\brss`, `quiterss`, `parser`,
-	// Those who look at pages for others.
+	// Previews and renderers.
 	`urlpreview`, `url-preview`, `linkpreview`, `webpreview`, `web preview`, `favicon`, `thumbnail`, `webthumb`, `screenshot`,
 	`mshots`, `websnap`, `webscreen`, `webcapture`, `web-capture`, `googleweblight`, `googlemessages`,
 	`macintosh; intel mac os x) word/`, `macintosh; intel mac os x) excel/`, `macintosh; intel mac os x) powerpoint/`,
-	// Those who check.
+	// Checkers and monitors.
 	`validator`, `\bscanner`, `monitor`, `checker`, `linkcheck`, `link check`, `backlink`, `\bseo`, `analyzer`, `analyser`,
 	`inspector`, `tester/`, `uptime`, `speedtest`, `loadtest`, `pagespeed`, `page speed`, `search console`, `lighthouse`,
 	`synthetic`, `observatory`, `ptst`, `pingdom`, `gtmetrix`, `debugbear`, `dareboost`, `catchpoint`, `neustar wpm`,
@@ -28,15 +29,16 @@ var toolKeywords = []string{
 	`\bcurl`, `libcurl`, `wget`, `libwww`, `python`, `\bperl`, `\bphp`, `ruby/`, `^java`, `go-http`, `okhttp`, `axios`,
 	`^node\b`, `node-fetch`, `node.js`, `nodejs`, `urllib`, `httpclient`, `http-client`, `http client`, `http_`, `winhttp`, `guzzle`,
 	`nutch`, `heritrix`, `larbin`, `httrack`, `wkhtmlto`, `simplepie`, `siege`, `jakarta`, `\blwp`, `web services client`,
-	// Companies' own, by what none of their apps have.
+	// Clients of large companies, by words that do not occur in the companies' apps.
 	`mediapartners`, `google-`, `google web`, `appengine`, `facebookexternalhit`, `meta-external`, `daumoa`,
 }
 
-// ignoredPhrases is blanked before anything is matched: what people have in theirs that reads like a program.
+// ignoredPhrases are parts of people's user agents that look like programs. normalize replaces them with
+// blanks before any rule runs.
 var ignoredPhrases = [][]byte{
-	[]byte("cubot"),     // phones
-	[]byte("libwww-fm"), // in the text browser Lynx
-	[]byte("bytedance"), // TikTok's own browser; the company's crawler is a spider
-	// People who read a page through these.
+	[]byte("cubot"),     // a phone manufacturer
+	[]byte("libwww-fm"), // a part of the text browser Lynx
+	[]byte("bytedance"), // TikTok's in-app browser; the company's crawler also contains "spider"
+	// Viewers that people read a page with.
 	[]byte("(via docs.google.com/viewer)"), []byte("(via translate.google.com)"),
 }

@@ -6,16 +6,17 @@ import "strings"
 type literal struct {
 	text, name string
 	anchor     byte   // '=' anywhere, '^' at the beginning, '$' at the end
-	wordStart  bool   // no letter may stand before it
-	wordEnd    bool   // no letter may stand behind it
-	followedBy string // must stand somewhere behind it
+	wordStart  bool   // no letter may precede the text
+	wordEnd    bool   // no letter may follow the text
+	followedBy string // must occur anywhere after the text
 }
 
-// parseKeyword is a needle written as in a regular expression: bot\b ends a word, \bapi\b is one.
+// parseKeyword parses a keyword in a subset of regular expressions: ^ is the beginning of the user agent,
+// \b a word boundary. bot\b is the end of a word, \bapi\b a whole word.
 func parseKeyword(pattern string) literal {
 	n := literal{anchor: '='}
-	if begin, ok := strings.CutPrefix(pattern, "^"); ok {
-		n.anchor, pattern = '^', begin
+	if rest, ok := strings.CutPrefix(pattern, "^"); ok {
+		n.anchor, pattern = '^', rest
 	}
 	n.text, n.wordStart = strings.CutPrefix(pattern, `\b`)
 	n.text, n.wordEnd = strings.CutSuffix(n.text, `\b`)
@@ -23,6 +24,7 @@ func parseKeyword(pattern string) literal {
 	return n
 }
 
+// matchesAt reports whether a text has the literal at an offset.
 func (n *literal) matchesAt(in string, at int) bool {
 	end := at + len(n.text)
 	switch {
@@ -41,17 +43,18 @@ func (n *literal) matchesAt(in string, at int) bool {
 	}
 }
 
-// literalSet finds any of many texts in one walk. Each is filed under its first three bytes: a small filter says for
-// most places that nothing begins there, and chains hold what may.
+// literalSet finds any of its literals in one pass over a text. It is a hash table by the first three bytes
+// of a literal. A bit filter rules out most offsets of the text before the table is read.
 type literalSet struct {
 	filter  [1 << 10]uint64
-	buckets [1 << 12]int16 // by spread, one more than the place in all of the newest that is filed there
+	buckets [1 << 12]int16 // by hash: index in all of the last added literal, plus one; 0 for an empty bucket
 	all     []literal
-	next    []int16 // the one filed before it
+	next    []int16 // by index in all: the next literal of the bucket, as in buckets
 }
 
 const minLiteralLength = 3
 
+// add adds a literal of at least three bytes.
 func (ns *literalSet) add(n literal) {
 	slot := hashTrigram(trigram(n.text, 0))
 	ns.filter[slot>>6] |= 1 << (slot & 63)
@@ -60,7 +63,7 @@ func (ns *literalSet) add(n literal) {
 	ns.buckets[slot>>4] = int16(len(ns.all))
 }
 
-// find is the name of the first needle that stands in the text, or nothing.
+// find returns the name of the first literal in a text, or "".
 func (ns *literalSet) find(in string) string {
 	for at := 0; at+minLiteralLength <= len(in); at++ {
 		slot := hashTrigram(trigram(in, at))
@@ -76,9 +79,10 @@ func (ns *literalSet) find(in string) string {
 	return ""
 }
 
+// trigram returns the three bytes of s at an offset as a number.
 func trigram(s string, at int) uint32 {
 	return uint32(s[at]) | uint32(s[at+1])<<8 | uint32(s[at+2])<<16
 }
 
-// hashTrigram is 16 bits: a slot of the filter, and its first 12 a chain.
+// hashTrigram returns a hash of 16 bits: the bit of the filter. Its upper 12 bits are the bucket.
 func hashTrigram(k uint32) uint32 { return k * 0x9e3779b1 >> 16 }

@@ -5,9 +5,11 @@ import (
 	"strings"
 )
 
-// agentText is a user agent made ready for matching: what people have in theirs that looks like a crawler is blanked.
+// agentText is a normalized user agent, in original case and in lower case.
 type agentText struct{ raw, lower string }
 
+// normalize trims a user agent and cuts it to maxAgentLength. It replaces parts that occur in people's user
+// agents but look like programs with blanks: the model of an Android phone, and ignoredPhrases.
 func normalize(userAgent string) agentText {
 	userAgent = userAgent[:min(len(userAgent), maxAgentLength)]
 	raw := []byte(strings.Trim(userAgent, " \t\r\n\"'"))
@@ -37,8 +39,8 @@ func normalize(userAgent string) agentText {
 	return agentText{string(raw), string(lower)}
 }
 
-// modelSpan finds where an Android agent names the phone: (Linux; U; Android 4.4.2; en-us; ForwardRuby Build/KOT49H).
-// Their makers call them anything.
+// modelSpan returns the span of the phone model in an Android user agent:
+// (Linux; U; Android 4.4.2; en-us; ForwardRuby Build/KOT49H). A model may have any name.
 func modelSpan(lower []byte) (from, to int) {
 	from = bytes.Index(lower, []byte("android "))
 	if from < 0 {
@@ -50,7 +52,7 @@ func modelSpan(lower []byte) (from, to int) {
 	}
 	to = bytes.Index(comment, []byte(" build"))
 	if to < 0 {
-		// Without a build, the model is what follows the version.
+		// Without a build, the model follows the version.
 		version := bytes.IndexByte(comment, ';')
 		if version < 0 {
 			return 0, 0

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// crawlerList is the list of crawler-user-agents in the form of the command update, which wrote it.
+// crawlerList is the list of crawler-user-agents in the format of the command update, which writes it.
 //
 //go:embed data/crawlers.txt
 var crawlerList string
 
-// rules are the list and the words, made ready. That takes a fraction of a millisecond, at the first judgement
-// rather than at start-up: most instances of most functions never judge anybody.
+// rules holds the searchable list and keywords. Building them takes a fraction of a millisecond, at the
+// first classification: most instances of most functions never classify a user agent.
 type rules struct {
 	listed, keywords, automations literalSet
 }
@@ -36,20 +36,20 @@ func newRules() *rules {
 	return r
 }
 
-// parseListed reads a line of the list, in the form that the command update writes.
+// parseListed parses a line of the list, in the format of the command update.
 func parseListed(line string) literal {
 	anchor, line, _ := strings.Cut(line, "\t")
 	n := literal{anchor: anchor[0]}
-	var named bool
-	n.text, line, named = strings.Cut(line, "\t")
+	var hasName bool
+	n.text, line, hasName = strings.Cut(line, "\t")
 	n.name, n.followedBy, _ = strings.Cut(line, "\t")
-	if !named {
+	if !hasName {
 		n.name = n.text
 	}
 	return n
 }
 
-// matchTool names what declares itself: an entry of the list, a word, or an address to write to.
+// matchTool returns the list entry, the keyword or the contact that identifies a tool, or "".
 func (r *rules) matchTool(t agentText) string {
 	if name := r.listed.find(t.raw); name != "" {
 		return name
@@ -60,7 +60,7 @@ func (r *rules) matchTool(t agentText) string {
 	return findContact(t)
 }
 
-// Release names the list that the patterns were taken from, and its version.
+// Release returns the name and version of the crawler list: "crawler-user-agents 1.60.0".
 func Release() string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(crawlerList, "# "), ",")
 	return name

@@ -2,9 +2,10 @@ package agent
 
 import "strings"
 
-// engine is a search engine whose crawler's address can be verified, and what its agents have in them.
+// engine is a token in the user agents of a search engine whose crawler addresses can be verified.
 type engine struct{ token, id string }
 
+// searchEngines lists the tokens, in lower case. The first match decides.
 var searchEngines = []engine{
 	{"googlebot", "googlebot"}, {"google-inspectiontool", "googlebot"}, {"storebot-google", "googlebot"},
 	{"googleother", "googlebot"}, {"adsbot-google", "googlebot"}, {"mediapartners-google", "googlebot"},
@@ -21,7 +22,7 @@ var searchEngines = []engine{
 	{"sogou web spider", "sogou"}, {"yeti/", "naver"},
 }
 
-// claimedCrawler is the search engine that an agent in lower case claims to be.
+// claimedCrawler returns the search engine that a user agent in lower case names, or "".
 func claimedCrawler(lower string) string {
 	for _, e := range searchEngines {
 		if strings.Contains(lower, e.token) {

@@ -1,5 +1,6 @@
-// Package crawler verifies search engines: that a client which claims to be one comes from where the engine says that its
-// crawler does. It decides nothing about those it cannot verify, and never makes a request wait.
+// Package crawler verifies search engine crawlers: a client that claims to be a crawler must have an address
+// of the engine, by the engine's published ranges or by forward-confirmed reverse DNS. A request never waits
+// for the DNS. The package does not decide about clients that it cannot verify.
 package crawler
 
 import (
@@ -11,62 +12,69 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Resolver asks the DNS. *net.Resolver is one.
+// Resolver makes DNS lookups. *net.Resolver implements it.
 type Resolver interface {
 	LookupAddr(ctx context.Context, addr string) (names []string, err error)
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 const (
-	maxCachedClaims = 8_192 // addresses per instance
-	maxLookups      = 4     // look-ups under way per instance; claims beyond are not looked up until there is room
+	maxCachedClaims = 8_192 // per instance
+	maxLookups      = 4     // concurrent lookups per instance; a claim beyond them waits for a later request
 	lookupTimeout   = 2 * time.Second
 
-	// Lives of an answer. An address changes hands rarely; a refusal may be an engine's new network; a failure is no answer.
+	// The lives of results. An address changes its owner rarely. A rejected address may belong to a new
+	// network of the engine. A failed lookup has no result.
 	verifiedTTL = 24 * time.Hour
 	rejectedTTL = 10 * time.Minute
 	failedTTL   = time.Minute
 )
 
-// Verifier remembers what the DNS said of the last addresses, in this process alone: an address has no place in Redis, and
-// an instance more asks once more. Safe for concurrent use.
+// Verifier verifies crawlers and caches the results of DNS lookups in memory, at most 8,192 per instance.
+// The cache is not in Redis, because client addresses must not be stored there; each instance makes its own
+// lookups. It is safe for concurrent use.
 type Verifier struct {
 	dns            Resolver
 	now            func() time.Time
-	slots          chan struct{} // one place per look-up under way
+	slots          chan struct{} // holds one element per running lookup
 	lookups        sync.WaitGroup
-	mu             sync.Mutex // so that one claim begins one look-up
+	mu             sync.Mutex // makes the start of a lookup atomic
 	results        *lru.Cache[claim, result]
-	activeNetworks map[netip.Prefix]bool // that have a look-up under way
+	activeNetworks map[netip.Prefix]bool // networks with a running lookup
 }
 
-// claim is what a client says that it is, and from where it says so.
+// claim is the engine that a client claims to be, and the client's address.
 type claim struct {
 	engine string
 	addr   netip.Addr
 }
 
+// result is the result of a claim.
 type result struct {
 	verified bool
-	expires  time.Time // asked again then; while it is asked it stands
-	pending  bool
+	expires  time.Time // then a request starts another lookup; the result is valid until its end
+	pending  bool      // a lookup is running
 }
 
-// New makes a Verifier.
+// New returns a Verifier. It makes no lookup.
 func New(dns Resolver, now func() time.Time) *Verifier {
-	known, err := lru.New[claim, result](maxCachedClaims)
+	results, err := lru.New[claim, result](maxCachedClaims)
 	if err != nil {
 		panic(err) // unreachable: the size is a positive constant
 	}
 	return &Verifier{
-		dns: dns, now: now, slots: make(chan struct{}, maxLookups), results: known, activeNetworks: map[netip.Prefix]bool{},
+		dns: dns, now: now, slots: make(chan struct{}, maxLookups), results: results, activeNetworks: map[netip.Prefix]bool{},
 	}
 }
 
-// Verified says whether a client at addr is the engine that it claims to be (agent.Judgement.Crawler; empty: none). It is
-// so in an address range that the engine publishes, or when the address has a name of the engine and the name has the
-// address. Names are looked up beside the request, so the first one of an address is not verified by its name yet, nor is
-// any while the DNS fails.
+// Verified reports whether addr is an address of the crawler of engine, agent.Classification.Crawler; it is
+// false for an empty engine. An address is verified if it is in a range that the engine publishes, or if it
+// has a host name of the engine and the host name resolves to the address.
+//
+// Verified never waits and never fails. It costs some map reads; the first call also parses the ranges. A
+// lookup runs in the background for at most 2 s, so the first request of an address is not verified by host
+// name. At most 4 lookups run per instance, and one per network (/24 or /48). If the DNS fails, the previous
+// result stays valid for a minute; without one the address is not verified.
 func (v *Verifier) Verified(engine string, addr netip.Addr) bool {
 	if engine == "" || !addr.IsValid() {
 		return false
@@ -82,40 +90,43 @@ func (v *Verifier) Verified(engine string, addr netip.Addr) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	known, _ := v.results.Get(c)
-	line := networkOf(addr)
-	if known.pending || v.activeNetworks[line] || v.now().Before(known.expires) {
+	network := networkOf(addr)
+	if known.pending || v.activeNetworks[network] || v.now().Before(known.expires) {
 		return known.verified
 	}
 	select {
 	case v.slots <- struct{}{}:
-		v.activeNetworks[line] = true
+		v.activeNetworks[network] = true
 		v.results.Add(c, result{known.verified, known.expires, true})
 		v.lookups.Go(func() { v.lookup(c, known.verified) })
-	default: // as many as may be are under way; the next request of this client tries again
+	default: // maxLookups are running; the next request of this client tries again
 	}
 	return known.verified
 }
 
-// networkOf is what one owner has of addresses like this one. It has one look-up at a time: whoever owns a line owns its
-// reverse zone, and with answers that never come could keep all places taken, so that no crawler is verified.
+// networkOf returns the network of an address that probably has one owner. Each network has one lookup at a
+// time: the owner of a network controls its reverse zone, and could otherwise occupy all slots with answers
+// that never come, so that no crawler is verified.
 func networkOf(addr netip.Addr) netip.Prefix {
 	bits := 24
 	if addr.Is6() {
 		bits = 48
 	}
-	line, _ := addr.Prefix(bits) // unreachable error: it is no longer than an address
-	return line
+	network, _ := addr.Prefix(bits) // unreachable error: bits is no longer than an address
+	return network
 }
 
-// lookup outlives its request: losing it costs another look-up. A failure leaves what was known for a while.
-func (v *Verifier) lookup(c claim, before bool) {
+// lookup resolves a claim and stores the result. It outlives the request that started it; if the instance
+// ends, a later request starts another lookup. After a DNS failure it keeps the previous result for
+// failedTTL.
+func (v *Verifier) lookup(c claim, previous bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	found := result{}
 	verified, err := forwardConfirm(ctx, v.dns, c)
 	switch {
 	case err != nil:
-		found = result{verified: before, expires: v.now().Add(failedTTL)}
+		found = result{verified: previous, expires: v.now().Add(failedTTL)}
 	case verified:
 		found = result{verified: true, expires: v.now().Add(verifiedTTL)}
 	default:

@@ -8,20 +8,21 @@ import (
 	"sync"
 )
 
-// rangeList are the published ranges in the form of the command update, which wrote them: an engine and a prefix a line.
+// rangeList has the published ranges, one engine and prefix per line. The command update writes it.
 //
 //go:embed data/ranges.txt
 var rangeList string
 
-// ranges are an engine's prefixes, and which lengths they have: an address is tried with each.
+// ranges holds the published ranges by engine.
 type ranges map[string]*engineRanges
 
+// engineRanges holds the prefixes of an engine and their lengths. contains tries each length.
 type engineRanges struct {
 	prefixes map[netip.Prefix]bool
 	lengths  []int
 }
 
-// publishedRanges is read at the first claim: most instances never hear one.
+// publishedRanges parses the list at the first claim: most instances never get a claim.
 var publishedRanges = sync.OnceValue(func() ranges { return parseRanges(rangeList) })
 
 func parseRanges(lines string) ranges {
@@ -31,7 +32,7 @@ func parseRanges(lines string) ranges {
 			continue
 		}
 		engine, text, _ := strings.Cut(strings.TrimSpace(line), " ")
-		p := netip.MustParsePrefix(text) // does not panic: a test reads every line
+		p := netip.MustParsePrefix(text) // unreachable panic: a test parses every line
 		of := all[engine]
 		if of == nil {
 			of = &engineRanges{prefixes: map[netip.Prefix]bool{}}
@@ -45,13 +46,14 @@ func parseRanges(lines string) ranges {
 	return all
 }
 
+// contains reports whether an address is in a published range of an engine.
 func (r ranges) contains(engine string, addr netip.Addr) bool {
 	of := r[engine]
 	if of == nil {
 		return false
 	}
 	for _, bits := range of.lengths {
-		if p, err := addr.Prefix(bits); err == nil && of.prefixes[p] { // a length of IPv6 is none of IPv4
+		if p, err := addr.Prefix(bits); err == nil && of.prefixes[p] { // err: an IPv6 length for an IPv4 address
 			return true
 		}
 	}

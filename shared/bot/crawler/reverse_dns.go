@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// hostPattern is a name that an engine gives its crawlers: where it ends, and how it begins where not all that end so are theirs.
+// hostPattern matches host names of an engine's crawlers. prefix is set if the engine also has other hosts
+// with the suffix.
 type hostPattern struct{ prefix, suffix string }
 
-// crawlerHosts are those by engine, as the engines document them. What people make Google fetch for them (google-proxy-…,
-// …gae.googleusercontent.com) is not Googlebot, so of google.com only one kind of name is.
+// crawlerHosts has the documented host names of crawlers by engine. Fetches that users trigger at Google
+// (google-proxy-…, …gae.googleusercontent.com) are not Googlebot, so google.com has one pattern only.
 var crawlerHosts = map[string][]hostPattern{
 	"googlebot": {{"crawl-", ".googlebot.com"}, {"geo-crawl-", ".googlebot.com"}, {"rate-limited-proxy-", ".google.com"}},
 	"bingbot":   {{"", ".search.msn.com"}},
@@ -27,19 +28,21 @@ var crawlerHosts = map[string][]hostPattern{
 	"naver":     {{"", ".web.naver.com"}},
 }
 
-// maxNames is how many names of one address are looked up: whoever has the reverse zone may list any number.
+// maxNames bounds the host names of one address that are resolved. The owner of a reverse zone may list any
+// number.
 const maxNames = 4
 
-// forwardConfirm says whether an address has a name of the engine that has the address. Whoever has an address may name it as he
-// likes, so the name alone says nothing.
+// forwardConfirm reports whether an address has a host name of the engine that resolves to the address. The
+// host name alone proves nothing: the owner of an address chooses it. forwardConfirm makes one reverse and at
+// most four forward lookups. It returns an error only if the result depends on a failed lookup.
 func forwardConfirm(ctx context.Context, dns Resolver, c claim) (bool, error) {
-	found, err := dns.LookupAddr(ctx, c.addr.String())
+	names, err := dns.LookupAddr(ctx, c.addr.String())
 	if err != nil {
 		return false, ignoreNotFound(err)
 	}
-	found = slices.DeleteFunc(found, func(name string) bool { return !isCrawlerHost(c.engine, name) })
+	names = slices.DeleteFunc(names, func(name string) bool { return !isCrawlerHost(c.engine, name) })
 	var failed error
-	for _, name := range found[:min(len(found), maxNames)] {
+	for _, name := range names[:min(len(names), maxNames)] {
 		addresses, err := dns.LookupNetIP(ctx, "ip", name)
 		if err := ignoreNotFound(err); err != nil {
 			failed = err
@@ -54,6 +57,7 @@ func forwardConfirm(ctx context.Context, dns Resolver, c claim) (bool, error) {
 	return false, failed
 }
 
+// isCrawlerHost reports whether a host name matches a pattern of the engine.
 func isCrawlerHost(engine, name string) bool {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	return slices.ContainsFunc(crawlerHosts[engine], func(h hostPattern) bool {
@@ -61,9 +65,9 @@ func isCrawlerHost(engine, name string) bool {
 	})
 }
 
-// ignoreNotFound passes a failure on. That there is no such name is an answer.
+// ignoreNotFound returns nil for the error of a name that does not exist, which is a result, and else err.
 func ignoreNotFound(err error) error {
-	if none, ok := errors.AsType[*net.DNSError](err); ok && none.IsNotFound {
+	if dnsErr, ok := errors.AsType[*net.DNSError](err); ok && dnsErr.IsNotFound {
 		return nil
 	}
 	return err

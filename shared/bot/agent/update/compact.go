@@ -10,25 +10,26 @@ import (
 	"unicode"
 )
 
-// excludedPatterns are patterns of the list that name things people use, with the reason.
+// excludedPatterns are patterns of the release that also match people's clients or are keywords of package
+// agent, with the reason.
 var excludedPatterns = map[string]string{
 	"HeadlessChrome": driverReason,
 	"PhantomJS":      driverReason,
 	"Playwright":     driverReason,
 	"Puppeteer":      driverReason,
 	"Selenium":       driverReason,
-	"Viber":          "the messenger's own browser carries the name as well as its previews",
+	"Viber":          "the messenger's in-app browser has the same name as its link previews",
 }
 
-const driverReason = "a mark of whatever drives a browser, which the room weighs by words of its own"
+const driverReason = "a mark of an automation driver, which package agent detects by its own keywords"
 
-// compact writes one literal a line, so that the service needs no regular expressions:
+// compact returns the list with one literal per line, so that the service needs no regular expressions:
 //
 //	ANCHOR TAB LITERAL [TAB NAME [TAB REST]]
 //
-// ANCHOR is = anywhere, ^ at the beginning, or $ at the end. NAME is what is told of a match, when it is not LITERAL.
-// REST is what must stand somewhere behind LITERAL, where a pattern is more than texts: the few that are become wider
-// by that, never narrower.
+// ANCHOR is = anywhere, ^ at the beginning, or $ at the end. NAME is the name of a match, if it differs from
+// LITERAL. REST must occur anywhere after LITERAL. The few patterns that are more than texts become wider in
+// this form, never narrower. compact returns an error for a pattern that it cannot express.
 func compact(found release) ([]byte, error) {
 	var lines []string
 	for _, e := range found.entries {
@@ -56,7 +57,7 @@ func compact(found release) ([]byte, error) {
 				line += "\t" + name
 			}
 			if len(l.text) < 3 || strings.ContainsAny(l.text+name+rest, "\t\n") {
-				return nil, fmt.Errorf("%s: %q cannot stand in the list", e.Pattern, l.text)
+				return nil, fmt.Errorf("%s: %q has no form in the list", e.Pattern, l.text)
 			}
 			lines = append(lines, line)
 		}
@@ -71,12 +72,12 @@ func compact(found release) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// literal is a text and where it must stand.
+// literal is a text and its anchor.
 type literal struct{ anchor, text string }
 
-const maxLiterals = 16 // literals that one pattern may stand for
+const maxLiterals = 16 // literals of one pattern
 
-// expand turns a pattern into the literals that it means, if they are few.
+// expand returns the literals that a pattern matches, or false if it matches more than maxLiterals texts.
 func expand(re *syntax.Regexp) ([]literal, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -132,7 +133,8 @@ func expand(re *syntax.Regexp) ([]literal, bool) {
 	}
 }
 
-// caseVariants are a text, or the text in all mixtures of case: [wW] is parsed as w in either case.
+// caseVariants returns a text or, with fold, the text in all mixtures of case: the parser turns [wW] into a w
+// with the flag FoldCase.
 func caseVariants(text string, fold bool) ([]literal, bool) {
 	out := []literal{{"=", ""}}
 	for _, r := range text {
@@ -153,7 +155,7 @@ func caseVariants(text string, fold bool) ([]literal, bool) {
 	return out, true
 }
 
-// concat is one text behind another. The zero literal says that an anchor would stand where none can.
+// concat appends b to a. It returns the zero literal if an anchor would be inside the text.
 func (a literal) concat(b literal) literal {
 	switch {
 	case b.anchor == "=" && a.anchor != "$":
@@ -167,16 +169,16 @@ func (a literal) concat(b literal) literal {
 	}
 }
 
-// widen takes the one or two texts out of a pattern that also has something else.
+// widen returns the one or two texts of a pattern that also has other parts, and drops the other parts.
 func widen(re *syntax.Regexp) (first []literal, rest string, err error) {
 	if re.Op != syntax.OpConcat {
-		return nil, "", errors.New("neither a text nor texts with something between")
+		return nil, "", errors.New("neither a text nor a concatenation of texts and other parts")
 	}
 	var texts []string
 	for _, sub := range re.Sub {
 		some, ok := expand(sub)
 		if ok && slices.ContainsFunc(some, func(l literal) bool { return l.anchor != "=" }) {
-			return nil, "", errors.New("texts with something between must not stand at an end")
+			return nil, "", errors.New("an anchor in a concatenation of texts and other parts")
 		}
 		if ok && len(some) == 1 && len(some[0].text) > 2 {
 			texts = append(texts, some[0].text)
@@ -191,7 +193,8 @@ func widen(re *syntax.Regexp) (first []literal, rest string, err error) {
 	return []literal{{"=", texts[0]}}, rest, nil
 }
 
-// patternName is what a match is called: a word of the list, free of what only a pattern needs.
+// patternName returns the name of a pattern's matches: its first literal, at most 40 bytes, without
+// characters that only a pattern needs.
 func patternName(literals []literal) string {
 	clean := strings.Map(func(r rune) rune {
 		if r > ' ' && r < 0x7f && !strings.ContainsRune(`()[]{};,"'\`, r) {

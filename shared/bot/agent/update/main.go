@@ -1,8 +1,9 @@
-// Command update rewrites the pattern list of the room agent from a release of crawler-user-agents (MIT):
+// Command update rewrites the crawler list of package agent from a release of crawler-user-agents (MIT):
 //
 //	go run ./bot/agent/update FILE     in shared/, where FILE is crawler-user-agents.json or the package's .tgz
 //
-// The list and its licence are kept as data beside the code; nothing is fetched here or when the service runs.
+// It writes the list and its licence to bot/agent/data. Neither this command nor the service downloads
+// anything.
 package main
 
 import (
@@ -30,7 +31,7 @@ func main() {
 	}
 }
 
-// release is what is taken of a release.
+// release is the part of a release that this command uses.
 type release struct {
 	entries []struct {
 		Pattern string `json:"pattern"`
@@ -39,6 +40,7 @@ type release struct {
 	licence []byte
 }
 
+// run writes the list and the licence of a release to a directory.
 func run(from, to string) error {
 	found, err := readRelease(from)
 	if err != nil {
@@ -54,7 +56,7 @@ func run(from, to string) error {
 	return os.WriteFile(filepath.Join(to, "LICENSE"), found.licence, 0o644)
 }
 
-// readRelease takes a release from its package, or from the directory in which the package was unpacked.
+// readRelease reads a release from its .tgz package, or from the directory of the unpacked package.
 func readRelease(from string) (release, error) {
 	files := map[string][]byte{}
 	if strings.HasSuffix(from, ".json") {
@@ -83,11 +85,12 @@ func readRelease(from string) (release, error) {
 		return release{}, fmt.Errorf("crawler-user-agents.json: %w", err)
 	}
 	if found.version = about.Version; len(found.entries) == 0 || len(found.licence) == 0 {
-		return release{}, errors.New("a release has patterns and a licence")
+		return release{}, errors.New("the release has no patterns or no licence")
 	}
 	return found, nil
 }
 
+// unpack reads the files of a .tgz package into files, by base name.
 func unpack(archive string, files map[string][]byte) error {
 	file, err := os.Open(archive)
 	if err != nil {

@@ -1,16 +1,17 @@
-// Command update rewrites the address ranges of the room crawler:
+// Command update rewrites the address ranges of package crawler:
 //
 //	go run ./bot/crawler/update SOURCE ENGINE=FILE…     in shared/
 //
-// SOURCE is one line that names where the files come from, with its licence. ENGINE is one of agent.Judgement.Crawler.
-// FILE is a list of CIDR prefixes, one a line, or the JSON that the engine publishes:
+// SOURCE is one line that names the source of the files and its licence. ENGINE is a value of
+// agent.Classification.Crawler. FILE is a list of CIDR prefixes, one per line, or the JSON document that the
+// engine publishes:
 //
 //	googlebot=googlebot.json    developers.google.com/static/search/apis/ipranges/googlebot.json, and special-crawlers.json
 //	bingbot=bingbot.json        www.bing.com/toolbox/bingbot.json
 //	duckduckbot=duckduckbot.json    duckduckgo.com/duckduckbot.json
 //
-// Google's lists of user-triggered fetchers do not belong there: anybody makes those fetch. Nothing is fetched here, nor
-// when the service runs.
+// Do not add Google's lists of user-triggered fetchers: any user can trigger those. Neither this command nor
+// the service downloads anything.
 package main
 
 import (
@@ -41,12 +42,14 @@ func main() {
 	}
 }
 
+// rangeLine is a line of the list.
 type rangeLine struct {
 	engine string
 	prefix netip.Prefix
 }
 
-// compile makes the list of all files, sorted, each prefix of an engine once and none inside another.
+// compile returns the sorted list of the prefixes of all files. It omits a prefix inside another prefix of
+// the same engine.
 func compile(source string, files []string) ([]byte, error) {
 	var all []rangeLine
 	for _, arg := range files {
@@ -82,7 +85,8 @@ func compile(source string, files []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// readPrefixes takes the prefixes out of one file.
+// readPrefixes returns the prefixes of one file. It returns an error for a file without prefixes and for a
+// prefix that checkPrefix rejects.
 func readPrefixes(content []byte) (found []netip.Prefix, err error) {
 	words := strings.Fields(string(content))
 	if bytes.HasPrefix(bytes.TrimSpace(content), []byte("{")) {
@@ -108,12 +112,13 @@ func readPrefixes(content []byte) (found []netip.Prefix, err error) {
 		found = append(found, p)
 	}
 	if len(found) == 0 {
-		return nil, errors.New("no prefix in it")
+		return nil, errors.New("no prefix in the file")
 	}
 	return found, nil
 }
 
-// checkPrefix refuses what no engine publishes: one such line by mistake would let everybody in.
+// checkPrefix rejects prefixes that no engine publishes, because one such line by mistake would verify every
+// client.
 func checkPrefix(p netip.Prefix) error {
 	widest := 16
 	if p.Addr().Is6() {
@@ -121,7 +126,7 @@ func checkPrefix(p netip.Prefix) error {
 	}
 	switch {
 	case p != p.Masked():
-		return errors.New("has bits behind its length")
+		return errors.New("has bits beyond its length")
 	case p.Bits() < widest:
 		return errors.New("is too wide for one crawler")
 	case p.Addr().IsPrivate() || p.Addr().IsLoopback() || !p.Addr().IsGlobalUnicast():

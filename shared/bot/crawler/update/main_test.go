@@ -29,7 +29,7 @@ func TestCompile_MergesBothFormats(t *testing.T) {
 
 func TestCompile_RejectsTooWidePrefixes(t *testing.T) {
 	for content, want := range map[string]string{
-		"66.0.0.0/8": "too wide", "2001:4860::/32": "too wide", "10.0.0.0/24": "public", "127.0.0.0/24": "public", "66.249.64.1/24": "behind",
+		"66.0.0.0/8": "too wide", "2001:4860::/32": "too wide", "10.0.0.0/24": "public", "127.0.0.0/24": "public", "66.249.64.1/24": "beyond",
 		"66.249.64.0": "no '/'", "": "no prefix", `{"prefixes": []}`: "no prefix", `{`: "unexpected", `{"prefixes": [{}]}`: "no '/'",
 	} {
 		if got, err := compile("x", []string{"a=" + writeFile(t, content)}); err == nil || !strings.Contains(err.Error(), want) {
