@@ -45,8 +45,8 @@ resource "google_compute_backend_service" "gateway" {
 
   enable_cdn = true
 
-  # Cache-Control of the origin decides. Only shared routes with locale and currency in the URL send a
-  # cacheable response.
+  # Cache-Control of the origin decides. Only shared routes with locale and currency in the URL send
+  # a cacheable response.
   cdn_policy {
     cache_mode = "USE_ORIGIN_HEADERS"
 

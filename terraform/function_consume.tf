@@ -1,6 +1,6 @@
-# A tenant's BFF consumes a handoff once. The platform and the code both authenticate the caller: the
-# caller sends one token in X-Serverless-Authorization, which the platform checks and strips, and a
-# second token in Authorization for the code.
+# A tenant's BFF consumes a handoff once. The platform and the code both authenticate the caller:
+# the caller sends one token in X-Serverless-Authorization, which the platform checks and strips,
+# and a second token in Authorization for the code.
 module "consume" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "consume" }

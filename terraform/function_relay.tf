@@ -1,4 +1,5 @@
-# Outbox relay. One instance drains all shards; a second instance exists while the first is replaced.
+# Outbox relay. One instance drains all shards; a second instance exists while the first is
+# replaced.
 module "relay" {
   source   = "./modules/function"
   for_each = { for name, f in local.functions : name => f if f.folder == "relay" }

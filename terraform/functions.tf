@@ -2,8 +2,8 @@
 # points of one folder. A test compares this table with the code, the API document and the table of
 # the local server.
 #
-# kind          the caller: public (the gateway), internal (another service), event and job (Pub/Sub),
-#               operator (a person)
+# kind          the caller: public (the gateway), internal (another service), event and job
+#               (Pub/Sub), operator (a person)
 # timeout       seconds; longer than the deadline in code: 2.5 s for a guest request, 25 s for an
 #               event, 80 s for the relay, 590 s for a sweep
 # connections   size of an instance's Postgres connection pool
@@ -45,8 +45,8 @@ locals {
     migrate             = { folder = "migrate", entry = "Migrate", kind = "operator", timeout = 3600, connections = 2 }
   }
 
-  # Default sizes by kind; var.sizes overrides them. Event functions have a low concurrency, so that a
-  # burst of events does not take the Postgres connections of guest requests.
+  # Default sizes by kind; var.sizes overrides them. Event functions have a low concurrency, so that
+  # a burst of events does not take the Postgres connections of guest requests.
   sizes = {
     public   = { memory = "512Mi", concurrency = 40, min_instances = 0, max_instances = 3 }
     internal = { memory = "512Mi", concurrency = 40, min_instances = 0, max_instances = 2 }
@@ -116,8 +116,8 @@ resource "google_service_account" "builder" {
   display_name = "Builds the functions of bff-consumer"
 }
 
-# The builder reads the archives and the platform's copies of them, but not the bucket of Terraform's
-# state, which contains secrets.
+# The builder reads the archives and the platform's copies of them, but not the bucket of
+# Terraform's state, which contains secrets.
 resource "google_project_iam_member" "builder" {
   for_each = {
     "roles/logging.logWriter"       = []

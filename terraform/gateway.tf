@@ -1,5 +1,5 @@
-# The public API Gateway. `./dev gateway` generates the document from api/consumer.openapi.yaml; this
-# file fills in the address of each route's function.
+# The public API Gateway. `./dev gateway` generates the document from api/consumer.openapi.yaml;
+# this file fills in the address of each route's function.
 resource "google_service_account" "gateway" {
   account_id   = "bffc-gateway"
   display_name = "API Gateway calls bff-consumer as this account"

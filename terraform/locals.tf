@@ -9,11 +9,11 @@ locals {
     # Package web, behind the gateway. The last entries of X-Forwarded-For, from the end, are:
     #   1. the gateway's address, added by Cloud Run (the address of its peer);
     #   2. the client's address, added by the front end of the gateway's host.
-    # Envoy inside the gateway adds nothing (ESPv2 does not use the remote address), so without an edge
-    # the client is the second entry. An edge adds "<client>,<load balancer>" in place of entry 2 (Cloud
-    # Load Balancing, "X-Forwarded-For header"), so the client is then the third entry. Google does not
-    # document the internal hops: docs/deploy.md shows how to observe them, and var.trusted_hops
-    # overrides the number.
+    # Envoy inside the gateway adds nothing (ESPv2 does not use the remote address), so without an
+    # edge the client is the second entry. An edge adds "<client>,<load balancer>" in place of entry 2
+    # (Cloud Load Balancing, "X-Forwarded-For header"), so the client is then the third entry. Google
+    # does not document the internal hops: docs/deploy.md shows how to observe them, and
+    # var.trusted_hops overrides the number.
     public = merge(local.everywhere, {
       TRUSTED_HOPS = tostring(coalesce(var.trusted_hops, var.edge == null ? 2 : 3))
       PAGE_ORIGINS = join(",", var.page_origins)
@@ -52,8 +52,8 @@ locals {
     })
   }
 
-  # Variables of every function. Package otlp sends them as resource attributes, package web uses the
-  # project in trace names.
+  # Variables of every function. Package otlp sends them as resource attributes, package web uses
+  # the project in trace names.
   everywhere = merge({
     GOOGLE_CLOUD_PROJECT = var.project
     ENVIRONMENT          = var.environment
@@ -63,8 +63,8 @@ locals {
     OTEL_TRACES_SAMPLER_ARG     = tostring(var.telemetry.trace_share)
   })
 
-  # Google's OTLP endpoint requires an authenticated account with the right to use the quota project.
-  # The code sends the project in a header.
+  # Google's OTLP endpoint requires an authenticated account with the right to use the quota
+  # project. The code sends the project in a header.
   to_google       = can(regex("^https://([a-z0-9-]+\\.)*googleapis\\.com$", var.telemetry.endpoint))
   telemetry_roles = ["roles/telemetry.tracesWriter", "roles/telemetry.metricsWriter", "roles/serviceusage.serviceUsageConsumer"]
 

@@ -1,5 +1,5 @@
-# One private network. Redis and Postgres only have addresses in this network, and the functions reach
-# them by direct VPC egress.
+# One private network. Redis and Postgres only have addresses in this network, and the functions
+# reach them by direct VPC egress.
 
 resource "google_compute_network" "this" {
   name                    = local.name

@@ -65,8 +65,8 @@ resource "google_pubsub_topic" "telemetry" {
   name                       = each.key
   message_retention_duration = "604800s" # a consumer can replay one week after a defect
 
-  # The relay publishes in one region, because Pub/Sub keeps the order of a session's events only within
-  # a region. Events are also stored in this region only.
+  # The relay publishes in one region, because Pub/Sub keeps the order of a session's events only
+  # within a region. Events are also stored in this region only.
   message_storage_policy {
     allowed_persistence_regions = [var.region]
   }

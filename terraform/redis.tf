@@ -1,6 +1,5 @@
-# Redis holds disposable data: copies of sessions, caches, rate limits. A replica in another zone takes
-# over within seconds.
-# No TLS: docs/decisions/0032-redis-auth-without-tls.md.
+# Redis holds disposable data: copies of sessions, caches, rate limits. A replica in another zone
+# takes over within seconds. No TLS: docs/decisions/0032-redis-auth-without-tls.md.
 resource "google_redis_instance" "this" {
   name           = local.name
   tier           = "STANDARD_HA"

@@ -1,6 +1,6 @@
 # Key rings, newest key first. Terraform creates the secrets and never sees a value: docs/deploy.md
-# shows how to write the first version, docs/runbooks/rotate-keys.md how to rotate a key. The deployed
-# version is a number, so that a new version is rolled out like code.
+# shows how to write the first version, docs/runbooks/rotate-keys.md how to rotate a key. The
+# deployed version is a number, so that a new version is rolled out like code.
 locals {
   rings = {
     SESSION_KEYS = "session-keys" # signs the ids in cookies
@@ -18,7 +18,8 @@ resource "google_secret_manager_secret" "ring" {
     auto {}
   }
 
-  # Secret Manager sends a notice; a person rotates the key. next_rotation_time sets the first notice.
+  # Secret Manager sends a notice; a person rotates the key. next_rotation_time sets the first
+  # notice.
   rotation {
     rotation_period    = var.rotation_period
     next_rotation_time = var.next_rotation_time
@@ -52,15 +53,16 @@ resource "google_pubsub_subscription" "rotation" {
   }
 }
 
-# Secret Manager's service agent exists after `gcloud beta services identity create` (docs/deploy.md).
+# Secret Manager's service agent exists after `gcloud beta services identity create`
+# (docs/deploy.md).
 resource "google_pubsub_topic_iam_member" "rotation" {
   topic  = google_pubsub_topic.rotation.name
   role   = "roles/pubsub.publisher"
   member = "serviceAccount:service-${var.project_number}@gcp-sa-secretmanager.iam.gserviceaccount.com"
 }
 
-# Secret header that the edge adds to each request and the public functions require. During a rotation
-# the second value is the other accepted value.
+# Secret header that the edge adds to each request and the public functions require. During a
+# rotation the second value is the other accepted value.
 resource "google_secret_manager_secret" "edge" {
   count = var.edge == null ? 0 : 1
 

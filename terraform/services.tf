@@ -1,5 +1,5 @@
-# APIs to enable in an empty project. Removing an API from the list does not disable it, because other
-# services may use it. The APIs that Terraform itself needs are enabled beforehand:
+# APIs to enable in an empty project. Removing an API from the list does not disable it, because
+# other services may use it. The APIs that Terraform itself needs are enabled beforehand:
 # cloudresourcemanager, iam, serviceusage, storage (docs/deploy.md).
 resource "google_project_service" "this" {
   for_each = toset([

@@ -1,4 +1,5 @@
-# Postgres holds the durable data. Functions log in as their own service account, without a password.
+# Postgres holds the durable data. Functions log in as their own service account, without a
+# password.
 resource "google_sql_database_instance" "this" {
   name             = local.name
   database_version = var.postgres_version

@@ -13,8 +13,8 @@ terraform {
     }
   }
 
-  # `terraform init -backend-config="bucket=…"` sets the bucket of the state. The state contains secrets:
-  # the Redis password and the edge's secret. Only deployers may read the bucket.
+  # `terraform init -backend-config="bucket=…"` sets the bucket of the state. The state contains
+  # secrets: the Redis password and the edge's secret. Only deployers may read the bucket.
   backend "gcs" {
     prefix = "bff-consumer"
   }

@@ -1,5 +1,6 @@
 -- +goose Up
--- Quarantined messages: they cannot be decoded, so a redelivery would not help. A person inspects them.
+-- Quarantined messages: they cannot be decoded, so a redelivery would not help. A person
+-- inspects them.
 CREATE TABLE bff_consumer.inbox_parked (
     subscription text NOT NULL,
     message_id   text NOT NULL,

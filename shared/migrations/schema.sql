@@ -1,17 +1,18 @@
--- The whole schema after every migration, for reading. Only a test applies this file, to compare the
--- result with the result of the migrations. The uuid of a tenant or property holds the 128 bits of its
--- ULID. Guest sessions are stored in Redis; guest_session_id refers to them. No table has a tenancy
--- boundary, so there are no row policies.
+-- The whole schema after every migration, for reading. Only a test applies this file, to compare
+-- the result with the result of the migrations. The uuid of a tenant or property holds the 128 bits
+-- of its ULID. Guest sessions are stored in Redis; guest_session_id refers to them. No table has a
+-- tenancy boundary, so there are no row policies.
 
 CREATE SCHEMA bff_consumer;
 
--- A prefixed ULID: three letters, an underscore, 26 characters of Crockford's base32. Sorts by time.
+-- A prefixed ULID: three letters, an underscore, 26 characters of Crockford's base32. Sorts by
+-- time.
 CREATE DOMAIN bff_consumer.ulid AS text COLLATE "C"
     CONSTRAINT ulid_check CHECK (VALUE ~ '^[a-z]{3}_[0-7][0-9A-HJKMNP-TV-Z]{25}$');
 
--- Outgoing events (transactional outbox). A row is written in the transaction of the change that the
--- event reports. The relay publishes rows in the order of id within a session. Published rows are kept
--- for 30 days, parked rows until a person handles them.
+-- Outgoing events (transactional outbox). A row is written in the transaction of the change that
+-- the event reports. The relay publishes rows in the order of id within a session. Published rows
+-- are kept for 30 days, parked rows until a person handles them.
 CREATE TABLE bff_consumer.outbox (
     id              bff_consumer.ulid PRIMARY KEY,       -- evt_; consumers deduplicate by this id
     topic           text NOT NULL,                       -- the subject, melmastoon.bff.consumer.….v1
@@ -49,8 +50,8 @@ CREATE TABLE bff_consumer.inbox (
 
 CREATE INDEX ix_inbox_received ON bff_consumer.inbox (received_at);
 
--- Quarantined messages: they cannot be decoded, so a redelivery would not help. A person inspects them.
--- Rows are kept for 30 days.
+-- Quarantined messages: they cannot be decoded, so a redelivery would not help. A person inspects
+-- them. Rows are kept for 30 days.
 CREATE TABLE bff_consumer.inbox_parked (
     subscription text NOT NULL,
     message_id   text NOT NULL,                          -- assigned by Pub/Sub
@@ -94,8 +95,9 @@ CREATE INDEX ix_handoff_consumed_at ON bff_consumer.handoff_replay_log (consumed
 CREATE INDEX ix_handoff_expires_at ON bff_consumer.handoff_replay_log (expires_at) WHERE consumed = false;
 CREATE INDEX ix_handoff_session ON bff_consumer.handoff_replay_log (guest_session_id, minted_at DESC);
 
--- Wishlists (source of truth; Redis has a copy). A removal sets removed_at and a second addition clears
--- it, so the unique constraint includes removed rows. A sweep deletes removed rows after 30 days.
+-- Wishlists (source of truth; Redis has a copy). A removal sets removed_at and a second addition
+-- clears it, so the unique constraint includes removed rows. A sweep deletes removed rows after 30
+-- days.
 CREATE TABLE bff_consumer.wishlist_anonymous (
     id               bff_consumer.ulid PRIMARY KEY,  -- wsh_
     guest_session_id text NOT NULL,                  -- gms_
@@ -155,8 +157,8 @@ CREATE TABLE bff_consumer.tenant_suspended_cache (
     refreshed_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The newest known status of a tenant, so that a late older event has no effect. A tenant without a row
--- was never suspended.
+-- The newest known status of a tenant, so that a late older event has no effect. A tenant without a
+-- row was never suspended.
 CREATE TABLE bff_consumer.tenant_standing (
     tenant_id  uuid PRIMARY KEY,
     suspended  boolean NOT NULL,
@@ -164,10 +166,10 @@ CREATE TABLE bff_consumer.tenant_standing (
 );
 
 -- Consent decisions of guests. An opt-out must survive the loss of Redis: no event of a session is
--- written to the outbox while telemetry is false, and never again after the session was cleared. A guest
--- without a decision has no row. Exception: if the browser opts out (DNT or Sec-GPC) and other tables
--- have rows of the session, the opt-out is recorded here. A session id is valid for 365 days; after
--- that its row has no meaning.
+-- written to the outbox while telemetry is false, and never again after the session was cleared. A
+-- guest without a decision has no row. Exception: if the browser opts out (DNT or Sec-GPC) and
+-- other tables have rows of the session, the opt-out is recorded here. A session id is valid for
+-- 365 days; after that its row has no meaning.
 CREATE TABLE bff_consumer.session_choice (
     guest_session_id text PRIMARY KEY,               -- gms_
     telemetry        boolean NOT NULL,

@@ -1,5 +1,5 @@
-# Sizes for the steady state of docs/spec/limits.md#capacity-assumptions, with headroom for a campaign.
-# project, project_number, packs_dir and TF_VAR_edge_secrets are set outside this file.
+# Sizes for the steady state of docs/spec/limits.md#capacity-assumptions, with headroom for a
+# campaign. project, project_number, packs_dir and TF_VAR_edge_secrets are set outside this file.
 environment = "production"
 region      = "asia-south1"
 # API Gateway does not exist in asia-south1: docs/decisions/0034-api-gateway-region.md.
@@ -22,7 +22,8 @@ telemetry          = { trace_share = 0.05 }
 redis_memory_gb    = 4
 next_rotation_time = "2027-04-01T06:00:00Z"
 
-# Three instances are always running (docs/spec/limits.md#capacity-assumptions); others start on demand.
+# Three instances are always running (docs/spec/limits.md#capacity-assumptions); others start on
+# demand.
 sizes = {
   search              = { min_instances = 1, max_instances = 10 }
   search-map          = { max_instances = 4 }

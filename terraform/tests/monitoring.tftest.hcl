@@ -10,9 +10,9 @@ mock_provider "google-beta" {
   override_during = plan
 }
 
-# Filters of alerts contain ids that are known only after apply, so valid cases run apply against the
-# mock providers. The variables are those of the root module and of the monitoring module; each run
-# uses the variables that its module declares.
+# Filters of alerts contain ids that are known only after apply, so valid cases run apply against
+# the mock providers. The variables are those of the root module and of the monitoring module; each
+# run uses the variables that its module declares.
 variables {
   environment = "production"
 

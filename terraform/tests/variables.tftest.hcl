@@ -156,8 +156,8 @@ run "placeholder_values" {
   expect_failures = [var.deployers, var.operators, var.alert_channels, var.runbooks_url]
 }
 
-# Functions without the connector log in with a token over TLS, to an instance with its own certificate
-# authority.
+# Functions without the connector log in with a token over TLS, to an instance with its own
+# certificate authority.
 run "postgres_connection_security" {
   command = plan
 

@@ -131,7 +131,8 @@ locals {
       }]
     }
 
-    # Cloud Run answers these requests with 429 or 500. The objectives do not count the 429 responses.
+    # Cloud Run answers these requests with 429 or 500. The objectives do not count the 429
+    # responses.
     no-instance = {
       title      = "Requests find no instance"
       severity   = "page"

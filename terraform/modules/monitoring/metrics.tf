@@ -1,7 +1,7 @@
 # Log-based metrics. They count the log record of each request and a few separate warnings
 # (shared/web/log.go). Cloud Logging extracts httpRequest and severity from a record; the other
-# fields are its jsonPayload. Field names never change, because functions may be older than this file
-# during a rollout.
+# fields are its jsonPayload. Field names never change, because functions may be older than this
+# file during a rollout.
 locals {
   tick  = "jsonPayload.function=\"Relay\""
   relay = "${local.tick} AND httpRequest.status=200" # a failed run has no report
@@ -17,8 +17,8 @@ locals {
       of     = "jsonPayload.degraded:*"
       labels = { function = "jsonPayload.function" }
     }
-    # Search logs a list of missing parts with a reason each, a handoff logs the reason of its single
-    # part, and a rejected request has the reason in its error.
+    # Search logs a list of missing parts with a reason each, a handoff logs the reason of its
+    # single part, and a rejected request has the reason in its error.
     breaker_open = {
       of     = "jsonPayload.degraded.reason=\"breaker-open\" OR jsonPayload.degraded=\"breaker-open\" OR jsonPayload.err:\"breaker-open\""
       labels = { function = "jsonPayload.function" }

@@ -1,6 +1,6 @@
 # Service level objectives over 28 days (docs/spec/limits.md#service-level-objectives). A 4xx
-# response counts neither as success nor as failure, and the objectives for events and the cache have
-# no burn-rate alerts: docs/decisions/0036-slo-availability-and-burn-rates.md.
+# response counts neither as success nor as failure, and the objectives for events and the cache
+# have no burn-rate alerts: docs/decisions/0036-slo-availability-and-burn-rates.md.
 locals {
   latency = "metric.type=\"run.googleapis.com/request_latencies\" AND resource.type=\"cloud_run_revision\" AND resource.label.service_name"
 

@@ -1,5 +1,5 @@
-# A push subscription to one function: push account, acknowledgement deadline, retry policy, dead-letter
-# topic, and a pull subscription for the dead letters.
+# A push subscription to one function: push account, acknowledgement deadline, retry policy,
+# dead-letter topic, and a pull subscription for the dead letters.
 
 terraform {
   required_version = ">= 1.11"
@@ -61,8 +61,8 @@ resource "google_pubsub_subscription" "dead" {
   }
 }
 
-# Pub/Sub's service agent forwards a dead letter: it publishes to the dead-letter topic and acknowledges
-# the message in the subscription.
+# Pub/Sub's service agent forwards a dead letter: it publishes to the dead-letter topic and
+# acknowledges the message in the subscription.
 resource "google_pubsub_topic_iam_member" "dead" {
   topic  = google_pubsub_topic.dead.name
   role   = "roles/pubsub.publisher"
