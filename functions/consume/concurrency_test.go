@@ -10,6 +10,7 @@ import (
 // time: then nobody knows whether it has decided, the caller included, who asks again. A report may so be written twice,
 // but never more often than somebody asked.
 func TestConsume_OneOfManyConcurrentCallersSucceeds(t *testing.T) {
+	t.Parallel()
 	handoffs := 200
 	if testing.Short() {
 		handoffs = 20
@@ -28,7 +29,7 @@ func TestConsume_OneOfManyConcurrentCallersSucceeds(t *testing.T) {
 			case a.hasStatus(409, "HANDOFF_REPLAYED"):
 				refused++
 			default:
-				t.Errorf("%s", a.Text)
+				t.Errorf("got %s; want 200 or 409 HANDOFF_REPLAYED", a.Text)
 			}
 		}
 		if used != 1 {
@@ -42,11 +43,12 @@ func TestConsume_OneOfManyConcurrentCallersSucceeds(t *testing.T) {
 }
 
 func TestConsume_ConcurrentRetriesGetSameResponse(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	answers, _ := h.consumeConcurrently(h.mint(), func(int) string { return "tenant-1" })
 	for _, a := range answers {
 		if !a.hasStatus(200, "") || a.Text != answers[0].Text {
-			t.Errorf("%s", a.Text)
+			t.Errorf("got %s; want 200, body = %v", a.Text, answers[0].Text)
 		}
 	}
 }

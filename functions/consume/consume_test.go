@@ -16,6 +16,7 @@ import (
 )
 
 func TestConsume_ReturnsHandoffAndMarksItConsumed(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.Advance(22 * time.Second)
@@ -28,7 +29,7 @@ func TestConsume_ReturnsHandoffAndMarksItConsumed(t *testing.T) {
 		MintedAt: "2026-11-20T12:00:00.000Z", ExpiresAt: "2026-11-20T12:30:00.000Z", ConsumedAt: "2026-11-20T12:00:22.000Z",
 	}
 	if diff := cmp.Diff(want, a.consumeResponse); diff != "" || !a.hasStatus(200, "") {
-		t.Errorf("%d %s", a.StatusCode, diff)
+		t.Errorf("got status %d, want 200; answer (-want +got):\n%s", a.StatusCode, diff)
 	}
 	by := queryValue[string](h, `SELECT consumed_by FROM bff_consumer.handoff_replay_log WHERE id = $1 AND consumed AND consumed_at = $2`, m.id, h.Now())
 	if by != "tenant-1" {
@@ -40,13 +41,14 @@ func TestConsume_ReturnsHandoffAndMarksItConsumed(t *testing.T) {
 }
 
 func TestConsume_ReplayIsRejectedReportedAndPenalized(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.postConsume(m, "tenant-1")
 	h.Advance(time.Second)
 	a := h.postConsume(m, "tenant-2", "X-Request-Id", "01KAH9ZWV9F3M7X5Q2T8R4N6PC")
 	if !a.hasStatus(409, "HANDOFF_REPLAYED") {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want 409 HANDOFF_REPLAYED", a.Text)
 	}
 	message := queryValue[json.RawMessage](h, `SELECT payload FROM bff_consumer.outbox WHERE topic = $1`, botSuspectedSubject)
 	if err := strict.ValidateMessage(botSuspectedSubject, message); err != nil {
@@ -60,7 +62,7 @@ func TestConsume_ReplayIsRejectedReportedAndPenalized(t *testing.T) {
 	if e.SessionID != m.sessionID || e.RetentionClass != event.Audit || e.RequestID != "01KAH9ZWV9F3M7X5Q2T8R4N6PC" || told.GuestSessionID != m.sessionID ||
 		told.FingerprintHash != fingerprintHash || told.IPHash != ipHash || told.Verdict != "suspect" || told.ActionTaken != "none" ||
 		len(told.Signals) != 1 || told.Signals[0].Detail != "handoff-replayed" || !told.EvaluatedAt.Equal(h.Now()) {
-		t.Errorf("%+v %+v", e, told)
+		t.Errorf(`got %+v %+v; want SessionID = %v, RetentionClass = %v, RequestID = "01KAH9ZWV9F3M7X5Q2T8R4N6PC", told.GuestSessionID = %v, told.FingerprintHash = %v, told.IPHash = %v, told.Verdict = "suspect", told.ActionTaken = "none", len(told.Signals) = 1, told.Signals[0].Detail = "handoff-replayed", told.EvaluatedAt.Equal(h.Now())`, e, told, m.sessionID, event.Audit, m.sessionID, fingerprintHash, ipHash)
 	}
 	if strings.Contains(string(message), m.token) {
 		t.Error("the event has the token")
@@ -69,7 +71,7 @@ func TestConsume_ReplayIsRejectedReportedAndPenalized(t *testing.T) {
 		SELECT guest_session_id || ' ' || encode(fingerprint_hash, 'hex') || ' ' || score || ' ' || verdict || ' ' || action_taken || ' ' || (signals -> 0 ->> 'detail')
 		FROM bff_consumer.bot_score_log`)
 	if want := m.sessionID + " " + strings.Repeat("ab", 32) + " 0.6 suspect none handoff-replayed"; row != want {
-		t.Errorf("%s", row)
+		t.Errorf("got row %q; want %q", row, want)
 	}
 	key := h.consume.replays.keys.Penalty(fingerprintHash)
 	if n, life := h.RDB.Get(t.Context(), key).Val(), h.RDB.TTL(t.Context(), key).Val(); n != "1" || life <= 23*time.Hour || life > 24*time.Hour {
@@ -82,6 +84,7 @@ func TestConsume_ReplayIsRejectedReportedAndPenalized(t *testing.T) {
 }
 
 func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
+	t.Parallel()
 	key := []string{"Idempotency-Key", "k1"}
 	for _, c := range []struct {
 		name   string
@@ -106,7 +109,7 @@ func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
 		m := h.mint()
 		first := h.postConsume(m, "tenant-1", c.first...)
 		if !first.hasStatus(200, "") {
-			t.Fatalf("%s: %s", c.name, first.Text)
+			t.Fatalf("%s: got %s; want 200", c.name, first.Text)
 		}
 		h.Advance(c.after)
 		again := append([]string{}, c.again...)
@@ -115,7 +118,7 @@ func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
 		}
 		a := h.postConsume(m, c.by, again...)
 		if a.StatusCode != c.status || c.status == 200 && a.Text != first.Text {
-			t.Errorf("%s: %s", c.name, a.Text)
+			t.Errorf("%s: got %s; want status %v", c.name, a.Text, c.status)
 		}
 		if events, verdicts := h.countReports(); events != verdicts || (events == 0) != (c.status == 200) {
 			t.Errorf("%s: %d events, %d verdicts", c.name, events, verdicts)
@@ -124,6 +127,7 @@ func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
 }
 
 func TestConsume_StatusByHandoffState(t *testing.T) {
+	t.Parallel()
 	key := []string{"Idempotency-Key", "k1"}
 	for name, c := range map[string]struct {
 		happen func(*harness, mintedHandoff)
@@ -152,16 +156,19 @@ func TestConsume_StatusByHandoffState(t *testing.T) {
 			h.Advance(10 * time.Second)
 		}, "tenant-1", 200, ""},
 	} {
-		h := newHarness(t)
-		m := h.mint()
-		c.happen(h, m)
-		a := h.postConsume(m, c.by, key...)
-		if !a.hasStatus(c.status, c.code) {
-			t.Errorf("%s: %s", name, a.Text)
-		}
-		if events, _ := h.countReports(); (events > 0) != (c.status == 409) {
-			t.Errorf("%s: %d events", name, events)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			m := h.mint()
+			c.happen(h, m)
+			a := h.postConsume(m, c.by, key...)
+			if !a.hasStatus(c.status, c.code) {
+				t.Errorf("got %s; want %v %v", a.Text, c.status, c.code)
+			}
+			if events, _ := h.countReports(); (events > 0) != (c.status == 409) {
+				t.Errorf("%d events", events)
+			}
+		})
 	}
 }
 
@@ -170,6 +177,7 @@ func (h *harness) deleteHandoff(m mintedHandoff) {
 }
 
 func TestConsume_InvalidTokenAnswers401(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m, other := h.mint(), h.mint()
 	text, mac, _ := strings.Cut(m.token, ".")
@@ -186,17 +194,19 @@ func TestConsume_InvalidTokenAnswers401(t *testing.T) {
 		"the id in its place":   m.id,
 		"of the wrong encoding": strings.ToUpper(m.token),
 	} {
-		a := h.post(m.id, `{"token":"`+token+`","consumedBy":"tenant-1"}`)
-		if !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
-			t.Errorf("%s: %s", name, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := h.post(m.id, `{"token":"`+token+`","consumedBy":"tenant-1"}`)
+			if !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
+				t.Errorf("got %s; want 401 HANDOFF_SIGNATURE_INVALID", a.Text)
+			}
+		})
 	}
 	if retired := h.mint(removedKey); !h.postConsume(retired, "tenant-1").hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
 		t.Error("a key that is not known any more")
 	}
 	for _, path := range []string{other.id, "x", "bhd_", m.id + "0", strings.ToLower(m.id)} {
 		if a := h.post(path, `{"token":"`+m.token+`","consumedBy":"tenant-1"}`); !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
-			t.Errorf("at %s: %s", path, a.Text)
+			t.Errorf("at %s: got %s; want 401 HANDOFF_SIGNATURE_INVALID", path, a.Text)
 		}
 	}
 	if h.isConsumed(m) || h.isConsumed(other) {
@@ -212,6 +222,7 @@ func TestConsume_InvalidTokenAnswers401(t *testing.T) {
 }
 
 func TestConsume_UnlistedCallerAnswers403(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	for name, authorization := range map[string]string{
@@ -221,9 +232,11 @@ func TestConsume_UnlistedCallerAnswers403(t *testing.T) {
 		"another audience": "Bearer " + h.issuer.Token("https://other.example", callerAccount, h.Now()),
 		"expired":          "Bearer " + h.issuer.Token(audience, callerAccount, h.Now().Add(-2*time.Hour)),
 	} {
-		if a := h.postConsume(m, "tenant-1", "Authorization", authorization); !a.hasStatus(403, "CALLER_NOT_ALLOWED") {
-			t.Errorf("%s: %s", name, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			if a := h.postConsume(m, "tenant-1", "Authorization", authorization); !a.hasStatus(403, "CALLER_NOT_ALLOWED") {
+				t.Errorf("got %s; want 403 CALLER_NOT_ALLOWED", a.Text)
+			}
+		})
 	}
 	if a := h.post(m.id, `{`, "Authorization", ""); !a.hasStatus(403, "CALLER_NOT_ALLOWED") {
 		t.Errorf("what a stranger sends is not even read: %s", a.Text)
@@ -237,6 +250,7 @@ func TestConsume_UnlistedCallerAnswers403(t *testing.T) {
 }
 
 func TestConsume_InvalidRequestNamesField(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	for name, c := range map[string]struct {
@@ -251,10 +265,12 @@ func TestConsume_InvalidRequestNamesField(t *testing.T) {
 		"an unknown field": {`{"token":"` + m.token + `","consumedBy":"tenant-1","force":true}`, 422, "force"},
 		"not JSON":         {`{`, 400, "body"},
 	} {
-		a := h.post(m.id, c.body)
-		if a.StatusCode != c.status || len(a.Errors) == 0 || a.Errors[0].Field != c.field {
-			t.Errorf("%s: %s", name, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := h.post(m.id, c.body)
+			if a.StatusCode != c.status || len(a.Errors) == 0 || a.Errors[0].Field != c.field {
+				t.Errorf("got %s; want status %v, non-empty len(Errors), Errors[0].Field = %v", a.Text, c.status, c.field)
+			}
+		})
 	}
 	if a := h.postConsume(m, "tenant-1", "Idempotency-Key", strings.Repeat("k", 256)); !a.hasStatus(400, "MALFORMED_REQUEST") {
 		t.Errorf("a long key: %s", a.Text)
@@ -265,6 +281,7 @@ func TestConsume_InvalidRequestNamesField(t *testing.T) {
 }
 
 func TestConsume_OptedOutGuestEmitsNoEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.Exec(`
@@ -272,7 +289,7 @@ func TestConsume_OptedOutGuestEmitsNoEvent(t *testing.T) {
 		VALUES ($1, false, false, now())`, m.sessionID)
 	h.postConsume(m, "tenant-1")
 	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(409, "HANDOFF_REPLAYED") {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want 409 HANDOFF_REPLAYED", a.Text)
 	}
 	if events, verdicts := h.countReports(); events != 0 || verdicts != 1 {
 		t.Errorf("%d events, %d verdicts", events, verdicts)
@@ -280,29 +297,31 @@ func TestConsume_OptedOutGuestEmitsNoEvent(t *testing.T) {
 }
 
 func TestConsume_WithoutPostgresAnswers503(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWith(functest.NewWithProxy(t))
 	m := h.mint()
 	h.PostgresProxy.Break()
 	if a := h.postConsume(m, "tenant-1"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want 503 UPSTREAM_UNAVAILABLE, non-empty Retry-After", a.Text)
 	}
 	h.PostgresProxy.Heal()
 	if a := h.postConsume(m, "tenant-1"); !a.hasStatus(200, "") {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want 200", a.Text)
 	}
 	h.PostgresProxy.Break()
 	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") { // no 409 without its report
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want 503 UPSTREAM_UNAVAILABLE", a.Text)
 	}
 }
 
 func TestConsume_ReplayIsReportedWithoutRedis(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.Redis.Stop()
 	h.postConsume(m, "tenant-1")
 	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(409, "HANDOFF_REPLAYED") {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want 409 HANDOFF_REPLAYED", a.Text)
 	}
 	if events, verdicts := h.countReports(); events != 1 || verdicts != 1 {
 		t.Errorf("%d events, %d verdicts", events, verdicts)
@@ -313,6 +332,7 @@ func TestConsume_ReplayIsReportedWithoutRedis(t *testing.T) {
 }
 
 func TestConsume_LogContainsNoSecrets(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	bearer := h.issuer.Token(audience, callerAccount, h.Now())
@@ -356,6 +376,6 @@ func TestOpen_MissingOrInvalidSettingFails(t *testing.T) {
 	}
 	t.Setenv("HANDOFF_KEYS", "may:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4=")
 	if _, err := open(context.Background(), nil); err == nil || strings.Contains(err.Error(), "bWF5") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v; want one without the key", err)
 	}
 }

@@ -87,7 +87,7 @@ func (h *harness) post(id, body string, headers ...string) *response {
 		a.Decode(h.T, &a.consumeResponse)
 	}
 	if a.Header.Get("Set-Cookie") != "" || !strings.Contains(a.Header.Get("Cache-Control"), "no-store") {
-		h.T.Errorf("%v", a.Header)
+		h.T.Errorf(`got headers %v; want Set-Cookie = "", Cache-Control containing "no-store"`, a.Header)
 	}
 	return a
 }

@@ -15,6 +15,7 @@ import (
 // A fingerprint that was caught at a replay weighs more when it is admitted next. Here it is a tool's, whose verdicts are on
 // record anyway.
 func TestConsume_ReplayRaisesBotScoreOfFingerprint(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	e := functest.Environment(t, h.Database, h.Redis.Addr, functest.UnreachableURL)
 	if err := os.WriteFile(e.FlagsFile, []byte(`{"limitsEnabled":false,"botMode":"enforce"}`), 0o600); err != nil {
@@ -42,7 +43,7 @@ func TestConsume_ReplayRaisesBotScoreOfFingerprint(t *testing.T) {
 	h.postConsume(m, id.New(id.Session, h.Now()))
 	h.Advance(2 * time.Minute)
 	if status := visit(tool); status != 429 {
-		t.Errorf("%d", status)
+		t.Errorf("got status %d; want 429", status)
 	}
 	signals := queryValue[string](h, "SELECT signals::text FROM bff_consumer.bot_score_log WHERE action_taken = 'challenge' ORDER BY evaluated_at DESC LIMIT 1")
 	if !strings.Contains(signals, `{"kind": "fingerprint-collision", "detail": "handoff-replayed", "weight": 0.05}`) {

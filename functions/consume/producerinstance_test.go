@@ -8,6 +8,7 @@ import (
 )
 
 func TestConsume_ReplayEventNamesProducerInstance(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.postConsume(m, "tenant-1")

@@ -13,6 +13,7 @@ func (h *harness) penalty() string {
 }
 
 func TestConsume_RetriedReplayIsCountedOnce(t *testing.T) {
+	t.Parallel()
 	key := []string{"Idempotency-Key", "second"}
 	for _, c := range []struct {
 		name  string
@@ -34,7 +35,7 @@ func TestConsume_RetriedReplayIsCountedOnce(t *testing.T) {
 			h.Advance(time.Second)
 			again := h.postConsume(m, c.by, c.again...)
 			if !first.hasStatus(409, "HANDOFF_REPLAYED") || !again.hasStatus(409, "HANDOFF_REPLAYED") {
-				t.Errorf("%s %s", first.Text, again.Text)
+				t.Errorf("got %s %s; want 409 HANDOFF_REPLAYED, 409 HANDOFF_REPLAYED", first.Text, again.Text)
 			}
 			events, verdicts := h.countReports()
 			if events != c.want || verdicts != c.want || h.penalty() != strconv.Itoa(c.want) {
@@ -45,6 +46,7 @@ func TestConsume_RetriedReplayIsCountedOnce(t *testing.T) {
 }
 
 func TestConsume_ReplaysOfTwoHandoffsAreCountedSeparately(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for range 2 {
 		m := h.mint()
@@ -57,12 +59,13 @@ func TestConsume_ReplaysOfTwoHandoffsAreCountedSeparately(t *testing.T) {
 }
 
 func TestConsume_ConcurrentlyRetriedReplayIsCountedOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.postConsume(m, "tenant-1", "Idempotency-Key", "first")
 	h.runConcurrently(20, func(int) {
 		if a := h.postConsume(m, "tenant-2", "Idempotency-Key", "second"); !a.hasStatus(409, "HANDOFF_REPLAYED") {
-			t.Errorf("%s", a.Text)
+			t.Errorf("got %s; want 409 HANDOFF_REPLAYED", a.Text)
 		}
 	})
 	if events, verdicts := h.countReports(); events != 1 || verdicts != 1 || h.penalty() != "1" {
@@ -72,6 +75,7 @@ func TestConsume_ConcurrentlyRetriedReplayIsCountedOnce(t *testing.T) {
 
 // A relay sends what one session has to tell by id.
 func TestConsume_ReplayEventSortsAfterFirstUse(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.Advance(5 * time.Second)

@@ -12,13 +12,14 @@ import (
 const availabilityURL = hotelPath + "/availability?from=2026-12-01&to=2026-12-31"
 
 func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustGet(availabilityURL + "&locale=ru&currency=EUR")
 	if a.cacheState() != "MISS" || a.PropertyID != kabulPropertyID || a.From != "2026-12-01" || a.To != "2026-12-31" || len(a.Days) != 2 || a.degradedParts() != "" {
-		t.Errorf("%s %s", a.cacheState(), a.Text)
+		t.Errorf(`got %s %s; want X-Cache = "MISS", PropertyID = %v, From = "2026-12-01", To = "2026-12-31", len(Days) = 2, degraded = ""`, a.cacheState(), a.Text, kabulPropertyID)
 	}
 	if d := a.Days[0]; !d.Available || d.CheapestMinor != "450000" || d.Currency != "AFN" || d.IsStale {
-		t.Errorf("%+v", d)
+		t.Errorf(`got %+v; want Available, CheapestMinor = "450000", Currency = "AFN", not IsStale`, d)
 	}
 	if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != cacheControlFull+" | Accept-Encoding" {
 		t.Error(got)
@@ -28,9 +29,11 @@ func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
 	}
 	calls := h.upstreams.Calls()
 	for name, path := range map[string]string{"another language": availabilityURL + "&locale=en&currency=AFN", "neither": availabilityURL, "the defaults": availabilityURL + "&rooms=1&adults=2&children=0"} {
-		if again := h.mustGet(path); again.cacheState() != "HIT" || again.Text != a.Text || again.Header.Get("ETag") != a.Header.Get("ETag") {
-			t.Errorf("%s: %s", name, again.cacheState())
-		}
+		t.Run(name, func(t *testing.T) {
+			if again := h.mustGet(path); again.cacheState() != "HIT" || again.Text != a.Text || again.Header.Get("ETag") != a.Header.Get("ETag") {
+				t.Errorf(`got %s; want X-Cache = "HIT", body = %v, ETag = %v`, again.cacheState(), a.Text, a.Header.Get("ETag"))
+			}
+		})
 	}
 	if h.upstreams.Calls() != calls {
 		t.Errorf("%d further calls", h.upstreams.Calls()-calls)
@@ -49,6 +52,7 @@ func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
 }
 
 func TestAvailability_ValidatesLimitBoundaries(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	span := func(ahead, days int) string {
 		from := h.Now().AddDate(0, 0, ahead)
@@ -77,19 +81,22 @@ func TestAvailability_ValidatesLimitBoundaries(t *testing.T) {
 		"9 rooms":         {span(5, 2) + "&adults=9&rooms=9", "rooms", "out-of-range"},
 		"no room":         {span(5, 2) + "&rooms=0", "rooms", "out-of-range"},
 	} {
-		a := h.get(hotelPath + "/availability?" + c.query)
-		switch {
-		case c.field == "":
-			if a.StatusCode != 200 {
-				t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
+		t.Run(name, func(t *testing.T) {
+			a := h.get(hotelPath + "/availability?" + c.query)
+			switch {
+			case c.field == "":
+				if a.StatusCode != 200 {
+					t.Errorf("got %d %s; want status 200", a.StatusCode, a.Text)
+				}
+			case a.StatusCode != 422 || len(a.Errors) != 1 || a.Errors[0].Field != c.field || a.Errors[0].Code != c.code:
+				t.Errorf("got %d %s; want status 422, len(Errors) = 1, Errors[0].Field = %v, Errors[0].Code = %v", a.StatusCode, a.Text, c.field, c.code)
 			}
-		case a.StatusCode != 422 || len(a.Errors) != 1 || a.Errors[0].Field != c.field || a.Errors[0].Code != c.code:
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
-		}
+		})
 	}
 }
 
 func TestAvailability_MalformedQueryNamesParameter(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for query, fields := range map[string]string{
 		"":                                                          "from required, to required",
@@ -123,17 +130,19 @@ func TestAvailability_MalformedQueryNamesParameter(t *testing.T) {
 		"from=2026-12-02&to=2026-12-01&adults=0":                    "to reversed",
 		"from=2020-01-01&to=2020-01-02":                             "from past",
 	} {
-		a := h.get(hotelPath + "/availability?" + query)
-		var got string
-		for i, e := range a.Errors {
-			if i > 0 {
-				got += ", "
+		t.Run(query, func(t *testing.T) {
+			a := h.get(hotelPath + "/availability?" + query)
+			var got string
+			for i, e := range a.Errors {
+				if i > 0 {
+					got += ", "
+				}
+				got += e.Field + " " + e.Code
 			}
-			got += e.Field + " " + e.Code
-		}
-		if a.StatusCode != 422 || got != fields {
-			t.Errorf("%s: %d %s, want %s", query, a.StatusCode, got, fields)
-		}
+			if a.StatusCode != 422 || got != fields {
+				t.Errorf("%d %s, want %s", a.StatusCode, got, fields)
+			}
+		})
 	}
 	if n := h.upstreams.Calls(); n != 0 {
 		t.Errorf("refused requests made %d calls", n)
@@ -141,13 +150,14 @@ func TestAvailability_MalformedQueryNamesParameter(t *testing.T) {
 }
 
 func TestAvailability_UnknownHotelIsCachedAs404(t *testing.T) {
+	t.Parallel()
 	for _, who := range []string{"search", "property"} {
 		t.Run("says "+who, func(t *testing.T) {
 			h := newHarness(t)
 			h.upstreams.NotFound(who)
 			for range 3 {
 				if a := h.get(availabilityURL); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
-					t.Errorf("%d %s", a.StatusCode, a.Text)
+					t.Errorf(`got %d %s; want status 404, Cache-Control = "no-store"`, a.StatusCode, a.Text)
 				}
 			}
 			if n := h.upstreams.Calls("availability"); n != 1 {
@@ -161,6 +171,7 @@ func TestAvailability_UnknownHotelIsCachedAs404(t *testing.T) {
 }
 
 func TestAvailability_SearchFailureServesStaleThen503(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustGet(availabilityURL)
 	h.upstreams.Fail("search")
@@ -176,6 +187,7 @@ func TestAvailability_SearchFailureServesStaleThen503(t *testing.T) {
 }
 
 func TestAvailability_SearchTimeoutAnswers504(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Hang("search")
 	began := time.Now()
@@ -185,6 +197,7 @@ func TestAvailability_SearchTimeoutAnswers504(t *testing.T) {
 }
 
 func TestAvailability_PropertyFailureDegrades(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"fails", "hangs"} {
 		t.Run("which "+how, func(t *testing.T) {
 			h := newHarness(t)
@@ -208,6 +221,7 @@ func TestAvailability_PropertyFailureDegrades(t *testing.T) {
 }
 
 func TestAvailability_PricesExpireAfterOneMinute(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustGet(availabilityURL)
 	for range 70 {

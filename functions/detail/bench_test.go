@@ -40,7 +40,7 @@ func BenchmarkDetail_CacheHit(b *testing.B) {
 					w := &discardWriter{header: http.Header{}}
 					handler.ServeHTTP(w, r.Clone(context.Background()))
 					if w.status != status {
-						b.Errorf("%d", w.status)
+						b.Errorf("got status %d; want %d", w.status, status)
 						return
 					}
 				}

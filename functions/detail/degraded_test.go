@@ -11,6 +11,7 @@ import (
 )
 
 func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"fails", "hangs", "breaks the contract"} {
 		for _, part := range []string{"pricing", "search", "theme"} {
 			t.Run(part+" "+how, func(t *testing.T) {
@@ -33,7 +34,7 @@ func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
 				}
 				if how == "breaks the contract" {
 					if a.degradedParts() != "search,pricing" || a.Degraded[0].Reason != "bad-response" {
-						t.Errorf("%s", a.Text)
+						t.Errorf(`got %s; want degraded = "search,pricing", Degraded[0].Reason = "bad-response"`, a.Text)
 					}
 				} else if a.degradedParts() != part {
 					t.Errorf("%s is not what is missing: %s", part, a.Text)
@@ -68,6 +69,7 @@ func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
 }
 
 func TestWithReserve_EndsBeforeParentDeadline(t *testing.T) {
+	t.Parallel()
 	for limit, want := range map[time.Duration]time.Duration{0: 0, time.Hour: time.Hour - compositionReserve} {
 		ctx, now := t.Context(), time.Now()
 		if limit > 0 {
@@ -87,6 +89,7 @@ func TestWithReserve_EndsBeforeParentDeadline(t *testing.T) {
 }
 
 func TestDetail_AllOptionalPartsMayBeMissing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, part := range []string{"pricing", "search", "theme"} {
 		h.upstreams.Hang(part)
@@ -99,21 +102,23 @@ func TestDetail_AllOptionalPartsMayBeMissing(t *testing.T) {
 }
 
 func TestDetail_UnlistedHotelHasPage(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.NotFound("search")
 	a := h.mustGet(detailURL)
 	if a.degradedParts() != "" || a.PopularitySignals != nil || a.SimilarProperties != nil || a.CheapestRateSnapshot == nil || a.Header.Get("Cache-Control") != cacheControlFull {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want degraded = "", PopularitySignals = nil, SimilarProperties = nil, CheapestRateSnapshot set, Cache-Control = %v`, a.Text, cacheControlFull)
 	}
 }
 
 func TestDetail_SoldOutNightIsNotDegraded(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Update(func() { h.upstreams.soldOut = true })
 	for range 2 {
 		a := h.mustGet(detailURL)
 		if a.CheapestRateSnapshot != nil || a.PriceCalendarPreview != nil || a.degradedParts() != "" || a.DefaultStay.Dates.CheckIn == "" || a.Header.Get("Cache-Control") != cacheControlFull {
-			t.Errorf("%s", a.Text)
+			t.Errorf(`got %s; want CheapestRateSnapshot = nil, PriceCalendarPreview = nil, degraded = "", non-empty DefaultStay.Dates.CheckIn, Cache-Control = %v`, a.Text, cacheControlFull)
 		}
 	}
 	h.upstreams.Update(func() { h.upstreams.soldOut = false })
@@ -124,6 +129,7 @@ func TestDetail_SoldOutNightIsNotDegraded(t *testing.T) {
 }
 
 func TestDetail_PropertyFailureServesStaleThen503(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustGet(detailURL)
 	h.upstreams.Fail("property")
@@ -143,6 +149,7 @@ func TestDetail_PropertyFailureServesStaleThen503(t *testing.T) {
 }
 
 func TestDetail_PropertyTimeoutAnswers504(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Hang("property")
 	began := time.Now()
@@ -153,6 +160,7 @@ func TestDetail_PropertyTimeoutAnswers504(t *testing.T) {
 }
 
 func TestDetail_SurvivesRedisOutage(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-02"
 	h.mustGet(detailURL)

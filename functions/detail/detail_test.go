@@ -17,10 +17,11 @@ const (
 )
 
 func TestDetail_ComposesThenServesFromCache(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustGet(detailURL)
 	if a.cacheState() != "MISS" || a.Locale != "fa-AF" || a.Currency != "AFN" || a.degradedParts() != "" {
-		t.Errorf("%s %s", a.cacheState(), a.Text)
+		t.Errorf(`got %s %s; want X-Cache = "MISS", Locale = "fa-AF", Currency = "AFN", degraded = ""`, a.cacheState(), a.Text)
 	}
 	if a.Property.PropertyID != kabulPropertyID || a.Property.Name.Default != "Hotel One" || !strings.Contains(a.Text, "In fa-AF.") {
 		t.Errorf("property: %s", a.Text)
@@ -38,7 +39,7 @@ func TestDetail_ComposesThenServesFromCache(t *testing.T) {
 		t.Errorf("pricing: %s", a.Text)
 	}
 	if a.HandoffHint.URL != "https://slug-1.melmastoon.ghasi.io/book" || a.HandoffHint.TTLSeconds != 1800 {
-		t.Errorf("%+v", a.HandoffHint)
+		t.Errorf("got %+v; want the booking page of slug-1 for 1800 s", a.HandoffHint)
 	}
 	if got := fmt.Sprint(h.upstreams.Calls("property"), h.upstreams.Calls("hotel"), h.upstreams.Calls("pricing"), h.upstreams.Calls("theme")); got != "1 1 1 5" {
 		t.Errorf("calls to property, search, pricing and theme: %s", got)
@@ -51,10 +52,11 @@ func TestDetail_ComposesThenServesFromCache(t *testing.T) {
 }
 
 func TestDetail_QuotesDefaultStay(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustGet(detailURL)
 	if d := a.DefaultStay.Dates; d.CheckIn != "2026-11-21" || d.CheckOut != "2026-11-22" || a.PriceCalendarPreview[0].Date != "2026-11-21" || a.PriceCalendarPreview[6].Date != "2026-11-27" {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want CheckIn = "2026-11-21", CheckOut = "2026-11-22", PriceCalendarPreview[0].Date = "2026-11-21", PriceCalendarPreview[6].Date = "2026-11-27"`, a.Text)
 	}
 	asked := fmt.Sprint(h.upstreams.lastQuoteRequest)
 	want := fmt.Sprintf("map[calendar:map[days:7 from:2026-11-21] currency:AFN dates:map[checkIn:2026-11-21 checkOut:2026-11-22] locale:fa-AF "+
@@ -64,33 +66,37 @@ func TestDetail_QuotesDefaultStay(t *testing.T) {
 	}
 	h.Advance(12 * time.Hour) // another day: whatever was kept, the rate is for the night that is tomorrow now
 	if a = h.mustGet(detailURL); a.DefaultStay.Dates.CheckIn != "2026-11-22" || a.PriceCalendarPreview[0].Date != "2026-11-22" {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want DefaultStay.Dates.CheckIn = "2026-11-22", PriceCalendarPreview[0].Date = "2026-11-22"`, a.Text)
 	}
 }
 
 func TestDetail_CacheHitUsesOneRedisRoundTrip(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-31"
 	for _, path := range []string{detailURL, days} {
-		h.mustGet(path)
-		queries, calls := h.Deps.DB.Stat().AcquireCount(), h.upstreams.Calls()
-		h.RoundTrips.TakeCount()
-		if a := h.mustGet(path); a.cacheState() != "HIT" {
-			t.Fatalf("not warm: %s", a.cacheState())
-		}
-		if n := h.RoundTrips.TakeCount(); n != 1 {
-			t.Errorf("%s: %d Redis round trips", path, n)
-		}
-		if n := h.Deps.DB.Stat().AcquireCount() - queries; n != 0 {
-			t.Errorf("%s: %d uses of Postgres", path, n)
-		}
-		if n := h.upstreams.Calls() - calls; n != 0 {
-			t.Errorf("%s: %d upstream calls", path, n)
-		}
+		t.Run(path, func(t *testing.T) {
+			h.mustGet(path)
+			queries, calls := h.Deps.DB.Stat().AcquireCount(), h.upstreams.Calls()
+			h.RoundTrips.TakeCount()
+			if a := h.mustGet(path); a.cacheState() != "HIT" {
+				t.Fatalf("not warm: %s", a.cacheState())
+			}
+			if n := h.RoundTrips.TakeCount(); n != 1 {
+				t.Errorf("%d Redis round trips", n)
+			}
+			if n := h.Deps.DB.Stat().AcquireCount() - queries; n != 0 {
+				t.Errorf("%d uses of Postgres", n)
+			}
+			if n := h.upstreams.Calls() - calls; n != 0 {
+				t.Errorf("%d upstream calls", n)
+			}
+		})
 	}
 }
 
 func TestDetail_DependsOnlyOnURLLocaleAndCurrency(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	base := h.mustGet(detailURL)
 	for name, headers := range map[string][]string{
@@ -103,13 +109,15 @@ func TestDetail_DependsOnlyOnURLLocaleAndCurrency(t *testing.T) {
 		"an agent and an origin": {"User-Agent", "curl/8", "Origin", "https://elsewhere.example"},
 		"no tracking":            {"DNT", "1", "Sec-GPC", "1"},
 	} {
-		a := h.mustGet(detailURL, headers...)
-		if a.Text != base.Text || a.Header.Get("ETag") != base.Header.Get("ETag") || a.cacheState() != "HIT" {
-			t.Errorf("%s: %s %s", name, a.cacheState(), a.Text)
-		}
-		if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != cacheControlFull+" | Accept-Encoding" {
-			t.Errorf("%s: %s", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := h.mustGet(detailURL, headers...)
+			if a.Text != base.Text || a.Header.Get("ETag") != base.Header.Get("ETag") || a.cacheState() != "HIT" {
+				t.Errorf(`got %s %s; want body = %v, ETag = %v, X-Cache = "HIT"`, a.cacheState(), a.Text, base.Text, base.Header.Get("ETag"))
+			}
+			if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != cacheControlFull+" | Accept-Encoding" {
+				t.Errorf("got %q; want %q", got, cacheControlFull+" | Accept-Encoding")
+			}
+		})
 	}
 	for name, path := range map[string]string{"locale": hotelPath + "?locale=ru&currency=AFN", "currency": hotelPath + "?locale=fa-AF&currency=EUR"} {
 		if a := h.mustGet(path); a.cacheState() != "MISS" || a.Header.Get("ETag") == base.Header.Get("ETag") {
@@ -119,6 +127,7 @@ func TestDetail_DependsOnlyOnURLLocaleAndCurrency(t *testing.T) {
 }
 
 func TestDetail_HeadersSelectLocaleAndCurrency(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for name, c := range map[string]struct {
 		path, locale, currency, vary string
@@ -131,20 +140,25 @@ func TestDetail_HeadersSelectLocaleAndCurrency(t *testing.T) {
 		"a cookie":        {hotelPath, "en", "USD", "Accept-Language, X-Currency, Accept-Encoding", []string{"Cookie", "gms_id=gms_01ARZ3NDEKTSV4RRFFQ69G5FAV"}},
 		"a country":       {hotelPath, "en", "USD", "Accept-Language, X-Currency, Accept-Encoding", []string{"X-Client-Geo-Country", "AF"}},
 	} {
-		a := h.mustGet(c.path, c.headers...)
-		if a.Locale != c.locale || a.Currency != c.currency || a.Header.Get("Vary") != c.vary || a.Header.Get("Cache-Control") != cacheControlFull {
-			t.Errorf("%s: %s %s, %v", name, a.Locale, a.Currency, a.Header)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := h.mustGet(c.path, c.headers...)
+			if a.Locale != c.locale || a.Currency != c.currency || a.Header.Get("Vary") != c.vary || a.Header.Get("Cache-Control") != cacheControlFull {
+				t.Errorf("got %s %s, %v; want Locale = %v, Currency = %v, Vary = %v, Cache-Control = %v", a.Locale, a.Currency, a.Header, c.locale, c.currency, c.vary, cacheControlFull)
+			}
+		})
 	}
 }
 
 func TestDetail_UpstreamRequestsContainNoGuestData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustGet(detailURL, "Cookie", "gms_id=gms_01ARZ3NDEKTSV4RRFFQ69G5FAV", "User-Agent", "canary", "X-Forwarded-For", "203.0.113.77")
 	for _, name := range []string{"X-User-Bucket", "X-Tenant-Id", "Cookie", "X-Forwarded-For"} {
-		if v := h.upstreams.LastHeader().Get(name); v != "" {
-			t.Errorf("%s: %s", name, v)
-		}
+		t.Run(name, func(t *testing.T) {
+			if v := h.upstreams.LastHeader().Get(name); v != "" {
+				t.Errorf("got %q; want no header", v)
+			}
+		})
 	}
 	if v := h.upstreams.LastHeader().Get("X-Request-Id"); v == "" {
 		t.Error("the request has no id")
@@ -157,12 +171,13 @@ func TestDetail_UpstreamRequestsContainNoGuestData(t *testing.T) {
 }
 
 func TestDetail_UnknownHotelIsCachedFor30Seconds(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	unknown := "/hotels/" + propertyID(99)
 	for range 3 {
 		a := h.get(unknown)
 		if a.StatusCode != 404 || a.Code != "MELMASTOON.BFF.CONSUMER.RESOURCE_NOT_FOUND" || a.Header.Get("Cache-Control") != "no-store" || a.Header.Get("ETag") != "" {
-			t.Errorf("%d %s", a.StatusCode, a.Text)
+			t.Errorf(`got %d %s; want status 404, code = "MELMASTOON.BFF.CONSUMER.RESOURCE_NOT_FOUND", Cache-Control = "no-store", ETag = ""`, a.StatusCode, a.Text)
 		}
 	}
 	if n := h.upstreams.Calls("property"); n != 1 {
@@ -184,6 +199,7 @@ func TestDetail_UnknownHotelIsCachedFor30Seconds(t *testing.T) {
 }
 
 func TestDetail_CacheHitRefreshesRates(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustGet(detailURL)
 	properties := h.upstreams.Calls("property")
@@ -214,6 +230,7 @@ func TestDetail_CacheHitRefreshesRates(t *testing.T) {
 }
 
 func TestDetail_CacheKeysMatchDataModel(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustGet(detailURL)
 	h.mustGet(hotelPath + "/availability?from=2026-12-01&to=2026-12-02&adults=3&children=1&rooms=2")
@@ -224,12 +241,13 @@ func TestDetail_CacheKeysMatchDataModel(t *testing.T) {
 		"test:bff-consumer:cache:property:" + kabulPropertyID,
 	} {
 		if !slices.Contains(keys, want) {
-			t.Errorf("no %s in %q", want, keys)
+			t.Errorf("got keys %q; want %s among the keys", keys, want)
 		}
 	}
 }
 
 func TestDetail_InvalidURLMakesNoUpstreamCall(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	lower := strings.ToLower(kabulPropertyID)
 	for path, c := range map[string]struct {
@@ -259,10 +277,12 @@ func TestDetail_InvalidURLMakesNoUpstreamCall(t *testing.T) {
 		"/hotels/x/availability":                {422, "propertyId"},
 		hotelPath + "/availability?from=x&to":   {422, "from"},
 	} {
-		a := h.get(path)
-		if a.StatusCode != c.status || len(a.Errors) == 0 || a.Errors[0].Field != c.field || a.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
-		}
+		t.Run(path, func(t *testing.T) {
+			a := h.get(path)
+			if a.StatusCode != c.status || len(a.Errors) == 0 || a.Errors[0].Field != c.field || a.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf(`got %d %s; want status %v, non-empty len(Errors), Errors[0].Field = %v, Cache-Control = "no-store"`, a.StatusCode, a.Text, c.status, c.field)
+			}
+		})
 	}
 	if n := h.upstreams.Calls(); n != 0 {
 		t.Errorf("%d calls", n)
@@ -270,10 +290,13 @@ func TestDetail_InvalidURLMakesNoUpstreamCall(t *testing.T) {
 }
 
 func TestDetail_AllowsOnlyGetAndHead(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS"} {
-		if a := h.send(method, detailURL); a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") != "GET, HEAD" {
-			t.Errorf("%s: %d", method, a.StatusCode)
-		}
+		t.Run(method, func(t *testing.T) {
+			if a := h.send(method, detailURL); a.StatusCode != http.StatusMethodNotAllowed || a.Header.Get("Allow") != "GET, HEAD" {
+				t.Errorf(`got %d; want status %v, Allow = "GET, HEAD"`, a.StatusCode, http.StatusMethodNotAllowed)
+			}
+		})
 	}
 }

@@ -11,38 +11,42 @@ import (
 )
 
 func TestDetailETag_MatchAnswers304(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, path := range []string{detailURL, availabilityURL + "&locale=en&currency=USD"} {
-		for _, encoding := range []string{"gzip", "identity"} {
-			first := h.send("GET", path, "Accept-Encoding", encoding)
-			tag := first.Header.Get("ETag")
-			if first.StatusCode != 200 || len(tag) < 20 || tag[0] != '"' {
-				t.Fatalf("%s: %d, ETag %s", path, first.StatusCode, tag)
-			}
-			for _, method := range []string{"GET", "HEAD"} {
-				for _, has := range []string{tag, "W/" + tag, "*", `"other", ` + tag, `"a,b",W/"c",W/` + tag} {
-					a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has)
-					if a.StatusCode != 304 || len(a.Text) != 0 || a.Header.Get("Content-Length")+a.Header.Get("Content-Encoding") != "" {
-						t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, has, a.StatusCode, len(a.Text), a.Header)
+		t.Run(path, func(t *testing.T) {
+			for _, encoding := range []string{"gzip", "identity"} {
+				first := h.send("GET", path, "Accept-Encoding", encoding)
+				tag := first.Header.Get("ETag")
+				if first.StatusCode != 200 || len(tag) < 20 || tag[0] != '"' {
+					t.Fatalf("%d, ETag %s", first.StatusCode, tag)
+				}
+				for _, method := range []string{"GET", "HEAD"} {
+					for _, has := range []string{tag, "W/" + tag, "*", `"other", ` + tag, `"a,b",W/"c",W/` + tag} {
+						a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has)
+						if a.StatusCode != 304 || len(a.Text) != 0 || a.Header.Get("Content-Length")+a.Header.Get("Content-Encoding") != "" {
+							t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, has, a.StatusCode, len(a.Text), a.Header)
+						}
+						for _, name := range []string{"ETag", "Cache-Control", "Vary"} {
+							if a.Header.Get(name) != first.Header.Get(name) {
+								t.Errorf("%s %s: got %s %q; want %q", method, path, name, a.Header.Get(name), first.Header.Get(name))
+							}
+						}
 					}
-					for _, name := range []string{"ETag", "Cache-Control", "Vary"} {
-						if a.Header.Get(name) != first.Header.Get(name) {
-							t.Errorf("%s %s: %s is %s", method, path, name, a.Header.Get(name))
+					for _, has := range []string{`"other"`, "", "nonsense", `"` + tag} {
+						if a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has); a.StatusCode != 200 {
+							t.Errorf("%s %s, %s: got status %d; want 200", method, path, has, a.StatusCode)
 						}
 					}
 				}
-				for _, has := range []string{`"other"`, "", "nonsense", `"` + tag} {
-					if a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has); a.StatusCode != 200 {
-						t.Errorf("%s %s, %s: %d", method, path, has, a.StatusCode)
-					}
-				}
 			}
-		}
-		h.get(path, "If-None-Match", "*") // held against the API
+			h.get(path, "If-None-Match", "*") // held against the API
+		})
 	}
 }
 
 func TestDetailETag_DiffersPerEncoding(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	zipped, plain := h.send("GET", detailURL, "Accept-Encoding", "gzip, br"), h.send("GET", detailURL)
 	if zipped.Header.Get("Content-Encoding") != "gzip" || zipped.Header.Get("ETag") == plain.Header.Get("ETag") {
@@ -62,24 +66,28 @@ func TestDetailETag_DiffersPerEncoding(t *testing.T) {
 }
 
 func TestDetailHead_EqualsGetWithoutBody(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, path := range []string{detailURL, availabilityURL} {
-		h.mustGet(path)
-		get, head := h.send("GET", path), h.send("HEAD", path)
-		for _, r := range []*response{get, head} {
-			r.Header.Del("Server-Timing")
-			r.Header.Del("X-Request-Id")
-		}
-		if head.StatusCode != 200 || len(head.Text) != 0 || fmt.Sprint(head.Header) != fmt.Sprint(get.Header) {
-			t.Errorf("%s: %d, %d bytes\n%v\n%v", path, head.StatusCode, len(head.Text), head.Header, get.Header)
-		}
+		t.Run(path, func(t *testing.T) {
+			h.mustGet(path)
+			get, head := h.send("GET", path), h.send("HEAD", path)
+			for _, r := range []*response{get, head} {
+				r.Header.Del("Server-Timing")
+				r.Header.Del("X-Request-Id")
+			}
+			if head.StatusCode != 200 || len(head.Text) != 0 || fmt.Sprint(head.Header) != fmt.Sprint(get.Header) {
+				t.Errorf("%d, %d bytes\n%v\n%v", head.StatusCode, len(head.Text), head.Header, get.Header)
+			}
+		})
 	}
 	if a := h.send("HEAD", "/hotels/"+propertyID(99)); a.StatusCode != 404 {
-		t.Errorf("%d", a.StatusCode)
+		t.Errorf("got status %d; want 404", a.StatusCode)
 	}
 }
 
 func TestDetailETag_ChangesOnlyWithResponse(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	first := h.mustGet(detailURL).Header.Get("ETag")
 	if got := h.newInstance().mustGet(detailURL).Header.Get("ETag"); got != first {

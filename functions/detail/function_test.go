@@ -8,12 +8,13 @@ import (
 )
 
 func TestFunctions_AreRegistered(t *testing.T) {
+	t.Parallel()
 	patterns := map[string]string{}
 	for _, f := range web.Functions() {
 		patterns[f.Name] = f.Pattern
 	}
 	if patterns["Detail"] != "GET /bff/consumer/v1/hotels/{propertyId}" || patterns["Availability"] != "GET /bff/consumer/v1/hotels/{propertyId}/availability" {
-		t.Errorf("%v", patterns)
+		t.Errorf(`got %v; want patterns["Detail"] = "GET /bff/consumer/v1/hotels/{propertyId}", patterns["Availability"] = "GET /bff/consumer/v1/hotels/{propertyId}/availability"`, patterns)
 	}
 }
 
@@ -23,9 +24,9 @@ func TestOpen_InvalidSettingIsNamed(t *testing.T) {
 	}
 	t.Setenv("HANDOFF_LINK", "https://everybody.example/book")
 	if _, err := openDetail(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "tenantSlug") {
-		t.Errorf("%v", err)
+		t.Errorf(`got %v; want err set, err.Error() containing "tenantSlug"`, err)
 	}
 	if _, err := openAvailability(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "setup") {
-		t.Errorf("%v", err)
+		t.Errorf(`got %v; want err set, err.Error() containing "setup"`, err)
 	}
 }

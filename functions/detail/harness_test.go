@@ -64,7 +64,7 @@ func (h *harness) mustGet(path string, headers ...string) *response {
 	h.T.Helper()
 	a := h.get(path, headers...)
 	if a.StatusCode != http.StatusOK {
-		h.T.Fatalf("%s: %d %s", path, a.StatusCode, a.Text)
+		h.T.Fatalf("%s: got %d %s; want status %d", path, a.StatusCode, a.Text, http.StatusOK)
 	}
 	return a
 }

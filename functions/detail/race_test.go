@@ -10,6 +10,7 @@ import (
 )
 
 func TestDetail_ConcurrentMissesShareOneLoad(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	other := h.newInstance()
 	arrived, letGo := h.upstreams.Pause("property")
@@ -25,7 +26,7 @@ func TestDetail_ConcurrentMissesShareOneLoad(t *testing.T) {
 	letGo()
 	for range 40 {
 		if a := <-answers; a.StatusCode != 200 || a.Property.PropertyID != kabulPropertyID {
-			t.Errorf("%d %s", a.StatusCode, a.Text)
+			t.Errorf("got %d %s; want status 200, Property.PropertyID = %v", a.StatusCode, a.Text, kabulPropertyID)
 		}
 	}
 	if got := fmt.Sprint(h.upstreams.Calls("property"), h.upstreams.Calls("hotel"), h.upstreams.Calls("pricing")); got != "1 1 1" {
@@ -36,6 +37,7 @@ func TestDetail_ConcurrentMissesShareOneLoad(t *testing.T) {
 // TestDetail_InvalidationBeatsConcurrentLoad holds up one upstream after it has read its truth, changes the truth and
 // empties the property's entries, for the page and the availability, made anew and made again.
 func TestDetail_InvalidationBeatsConcurrentLoad(t *testing.T) {
+	t.Parallel()
 	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-02"
 	for _, c := range []struct{ path, holds string }{{detailURL, "property"}, {detailURL, "search"}, {detailURL, "pricing"}, {days, "search"}, {days, "property"}} {
 		for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute} {
@@ -55,7 +57,7 @@ func TestDetail_InvalidationBeatsConcurrentLoad(t *testing.T) {
 				}
 				letGo()
 				if a := <-first; a.StatusCode != 200 {
-					t.Fatalf("%d %s", a.StatusCode, a.Text)
+					t.Fatalf("got %d %s; want status 200", a.StatusCode, a.Text)
 				}
 				a := h.mustGet(c.path)
 				if a.cacheState() != "MISS" || c.path == detailURL && a.Property.Name.Default != "Hotel New" || c.path == days && a.Days[0].CheapestMinor != "1" {
@@ -67,6 +69,7 @@ func TestDetail_InvalidationBeatsConcurrentLoad(t *testing.T) {
 }
 
 func TestDetail_InvalidatedByOwnAndSimilarTags(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for name, tag := range map[string]string{
 		"own tenant":       cache.TenantTag(tenantID(1)),
@@ -92,10 +95,11 @@ func TestDetail_InvalidatedByOwnAndSimilarTags(t *testing.T) {
 }
 
 func TestDetail_InvalidationClearsNegativeEntry(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.NotFound("property")
 	if a := h.get(detailURL); a.StatusCode != 404 {
-		t.Fatalf("%d", a.StatusCode)
+		t.Fatalf("got %d; want status 404", a.StatusCode)
 	}
 	h.upstreams.Recover("property")
 	if _, err := h.Deps.Cache.Invalidate(t.Context(), cache.PropertyTag(kabulPropertyID)); err != nil {

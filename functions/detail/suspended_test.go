@@ -6,6 +6,7 @@ import (
 )
 
 func TestDetail_SuspendedTenantAnswers404(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-02"
 	h.mustGet(detailURL)
@@ -13,14 +14,16 @@ func TestDetail_SuspendedTenantAnswers404(t *testing.T) {
 	unknown := h.get("/hotels/" + propertyID(99))
 	h.Suspend(tenantID(1))
 	h.RoundTrips.TakeCount()
-	for _, path := range []string{detailURL, days, hotelPath + "?locale=ru&currency=AFN"} { // kept, kept, never made
-		a := h.get(path)
-		if a.StatusCode != 404 || a.Code != unknown.Code || strings.Contains(a.Text, "Hotel One") {
-			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
-		}
-		if a := h.get(path, "If-None-Match", "*"); a.StatusCode != 404 {
-			t.Errorf("%s: %d to who has it", path, a.StatusCode)
-		}
+	for _, path := range []string{detailURL, days, hotelPath + "?locale=ru&currency=AFN"} {
+		t.Run(path, func(t *testing.T) { // kept, kept, never made
+			a := h.get(path)
+			if a.StatusCode != 404 || a.Code != unknown.Code || strings.Contains(a.Text, "Hotel One") {
+				t.Errorf(`got %d %s; want status 404, code = %v, body without "Hotel One"`, a.StatusCode, a.Text, unknown.Code)
+			}
+			if a := h.get(path, "If-None-Match", "*"); a.StatusCode != 404 {
+				t.Errorf("%d to who has it", a.StatusCode)
+			}
+		})
 	}
 	if err := h.Tenants().Reinstate(t.Context(), tenantID(1)); err != nil {
 		t.Fatal(err)
@@ -30,6 +33,7 @@ func TestDetail_SuspendedTenantAnswers404(t *testing.T) {
 }
 
 func TestDetail_SuspendedTenantIsNotSimilar(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	before := h.mustGet(detailURL)
 	h.Suspend(tenantID(3))
@@ -37,7 +41,7 @@ func TestDetail_SuspendedTenantIsNotSimilar(t *testing.T) {
 	h.RoundTrips.TakeCount()
 	a := h.mustGet(detailURL)
 	if a.cacheState() != "HIT" || len(a.SimilarProperties) != 3 || strings.Contains(a.Text, tenantID(3)) || a.Header.Get("Cache-Control") != cacheControlFull {
-		t.Errorf("%s %s", a.cacheState(), a.Text)
+		t.Errorf(`got %s %s; want X-Cache = "HIT", len(SimilarProperties) = 3, body without %v, Cache-Control = %v`, a.cacheState(), a.Text, tenantID(3), cacheControlFull)
 	}
 	if n := h.RoundTrips.TakeCount(); n != 1 {
 		t.Errorf("%d Redis round trips", n)
@@ -53,15 +57,16 @@ func TestDetail_SuspendedTenantIsNotSimilar(t *testing.T) {
 	}
 	h.mustGet(detailURL)
 	if a = h.mustGet(detailURL); a.SimilarProperties != nil || strings.Contains(a.Text, "similarProperties") {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want SimilarProperties = nil, body without "similarProperties"`, a.Text)
 	}
 }
 
 func TestDetail_SuspensionAppliesWithoutRedis(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Suspend(tenantID(1))
 	h.Redis.Stop()
 	if a := h.get(detailURL); a.StatusCode != 404 {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf("got %d %s; want status 404", a.StatusCode, a.Text)
 	}
 }

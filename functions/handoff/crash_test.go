@@ -23,6 +23,7 @@ import (
 // TestHandoffMintCrash_ChildProcess is not a test of its own: it is the process that the test below starts. It mints once and kills itself, with
 // SIGKILL, before step CRASH_AT of its talk with Postgres; it exits 0 when there is no such step.
 func TestHandoffMintCrash_ChildProcess(t *testing.T) {
+	t.Parallel()
 	at, err := strconv.ParseInt(os.Getenv("CRASH_AT"), 10, 64)
 	if err != nil {
 		t.Skip("started by another test")
@@ -48,7 +49,7 @@ func TestHandoffMintCrash_ChildProcess(t *testing.T) {
 	w := httptest.NewRecorder()
 	functest.NewHandler(t, pattern, New(parts, parseKeys(t, activeKey), handoff.Link{}).Serve, io.Discard).ServeHTTP(w, r)
 	if w.Code != 201 {
-		t.Fatalf("%d %s", w.Code, w.Body)
+		t.Fatalf("got %d %s; want status 201", w.Code, w.Body)
 	}
 }
 
@@ -60,6 +61,7 @@ func (h *harness) countRows() rowCounts {
 }
 
 func TestHandoffMintCrash_KilledMintIsAtomic(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.guestHeaders("")[1]
 	temp := t.TempDir() // who is killed cannot tidy up

@@ -48,13 +48,14 @@ func (a *response) isCleared() bool {
 }
 
 func TestHandoffMint_DuringErasureIsRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	id := strings.TrimPrefix(guest[1], "gms_id=")
 	minted := h.Count("handoff_replay_log")
 	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.erase(id) }) // the mint has been admitted
 	if a := h.post(h.requestBody(), guest...); !a.isCleared() {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf("got %d %s; want a refusal as cleared", a.StatusCode, a.Text)
 	}
 	if left := h.remaining(id); len(left) != 0 || h.Count("handoff_replay_log") != minted {
 		t.Errorf("left: %v; %d handoffs more", left, h.Count("handoff_replay_log")-minted)
@@ -65,13 +66,14 @@ func TestHandoffMint_DuringErasureIsRejected(t *testing.T) {
 }
 
 func TestHandoffMint_CompletesPartialErasure(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	id := strings.TrimPrefix(guest[1], "gms_id=")
 	h.startErasure(id)
 	minted := h.Count("handoff_replay_log")
 	if a := h.post(h.requestBody(), guest...); !a.isCleared() || h.Count("handoff_replay_log") != minted {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf(`got %d %s; want a refusal as cleared, %d handoffs`, a.StatusCode, a.Text, minted)
 	}
 	if left := h.remaining(id); len(left) != 0 {
 		t.Errorf("left: %v", left)
@@ -82,12 +84,13 @@ func TestHandoffMint_CompletesPartialErasure(t *testing.T) {
 }
 
 func TestHandoffMint_ErasedSessionIsRejectedWithoutRedis(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	h.startErasure(strings.TrimPrefix(guest[1], "gms_id="))
 	minted := h.Count("handoff_replay_log")
 	h.Redis.Break()
 	if a := h.post(h.requestBody(), guest...); !a.isCleared() || h.Count("handoff_replay_log") != minted {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf(`got %d %s; want a refusal as cleared, %d handoffs`, a.StatusCode, a.Text, minted)
 	}
 }

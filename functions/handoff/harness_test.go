@@ -92,7 +92,7 @@ func (h *harness) mustMint(body string, headers ...string) *response {
 	h.T.Helper()
 	a := h.post(body, headers...)
 	if a.StatusCode != http.StatusCreated {
-		h.T.Fatalf("%d %s", a.StatusCode, a.Text)
+		h.T.Fatalf("got %d %s; want status %v", a.StatusCode, a.Text, http.StatusCreated)
 	}
 	return a
 }

@@ -14,6 +14,7 @@ import (
 )
 
 func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	first := h.mustMint(h.requestBody(), guest...)
@@ -27,10 +28,12 @@ func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
 		"after Redis was wiped":    func() *response { h.FlushRedis(); return h.mustMint(h.requestBody(), guest...) },
 		"and once more after that": func() *response { return h.mustMint(h.requestBody(), guest...) },
 	} {
-		a := again()
-		if a.Text != first.Text || !a.replayed() || a.SessionCookie() != first.SessionCookie() {
-			t.Errorf("%s: replayed %t\n%s\n%s", name, a.replayed(), a.Text, first.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := again()
+			if a.Text != first.Text || !a.replayed() || a.SessionCookie() != first.SessionCookie() {
+				t.Errorf("replayed %t\n%s\n%s", a.replayed(), a.Text, first.Text)
+			}
+		})
 	}
 	if n := h.Count("handoff_replay_log"); n != before {
 		t.Errorf("%d handoffs more", n-before)
@@ -41,16 +44,18 @@ func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
 }
 
 func TestHandoffMintIdempotency_RetryUsesNoPostgres(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	first := h.mustMint(h.requestBody(), guest...)
 	h.Deps.DB.Close()
 	if a := h.mustMint(h.requestBody(), guest...); a.Text != first.Text {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want body = %v", a.Text, first.Text)
 	}
 }
 
 func TestHandoffMintIdempotency_RecordIsCachedAgainAfterRedisLoss(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	first := h.mustMint(h.requestBody(), guest...)
@@ -58,12 +63,13 @@ func TestHandoffMintIdempotency_RecordIsCachedAgainAfterRedisLoss(t *testing.T) 
 	h.mustMint(h.requestBody(), guest...)
 	h.Deps.DB.Close()
 	if a := h.mustMint(h.requestBody(), guest...); a.Text != first.Text || !a.replayed() {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want body = %v, replayed", a.Text, first.Text)
 	}
 }
 
 // Whatever would refuse the guest now, the answer that was given stands.
 func TestHandoffMintIdempotency_RetryReplaysAfterStateChanges(t *testing.T) {
+	t.Parallel()
 	for name, happen := range map[string]func(*harness){
 		"the tenant was suspended":   func(h *harness) { h.Suspend(tenantID(1)) },
 		"the property is gone":       func(h *harness) { h.upstreams.NotFound(propertyID(1)) },
@@ -90,6 +96,7 @@ func TestHandoffMintIdempotency_RetryReplaysAfterStateChanges(t *testing.T) {
 }
 
 func TestHandoffMintIdempotency_KeyReuseAnswers422(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	first := h.mustMint(h.requestBody(), guest...)
@@ -114,6 +121,7 @@ func TestHandoffMintIdempotency_KeyReuseAnswers422(t *testing.T) {
 }
 
 func TestHandoffMintIdempotency_KeyIsScopedToGuest(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	mine, theirs := h.guestHeaders("k1"), h.guestHeaders("k1")
 	if a, b := h.mustMint(h.requestBody(), mine...), h.mustMint(h.requestBody(), theirs...); a.HandoffID == b.HandoffID || b.replayed() {
@@ -122,6 +130,7 @@ func TestHandoffMintIdempotency_KeyIsScopedToGuest(t *testing.T) {
 }
 
 func TestHandoffMintIdempotency_KeyIsRequired(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for name, c := range map[string]struct {
 		headers []string
@@ -133,30 +142,34 @@ func TestHandoffMintIdempotency_KeyIsRequired(t *testing.T) {
 		"not printable": {[]string{"Idempotency-Key", "k\x01"}, "MALFORMED_REQUEST"},
 		"not ASCII":     {[]string{"Idempotency-Key", "ключ"}, "MALFORMED_REQUEST"},
 	} {
-		a := h.post(h.requestBody(), c.headers...)
-		if a.StatusCode != 400 || !strings.HasSuffix(a.Code, "."+c.code) {
-			t.Errorf("%s: %s", name, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := h.post(h.requestBody(), c.headers...)
+			if a.StatusCode != 400 || !strings.HasSuffix(a.Code, "."+c.code) {
+				t.Errorf("got %s; want status 400, code ending with %v", a.Text, "."+c.code)
+			}
+		})
 	}
 	h.mustMint(h.requestBody(), "Idempotency-Key", strings.Repeat("k", 255))
 }
 
 func TestHandoffMintIdempotency_FailureIsNotStored(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	h.upstreams.NotFound(propertyID(2))
 	there := h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2))
 	if a := h.post(there, guest...); a.StatusCode != 404 {
-		t.Fatalf("%s", a.Text)
+		t.Fatalf("got %s; want status 404", a.Text)
 	}
 	h.upstreams.Recover(propertyID(2))
 	h.Advance(time.Minute)
 	if a := h.mustMint(there, guest...); a.replayed() {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want not replayed", a.Text)
 	}
 }
 
 func TestHandoffMintIdempotency_KeyExpiresAfterOneDay(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	body := h.requestBody()
@@ -164,7 +177,7 @@ func TestHandoffMintIdempotency_KeyExpiresAfterOneDay(t *testing.T) {
 	h.Advance(25 * time.Hour)
 	h.FlushRedis() // it forgets by its own clock, which no test moves
 	if a := h.mustMint(body, guest...); a.replayed() || a.HandoffID == first.HandoffID {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want not replayed, HandoffID != %v", a.Text, first.HandoffID)
 	}
 	if n := h.Count("idempotency_keys"); n != 2 {
 		t.Errorf("%d records", n)
@@ -172,6 +185,7 @@ func TestHandoffMintIdempotency_KeyExpiresAfterOneDay(t *testing.T) {
 }
 
 func TestHandoffMintIdempotency_ConcurrentRequestsMintOnce(t *testing.T) {
+	t.Parallel()
 	for _, redis := range []bool{true, false} {
 		h := newHarness(t)
 		guest := h.guestHeaders("k1")
@@ -210,7 +224,7 @@ func (h *harness) postConcurrently(guest []string, n int) string {
 			<-start
 			a := h.postWithRetry(guest...)
 			if a.StatusCode != http.StatusCreated {
-				h.T.Errorf("%d %s", a.StatusCode, a.Text)
+				h.T.Errorf("got %d %s; want status %v", a.StatusCode, a.Text, http.StatusCreated)
 			}
 			if !a.replayed() {
 				fresh.Add(1)
@@ -233,6 +247,7 @@ func (h *harness) postConcurrently(guest []string, n int) string {
 
 // 500 keys, ten requests each, and Redis forgets everything half-way.
 func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
+	t.Parallel()
 	keys := 500
 	if testing.Short() {
 		keys = 50
@@ -285,6 +300,7 @@ func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 
 // Statements are prepared by name, and the tables change under them. What only writes never fails for it.
 func TestHandoffMint_SurvivesSchemaMigration(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.guestHeaders("")[1]
 	for n, step := range []string{

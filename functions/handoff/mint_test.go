@@ -18,18 +18,21 @@ import (
 const initiatedSubject = "melmastoon.bff.consumer.handoff.initiated.v1"
 
 func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustMint(h.requestBodyWith(`"currency":"AFN","locale":"prs","sourceCampaign":{"source":"google","medium":"cpc","campaign":"spring-2026"}`),
 		"Idempotency-Key", "k1", "Referer", "https://www.melmastoon.ghasi.io/search?city=kabul")
 	if !strings.HasPrefix(a.URL, "https://kabul-grand.melmastoon.ghasi.io/book?h=") || a.TTLSeconds != 1800 {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want a URL of kabul-grand and 1800 s", a.Text)
 	}
 	for name, want := range map[string]string{
 		"Cache-Control": "private, no-store", "Referrer-Policy": "no-referrer", "Idempotency-Replayed": "", "Content-Type": "application/json",
 	} {
-		if got := a.Header.Get(name); got != want {
-			t.Errorf("%s: %q", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := a.Header.Get(name); got != want {
+				t.Errorf("got %q; want %q", got, want)
+			}
+		})
 	}
 	token, err := h.keys.Verify(a.token(t), h.Now())
 	if err != nil {
@@ -56,7 +59,7 @@ func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
 	}
 	if row.session != a.SessionCookie() || row.currency != "AFN" || row.locale != "fa-AF" || row.key != "hmac-2026-11" ||
 		row.campaign != "spring-2026" || len(row.ages) != 1 || row.ages[0] != 7 || row.consumed || row.nights != 3 {
-		t.Errorf("%+v", row)
+		t.Errorf(`got %+v; want session = %v, currency = "AFN", locale = "fa-AF", key = "hmac-2026-11", campaign = "spring-2026", len(ages) = 1, ages[0] = 7, not consumed, nights = 3`, row, a.SessionCookie())
 	}
 
 	messages := h.Messages(initiatedSubject)
@@ -88,21 +91,23 @@ func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
 }
 
 func TestHandoffMint_DefaultsComeFromSession(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "Accept-Language", "ps-AF", "X-Currency", "PKR",
 		"X-Campaign-Source", "google", "X-Campaign-Medium", "cpc")
 	token, err := h.keys.Verify(a.token(t), h.Now())
 	if err != nil || token.Locale != "ps-AF" || token.Currency != "PKR" {
-		t.Errorf("%+v, %v", token, err)
+		t.Errorf(`got %+v, %v; want err = nil, token.Locale = "ps-AF", token.Currency = "PKR"`, token, err)
 	}
 	var campaign string
 	err = h.DB.QueryRow(context.Background(), `SELECT source_campaign::text FROM bff_consumer.handoff_replay_log`).Scan(&campaign)
 	if err != nil || !strings.Contains(campaign, `"google"`) || !strings.Contains(campaign, `"capturedAt"`) {
-		t.Errorf("%s, %v", campaign, err)
+		t.Errorf(`got %s, %v; want err = nil, campaign with "google" and "capturedAt"`, campaign, err)
 	}
 }
 
 func TestHandoffMint_OptedOutGuestEmitsNoEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1")
 	if n, rows := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log"); n != 0 || rows != 1 {
@@ -119,6 +124,7 @@ func (a *response) firstError() string {
 }
 
 func TestHandoffMint_InvalidRequestNamesField(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for name, c := range map[string]struct {
 		body   string
@@ -142,13 +148,15 @@ func TestHandoffMint_InvalidRequestNamesField(t *testing.T) {
 		"not JSON":                   {`{`, 400, "MALFORMED_REQUEST", "body syntax"},
 		"a number for the occupancy": {h.requestBody(`{"adults":2,"children":1,"rooms":1,"childrenAges":[7]}`, `2`), 422, "VALIDATION_FAILED", "occupancy type"},
 	} {
-		a := h.post(c.body, "Idempotency-Key", "k1")
-		if a.StatusCode != c.status || !strings.HasSuffix(a.Code, "."+c.code) || a.firstError() != c.field {
-			t.Errorf("%s: %s", name, a.Text)
-		}
-		if a.Header.Get("Set-Cookie") != "" || a.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %v", name, a.Header)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := h.post(c.body, "Idempotency-Key", "k1")
+			if a.StatusCode != c.status || !strings.HasSuffix(a.Code, "."+c.code) || a.firstError() != c.field {
+				t.Errorf("got %s; want status %v, code ending with %v, firstError() = %v", a.Text, c.status, "."+c.code, c.field)
+			}
+			if a.Header.Get("Set-Cookie") != "" || a.Header.Get("Cache-Control") != "no-store" {
+				t.Errorf(`got %v; want Set-Cookie = "", Cache-Control = "no-store"`, a.Header)
+			}
+		})
 	}
 	if n := h.Count("handoff_replay_log") + h.Count("idempotency_keys"); n != 0 {
 		t.Errorf("%d rows", n)
@@ -156,6 +164,7 @@ func TestHandoffMint_InvalidRequestNamesField(t *testing.T) {
 }
 
 func TestHandoffMint_PropertyMustBelongToTenant(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.NotFound(propertyID(3))
 	for name, c := range map[string]struct{ tenant, property string }{
@@ -163,11 +172,13 @@ func TestHandoffMint_PropertyMustBelongToTenant(t *testing.T) {
 		"nobody's":             {tenantID(3), propertyID(3)},
 		"nobody's, once again": {tenantID(3), propertyID(3)},
 	} {
-		a := h.post(h.requestBody(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
-		if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") || !strings.Contains(a.Text, "no such hotel of this tenant") ||
-			len(a.Errors) != 2 || a.Errors[0].Field+" "+a.Errors[0].Code != "propertyId not-found" || a.Errors[1].Field != "tenantId" {
-			t.Errorf("%s: %s", name, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			a := h.post(h.requestBody(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
+			if a.StatusCode != 404 || !strings.HasSuffix(a.Code, ".RESOURCE_NOT_FOUND") || !strings.Contains(a.Text, "no such hotel of this tenant") ||
+				len(a.Errors) != 2 || a.Errors[0].Field+" "+a.Errors[0].Code != "propertyId not-found" || a.Errors[1].Field != "tenantId" {
+				t.Errorf(`got %s; want status 404, code ending with ".RESOURCE_NOT_FOUND", body containing "no such hotel of this tenant", len(Errors) = 2, Errors[0].Field+" "+a.Errors[0].Code = "propertyId not-found", Errors[1].Field = "tenantId"`, a.Text)
+			}
+		})
 	}
 	if n := h.upstreams.Calls("property"); n != 2 {
 		t.Errorf("property-service was asked %d times: an absence is to be remembered too", n)
@@ -178,6 +189,7 @@ func TestHandoffMint_PropertyMustBelongToTenant(t *testing.T) {
 }
 
 func TestHandoffMint_SecondMintUsesCachedUpstreamData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	properties, brands := h.upstreams.Calls("property"), h.upstreams.Calls("theme")
@@ -188,6 +200,7 @@ func TestHandoffMint_SecondMintUsesCachedUpstreamData(t *testing.T) {
 }
 
 func TestHandoffMint_UpstreamFailureFallsBackOrAnswers503(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		failing string
 		status  int
@@ -196,12 +209,14 @@ func TestHandoffMint_UpstreamFailureFallsBackOrAnswers503(t *testing.T) {
 		"theme-config away":     {"theme", 201, "https://old-name."},
 		"property-service away": {"property", 503, ""},
 	} {
-		h := newHarness(t)
-		h.upstreams.Fail(c.failing)
-		a := h.post(h.requestBody(), "Idempotency-Key", "k1")
-		if a.StatusCode != c.status || !strings.HasPrefix(a.URL, c.slug) {
-			t.Errorf("%s: %s", name, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t)
+			h.upstreams.Fail(c.failing)
+			a := h.post(h.requestBody(), "Idempotency-Key", "k1")
+			if a.StatusCode != c.status || !strings.HasPrefix(a.URL, c.slug) {
+				t.Errorf("got %s; want status %v, URL beginning with %v", a.Text, c.status, c.slug)
+			}
+		})
 	}
 	h := newHarness(t)
 	h.upstreams.NotFound(tenantID(1))
@@ -211,6 +226,7 @@ func TestHandoffMint_UpstreamFailureFallsBackOrAnswers503(t *testing.T) {
 }
 
 func TestHandoffMint_SuspendedTenantAnswers403(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	h.Suspend(tenantID(1))
@@ -218,7 +234,7 @@ func TestHandoffMint_SuspendedTenantAnswers403(t *testing.T) {
 	for range 2 {
 		a := h.post(h.requestBody(), guest...)
 		if a.StatusCode != 403 || !strings.HasSuffix(a.Code, ".TENANT_SUSPENDED") {
-			t.Errorf("%s", a.Text)
+			t.Errorf(`got %s; want status 403, code ending with ".TENANT_SUSPENDED"`, a.Text)
 		}
 	}
 	h.mustMint(h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2)), "Idempotency-Key", "k2")
@@ -229,13 +245,14 @@ func TestHandoffMint_SuspendedTenantAnswers403(t *testing.T) {
 
 // The suspension is on record, and nobody was told yet: the transaction itself asks.
 func TestHandoffMint_UnpublishedSuspensionAnswers403(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	h.RecordSuspension(tenantID(1))
 	before := h.Count("handoff_replay_log") + h.Count("idempotency_keys") + len(h.Messages(initiatedSubject))
 	a := h.post(h.requestBody(), guest...)
 	if a.StatusCode != 403 || !strings.HasSuffix(a.Code, ".TENANT_SUSPENDED") {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want status 403, code ending with ".TENANT_SUSPENDED"`, a.Text)
 	}
 	if n := h.Count("handoff_replay_log") + h.Count("idempotency_keys") + len(h.Messages(initiatedSubject)); n != before {
 		t.Errorf("%d rows more", n-before)
@@ -243,12 +260,13 @@ func TestHandoffMint_UnpublishedSuspensionAnswers403(t *testing.T) {
 }
 
 func TestHandoffMint_UnknownSuspensionsAnswer503(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWith(functest.NewWithProxy(t))
 	h.PostgresProxy.Break()
 	h.Redis.Stop()
 	a := h.post(h.requestBody(), "Idempotency-Key", "k1")
 	if a.StatusCode != 503 || !strings.HasSuffix(a.Code, ".UPSTREAM_UNAVAILABLE") || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want status 503, code ending with ".UPSTREAM_UNAVAILABLE", non-empty Retry-After`, a.Text)
 	}
 	h.PostgresProxy.Heal()
 	if n := h.Count("handoff_replay_log"); n != 0 {
@@ -257,18 +275,20 @@ func TestHandoffMint_UnknownSuspensionsAnswer503(t *testing.T) {
 }
 
 func TestHandoffMint_WithoutPostgresAnswers503(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWith(functest.NewWithProxy(t))
 	guest := h.guestHeaders("k1")
 	h.PostgresProxy.Break()
 	a := h.post(h.requestBody(), guest...)
 	if a.StatusCode != 503 || !strings.HasSuffix(a.Code, ".UPSTREAM_UNAVAILABLE") {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want status 503, code ending with ".UPSTREAM_UNAVAILABLE"`, a.Text)
 	}
 	h.PostgresProxy.Heal()
 	h.mustMint(h.requestBody(), guest...) // the key is free again
 }
 
 func TestHandoffMint_WithoutRedisMintsOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	before := h.Count("handoff_replay_log")
@@ -276,7 +296,7 @@ func TestHandoffMint_WithoutRedisMintsOnce(t *testing.T) {
 	first := h.mustMint(h.requestBody(), guest...)
 	second := h.mustMint(h.requestBody(), guest...)
 	if first.replayed() || !second.replayed() || first.Text != second.Text {
-		t.Errorf("%s\n%s", first.Text, second.Text)
+		t.Errorf("got %s\n%s; want the first not replayed, the second replayed with the same body", first.Text, second.Text)
 	}
 	if n := h.Count("handoff_replay_log"); n != before+1 {
 		t.Errorf("%d handoffs", n-before)
@@ -284,6 +304,7 @@ func TestHandoffMint_WithoutRedisMintsOnce(t *testing.T) {
 }
 
 func TestHandoffMint_KeyRotationKeepsTokensValid(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mountWithKeys(retiredKey)
 	old := h.mustMint(h.requestBody(), "Idempotency-Key", "k1").token(t)
@@ -298,13 +319,16 @@ func TestHandoffMint_KeyRotationKeepsTokensValid(t *testing.T) {
 		"the old token in grace": {grace, old, true}, "the new one": {grace, new, true},
 		"the old token after grace": {after, old, false}, "the new one after": {after, new, true},
 	} {
-		if _, err := c.keys.Verify(c.token, h.Now()); (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := c.keys.Verify(c.token, h.Now()); (err == nil) != c.ok {
+				t.Errorf("got error %v; want valid = %t", err, c.ok)
+			}
+		})
 	}
 }
 
 func TestHandoffMint_LogContainsNoSecrets(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustMint(h.requestBody(), "Idempotency-Key", "the-key", "Referer", "https://www.melmastoon.ghasi.io/search")
 	h.mustMint(h.requestBody(), "Cookie", "gms_id="+a.SessionCookie(), "Idempotency-Key", "the-key")

@@ -28,35 +28,44 @@ func (h *harness) reportReplay(session string) {
 }
 
 func TestHandoffMint_RecordsBrowserOptOut(t *testing.T) {
+	t.Parallel()
 	for name, header := range map[string]string{"DNT": "DNT", "GPC": "Sec-GPC"} {
-		h := newHarness(t)
-		for _, key := range []string{"k1", "k2"} {
-			cookie := h.mustMint(h.requestBody(), "Idempotency-Key", key, header, "1").SessionCookie()
-			h.reportReplay(cookie)
-			h.mustMint(h.requestBody(), "Idempotency-Key", key+"-again", "Cookie", "gms_id="+cookie)
-		}
-		if n := h.countOptOuts(); n != 2 {
-			t.Errorf("%s: %d refusals on record", name, n)
-		}
-		if n := h.Count("outbox"); n != 0 {
-			t.Errorf("%s: %d events of guests who refused", name, n)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			for _, key := range []string{"k1", "k2"} {
+				cookie := h.mustMint(h.requestBody(), "Idempotency-Key", key, header, "1").SessionCookie()
+				h.reportReplay(cookie)
+				h.mustMint(h.requestBody(), "Idempotency-Key", key+"-again", "Cookie", "gms_id="+cookie)
+			}
+			if n := h.countOptOuts(); n != 2 {
+				t.Errorf("%d refusals on record", n)
+			}
+			if n := h.Count("outbox"); n != 0 {
+				t.Errorf("%d events of guests who refused", n)
+			}
+		})
 	}
 }
 
 func TestHandoffMint_OptOutSurvivesRedisLoss(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(*harness){"wiped": (*harness).FlushRedis, "hanging": func(h *harness) { h.Redis.Hang() }} {
-		h := newHarness(t)
-		cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie()
-		lose(h)
-		h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie) // and does not say it again
-		if n, minted := h.Count("outbox"), h.Count("handoff_replay_log"); n != 0 || minted != 2 {
-			t.Errorf("%s: %d events, %d handoffs", name, n, minted)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie()
+			lose(h)
+			h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie) // and does not say it again
+			if n, minted := h.Count("outbox"), h.Count("handoff_replay_log"); n != 0 || minted != 2 {
+				t.Errorf("%d events, %d handoffs", n, minted)
+			}
+		})
 	}
 }
 
 func TestHandoffMint_ExplicitConsentOverridesBrowserSignal(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1").SessionCookie()
 	h.Exec(`
@@ -70,6 +79,7 @@ func TestHandoffMint_ExplicitConsentOverridesBrowserSignal(t *testing.T) {
 }
 
 func TestHandoffMint_OptedOutGuestUsesOnePostgresRoundTrip(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var trips, sent atomic.Int64
 	h.Deps.DB = tracedPool(t, h.Deps.DB, "counted", func(step string) {
@@ -89,6 +99,7 @@ func TestHandoffMint_OptedOutGuestUsesOnePostgresRoundTrip(t *testing.T) {
 }
 
 func TestHandoffMint_UnknownConsentIsCheckedInTransaction(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	agrees, refuses := h.guestHeaders("k1"), h.guestHeaders("k2")
 	h.Exec(`
@@ -113,7 +124,7 @@ func TestHandoffMint_UnknownConsentIsCheckedInTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := <-first; a.StatusCode != 201 || "gms_id="+a.SessionCookie() != agrees[1] {
-		t.Fatalf("%d %s", a.StatusCode, a.Text)
+		t.Fatalf(`got %d %s; want status 201, the cookie of %s`, a.StatusCode, a.Text, agrees[1])
 	}
 	h.mustMint(h.requestBody(), refuses...) // of whom nobody is asked, so soon after
 	if n := len(h.Messages(initiatedSubject)) - told; n != 1 {

@@ -25,6 +25,7 @@ func newHarnessWithFlags(t *testing.T, flags string) *harness {
 }
 
 func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("first")
 	h.mustMint(h.requestBody(), guest...)
@@ -34,7 +35,7 @@ func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) {
 	for range 2 {
 		a := h.post(h.requestBody(), guest...)
 		if a.StatusCode != 429 || a.Header.Get("Retry-After") == "" || !strings.HasPrefix(a.Header.Get("RateLimit"), `"handoff-cookie";r=0;`) {
-			t.Fatalf("%d %v %s", a.StatusCode, a.Header, a.Text)
+			t.Fatalf(`got %d %v %s; want status 429, non-empty Retry-After, RateLimit beginning with "handoff-cookie";r=0;`, a.StatusCode, a.Header, a.Text)
 		}
 	}
 	if after := claims(); after != before {
@@ -50,6 +51,7 @@ var browserHeaders = []string{"Accept", "*/*", "Accept-Language", "fa-AF"}
 
 // A guest who is impatient clicks on, and the page sends the same key each time. Everything is as it is deployed.
 func TestHandoffMint_ConcurrentRetriesAreNotRateLimited(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWithFlags(t, `{}`)
 	guest := append(h.mustMint(h.requestBody(), append(browserHeaders, "Idempotency-Key", "first")...).guestHeaders("k1"), browserHeaders...)
 	before := h.Count("handoff_replay_log")
@@ -64,7 +66,7 @@ func TestHandoffMint_ConcurrentRetriesAreNotRateLimited(t *testing.T) {
 		switch {
 		case a.StatusCode == 409 && strings.HasSuffix(a.Code, ".IDEMPOTENCY_IN_PROGRESS"):
 		case a.StatusCode != 201 || minted != "" && a.Text != minted:
-			t.Errorf("%d %s", a.StatusCode, a.Text)
+			t.Errorf("got %d %s; want status 201", a.StatusCode, a.Text)
 		default:
 			minted = a.Text
 		}
@@ -80,6 +82,7 @@ func (a *response) guestHeaders(key string) []string {
 }
 
 func TestHandoffMint_RetryIsChargedAsRead(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000},"read":{"cookie":12,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("k1")
 	first := h.mustMint(h.requestBody(), guest...) // one of two at once; the other comes back within 7.5 s
@@ -111,6 +114,7 @@ func TestHandoffMint_RetryIsChargedAsRead(t *testing.T) {
 
 // From another browser the cookie leads to another session, for which the key is new.
 func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("k1")
 	h.mustMint(h.requestBody(), guest...)
@@ -123,6 +127,7 @@ func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) {
 
 // Of several at once under a new key the first is refused, and gives up its claim; the others must not mint for a read.
 func TestHandoffMint_RetriesOfRateLimitedRequestAreLimited(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000},"read":{"cookie":100000,"ip":100000,"fingerprint":100000}}}`)
 	guest := h.guestHeaders("first")
 	h.mustMint(h.requestBody(), guest...)
@@ -144,6 +149,6 @@ func TestHandoffMint_RetriesOfRateLimitedRequestAreLimited(t *testing.T) {
 	}
 	left := h.Do("POST", "/handoff", "", h.requestBody(), guest[0], guest[1], "Idempotency-Key", "first")
 	if left.StatusCode != 201 || left.Header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("%d %s", left.StatusCode, left.Text)
+		t.Errorf(`got %d %s; want status 201, Idempotency-Replayed = "true"`, left.StatusCode, left.Text)
 	}
 }

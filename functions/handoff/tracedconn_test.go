@@ -61,6 +61,7 @@ func tracedPool(t testing.TB, db *pgxpool.Pool, name string, before func(step st
 }
 
 func TestHandoffMint_UsesOnePostgresRoundTrip(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var trips, sent atomic.Int64
 	h.Deps.DB = tracedPool(t, h.Deps.DB, "counted", func(step string) {

@@ -45,24 +45,27 @@ func requireChallenge(t testing.TB, a *functest.Result) challenge.Offer {
 	}
 	a.Decode(t, &body)
 	if a.StatusCode != 429 || !strings.HasSuffix(a.Code, ".SUSPECTED_BOT") || len(body.Challenge.Providers) != 1 {
-		t.Fatalf("%d %s", a.StatusCode, a.Text)
+		t.Fatalf(`got %d %s; want status 429, code ending with ".SUSPECTED_BOT", len(body.Challenge.Providers) = 1`, a.StatusCode, a.Text)
 	}
 	return body.Challenge.Providers[0]
 }
 
 func TestBotDetection_GooglebotNeedsGoogleAddress(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(botsEnforced)
 	for range 15 { // at any pace
 		for addr, served := range map[string]bool{"66.249.66.1": true, "2001:4860:4801:10::1": true, "203.0.113.9": false} {
-			for _, a := range []*functest.Result{
-				h.sendFrom(addr, "POST", "/search", h.requestBody("Kabul"), "User-Agent", googlebot),
-				h.sendFrom(addr, "GET", "/facets?country=AF&locale=fa-AF", "", "User-Agent", googlebot),
-			} {
-				if served && a.StatusCode != 200 || !served && (a.StatusCode != 429 || !strings.HasSuffix(a.Code, ".SUSPECTED_BOT")) {
-					t.Fatalf("%s: %d %s", addr, a.StatusCode, a.Text)
+			t.Run(addr, func(t *testing.T) {
+				for _, a := range []*functest.Result{
+					h.sendFrom(addr, "POST", "/search", h.requestBody("Kabul"), "User-Agent", googlebot),
+					h.sendFrom(addr, "GET", "/facets?country=AF&locale=fa-AF", "", "User-Agent", googlebot),
+				} {
+					if served && a.StatusCode != 200 || !served && (a.StatusCode != 429 || !strings.HasSuffix(a.Code, ".SUSPECTED_BOT")) {
+						t.Fatalf("got %d %s; want served = %t, else 429 SUSPECTED_BOT", a.StatusCode, a.Text, served)
+					}
 				}
-			}
+			})
 		}
 	}
 	if n := h.Count("bot_score_log WHERE verdict <> 'human'"); n == 0 || n > 2 {
@@ -71,28 +74,33 @@ func TestBotDetection_GooglebotNeedsGoogleAddress(t *testing.T) {
 }
 
 func TestBotDetection_TwelveSearchesInTwoSecondsAreChallenged(t *testing.T) {
+	t.Parallel()
 	for name, keeps := range map[string]bool{"with the cookie of the first": true, "without": false} {
-		h := newHarness(t)
-		h.setFlags(botsEnforced)
-		var headers []string
-		for n := range 12 {
-			a := h.sendFrom(guestAddr, "POST", "/search", h.requestBody("Kabul"), headers...)
-			if refused := n == 11; refused != (a.StatusCode == 429) {
-				t.Fatalf("%s: search %d: %d %s", name, n+1, a.StatusCode, a.Text)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			h.setFlags(botsEnforced)
+			var headers []string
+			for n := range 12 {
+				a := h.sendFrom(guestAddr, "POST", "/search", h.requestBody("Kabul"), headers...)
+				if refused := n == 11; refused != (a.StatusCode == 429) {
+					t.Fatalf("search %d: %d %s", n+1, a.StatusCode, a.Text)
+				}
+				if n == 0 && keeps {
+					headers = []string{"Cookie", "gms_id=" + a.SessionCookie()}
+				}
+				h.Advance(165 * time.Millisecond)
 			}
-			if n == 0 && keeps {
-				headers = []string{"Cookie", "gms_id=" + a.SessionCookie()}
+			if n := h.Count("bot_score_log WHERE verdict = 'suspect' AND action_taken = 'challenge'"); n != 1 {
+				t.Errorf("%d verdicts", n)
 			}
-			h.Advance(165 * time.Millisecond)
-		}
-		if n := h.Count("bot_score_log WHERE verdict = 'suspect' AND action_taken = 'challenge'"); n != 1 {
-			t.Errorf("%s: %d verdicts", name, n)
-		}
+		})
 	}
 }
 
 // A guest turns pages, moves the map and comes back for an hour.
 func TestBotDetection_HourOfBrowsingIsNotChallenged(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(botsEnforced)
 	var headers []string
@@ -117,6 +125,7 @@ func TestBotDetection_HourOfBrowsingIsNotChallenged(t *testing.T) {
 }
 
 func TestBotDetection_SolvedChallengeIsServed(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(botsEnforced)
 	calls := h.upstreams.Calls()
@@ -132,15 +141,15 @@ func TestBotDetection_SolvedChallengeIsServed(t *testing.T) {
 	token := pow.Solve(offer.Challenge, offer.Difficulty)
 	a := h.sendFrom(guestAddr, "POST", "/search", h.requestBody("Kabul"), append([]string{challenge.Header, token}, curl...)...)
 	if a.StatusCode != 200 {
-		t.Fatalf("%d %s", a.StatusCode, a.Text)
+		t.Fatalf("got %d %s; want status 200", a.StatusCode, a.Text)
 	}
 	for range 2 { // without the header; and by the header alone
 		h.Advance(25 * time.Minute)
 		if again := h.sendFrom(guestAddr, "POST", "/search", h.requestBody("Kabul"), append([]string{"Cookie", "gms_id=" + a.SessionCookie()}, curl...)...); again.StatusCode != 200 {
-			t.Errorf("%d %s", again.StatusCode, again.Text)
+			t.Errorf("got %d %s; want status 200", again.StatusCode, again.Text)
 		}
 		if a := facets(challenge.Header, token); a.StatusCode != 200 || !strings.HasPrefix(a.Header.Get("Cache-Control"), "public") {
-			t.Errorf("%d %v", a.StatusCode, a.Header)
+			t.Errorf(`got %d %v; want status 200, Cache-Control beginning with "public"`, a.StatusCode, a.Header)
 		}
 	}
 	requireChallenge(t, facets("Cookie", "gms_id="+a.SessionCookie()))
@@ -166,7 +175,7 @@ func (h *harness) dumpStores() (redis, postgres string) {
 			fmt.Fprint(&b, h.RDB.SMembers(ctx, key).Val())
 		case "none": // its time has just ended
 		default:
-			h.T.Fatalf("%s is a %s", key, h.RDB.Type(ctx, key).Val())
+			h.T.Fatalf("%s: got a key of type %s, which dumpStores cannot read", key, h.RDB.Type(ctx, key).Val())
 		}
 	}
 	tables, err := pgx.CollectRows(must(h.DB.Query(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'bff_consumer' AND table_type = 'BASE TABLE'")), pgx.RowTo[string])
@@ -192,6 +201,7 @@ func must(rows pgx.Rows, err error) pgx.Rows {
 }
 
 func TestBotDetection_StoresAndLogContainNoClientData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(`{"botMode":"enforce","limitsEnabled":true,"challenge":{"difficulty":6}}`)
 	var secret []string
@@ -225,11 +235,11 @@ func TestBotDetection_StoresAndLogContainNoClientData(t *testing.T) {
 	}
 	for where, text := range map[string]string{"Redis": redis, "Postgres": postgres, "the log": log} {
 		if at := strings.Index(text, "c4n4ry"); at >= 0 {
-			t.Errorf("in %s: %s", where, text[max(0, at-80):min(len(text), at+80)])
+			t.Errorf("in %s: got %s; want no canary", where, text[max(0, at-80):min(len(text), at+80)])
 		}
 		for _, addr := range secret {
 			if strings.Contains(text, addr) {
-				t.Errorf("%s in %s", addr, where)
+				t.Errorf("found %s in %s", addr, where)
 			}
 		}
 	}

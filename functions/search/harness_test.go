@@ -86,7 +86,7 @@ func (h *harness) mustSearch(body string, headers ...string) *response {
 	h.T.Helper()
 	a := h.do("POST", "/search", body, headers...)
 	if a.StatusCode != http.StatusOK {
-		h.T.Fatalf("%d %s", a.StatusCode, a.Text)
+		h.T.Fatalf("got %d %s; want status %v", a.StatusCode, a.Text, http.StatusOK)
 	}
 	return a
 }

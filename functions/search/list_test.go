@@ -16,17 +16,18 @@ const (
 )
 
 func TestSearchList_ComposesThenServesFromCache(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	first := h.mustSearch(h.requestBody("Kabul"), "Accept-Language", "ps-AF", "X-Currency", "AFN")
 	if got := first.Header.Get("X-Cache"); got != "MISS" {
 		t.Errorf("the first answer is %s", got)
 	}
 	if first.body.Locale != "ps-AF" || first.body.Currency != "AFN" || first.body.ResultCount != 30 || len(first.body.Listings) != 3 {
-		t.Errorf("%s", first.Text)
+		t.Errorf(`got %s; want Locale = "ps-AF", Currency = "AFN", ResultCount = 30, len(Listings) = 3`, first.Text)
 	}
 	card := first.body.Listings[0]
 	if card.RateSnapshot == nil || card.RateSnapshot.CheapestNightlyMinor != "450000" || card.RateSnapshot.IsStale || card.BrandPeek.Neutral {
-		t.Errorf("%+v", card)
+		t.Errorf(`got %+v; want a fresh rate of 450000 and a brand`, card)
 	}
 	if !slices.Equal(card.Badges, []string{"crossRegionDelivery", "shariaCompliant"}) {
 		t.Errorf("badges %v", card.Badges)
@@ -45,6 +46,7 @@ func TestSearchList_ComposesThenServesFromCache(t *testing.T) {
 }
 
 func TestSearchList_WarmHitUsesTwoRedisRoundTrips(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(samplingOff)
 	cookie := "gms_id=" + h.mustSearch(h.requestBody("Kabul")).SessionCookie()
@@ -67,6 +69,7 @@ func TestSearchList_WarmHitUsesTwoRedisRoundTrips(t *testing.T) {
 }
 
 func TestSearchList_EquivalentQueriesShareCacheEntry(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustSearch(h.requestBody("Kabul", `"occupancy"`, `"filters":{"amenities":["wifi","parking","wifi"],"starRating":[5,3],"cancellationFlexibility":"any"},"sortKey":"recommended","page":{"limit":20,"offset":0},"occupancy"`))
 	b := h.mustSearch(h.requestBody("  KABUL", `"occupancy"`, `"filters":{"starRating":[3,5],"amenities":["parking","wifi"]},"occupancy"`))
@@ -76,6 +79,7 @@ func TestSearchList_EquivalentQueriesShareCacheEntry(t *testing.T) {
 }
 
 func TestSearchList_DifferentQueriesHaveSeparateEntries(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	base := h.mustSearch(h.requestBody("Kabul"))
 	for name, a := range map[string]*response{
@@ -96,6 +100,7 @@ func TestSearchList_DifferentQueriesHaveSeparateEntries(t *testing.T) {
 }
 
 func TestSearchList_ExplicitLocaleCostsExtraRoundTripOnlyOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(samplingOff)
 	id := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
@@ -111,17 +116,19 @@ func TestSearchList_ExplicitLocaleCostsExtraRoundTripOnlyOnce(t *testing.T) {
 }
 
 func TestSearchList_PassesUpstreamHintsThrough(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Update(func() {
 		h.upstreams.extraMembers = `,"queryRewriteHint":{"did":"kabul"},"aiProvenance":{"model":"m-1"},"unknown":true`
 	})
 	body := h.mustSearch(h.requestBody("Kabul")).Text
 	if !strings.Contains(body, `"queryRewriteHint":{"did":"kabul"}`) || !strings.Contains(body, `"aiProvenance":{"model":"m-1"}`) || strings.Contains(body, "unknown") {
-		t.Errorf("%s", body)
+		t.Errorf(`got %s; want both hints and no unknown member`, body)
 	}
 }
 
 func TestSearchList_HidesSuspendedTenant(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Update(func() { h.upstreams.hits = 8 })
 	h.mustSearch(h.requestBody("Kabul"))
@@ -133,6 +140,7 @@ func TestSearchList_HidesSuspendedTenant(t *testing.T) {
 }
 
 func TestSearchList_FirstVisitWarmHitUsesTwoRedisRoundTrips(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustSearch(h.requestBody("Kabul"))
 	queries := h.Deps.DB.Stat().AcquireCount()
@@ -147,6 +155,7 @@ func TestSearchList_FirstVisitWarmHitUsesTwoRedisRoundTrips(t *testing.T) {
 }
 
 func TestSearchList_EventsContainNoPersonalData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(samplingOn)
 	a := h.mustSearch(h.requestBody("canary-place", `"occupancy"`, `"filters":{"amenities":["wifi","canary-amenity"],"neighbourhoods":["canary street"]},"occupancy"`),
@@ -161,16 +170,16 @@ func TestSearchList_EventsContainNoPersonalData(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := strict.Validate(e); err != nil {
-			t.Errorf("%v in %s", err, message)
+			t.Errorf("got error %v in %s; want none", err, message)
 		}
 		for _, canary := range []string{"canary", "203.0.113", "192.0.2.1"} {
 			if strings.Contains(string(message), canary) {
-				t.Errorf("%q in %s", canary, message)
+				t.Errorf("found %q in %s", canary, message)
 			}
 		}
 	}
 	if s := string(executed[0]); !strings.Contains(s, a.body.SearchSessionID) || !strings.Contains(s, `"Kabul"`) {
-		t.Errorf("%s", s)
+		t.Errorf(`got %s; want the search session %v and the city`, s, a.body.SearchSessionID)
 	}
 	for _, canary := range []string{"canary", "203.0.113", a.SessionCookie()} {
 		if strings.Contains(h.Log.String(), canary) {
@@ -180,6 +189,7 @@ func TestSearchList_EventsContainNoPersonalData(t *testing.T) {
 }
 
 func TestSearchList_NoConsentWritesNoEvents(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(samplingOn)
 	cookie := h.mustSearch(h.requestBody("Kabul"), "DNT", "1").SessionCookie()
@@ -191,6 +201,7 @@ func TestSearchList_NoConsentWritesNoEvents(t *testing.T) {
 }
 
 func TestSearchList_QuotesFirstTwentyCards(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Update(func() { h.upstreams.hits = 30 })
 	a := h.mustSearch(h.requestBody("Kabul", `"occupancy"`, `"page":{"limit":50},"occupancy"`))

@@ -118,26 +118,29 @@ func malformedBodies(h *harness) map[string]struct{ body, field string } {
 }
 
 func TestSearchRequest_MalformedBodyNamesField(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	table := malformedBodies(h)
 	if len(table) < 60 {
 		t.Fatalf("only %d bodies", len(table))
 	}
 	for name, c := range table {
-		for _, path := range []string{"/search", "/search/map"} {
-			a := h.do("POST", path, c.body)
-			if a.StatusCode < 400 || a.StatusCode > 499 || a.Header.Get("Content-Type") != "application/problem+json" || a.SessionCookie() != "" {
-				t.Errorf("%s %s: %d %s", path, name, a.StatusCode, a.Text)
-				continue
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/search", "/search/map"} {
+				a := h.do("POST", path, c.body)
+				if a.StatusCode < 400 || a.StatusCode > 499 || a.Header.Get("Content-Type") != "application/problem+json" || a.SessionCookie() != "" {
+					t.Errorf("%s: got %d %s; want a 4xx problem without a cookie", path, a.StatusCode, a.Text)
+					continue
+				}
+				named := false
+				for _, e := range a.Errors {
+					named = named || e.Field != "" && (c.field == "" || e.Field == c.field)
+				}
+				if !named && path == "/search" {
+					t.Errorf("%s is not named in %s", c.field, a.Text)
+				}
 			}
-			named := false
-			for _, e := range a.Errors {
-				named = named || e.Field != "" && (c.field == "" || e.Field == c.field)
-			}
-			if !named && path == "/search" {
-				t.Errorf("%s: %s is not named in %s", name, c.field, a.Text)
-			}
-		}
+		})
 	}
 	if n := h.upstreams.Calls(); n != 0 {
 		t.Errorf("refused requests made %d upstream calls", n)
@@ -145,6 +148,7 @@ func TestSearchRequest_MalformedBodyNamesField(t *testing.T) {
 }
 
 func TestSearchList_AcceptsOnlyJSON(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for media, want := range map[string]int{
 		"application/json":                  200,

@@ -12,6 +12,7 @@ func (h *harness) mapRequestBody(more string) string {
 }
 
 func TestSearchMap_OnlySpotlightedPinHasRate(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Update(func() { h.upstreams.hits = 250 })
 	plain := h.do("POST", "/search/map", h.mapRequestBody(`"zoom":12,`))
@@ -40,20 +41,22 @@ func TestSearchMap_OnlySpotlightedPinHasRate(t *testing.T) {
 }
 
 func TestSearchMap_SpotlightWithoutPricingIsDegraded(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Fail("pricing")
 	a := h.do("POST", "/search/map", h.mapRequestBody(`"spotlightPropertyId":"`+propertyID(1)+`",`))
 	if a.StatusCode != 200 || len(a.body.Degraded) != 1 || a.body.Degraded[0].Part != "pricing" {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf(`got %d %s; want status 200, len(Degraded) = 1, Degraded[0].Part = "pricing"`, a.StatusCode, a.Text)
 	}
 }
 
 func TestSearchMap_SmallPanHitsSameEntry(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	first := h.do("POST", "/search/map", h.mapRequestBody(`"zoom":10,`))
 	second := h.do("POST", "/search/map", strings.Replace(h.mapRequestBody(`"zoom":10,`), "69.3}", "69.299}", 1))
 	if first.body.QueryHash != second.body.QueryHash || second.Header.Get("X-Cache") != "HIT" {
-		t.Errorf("%s", second.Header.Get("X-Cache"))
+		t.Errorf(`got %s; want QueryHash = %v, X-Cache = "HIT"`, second.Header.Get("X-Cache"), second.body.QueryHash)
 	}
 	box := h.upstreams.lastQuery["geo"].(map[string]any)["boundingBox"].(map[string]any)
 	for side, limit := range map[string]float64{"swLat": 34.4, "swLng": 69.0} {
@@ -69,6 +72,7 @@ func TestSearchMap_SmallPanHitsSameEntry(t *testing.T) {
 }
 
 func TestSearchMap_RejectsOtherThanBoundingBox(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for name, body := range map[string]string{
 		"a city":          h.requestBody("Kabul"),
@@ -78,13 +82,16 @@ func TestSearchMap_RejectsOtherThanBoundingBox(t *testing.T) {
 		"half a zoom":     h.mapRequestBody(`"zoom":1.5,`),
 		"a bad spotlight": h.mapRequestBody(`"spotlightPropertyId":"ppt_1",`),
 	} {
-		if a := h.do("POST", "/search/map", body); a.StatusCode != 422 || len(a.Errors) == 0 {
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			if a := h.do("POST", "/search/map", body); a.StatusCode != 422 || len(a.Errors) == 0 {
+				t.Errorf("got %d %s; want 422 with faults", a.StatusCode, a.Text)
+			}
+		})
 	}
 }
 
 func TestSearchMap_ExpiredSpotlightRateIsNotShown(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Update(func() { h.upstreams.capturedAt = h.Now })
 	body := h.mapRequestBody(`"spotlightPropertyId":"` + propertyID(1) + `",`)
@@ -94,22 +101,23 @@ func TestSearchMap_ExpiredSpotlightRateIsNotShown(t *testing.T) {
 	h.Advance(2 * time.Minute)
 	a := h.do("POST", "/search/map", body)
 	if a.StatusCode != 200 || strings.Contains(a.Text, "cheapestNightlyMinor") || len(a.body.Degraded) != 1 {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf(`got %d %s; want status 200, body without "cheapestNightlyMinor", len(Degraded) = 1`, a.StatusCode, a.Text)
 	}
 }
 
 func TestFacets_ResponseIsPublicAndCached(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.do("GET", "/facets?country=AF&locale=fr&currency=EUR", "", "Cookie", "gms_id=whatever")
 	if a.StatusCode != 200 || a.SessionCookie() != "" || !strings.Contains(a.Text, "wifi (fr)") {
-		t.Fatalf("%d %s", a.StatusCode, a.Text)
+		t.Fatalf(`got %d %s; want status 200, cookie = "", body containing "wifi (fr)"`, a.StatusCode, a.Text)
 	}
 	if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != "public, max-age=15, s-maxage=300, stale-while-revalidate=60 | Accept-Encoding" {
 		t.Errorf("with locale and currency in the URL: %s", got)
 	}
 	a = h.do("GET", "/facets?country=AF", "", "Accept-Language", "ru")
 	if got := a.Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" || !strings.Contains(a.Text, "wifi (ru)") {
-		t.Errorf("%s: %s", got, a.Text)
+		t.Errorf(`got Vary %s: %s; want "Accept-Language, X-Currency, Accept-Encoding", body containing "wifi (ru)"`, got, a.Text)
 	}
 	calls := h.upstreams.Calls("facets")
 	if a = h.do("GET", "/facets?country=af&locale=fr&currency=USD", ""); a.Header.Get("X-Cache") != "HIT" || h.upstreams.Calls("facets") != calls {
@@ -126,10 +134,11 @@ func TestFacets_ResponseIsPublicAndCached(t *testing.T) {
 }
 
 func TestFacets_UnknownCountryAnswers404(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for range 2 {
 		if a := h.do("GET", "/facets?country=AQ", ""); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%d %s", a.StatusCode, a.Text)
+			t.Errorf(`got %d %s; want status 404, Cache-Control = "no-store"`, a.StatusCode, a.Text)
 		}
 	}
 	if n := h.upstreams.Calls("facets"); n != 1 {
@@ -138,6 +147,7 @@ func TestFacets_UnknownCountryAnswers404(t *testing.T) {
 }
 
 func TestFacets_InvalidQueryNamesParameter(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for query, want := range map[string]string{
 		"":                         "country",
@@ -151,10 +161,12 @@ func TestFacets_InvalidQueryNamesParameter(t *testing.T) {
 		"?country=AF&region=%ff":   "region",
 		"?country=AF&a;b":          "query",
 	} {
-		a := h.do("GET", "/facets"+query, "")
-		if a.StatusCode < 400 || a.StatusCode > 499 || len(a.Errors) == 0 || a.Errors[0].Field != want {
-			t.Errorf("%s: %d %s", query, a.StatusCode, a.Text)
-		}
+		t.Run(query, func(t *testing.T) {
+			a := h.do("GET", "/facets"+query, "")
+			if a.StatusCode < 400 || a.StatusCode > 499 || len(a.Errors) == 0 || a.Errors[0].Field != want {
+				t.Errorf("got %d %s; want 4xx that names %v", a.StatusCode, a.Text, want)
+			}
+		})
 	}
 	if n := h.upstreams.Calls("facets"); n != 0 {
 		t.Errorf("asked %d times", n)

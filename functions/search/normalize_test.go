@@ -10,6 +10,7 @@ import (
 )
 
 func TestAreaCheck_Accepts25SquareDegreesAnywhere(t *testing.T) {
+	t.Parallel()
 	for range 2000 {
 		lat, lng := round(rand.Float64()*170-85, 1), round(rand.Float64()*350-175, 1)
 		north, east := lat+5, lng+5
@@ -19,12 +20,13 @@ func TestAreaCheck_Accepts25SquareDegreesAnywhere(t *testing.T) {
 		}
 		var f problem.FieldErrors
 		if a.check(&f); len(f) > 0 {
-			t.Fatalf("%+v: %v", a.BoundingBox.value(), f)
+			t.Fatalf("box %+v: got faults %v; want none", a.BoundingBox.value(), f)
 		}
 	}
 }
 
 func TestSnapToGrid_CoversBoxAndKeepsPositiveSize(t *testing.T) {
+	t.Parallel()
 	for range 20000 {
 		size := []float64{1e-13, 1e-9, 1e-4, 0.1, 4}[rand.IntN(5)]
 		b := geo.Box{SwLat: rand.Float64()*170 - 85, SwLng: rand.Float64()*350 - 175}
@@ -49,15 +51,19 @@ func TestSnapToGrid_CoversBoxAndKeepsPositiveSize(t *testing.T) {
 }
 
 func TestRound_NegativeZeroBecomesZero(t *testing.T) {
+	t.Parallel()
 	if a, b := round(-0.0002, 3), round(0.0002, 3); 1/a != 1/b {
 		t.Error("the meridian of Greenwich has two sides")
 	}
 }
 
 func TestCampaignToken_RejectsAddresses(t *testing.T) {
+	t.Parallel()
 	for s, want := range map[string]bool{"203.0.113.7": false, "spring-2026": true, "12345678901": true, "john@example.com": false} {
-		if event.IsCampaignToken(s) != want {
-			t.Errorf("%s: %t", s, !want)
-		}
+		t.Run(s, func(t *testing.T) {
+			if event.IsCampaignToken(s) != want {
+				t.Errorf("got %t; want %t", !want, want)
+			}
+		})
 	}
 }

@@ -39,7 +39,7 @@ func TestSearchList_TracesAndMetricsContainNoPersonalData(t *testing.T) {
 		{"http.client.request.duration", 2, []string{"peer.service=pricing"}},
 	} {
 		if n := collector.Metric(c.metric, c.attributes...); n < c.least {
-			t.Errorf("%s %q is %v", c.metric, c.attributes, n)
+			t.Errorf("metric %s %q: got %v; want at least %v", c.metric, c.attributes, n, c.least)
 		}
 	}
 	for name, least := range map[string]int{"POST " + route: 4, "PIPELINE": 4, "search": 2, "pricing": 2, "theme": 1, "begin": 4, "find": 3} {

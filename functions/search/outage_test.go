@@ -10,6 +10,7 @@ import (
 )
 
 func TestSearchList_PricingTimeoutDegradesRates(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Hang("pricing")
 	began := time.Now()
@@ -18,7 +19,7 @@ func TestSearchList_PricingTimeoutDegradesRates(t *testing.T) {
 		t.Errorf("answered after %s", took)
 	}
 	if len(a.body.Degraded) != 1 || a.body.Degraded[0].Part != "pricing" || a.body.Listings[0].RateSnapshot != nil {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want len(Degraded) = 1, Degraded[0].Part = "pricing", Listings[0].RateSnapshot = nil`, a.Text)
 	}
 	h.upstreams.Recover("pricing")
 	h.Advance(3 * time.Second)
@@ -28,15 +29,17 @@ func TestSearchList_PricingTimeoutDegradesRates(t *testing.T) {
 }
 
 func TestSearchList_ThemeFailureShowsNeutralBrands(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Fail("theme")
 	a := h.mustSearch(h.requestBody("Kabul"))
 	if len(a.body.Degraded) != 1 || a.body.Degraded[0].Part != "theme" || !a.body.Listings[0].BrandPeek.Neutral || a.body.Listings[0].RateSnapshot == nil {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want len(Degraded) = 1, Degraded[0].Part = "theme", Listings[0].BrandPeek.Neutral, Listings[0].RateSnapshot set`, a.Text)
 	}
 }
 
 func TestSearchList_UpstreamFailureServesStaleThen503(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustSearch(h.requestBody("Kabul"))
 	h.upstreams.Fail("search")
@@ -55,6 +58,7 @@ func TestSearchList_UpstreamFailureServesStaleThen503(t *testing.T) {
 }
 
 func TestSearchList_UpstreamTimeoutAnswers504(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Hang("search")
 	began := time.Now()
@@ -65,6 +69,7 @@ func TestSearchList_UpstreamTimeoutAnswers504(t *testing.T) {
 }
 
 func TestSearchList_SurvivesRedisOutage(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
 	h.Redis.Stop()
@@ -83,6 +88,7 @@ func TestSearchList_SurvivesRedisOutage(t *testing.T) {
 }
 
 func TestSearchList_CampaignModeExtendsTTLAndRefreshesRates(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(`{"campaignMode":true}`)
 	h.upstreams.Update(func() { h.upstreams.capturedAt = h.Now })
@@ -120,6 +126,7 @@ func TestSearchList_CampaignModeExtendsTTLAndRefreshesRates(t *testing.T) {
 }
 
 func TestSearchList_PricingFailureKeepsCacheHits(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(`{"campaignMode":true,"sampling":{"search.executed":0}}`)
 	h.upstreams.Update(func() { h.upstreams.capturedAt = h.Now })
@@ -137,6 +144,7 @@ func TestSearchList_PricingFailureKeepsCacheHits(t *testing.T) {
 }
 
 func TestSearchList_PostgresTimeoutBuffersEventsInRedis(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWith(functest.NewWithProxy(t))
 	h.setFlags(samplingOff) // or a sampled guest would have a second event
 	h.mustSearch(h.requestBody("Kabul"))
@@ -156,14 +164,16 @@ func TestSearchList_PostgresTimeoutBuffersEventsInRedis(t *testing.T) {
 }
 
 func TestSearchList_AnswersWithoutPostgres(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWith(functest.NewWithProxy(t))
 	h.PostgresProxy.Break()
 	if a := h.mustSearch(h.requestBody("Kabul")); len(a.body.Listings) != 3 || len(a.body.Degraded) != 0 {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want len(Listings) = 3, len(Degraded) = 0", a.Text)
 	}
 }
 
 func TestSearchList_RedisTimeoutStaysWithinBudget(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
 	h.Redis.Hang()
@@ -177,11 +187,12 @@ func TestSearchList_RedisTimeoutStaysWithinBudget(t *testing.T) {
 }
 
 func TestSearchList_AnswersWithoutStoresAndLogsLostEvents(t *testing.T) {
+	t.Parallel()
 	h := newHarnessWith(functest.NewWithProxy(t))
 	h.PostgresProxy.Break()
 	h.Redis.Stop()
 	if a := h.mustSearch(h.requestBody("Kabul")); len(a.body.Listings) != 3 || a.SessionCookie() == "" {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want len(Listings) = 3, non-empty cookie", a.Text)
 	}
 	if !strings.Contains(h.Log.String(), "telemetryLost") {
 		t.Error("the log does not say that an event was lost")
@@ -189,6 +200,7 @@ func TestSearchList_AnswersWithoutStoresAndLogsLostEvents(t *testing.T) {
 }
 
 func TestSearchList_SurvivesScriptFlush(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
 	if err := h.RDB.ScriptFlush(t.Context()).Err(); err != nil {
@@ -196,7 +208,7 @@ func TestSearchList_SurvivesScriptFlush(t *testing.T) {
 	}
 	h.Advance(2 * time.Minute)
 	if a := h.mustSearch(h.requestBody("Herat"), "Cookie", "gms_id="+cookie); a.SessionCookie() != cookie {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want cookie = %v", a.Text, cookie)
 	}
 	if n := h.RDB.LLen(t.Context(), h.Deps.Keys.SessionPart(cookie, "history")).Val(); n != 2 {
 		t.Errorf("%d searches in the history", n)
@@ -204,6 +216,7 @@ func TestSearchList_SurvivesScriptFlush(t *testing.T) {
 }
 
 func TestSearchList_RatesStaleOnArrivalAreNotRefetchedPerHit(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.upstreams.Update(func() { h.upstreams.capturedAt = func() time.Time { return h.Now().Add(-2 * time.Minute) } })
 	for range 20 {

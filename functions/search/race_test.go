@@ -13,6 +13,7 @@ import (
 // TestSearch_InvalidationBeatsConcurrentLoad holds up one upstream after it has read its truth, changes the truth
 // and empties each tag that the events of the platform name, for lists and maps, made anew and made again.
 func TestSearch_InvalidationBeatsConcurrentLoad(t *testing.T) {
+	t.Parallel()
 	city, err := geo.ParseCell("h3:842f2cdffffffff")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestSearch_InvalidationBeatsConcurrentLoad(t *testing.T) {
 				}
 				letGo()
 				if a := <-first; a.StatusCode != 200 {
-					t.Fatalf("%d %s", a.StatusCode, a.Text)
+					t.Fatalf("got %d %s; want status 200", a.StatusCode, a.Text)
 				}
 				a := h.do("POST", c.path, body)
 				if a.Header.Get("X-Cache") != "MISS" || len(a.body.Listings)+len(a.body.Pins) != 2 {
@@ -65,6 +66,7 @@ func TestSearch_InvalidationBeatsConcurrentLoad(t *testing.T) {
 // TestSearchList_ShowsReinstatedTenantAtOnce holds the cached list against every turn of a tenant's standing: it keeps what
 // a suspended tenant has, and shows it or not.
 func TestSearchList_ShowsReinstatedTenantAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.setFlags(samplingOff)
 	for _, busted := range []bool{false, true} {

@@ -8,14 +8,16 @@ import (
 )
 
 func TestSearchList_BoxMayCrossAntimeridian(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.mustSearch(h.requestBody("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":-18,"swLng":178,"neLat":-16,"neLng":-179}`))
 	if a.Header.Get("X-Cache") != "MISS" || len(a.body.Listings) != 3 {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want X-Cache = "MISS", len(Listings) = 3`, a.Text)
 	}
 }
 
 func TestSearchList_ValidatesLimitBoundaries(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	point := func(radius string) string {
 		return h.requestBody("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"point","point":{"lat":34.5,"lng":69.2,"radiusKm":`+radius+`}`)
@@ -64,13 +66,16 @@ func TestSearchList_ValidatesLimitBoundaries(t *testing.T) {
 		"price reversed":     {h.requestBody("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":"300","max":"200","currency":"AFN"}},"occupancy"`), 422},
 		"price with decimal": {h.requestBody("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":1.5,"currency":"AFN"}},"occupancy"`), 422},
 	} {
-		if a := h.do("POST", "/search", c.body); a.StatusCode != c.want {
-			t.Errorf("%s: %d, want %d: %s", name, a.StatusCode, c.want, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			if a := h.do("POST", "/search", c.body); a.StatusCode != c.want {
+				t.Errorf("%d, want %d: %s", a.StatusCode, c.want, a.Text)
+			}
+		})
 	}
 }
 
 func TestSearchList_TinyBoxKeepsPositiveSize(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.mustSearch(h.requestBody("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.5,"swLng":69,"neLat":34.5000000000001,"neLng":69.0000000000001}`))
 	box := h.upstreams.lastQuery["geo"].(map[string]any)["boundingBox"].(map[string]any)

@@ -8,6 +8,7 @@ import (
 
 // What a request leaves out is called required, and never a wrong value of what was not said.
 func TestSearchRequest_MissingFieldsAreReportedAsRequired(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	without := func(member string) string {
 		body := h.requestBody("Kabul", `"adults":2,"children":0,"rooms":1`, `"adults":2,"rooms":1`)
@@ -28,17 +29,19 @@ func TestSearchRequest_MissingFieldsAreReportedAsRequired(t *testing.T) {
 		"a box without sides":   {"/search/map", place(`{"mode":"bounding-box","boundingBox":{"neLat":1,"neLng":1}}`), []string{"geo.boundingBox.swLat", "geo.boundingBox.swLng"}},
 		"a price of no country": {"/search", h.requestBody("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":"1"}},"occupancy"`), []string{"filters.priceRange.currency"}},
 	} {
-		a := h.do("POST", c.path, c.body)
-		var fields []string
-		for _, e := range a.Errors {
-			if e.Code != "required" {
-				t.Errorf("%s: %s is %s", name, e.Field, e.Code)
+		t.Run(name, func(t *testing.T) {
+			a := h.do("POST", c.path, c.body)
+			var fields []string
+			for _, e := range a.Errors {
+				if e.Code != "required" {
+					t.Errorf("%s: got code %q; want required", e.Field, e.Code)
+				}
+				fields = append(fields, e.Field)
 			}
-			fields = append(fields, e.Field)
-		}
-		if a.StatusCode != 422 || !slices.Equal(fields, c.fields) {
-			t.Errorf("%s: %d %v, want %v", name, a.StatusCode, fields, c.fields)
-		}
+			if a.StatusCode != 422 || !slices.Equal(fields, c.fields) {
+				t.Errorf("%d %v, want %v", a.StatusCode, fields, c.fields)
+			}
+		})
 	}
 	if a := h.do("GET", "/facets", ""); a.Errors[0].Field != "country" || a.Errors[0].Code != "required" {
 		t.Errorf("facets of nowhere: %s", a.Text)

@@ -44,6 +44,7 @@ func (h *harness) remaining(cookie string) (found []string) {
 }
 
 func TestSessionClear_ErasesAllSessionData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie, other := h.newGuest(), h.newGuest()
 	h.populate(cookie)
@@ -59,7 +60,7 @@ func TestSessionClear_ErasesAllSessionData(t *testing.T) {
 	h.Advance(time.Hour)
 	a := h.MustDo(204, "POST", "/session/clear", cookie, "")
 	if got := a.Header.Get("Set-Cookie"); !strings.HasPrefix(got, "gms_id=;") || !strings.Contains(got, "Max-Age=0") || !strings.Contains(got, "Path=/") || !strings.Contains(got, "HttpOnly") {
-		t.Errorf("%s", got)
+		t.Errorf(`got %s; want an expired gms_id cookie with Path=/ and HttpOnly`, got)
 	}
 	for _, thing := range h.remaining(cookie) {
 		if !strings.Contains(thing, ":srs:") { // those of the other guest
@@ -83,11 +84,12 @@ func TestSessionClear_ErasesAllSessionData(t *testing.T) {
 		t.Fatalf("%d ends", len(ended))
 	}
 	if e := ended[0].Payload.(event.SessionEnded); e.Reason != event.ExplicitClear || e.LifetimeSeconds != 3600 || e.GuestSessionID != cookie || !e.EndedAt.Equal(h.Now()) {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v; want Reason = %v, LifetimeSeconds = 3600, GuestSessionID = %v, EndedAt.Equal(h.Now())", e, event.ExplicitClear, cookie)
 	}
 }
 
 func TestSessionClear_IsIdempotent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.populate(cookie)
@@ -111,22 +113,24 @@ func TestSessionClear_IsIdempotent(t *testing.T) {
 }
 
 func TestSessionClear_WithoutSessionCreatesNone(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for _, cookie := range []string{"", "gms_nonsense"} {
 		a := h.MustDo(204, "POST", "/session/clear", cookie, "")
 		if !strings.Contains(a.Header.Get("Set-Cookie"), "Max-Age=0") {
-			t.Errorf("%v", a.Header)
+			t.Errorf(`got %v; want Set-Cookie containing "Max-Age=0"`, a.Header)
 		}
 	}
 	if n := len(h.Events("")) + h.Count("session_choice"); n != 0 {
 		t.Errorf("%d rows", n)
 	}
 	if keys := h.RDB.Keys(t.Context(), "*session*").Val(); len(keys) != 0 {
-		t.Errorf("%v", keys)
+		t.Errorf("got keys %v; want none", keys)
 	}
 }
 
 func TestSessionClear_ClearedCookieGetsNewSession(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.populate(cookie)
@@ -136,11 +140,12 @@ func TestSessionClear_ClearedCookieGetsNewSession(t *testing.T) {
 	var s sessionBody
 	a.Decode(t, &s)
 	if a.SessionCookie() == cookie || s.ID == cookie || len(s.WishlistRefs) != 0 {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want cookie != %v, ID != %v, len(WishlistRefs) = 0", a.Text, cookie, cookie)
 	}
 }
 
 func TestSessionClear_OptedOutGuestEmitsNoEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest("DNT", "1")
 	h.MustDo(204, "POST", "/session/clear", cookie, "", "DNT", "1")
@@ -153,6 +158,7 @@ func TestSessionClear_OptedOutGuestEmitsNoEvent(t *testing.T) {
 }
 
 func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	room := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
 	for range 5 {
@@ -181,7 +187,7 @@ func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
 		all.Go(func() {
 			<-begin
 			if a := h.Do("POST", "/session/clear", cookie, ""); a.StatusCode != http.StatusNoContent {
-				h.T.Errorf("%d %s", a.StatusCode, a.Text)
+				h.T.Errorf("got %d %s; want status %v", a.StatusCode, a.Text, http.StatusNoContent)
 			}
 		})
 		close(begin)
@@ -206,6 +212,7 @@ func (h *harness) runWritingRequest(cookie string) {
 }
 
 func TestSessionClear_LaterResponsesDoNotRestoreCookie(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.MustDo(204, "POST", "/session/clear", cookie, "")
@@ -221,13 +228,14 @@ func TestSessionClear_LaterResponsesDoNotRestoreCookie(t *testing.T) {
 }
 
 func TestSessionClear_RetryCompletesPartialErasure(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.populate(cookie)
 	h.getSession(cookie)
 	h.Redis.Hang()
 	if a := h.Do("POST", "/session/clear", cookie, ""); a.StatusCode != 503 {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf("got %d %s; want status 503", a.StatusCode, a.Text)
 	}
 	h.Redis.Heal()
 	// Postgres done, Redis not: what a process leaves that dies in between.
@@ -247,9 +255,9 @@ func TestSessionClear_RetryCompletesPartialErasure(t *testing.T) {
 	h.populate(cookie)
 	die()
 	if a := h.Do("GET", "/session", cookie, ""); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf("got %d %s; want status 503, non-empty Retry-After", a.StatusCode, a.Text)
 	}
 	if s := h.getSession(cookie); s.ID == cookie || len(s.RecentlyViewed) != 0 {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v; want ID != %v, len(RecentlyViewed) = 0", s, cookie)
 	}
 }

@@ -11,13 +11,14 @@ import (
 )
 
 func TestSessionConsent_OptOutStopsEventsAtOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	before := len(h.Events(""))
 	var s sessionBody
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).Decode(t, &s)
 	if s.Flags.ConsentTelemetry || s.Flags.ConsentMarketing {
-		t.Errorf("%+v", s.Flags)
+		t.Errorf("got %+v; want not Flags.ConsentTelemetry, not Flags.ConsentMarketing", s.Flags)
 	}
 	noise := func() {
 		h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
@@ -36,7 +37,7 @@ func TestSessionConsent_OptOutStopsEventsAtOnce(t *testing.T) {
 	}
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`).Decode(t, &s)
 	if s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
-		t.Errorf("%+v", s.Flags)
+		t.Errorf("got %+v; want not Flags.ConsentTelemetry, Flags.ConsentMarketing", s.Flags)
 	}
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":true}`)
 	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
@@ -46,6 +47,7 @@ func TestSessionConsent_OptOutStopsEventsAtOnce(t *testing.T) {
 }
 
 func TestSessionConsent_OptOutStopsEventsOfRunningRequests(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	before := len(h.Events(""))
@@ -60,17 +62,19 @@ func TestSessionConsent_OptOutStopsEventsOfRunningRequests(t *testing.T) {
 }
 
 func TestSessionConsent_OptOutAsFirstRequestEmitsNoEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.MustDo(200, "POST", "/session/consent", "", `{"consentTelemetry":false}`).SessionCookie()
 	if n := len(h.Events("")); n != 0 {
 		t.Errorf("%d events", n)
 	}
 	if s := h.getSession(cookie); s.Flags.ConsentTelemetry {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v; want not Flags.ConsentTelemetry", s)
 	}
 }
 
 func TestSessionConsent_RecordedWithoutRedis(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	before := len(h.Events(""))
@@ -78,7 +82,7 @@ func TestSessionConsent_RecordedWithoutRedis(t *testing.T) {
 	var s sessionBody
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`).Decode(t, &s)
 	if s.Flags.ConsentTelemetry || len(s.Degraded) != 1 || s.Degraded[0].Part != "session" {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want not Flags.ConsentTelemetry, len(Degraded) = 1, Degraded[0].Part = "session"`, s)
 	}
 	h.Redis.Start()
 	h.Eventually("the guest is known again", func() bool {
@@ -94,11 +98,12 @@ func TestSessionConsent_RecordedWithoutRedis(t *testing.T) {
 }
 
 func TestSessionConsent_NextReadRepairsRedis(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.Exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at) VALUES ($1, false, true, now())`, cookie)
 	if s := h.getSession(cookie); s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
-		t.Errorf("%+v", s.Flags)
+		t.Errorf("got %+v; want not Flags.ConsentTelemetry, Flags.ConsentMarketing", s.Flags)
 	}
 	if got := h.RDB.HGet(t.Context(), h.Deps.Keys.Session(cookie), "consentTelemetry").Val(); got != "0" {
 		t.Errorf("in Redis: %s", got)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestSession_IsolatedBetweenGuests(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	mine, other := h.newGuest(), h.newGuest()
 	h.populate(mine)
@@ -28,7 +29,7 @@ func TestSession_IsolatedBetweenGuests(t *testing.T) {
 		} {
 			for _, secret := range []string{mine, "note of mine", "Kabul", propertyID(1), "secret-token"} {
 				if strings.Contains(a.Text, secret) {
-					t.Errorf("%s, %s: %q in %s", path, name, secret, a.Text)
+					t.Errorf("%s, %s: found %q in %s", path, name, secret, a.Text)
 				}
 			}
 		}
@@ -45,6 +46,7 @@ func TestSession_IsolatedBetweenGuests(t *testing.T) {
 var timestampPattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
 func TestSessionExport_ContainsAllStoredData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest("X-Campaign-Source", "google")
 	h.populate(cookie)
@@ -71,10 +73,10 @@ func TestSessionExport_ContainsAllStoredData(t *testing.T) {
 		len(x.Wishlist) != 1 || x.Wishlist[0].Note != "note of mine" || len(x.RemovedFromWishlist) != 1 || x.RemovedFromWishlist[0].RemovedAt == "" ||
 		len(x.RecentlyViewed) != 1 || len(x.SearchHistory) != 1 || len(x.SearchSessions) != 1 || len(x.Handoffs) != 1 ||
 		len(x.IdempotencyKeys) != 1 || len(x.BotVerdicts) != 1 {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want Session.ID = %v, non-empty ConsentDecidedAt, non-empty Technical["cookieFingerprintHash"], non-empty Technical["bindingHash"], len(Wishlist) = 1, Wishlist[0].Note = "note of mine", len(RemovedFromWishlist) = 1, non-empty RemovedFromWishlist[0].RemovedAt, len(RecentlyViewed) = 1, len(SearchHistory) = 1, len(SearchSessions) = 1, len(Handoffs) = 1, len(IdempotencyKeys) = 1, len(BotVerdicts) = 1`, a.Text, cookie)
 	}
 	if x.Handoffs[0]["tenantId"] != tenantID(1) || x.Handoffs[0]["fingerprintHash"] != "sha256:01" {
-		t.Errorf("%v", x.Handoffs)
+		t.Errorf(`got %v; want Handoffs[0]["tenantId"] = %v, Handoffs[0]["fingerprintHash"] = "sha256:01"`, x.Handoffs, tenantID(1))
 	}
 	subjects := map[string]bool{}
 	for _, e := range x.UnsentEvents {
@@ -86,7 +88,7 @@ func TestSessionExport_ContainsAllStoredData(t *testing.T) {
 		}
 	}
 	if strings.Contains(a.Text, "secret-token") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want body without "secret-token", Content-Disposition beginning with "attachment"`, a.Text)
 	}
 	campaign, _ := x.Handoffs[0]["sourceCampaign"].(map[string]any)
 	if len(campaign) != 2 || campaign["source"] != "google" || campaign["capturedAt"] != "2026-04-23T09:14:22.041Z" {
@@ -98,7 +100,7 @@ func TestSessionExport_ContainsAllStoredData(t *testing.T) {
 	}
 	for _, field := range []string{"startedAt", "lastInteractionAt", "ttlExpiresAt"} {
 		if text, _ := search[field].(string); !timestampPattern.MatchString(text) {
-			t.Errorf("%s is %v", field, search[field])
+			t.Errorf("%s: got %v; want a time in UTC with milliseconds", field, search[field])
 		}
 	}
 	// Whatever Redis has of this session is in it.

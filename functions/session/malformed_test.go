@@ -9,6 +9,7 @@ import (
 )
 
 func TestSession_LogsAndEventsContainNoPersonalData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Campaign-Name", "canary sentence"}
 	cookie := h.newGuest(headers...)
@@ -24,7 +25,7 @@ func TestSession_LogsAndEventsContainNoPersonalData(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "canary") || strings.Contains(string(text), "203.0.113") {
-			t.Errorf("%s", text)
+			t.Errorf("got %s; want no canary and no address", text)
 		}
 	}
 	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox"} {
@@ -35,6 +36,7 @@ func TestSession_LogsAndEventsContainNoPersonalData(t *testing.T) {
 }
 
 func TestSession_MalformedRequestNamesField(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for _, c := range []struct {
@@ -60,11 +62,11 @@ func TestSession_MalformedRequestNamesField(t *testing.T) {
 		a := h.Do("POST", "/session/"+c.path, cookie, c.body, "Content-Type", "application/json")
 		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool { return e.Field == c.field })
 		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
-			t.Errorf("%s %.60s: %d %s", c.path, c.body, a.StatusCode, a.Text)
+			t.Errorf("%s %.60s: got %d %s; want 4xx that names the field", c.path, c.body, a.StatusCode, a.Text)
 		}
 	}
 	if a := h.Do("GET", "/session", cookie, "", "X-Currency", "XXX"); a.StatusCode != 422 || a.Errors[0].Field != "X-Currency" {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf(`got %d %s; want status 422, Errors[0].Field = "X-Currency"`, a.StatusCode, a.Text)
 	}
 	if s := h.getSession(cookie); s.LocalePreference != "en" || s.CurrencyPreference != "USD" || !s.Flags.ConsentTelemetry {
 		t.Errorf("something was taken: %+v", s)

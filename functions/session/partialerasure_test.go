@@ -17,27 +17,31 @@ func (h *harness) startErasure(cookie string) {
 }
 
 func TestSession_NextRequestCompletesPartialErasure(t *testing.T) {
+	t.Parallel()
 	for path, body := range map[string]string{
 		"GET /session": "", "GET /session/export": "", "POST /session/locale": `{"locale":"ar"}`, "POST /session/currency": `{"currency":"AED"}`,
 		"POST /session/consent": `{"consentTelemetry":true}`,
 	} {
-		h := newHarness(t)
-		cookie := h.newGuest()
-		h.populate(cookie)
-		h.startErasure(cookie)
-		method, path, _ := strings.Cut(path, " ")
-		a := h.Do(method, path, cookie, body)
-		if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Text, "cleared") {
-			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
-		}
-		if left := h.remaining(cookie); len(left) != 0 {
-			t.Errorf("%s: left: %v", path, left)
-		}
-		if n := h.Deps.Redis.Exists(t.Context(), h.Deps.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
-			t.Errorf("%s: the copy of an answer is left", path)
-		}
-		if a := h.MustDo(200, method, path, cookie, body); a.SessionCookie() == "" || a.SessionCookie() == cookie {
-			t.Errorf("%s: goes on as %q", path, a.SessionCookie())
-		}
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			cookie := h.newGuest()
+			h.populate(cookie)
+			h.startErasure(cookie)
+			method, path, _ := strings.Cut(path, " ")
+			a := h.Do(method, path, cookie, body)
+			if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || !strings.Contains(a.Text, "cleared") {
+				t.Errorf(`got %d %s; want status 503, non-empty Retry-After, body containing "cleared"`, a.StatusCode, a.Text)
+			}
+			if left := h.remaining(cookie); len(left) != 0 {
+				t.Errorf("left: %v", left)
+			}
+			if n := h.Deps.Redis.Exists(t.Context(), h.Deps.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
+				t.Errorf("the copy of an answer is left")
+			}
+			if a := h.MustDo(200, method, path, cookie, body); a.SessionCookie() == "" || a.SessionCookie() == cookie {
+				t.Errorf("goes on as %q", a.SessionCookie())
+			}
+		})
 	}
 }

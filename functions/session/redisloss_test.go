@@ -9,6 +9,7 @@ import (
 )
 
 func TestSession_RedisLossDuringRequestIsNotErasure(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	wipe := func() {
@@ -21,7 +22,7 @@ func TestSession_RedisLossDuringRequestIsNotErasure(t *testing.T) {
 	h.getSession(cookie)
 	wipe()
 	if a := h.Do("POST", "/session/locale", cookie, `{"locale":"ru"}`); a.StatusCode != 503 || strings.Contains(a.Text, "cleared") {
-		t.Errorf("%d %s", a.StatusCode, a.Text) // it is not saved, and the guest is told the truth
+		t.Errorf(`got %d %s; want status 503, body without "cleared"`, a.StatusCode, a.Text) // Redis lost the session, which is no erasure
 	}
 	a := h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
 	if a.SessionCookie() != cookie {

@@ -129,6 +129,7 @@ func dateInDays(h *harness, days int) (d stay.Date) {
 }
 
 func TestSessionShow_ContainsStoredData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest("Accept-Language", "ps-AF", "X-Client-Geo-Country", "AF", "X-Campaign-Source", "google")
 	h.populate(cookie)
@@ -138,13 +139,13 @@ func TestSessionShow_ContainsStoredData(t *testing.T) {
 	a.Decode(t, &s)
 	if s.ID != cookie || s.LocalePreference != "ps-AF" || s.CurrencyPreference != "AFN" || s.CreatedAt >= s.LastSeenAt ||
 		!s.Flags.ConsentTelemetry || s.Flags.ConsentMarketing || s.CampaignAttribution == nil || s.CampaignAttribution.Source != "google" {
-		t.Errorf("%s", a.Text)
+		t.Errorf(`got %s; want ID = %v, LocalePreference = "ps-AF", CurrencyPreference = "AFN", CreatedAt < %v, Flags.ConsentTelemetry, not Flags.ConsentMarketing, CampaignAttribution set, CampaignAttribution.Source = "google"`, a.Text, cookie, s.LastSeenAt)
 	}
 	if len(s.RecentlyViewed) != 1 || s.RecentlyViewed[0].PropertyID != propertyID(1) || s.RecentlyViewed[0].Source != "search-map" {
 		t.Errorf("viewed: %+v", s.RecentlyViewed)
 	}
 	if len(s.WishlistRefs) != 2 || s.WishlistRefs[0].PropertyID != propertyID(1) || len(s.SearchHistory) != 1 || len(s.Degraded) != 0 {
-		t.Errorf("%s", a.Text)
+		t.Errorf("got %s; want len(WishlistRefs) = 2, WishlistRefs[0].PropertyID = %v, len(SearchHistory) = 1, len(Degraded) = 0", a.Text, propertyID(1))
 	}
 	for _, hidden := range []string{"ingerprint", "binding", "note of mine", "sha256:" + strings.Repeat("0", 8)} {
 		if strings.Contains(a.Text, hidden) {
@@ -157,6 +158,7 @@ func TestSessionShow_ContainsStoredData(t *testing.T) {
 }
 
 func TestSessionShow_UsesOneRoundTripPerStore(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.getSession(cookie)
@@ -172,16 +174,17 @@ func TestSessionShow_UsesOneRoundTripPerStore(t *testing.T) {
 }
 
 func TestSessionPreferences_ExplicitChoicePersists(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
 	var s sessionBody
 	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`).Decode(t, &s)
 	if s.LocalePreference != "ps-AF" {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want LocalePreference = "ps-AF"`, s)
 	}
 	h.MustDo(200, "POST", "/session/currency", cookie, `{"currency":"IRR"}`).Decode(t, &s)
 	if s.CurrencyPreference != "IRR" {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want CurrencyPreference = "IRR"`, s)
 	}
 	s = h.getSession(cookie, "Accept-Language", "ar", "X-Currency", "EUR", "X-Client-Geo-Country", "AE")
 	if s.LocalePreference != "ps-AF" || s.CurrencyPreference != "IRR" {
@@ -194,28 +197,30 @@ func TestSessionPreferences_ExplicitChoicePersists(t *testing.T) {
 	}
 	l, c := locales[0].Payload.(event.LocaleChanged), currencies[0].Payload.(event.CurrencyChanged)
 	if l.PreviousLocale != "fr" || l.NewLocale != "ps-AF" || l.Trigger != "user-explicit" || l.GuestSessionID != cookie {
-		t.Errorf("%+v", l)
+		t.Errorf(`got %+v; want PreviousLocale = "fr", NewLocale = "ps-AF", Trigger = "user-explicit", GuestSessionID = %v`, l, cookie)
 	}
 	if c.PreviousCurrency != "AFN" || c.NewCurrency != "IRR" || c.Trigger != "user-explicit" {
-		t.Errorf("%+v", c)
+		t.Errorf(`got %+v; want PreviousCurrency = "AFN", c.NewCurrency = "IRR", c.Trigger = "user-explicit"`, c)
 	}
 }
 
 func TestSessionPreferences_FirstRequestMaySetLocale(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.MustDo(200, "POST", "/session/locale", "", `{"locale":"fa-AF"}`, "Accept-Language", "fr")
 	if s := h.getSession(a.SessionCookie(), "Accept-Language", "fr"); s.LocalePreference != "fa-AF" {
-		t.Errorf("%+v", s)
+		t.Errorf(`got %+v; want LocalePreference = "fa-AF"`, s)
 	}
 	if n := len(h.Events("locale.changed")); n != 0 {
 		t.Errorf("%d changes of what never was", n)
 	}
 	if alias := h.MustDo(200, "POST", "/session/locale", a.SessionCookie(), `{"locale":"prs"}`); !strings.Contains(alias.Text, `"localePreference":"fa-AF"`) {
-		t.Errorf("%s", alias.Text)
+		t.Errorf(`got %s; want localePreference fa-AF`, alias.Text)
 	}
 }
 
 func TestSessionPreferences_HeadersChangeImplicitValues(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
 	var all sync.WaitGroup
@@ -231,41 +236,44 @@ func TestSessionPreferences_HeadersChangeImplicitValues(t *testing.T) {
 		t.Fatalf("%d and %d events", len(locales), len(currencies))
 	}
 	if l := locales[0].Payload.(event.LocaleChanged); l.Trigger != "accept-language" || l.PreviousLocale != "fr" || l.NewLocale != "ar" {
-		t.Errorf("%+v", l)
+		t.Errorf(`got %+v; want Trigger = "accept-language", PreviousLocale = "fr", NewLocale = "ar"`, l)
 	}
 	if c := currencies[0].Payload.(event.CurrencyChanged); c.Trigger != "geo-ip" || c.PreviousCurrency != "AFN" || c.NewCurrency != "AED" {
-		t.Errorf("%+v", c)
+		t.Errorf(`got %+v; want Trigger = "geo-ip", c.PreviousCurrency = "AFN", c.NewCurrency = "AED"`, c)
 	}
 	if c := currencies[1].Payload.(event.CurrencyChanged); c.Trigger != "user-explicit" || c.NewCurrency != "EUR" {
-		t.Errorf("%+v", c)
+		t.Errorf(`got %+v; want Trigger = "user-explicit", c.NewCurrency = "EUR"`, c)
 	}
 }
 
 func TestSession_StoreOutageDegradesOrAnswers503(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.populate(cookie)
 	h.getSession(cookie)
 	for name, away := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
-		away()
-		if s := h.getSession(cookie); len(s.WishlistRefs) != 2 || len(s.Degraded) != 1 || s.Degraded[0].Part != "wishlist" {
-			t.Errorf("%s: %+v", name, s)
-		}
-		before := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val()
-		for _, l := range []string{"ar", "fr"} {
-			h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"`+l+`"}`)
-		}
-		if n := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val(); n != before+2 {
-			t.Errorf("%s: %d events wait, want 2 more than %d", name, n, before)
-		}
-		for _, c := range [][3]string{{"POST", "/session/consent", `{"consentTelemetry":false}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
-			a := h.Do(c[0], c[1], cookie, c[2])
-			if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-				t.Errorf("%s: %s: %d %s", name, c[1], a.StatusCode, a.Text)
+		t.Run(name, func(t *testing.T) {
+			away()
+			if s := h.getSession(cookie); len(s.WishlistRefs) != 2 || len(s.Degraded) != 1 || s.Degraded[0].Part != "wishlist" {
+				t.Errorf(`got %+v; want len(WishlistRefs) = 2, len(Degraded) = 1, Degraded[0].Part = "wishlist"`, s)
 			}
-		}
-		h.PostgresProxy.Heal()
-		h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
+			before := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val()
+			for _, l := range []string{"ar", "fr"} {
+				h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"`+l+`"}`)
+			}
+			if n := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val(); n != before+2 {
+				t.Errorf("%d events wait, want 2 more than %d", n, before)
+			}
+			for _, c := range [][3]string{{"POST", "/session/consent", `{"consentTelemetry":false}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
+				a := h.Do(c[0], c[1], cookie, c[2])
+				if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
+					t.Errorf("%s: got %d %s; want status 503, non-empty Retry-After", c[1], a.StatusCode, a.Text)
+				}
+			}
+			h.PostgresProxy.Heal()
+			h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
+		})
 	}
 	h.Redis.Stop()
 	s := h.getSession(cookie)
@@ -287,6 +295,7 @@ func TestSession_StoreOutageDegradesOrAnswers503(t *testing.T) {
 }
 
 func TestSessionShow_RecentlyViewedIsCappedAtFifty(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.runRequest(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
@@ -296,6 +305,6 @@ func TestSessionShow_RecentlyViewedIsCappedAtFifty(t *testing.T) {
 		return nil
 	})
 	if s := h.getSession(cookie); len(s.RecentlyViewed) != 50 || s.RecentlyViewed[0].PropertyID != propertyID(59) || s.RecentlyViewed[49].PropertyID != propertyID(10) {
-		t.Errorf("%d: %+v", len(s.RecentlyViewed), s.RecentlyViewed)
+		t.Errorf("got %d: %+v; want len(RecentlyViewed) = 50, RecentlyViewed[0].PropertyID = %v, RecentlyViewed[49].PropertyID = %v", len(s.RecentlyViewed), s.RecentlyViewed, propertyID(59), propertyID(10))
 	}
 }

@@ -6,12 +6,15 @@ import (
 )
 
 func TestSession_FailedFirstRequestEmitsNoEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Redis.Break()
 	for path, body := range map[string]string{"/session/locale": `{"locale":"ru"}`, "/session/currency": `{"currency":"AED"}`} {
-		if a := h.Do("POST", path, "", body); a.StatusCode != 503 {
-			t.Errorf("%s: %d %s", path, a.StatusCode, a.Text)
-		}
+		t.Run(path, func(t *testing.T) {
+			if a := h.Do("POST", path, "", body); a.StatusCode != 503 {
+				t.Errorf("got %d %s; want status 503", a.StatusCode, a.Text)
+			}
+		})
 	}
 	if n := len(h.Events("")); n != 0 {
 		t.Errorf("%d events of sessions that nobody has", n)

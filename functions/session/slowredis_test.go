@@ -9,6 +9,7 @@ import (
 // TestSession_ToleratesShortRedisPause lets Redis answer nothing for a third of a second, as one does that gets no
 // processor or begins a copy of itself: on the way in, and on the way out.
 func TestSession_ToleratesShortRedisPause(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	pause := func() {

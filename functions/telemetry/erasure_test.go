@@ -7,6 +7,7 @@ import (
 )
 
 func TestTelemetry_ErasedSessionIsRejectedAndErasureCompleted(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.mustSend(1, "click", cookie, clickBody(1))
@@ -25,6 +26,7 @@ func TestTelemetry_ErasedSessionIsRejectedAndErasureCompleted(t *testing.T) {
 }
 
 func TestTelemetry_RepeatedEventIsNotErasure(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for range 2 {

@@ -7,6 +7,7 @@ import (
 )
 
 func TestTelemetryClick_LateReportKeepsViewOrder(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.Advance(time.Hour)
@@ -22,6 +23,6 @@ func TestTelemetryClick_LateReportKeepsViewOrder(t *testing.T) {
 		order = append(order, v.PropertyID)
 	}
 	if want := []string{propertyID(2), propertyID(3), propertyID(1)}; !slices.Equal(order, want) {
-		t.Errorf("%v", order)
+		t.Errorf("got order %v; want %v", order, want)
 	}
 }

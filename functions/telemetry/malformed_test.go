@@ -10,6 +10,7 @@ import (
 )
 
 func TestTelemetry_CannotReportForAnotherGuest(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	mine, other := h.newGuest(), h.newGuest()
 	before := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", mine)
@@ -31,10 +32,12 @@ func TestTelemetry_CannotReportForAnotherGuest(t *testing.T) {
 			return h.Do("POST", "/telemetry/click", id.New(id.Session, h.Now()), clickBody(1))
 		},
 	} {
-		refused := name == "by body" || name == "by parameter"
-		if a := do(); a.SessionCookie() == mine || (a.StatusCode == 422) != refused {
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			refused := name == "by body" || name == "by parameter"
+			if a := do(); a.SessionCookie() == mine || (a.StatusCode == 422) != refused {
+				t.Errorf("got %d %s; want a cookie other than %v, refused %t", a.StatusCode, a.Text, mine, refused)
+			}
+		})
 	}
 	if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", mine); n != before || len(h.recentlyViewed(mine)) != 0 {
 		t.Errorf("%d events of a guest who said nothing", n-before)
@@ -42,6 +45,7 @@ func TestTelemetry_CannotReportForAnotherGuest(t *testing.T) {
 }
 
 func TestTelemetry_LogsAndEventsContainNoPersonalData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	headers := []string{"X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox + " canary-agent", "X-Client-Timezone", "canary/zone", "X-Client-Screen", "canary", "Referer", "https://canary.example/"}
 	cookie := h.newGuest(headers...)
@@ -64,7 +68,7 @@ func TestTelemetry_LogsAndEventsContainNoPersonalData(t *testing.T) {
 		}
 		for _, canary := range []string{"canary", "203.0.113", "Firefox"} {
 			if strings.Contains(string(text), canary) {
-				t.Errorf("%q in %s", canary, text)
+				t.Errorf("found %q in %s", canary, text)
 			}
 		}
 	}
@@ -76,6 +80,7 @@ func TestTelemetry_LogsAndEventsContainNoPersonalData(t *testing.T) {
 }
 
 func TestTelemetry_MalformedReportNamesField(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	before := len(h.Events(""))
@@ -126,7 +131,7 @@ func TestTelemetry_MalformedReportNamesField(t *testing.T) {
 			return e.Field != "" && (c.field == "" || e.Field == c.field)
 		})
 		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
-			t.Errorf("%s %.80s: %d %s", c.path, c.body, a.StatusCode, a.Text)
+			t.Errorf("%s %.80s: got %d %s; want 4xx that names the field", c.path, c.body, a.StatusCode, a.Text)
 		}
 	}
 	if n := len(h.Events("")); n != before || len(h.recentlyViewed(cookie)) != 0 {

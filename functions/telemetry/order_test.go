@@ -13,6 +13,7 @@ import (
 
 // A relay sends what a session has to tell by id.
 func TestTelemetry_EventsFollowSessionStarted(t *testing.T) {
+	t.Parallel()
 	for name, when := range map[string]func(*harness) string{
 		"without a time":           func(*harness) string { return "" },
 		"at the very moment":       func(h *harness) string { return h.Now().Format(time.RFC3339Nano) },
@@ -42,6 +43,7 @@ func TestTelemetry_EventsFollowSessionStarted(t *testing.T) {
 }
 
 func TestTelemetry_EventsWithoutIDKeepRequestOrder(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.Advance(time.Minute) // so that the clock goes back between the one and the others
 	var events, want []string

@@ -8,6 +8,7 @@ import (
 )
 
 func TestTelemetry_RedisLossDuringRequestKeepsEvents(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	before := len(h.Events(""))

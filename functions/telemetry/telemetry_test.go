@@ -70,6 +70,7 @@ func (h *harness) recentlyViewed(cookie string) (list []viewedEntry) {
 }
 
 func TestTelemetryClick_RecordsEventAndView(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	srs := id.New(id.SearchSession, h.Now())
 	at := h.Now().Add(-time.Second)
@@ -78,21 +79,24 @@ func TestTelemetryClick_RecordsEventAndView(t *testing.T) {
 	e := h.Events("click.recorded")[0]
 	if p := e.Payload.(event.ClickRecorded); p.GuestSessionID != cookie || p.Kind != "listing-card" || p.TenantID != tenantID(3) || p.PropertyID != propertyID(3) ||
 		p.Position != 3 || p.Page != 1 || p.SortKey != "recommended" || p.SearchSessionID != srs || !p.OccurredAt.Equal(at) || !e.OccurredAt.Equal(at) {
-		t.Errorf("%+v", e)
+		t.Errorf(`got %+v; want GuestSessionID = %v, Kind = "listing-card", TenantID = %v, PropertyID = %v, Position = 3, Page = 1, SortKey = "recommended", SearchSessionID = %v, OccurredAt = %v`, e, cookie, tenantID(3), propertyID(3), srs, at)
 	}
 	want := viewedEntry{propertyID(3), tenantID(3), timestamp.Format(at), "search-list"}
 	if got := h.recentlyViewed(cookie); len(got) != 1 || got[0] != want {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want len(got) = 1, got[0] = %v", got, want)
 	}
 	for kind, source := range viewSourceByKind {
-		h.mustSend(1, "click", cookie, strings.Replace(clickBody(4), "listing-card", kind, 1))
-		if got := h.recentlyViewed(cookie); len(got) != 2 || got[0].Source != source {
-			t.Errorf("%s: %+v", kind, got)
-		}
+		t.Run(kind, func(t *testing.T) {
+			h.mustSend(1, "click", cookie, strings.Replace(clickBody(4), "listing-card", kind, 1))
+			if got := h.recentlyViewed(cookie); len(got) != 2 || got[0].Source != source {
+				t.Errorf("got %+v; want len(got) = 2, got[0].Source = %v", got, source)
+			}
+		})
 	}
 }
 
 func TestTelemetryPageView_RecordsEventAndView(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.mustSend(1, "page-view", cookie, `{"path":"/search?city=canary#x","referer":"https://www.example.com/inbox?to=canary"}`)
@@ -104,27 +108,28 @@ func TestTelemetryPageView_RecordsEventAndView(t *testing.T) {
 		views = append(views, e.Payload.(event.PageViewed))
 	}
 	if len(views) != 4 {
-		t.Fatalf("%d", len(views))
+		t.Fatalf("got %d page views; want 4", len(views))
 	}
 	if v := views[0]; v.Path != "/search" || v.Referer != "https://www.example.com/inbox" || v.PropertyID != "" || !strings.HasPrefix(v.UserAgentHash, "sha256:") || v.FingerprintHash == "" || !id.Valid(id.PageView, v.ID) {
-		t.Errorf("%+v", v)
+		t.Errorf(`got %+v; want Path = "/search", Referer = "https://www.example.com/inbox", no property, valid hashes and id`, v)
 	}
 	if v := views[3]; v.Path != "/hotels/_" || v.PropertyID != "" {
-		t.Errorf("%+v", v)
+		t.Errorf(`got %+v; want Path = "/hotels/_", PropertyID = ""`, v)
 	}
 	got := h.recentlyViewed(cookie)
 	if len(got) != 2 || got[0].PropertyID != propertyID(2) || got[0].TenantID != "" || got[1].PropertyID != propertyID(1) || got[1].TenantID != tenantID(1) || got[1].Source != "detail-link" {
-		t.Errorf("%+v", got)
+		t.Errorf(`got %+v; want len(got) = 2, got[0].PropertyID = %v, got[0].TenantID = "", got[1].PropertyID = %v, got[1].TenantID = %v, got[1].Source = "detail-link"`, got, propertyID(2), propertyID(1), tenantID(1))
 	}
 }
 
 func TestTelemetryFunnel_RecordsEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.mustSend(1, "funnel", cookie, `{"step":"list.scrolled-50pct","metadata":{"cards":20,"filtered":true,"layout":"two-columns"},"propertyId":"`+propertyID(1)+`","tenantId":"`+tenantID(1)+`"}`)
 	p := h.Events("funnel.step_recorded")[1].Payload.(event.FunnelStepRecorded)
 	if p.Step != "list.scrolled-50pct" || p.Metadata["cards"] != 20.0 || p.Metadata["filtered"] != true || p.Metadata["layout"] != "two-columns" || !id.Valid(id.Funnel, p.ID) {
-		t.Errorf("%+v", p)
+		t.Errorf(`got %+v; want Step = "list.scrolled-50pct", Metadata["cards"] = 20.0, Metadata["filtered"] = true, Metadata["layout"] = "two-columns", id.Valid(id.Funnel, p.ID)`, p)
 	}
 	if len(h.recentlyViewed(cookie)) != 0 {
 		t.Error("a step is no view")
@@ -132,6 +137,7 @@ func TestTelemetryFunnel_RecordsEvent(t *testing.T) {
 }
 
 func TestTelemetry_BatchIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	var events []string
@@ -145,13 +151,13 @@ func TestTelemetry_BatchIsAllOrNothing(t *testing.T) {
 		t.Errorf("%d events", n)
 	}
 	if got := h.recentlyViewed(cookie); len(got) != 50 || got[0].PropertyID != propertyID(49) || got[49].PropertyID != propertyID(0) {
-		t.Errorf("%d: %+v", len(got), got[0])
+		t.Errorf("got %d: %+v; want len(got) = 50, got[0].PropertyID = %v, got[49].PropertyID = %v", len(got), got[0], propertyID(49), propertyID(0))
 	}
 	h.mustSend(2, "page-view", cookie, batchBody(`{"path":"/"}`, `{"path":"/search"}`))
 	h.mustSend(1, "funnel", cookie, batchBody(`{"step":"map.opened"}`))
 	before := len(h.Events(""))
 	if a := h.Do("POST", "/telemetry/click", cookie, batchBody(clickBody(1), clickBody(2, `,"position":0`))); a.StatusCode != 422 || a.Errors[0].Field != "events.1.position" {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf(`got %d %s; want status 422, Errors[0].Field = "events.1.position"`, a.StatusCode, a.Text)
 	}
 	if n := len(h.Events("")); n != before {
 		t.Error("a part of a batch was taken")
@@ -159,6 +165,7 @@ func TestTelemetry_BatchIsAllOrNothing(t *testing.T) {
 }
 
 func TestTelemetry_EventIDDeduplicates(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie, other := h.newGuest(), h.newGuest()
 	before := len(h.Events(""))
@@ -197,6 +204,7 @@ func TestTelemetry_EventIDDeduplicates(t *testing.T) {
 }
 
 func TestTelemetry_ImplausibleTimeIsReplaced(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.Advance(time.Hour)
@@ -226,6 +234,7 @@ func TestTelemetry_ImplausibleTimeIsReplaced(t *testing.T) {
 }
 
 func TestTelemetryClick_RecentlyViewedIsUniqueOrderedAndCapped(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for n := range 60 {
@@ -235,7 +244,7 @@ func TestTelemetryClick_RecentlyViewedIsUniqueOrderedAndCapped(t *testing.T) {
 	h.mustSend(1, "click", cookie, clickBody(20))
 	got := h.recentlyViewed(cookie)
 	if len(got) != 50 || got[0].PropertyID != propertyID(20) || got[1].PropertyID != propertyID(59) || got[49].PropertyID != propertyID(10) {
-		t.Errorf("%d: %+v", len(got), got[:2])
+		t.Errorf("got %d: %+v; want len(got) = 50, got[0].PropertyID = %v, got[1].PropertyID = %v, got[49].PropertyID = %v", len(got), got[:2], propertyID(20), propertyID(59), propertyID(10))
 	}
 	var all sync.WaitGroup
 	for n := range 100 {
@@ -252,15 +261,18 @@ func TestTelemetryClick_RecentlyViewedIsUniqueOrderedAndCapped(t *testing.T) {
 }
 
 func TestTelemetry_NoConsentWritesNothing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	for name, headers := range map[string][]string{"DNT": {"DNT", "1"}, "GPC": {"Sec-GPC", "1"}} {
-		cookie := h.mustSend(0, "click", "", clickBody(1), headers...)
-		h.mustSend(0, "click", cookie, batchBody(clickBody(1), clickBody(2)))
-		h.mustSend(0, "page-view", cookie, `{"path":"/hotels/`+propertyID(1)+`"}`)
-		h.mustSend(0, "funnel", cookie, `{"step":"map.opened"}`)
-		if n := len(h.Events("")) + len(h.recentlyViewed(cookie)); n != 0 {
-			t.Errorf("%s: %d things were written", name, n)
-		}
+		t.Run(name, func(t *testing.T) {
+			cookie := h.mustSend(0, "click", "", clickBody(1), headers...)
+			h.mustSend(0, "click", cookie, batchBody(clickBody(1), clickBody(2)))
+			h.mustSend(0, "page-view", cookie, `{"path":"/hotels/`+propertyID(1)+`"}`)
+			h.mustSend(0, "funnel", cookie, `{"step":"map.opened"}`)
+			if n := len(h.Events("")) + len(h.recentlyViewed(cookie)); n != 0 {
+				t.Errorf("%d things were written", n)
+			}
+		})
 	}
 	cookie := h.newGuest()
 	before := len(h.Events(""))
@@ -278,21 +290,24 @@ func TestTelemetry_NoConsentWritesNothing(t *testing.T) {
 }
 
 func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	spill := func() int64 { return h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val() }
 	for name, away := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
-		before := spill()
-		away()
-		h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2)))
-		if n := spill() - before; n != 2 {
-			t.Errorf("%s: %d events wait in Redis", name, n)
-		}
-		if a := h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.SessionCookie() == "" {
-			t.Errorf("%s: a first visit gets no cookie", name)
-		}
-		h.PostgresProxy.Heal()
-		h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
+		t.Run(name, func(t *testing.T) {
+			before := spill()
+			away()
+			h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2)))
+			if n := spill() - before; n != 2 {
+				t.Errorf("%d events wait in Redis", n)
+			}
+			if a := h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.SessionCookie() == "" {
+				t.Errorf("a first visit gets no cookie")
+			}
+			h.PostgresProxy.Heal()
+			h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
+		})
 	}
 	h.Eventually("the outbox is used again", func() bool {
 		n := h.Count("outbox")
@@ -320,6 +335,7 @@ func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
 }
 
 func TestTelemetry_AcceptsBeaconMediaTypes(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for media, want := range map[string]int{
@@ -328,13 +344,14 @@ func TestTelemetry_AcceptsBeaconMediaTypes(t *testing.T) {
 	} {
 		for path, body := range map[string]string{"click": clickBody(1), "page-view": `{"path":"/"}`, "funnel": `{"step":"map.opened"}`} {
 			if a := h.Do("POST", "/telemetry/"+path, cookie, body, "Content-Type", media); a.StatusCode != want {
-				t.Errorf("%s as %q: %d %s", path, media, a.StatusCode, a.Text)
+				t.Errorf("%s as %q: got %d %s; want status %v", path, media, a.StatusCode, a.Text, want)
 			}
 		}
 	}
 }
 
 func TestTelemetry_BatchUsesTwoRedisRoundTripsAndOneConnection(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.mustSend(1, "click", cookie, clickBody(1))

@@ -12,6 +12,7 @@ import (
 )
 
 func TestWishlist_IsolatedBetweenGuests(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	mine, other := h.newGuest(), h.newGuest()
 	h.MustDo(201, "POST", "/wishlist", mine, addBody(1, `,"note":"secret"`))
@@ -24,9 +25,11 @@ func TestWishlist_IsolatedBetweenGuests(t *testing.T) {
 		"with two cookies":     h.MustDo(200, "GET", "/wishlist", "", "", "Cookie", "gms_id="+mine+"; gms_id="+mine),
 		"a forged id":          h.MustDo(200, "GET", "/wishlist", id.New(id.Session, h.Now()), ""),
 	} {
-		if strings.Contains(a.Text, "secret") || a.SessionCookie() == mine {
-			t.Errorf("%s: %s", name, a.Text)
-		}
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(a.Text, "secret") || a.SessionCookie() == mine {
+				t.Errorf(`got %s; want body without "secret", cookie != %v`, a.Text, mine)
+			}
+		})
 	}
 	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
 	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", functest.IPhone)
@@ -35,12 +38,13 @@ func TestWishlist_IsolatedBetweenGuests(t *testing.T) {
 	}
 	for _, body := range []string{addBody(2, `,"guestSessionId":"`+mine+`"`), addBody(2, `,"sessionId":"`+mine+`"`)} {
 		if a := h.Do("POST", "/wishlist", other, body); a.StatusCode != 422 {
-			t.Errorf("%d %s", a.StatusCode, a.Text)
+			t.Errorf("got %d %s; want status 422", a.StatusCode, a.Text)
 		}
 	}
 }
 
 func TestWishlist_LogsAndEventsContainNoPersonalData(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	a := h.MustDo(201, "POST", "/wishlist", "", addBody(1, `,"note":"canary words"`), "X-Forwarded-For", "203.0.113.77", "User-Agent", functest.Firefox+" canary-agent")
 	cookie := a.SessionCookie()
@@ -54,7 +58,7 @@ func TestWishlist_LogsAndEventsContainNoPersonalData(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), "canary") || strings.Contains(string(text), "203.0.113") {
-			t.Errorf("%s", text)
+			t.Errorf("got %s; want no canary and no address", text)
 		}
 	}
 	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox", propertyID(1)} {
@@ -65,6 +69,7 @@ func TestWishlist_LogsAndEventsContainNoPersonalData(t *testing.T) {
 }
 
 func TestWishlistAdd_NoteKeepsUnicode(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for n, c := range []struct {
@@ -77,7 +82,7 @@ func TestWishlistAdd_NoteKeepsUnicode(t *testing.T) {
 		body := addBody(n, fmt.Sprintf(`,"note":%s`, jsonQuote(c.note)))
 		a := h.Do("POST", "/wishlist", cookie, body)
 		if a.StatusCode != c.want || c.want == 422 && a.Errors[0].Field != "note" {
-			t.Errorf("%q: %d %s", c.note, a.StatusCode, a.Text)
+			t.Errorf("note %q: got %d %s; want status %v", c.note, a.StatusCode, a.Text, c.want)
 		}
 		if c.want == 201 {
 			if l := h.getList(cookie); l.Items[0].Note != c.note {
@@ -106,6 +111,7 @@ func jsonQuote(s string) string {
 }
 
 func TestWishlist_MalformedRequestNamesField(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	with := func(old, new string) string { return strings.Replace(addBody(1), old, new, 1) }
@@ -145,13 +151,15 @@ func TestWishlist_MalformedRequestNamesField(t *testing.T) {
 		"70 KiB":                 {addBody(1, `,"note":"`+strings.Repeat("x", 70<<10)+`"`), ""},
 	}
 	for name, c := range table {
-		a := h.Do("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
-		named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
-			return e.Field != "" && (c.field == "" || e.Field == c.field)
+		t.Run(name, func(t *testing.T) {
+			a := h.Do("POST", "/wishlist", cookie, c.body, "Content-Type", "application/json")
+			named := slices.ContainsFunc(a.Errors, func(e struct{ Field, Code, Detail string }) bool {
+				return e.Field != "" && (c.field == "" || e.Field == c.field)
+			})
+			if a.StatusCode < 400 || a.StatusCode > 499 || !named {
+				t.Errorf("got %d %s; want 4xx that names the field", a.StatusCode, a.Text)
+			}
 		})
-		if a.StatusCode < 400 || a.StatusCode > 499 || !named {
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.Text)
-		}
 	}
 	for _, path := range []string{"ppt_1", "ppt_" + strings.Repeat("z", 26), tenantID(1), "%00", "..%2f", "ppt_%27"} {
 		if a := h.Do("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {

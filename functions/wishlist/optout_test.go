@@ -3,6 +3,7 @@ package wishlist
 import "testing"
 
 func TestWishlistAdd_RecordsBrowserOptOut(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.MustDo(201, "POST", "/wishlist", "", addBody(1), "Sec-GPC", "1").SessionCookie()
 	h.Deps.Redis.FlushAll(t.Context())

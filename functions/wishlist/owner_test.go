@@ -8,6 +8,7 @@ import (
 // The add takes the client's word for whose hotel it is; the card says whose it is, and that is whom a handoff must
 // name.
 func TestWishlistList_CardNamesOwningTenant(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.MustDo(201, "POST", "/wishlist", cookie, strings.Replace(addBody(1), tenantID(1), tenantID(2), 1))
@@ -19,6 +20,6 @@ func TestWishlistList_CardNamesOwningTenant(t *testing.T) {
 	}
 	h.MustDo(200, "GET", "/wishlist", cookie, "").Decode(t, &list)
 	if len(list.Items) != 1 || list.Items[0].TenantID != tenantID(2) || list.Items[0].Listing == nil || list.Items[0].Listing.TenantID != tenantID(1) {
-		t.Errorf("%+v", list)
+		t.Errorf("got %+v; want len(list.Items) = 1, list.Items[0].TenantID = %v, list.Items[0].Listing set, list.Items[0].Listing.TenantID = %v", list, tenantID(2), tenantID(1))
 	}
 }

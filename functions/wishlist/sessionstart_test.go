@@ -11,6 +11,7 @@ import (
 
 // A relay may send the wish as soon as its transaction has ended.
 func TestWishlistAdd_StartsSessionInSameTransaction(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.MustDo(201, "POST", "/wishlist", "", addBody(0))
 	rows, _ := h.Deps.DB.Query(t.Context(), "SELECT topic, xmin::text FROM bff_consumer.outbox ORDER BY id")

@@ -27,6 +27,7 @@ func (h *harness) waitForLockWaiter(ctx context.Context) error {
 
 // TestWishlistList_WithoutCopyWaitsForPostgres holds the record after Redis lost the copy.
 func TestWishlistList_WithoutCopyWaitsForPostgres(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	if err := h.RDB.FlushAll(t.Context()).Err(); err != nil {
@@ -52,6 +53,6 @@ func TestWishlistList_WithoutCopyWaitsForPostgres(t *testing.T) {
 		t.Errorf("the list did not wait: %v", err)
 	}
 	if a.StatusCode != 200 || !strings.Contains(a.Text, `"size":0`) || !strings.Contains(a.Text, `"degraded":[]`) {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf(`got %d %s; want status 200, an empty list without degraded parts`, a.StatusCode, a.Text)
 	}
 }

@@ -68,6 +68,7 @@ func (h *harness) copyLen(cookie string) int {
 }
 
 func TestWishlist_AddListRemove(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	first := h.MustDo(201, "POST", "/wishlist", "", addBody(1, `,"note":"کنار دریا"`))
 	cookie := first.SessionCookie()
@@ -77,7 +78,7 @@ func TestWishlist_AddListRemove(t *testing.T) {
 	}
 	first.Decode(t, &added)
 	if added.Size != 1 || added.Item.PropertyID != propertyID(1) || added.Item.TenantID != tenantID(1) || added.Item.Note != "کنار دریا" {
-		t.Errorf("%s", first.Text)
+		t.Errorf(`got %s; want added.Size = 1, added.Item.PropertyID = %v, added.Item.TenantID = %v, added.Item.Note = "کنار دریا"`, first.Text, propertyID(1), tenantID(1))
 	}
 	again := h.MustDo(200, "POST", "/wishlist", cookie, addBody(1, `,"note":"another"`))
 	if again.Text != first.Text {
@@ -87,20 +88,20 @@ func TestWishlist_AddListRemove(t *testing.T) {
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
 	l := h.getList(cookie, "Accept-Language", "fa-IR")
 	if l.Size != 2 || len(l.Items) != 2 || l.Items[0].PropertyID != propertyID(2) || l.Items[1].WishlistID != added.Item.WishlistID || len(l.Degraded) != 0 {
-		t.Fatalf("%+v", l)
+		t.Fatalf("got %+v; want Size = 2, len(Items) = 2, Items[0].PropertyID = %v, Items[1].WishlistID = %v, len(Degraded) = 0", l, propertyID(2), added.Item.WishlistID)
 	}
 	card := l.Items[1].Listing
 	if card == nil || card.Name.Default != "Hotel 1 (fa-IR)" || card.BrandPeek.PrimaryColor != "#aabbcc" || card.BrandPeek.Neutral || card.RateSnapshot != nil {
-		t.Errorf("%+v", card)
+		t.Errorf(`got %+v; want the Persian name, a brand and no rate`, card)
 	}
 	for range 2 {
 		h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
 	}
 	if l = h.getList(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v; want Size = 1, Items[0].PropertyID = %v", l, propertyID(2))
 	}
 	if back := h.MustDo(201, "POST", "/wishlist", cookie, addBody(1)); !strings.Contains(back.Text, added.Item.WishlistID) {
-		t.Errorf("%s", back.Text)
+		t.Errorf("got %s; want body containing %v", back.Text, added.Item.WishlistID)
 	}
 	if h.copyLen(cookie) != 2 {
 		t.Errorf("the copy has %d", h.copyLen(cookie))
@@ -111,6 +112,7 @@ func TestWishlist_AddListRemove(t *testing.T) {
 }
 
 func TestWishlistAdd_WarmUsesTwoRedisRoundTrips(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1))
@@ -132,6 +134,7 @@ func TestWishlistAdd_WarmUsesTwoRedisRoundTrips(t *testing.T) {
 }
 
 func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	var mu sync.Mutex
@@ -157,7 +160,7 @@ func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
 	close(queue)
 	all.Wait()
 	if full := got["422 WISHLIST_LIMIT_EXCEEDED"]; got["201 "] != 100 || got["201 "]+got["200 "]+full != 200 {
-		t.Errorf("%v", got)
+		t.Errorf(`got %v; want 100 times 201, the others 200 or 422`, got)
 	}
 	if n := h.copyLen(cookie); n != 100 {
 		t.Errorf("the copy has %d", n)
@@ -171,6 +174,7 @@ func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
 }
 
 func TestWishlist_RestoredAfterRedisDataLoss(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for n := range 3 {
@@ -185,7 +189,7 @@ func TestWishlist_RestoredAfterRedisDataLoss(t *testing.T) {
 	}
 	h.RDB.FlushAll(t.Context())
 	if again := h.MustDo(200, "POST", "/wishlist", cookie, addBody(1)); again.SessionCookie() != cookie {
-		t.Errorf("%s", again.Text)
+		t.Errorf("got %s; want cookie = %v", again.Text, cookie)
 	}
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(9))
 	if n := h.copyLen(cookie); n != 4 {
@@ -194,6 +198,7 @@ func TestWishlist_RestoredAfterRedisDataLoss(t *testing.T) {
 }
 
 func TestWishlistList_UnavailableHotelHasNullListing(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for n := 1; n <= 3; n++ {
@@ -213,11 +218,12 @@ func TestWishlistList_UnavailableHotelHasNullListing(t *testing.T) {
 	}
 	l := h.getList(cookie)
 	if l.Size != 3 || l.Items[0].Listing != nil || l.Items[1].Listing != nil || l.Items[2].Listing == nil || len(l.Degraded) != 0 {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v; want Size = 3, Items[0].Listing = nil, Items[1].Listing = nil, Items[2].Listing set, len(Degraded) = 0", l)
 	}
 }
 
 func TestWishlistList_UpstreamFailureDegrades(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1))
@@ -239,6 +245,7 @@ func TestWishlistList_UpstreamFailureDegrades(t *testing.T) {
 }
 
 func TestWishlist_WithoutPostgresServesReadOnlyCopy(t *testing.T) {
+	t.Parallel()
 	for name, away := range map[string]func(*harness){
 		"broken": func(h *harness) { h.PostgresProxy.Break() }, "hanging": func(h *harness) { h.PostgresProxy.Hang() },
 	} {
@@ -253,7 +260,7 @@ func TestWishlist_WithoutPostgresServesReadOnlyCopy(t *testing.T) {
 					path += "/" + propertyID(1)
 				}
 				if a := h.Do(c[0], path, cookie, c[1]); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || a.Header.Get("Retry-After") == "" {
-					t.Errorf("%s: %d %s", c[0], a.StatusCode, a.Text)
+					t.Errorf(`%s: got %d %s; want status 503, code = "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE", non-empty Retry-After`, c[0], a.StatusCode, a.Text)
 				}
 			}
 			l := h.getList(cookie)
@@ -267,13 +274,14 @@ func TestWishlist_WithoutPostgresServesReadOnlyCopy(t *testing.T) {
 			h.PostgresProxy.Heal()
 			h.Eventually("the list is back", func() bool { return h.Do("GET", "/wishlist", cookie, "").StatusCode == 200 })
 			if l := h.getList(cookie); l.Size != 1 || len(l.Degraded) != 0 {
-				t.Errorf("%+v", l)
+				t.Errorf("got %+v; want Size = 1, len(Degraded) = 0", l)
 			}
 		})
 	}
 }
 
 func TestWishlist_WorksWithoutRedis(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1))
@@ -284,7 +292,7 @@ func TestWishlist_WorksWithoutRedis(t *testing.T) {
 	}
 	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
 	if l := h.getList(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v; want Size = 1, Items[0].PropertyID = %v", l, propertyID(2))
 	}
 	if n := len(h.Events("wishlist.")); n != 3 {
 		t.Errorf("%d events", n)
@@ -297,6 +305,7 @@ func TestWishlist_WorksWithoutRedis(t *testing.T) {
 }
 
 func TestWishlist_OptOutSurvivesRedisLoss(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	_, err := h.DB.Exec(t.Context(), `
@@ -316,6 +325,7 @@ func TestWishlist_OptOutSurvivesRedisLoss(t *testing.T) {
 }
 
 func TestWishlistAdd_DuringErasureIsRejected(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	_, err := h.DB.Exec(t.Context(), `
@@ -325,7 +335,7 @@ func TestWishlistAdd_DuringErasureIsRejected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := h.Do("POST", "/wishlist", cookie, addBody(1)); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", a.StatusCode, a.Text)
+		t.Errorf("got %d %s; want status 503, non-empty Retry-After", a.StatusCode, a.Text)
 	}
 	if n := h.Count("wishlist_anonymous"); n != 0 {
 		t.Errorf("%d rows", n)
@@ -333,6 +343,7 @@ func TestWishlistAdd_DuringErasureIsRejected(t *testing.T) {
 }
 
 func TestWishlist_EventsMatchList(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	cookie := h.newGuest()
 	for n := range 3 {
@@ -343,10 +354,10 @@ func TestWishlist_EventsMatchList(t *testing.T) {
 	for n, e := range added {
 		p := e.Payload.(event.WishlistAdded)
 		if e.SessionID != cookie || e.RequestID == "" || p.WishlistSize != n+1 || p.GuestSessionID != cookie || p.Source != "detail" || !p.AddedAt.Equal(h.Now().Add(time.Duration(n)*time.Millisecond)) {
-			t.Errorf("%+v", e)
+			t.Errorf(`got %+v; want SessionID = %v, non-empty RequestID, WishlistSize = %v, GuestSessionID = %v, Source = "detail", AddedAt.Equal(h.Now().Add(time.Duration(n)*time.Millisecond))`, e, cookie, n+1, cookie)
 		}
 	}
 	if p := h.Events("wishlist.removed")[0].Payload.(event.WishlistRemoved); p.WishlistSize != 2 || p.TenantID != tenantID(0) || p.WishlistID != added[0].Payload.(event.WishlistAdded).WishlistID {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v; want WishlistSize = 2, TenantID = %v, WishlistID = %v", p, tenantID(0), added[0].Payload.(event.WishlistAdded).WishlistID)
 	}
 }
