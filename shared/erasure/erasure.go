@@ -1,6 +1,7 @@
-// Package burial owns the end of a session that its guest cleared. Postgres records that it is over, in one
-// transaction; then every store forgets it, and whoever meets such a session that is not forgotten yet finishes that.
-// It never decides that a session is to be cleared.
+// Package erasure owns the erasure of a session that its guest cleared. Begin records the end of
+// the session in Postgres, in a transaction; Finish then deletes the session from every store. A
+// request that finds a cleared session finishes the erasure. The package never decides to clear a
+// session.
 package erasure
 
 import (
@@ -20,7 +21,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// Eraser buries sessions. Safe for concurrent use.
+// Eraser erases sessions. Safe for concurrent use.
 type Eraser struct {
 	rdb         redis.UniversalClient
 	db          *pgxpool.Pool
@@ -29,16 +30,20 @@ type Eraser struct {
 	outbox      *outbox.Recorder
 }
 
-// New makes a Room.
-func New(rdb redis.UniversalClient, db *pgxpool.Pool, sessions *session.Store, once *idempotency.Store, outbox *outbox.Recorder) *Eraser {
-	return &Eraser{rdb, db, sessions, once, outbox}
+// New returns an eraser over these stores.
+func New(
+	rdb redis.UniversalClient, db *pgxpool.Pool, sessions *session.Store, idempotency *idempotency.Store, outbox *outbox.Recorder,
+) *Eraser {
+	return &Eraser{rdb, db, sessions, idempotency, outbox}
 }
 
 const (
-	stepTimeout     = 1500 * time.Millisecond // for either step; the guest hanging up does not end it
-	responseReserve = 100 * time.Millisecond  // of the request's time, left for its answer
+	stepTimeout     = 1500 * time.Millisecond // for Begin, and again for Finish
+	responseReserve = 100 * time.Millisecond  // of the request's time, for the response
 )
 
+// stepContext returns a context of 1.5 s, or of the request's remaining time less responseReserve
+// if that is shorter.
 func stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	within := stepTimeout
 	if deadline, ok := ctx.Deadline(); ok {
@@ -47,49 +52,57 @@ func stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), within)
 }
 
-// Begin records that a session is over, in one transaction, and takes 1.5 s at most. From its commit on nothing is
-// written for it and its id is not used again. told is the event of it, or none. What is left is for Finish, but for
-// the ledger of handoffs, whose tokens must not work twice, and verdicts of the bot detector: both for audit, both for
-// their own short time.
+// Begin records the end of a session in a transaction, in a single round trip to Postgres of at
+// most 1.5 s. The transaction deletes the session's wishlist and its unsent events, writes events
+// (optional: session.ended), and marks the session as cleared. After the commit, nothing is written
+// for the session, and its id is not used again. The rest is for Finish. Two kinds of rows stay for
+// audit, each for its own retention: handoffs, whose tokens must not work twice, and bot verdicts.
 //
-// The order counts: unsent events go before the last one is written, and that before the id is buried, after which no
-// event of it can be. A second burial waits for the first and finds it done: one end is told.
-func (r *Eraser) Begin(ctx context.Context, s *session.Session, told ...event.Event) error {
+// The order of statements counts. Unsent events are deleted before session.ended is written, and
+// session.ended is written before the session is marked, because the outbox takes no event of a
+// marked session. The exclusive lock makes a second Begin wait for the first; the second finds the
+// session marked, so session.ended is written once.
+//
+// Begin needs no Redis. A disconnect of the client does not cancel it. It returns the error of
+// Postgres; the caller may repeat it.
+func (r *Eraser) Begin(ctx context.Context, s *session.Session, events ...event.Event) error {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
 	var batch pgx.Batch
 	lock.Exclusive(&batch, s.ID)
 	outbox.DeleteUnsent(&batch, s.ID)
 	wishlist.QueueDelete(&batch, s.ID)
-	if err := outbox.Queue(&batch, told...); err != nil {
+	if err := outbox.Queue(&batch, events...); err != nil {
 		return err
 	}
 	r.sessions.RecordCleared(&batch, s)
 	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
-		return fmt.Errorf("burial: bury: %w", err)
+		return fmt.Errorf("erasure: begin: %w", err)
 	}
 	return nil
 }
 
-// Finish makes every store forget a session that was buried, and takes 1.5 s at most. It may be repeated, and must be
-// after it failed: nothing that leads to something else is deleted before it.
+// Finish deletes a session marked by Begin from every store, within 1.5 s: two round trips to
+// Postgres and about six to Redis. A disconnect of the client does not cancel it. Finish returns
+// the first error of a store. The caller may repeat Finish, and must after a failure; each step
+// deletes the references to other data last, so a repeated Finish finds the rest.
 func (r *Eraser) Finish(ctx context.Context, sessionID string) error {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
 	if err := r.idempotency.DeleteCopies(ctx, sessionID); err != nil {
-		return fmt.Errorf("burial: finish: %w", err)
+		return fmt.Errorf("erasure: finish: %w", err)
 	}
 	if err := r.sessions.Purge(ctx, r.rdb, sessionID); err != nil {
-		return fmt.Errorf("burial: finish: %w", err)
+		return fmt.Errorf("erasure: finish: %w", err)
 	}
 	if err := r.outbox.DeleteBuffered(ctx, sessionID); err != nil {
-		return fmt.Errorf("burial: finish: %w", err)
+		return fmt.Errorf("erasure: finish: %w", err)
 	}
 	var batch pgx.Batch
 	idempotency.QueueDelete(&batch, sessionID)
-	outbox.DeleteUnsent(&batch, sessionID) // once more: a statement that began before the burial did not see it, and was not seen
+	outbox.DeleteUnsent(&batch, sessionID) // again: a statement from before the commit of Begin saw no mark, and Begin saw no row of it
 	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
-		return fmt.Errorf("burial: finish: %w", err)
+		return fmt.Errorf("erasure: finish: %w", err)
 	}
 	return nil
 }

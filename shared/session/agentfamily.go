@@ -10,15 +10,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
-// agentFamily is a parsed user agent. It has no versions: browsers update themselves, and a guest
+// agentFamily is a parsed user agent. Versions are missing: browsers update themselves, and a guest
 // keeps the session through an update.
 type agentFamily struct {
 	browser, system, deviceClass string
-	bindings                     []string // the hashes that a session is bound to, one for each pepper, newest first
+	bindings                     []string // the hashes for Session.bindingHash, for each pepper, newest first
 }
 
 const (
-	maxUserAgentBytes = 512   // bytes of a user agent that are parsed
+	maxUserAgentBytes = 512   // the rest of a user agent is ignored
 	maxCachedAgents   = 4_096 // per instance; parsing costs tens of microseconds
 )
 
@@ -36,7 +36,7 @@ func newAgentParser(peppers keyring.Ring) agentParser {
 	return agentParser{peppers, known}
 }
 
-// parse returns the family of a user agent, of which it reads the first 512 bytes.
+// parse returns the family of a user agent. Only the first 512 bytes count.
 func (a agentParser) parse(userAgent string) agentFamily {
 	userAgent = userAgent[:min(len(userAgent), maxUserAgentBytes)]
 	if found, ok := a.cache.Get(userAgent); ok {

@@ -18,8 +18,8 @@ type Campaign struct {
 	CapturedAt time.Time `json:"capturedAt"`
 }
 
-// parseCampaign reads the X-Campaign headers, or returns nil. It drops a value that is not a plain
-// token: campaigns are published in events, which must not contain an address or a sentence.
+// parseCampaign reads the X-Campaign headers, or returns nil. It drops values other than plain
+// tokens: events publish campaigns and must not contain an address or a sentence.
 func parseCampaign(h http.Header, now time.Time) *Campaign {
 	token := func(name string) string {
 		if s := h.Get(name); s != "" && event.IsCampaignToken(s) { // the first match compiles the pattern, so an absent header skips it

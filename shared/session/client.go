@@ -10,22 +10,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Client is what a request says of the browser that sent it and of its address. It does not contain
-// the cookie, so shared routes may use it. Each hash that a method returns is computed anew, as one
-// HMAC.
+// Client describes the browser of a request and its address. It does not contain the cookie, so
+// shared routes may use it. The methods compute a new HMAC per call.
 type Client struct {
-	Fingerprint    string   // sha256:<hex> over browser, system, language, screen and time zone, each if it was sent
+	Fingerprint    string   // sha256:<hex> over browser, system, language, screen and time zone, each if sent
 	UserAgentClass string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
-	bindings       []string // sha256:<hex> over browser and system family alone, one for each pepper, newest first
+	bindings       []string // sha256:<hex> over browser and system family alone, for each pepper, newest first
 
 	pepper    keyring.Key // the newest
 	addr      netip.Addr
 	userAgent string
 }
 
-// ParseClient reads the client from a request. It never fails. The first request of a user agent
-// costs tens of microseconds of CPU, and later ones one HMAC: the process caches 4,096 parsed user
-// agents.
+// ParseClient reads the client from a request and never fails. It costs an HMAC. A user agent
+// outside the cache of 4,096 costs tens of microseconds of CPU more.
 func (r *Store) ParseClient(req *http.Request) Client {
 	h := req.Header
 	a := r.agentParser.parse(h.Get("User-Agent"))
@@ -46,8 +44,8 @@ func (c *Client) IPHash() string {
 // HasIP reports whether the client's address is known.
 func (c *Client) HasIP() bool { return c.addr.IsValid() }
 
-// GroupHash returns sha256:<hex> of fingerprint and address together. The fingerprint alone may be
-// that of half a country, where everybody has the same phone and the same language.
+// GroupHash returns sha256:<hex> of fingerprint and address together. Half a country may share a
+// fingerprint, where everybody has the same phone and the same language.
 func (c *Client) GroupHash() string {
 	return digest.Format(c.pepper.Sum("client-group.v1", []byte(c.Fingerprint), []byte(web.AddressGroup(c.addr))))
 }

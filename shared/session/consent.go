@@ -11,22 +11,22 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session/lock"
 )
 
-// Querier is the part of a Postgres pool that Store uses.
+// Querier is a Postgres pool.
 type Querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
-// ConsentRecord is the guest's consent in Postgres. It outlives the session in Redis.
+// ConsentRecord is the guest's consent in Postgres. The record outlives the session in Redis.
 type ConsentRecord struct {
 	Telemetry bool
 	Marketing bool
 	DecidedAt time.Time
-	Cleared   bool // the guest cleared the session: its id is never used again
+	Cleared   bool // the guest cleared the session; its id is never used again
 }
 
 const (
 	consentTimeout       = 150 * time.Millisecond
-	consentRetryInterval = time.Second // without queries after Postgres did not answer one
+	consentRetryInterval = time.Second // without queries after a failed query
 	unknownConsent       = "?"         // consent in the hash while Postgres did not answer
 )
 
@@ -48,9 +48,9 @@ func scanConsent(row pgx.Row) (*ConsentRecord, error) {
 	return &c, nil
 }
 
-// RestoreConsent completes a session whose consent Redis does not have: with the guest's consent in
-// Postgres, or, if the guest cleared the session, with a new session instead of it. It returns any
-// other session as it is, at no cost.
+// RestoreConsent completes a session without consent in Redis. The consent comes from Postgres; a
+// session cleared by its guest is replaced with a new session. For any other session,
+// RestoreConsent returns s at no cost.
 //
 // The query takes up to 150 ms, also if the client hung up. If Postgres does not answer,
 // ConsentKnown of the session is false, and RestoreConsent sends no query for the next second.
@@ -97,17 +97,17 @@ func QueueReadConsent(batch *pgx.Batch, sessionID string, into **ConsentRecord) 
 	})
 }
 
-// ReconcileConsent makes the session agree with the record in Postgres, which is right when Redis
-// missed a decision. c may be nil. The caller saves the session.
+// ReconcileConsent makes the session agree with the record in Postgres, in case Redis missed a
+// decision. c may be nil. The caller saves the session.
 func (s *Session) ReconcileConsent(c *ConsentRecord) {
 	if c != nil && s.Consent != (Consent{c.Telemetry, c.Marketing}) {
 		s.applyConsent(Consent{c.Telemetry, c.Marketing})
 	}
 }
 
-// RecordOptOut queues a statement that records the browser's refusal of telemetry, unless the guest
-// has decided already. Send it with the first rows of a session that opted out: jobs that emit
-// events about those rows later see the record alone, not the browser's headers.
+// RecordOptOut queues a statement to record the browser's refusal of telemetry, unless the guest
+// already decided. Send the statement with the first rows of a session that opted out: jobs that
+// report on those rows later see the record alone, not the browser's headers.
 func RecordOptOut(batch *pgx.Batch, sessionID string, at time.Time) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
@@ -115,11 +115,11 @@ func RecordOptOut(batch *pgx.Batch, sessionID string, at time.Time) {
 		ON CONFLICT (guest_session_id) DO NOTHING`, sessionID, at)
 }
 
-// ErrCleared is lock.ErrCleared: the guest cleared the session.
+// ErrCleared is lock.ErrCleared.
 var ErrCleared = lock.ErrCleared
 
 // IsCleared asks Postgres whether the guest cleared the session. The query takes up to 150 ms, also
-// if the client hung up. It returns the error of Postgres.
+// if the client hung up. IsCleared returns the error of Postgres.
 func (r *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consentTimeout)
 	defer cancel()
@@ -127,10 +127,10 @@ func (r *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 	return c != nil && c.Cleared, err
 }
 
-// SetConsent records the guest's decision in Postgres, in one round trip that ctx bounds; nil
-// leaves a part as it is. From its commit on, no event of a session that opted out is written. s
-// takes the decision over, and the caller saves it to Redis. SetConsent returns ErrCleared if the
-// guest cleared the session, or the error of Postgres; s is unchanged then.
+// SetConsent records the guest's decision in Postgres, in a single round trip bounded by ctx. A nil
+// argument leaves that part unchanged. After the commit, no event of a session that opted out is
+// written. SetConsent updates s; the caller saves s to Redis. It returns ErrCleared if the guest
+// cleared the session, or the error of Postgres, and leaves s unchanged then.
 func (r *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing *bool) error {
 	var c Consent
 	err := r.db.QueryRow(ctx, `
@@ -153,9 +153,9 @@ func (r *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing
 	return nil
 }
 
-// RecordCleared queues a statement that records that the guest cleared the session. From its commit
-// on, no event, no wishlist item and no idempotent answer of the session is written, and its id is
-// not used again. The statement may run twice.
+// RecordCleared queues a statement to record that the guest cleared the session. After the commit,
+// no event, no wishlist item and no idempotent answer of the session is written, and no request
+// reuses the id. The statement may run twice.
 func (r *Store) RecordCleared(batch *pgx.Batch, s *Session) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice AS c (guest_session_id, telemetry, marketing, decided_at, cleared_at)

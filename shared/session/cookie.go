@@ -10,9 +10,9 @@ import (
 // CookieName is the only cookie of this service.
 const CookieName = "gms_id"
 
-// VerifiedID returns the session id of the request's cookie, or "" if there is no cookie, more than
-// one, or one that this service did not sign. It reads no store and costs one HMAC per key of the
-// ring.
+// VerifiedID returns the session id of the request's cookie, or "" without a cookie, with two
+// cookies, and with a cookie not signed by this service. It reads no store and costs an HMAC per
+// key of the ring.
 func (r *Store) VerifiedID(req *http.Request) string {
 	sent := req.CookiesNamed(CookieName)
 	if len(sent) != 1 || !verifyID(r.ring, sent[0].Value, r.now()) {
@@ -24,7 +24,8 @@ func (r *Store) VerifiedID(req *http.Request) string {
 // cookieAttributes are formatted once, because every personal response carries them.
 var cookieAttributes = fmt.Sprintf("; Path=/; Max-Age=%d; HttpOnly; Secure; SameSite=Lax", int(TTL/time.Second))
 
-// SetCookie sets the session cookie, or renews its 30 days. Only personal responses may carry it.
+// SetCookie sets the session cookie, or renews its 30 days. Only personal responses may have a
+// cookie.
 func SetCookie(w http.ResponseWriter, id string) {
 	w.Header()["Set-Cookie"] = []string{CookieName + "=" + id + cookieAttributes}
 }

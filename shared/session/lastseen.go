@@ -18,9 +18,9 @@ const Shards = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 func shard(id string) string { return id[len(id)-1:] }
 
-// enqueueLastSeen queues two commands that record when the session was last seen, for the sweep
-// that ends idle sessions. Guests who opted out have sorted sets of their own, because the sweep
-// emits no event for them. The commands also record a session that was cleared meanwhile;
+// enqueueLastSeen queues two commands, ZADD and ZREM, for the time of this request. The sweep of
+// idle sessions reads these times. Guests who opted out have separate sorted sets, because the
+// sweep emits no event for them. The commands also run for a session cleared meanwhile;
 // guest.Finish learns of the erasure in the same round trip and calls RemoveLastSeen.
 func (r *Store) enqueueLastSeen(ctx context.Context, pipe redis.Pipeliner, s *Session) {
 	optedOut := !s.AllowsEvents()
@@ -31,8 +31,8 @@ func (r *Store) enqueueLastSeen(ctx context.Context, pipe redis.Pipeliner, s *Se
 	pipe.ZRem(ctx, r.keys.LastSeen(shard(s.ID), !optedOut), s.ID)
 }
 
-// RemoveLastSeen deletes the record of when a session was last seen, in one round trip. It returns
-// the error of Redis.
+// RemoveLastSeen deletes the last-seen time of a session, in a single round trip. It returns the
+// error of Redis.
 func (r *Store) RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, id string) error {
 	pipe := rdb.Pipeline()
 	for _, optedOut := range []bool{false, true} {
@@ -42,17 +42,16 @@ func (r *Store) RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, i
 	return err
 }
 
-// Idle is a session and when it was last seen, to the minute: requests within a minute of the last
-// record are not recorded.
+// Idle is a session and its last-seen time, to the minute: Redis does not store requests within a
+// minute of the stored time.
 type Idle struct {
 	ID       string
 	LastSeen time.Time
 }
 
-// ReadIdle returns at most limit sessions of one shard that were last seen before a time, longest
-// ago first. optedOut selects the guests who opted out of telemetry. It takes one round trip and
-// fails with the error of Redis, as do StillIdle, CountIdle and RemoveIdle; the context bounds all
-// four.
+// ReadIdle returns at most limit sessions of a shard, last seen before a given time, longest ago
+// first. optedOut selects the guests who opted out of telemetry. ReadIdle, StillIdle, CountIdle and
+// RemoveIdle take a round trip each, bounded by the context, and return the error of Redis.
 func ReadIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time, limit int) ([]Idle, error) {
 	found, err := rdb.ZRangeByScoreWithScores(ctx, keys.LastSeen(shard, optedOut), &redis.ZRangeBy{
 		Min: "-inf", Max: "(" + strconv.FormatInt(before.UnixMilli(), 10), Count: int64(limit),
@@ -67,7 +66,7 @@ func ReadIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, sha
 	return idle, nil
 }
 
-// StillIdle returns the sessions of idle without a request since ReadIdle, in one round trip.
+// StillIdle returns the sessions of idle without a request since ReadIdle.
 func StillIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, idle []Idle) ([]Idle, error) {
 	if len(idle) == 0 {
 		return nil, nil
@@ -89,7 +88,7 @@ func StillIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, sh
 	return still, nil
 }
 
-// CountIdle counts the sessions of one shard that were last seen before a time, in one round trip.
+// CountIdle counts the sessions of a shard, last seen before a given time.
 func CountIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time) (int64, error) {
 	n, err := rdb.ZCount(ctx, keys.LastSeen(shard, optedOut), "-inf", "("+strconv.FormatInt(before.UnixMilli(), 10)).Result()
 	if err != nil {
@@ -98,8 +97,8 @@ func CountIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, sh
 	return n, nil
 }
 
-// RemoveIdle removes sessions of one shard from their sorted set, except those with a request since
-// ReadIdle. It runs one script, in which Redis looks at each session.
+// RemoveIdle removes sessions of a shard from the sorted set, except sessions with a request since
+// ReadIdle. The script costs Redis two lookups per session.
 func RemoveIdle(ctx context.Context, rdb redis.UniversalClient, keys redisclient.Keys, shard string, optedOut bool, idle []Idle) error {
 	seen := make(map[string]int64, len(idle))
 	for _, s := range idle {

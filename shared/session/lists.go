@@ -21,10 +21,10 @@ type ViewedProperty struct {
 	Source     string `json:"source"` // search-list, search-map, detail-link or wishlist
 }
 
-// EnqueueViewed queues one script that puts viewed properties on the list "recent", on the caller's
-// pipeline, which the caller runs with lua.Exec. The list holds each property once, ordered by its
-// latest view whatever the order of reports, and at most 50; it expires after 30 days. A cleared
-// session gets no list. EnqueueViewed queues nothing while the guest's consent is unknown.
+// EnqueueViewed queues a script on the caller's pipeline to put viewed properties on the list
+// "recent"; the caller runs the pipeline with lua.Exec. The list holds at most 50 properties, each
+// once, ordered by the latest view whatever the order of reports, and expires after 30 days. A
+// cleared session gets no list. EnqueueViewed queues nothing while the guest's consent is unknown.
 func (r *Store) EnqueueViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...ViewedProperty) {
 	if len(viewed) == 0 || !s.ConsentKnown() { // the guest may have opted out
 		return
@@ -41,14 +41,14 @@ func (r *Store) EnqueueViewed(ctx context.Context, pipe redis.Pipeliner, s *Sess
 }
 
 // Lists are the lists beside a session's hash. A nil *Lists is empty. Every method returns an empty
-// list for any other session than the one that was read, and when Redis did not answer.
+// list for a session other than the session read by EnqueueLists, and without an answer of Redis.
 type Lists struct {
 	sessionID string
 	commands  map[string]*redis.StringSliceCmd
 }
 
-// EnqueueLists queues the reads of all three lists of a session on the caller's pipeline: one
-// LRANGE each.
+// EnqueueLists queues the reads of the three lists of a session on the caller's pipeline: LRANGE,
+// thrice.
 func (r *Store) EnqueueLists(ctx context.Context, pipe redis.Pipeliner, id string) *Lists {
 	l := &Lists{id, map[string]*redis.StringSliceCmd{}}
 	for _, part := range []string{"recent", "history", "wishlist"} {

@@ -20,8 +20,8 @@ func resolveLocale(stored locale.Tag, source Source, request *Request) (locale.T
 	}
 }
 
-// resolveCurrency is resolveLocale for currencies. A guest who never asked for one gets the
-// currency of the country that the load balancer saw, and the default currency without a country.
+// resolveCurrency is resolveLocale for currencies. A guest who never asked for a currency gets the
+// currency of the country seen by the load balancer, or the default currency without a country.
 func resolveCurrency(stored money.Currency, source Source, request *Request) (money.Currency, Source) {
 	switch {
 	case stored != "" && source == SourceExplicit:
@@ -39,14 +39,14 @@ func resolveCurrency(stored money.Currency, source Source, request *Request) (mo
 	}
 }
 
-// SetLocale sets the language that the guest chose explicitly. The caller saves the session.
+// SetLocale sets the guest's explicit language. The caller saves the session.
 func (s *Session) SetLocale(l locale.Tag) {
 	s.Locale, s.LocaleSource = l, SourceExplicit
 	s.setField("localePreference", string(l))
 	s.setField("localeSource", string(SourceExplicit))
 }
 
-// SetCurrency sets the currency that the guest chose explicitly. The caller saves the session.
+// SetCurrency sets the guest's explicit currency. The caller saves the session.
 func (s *Session) SetCurrency(c money.Currency) {
 	s.Currency, s.CurrencySource = c, SourceExplicit
 	s.setField("currencyPreference", string(c))
@@ -59,10 +59,10 @@ type preferences struct {
 	currency money.Currency
 }
 
-// PredictPreferences returns the locale and currency that Resolve will most likely find, so that
-// the caller can read a cache entry in the round trip that reads the session. It reads no store: it
-// uses the headers, and for up to 16,384 guests per instance the preferences that differed from the
-// headers. A wrong prediction costs the caller one more round trip, once per instance and guest.
+// PredictPreferences predicts the locale and currency of the session before Resolve, so that the
+// caller can read a cache entry in the round trip of Enqueue. It reads no store: it uses the
+// headers and, for up to 16,384 guests per instance, cached preferences. A wrong prediction costs
+// the caller another round trip, once per instance and guest.
 func (r *Store) PredictPreferences(request *Request) (locale.Tag, money.Currency) {
 	if request.ID != "" {
 		if p, ok := r.preferenceCache.Get(request.ID); ok {
@@ -74,8 +74,8 @@ func (r *Store) PredictPreferences(request *Request) (locale.Tag, money.Currency
 	return l, c
 }
 
-// rememberPreferences caches the preferences of s if PredictPreferences would predict others for
-// this request.
+// rememberPreferences caches the preferences of s if PredictPreferences predicts others from the
+// headers.
 func (r *Store) rememberPreferences(request *Request, s *Session) {
 	if l, c := r.PredictPreferences(request); l != s.Locale || c != s.Currency {
 		r.preferenceCache.Add(s.ID, preferences{s.Locale, s.Currency})

@@ -11,18 +11,22 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// clearedTTL is how long the marker of a cleared session stops the writes of requests that began
-// before it. A request takes 2.5 s at most.
+// clearedTTL is the life of the marker of a cleared session. The marker stops the writes of earlier
+// requests, of at most 2.5 s each.
 const clearedTTL = 10 * time.Minute
 
 func (r *Store) clearedKey(id string) string { return r.keys.SessionPart(id, "cleared") }
 
-// Purge deletes everything that Redis has of a session, in four round trips: read the ids of its
-// search sessions, delete them, delete the rest and set the marker of a cleared session, delete the
-// record of when it was last seen. The context bounds them. Purge returns the first error of Redis;
-// the caller may call it again, and a failed Purge loses no id that the next one needs. Requests of
-// the session that still run write nothing after it, with one exception: a search session, which no
-// guest's session refers to and which expires with its hour.
+// Purge deletes a session from Redis, in four round trips bounded by the context:
+//
+//  1. read the ids of the search sessions,
+//  2. delete the search sessions,
+//  3. set the marker of a cleared session and delete hash, lists and challenge,
+//  4. delete the last-seen time.
+//
+// Purge returns the first error of Redis. The caller may repeat Purge at any time: no step deletes
+// an id needed by a later step. After Purge, a request still running writes nothing of the session
+// but a search session. No guest refers to such a search session, and it expires within its hour.
 func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string) error {
 	r.preferenceCache.Remove(id)
 	pipe := rdb.Pipeline()
@@ -31,7 +35,7 @@ func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string)
 	if err := lua.Exec(ctx, pipe); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
-	searches := rdb.Pipeline() // before the rest, which a repeated Purge needs to find the search sessions
+	searches := rdb.Pipeline() // before the hash and the history, which lead to the search sessions
 	for _, key := range r.SearchKeys(&Session{ID: id, searches: parseSearches(running.Val())}, lists) {
 		searches.Del(ctx, key)
 	}
@@ -45,14 +49,14 @@ func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
-	if err := r.RemoveLastSeen(ctx, rdb, id); err != nil { // last: until the marker is set, a running request records it again
+	if err := r.RemoveLastSeen(ctx, rdb, id); err != nil { // after the marker: before, a running request would write the time again
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	return nil
 }
 
-// SearchKeys returns the Redis keys of the search sessions that a session's hash and history refer
-// to, possibly with duplicates. lists may be nil.
+// SearchKeys returns the Redis keys of the search sessions in a session's hash and history,
+// possibly with duplicates. lists may be nil.
 func (r *Store) SearchKeys(s *Session, lists *Lists) []string {
 	var keys []string
 	for _, a := range s.searches {

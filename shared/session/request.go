@@ -8,10 +8,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Request is what the headers of one request say of its guest, before the store is read.
+// Request holds the guest's headers of a single request, before the read of the session.
 type Request struct {
 	Client
-	ID       string // genuine id of the cookie; empty: there is none
+	ID       string // genuine id of the cookie; empty: no cookie
 	campaign *Campaign
 	optedOut bool // DNT: 1 or Sec-GPC: 1
 	language requested[locale.Tag]
@@ -19,17 +19,17 @@ type Request struct {
 	country  string // from the load balancer; empty: unknown
 }
 
-// requested is the value that a header asks for. present tells an absent header from one that
-// matched nothing.
+// requested is the value from a header. present distinguishes an absent header from an unknown
+// value.
 type requested[T any] struct {
 	value   T
 	present bool
 }
 
-// ParseRequest reads the guest's headers and verifies the cookie. It costs CPU alone, as
-// ParseClient does, and one HMAC per key of the ring. Its only error is a problem: X-Currency names
-// a currency that the platform does not have. An Accept-Language that matches no language means the
-// default language.
+// ParseRequest reads the guest's headers and verifies the cookie. It costs CPU alone: ParseClient,
+// and an HMAC per key of the ring. Its only error is a problem: the platform does not support the
+// currency in X-Currency. An Accept-Language without a supported language means the default
+// language.
 func (r *Store) ParseRequest(req *http.Request) (*Request, error) {
 	h := req.Header
 	parsed := &Request{
@@ -56,8 +56,7 @@ func (r *Store) ParseRequest(req *http.Request) (*Request, error) {
 	return parsed, nil
 }
 
-// HasOptOut reports whether the browser refuses telemetry for every guest who uses it: DNT: 1 or
-// Sec-GPC: 1.
+// HasOptOut reports whether the browser refuses telemetry for every guest: DNT: 1 or Sec-GPC: 1.
 func HasOptOut(h http.Header) bool { return h.Get("DNT") == "1" || h.Get("Sec-GPC") == "1" }
 
 // parseCountry returns an ISO 3166-1 alpha-2 code, or "" for any other value.

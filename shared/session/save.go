@@ -9,20 +9,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// NeedsSave reports whether EnqueueSave has anything to write: a field changed, or lastSeenAt is
+// NeedsSave reports whether EnqueueSave has anything to write: a changed field, or a lastSeenAt
 // more than a minute old. A degraded session is never saved.
 func (s *Session) NeedsSave() bool {
 	return !s.Degraded && (!s.exists || s.consentRestored || len(s.changedFields) > 0)
 }
 
-// EnqueueSave queues the write of the changed fields on the caller's pipeline, which the caller
-// runs with lua.Exec, and renews the 30 days of the hash and of the lists. It queues one script,
-// and two commands more if lastSeenAt changed. history, if not nil, becomes the first entry of the
-// list "history".
+// EnqueueSave queues the write of the changed fields on the caller's pipeline; the caller runs the
+// pipeline with lua.Exec. The write renews the 30 days of the hash and the lists, and pushes
+// history (may be nil) onto the list "history". It is a single script, plus two commands if
+// lastSeenAt changed.
 //
-// The script decides atomically: it writes nothing for a session that the guest cleared or that
-// Redis lost since Resolve, and it keeps preferences that the guest chose explicitly since then.
-// ResolveSave reads its reply.
+// The script decides atomically. For a session cleared by the guest or lost by Redis since Resolve,
+// the script writes nothing. An explicit preference set since Resolve stays. ResolveSave reads the
+// reply.
 func (r *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Session, history *HistoryEntry) *redis.Cmd {
 	update := lua.SessionUpdate{
 		Session: r.keys.Session(s.ID), History: r.keys.SessionPart(s.ID, "history"), Cleared: r.clearedKey(s.ID),
@@ -32,7 +32,7 @@ func (r *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Sessio
 	switch {
 	case update.Create:
 		update.Defaults = s.toHash()
-	case s.consentRestored: // the hash has unknownConsent, from a request to which Postgres did not answer
+	case s.consentRestored: // the hash has unknownConsent, from a request without an answer of Postgres
 		update.Defaults = map[string]string{"consentTelemetry": formatBool(s.Consent.Telemetry), "consentMarketing": formatBool(s.Consent.Marketing)}
 	}
 	if _, touched := s.changedFields["lastSeenAt"]; touched {
@@ -45,17 +45,16 @@ func (r *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Sessio
 type SaveResult struct {
 	Cleared  bool              // the guest cleared the session since Resolve, and nothing was written
 	Missing  bool              // Redis lost the session since Resolve, and nothing was written
-	OptedOut bool              // the hash says that the guest opted out of telemetry, perhaps since Resolve
+	OptedOut bool              // the guest opted out of telemetry, perhaps since Resolve
 	Locale   *PreferenceChange // nil: not changed by this request
 	Currency *PreferenceChange // nil: not changed by this request
 }
 
-// PreferenceChange is a change of a preference. Of concurrent requests that make the same change,
-// one alone gets it.
+// PreferenceChange is a change of a preference. Of several concurrent requests with the same
+// change, a single request gets the PreferenceChange.
 type PreferenceChange struct{ From, To, Trigger string }
 
-// ResolveSave reads the reply to the command of EnqueueSave, once it has run. It returns the error
-// of Redis.
+// ResolveSave reads the reply to EnqueueSave, after the pipeline. It returns the error of Redis.
 func (r *Store) ResolveSave(s *Session, cmd *redis.Cmd) (SaveResult, error) {
 	reply, err := lua.ParseSessionUpdate(cmd)
 	if err != nil {
@@ -71,8 +70,9 @@ func (r *Store) ResolveSave(s *Session, cmd *redis.Cmd) (SaveResult, error) {
 	return saved, nil
 }
 
-// currencyTrigger returns the event's trigger of a currency change. X-Currency counts as an
-// explicit choice there, although it does not bind: the guest picked it in the client.
+// currencyTrigger returns the event's trigger of a currency change. The event reports X-Currency as
+// an explicit choice, because the guest picked the currency in the client, although X-Currency does
+// not bind.
 func currencyTrigger(source Source) string {
 	if source == SourceHeader {
 		return string(SourceExplicit)

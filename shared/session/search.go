@@ -18,7 +18,7 @@ import (
 const maxHistory = 25 // entries of the list "history", newest first
 
 // HistoryEntry is an entry of the list "history", the past searches
-// (docs/spec/data-model.md#guest-session). A search gets one when its search session begins.
+// (docs/spec/data-model.md#guest-session). Each search session adds an entry when it begins.
 type HistoryEntry struct {
 	SearchSessionID string         `json:"searchSessionId"`
 	QueryHash       string         `json:"queryHash"` // sha256:<hex>
@@ -40,10 +40,9 @@ func (h *HistoryEntry) json() string {
 	return string(b)
 }
 
-// SearchSession is docs/spec/data-model.md#search-session: a search that a guest runs, for one
-// hour.
+// SearchSession is docs/spec/data-model.md#search-session: a search of a guest, for one hour.
 type SearchSession struct {
-	ID             string // srs_<ulid>; the time of the ulid is the start, and the search session ends one hour later
+	ID             string // srs_<ulid>; the time of the ulid is the start; the end is an hour later
 	GuestSessionID string
 	QueryHash      string
 	Query          jsontext.Value // the normalised query: geo, dates, occupancy, filters, sort key
@@ -52,9 +51,9 @@ type SearchSession struct {
 	ResultCount    int
 }
 
-// EnqueueSearch queues two commands that store a search session, on the caller's pipeline: all of
-// its fields if it is fresh, else the time of the interaction alone. The key expires one hour after
-// the search session began, whatever is written to it.
+// EnqueueSearch queues two commands on the caller's pipeline: HSET with all fields of a fresh
+// search session, or else with the time of the interaction alone, and PEXPIREAT. Every write keeps
+// the expiry at one hour after the start.
 func (r *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s SearchSession, fresh bool) {
 	key := r.searchKey(s.ID)
 	now := formatMillis(r.now())
@@ -70,17 +69,17 @@ func (r *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s Searc
 }
 
 const (
-	searchTTL        = time.Hour // of a search session; the next interaction after it gets a fresh id
+	searchTTL        = time.Hour // of a search session; later interactions get a fresh id
 	maxSearches      = 5         // concurrent search sessions of a guest, in parallel tabs; the oldest is dropped
-	hashPrefixLength = 16        // hex digits of the query hash; enough to distinguish the searches of one guest
+	hashPrefixLength = 16        // hex digits of the query hash; enough to distinguish the searches of a guest
 )
 
-// activeSearch is a search session that has not ended. The time in its id is its start.
+// activeSearch is a running search session. The time in the id is the start.
 type activeSearch struct{ hash, id string }
 
-// ResumeSearch returns the search session of a query: the running one, or a fresh srs_ id if there
-// is none or its hour is over. queryHash is "sha256:<hex>". It changes s alone, which the caller
-// saves.
+// ResumeSearch returns the running search session of a query, or a fresh srs_ id if the guest has
+// no running search session for the query. queryHash is "sha256:<hex>". Only s changes; the caller
+// saves s.
 func (s *Session) ResumeSearch(queryHash string, now time.Time) (searchID string, fresh bool) {
 	hash := digest.Hex(queryHash)[:hashPrefixLength]
 	running := s.searches[:0:0]

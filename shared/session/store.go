@@ -44,8 +44,8 @@ func New(keys redisclient.Keys, ring, peppers keyring.Ring, db Querier, now func
 	return &Store{keys: keys, ring: ring, peppers: peppers, db: db, now: now, agentParser: newAgentParser(peppers), preferenceCache: predictions}
 }
 
-// Enqueue queues the read of the request's session on the caller's pipeline: one HMGET. It returns
-// nil if the request has no genuine cookie.
+// Enqueue queues the read of the request's session on the caller's pipeline, an HMGET. Without a
+// genuine cookie, Enqueue queues nothing and returns nil.
 func (r *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, request *Request) *redis.SliceCmd {
 	if request.ID == "" {
 		return nil
@@ -72,13 +72,13 @@ func fieldsByName(values []any) map[string]string {
 	return found
 }
 
-// Resolve returns the session of the request, once the pipeline of Enqueue has run. It reads no
-// store and never fails. The session is one of these:
+// Resolve returns the session of the request, after the pipeline of Enqueue. It reads no store and
+// never fails. It returns:
 //
 //   - the stored session;
-//   - a new session, if there is no genuine cookie, or if the cookie was set for another browser or
-//     system than that of the request (the other session stays untouched);
-//   - an empty session of the same id, if Redis lost it: RestoreConsent completes it;
+//   - a new session, without a genuine cookie, or with the cookie of another browser or system (the
+//     other session stays untouched);
+//   - an empty session of the same id, if Redis lost the session (see RestoreConsent);
 //   - a degraded session of the same id, if Redis did not answer.
 func (r *Store) Resolve(request *Request, read *redis.SliceCmd) *Session {
 	if read == nil {
@@ -103,7 +103,7 @@ func (r *Store) Resolve(request *Request, read *redis.SliceCmd) *Session {
 	return s
 }
 
-// newSession returns a session that is not in Redis yet.
+// newSession returns a session not yet in Redis.
 func (r *Store) newSession(request *Request, id string, isNew bool) *Session {
 	now := r.now()
 	s := &Session{
@@ -149,14 +149,14 @@ func (r *Store) fromHash(request *Request, f map[string]string) *Session {
 	return s
 }
 
-// setIfChanged marks a field as changed if its value differs from the stored one.
+// setIfChanged marks a field as changed if the value differs from the stored value.
 func (s *Session) setIfChanged(stored map[string]string, field, value string) {
 	if stored[field] != value {
 		s.setField(field, value)
 	}
 }
 
-// toHash returns all fields of the hash, for a session that Redis does not have.
+// toHash returns all fields of the hash, for a session missing in Redis.
 func (s *Session) toHash() map[string]string {
 	f := map[string]string{
 		"createdAt": formatMillis(s.CreatedAt), "lastSeenAt": formatMillis(s.LastSeenAt),
@@ -179,7 +179,7 @@ func (s *Session) toHash() map[string]string {
 
 func formatMillis(t time.Time) string { return strconv.FormatInt(t.UnixMilli(), 10) }
 
-// parseMillis returns the zero time for a value that is no number.
+// parseMillis returns the zero time for a malformed value.
 func parseMillis(s string) time.Time {
 	ms, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {

@@ -3,20 +3,16 @@ package wishlist
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/jackc/pgx/v5"
 	"github.com/redis/go-redis/v9"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 )
 
-// Store keeps wishlists. Safe for concurrent use.
+// Store reads and writes wishlists. Safe for concurrent use.
 type Store struct {
 	rdb  redis.UniversalClient
 	db   BatchSender
@@ -24,57 +20,35 @@ type Store struct {
 	now  func() time.Time
 }
 
-// New makes a Room.
+// BatchSender is a Postgres pool.
+type BatchSender interface {
+	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
+}
+
+// New returns a store. now is the clock of mutations.
 func New(rdb redis.UniversalClient, db BatchSender, keys redisclient.Keys, now func() time.Time) *Store {
 	return &Store{rdb, db, keys, now}
 }
 
-// EnqueueCopy puts a mutation's effect on the copy on the caller's pipeline; Mend is to be called once it has run. An addition
-// is appended, which works on the very list it was made to; any other case takes the whole list.
-func (r *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID string, c *Change) {
-	switch {
-	case !c.Applied:
-	case c.list != nil:
-		c.copyCmd = r.enqueueReplace(ctx, pipe, sessionID, *c.list)
-	default:
-		c.copyCmd = lua.WishlistAppend(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), c.previousVersion, c.version, encodeItem(c.Item), session.TTL)
-	}
-}
-
-// RebuildCopy makes the copy whole when an addition did not fit it, because others were made at the same time or Redis had
-// lost it. It fails when a store does; then the next read of the list mends.
-func (r *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) error {
-	if c.copyCmd == nil || c.list != nil {
-		return nil
-	}
-	if fits, err := c.copyCmd.Int(); err != nil || fits == 1 {
-		return err
-	}
-	list, err := r.read(ctx, sessionID, stepTimeout(ctx)) // with time left to write it, and to answer
-	if err != nil {
-		return err
-	}
-	pipe := r.rdb.Pipeline()
-	r.enqueueReplace(ctx, pipe, sessionID, list)
-	return lua.Exec(ctx, pipe)
-}
-
-// How long Postgres may take for a read.
+// Timeouts of reads from Postgres.
 const (
-	readTimeout         = 300 * time.Millisecond // that the copy can stand in for
-	uncopiedReadTimeout = time.Second            // of a list that has no copy, and would not be shown
+	readTimeout         = 300 * time.Millisecond // of a list with a copy, to show the copy instead
+	uncopiedReadTimeout = time.Second            // of a list without a copy
 )
 
-// Get reads the record, within 300 ms. Of a session that was cleared there is none: session.ErrCleared.
+// Get reads the record in a single round trip of at most 300 ms; a disconnect of the client cancels
+// the read. It returns session.ErrCleared for a cleared session, or the error of Postgres: show the
+// copy then, see session.Lists.Wishlist.
 func (r *Store) Get(ctx context.Context, sessionID string) (List, error) {
 	return r.read(ctx, sessionID, readTimeout)
 }
 
-// GetWithoutCopy is Get for a list that has no copy to show instead, within a second.
+// GetWithoutCopy is Get with a timeout of one second, for a list without a copy.
 func (r *Store) GetWithoutCopy(ctx context.Context, sessionID string) (List, error) {
 	return r.read(ctx, sessionID, uncopiedReadTimeout)
 }
 
+// read reads the record and the guest's consent in a single round trip.
 func (r *Store) read(ctx context.Context, sessionID string, within time.Duration) (list List, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -90,22 +64,3 @@ func (r *Store) read(ctx context.Context, sessionID string, within time.Duration
 	}
 	return list, nil
 }
-
-// EnqueueRepair puts the record in the place of a copy that says something else, on the caller's pipeline. copied and there
-// are what was read of the copy, by session.Lists.
-func (r *Store) EnqueueRepair(ctx context.Context, pipe redis.Pipeliner, sessionID string, record List, copied []jsontext.Value, there bool) {
-	if there && slices.EqualFunc(record.Items, copied, func(i Item, entry jsontext.Value) bool { return encodeItem(i) == string(entry) }) {
-		return
-	}
-	r.enqueueReplace(ctx, pipe, sessionID, record)
-}
-
-func (r *Store) enqueueReplace(ctx context.Context, pipe redis.Pipeliner, sessionID string, list List) *redis.Cmd {
-	entries := make([]string, len(list.Items))
-	for i, item := range list.Items {
-		entries[i] = encodeItem(item)
-	}
-	return lua.WishlistReplace(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), strconv.FormatInt(list.version, 10), session.TTL, entries...)
-}
-
-func (r *Store) listKey(sessionID string) string { return r.keys.SessionPart(sessionID, "wishlist") }

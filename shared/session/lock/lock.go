@@ -1,6 +1,7 @@
-// Package lock orders the transactions of one session in Postgres by an advisory lock: an exclusive
-// transaction runs alone, shared ones run in parallel. It is a package of its own because some of
-// its users (idempotency) do not know sessions. It never reads or writes a row.
+// Package lock orders the transactions of a session in Postgres by an advisory lock: an exclusive
+// transaction runs alone, shared transactions run in parallel. Package idempotency uses lock
+// without package session, because idempotency does not know sessions. Package lock reads and
+// writes no row.
 package lock
 
 import (
@@ -13,17 +14,17 @@ import (
 // died half-way.
 var ErrCleared = errors.New("session: cleared meanwhile")
 
-// Exclusive queues the exclusive lock of a session. It must be the first statement of the batch.
-// The transaction then waits for every other one of the session that took the lock, and later ones
-// wait for its commit; the wait is bounded by the context of the batch alone. The lock ends with
-// the transaction, so it works through a connection pooler.
+// Exclusive queues the exclusive lock of a session, as the first statement of batch. The
+// transaction waits for all other transactions of the session with either lock, and later ones wait
+// for the commit. Only the context of the batch bounds the wait. The lock ends with the
+// transaction, so a connection pooler may be in between.
 func Exclusive(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, sessionID)
 }
 
-// Shared queues the shared lock of a session. It must be the first statement of the batch. The
-// transaction runs in parallel with other Shared ones and waits for an Exclusive one; the wait is
-// bounded by the context of the batch alone.
+// Shared queues the shared lock of a session, as the first statement of batch. The transaction runs
+// in parallel with other shared transactions and waits for an exclusive one. Only the context of
+// the batch bounds the wait.
 func Shared(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))`, sessionID)
 }

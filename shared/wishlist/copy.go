@@ -1,0 +1,94 @@
+package wishlist
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/redis/go-redis/v9"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"melmastoon.ghasi.io/bff-consumer/shared/session"
+)
+
+// encodeItem returns an item as the copy holds it. Equal items have equal bytes.
+func encodeItem(i Item) string {
+	b, err := json.Marshal(i)
+	if err != nil {
+		panic(err) // unreachable: the request was validated, so the strings are UTF-8
+	}
+	return string(b)
+}
+
+// DecodeCopy decodes the entries of a copy; see session.Lists.Wishlist. It returns an error for an
+// entry of another format.
+func DecodeCopy(entries []jsontext.Value) (List, error) {
+	var l List
+	for _, entry := range entries {
+		var i Item
+		if err := json.Unmarshal(entry, &i); err != nil {
+			return List{}, err
+		}
+		l.Items = append(l.Items, i)
+	}
+	return l, nil
+}
+
+// EnqueueCopy queues the update of the copy after a mutation on the caller's pipeline: one script,
+// or nothing if the mutation changed nothing. The caller runs the pipeline with lua.Exec and then
+// calls RebuildCopy. An addition is appended, if the copy has the version before the addition; a
+// removal replaces the whole copy, unless the copy is newer.
+func (r *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID string, c *Change) {
+	switch {
+	case !c.Applied:
+	case c.list != nil:
+		c.copyCmd = r.enqueueReplace(ctx, pipe, sessionID, *c.list)
+	default:
+		c.copyCmd = lua.WishlistAppend(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), c.previousVersion, c.version, encodeItem(c.Item), session.TTL)
+	}
+}
+
+// RebuildCopy replaces the copy if EnqueueCopy could not append an addition, because of a
+// concurrent mutation or because Redis lost the copy. It then takes a read of Postgres, within 1.5
+// s and at least 250 ms before the request's deadline, and a round trip to Redis, within the
+// timeouts of the client; otherwise it costs nothing. It returns the error of either store; the
+// next read of the list repairs the copy (see EnqueueRepair).
+func (r *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) error {
+	if c.copyCmd == nil || c.list != nil {
+		return nil
+	}
+	if appended, err := c.copyCmd.Int(); err != nil || appended == 1 {
+		return err
+	}
+	list, err := r.read(ctx, sessionID, stepTimeout(ctx)) // leaves time for the write and the response
+	if err != nil {
+		return err
+	}
+	pipe := r.rdb.Pipeline()
+	r.enqueueReplace(ctx, pipe, sessionID, list)
+	return lua.Exec(ctx, pipe)
+}
+
+// EnqueueRepair queues the replacement of a copy that differs from the record, on the caller's
+// pipeline: one script, which keeps a newer copy, or nothing. The caller runs the pipeline with
+// lua.Exec. copied and exists are the results of session.Lists.Wishlist.
+func (r *Store) EnqueueRepair(ctx context.Context, pipe redis.Pipeliner, sessionID string, record List, copied []jsontext.Value, exists bool) {
+	if exists && slices.EqualFunc(record.Items, copied, func(i Item, entry jsontext.Value) bool { return encodeItem(i) == string(entry) }) {
+		return
+	}
+	r.enqueueReplace(ctx, pipe, sessionID, record)
+}
+
+// enqueueReplace queues the replacement of the copy, unless the copy is newer or Redis does not
+// have the session.
+func (r *Store) enqueueReplace(ctx context.Context, pipe redis.Pipeliner, sessionID string, list List) *redis.Cmd {
+	entries := make([]string, len(list.Items))
+	for i, item := range list.Items {
+		entries[i] = encodeItem(item)
+	}
+	return lua.WishlistReplace(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), strconv.FormatInt(list.version, 10), session.TTL, entries...)
+}
+
+func (r *Store) listKey(sessionID string) string { return r.keys.SessionPart(sessionID, "wishlist") }
