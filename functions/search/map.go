@@ -138,7 +138,7 @@ func (m *Map) addSpotlightRate(ctx context.Context, prefetched map[string]*cache
 		rate, missing := m.finder.spotlightRate(ctx, prefetched, q, hash, upstream.PropertyRef{PropertyID: property, TenantID: item.TenantID})
 		page.Degraded = append(page.Degraded, missing...)
 		if rate != nil {
-			item.Spotlight(*rate)
+			item.SetSpotlightRate(*rate)
 		}
 		loaded, err := pack(page, nil)
 		return &loaded.Entry, err

@@ -1,5 +1,5 @@
-// Package digest owns how a SHA-256 is written in bodies, messages and keys: "sha256:" and 64 hex digits. It never says
-// what was hashed, or with which secret.
+// Package digest owns the text form of a SHA-256 in bodies, messages and keys: "sha256:" and 64 hex
+// digits. It does not hash, and knows neither inputs nor secrets. All functions are pure.
 package digest
 
 import (
@@ -11,13 +11,13 @@ import (
 
 const prefix = "sha256:"
 
-// Format writes a sum.
+// Format returns the text form of a sum.
 func Format(sum []byte) string {
 	var text [len(prefix) + 2*sha256.Size]byte
 	return string(hex.AppendEncode(append(text[:0], prefix...), sum))
 }
 
-// Parse is the inverse of Text, for a sum of any length. Its error does not repeat s.
+// Parse is the inverse of Format, for a sum of any length. The error does not repeat s.
 func Parse(s string) ([]byte, error) {
 	digits, ok := strings.CutPrefix(s, prefix)
 	sum, err := hex.DecodeString(digits)
@@ -27,5 +27,5 @@ func Parse(s string) ([]byte, error) {
 	return sum, nil
 }
 
-// Hex is a text's hex digits alone, for the name of a key.
+// Hex returns only the hex digits of a text form, for a key name.
 func Hex(s string) string { return strings.TrimPrefix(s, prefix) }

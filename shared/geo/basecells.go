@@ -1,10 +1,11 @@
 package geo
 
-// baseCells is how many cells resolution 0 has, numbered from 0.
+// baseCells is the number of cells of resolution 0, numbered from 0.
 const baseCells = 122
 
-// pentagonBases are the base cells at the vertices of the icosahedron. Their lattice lacks the sixth
-// of the plane that begins with digitK; so do all their centre children.
+// pentagonBases are the base cells at the vertices of the icosahedron. The lattice of a pentagon
+// lacks the sixth of the plane starting at digitK, and so do the lattices of all its centre
+// children.
 var pentagonBases = [12]int{4, 14, 24, 38, 49, 58, 63, 72, 83, 97, 107, 117}
 
 var pentagons = func() (is [baseCells]bool) {
@@ -14,13 +15,15 @@ var pentagons = func() (is [baseCells]bool) {
 	return is
 }()
 
-// A home is a site of resolution 0 on a face: which base cell is centred there, and by how many sixths of a circle,
-// counter-clockwise, digits found on this face are to be turned to become digits of the base cell.
+// baseCellSite is a site of resolution 0 on a face: the base cell centred at the site, and by how
+// many sixths of a circle, counter-clockwise, to rotate digits of this face to get digits of the
+// base cell.
 type baseCellSite struct{ base, rotations int }
 
-// baseCellSites holds each face's sites a + bω in [a+2][b+2]: the middle, the six around it, the three corners, and six
-// just beyond its edges, whose finer cells reach over. Cells of no other site do; their places are empty.
-// On a corner the turn is that of the digit pointing to the middle of the face.
+// baseCellSites has each face's sites a + bω at [a+2][b+2]: the middle, six sites around the
+// middle, the three corners, and six sites just beyond the edges with finer cells reaching into the
+// face. Other sites have no cells on the face, and the elements are empty. At a corner the rotation
+// is that of the digit pointing to the middle of the face.
 var baseCellSites = [20][5][5]baseCellSite{
 	{ // face 0
 		{{24, 0}, {32, 3}, {}, {}, {}},

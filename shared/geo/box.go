@@ -1,7 +1,7 @@
 package geo
 
-// Box is a rectangle of latitudes and longitudes in degrees, edges included.
-// When SwLng > NeLng it reaches over the antimeridian: {-20, 170, -10, -170} is 20° wide.
+// Box is a rectangle of latitudes and longitudes in degrees, edges included. A box with SwLng >
+// NeLng crosses the antimeridian: {-20, 170, -10, -170} is 20° wide. All methods are pure.
 type Box struct {
 	SwLat float64 `json:"swLat"`
 	SwLng float64 `json:"swLng"`
@@ -9,13 +9,14 @@ type Box struct {
 	NeLng float64 `json:"neLng"`
 }
 
-// Valid reports whether all four sides are finite, in range, and enclose something.
+// Valid reports whether all four sides are finite and in range, and the box has an area.
 func (b Box) Valid() bool {
 	return validLat(b.SwLat) && validLat(b.NeLat) && validLng(b.SwLng) && validLng(b.NeLng) &&
 		b.SwLat < b.NeLat && b.widthDeg() > 0
 }
 
-// AreaDeg2 is the box's height times its width, in square degrees. It measures the size of a request, not of the land.
+// AreaDeg2 returns height times width in square degrees. This is a measure of the size of a
+// request, not of a land area.
 func (b Box) AreaDeg2() float64 {
 	return (b.NeLat - b.SwLat) * b.widthDeg()
 }
@@ -29,10 +30,10 @@ func (b Box) Contains(p Point) bool {
 		return p.Lng >= b.SwLng || p.Lng <= b.NeLng
 	}
 	return p.Lng >= b.SwLng && p.Lng <= b.NeLng ||
-		b.SwLng == -180 && p.Lng == 180 || b.NeLng == 180 && p.Lng == -180 // one meridian, two names
+		b.SwLng == -180 && p.Lng == 180 || b.NeLng == 180 && p.Lng == -180 // 180° and -180° are the same meridian
 }
 
-// widthDeg is 0 for a box without a width: equal longitudes, or the antimeridian by its two names.
+// widthDeg returns the width in degrees; 0 for equal longitudes, and for 180° and -180°.
 func (b Box) widthDeg() float64 {
 	width := b.NeLng - b.SwLng
 	if width < 0 {

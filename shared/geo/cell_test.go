@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// referenceCell is what the reference implementation answered: a point, its cell at a resolution, and a parent of that
-// cell.
+// referenceCell is what the reference implementation answered: a point, its cell at a resolution,
+// and a parent of that cell.
 type referenceCell struct {
 	p            Point
 	res          int

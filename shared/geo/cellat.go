@@ -1,6 +1,7 @@
 package geo
 
-// CellAt is the H3 cell of a resolution, 0 … 15, that contains p. It is 0 when p or res is not valid.
+// CellAt returns the H3 cell of resolution res, 0 … 15, containing p; 0 for an invalid p or res.
+// Pure.
 func CellAt(p Point, res int) Cell {
 	if !p.Valid() || res < 0 || res > MaxRes {
 		return 0
@@ -9,11 +10,11 @@ func CellAt(p Point, res int) Cell {
 	return cellOf(onFace, z, res)
 }
 
-// cellOf names a site of a face: it climbs to resolution 0, and turns the digits met on the way
-// from the face's axes to those of the base cell found there.
+// cellOf returns the cell of a site of a face. It goes up to resolution 0 and rotates the collected
+// digits from the axes of the face to those of the base cell.
 func cellOf(onFace int, z eisenstein[int], res int) Cell {
 	var digits [MaxRes + 1]int
-	leading := digitCentre // the coarsest digit that is not the centre
+	leading := digitCentre // the coarsest digit except digitCentre
 	for r := res; r > 0; r-- {
 		z, digits[r] = apertureTo(r).parent(z)
 		if digits[r] != digitCentre {
@@ -32,8 +33,8 @@ func cellOf(onFace int, z eisenstein[int], res int) Cell {
 	return c
 }
 
-// pentagonRotation is the further turn for a leading digit that lands in the sixth a pentagon lacks: on by one more,
-// away from the digit that points to the middle of the face. It is 1 or 5.
+// pentagonRotation returns the additional rotation, 1 or 5, for a leading digit in the missing
+// sixth of a pentagon: by one sixth, away from the digit pointing to the middle of the face.
 func pentagonRotation(corner eisenstein[int], leading int) int {
 	inward := digitJK
 	switch corner {

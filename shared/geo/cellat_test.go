@@ -13,7 +13,8 @@ func TestCellAt_MatchesReference(t *testing.T) {
 	}
 }
 
-// Resolution r has 2 + 120·7^r cells: a home that were wrong would lose some, or make some that do not exist.
+// Resolution r has 2 + 120·7^r cells: a home that were wrong would lose some, or make some that do
+// not exist.
 func TestCellAt_ReachesEveryCell(t *testing.T) {
 	everywhere := rectangle(Box{-90, -180, 90, 180}, 0)
 	for res, want := range []int{122, 842, 5882} {

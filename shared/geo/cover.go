@@ -9,20 +9,22 @@ import (
 const coverRes = 8
 
 const (
-	// cellReach is how far from its centre a cell or a descendant of any resolution gets, in spacings of its
-	// resolution. A child's centre is 1/√7 of a spacing away from its parent's, and so on down: the sum of
-	// 7^(-n/2) for n ≥ 1 is 0.608. Every projected distance is shorter on the sphere, which makes up for what
-	// two faces disagree about a centre beyond their common edge: the furthest measured, all told, is 0.602.
+	// cellReach bounds the distance of the points of a cell, and of the descendants of any
+	// resolution, from the centre of the cell, in spacings of the resolution. A child's centre is
+	// 1/√7 of a spacing away from the parent's, and so on: the sum of 7^(-n/2) for n ≥ 1 is 0.608.
+	// Every projected distance is shorter on the sphere; this compensates for the disagreement of
+	// two faces about a centre beyond the common edge. The largest measured distance is 0.602.
 	cellReach = 0.62
-	// probeReach is a distance from its centre within which there is nothing but the cell, on the sphere: half a
-	// spacing shrunk as at the corners of a face is 0.316, and the rest a margin for the same disagreement.
+	// probeReach is the radius of a circle around the centre of a cell that lies inside the cell,
+	// on the sphere: half a spacing shrinks to 0.316 at the corners of a face, and the difference
+	// is a margin for the same disagreement.
 	probeReach = 0.28
 )
 
-// CoverCircle is a set of H3 cells of one resolution that covers every point within radiusKm of the centre: it contains
-// each such point's cell of that resolution, and the ancestor, at that resolution, of each such point's every finer
-// cell. The resolution is the finest up to 8 that needs at most max cells. They are sorted. A cover is nil when the
-// arguments are not valid or resolution 0 needs more than max.
+// CoverCircle returns a sorted set of H3 cells of the same resolution covering every point within
+// radiusKm of the centre: for each point, the set has the cell of the resolution, and the ancestors
+// of all finer cells. The resolution is the finest up to 8 with at most max cells. CoverCircle
+// returns nil for invalid arguments, or if resolution 0 needs more than max cells. Pure.
 func CoverCircle(centre Point, radiusKm float64, max int) []Cell {
 	if !centre.Valid() || !(radiusKm >= 0) || math.IsInf(radiusKm, 1) {
 		return nil
@@ -32,7 +34,7 @@ func CoverCircle(centre Point, radiusKm float64, max int) []Cell {
 	return cover(area, max, func(by float64) region { return circle(centre, radius+by) })
 }
 
-// CoverBox does for a box what CoverCircle does for a circle.
+// CoverBox returns a cover of a box, as CoverCircle of a circle.
 func CoverBox(b Box, max int) []Cell {
 	if !b.Valid() {
 		return nil
@@ -41,11 +43,11 @@ func CoverBox(b Box, max int) []Cell {
 	return cover(area, max, func(by float64) region { return rectangle(b, by) })
 }
 
-// cover tries the resolutions from the finest. The area is in steradians; grown is the region and all within
-// so many radians of it.
+// cover tries the resolutions from the finest. area is in steradians; grown returns the region
+// enlarged by a distance in radians.
 func cover(area float64, max int, grown func(by float64) region) []Cell {
 	for res := coverRes; res >= 0; res-- {
-		largest := math.Sqrt(3) / 2 * spacings[res] * spacings[res] // no cell is larger than in the middle of a face
+		largest := math.Sqrt(3) / 2 * spacings[res] * spacings[res] // cells in the middle of a face are the largest
 		if area > float64(max)*largest {
 			continue
 		}
@@ -56,9 +58,9 @@ func cover(area float64, max int, grown func(by float64) region) []Cell {
 	return nil
 }
 
-// coverAt finds the cells whose centres are near enough to the region for them to touch it. It probes the plane so
-// densely that no such cell is missed: a cell that counts has its centre within cellReach of the region, and some
-// probe is within probeReach of that centre.
+// coverAt returns the cells that may touch the region; ok is false for more than max cells. The
+// centre of such a cell is within cellReach of the region. The probes are dense enough to miss no
+// cell: a probe is within probeReach of every such centre.
 func coverAt(res, max int, grown func(by float64) region) (cells []Cell, ok bool) {
 	spacing := spacings[res]
 	near := grown(cellReach * spacing)

@@ -9,7 +9,8 @@ import (
 
 func newRand() *rand.Rand { return rand.New(rand.NewPCG(3, 14)) }
 
-// edgeCasePoint prefers the places where grids go wrong: poles, the antimeridian, vertices and edges of the icosahedron.
+// edgeCasePoint prefers the places where grids go wrong: poles, the antimeridian, vertices and
+// edges of the icosahedron.
 func edgeCasePoint(r *rand.Rand) Point {
 	near := math.Pow(10, -6*r.Float64())
 	anywhere := direction(math.Asin(2*r.Float64()-1), 2*math.Pi*r.Float64())
@@ -141,7 +142,8 @@ func TestCover_OneResolutionSortedAndFinest(t *testing.T) {
 	}
 }
 
-// A cover may hold cells just beyond the rim, as their descendants may reach over it, but none further away.
+// A cover may hold cells just beyond the rim, as their descendants may reach over it, but none
+// further away.
 func TestCoverCircle_ContainsNoDistantCell(t *testing.T) {
 	r := newRand()
 	for range 300 {

@@ -2,7 +2,8 @@ package geo
 
 import "math"
 
-// vector is a direction from the centre of the earth: x to (0° N, 0° E), y to (0° N, 90° E), z to the north pole.
+// vector is a direction from the centre of the earth: x to (0° N, 0° E), y to (0° N, 90° E), z to
+// the north pole.
 type vector [3]float64
 
 func (v vector) dot(w vector) float64 { return v[0]*w[0] + v[1]*w[1] + v[2]*w[2] }
@@ -11,7 +12,7 @@ func (v vector) cross(w vector) vector {
 	return vector{v[1]*w[2] - v[2]*w[1], v[2]*w[0] - v[0]*w[2], v[0]*w[1] - v[1]*w[0]}
 }
 
-// plus is v + k·w.
+// plus returns v + k·w.
 func (v vector) plus(k float64, w vector) vector {
 	return vector{v[0] + k*w[0], v[1] + k*w[1], v[2] + k*w[2]}
 }
@@ -22,15 +23,15 @@ func (v vector) unit() vector {
 
 func (p Point) vector() vector { return direction(radians(p.Lat), radians(p.Lng)) }
 
-// direction takes radians.
+// direction returns the direction of a latitude and longitude in radians.
 func direction(lat, lng float64) vector {
 	sinLat, cosLat := math.Sincos(lat)
 	sinLng, cosLng := math.Sincos(lng)
 	return vector{cosLat * cosLng, cosLat * sinLng, sinLat}
 }
 
-// vertices are the twelve corners of H3's icosahedron: R. Buckminster Fuller's orientation, all of them at sea.
-// Each is the centre of a pentagon, in the order of pentagonBases.
+// vertices are the twelve corners of H3's icosahedron in R. Buckminster Fuller's orientation, all
+// at sea. Each corner is the centre of a pentagon, in the order of pentagonBases.
 var vertices = [12]vector{
 	{0.4201524267087102, 0.0781452494027833, 0.9040825506150192},
 	{-0.5154559599440417, -0.3817168982871331, 0.7672009925177476},
@@ -46,7 +47,8 @@ var vertices = [12]vector{
 	{-0.4201524267087094, -0.0781452494027827, -0.9040825506150196},
 }
 
-// faceCorners are the vertices of each face, counter-clockwise from the one its first axis points to.
+// faceCorners are the vertices of each face, counter-clockwise; the first axis points to the first
+// vertex.
 var faceCorners = [20][3]int{
 	{0, 4, 2}, {0, 2, 1}, {0, 1, 3}, {0, 3, 5}, {0, 5, 4},
 	{8, 2, 4}, {6, 1, 2}, {7, 3, 1}, {9, 5, 3}, {10, 4, 5},
@@ -54,13 +56,14 @@ var faceCorners = [20][3]int{
 	{11, 6, 8}, {11, 7, 6}, {11, 9, 7}, {11, 10, 9}, {11, 8, 10},
 }
 
-// A face is a plane touching the unit sphere at the face's middle; the sphere is projected on it from its centre.
-// Positions on it are Eisenstein numbers in units of the spacing at resolution 0.
+// face is a plane touching the unit sphere at the middle of the face, with the sphere projected
+// from the centre (gnomonic). Positions on a face are Eisenstein numbers in units of the spacing at
+// resolution 0.
 type face struct {
 	middle vector
-	one    vector // where 1 and ω are, seen from the middle
-	omega  vector
-	toA    vector // a position's coordinates are these dot the direction, over middle dot the direction
+	one    vector // 1, relative to the middle
+	omega  vector // ω, relative to the middle
+	toA    vector // coordinate a of a direction d is (toA·d)/(middle·d), and b likewise
 	toB    vector
 }
 
@@ -81,7 +84,7 @@ var faces = func() (all [20]face) {
 	return all
 }()
 
-// locate finds the face a direction passes through, and the nearest site of a resolution on it.
+// locate returns the face of a direction, and the nearest site of a resolution on the face.
 func locate(v vector, res int) (onFace int, z eisenstein[int]) {
 	depth := -1.0
 	for i := range faces {
@@ -94,8 +97,8 @@ func locate(v vector, res int) (onFace int, z eisenstein[int]) {
 	return onFace, nearest(at.times(scales[res]))
 }
 
-// centre is the direction of a site as seen from a face. Beyond the face's edge the neighbour sees it a little
-// elsewhere.
+// centre returns the direction of a site of a face. For a site beyond the edge, the neighbouring
+// face gives a slightly different direction.
 func centre(onFace int, z eisenstein[int], res int) vector {
 	scale := scales[res]
 	conjugate := eisenstein[float64]{scale.a - scale.b, -scale.b}

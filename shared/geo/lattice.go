@@ -2,16 +2,17 @@ package geo
 
 import "math"
 
-// On each face of the icosahedron the centres of cells form a triangular lattice. Here its sites are the Eisenstein
-// integers: a + bω, where ω turns by 120°. The lattice seven times finer is the same one multiplied by an
-// integer of norm 7, so going from a cell to its parent is a division, and which child it was is the remainder.
+// eisenstein is an Eisenstein number a + bω, where ω rotates by 120°. On each face of the
+// icosahedron the centres of cells form a triangular lattice, the Eisenstein integers. The lattice
+// with seven times as many sites is the same lattice divided by an integer of norm 7. So the step
+// from a cell to the parent is a division, and the remainder is the position of the child.
 type eisenstein[T int | float64] struct{ a, b T }
 
 func (z eisenstein[T]) times(w eisenstein[T]) eisenstein[T] {
 	return eisenstein[T]{z.a*w.a - z.b*w.b, z.a*w.b + z.b*w.a - z.b*w.b} // ω² = -1-ω
 }
 
-// H3's digits name the remainders: the centre child and the six around it.
+// H3's digits are names of the remainders: the centre child and six children around the centre.
 const (
 	digitCentre = iota
 	digitK      // ω²
@@ -31,12 +32,12 @@ var remainders = [7]eisenstein[int]{
 	digitIJ: {1, 1},
 }
 
-// An aperture is one step to a finer lattice. H3 alternates between the two integers of norm 7,
-// which turn the lattice to and fro by 19.1°: together they are an exact 7.
+// aperture is a step to the next finer lattice. H3 alternates between two integers of norm 7, with
+// rotations of the lattice by 19.1° in opposite directions; the product is exactly 7.
 type aperture struct {
 	factor   eisenstein[int]
-	inverse  eisenstein[int] // its conjugate: factor · inverse = 7
-	omega    int             // what ω is modulo the factor
+	inverse  eisenstein[int] // conjugate: factor · inverse = 7
+	omega    int             // ω modulo the factor
 	digitMod [7]int          // the digit of each remainder modulo 7
 }
 
@@ -51,7 +52,7 @@ var (
 	}
 )
 
-// apertureTo is the step from resolution res-1 to res.
+// apertureTo returns the step from resolution res-1 to res.
 func apertureTo(res int) *aperture {
 	if res%2 == 1 {
 		return &apertureToOdd
@@ -59,7 +60,8 @@ func apertureTo(res int) *aperture {
 	return &apertureToEven
 }
 
-// parent takes a site one step coarser, and tells which child of its parent it is.
+// parent returns the parent of a site in the coarser lattice, and the digit of the site in the
+// parent.
 func (s *aperture) parent(z eisenstein[int]) (parent eisenstein[int], digit int) {
 	digit = s.digitMod[((z.a+s.omega*z.b)%7+7)%7]
 	r := remainders[digit]
@@ -79,8 +81,8 @@ var scales = func() (all [MaxRes + 1]eisenstein[float64]) {
 	return all
 }()
 
-// spacings are the distances between neighbouring centres on a face's plane, which touches the unit sphere
-// at the middle of the face. On the sphere they are shorter, by up to a third at the corners of a face.
+// spacings are the distances between neighbouring centres on the plane of a face. On the unit
+// sphere the distances are shorter, by up to a third at the corners of a face.
 var spacings = func() (all [MaxRes + 1]float64) {
 	const golden = math.Phi
 	for res := range all {
@@ -89,8 +91,9 @@ var spacings = func() (all [MaxRes + 1]float64) {
 	return all
 }()
 
-// nearest is the site nearest to a position. Rounding both coordinates would pick from the wrong cell near corners,
-// so all three coordinates of the hexagonal grid, which sum to 0, are rounded and the worst of them is replaced.
+// nearest returns the site nearest to a position. Rounding both coordinates would give a wrong cell
+// near corners. So nearest rounds all three coordinates of the hexagonal grid, with sum 0, and
+// recomputes the coordinate with the largest rounding error.
 func nearest(z eisenstein[float64]) eisenstein[int] {
 	q, r, s := math.RoundToEven(z.a-z.b), math.RoundToEven(z.b), math.RoundToEven(-z.a)
 	dq, dr, ds := math.Abs(q-(z.a-z.b)), math.Abs(r-z.b), math.Abs(s+z.a)
@@ -104,13 +107,14 @@ func nearest(z eisenstein[float64]) eisenstein[int] {
 	return eisenstein[int]{int(-s), int(r)}
 }
 
-// digitsCCW lists the digits in counter-clockwise order from the first axis; sixthOf is its inverse.
+// digitsCCW lists the digits in counter-clockwise order from the first axis; digitPosition is the
+// inverse.
 var (
 	digitsCCW     = [6]int{digitI, digitIJ, digitJ, digitJK, digitK, digitIK}
 	digitPosition = [7]int{digitI: 0, digitIJ: 1, digitJ: 2, digitJK: 3, digitK: 4, digitIK: 5}
 )
 
-// rotated is the digit turned counter-clockwise by sixths of a circle.
+// rotated returns the digit rotated counter-clockwise by a number of sixths of a circle.
 func rotated(digit, by int) int {
 	if digit == digitCentre {
 		return digitCentre

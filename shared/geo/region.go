@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// A region is a part of the sphere that meets each circle of latitude in one arc, and all those arcs have the same
-// middle. Everything is in radians.
+// region is a part of the sphere with a single arc on each circle of latitude, and the same middle
+// longitude for all arcs. All values are in radians.
 type region struct {
 	south, north float64
 	middle       float64                   // a longitude
-	halfWidth    func(lat float64) float64 // half the arc's width, π: all the way round
+	halfWidth    func(lat float64) float64 // half the width of the arc; π: the full circle
 }
 
-// circle is all within a radius of a point.
+// circle returns the region within a radius of a point.
 func circle(of Point, radius float64) region {
 	lat, lng := radians(of.Lat), radians(of.Lng)
 	sinLat, cosLat := math.Sincos(lat)
@@ -29,7 +29,8 @@ func circle(of Point, radius float64) region {
 	}
 }
 
-// clampedAcos is acos made total: all the way round from -1 down, and for 0/0, which is a pole within the circle.
+// clampedAcos extends acos: π below -1, 0 above 1, and π for NaN, the result of 0/0 at a pole
+// within the circle.
 func clampedAcos(cos float64) float64 {
 	if cos > -1 {
 		return math.Acos(math.Min(cos, 1))
@@ -37,7 +38,7 @@ func clampedAcos(cos float64) float64 {
 	return math.Pi
 }
 
-// rectangle is all within a distance of a box, and a little more at its corners.
+// rectangle returns the region within a distance of a box, and a little more at the corners.
 func rectangle(b Box, by float64) region {
 	width := radians(b.widthDeg())
 	sinBy := math.Sin(math.Min(by, math.Pi/2))
@@ -46,7 +47,7 @@ func rectangle(b Box, by float64) region {
 		north:  math.Min(radians(b.NeLat)+by, math.Pi/2),
 		middle: radians(b.SwLng) + width/2,
 		halfWidth: func(lat float64) float64 {
-			sin := sinBy / math.Cos(lat) // how far east of a meridian one may be to be within the distance of it
+			sin := sinBy / math.Cos(lat) // sine of the longitude difference at distance by from a meridian
 			if !(sin < 1) {
 				return math.Pi
 			}
@@ -55,15 +56,15 @@ func rectangle(b Box, by float64) region {
 	}
 }
 
-// contains takes a unit vector.
+// contains reports whether the direction v, a unit vector, is in the region.
 func (r region) contains(v vector) bool {
 	lat := math.Asin(math.Max(-1, math.Min(v[2], 1)))
 	away := math.Remainder(math.Atan2(v[1], v[0])-r.middle, 2*math.Pi)
 	return lat >= r.south && lat <= r.north && math.Abs(away) <= r.halfWidth(lat)
 }
 
-// probes are directions in the region, at most step radians apart along a circle of latitude, on such circles at most
-// step radians apart, the outermost on its edges.
+// probes yields directions in the region on circles of latitude, with at most step radians between
+// circles and between directions on a circle. The outermost directions are on the edges.
 func (r region) probes(step float64) iter.Seq[vector] {
 	return func(yield func(vector) bool) {
 		rows := math.Ceil((r.north - r.south) / step)

@@ -1,5 +1,6 @@
-// Package id owns the identifiers of the trade: a prefix that says what is named and a ULID that says when it was
-// minted. It never decides whether an id is genuine or still in use; the room that owns the thing does.
+// Package id owns the ids of the domain: a prefix for the kind of thing, and a ULID with the
+// creation time. It does no I/O and never decides whether an id exists; the package that owns the
+// data does.
 package id
 
 import (
@@ -15,10 +16,10 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Prefix names the kind of a thing and is the first part of its id, underscore included.
+// Prefix is the kind of a thing and the first part of an id, underscore included.
 type Prefix string
 
-// The kinds of things that are named by a prefixed ULID.
+// The prefixes.
 const (
 	Session       Prefix = "gms_"
 	SearchSession Prefix = "srs_"
@@ -33,22 +34,25 @@ const (
 	BotScore      Prefix = "bsc_"
 )
 
-// ErrMalformed is returned for a text that is not the canonical form of an id with the expected prefix.
+// ErrMalformed is the error for a text that is not a canonical id with the expected prefix.
 var ErrMalformed = errors.New("id: malformed")
 
-// entropy is shared by the whole process, so that ids which are minted within one millisecond, with none of another one
-// between them, sort in the order they were minted.
+// entropy is shared by the whole process: ids of the same millisecond sort in order of creation, if
+// no id of another time was created in between.
 var entropy = struct {
 	sync.Mutex
 	*ulid.MonotonicEntropy
 }{MonotonicEntropy: ulid.Monotonic(rand.Reader, 0)}
 
-// New mints an id at the given time; it is safe for concurrent use. Ids of one millisecond ascend for whoever mints alone:
-// where others may mint for other times meanwhile, as every process that serves does, order takes a Series.
+// New returns a new id with the time now, random otherwise. It never fails and takes a mutex of the
+// process for a moment. Safe for concurrent use. Ids of the same millisecond are ascending only if
+// no other goroutine creates ids with other times in between; a serving process that needs order
+// uses Monotonic.
 func New(p Prefix, now time.Time) string { return FromUUID(p, newULID(now)) }
 
+// newULID returns a ULID with the time now.
 func newULID(now time.Time) ulid.ULID {
-	// Before 1970 and beyond the year 10889 there is no ULID; such a clock is broken and its ids carry time zero.
+	// No ULID exists before 1970 or after the year 10889; ids of such a broken clock have time 0.
 	ms := uint64(max(now.UnixMilli(), 0))
 	if ms > ulid.MaxTime() {
 		ms = 0
@@ -57,14 +61,15 @@ func newULID(now time.Time) ulid.ULID {
 	u, err := ulid.New(ms, entropy.MonotonicEntropy)
 	entropy.Unlock()
 	if err != nil {
-		// The 80 bits after the time ran over: start afresh. crypto/rand itself never fails.
+		// Overflow of the 80 bits after the time: take new random bits. crypto/rand never fails.
 		u = ulid.MustNew(ms, rand.Reader)
 	}
 	return u
 }
 
-// Derive makes the id that the same time and the same parts always make, so that telling something twice can be
-// noticed. Who does not choose all of the parts cannot aim at an id that others have.
+// Derive returns an id from a SHA-256 of the parts and the time: the same input always gives the
+// same id, so that repeated events can be detected. Nobody can aim at an existing id without
+// choosing all parts. Pure.
 func Derive(p Prefix, at time.Time, parts ...string) string {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -73,12 +78,13 @@ func Derive(p Prefix, at time.Time, parts ...string) string {
 	ms := uint64(min(max(at.UnixMilli(), 0), int64(ulid.MaxTime())))
 	u, err := ulid.New(ms, bytes.NewReader(sum.Sum(nil)))
 	if err != nil {
-		panic(err) // unreachable: the time fits, and a digest has more than the 10 bytes that are read
+		panic(err) // unreachable: the time fits, and ulid.New reads 10 of 32 bytes
 	}
 	return FromUUID(p, u)
 }
 
-// LowerBound is before every id minted at that time or later, and after every earlier one.
+// LowerBound returns the smallest id with the time at: ids created at this time or later sort at or
+// above the bound, earlier ids below. Pure.
 func LowerBound(p Prefix, at time.Time) string {
 	var u ulid.ULID
 	ms := uint64(min(max(at.UnixMilli(), 0), int64(ulid.MaxTime())))
@@ -86,8 +92,8 @@ func LowerBound(p Prefix, at time.Time) string {
 	return FromUUID(p, u)
 }
 
-// Parse returns the ULID of an id that has exactly the given prefix and 26 upper-case Crockford characters, else
-// ErrMalformed.
+// Parse returns the ULID of an id with exactly the prefix p and 26 upper-case Crockford characters;
+// otherwise ErrMalformed. Pure.
 func Parse(p Prefix, s string) (ulid.ULID, error) {
 	text, ok := strings.CutPrefix(s, string(p))
 	if !ok {
@@ -96,13 +102,14 @@ func Parse(p Prefix, s string) (ulid.ULID, error) {
 	return parse(text)
 }
 
-// Valid reports whether Parse would accept the id.
+// Valid reports whether Parse accepts the id.
 func Valid(p Prefix, s string) bool {
 	_, err := Parse(p, s)
 	return err == nil
 }
 
-// Time returns when a valid id of any prefix was minted, in UTC to the millisecond; the zero time for anything else.
+// Time returns the creation time of a valid id with any prefix, in UTC to the millisecond; the zero
+// time for any other text. Pure.
 func Time(s string) time.Time {
 	cut := len(s) - ulid.EncodedSize
 	if cut < 1 || s[cut-1] != '_' {
@@ -115,13 +122,14 @@ func Time(s string) time.Time {
 	return u.Timestamp().UTC()
 }
 
-// UUID returns the 128 bits of an id, as the database keeps tenants and properties.
+// UUID returns the 128 bits of an id, the database form of tenant and property ids; ErrMalformed as
+// for Parse.
 func UUID(p Prefix, s string) ([16]byte, error) {
 	u, err := Parse(p, s)
 	return u, err
 }
 
-// FromUUID is the inverse of UUID: any 128 bits are an id.
+// FromUUID is the inverse of UUID. Any 128 bits give an id. Pure.
 func FromUUID(p Prefix, u [16]byte) string {
 	var text [48]byte // longest prefix and 26 characters
 	b := append(text[:0], p...)
@@ -130,7 +138,8 @@ func FromUUID(p Prefix, u [16]byte) string {
 	return string(b)
 }
 
-// parse accepts the canonical form alone: ulid.Parse looks at no character, and ParseStrict takes lower case too.
+// parse accepts only the canonical form: ulid.Parse checks no characters, and ParseStrict also
+// accepts lower case.
 func parse(text string) (ulid.ULID, error) {
 	for i := range len(text) {
 		if 'a' <= text[i] && text[i] <= 'z' {

@@ -6,21 +6,22 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Monotonic mints ids that ascend as they are minted, whatever others mint meanwhile. The zero value begins one. It is not safe
-// for concurrent use.
+// Monotonic creates ascending ids, whatever ids other goroutines create in between. The zero value
+// is ready for use. Not safe for concurrent use.
 type Monotonic struct{ last ulid.ULID }
 
-// New mints an id at the given time, or, where that is not after the last of the series, the next after that.
-func (s *Monotonic) New(p Prefix, now time.Time) string {
+// New returns an id with the time now, or the successor of the last id, whichever is greater. It
+// never fails.
+func (m *Monotonic) New(p Prefix, now time.Time) string {
 	u := newULID(now)
-	if u.Compare(s.last) <= 0 {
-		u = successor(s.last)
+	if u.Compare(m.last) <= 0 {
+		u = successor(m.last)
 	}
-	s.last = u
+	m.last = u
 	return FromUUID(p, u)
 }
 
-// successor is the least ULID that is greater than u.
+// successor returns the smallest ULID greater than u.
 func successor(u ulid.ULID) ulid.ULID {
 	for i := len(u) - 1; i >= 0; i-- {
 		if u[i]++; u[i] != 0 {

@@ -1,5 +1,5 @@
-// Package locale owns the languages the guest can choose from and how one is chosen.
-// It never translates, and it never reads a request itself.
+// Package locale owns the supported languages and matches an Accept-Language header. It never
+// translates, never reads a request and does no I/O.
 package locale
 
 import (
@@ -8,22 +8,23 @@ import (
 	"strings"
 )
 
-// Tag is one of the supported BCP 47 tags, in its canonical spelling.
+// Tag is a supported BCP 47 tag in canonical spelling.
 type Tag string
 
-// Default is what a guest gets who asked for nothing we have.
+// Default is the language for guests without a supported preference.
 const Default Tag = "en"
 
-// ErrNotSupported is returned for an explicit tag outside the set.
+// ErrNotSupported is the error for an unsupported tag.
 var ErrNotSupported = errors.New("locale: not supported")
 
 var supported = []Tag{Default, "ps-AF", "fa-AF", "fa-IR", "tg-TJ", "ar", "ur-PK", "ru", "fr"}
 
-// Supported returns the set, the default first.
+// Supported returns a copy of the list of supported tags, the default first.
 func Supported() []Tag { return slices.Clone(supported) }
 
-// Parse accepts a member of the set in any case, and prs, the other name of Dari. Anything else is ErrNotSupported:
-// who names a language explicitly is told when we do not have it.
+// Parse returns the supported tag s, in upper or lower case; prs, the other code of Dari, gives
+// fa-AF. Any other text gives ErrNotSupported, because the guest should learn that an explicitly
+// chosen language is missing. Pure.
 func Parse(s string) (Tag, error) {
 	for _, t := range supported {
 		if strings.EqualFold(s, string(t)) {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/language"
 )
 
-// A hostile header must not cost much: 2,000 languages would take the matcher most of a millisecond.
+// Limits for a hostile header: 2,000 languages would take the matcher most of a millisecond.
 const (
 	maxHeader  = 512 // bytes
 	maxEntries = 16
@@ -16,9 +16,11 @@ const (
 
 var dari = language.MustParse("fa-AF")
 
-// matcher is made when it is first needed: obvious answers nearly every request, the first one included.
+// matcher is built on first use: matchFirstEntry handles nearly every request, and a cold start
+// should be fast.
 var matcher = sync.OnceValue(func() language.Matcher { return language.NewMatcher(languageTags()) })
 
+// languageTags returns the supported tags as language.Tag, in the same order.
 func languageTags() []language.Tag {
 	list := make([]language.Tag, len(supported))
 	for i, t := range supported {
@@ -27,8 +29,9 @@ func languageTags() []language.Tag {
 	return list
 }
 
-// Match returns the best supported tag for an Accept-Language header by the CLDR distances; Default and false when
-// nothing is near enough. An entry that is no language is passed over.
+// Match returns the best supported tag for an Accept-Language header by CLDR distance; Default and
+// false without a close match. It ignores malformed entries, all bytes after 512 and all entries
+// after 16. It does no I/O. Safe for concurrent use.
 func Match(acceptLanguage string) (Tag, bool) {
 	if len(acceptLanguage) > maxHeader {
 		acceptLanguage = acceptLanguage[:maxHeader]
@@ -42,7 +45,7 @@ func Match(acceptLanguage string) (Tag, bool) {
 	if len(wanted) == 0 {
 		return Default, false
 	}
-	// The tag that comes back may have grown extensions (fa-AF-u-rg-irzzzz); the index is ours.
+	// The returned tag may have extensions (fa-AF-u-rg-irzzzz), so use the index.
 	_, i, confidence := matcher().Match(wanted...)
 	if confidence == language.No {
 		return Default, false
@@ -50,12 +53,12 @@ func Match(acceptLanguage string) (Tag, bool) {
 	return supported[i], true
 }
 
-// matchFirstEntry answers for a first entry without a weight in a language that we have in one form only, as "en-US": nothing
-// that follows can beat it. It spares nearly every browser's request the parser and the matcher; a test holds it to
-// their answers.
+// matchFirstEntry matches a first entry without a weight, such as "en-US", if the language has a
+// single supported form: no later entry can match better. Nearly every browser's request then skips
+// the parser and the matcher; a test compares the results with those of the matcher.
 func matchFirstEntry(entry string) (Tag, bool) {
-	base, region, regional := strings.Cut(entry, "-")
-	if regional && (len(region) != 2 || !isUpper(region[0]) || !isUpper(region[1])) {
+	base, region, hasRegion := strings.Cut(entry, "-")
+	if hasRegion && (len(region) != 2 || !isUpper(region[0]) || !isUpper(region[1])) {
 		return "", false
 	}
 	switch base {
@@ -65,7 +68,7 @@ func matchFirstEntry(entry string) (Tag, bool) {
 		return "ps-AF", true
 	case "ur":
 		return "ur-PK", true
-	case "fa", "tg": // elsewhere the region says something about the dialect or the script
+	case "fa", "tg": // the region decides about dialect or script
 		if t, err := Parse(entry); err == nil {
 			return t, true
 		}
@@ -75,7 +78,7 @@ func matchFirstEntry(entry string) (Tag, bool) {
 
 func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
-// parseAcceptLanguage returns the languages of the header, the most wanted first.
+// parseAcceptLanguage returns the languages of the header by descending weight.
 func parseAcceptLanguage(header string) []language.Tag {
 	type choice struct {
 		tag    language.Tag
@@ -83,13 +86,13 @@ func parseAcceptLanguage(header string) []language.Tag {
 	}
 	choices := make([]choice, 0, maxEntries)
 	for entry := range strings.SplitSeq(header, ",") {
-		// One at a time: a single odd entry would otherwise make the whole header an error.
+		// Entry by entry: a malformed entry would otherwise make the whole header an error.
 		tags, weights, err := language.ParseAcceptLanguage(entry)
 		if err != nil || len(tags) != 1 || weights[0] <= 0 {
 			continue
 		}
 		tag := tags[0]
-		if base, _ := tag.Base(); base.String() == "prs" { // the matcher does not know that this is Dari
+		if base, _ := tag.Base(); base.String() == "prs" { // the matcher does not know prs as Dari
 			tag = dari
 		}
 		if choices = append(choices, choice{tag, weights[0]}); len(choices) == maxEntries {

@@ -1,5 +1,6 @@
-// Package money owns currencies and how amounts are written: minor units as decimal text.
-// It never computes an amount and never converts one; prices are passed through from pricing.
+// Package money owns the supported currencies and the text form of amounts: minor units as decimal
+// text. It never computes or converts amounts; prices come from pricing unchanged. All functions
+// are pure.
 package money
 
 import (
@@ -7,7 +8,7 @@ import (
 	"slices"
 )
 
-// Currency is one of the supported ISO 4217 codes, upper case.
+// Currency is a supported ISO 4217 code, upper case.
 type Currency string
 
 // The supported currencies.
@@ -21,15 +22,15 @@ const (
 	GBP Currency = "GBP"
 )
 
-// ErrNotSupported is returned for a code outside the set.
+// ErrNotSupported is the error for an unsupported code.
 var ErrNotSupported = errors.New("money: currency not supported")
 
 var supported = []Currency{AFN, USD, EUR, IRR, PKR, AED, GBP}
 
-// Supported returns the set.
+// Supported returns a copy of the list of supported currencies.
 func Supported() []Currency { return slices.Clone(supported) }
 
-// Parse accepts a member of the set, upper case only.
+// Parse returns the supported currency with the code s, upper case only; otherwise ErrNotSupported.
 func Parse(s string) (Currency, error) {
 	if c := Currency(s); slices.Contains(supported, c) {
 		return c, nil
@@ -37,8 +38,8 @@ func Parse(s string) (Currency, error) {
 	return "", ErrNotSupported
 }
 
-// ForCountry is the currency a guest is shown who chose none: by the ISO 3166-1 alpha-2 code of where the request came
-// from.
+// ForCountry returns the currency for a guest without a choice, by the ISO 3166-1 alpha-2 code of
+// the request's country. The default is USD.
 func ForCountry(iso2 string) Currency {
 	switch iso2 {
 	case "AF":

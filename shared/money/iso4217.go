@@ -2,9 +2,10 @@ package money
 
 import "strings"
 
-// The active currencies of ISO 4217 by how many digits their minor unit has. The table is ours because the CLDR's,
-// which golang.org/x/text carries, says how amounts are shown: it gives AFN, IRR and PKR none, and accepts dead codes.
-// Codes without a minor unit (metals, funds such as XDR, tests) are absent.
+// iso4217 lists the active currencies of ISO 4217 by number of digits of the minor unit. The CLDR
+// table of golang.org/x/text is unsuitable: CLDR digits are for display, with 0 digits for AFN, IRR
+// and PKR, and include obsolete codes. Codes without a minor unit (metals, funds such as XDR,
+// tests) are absent.
 var iso4217 = map[int]string{
 	0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
 	2: "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD " +
@@ -27,7 +28,8 @@ var digits = func() map[string]int {
 	return m
 }()
 
-// Digits returns how many decimal digits the minor unit of an active ISO 4217 code has; false for anything else.
+// Digits returns the number of decimal digits of the minor unit of an active ISO 4217 code; false
+// for any other text.
 func Digits(code string) (int, bool) {
 	n, ok := digits[code]
 	return n, ok

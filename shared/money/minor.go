@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Minor is an amount in minor units as canonical decimal text: "450000". It is compared and passed on, never computed
-// with.
+// Minor is an amount in minor units as canonical decimal text: "450000". This service compares
+// amounts and passes amounts on, and never computes with amounts.
 type Minor string
 
-// ErrMalformed is returned for a text that is no canonical amount.
+// ErrMalformed is the error for a text that is not a canonical amount.
 var ErrMalformed = errors.New("money: malformed amount")
 
-// maxDigits keeps every amount inside an int64, which is what other services hold it in.
+// maxDigits keeps every amount within int64, the type of other services.
 const maxDigits = 18
 
-// ParseMinor accepts a decimal integer of at most 18 digits without leading zeros or a plus sign; "-" may lead, "-0"
-// may not.
+// ParseMinor parses a decimal integer of at most 18 digits, with an optional minus sign, without
+// leading zeros or a plus sign. "-0" and any other text give ErrMalformed.
 func ParseMinor(s string) (Minor, error) {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || len(digits) > maxDigits || digits[0] == '0' && s != "0" {
@@ -34,15 +34,16 @@ func ParseMinor(s string) (Minor, error) {
 // Negative reports whether the amount is below zero.
 func (m Minor) Negative() bool { return strings.HasPrefix(string(m), "-") }
 
-// Cmp is -1, 0 or 1 as m is less than, equal to or greater than other; both are what ParseMinor returned.
-func (m Minor) Cmp(other Minor) int {
+// Cmp returns -1, 0 or 1 for m less than, equal to or greater than n. Both must come from
+// ParseMinor.
+func (m Minor) Cmp(n Minor) int {
 	switch {
-	case m.Negative() && other.Negative():
-		return other[1:].Cmp(m[1:])
+	case m.Negative() && n.Negative():
+		return n[1:].Cmp(m[1:])
 	case m.Negative():
 		return -1
-	case other.Negative():
+	case n.Negative():
 		return 1
 	}
-	return cmp.Or(cmp.Compare(len(m), len(other)), strings.Compare(string(m), string(other)))
+	return cmp.Or(cmp.Compare(len(m), len(n)), strings.Compare(string(m), string(n)))
 }

@@ -6,7 +6,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// Date is a day of the calendar without a time or a zone; "2006-01-02" in JSON. The zero Date means absent.
+// Date is a calendar day without time or time zone, "2006-01-02" in JSON. The zero Date means
+// absent. All functions and methods are pure.
 type Date struct {
 	Year  int
 	Month time.Month
@@ -15,13 +16,14 @@ type Date struct {
 
 var invalidDate = problem.FieldError{Code: "date", Detail: "Must be a day of the calendar, written like 2026-04-30."}
 
-// DateOf returns the day it is at that time in its own location.
+// DateOf returns the day of t in t's location.
 func DateOf(t time.Time) Date {
 	y, m, d := t.Date()
 	return Date{y, m, d}
 }
 
-// ParseDate reads exactly "2006-01-02", a day that exists. The error is a problem.Field without a name.
+// ParseDate parses exactly the form "2006-01-02" of an existing day. The error is a
+// problem.FieldError without a field name.
 func ParseDate(s string) (Date, error) { return parseDate(s) }
 
 func parseDate[T string | []byte](s T) (Date, error) {
@@ -32,7 +34,7 @@ func parseDate[T string | []byte](s T) (Date, error) {
 		n := 0
 		for _, c := range []byte(s[from:to]) {
 			if c < '0' || c > '9' {
-				return -1 << 20 // stays negative whatever digit follows
+				return -1 << 20 // negative whatever digit follows
 			}
 			n = n*10 + int(c-'0')
 		}
@@ -51,20 +53,20 @@ func (d Date) AddDays(n int) Date { return DateOf(d.utc().AddDate(0, 0, n)) }
 // DaysSince returns the number of days from e to d.
 func (d Date) DaysSince(e Date) int { return int(d.utc().Sub(e.utc()) / (24 * time.Hour)) }
 
-// Compare is -1, 0 or 1 as d is before, on or after e.
+// Compare returns -1, 0 or 1 for d before, equal to or after e.
 func (d Date) Compare(e Date) int { return d.utc().Compare(e.utc()) }
 
 // IsZero reports whether the date is absent.
 func (d Date) IsZero() bool { return d == Date{} }
 
-// String is "2006-01-02", or "" for an absent date.
+// String returns "2006-01-02", or "" for an absent date.
 func (d Date) String() string {
 	var text [len(time.DateOnly)]byte
 	b, _ := d.AppendText(text[:0])
 	return string(b)
 }
 
-// AppendText appends what String returns.
+// AppendText appends the text of String. The error is always nil.
 func (d Date) AppendText(b []byte) ([]byte, error) {
 	if d.IsZero() {
 		return b, nil
@@ -72,10 +74,10 @@ func (d Date) AppendText(b []byte) ([]byte, error) {
 	return d.utc().AppendFormat(b, time.DateOnly), nil
 }
 
-// MarshalText returns what String returns.
+// MarshalText returns the text of String. The error is always nil.
 func (d Date) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// UnmarshalText is ParseDate.
+// UnmarshalText parses like ParseDate. After an error d is unchanged.
 func (d *Date) UnmarshalText(text []byte) error {
 	parsed, err := parseDate(text)
 	if err != nil {

@@ -10,26 +10,27 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// Availability is what is known of a hotel's nights from From to To, both included.
+// Availability is the availability of a hotel's nights from From to To, inclusive. Not safe for
+// concurrent use.
 type Availability struct {
 	PropertyID string         `json:"propertyId"`
 	From       stay.Date      `json:"from"`
 	To         stay.Date      `json:"to"`
-	Days       []AvailableDay `json:"days"` // sorted; one that is missing is unknown, not sold out
+	Days       []AvailableDay `json:"days"` // sorted; a missing day is unknown, not sold out
 	Degraded   []Degraded     `json:"degraded"`
 }
 
-// AvailableDay is one night. IsStale is there when the time of its price is over.
+// AvailableDay is a night. IsStale is set when the price has expired.
 type AvailableDay struct {
 	Date          stay.Date   `json:"date"`
 	Available     bool        `json:"available"`
 	RoomsLeft     *int        `json:"roomsLeft,omitzero"`
-	CheapestMinor money.Minor `json:"cheapestMinor,omitzero"` // with Currency or not at all
+	CheapestMinor money.Minor `json:"cheapestMinor,omitzero"` // set if and only if Currency is set
 	Currency      string      `json:"currency,omitzero"`
 	IsStale       bool        `json:"isStale,omitzero"`
 }
 
-// NewAvailability makes an Availability of what search-aggregation answered.
+// NewAvailability returns the Availability of a response of search-aggregation. Pure.
 func NewAvailability(q upstream.AvailabilityQuery, days []upstream.Day) *Availability {
 	a := &Availability{PropertyID: q.PropertyID, From: q.From, To: q.To}
 	for _, d := range days {
@@ -40,7 +41,7 @@ func NewAvailability(q upstream.AvailabilityQuery, days []upstream.Day) *Availab
 	return a
 }
 
-// HasPrice says whether any day shows a price.
+// HasPrice reports whether any day has a price.
 func (a *Availability) HasPrice() bool {
 	for i := range a.Days {
 		if a.Days[i].CheapestMinor != "" {
@@ -50,21 +51,21 @@ func (a *Availability) HasPrice() bool {
 	return false
 }
 
-// MarkStale says of every price that its time is over.
+// MarkStale marks every price as expired.
 func (a *Availability) MarkStale() {
 	for i := range a.Days {
 		a.Days[i].IsStale = a.Days[i].CheapestMinor != ""
 	}
 }
 
-// Encode writes it.
+// Encode returns the JSON. It does no I/O; the error is that of the JSON encoder.
 func (a *Availability) Encode() ([]byte, error) { return appendJSON(nil, a) }
 
-// DecodeAvailability is the inverse of Encode.
+// DecodeAvailability is the inverse of Encode. It returns an error for malformed JSON.
 func DecodeAvailability(body []byte) (*Availability, error) {
 	a := new(Availability)
 	if err := json.Unmarshal(body, a); err != nil {
-		return nil, fmt.Errorf("view: open availability: %w", err)
+		return nil, fmt.Errorf("view: decode availability: %w", err)
 	}
 	return a, nil
 }

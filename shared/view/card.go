@@ -1,5 +1,5 @@
-// Package view owns the shapes clients see (docs/spec/routes.md#view-models) and how they are put together from what
-// the upstreams answered. It never calls anybody and never computes money.
+// Package view owns the view models of the routes (docs/spec/routes.md#view-models) and builds view
+// models from upstream responses. It does no I/O and never computes amounts of money.
 package view
 
 import (
@@ -7,8 +7,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// ListingCard is one hotel of a list. RateSnapshot is its last member: Page splices it. Badges are crossRegionDelivery,
-// shariaCompliant and newProperty.
+// ListingCard is a hotel in a list. Page appends the member rateSnapshot. Badges are
+// crossRegionDelivery, shariaCompliant and newProperty.
 type ListingCard struct {
 	PropertyID        string             `json:"propertyId"`
 	TenantID          string             `json:"tenantId"`
@@ -23,11 +23,11 @@ type ListingCard struct {
 	AmenityHighlights []string           `json:"amenityHighlights"` // at most 5
 	BrandPeek         BrandPeek          `json:"brandPeek"`
 	Badges            []string           `json:"badges"`
-	DistanceKm        *float64           `json:"distanceKm,omitzero"` // for a point query
+	DistanceKm        *float64           `json:"distanceKm,omitzero"` // only for a point query
 }
 
-// BrandPeek is the glimpse of a tenant's brand. Neutral marks the stand-in shown while theme-config has
-// no answer.
+// BrandPeek is the short form of a tenant's brand. Neutral marks the placeholder for a missing
+// brand.
 type BrandPeek struct {
 	PrimaryColor string             `json:"primaryColor"`
 	LogoURL      string             `json:"logoUrl"`
@@ -35,15 +35,14 @@ type BrandPeek struct {
 	Neutral      bool               `json:"neutral,omitzero"`
 }
 
-// MapPin is one hotel of a map. The rate fields are its last members and only the spotlighted pin has
-// them.
+// MapPin is a hotel on a map. Page appends the rate members, only to the spotlighted pin.
 type MapPin struct {
 	PropertyID string    `json:"propertyId"`
 	Geo        geo.Point `json:"geo"`
 	BrandColor string    `json:"brandColor"`
 }
 
-// Degraded names a part that is missing from an answer, and why.
+// Degraded names a missing part of a response with the reason.
 type Degraded struct {
 	Part   string `json:"part"`   // pricing | theme | search | property
 	Reason string `json:"reason"` // timeout | unavailable | breaker-open | bad-response | budget
@@ -51,11 +50,11 @@ type Degraded struct {
 
 const maxHighlights = 5
 
-// neutralColor stands in for a brand's colour: a grey that reads on white and on black.
+// neutralColor replaces the colour of a missing brand: a grey legible on white and on black.
 const neutralColor = "#6b7280"
 
-// NewCard makes the card of one hit, without its rate. brand is nil while theme-config has no answer;
-// region is the cloud region this service runs in.
+// NewCard returns the card of a hit, without a rate. A nil brand gives the neutral placeholder.
+// region is the cloud region of this service. Pure.
 func NewCard(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCard {
 	return ListingCard{
 		PropertyID: hit.PropertyID, TenantID: hit.TenantID, TenantSlug: hit.TenantSlug,
@@ -66,7 +65,7 @@ func NewCard(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCar
 	}
 }
 
-// NewPin makes the pin of one hit, without a rate.
+// NewPin returns the pin of a hit, without a rate. A nil brand gives the neutral colour. Pure.
 func NewPin(hit *upstream.Hit, brand *upstream.Brand) MapPin {
 	pin := MapPin{PropertyID: hit.PropertyID, Geo: hit.Geo, BrandColor: neutralColor}
 	if brand != nil {
@@ -75,7 +74,7 @@ func NewPin(hit *upstream.Hit, brand *upstream.Brand) MapPin {
 	return pin
 }
 
-// newBrandPeek is the brand, or a stand-in of the hotel's own name and picture.
+// newBrandPeek returns the brand, or a placeholder with the name and picture of the hotel.
 func newBrandPeek(name upstream.Localized, picture string, brand *upstream.Brand) BrandPeek {
 	if brand == nil {
 		return BrandPeek{PrimaryColor: neutralColor, LogoURL: picture, BrandName: name, Neutral: true}
@@ -83,9 +82,11 @@ func newBrandPeek(name upstream.Localized, picture string, brand *upstream.Brand
 	return BrandPeek{PrimaryColor: brand.PrimaryColor, LogoURL: brand.LogoURL, BrandName: brand.BrandName}
 }
 
-// upstreamBadges are the badges search-aggregation may give; crossRegionDelivery is ours to decide.
+// upstreamBadges are the badges from search-aggregation; this service itself decides about
+// crossRegionDelivery.
 var upstreamBadges = map[string]bool{"shariaCompliant": true, "newProperty": true}
 
+// badges returns the badges of a hit for a service in region.
 func badges(hit *upstream.Hit, region string) []string {
 	var list []string
 	if isCrossRegion(hit.ServingRegion, region) {

@@ -14,7 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// HotelDetail is the page of one hotel. It reads back what it wrote, so a kept one can be opened to renew its rates.
+// HotelDetail is the page of a hotel. Encode and DecodeHotelDetail are inverse, so a cached page
+// can be decoded to refresh the rates. Not safe for concurrent use.
 type HotelDetail struct {
 	Property             PropertySummary    `json:"property"`
 	Rooms                []upstream.Room    `json:"rooms"`
@@ -22,7 +23,7 @@ type HotelDetail struct {
 	Photos               []upstream.Photo   `json:"photos"`
 	Policies             upstream.Policies  `json:"policies"`
 	BrandPeek            BrandPeek          `json:"brandPeek"`
-	DefaultStay          Stay               `json:"defaultStay"` // what the rate is for
+	DefaultStay          Stay               `json:"defaultStay"` // stay of the rate
 	CheapestRateSnapshot *RateSnapshot      `json:"cheapestRateSnapshot,omitzero"`
 	PriceCalendarPreview []CalendarDay      `json:"priceCalendarPreview,omitempty"`
 	SimilarProperties    []ListingCard      `json:"similarProperties,omitempty"` // at most 4, without rates
@@ -33,7 +34,7 @@ type HotelDetail struct {
 	Degraded             []Degraded         `json:"degraded"`
 }
 
-// PropertySummary is what a page says of the hotel as a whole.
+// PropertySummary is the part of the page about the hotel as a whole.
 type PropertySummary struct {
 	PropertyID  string             `json:"propertyId"`
 	TenantID    string             `json:"tenantId"`
@@ -45,17 +46,17 @@ type PropertySummary struct {
 	Address     string             `json:"address,omitzero"`
 	StarRating  float64            `json:"starRating,omitzero"`
 	Description string             `json:"description,omitzero"`
-	GuestRating *upstream.Rating   `json:"guestRating,omitzero"` // the summary of its reviews, when there are any
+	GuestRating *upstream.Rating   `json:"guestRating,omitzero"` // summary of the reviews, if any
 	Badges      []string           `json:"badges"`               // as on a ListingCard
 }
 
-// Stay is a stay to quote.
+// Stay is a stay for a quote.
 type Stay struct {
 	Dates     stay.Dates     `json:"dates"`
 	Occupancy stay.Occupancy `json:"occupancy"`
 }
 
-// CalendarDay is the cheapest rate of one night. IsStale is there when the time of the rates is over.
+// CalendarDay is the cheapest rate of a night. IsStale is set when the rates have expired.
 type CalendarDay struct {
 	Date          stay.Date   `json:"date"`
 	CheapestMinor money.Minor `json:"cheapestMinor"`
@@ -63,25 +64,28 @@ type CalendarDay struct {
 	IsStale       bool        `json:"isStale,omitzero"`
 }
 
-// Popularity is how many people booked or looked. Too few are nobody's business.
+// Popularity is how many people booked or viewed the hotel. Counts under 5 are not shown, for
+// privacy.
 type Popularity struct {
 	BookedLast24h int `json:"bookedLast24h,omitzero"`
 	ViewedLast1h  int `json:"viewedLast1h,omitzero"`
 }
 
-// HandoffHint is where the hotel is booked, without a token: that belongs to one guest and this page to all.
+// HandoffHint is the booking URL of the hotel without a token, because a token belongs to a single
+// guest and the page is shared.
 type HandoffHint struct {
 	URL        string `json:"url"`
-	TTLSeconds int    `json:"ttlSeconds"` // of a token, once there is one
+	TTLSeconds int    `json:"ttlSeconds"` // lifetime of a token
 }
 
 const (
-	minShownCount   = 5 // people that are shown as a number
-	defaultStayDays = 1 // days from today (UTC) to the night that a page quotes
+	minShownCount   = 5 // smallest count of people to show
+	defaultStayDays = 1 // days from today (UTC) to check-in of the default stay
 )
 
-// NewHotelDetail makes the page of a property without its rates. hotel is nil when search-aggregation has no answer, brands
-// lacks a tenant that theme-config has none for; region is the cloud region this service runs in.
+// NewHotelDetail returns the page of a property without rates. A nil hotel omits the parts from
+// search-aggregation; a tenant missing from brands gets the neutral placeholder. region is the
+// cloud region of this service. Pure.
 func NewHotelDetail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string]*upstream.Brand, region string, hint HandoffHint) *HotelDetail {
 	page := &HotelDetail{
 		Property: PropertySummary{
@@ -107,7 +111,8 @@ func NewHotelDetail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands ma
 	return page
 }
 
-// heroImage is the picture that stands for the property: its hero, else any, else none.
+// heroImage returns the URL of the property's hero photo, or of the first photo, or of the
+// thumbnail, or "".
 func heroImage(d *upstream.PropertyDetail, hotel *upstream.Hotel) string {
 	if i := slices.IndexFunc(d.Photos, func(p upstream.Photo) bool { return p.IsHero }); i >= 0 {
 		return d.Photos[i].URL
@@ -121,6 +126,7 @@ func heroImage(d *upstream.PropertyDetail, hotel *upstream.Hotel) string {
 	return ""
 }
 
+// popularity hides counts under minShownCount; nil without any count.
 func popularity(p upstream.Popularity) *Popularity {
 	var shown Popularity
 	if p.BookedLast24h >= minShownCount {
@@ -135,15 +141,15 @@ func popularity(p upstream.Popularity) *Popularity {
 	return &shown
 }
 
-// DefaultStay is what a page quotes to a guest who has not said when: two adults in one room, tomorrow night. Tonight
-// is over somewhere already, and half sold.
+// DefaultStay returns the stay to quote without dates from the guest: two adults, one room, the
+// next night in UTC. The current night is over in some time zones and partly sold. Pure.
 func DefaultStay(now time.Time) Stay {
 	in := stay.DateOf(now.UTC()).AddDays(defaultStayDays)
 	return Stay{stay.Dates{CheckIn: in, CheckOut: in.AddDays(1)}, stay.Occupancy{Adults: 2, Rooms: 1}}
 }
 
-// SetRate puts the quote of a stay on the page and says until when it is fresh. A nil quote means that the stay is sold
-// out.
+// SetRate sets the stay with the quote and returns until when the rate is fresh. A nil quote means
+// a sold-out stay, fresh for 60 s.
 func (d *HotelDetail) SetRate(s Stay, q *upstream.Quote, now time.Time) (until time.Time) {
 	d.DefaultStay, d.CheapestRateSnapshot, d.PriceCalendarPreview = s, nil, nil
 	if q == nil {
@@ -157,7 +163,7 @@ func (d *HotelDetail) SetRate(s Stay, q *upstream.Quote, now time.Time) (until t
 	return until
 }
 
-// MarkStale says of every rate that its time is over.
+// MarkStale marks every rate as expired.
 func (d *HotelDetail) MarkStale() {
 	if d.CheapestRateSnapshot != nil {
 		d.CheapestRateSnapshot.IsStale = true
@@ -167,36 +173,36 @@ func (d *HotelDetail) MarkStale() {
 	}
 }
 
-// RemoveTenants drops the similar properties of tenants for which gone says so.
-func (d *HotelDetail) RemoveTenants(gone func(tenant string) bool) {
-	d.SimilarProperties = slices.DeleteFunc(d.SimilarProperties, func(c ListingCard) bool { return gone(c.TenantID) })
+// RemoveTenants removes the similar properties of the tenants selected by remove.
+func (d *HotelDetail) RemoveTenants(remove func(tenantID string) bool) {
+	d.SimilarProperties = slices.DeleteFunc(d.SimilarProperties, func(c ListingCard) bool { return remove(c.TenantID) })
 }
 
-// IsDegraded says whether a part is missing.
+// IsDegraded reports whether the part is missing.
 func (d *HotelDetail) IsDegraded(part string) bool { return isDegraded(d.Degraded, part) }
 
-// ClearDegraded takes a part off the list of what is missing.
+// ClearDegraded removes the part from the list of missing parts.
 func (d *HotelDetail) ClearDegraded(part string) { d.Degraded = clearDegraded(d.Degraded, part) }
 
-// TenantIDs are the tenants on the page, each once, its own first.
+// TenantIDs returns the tenants on the page without duplicates, the tenant of the hotel first.
 func (d *HotelDetail) TenantIDs() []string {
-	owners := []string{d.Property.TenantID}
+	tenantIDs := []string{d.Property.TenantID}
 	for _, c := range d.SimilarProperties {
-		if !slices.Contains(owners, c.TenantID) {
-			owners = append(owners, c.TenantID)
+		if !slices.Contains(tenantIDs, c.TenantID) {
+			tenantIDs = append(tenantIDs, c.TenantID)
 		}
 	}
-	return owners
+	return tenantIDs
 }
 
-// Encode writes the page.
+// Encode returns the JSON. It does no I/O; the error is that of the JSON encoder.
 func (d *HotelDetail) Encode() ([]byte, error) { return appendJSON(nil, d) }
 
-// DecodeHotelDetail is the inverse of Encode.
+// DecodeHotelDetail is the inverse of Encode. It returns an error for malformed JSON.
 func DecodeHotelDetail(body []byte) (*HotelDetail, error) {
 	d := new(HotelDetail)
 	if err := json.Unmarshal(body, d); err != nil {
-		return nil, fmt.Errorf("view: open detail: %w", err)
+		return nil, fmt.Errorf("view: decode detail: %w", err)
 	}
 	return d, nil
 }

@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// indexHeader is what the index says besides the items.
+// indexHeader is the first line of an index, as JSON. The items follow as varints.
 type indexHeader struct {
 	Member      string          `json:"m"`
 	ResultCount int             `json:"n"`
@@ -23,17 +23,17 @@ type indexHeader struct {
 	Extra       int             `json:"r"` // length
 }
 
-// Encode writes the page's body and the index that opens it again. The index refers to tenants by their
-// place in Owners.
+// Encode returns the body of the page, and the index for DecodePage. The index refers to tenants by
+// position in TenantIDs. Encode does no I/O; the error is that of the JSON encoder.
 func (p *Page) Encode() (body, index []byte, err error) {
 	m := indexHeader{p.Member, p.ResultCount, p.Degraded, p.Place, len(p.Items), len(p.Extra)}
 	if index, err = json.Marshal(m); err != nil {
 		return nil, nil, fmt.Errorf("view: encode index: %w", err)
 	}
 	index = append(index, '\n')
-	place := map[string]uint64{}
-	for n, owner := range p.TenantIDs() {
-		place[owner] = uint64(n)
+	position := map[string]uint64{}
+	for n, tenantID := range p.TenantIDs() {
+		position[tenantID] = uint64(n)
 	}
 	body = fmt.Appendf(nil, `{"%s":[`, p.Member)
 	for n, i := range p.Items {
@@ -41,7 +41,7 @@ func (p *Page) Encode() (body, index []byte, err error) {
 			body = append(body, ',')
 		}
 		body = append(append(append(body, i.Base...), i.Rate...), '}')
-		index = binary.AppendUvarint(index, place[i.TenantID])
+		index = binary.AppendUvarint(index, position[i.TenantID])
 		index = binary.AppendUvarint(index, uint64(len(i.Base)))
 		index = binary.AppendUvarint(index, uint64(len(i.Rate)))
 		if len(i.Rate) > 0 {
@@ -57,44 +57,47 @@ func (p *Page) Encode() (body, index []byte, err error) {
 	return append(body, p.Extra...), index, nil
 }
 
-var errIndex = errors.New("view: index does not fit its body")
+var errIndex = errors.New("view: index does not match the body")
 
-// DecodePage is the inverse of Encode. The page aliases body. A body that does not fit is an error, never a panic.
-func DecodePage(body, index []byte, owners []string) (*Page, error) {
-	head, marks, ok := bytes.Cut(index, []byte{'\n'})
+// DecodePage is the inverse of Encode; tenantIDs are those of the encoded page. The page refers to
+// body, so do not change body. A mismatch of body and index is an error, never a panic. DecodePage
+// copies and decodes no items.
+func DecodePage(body, index []byte, tenantIDs []string) (*Page, error) {
+	header, items, ok := bytes.Cut(index, []byte{'\n'})
 	var m indexHeader
-	if !ok || json.Unmarshal(head, &m) != nil || m.Extra < 0 || m.Extra > len(body) || m.Items < 0 || m.Items > len(marks) {
+	if !ok || json.Unmarshal(header, &m) != nil || m.Extra < 0 || m.Extra > len(body) || m.Items < 0 || m.Items > len(items) {
 		return nil, errIndex
 	}
 	p := &Page{Member: m.Member, ResultCount: m.ResultCount, Degraded: m.Degraded, Place: m.Place, Extra: body[len(body)-m.Extra:]}
-	r := indexReader{index: marks, body: body, offset: len(m.Member) + len(`{"":[`)}
+	r := indexReader{index: items, body: body, offset: len(m.Member) + len(`{"":[`)}
 	for range m.Items {
-		owner, bare, rate := r.uvarint(), r.uvarint(), r.uvarint()
-		i := Item{Base: r.take(bare), Rate: r.take(rate)}
+		tenant, base, rate := r.uvarint(), r.uvarint(), r.uvarint()
+		i := Item{Base: r.take(base), Rate: r.take(rate)}
 		r.offset += len(`},`)
 		if len(i.Rate) > 0 {
 			i.RateFreshUntil = time.UnixMilli(r.varint())
 		}
-		if r.failed || owner >= uint64(len(owners)) {
+		if r.failed || tenant >= uint64(len(tenantIDs)) {
 			return nil, errIndex
 		}
-		i.TenantID = owners[owner]
+		i.TenantID = tenantIDs[tenant]
 		p.Items = append(p.Items, i)
 	}
 	return p, nil
 }
 
-// PeekIndex reads the result count and the place without opening the page.
+// PeekIndex returns the result count and the place from an index, without decoding the page; 0 and
+// nil for a bad index.
 func PeekIndex(index []byte) (resultCount int, place *upstream.Place) {
-	head, _, _ := bytes.Cut(index, []byte{'\n'})
+	header, _, _ := bytes.Cut(index, []byte{'\n'})
 	var m indexHeader
-	if json.Unmarshal(head, &m) != nil {
+	if json.Unmarshal(header, &m) != nil {
 		return 0, nil
 	}
 	return m.ResultCount, m.Place
 }
 
-// indexReader walks index and body together and remembers that something did not fit.
+// indexReader reads index and body in parallel and remembers a mismatch in failed.
 type indexReader struct {
 	index, body []byte
 	offset      int
@@ -121,7 +124,7 @@ func (r *indexReader) varint() int64 {
 	return v
 }
 
-// take cuts the next n bytes of the body, with no room to append behind them.
+// take returns the next n bytes of the body, without capacity for an append.
 func (r *indexReader) take(n uint64) []byte {
 	if r.failed || r.offset > len(r.body) || n > uint64(len(r.body)-r.offset) {
 		r.failed = true

@@ -12,32 +12,33 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// Page is a list or a map while it is changed: composed from upstream answers, or opened again from
-// the cache to drop a tenant, renew rates or mark them stale. A page that needs none of that is
-// never opened: its bytes go out as they were stored.
+// Page is a list or a map in a form that can be changed: built from upstream responses, or decoded
+// from the cache to remove a tenant, refresh rates or mark rates as stale. A cached page without
+// such a change is never decoded; the stored bytes are the response. Not safe for concurrent use.
 //
-// Its body is one JSON object without the closing brace, so that what belongs to one guest alone can be
-// appended: {"<Member>":[items],"resultCount":n,"degraded":[…]<Rest>
+// The body is a JSON object without the closing brace, so that the personal members of a guest can
+// be appended: {"<Member>":[items],"resultCount":n,"degraded":[…]<Extra>
 type Page struct {
 	Member      string // "listings" or "pins"
 	Items       []Item
 	ResultCount int
 	Degraded    []Degraded
-	Place       *upstream.Place // where the search looked, by its canonical names
-	Extra       []byte          // further members, each with its leading comma
+	Place       *upstream.Place // searched place, by canonical names
+	Extra       []byte          // further members, each with a leading comma
 }
 
-// Item is one card or pin: a JSON object without its closing brace, then its rate.
+// Item is a card or pin: a JSON object without the closing brace, and the rate.
 type Item struct {
 	TenantID       string
 	Base           []byte
-	Rate           []byte    // members with their leading comma; empty when there is none
-	RateFreshUntil time.Time // the rate is fresh until then
+	Rate           []byte    // members, each with a leading comma; empty without a rate
+	RateFreshUntil time.Time // end of the rate's freshness
 }
 
 const propertyOffset = len(`{"propertyId":"`)
 
-// PropertyID is the item's id, read from its first member.
+// PropertyID returns the property id from the first member of the item; "" for an item that is too
+// short.
 func (i *Item) PropertyID() string {
 	if len(i.Base) < propertyOffset+30 {
 		return ""
@@ -45,7 +46,8 @@ func (i *Item) PropertyID() string {
 	return string(i.Base[propertyOffset : propertyOffset+30])
 }
 
-// NewItem encodes a card or pin; its first member must be propertyId.
+// NewItem encodes a card or pin v. The first member of v must be propertyId. The error is that of
+// the JSON encoder.
 func NewItem(tenant string, v any) (Item, error) {
 	b, err := appendJSON(nil, v)
 	if err != nil {
@@ -54,7 +56,7 @@ func NewItem(tenant string, v any) (Item, error) {
 	return Item{TenantID: tenant, Base: b[:len(b)-1]}, nil
 }
 
-// SetRate puts a list card's snapshot on the item.
+// SetRate sets the rate of a list card, fresh until until. The error is that of the JSON encoder.
 func (i *Item) SetRate(r RateSnapshot, until time.Time) error {
 	rate, err := AppendMember(nil, "rateSnapshot", r)
 	if err != nil {
@@ -64,15 +66,15 @@ func (i *Item) SetRate(r RateSnapshot, until time.Time) error {
 	return nil
 }
 
-// Spotlight puts the rate of the spotlighted pin on the item.
-func (i *Item) Spotlight(r RateSnapshot) {
-	// Digits and letters only, for which Go's quotes are JSON's.
+// SetSpotlightRate sets the rate of the spotlighted pin.
+func (i *Item) SetSpotlightRate(r RateSnapshot) {
+	// Digits and letters only; Go and JSON quote these alike.
 	i.Rate = fmt.Appendf(nil, `,"cheapestNightlyMinor":%q,"currency":%q`, r.CheapestNightlyMinor, r.Currency)
 }
 
 var freshJSON, staleJSON = []byte(`"isStale":false`), []byte(`"isStale":true`)
 
-// MarkStale marks every rate whose time is over.
+// MarkStale marks every expired rate as stale.
 func (p *Page) MarkStale(now time.Time) {
 	for n := range p.Items {
 		if i := &p.Items[n]; len(i.Rate) > 0 && now.After(i.RateFreshUntil) {
@@ -81,17 +83,17 @@ func (p *Page) MarkStale(now time.Time) {
 	}
 }
 
-// RemoveTenants drops the items of tenants for which gone says so.
-func (p *Page) RemoveTenants(gone func(tenant string) bool) {
+// RemoveTenants removes the items of the tenants selected by remove and reduces ResultCount.
+func (p *Page) RemoveTenants(remove func(tenantID string) bool) {
 	before := len(p.Items)
-	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool { return gone(i.TenantID) })
+	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool { return remove(i.TenantID) })
 	p.ResultCount -= before - len(p.Items)
 }
 
-// IsDegraded says whether a part is missing.
+// IsDegraded reports whether the part is missing.
 func (p *Page) IsDegraded(part string) bool { return isDegraded(p.Degraded, part) }
 
-// ClearDegraded takes a part off the list of what is missing.
+// ClearDegraded removes the part from the list of missing parts.
 func (p *Page) ClearDegraded(part string) { p.Degraded = clearDegraded(p.Degraded, part) }
 
 func isDegraded(parts []Degraded, part string) bool {
@@ -102,20 +104,20 @@ func clearDegraded(parts []Degraded, part string) []Degraded {
 	return slices.DeleteFunc(parts, func(d Degraded) bool { return d.Part == part })
 }
 
-// TenantIDs are the tenants of the items, each once, in order of first appearance.
+// TenantIDs returns the tenants of the items without duplicates, in order of first appearance.
 func (p *Page) TenantIDs() []string {
-	var owners []string
+	var tenantIDs []string
 	seen := map[string]bool{}
 	for _, i := range p.Items {
 		if !seen[i.TenantID] {
 			seen[i.TenantID] = true
-			owners = append(owners, i.TenantID)
+			tenantIDs = append(tenantIDs, i.TenantID)
 		}
 	}
-	return owners
+	return tenantIDs
 }
 
-// RatesFreshUntil is when the first rate of the page stops being fresh; zero when it has none.
+// RatesFreshUntil returns when the first rate of the page expires; zero without rates.
 func (p *Page) RatesFreshUntil() time.Time {
 	var first time.Time
 	for _, i := range p.Items {
@@ -126,17 +128,19 @@ func (p *Page) RatesFreshUntil() time.Time {
 	return first
 }
 
-// AppendMember appends ,"name":value to a page's Rest.
-func AppendMember(rest []byte, name string, v any) ([]byte, error) {
-	rest = append(rest, ',')
-	rest = strconv.AppendQuote(rest, name)
-	return appendJSON(append(rest, ':'), v)
+// AppendMember appends ,"name":value to extra, for Page.Extra, and returns the result. The error is
+// that of the JSON encoder.
+func AppendMember(extra []byte, name string, v any) ([]byte, error) {
+	extra = append(extra, ',')
+	extra = strconv.AppendQuote(extra, name)
+	return appendJSON(append(extra, ':'), v)
 }
 
-func appendJSON(to []byte, v any) ([]byte, error) {
+// appendJSON appends v as deterministic JSON.
+func appendJSON(dst []byte, v any) ([]byte, error) {
 	b, err := json.Marshal(v, json.Deterministic(true))
 	if err != nil {
 		return nil, fmt.Errorf("view: encode: %w", err)
 	}
-	return append(to, b...), nil
+	return append(dst, b...), nil
 }

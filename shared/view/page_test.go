@@ -163,7 +163,7 @@ func TestItem_SpotlightedPinHasRate(t *testing.T) {
 		t.Fatal(err)
 	}
 	snapshot, _ := NewRateSnapshot(quote(now), now)
-	item.Spotlight(snapshot)
+	item.SetSpotlightRate(snapshot)
 	p := &Page{Member: "pins", Items: []Item{item}}
 	body, _, _ := p.Encode()
 	if !strings.Contains(string(body), `"brandColor":"#6b7280","cheapestNightlyMinor":"450000","currency":"AFN"}`) {

@@ -8,8 +8,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// RateSnapshot is the cheapest rate for the stay asked for, in minor units as decimal strings, passed
-// through from pricing. IsStale says that its 60 seconds are over.
+// RateSnapshot is the cheapest rate of the requested stay from pricing, in minor units as decimal
+// strings. IsStale marks a rate after 60 seconds.
 type RateSnapshot struct {
 	CheapestNightlyMinor  money.Minor `json:"cheapestNightlyMinor"`
 	TotalForStayMinor     money.Minor `json:"totalForStayMinor"`
@@ -21,10 +21,11 @@ type RateSnapshot struct {
 	IsStale               bool        `json:"isStale"`
 }
 
-const maxRateAge = 60 * time.Second // a rate is never shown as fresh beyond it, whatever pricing says
+const maxRateAge = 60 * time.Second // longest freshness of a rate, whatever pricing says
 
-// NewRateSnapshot makes the snapshot of one quote, and says until when it is fresh: what pricing says, at most 60 s
-// after it was captured, and at most 60 s from now whatever pricing's clock says.
+// NewRateSnapshot returns the snapshot of a quote, and the end of the freshness: the expiry from
+// pricing, at most 60 s after capture, and at most 60 s after now whatever the clock of pricing.
+// Pure.
 func NewRateSnapshot(q *upstream.Quote, now time.Time) (RateSnapshot, time.Time) {
 	until := earliest(q.TTLExpiresAt, q.CapturedAt.Add(maxRateAge), now.Add(maxRateAge))
 	return RateSnapshot{

@@ -2,19 +2,20 @@ package view
 
 import "melmastoon.ghasi.io/bff-consumer/shared/geo"
 
-// crossRegionKm is the distance between two cloud regions beyond which a booking is called international:
-// neighbours such as Mumbai and Dammam stay below it, Mumbai and Europe do not.
+// crossRegionKm is the distance between cloud regions above which a property gets the badge
+// crossRegionDelivery: neighbours such as Mumbai and Dammam are below, Mumbai and Europe above.
 const crossRegionKm = 3_500
 
-// isCrossRegion says whether a property is served from a region far from ours. An unknown region is not far: the
-// badge is a hint, and a wrong one frightens guests away.
-func isCrossRegion(theirs, ours string) bool {
-	a, known := regionLocations[theirs]
-	b, alsoKnown := regionLocations[ours]
-	return known && alsoKnown && geo.DistanceKm(a, b) > crossRegionKm
+// isCrossRegion reports whether the serving region of a property is far from the region of this
+// service. An unknown region is not far, because a wrong badge deters guests.
+func isCrossRegion(servingRegion, ownRegion string) bool {
+	a, knownServing := regionLocations[servingRegion]
+	b, knownOwn := regionLocations[ownRegion]
+	return knownServing && knownOwn && geo.DistanceKm(a, b) > crossRegionKm
 }
 
-// regionLocations holds where the provider's regions are, to a tenth of a degree (public locations page).
+// regionLocations has the locations of the provider's regions, to 0.1 degree (public locations
+// page).
 var regionLocations = map[string]geo.Point{
 	"africa-south1":        {Lat: -26.2, Lng: 28.0},
 	"asia-east1":           {Lat: 24.1, Lng: 120.5},
