@@ -1,6 +1,6 @@
-// Package bot detects bots: it collects the evidence of a request, evaluates it to a score and a verdict,
-// maps the verdict to an action, and records the verdict. Evaluation is pure. The package does not carry
-// out the action, and it stores no address and no user agent.
+// Package bot detects bots: it collects the evidence of a request, evaluates it to a score and a
+// verdict, maps the verdict to an action, and records the verdict. Evaluation is pure. The package
+// does not carry out the action, and it stores no address and no user agent.
 package bot
 
 import (
@@ -47,15 +47,16 @@ type Evidence struct {
 	Challenge *ChallengeResult // nil without a challenge result
 }
 
-// History is the evidence that Redis holds. It is the zero value if Redis was not read or did not answer.
+// History is the evidence that Redis holds. It is the zero value if Redis was not read or did not
+// answer.
 type History struct {
 	Cadence  Cadence
 	Sessions int // sessions of the client group that started within 24 hours
 	Replays  int // handoff replays by this fingerprint within 24 hours
 }
 
-// Cadence counts the requests of a client group, this request included. A client group is a fingerprint
-// within an address group.
+// Cadence counts the requests of a client group, this request included. A client group is a
+// fingerprint within an address group.
 type Cadence struct {
 	Group       RequestCounts
 	Session     RequestCounts // requests of this request's session alone
@@ -80,8 +81,8 @@ type Score struct {
 	Signals []event.BotSignal
 }
 
-// Evaluate scores evidence by docs/spec/limits.md#bot-detection. It is pure and never fails. A verified
-// search engine is human regardless of other evidence.
+// Evaluate scores evidence by docs/spec/limits.md#bot-detection. It is pure and never fails. A
+// verified search engine is human regardless of other evidence.
 func Evaluate(e Evidence) Score {
 	if e.Verified {
 		return Score{0, Human, []event.BotSignal{{Kind: uaPattern, Detail: "verified-" + e.Agent.Crawler}}}
@@ -98,9 +99,9 @@ func Evaluate(e Evidence) Score {
 	add(cadence, weight, detail)
 	shared := roundHundredths(collisionWeight(e.Sessions))
 	add(collision, shared, "shared-with-"+strconv.Itoa(e.Sessions)+"-sessions")
-	// Where most guests have the same phone, a replay penalty hits a whole country. So the penalty counts
-	// only as far as it exceeds the weight of collisions. Otherwise two replays anywhere would have the
-	// guests of every busy mobile carrier challenged.
+	// Where most guests have the same phone, a replay penalty hits a whole country. So the penalty
+	// counts only as far as it exceeds the weight of collisions. Otherwise two replays anywhere
+	// would have the guests of every busy mobile carrier challenged.
 	add(collision, max(min(replayWeight*float64(e.Replays), maxReplayWeight)-shared, 0), "handoff-replayed")
 	switch { // at most one signal of this kind
 	case e.Anomaly != "":
@@ -132,8 +133,8 @@ func verdict(value float64) Verdict {
 // threshold 0.45.
 func roundHundredths(f float64) float64 { return math.Round(f*100) / 100 }
 
-// agentDetail returns the kind of a classification and the name of the matched rule in the form that the
-// event schema allows, at most 48 characters. It never contains text of the user agent.
+// agentDetail returns the kind of a classification and the name of the matched rule in the form
+// that the event schema allows, at most 48 characters. It never contains text of the user agent.
 func agentDetail(c agent.Classification) string {
 	clean := strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
@@ -158,8 +159,8 @@ const (
 	HardBlock Action = "hard-block" // 429 without a challenge
 )
 
-// ActionFor returns the action for a verdict in a mode. solved means that the client recently solved a
-// challenge: a suspect passes then, a bot does not.
+// ActionFor returns the action for a verdict in a mode. solved means that the client recently
+// solved a challenge: a suspect passes then, a bot does not.
 func ActionFor(mode flags.BotMode, v Verdict, solved bool) Action {
 	switch {
 	case mode != flags.BotEnforce || v == Human:

@@ -24,7 +24,7 @@ const (
 	sessionsTTL     = 24 * time.Hour
 )
 
-// Detector collects the evidence of requests. It is safe for concurrent use.
+// Detector collects the evidence of requests. Safe for concurrent use.
 type Detector struct {
 	keys     redisclient.Keys
 	crawlers *crawler.Verifier
@@ -33,7 +33,7 @@ type Detector struct {
 	budget   budget
 }
 
-// New returns a Detector. It dials nothing.
+// New returns a Detector and does not dial.
 func New(keys redisclient.Keys, crawlers *crawler.Verifier, now func() time.Time) *Detector {
 	recorded, err := lru.New[recordKey, minute](maxRecorded)
 	if err != nil {
@@ -46,7 +46,10 @@ func New(keys redisclient.Keys, crawlers *crawler.Verifier, now func() time.Time
 type Client struct {
 	Fingerprint string // sha256:<hex>; session.Client.Fingerprint
 	Address     string // sha256:<hex> of the address group; session.Client.IPHash
-	Session     string // session id of a cookie with a valid signature, of this client or another; empty without a cookie or if the route does not read it
+
+	// Session is the id in a cookie with a valid signature, whichever client the cookie was issued
+	// to. Empty without a cookie and on routes that do not read the cookie.
+	Session string
 }
 
 // groupKey returns the name of the client group in Redis keys, 32 hex digits.
@@ -58,7 +61,8 @@ func shortHash(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Pending is the queued read of a client's history. Pass it to Resolve after the pipeline has run.
+// Pending is the queued read of a client's history. Pass a Pending to Resolve after the pipeline
+// has run.
 type Pending struct {
 	hasCookie bool
 	cadence   lua.CadenceCmd
@@ -66,9 +70,9 @@ type Pending struct {
 	replays   *redis.StringCmd
 }
 
-// Enqueue queues the read of a client's history on the caller's pipeline, which lua.Exec runs: one script
-// and two reads, without a round trip of its own. With count the script also counts the request. Routes
-// that one page calls by the dozen pass false.
+// Enqueue queues the read of a client's history on the caller's pipeline, which lua.Exec runs: a
+// script and two reads, without an additional round trip. With count the script also counts the
+// request. Routes that one page calls by the dozen pass false.
 func (d *Detector) Enqueue(ctx context.Context, pipe redis.Pipeliner, c Client, count bool) *Pending {
 	now, group := d.now(), c.groupKey()
 	keys := lua.CadenceKeys{Group: d.keys.Cadence(group), Cookie: d.keys.CadencePart(group, "cookie")}
@@ -84,8 +88,8 @@ func (d *Detector) Enqueue(ctx context.Context, pipe redis.Pipeliner, c Client, 
 	}
 }
 
-// sessionKey returns the Redis key of the times of a session's requests. It contains a hash of the session
-// id, so that no id of a cleared session stays in Redis.
+// sessionKey returns the Redis key of the times of a session's requests. The key contains a hash of
+// the session id: no id of a cleared session stays in Redis.
 func (d *Detector) sessionKey(group, session string) string {
 	return d.keys.CadencePart(group, "own", shortHash(session))
 }
@@ -98,10 +102,10 @@ type Request struct {
 	Campaign       bool
 }
 
-// Resolve returns the evidence of a request. Call it after the pipeline of Enqueue has run. It costs
-// microseconds and no round trip; for an unverified search engine it may start a DNS lookup in the
-// background. Evidence that Redis did not answer for is missing, so without Redis only the request itself
-// counts. pending may be nil if the history was not read.
+// Resolve returns the evidence of a request. Call Resolve after the pipeline of Enqueue has run.
+// The cost is microseconds and no round trip; for an unverified search engine a DNS lookup may
+// start in the background. Evidence without an answer from Redis is missing: without Redis only the
+// request counts. pending may be nil if the history was not read.
 func (d *Detector) Resolve(pending *Pending, req Request) Evidence {
 	classified := agent.Classify(req.Header.Get("User-Agent"))
 	return Evidence{
@@ -125,9 +129,9 @@ func (p *Pending) history() (h History) {
 	return h
 }
 
-// EnqueueSessionStart queues the record that a session started, one script, on the caller's pipeline,
-// which lua.Exec runs. c is the client of the request that started the session. Without Redis the session
-// is not counted.
+// EnqueueSessionStart queues the record that a session started, one script, on the caller's
+// pipeline, which lua.Exec runs. c is the client of the request that started the session. Without
+// Redis the session is not counted.
 func (d *Detector) EnqueueSessionStart(ctx context.Context, pipe redis.Pipeliner, c Client, session string) {
 	group := c.groupKey()
 	lua.RecordGroupSession(ctx, pipe, d.keys.GroupSessions(group), d.sessionKey(group, session), shortHash(session), d.now(),

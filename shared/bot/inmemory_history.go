@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// InMemoryHistory implements the history in Redis in Go, with times from the caller, for simulations and
-// for replays of access logs. A test compares it with the scripts. It is not safe for concurrent use, and
-// its memory grows with the number of clients.
+// InMemoryHistory implements the history in Redis in Go, with times from the caller, for
+// simulations and for replays of access logs. A test compares it with the scripts. It is not safe
+// for concurrent use, and its memory grows with the number of clients.
 type InMemoryHistory struct{ groups map[string]*groupHistory }
 
 type groupHistory struct {
@@ -20,8 +20,8 @@ type groupHistory struct {
 // NewInMemoryHistory returns an empty history.
 func NewInMemoryHistory() *InMemoryHistory { return &InMemoryHistory{map[string]*groupHistory{}} }
 
-// Observe returns the history of a client at a time, as Enqueue and Resolve do. With count it also counts
-// the request.
+// Observe returns the history of a client at a time, as Enqueue and Resolve do. With count it also
+// counts the request.
 func (m *InMemoryHistory) Observe(c Client, at time.Time, count bool) History {
 	g := m.group(c)
 	n := Cadence{HasCookie: c.Session != "", SinceCookie: -time.Millisecond}

@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// Bounds of one instance. The bound for all clients together is needed because a client that changes its
-// fingerprint with every request is a new client each time.
+// Bounds of one instance. The bound for all clients together is needed because a client that
+// changes its fingerprint with every request is a new client each time.
 const (
 	maxRecorded         = 16_384 // remembered keys
 	maxRecordsPerMinute = 600    // of all clients
@@ -38,10 +38,11 @@ type budget struct {
 	used   int
 }
 
-// ShouldRecord reports whether the caller is to record a verdict now, and counts the record as written.
-// Each instance records a client group with the same verdict and action once per clock minute, and at most
-// 600 records a minute in all; it never records humans. ShouldRecord uses memory only: a rejected request
-// has no second round trip to Redis, and records matter most without Redis.
+// ShouldRecord reports whether the caller is to record a verdict now, and counts the record as
+// written. Each instance records a client group with the same verdict and action once per clock
+// minute, and at most 600 records a minute in all; it never records humans. ShouldRecord uses
+// memory only: a rejected request has no second round trip to Redis, and records matter most
+// without Redis.
 func (d *Detector) ShouldRecord(c Client, v Verdict, act Action) bool {
 	if v == Human {
 		return false
@@ -77,11 +78,11 @@ type Entry struct {
 	RequestID, Traceparent, Instance string // for the event envelope
 }
 
-// Record adds the row of bot_score_log and the event bot_suspected.v1, two statements, to a batch, for a
-// verdict above human. For a guest who opted out of telemetry, the row names no session and there is no
-// event; the statements also check for an opt-out that only Postgres has. Record returns the event, which
-// the caller may buffer if the batch fails without Postgres, or no event for an opted-out guest. It
-// returns an error for an invalid hash; then the batch is unchanged.
+// Record adds the row of bot_score_log and the event bot_suspected.v1, two statements, to a batch,
+// for a verdict above human. For a guest who opted out of telemetry, the row names no session and
+// there is no event; the statements also check for an opt-out that only Postgres has. Record
+// returns the event, which the caller may buffer if the batch fails without Postgres, or no event
+// for an opted-out guest. It returns an error for an invalid hash; then the batch is unchanged.
 func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 	if e.OptedOut {
 		e.Session = ""

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Weights and thresholds of docs/spec/limits.md#bot-detection. Decision 27 explains the values that the
-// specification leaves open.
+// Weights and thresholds of docs/spec/limits.md#bot-detection. Decision 27 explains the values that
+// the specification leaves open.
 const (
-	fastWeight         = 0.3  // of a fast client group; alone it does not challenge a client
+	fastWeight         = 0.3  // of a fast client group; alone no reason for a challenge
 	singleClientWeight = 0.45 // of fast requests that certainly come from one client
 
 	burstLimit     = 12  // requests within ShortWindow from which a pace is fast
@@ -47,8 +47,9 @@ func (n RequestCounts) fast(factor int) bool {
 	return n.Burst >= burstLimit*factor || n.Minute > minuteLimit*factor
 }
 
-// cookieless reports whether the group is fast and no request in the exceeded window had a cookie. Such a
-// group is one client that never returns its cookie; a cookie among the requests shows several guests.
+// cookieless reports whether the group is fast and no request in the exceeded window had a cookie.
+// A group without cookies is a client that never returns its cookie; a cookie among the requests
+// shows several guests.
 func (c Cadence) cookieless(campaign bool) bool {
 	factor := 1
 	if campaign {

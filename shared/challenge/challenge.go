@@ -1,8 +1,8 @@
-// Package challenge challenges suspected bots: it offers challenges, verifies their solutions, and keeps
-// the proof of a session in Redis. It does not decide which clients are challenged.
+// Package challenge challenges suspected bots by offering challenges, verifying solutions, and
+// keeping the proof of a session in Redis. The caller decides which clients are challenged.
 //
-// A request calls Enqueue on its first pipeline; if its score is above human, Verify; then Problem to
-// reject the request, or EnqueueSave on its last pipeline.
+// A request calls Enqueue on the first pipeline; if the score is above human, Verify; then Problem
+// to reject the request, or EnqueueSave on the last pipeline.
 package challenge
 
 import (
@@ -28,12 +28,13 @@ const Header = "X-Recaptcha-Token"
 // proofTTL is the life of a reCAPTCHA proof of a session.
 const proofTTL = time.Hour
 
-// Client identifies a client. A puzzle is valid for one client, and only the client that first sent a
-// reCAPTCHA token can send it again.
+// Client identifies a client. A puzzle is valid for one client, and only the client that first sent
+// a reCAPTCHA token can send the token again.
 type Client = pow.Client
 
-// Service offers and verifies challenges. It is safe for concurrent use. A process must have only one,
-// because it holds the provider's circuit breaker and the answers for recent tokens.
+// Service offers and verifies challenges. Safe for concurrent use. A process must have only one
+// Service, because the Service holds the provider's circuit breaker and the answers for recent
+// tokens.
 type Service struct {
 	keys      redisclient.Keys
 	issuer    pow.Issuer
@@ -57,8 +58,8 @@ type Pending struct {
 	cmd       *redis.StringCmd
 }
 
-// Enqueue queues the read of a session's stored proof on the caller's pipeline: one GET in the slot of
-// the session. Pass the result to Verify after the pipeline has run.
+// Enqueue queues the read of a session's stored proof on the caller's pipeline: one GET in the slot
+// of the session. Pass the result to Verify after the pipeline has run.
 func (s *Service) Enqueue(ctx context.Context, pipe redis.Pipeliner, sessionID string) *Pending {
 	return &Pending{sessionID, pipe.Get(ctx, s.key(sessionID))}
 }
@@ -66,14 +67,16 @@ func (s *Service) Enqueue(ctx context.Context, pipe redis.Pipeliner, sessionID s
 // key returns the Redis key of a session's proof.
 func (s *Service) key(sessionID string) string { return s.keys.SessionPart(sessionID, "challenge") }
 
-// Verify returns the proof of a client whose score is above human: the proof that the session stored
-// within the last hour, or the result of the token. It costs no round trip to Redis. A solved puzzle
-// costs one HMAC and one hash. A reCAPTCHA token costs one call of the provider, of at most 400 ms, and
-// only if the instance has not seen the token and the session has no reCAPTCHA proof.
+// Verify returns the proof of a client whose score is above human: the proof that the session
+// stored within the last hour, or the result of the token. Verify makes no round trip to Redis. A
+// solved puzzle costs an HMAC and a hash. A reCAPTCHA token costs a call of the provider, of at
+// most 400 ms, and only if the instance has not seen the token and the session has no reCAPTCHA
+// proof.
 //
-// read may be nil. It counts only for the session that it was queued for: a request whose cookie belongs
-// to another browser gets another session. Verify never fails. Without Redis there is no stored proof.
-// Without the provider a token proves nothing, and Reason has the error for the log.
+// read may be nil. A stored proof counts only for the session of Enqueue: a request with the cookie
+// of another browser gets another session. Verify never fails. Without Redis the client has no
+// stored proof. Without the provider a reCAPTCHA token has no effect, and Reason has the error for
+// the log.
 func (s *Service) Verify(ctx context.Context, read *Pending, sessionID, token string, c Client) Proof {
 	stored := read.resolve(sessionID)
 	switch {
@@ -85,8 +88,8 @@ func (s *Service) Verify(ctx context.Context, read *Pending, sessionID, token st
 		}
 		return s.verifySolution(token, c)
 	}
-	// A stored solution helps a suspect only. A reCAPTCHA token may help a bot, or count against the
-	// client; then the stored solution stays valid.
+	// A stored solution helps a suspect only. A reCAPTCHA token may help a bot, or count against
+	// the client; then the stored solution stays valid.
 	if p := s.verifyRecaptcha(ctx, token, c); p.Solved || !stored.Solved {
 		return p
 	}
@@ -117,9 +120,9 @@ func (s *Service) verifyRecaptcha(ctx context.Context, token string, c Client) P
 	return Proof{Kind: Recaptcha, Solved: a.Score >= neutralScore, Score: a.Score, expires: s.now().Add(proofTTL)}
 }
 
-// EnqueueSave queues the storing of a proof for a session, one script, on the caller's pipeline, which
-// lua.Exec runs. A reCAPTCHA proof lives for an hour, a solution until its puzzle expires. EnqueueSave
-// queues nothing for a proof that Redis already has or that is not Solved. The script stores nothing for
+// EnqueueSave queues the storing of a proof for a session, one script, on the caller's pipeline,
+// which lua.Exec runs. A reCAPTCHA proof lives for an hour, a solution until its puzzle expires.
+// EnqueueSave skips a proof that Redis already has and a proof that is not Solved. The script skips
 // a session that was cleared meanwhile. Without Redis the client solves another challenge later.
 func (s *Service) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, sessionID string, p Proof) {
 	ttl := p.expires.Sub(s.now())
@@ -129,8 +132,8 @@ func (s *Service) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, session
 	lua.SetUnlessCleared(ctx, pipe, s.key(sessionID), s.keys.SessionPart(sessionID, "cleared"), p.String(), ttl)
 }
 
-// resolve returns the stored proof of a session. It returns the zero Proof without a queued read, for
-// another session, without Redis and for an unreadable value.
+// resolve returns the stored proof of a session. The result is the zero Proof without a queued
+// read, for another session, without Redis and for an unreadable value.
 func (r *Pending) resolve(sessionID string) Proof {
 	if r == nil || r.sessionID != sessionID || r.cmd.Err() != nil {
 		return Proof{}
@@ -148,8 +151,8 @@ func (r *Pending) resolve(sessionID string) Proof {
 }
 
 // Problem returns the problem SuspectedBot, status 429, with an offer of each available challenge,
-// reCAPTCHA first. While the circuit breaker of reCAPTCHA is open, it offers the puzzle only. difficulty
-// is the flag challenge.difficulty, in leading zero bits. Problem costs one HMAC.
+// reCAPTCHA first. While the circuit breaker of reCAPTCHA is open, it offers the puzzle only.
+// difficulty is the flag challenge.difficulty, in leading zero bits. Problem costs one HMAC.
 func (s *Service) Problem(c Client, difficulty int) *problem.Problem {
 	var offers []Offer
 	if s.recaptcha != nil {
@@ -169,8 +172,8 @@ func (s *Service) Problem(c Client, difficulty int) *problem.Problem {
 		}{Header, offers})
 }
 
-// Blocked returns the problem SuspectedBot, status 429, without offers, for a client whose verdict is
-// bot. A puzzle does not help such a client; a reCAPTCHA token, which pages send unasked, still may.
+// Blocked returns the problem SuspectedBot, status 429, without offers, for a client whose verdict
+// is bot. A puzzle does not help a bot; a reCAPTCHA token, which pages send unasked, still may.
 func Blocked() *problem.Problem {
 	return problem.New(problem.SuspectedBot, "This client is taken for a robot.", nil)
 }
@@ -188,8 +191,8 @@ type Offer struct {
 	ExpiresAt  string `json:"expiresAt,omitzero"`  // of a puzzle and its solution
 }
 
-// String returns the value that Redis stores for a proof, also the detail of its signal: "recaptcha 0.9",
-// "proof-of-work" or "".
+// String returns the value that Redis stores for a proof, also the detail of its signal: "recaptcha
+// 0.9", "proof-of-work" or "".
 func (p Proof) String() string {
 	if p.Kind == Recaptcha {
 		return fmt.Sprintf("%s %.1f", p.Kind, p.Score)

@@ -8,7 +8,7 @@ const (
 	ProofOfWork = "proof-of-work" // a puzzle of package pow: it shows only that the client runs a program
 )
 
-// Proof is the result of a challenge. It counts for a client or against it. The zero Proof is neutral.
+// Proof is the result of a challenge and counts for or against a client. The zero Proof is neutral.
 type Proof struct {
 	Kind   string  // Recaptcha or ProofOfWork; "" without a result
 	Solved bool    // a suspect with this proof is not challenged
@@ -24,9 +24,9 @@ const (
 	certainScore = 0.9 // reCAPTCHA score from which a proof has the largest weight; 0.1 for the opposite weight
 )
 
-// Weight returns the weight of the signal "recaptcha", −0.5 (human) … +0.5 (bot). isBot tells that the
-// verdict without the proof is bot: a solved puzzle does not help a bot, because solving one costs a
-// program a hundredth of a second.
+// Weight returns the weight of the signal "recaptcha", −0.5 (human) … +0.5 (bot). isBot tells that
+// the verdict without the proof is bot: a solved puzzle does not help a bot, because a program
+// solves a puzzle in a hundredth of a second.
 func (p Proof) Weight(isBot bool) float64 {
 	switch {
 	case p.Kind == Recaptcha:

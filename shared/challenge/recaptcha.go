@@ -16,8 +16,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 )
 
-// Config is the reCAPTCHA Enterprise key of the web pages. Project, SiteKey and Hosts are set together or
-// not at all; without them reCAPTCHA is off.
+// Config is the reCAPTCHA Enterprise key of the web pages. Project, SiteKey and Hosts are set
+// together or not at all; without them reCAPTCHA is off.
 type Config struct {
 	Project string   `env:"RECAPTCHA_PROJECT"`  // id of the Google Cloud project of the key
 	SiteKey string   `env:"RECAPTCHA_SITE_KEY"` // public: clients receive it
@@ -28,8 +28,8 @@ type Config struct {
 	Transport http.RoundTripper // nil: a separate transport with the settings of http.DefaultTransport
 }
 
-// TokenSource returns OAuth access tokens for calls of the service. An implementation must be safe for
-// concurrent use.
+// TokenSource returns OAuth access tokens for calls of the service. An implementation must be safe
+// for concurrent use.
 type TokenSource interface {
 	Token(context.Context) (string, error)
 }
@@ -44,8 +44,8 @@ const (
 	maxResponse      = 1 << 20              // bytes; a real response has about 1 KB
 )
 
-// recaptcha calls the REST API of reCAPTCHA Enterprise, projects.assessments.create. A request contains
-// the token and no other data about the guest. It is safe for concurrent use.
+// recaptcha calls the REST API of reCAPTCHA Enterprise, projects.assessments.create. A request
+// contains the token and no other data about the guest. It is safe for concurrent use.
 type recaptcha struct {
 	Config
 	endpoint string
@@ -54,8 +54,8 @@ type recaptcha struct {
 	now      func() time.Time
 }
 
-// Open returns the provider of a configuration, or nil if reCAPTCHA is off. It dials nothing. It returns
-// an error if Project, SiteKey and Hosts are set in part or URL is not an http(s) base URL.
+// Open returns the provider of a configuration, or nil if reCAPTCHA is off. It dials nothing. It
+// returns an error if Project, SiteKey and Hosts are set in part or URL is not an http(s) base URL.
 func Open(cfg Config, now func() time.Time) (Provider, error) {
 	if cfg.Project == "" && cfg.SiteKey == "" && len(cfg.Hosts) == 0 {
 		return nil, nil
@@ -107,9 +107,10 @@ func (r *recaptcha) Offer() *Offer {
 	return &Offer{Kind: Recaptcha, SiteKey: r.SiteKey, Action: action}
 }
 
-// Verify implements Provider with one HTTP request, after one for an access token if none is cached. It
-// takes at most 400 ms and respects the deadline of ctx. It ignores the cancellation of ctx, because the
-// service accepts each token only once. While the circuit breaker is open, Verify fails at once.
+// Verify implements Provider with one HTTP request, after one for an access token if none is
+// cached. Verify takes at most 400 ms and respects the deadline of ctx, but not the cancellation of
+// ctx, because the service accepts each token only once. While the circuit breaker is open, Verify
+// fails at once.
 func (r *recaptcha) Verify(ctx context.Context, token string) (Assessment, error) {
 	limit := time.Now().Add(recaptchaTimeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(limit) {
@@ -162,7 +163,8 @@ func (r *recaptcha) createAssessment(ctx context.Context, token string) (Assessm
 	return r.checkAssessment(response)
 }
 
-// assessmentResponse is the part of GoogleCloudRecaptchaenterpriseV1Assessment that this package reads.
+// assessmentResponse is the part of GoogleCloudRecaptchaenterpriseV1Assessment that this package
+// reads.
 type assessmentResponse struct {
 	TokenProperties *struct {
 		Valid         bool      `json:"valid"`
@@ -176,8 +178,8 @@ type assessmentResponse struct {
 	} `json:"riskAnalysis"`
 }
 
-// checkAssessment reads a response. A valid token is rejected if it belongs to another action or host, or
-// if its age is above tokenTTL plus maxClockSkew or below minus maxClockSkew.
+// checkAssessment reads a response. A valid token is rejected if it belongs to another action or
+// host, or if its age is above tokenTTL plus maxClockSkew or below minus maxClockSkew.
 func (r *recaptcha) checkAssessment(response []byte) (Assessment, error) {
 	var a assessmentResponse
 	if err := json.Unmarshal(response, &a); err != nil {
@@ -202,8 +204,8 @@ func (r *recaptcha) checkAssessment(response []byte) (Assessment, error) {
 	return Assessment{Valid: true, Score: score}, nil
 }
 
-// reasonCode returns a reason that has the form of a constant of the service, such as EXPIRED. Any other
-// text becomes "not valid", so that no free text gets into the log.
+// reasonCode returns a reason that has the form of a constant of the service, such as EXPIRED. Any
+// other text becomes "not valid", so that no free text gets into the log.
 func reasonCode(s string) string {
 	if s == "" || len(s) > 40 || strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != "" {
 		return "not valid"

@@ -10,11 +10,11 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Provider is an external service that rates the tokens of clients. An implementation must be safe for
-// concurrent use.
+// Provider is an external service that rates the tokens of clients. An implementation must be safe
+// for concurrent use.
 type Provider interface {
-	// Verify assesses a token. An error means that the service did not answer; the client is neither
-	// better nor worse for it.
+	// Verify assesses a token. An error means that the service did not answer; the client is
+	// neither better nor worse for it.
 	Verify(ctx context.Context, token string) (Assessment, error)
 
 	// Offer returns what a page needs to obtain a token, or nil while the service does not answer.
@@ -35,11 +35,11 @@ const (
 	minToken        = 20              // bytes
 )
 
-// onceVerifier sends each token to the provider once, because the provider charges for each assessment
-// and answers DUPE to a token that it has assessed before. Concurrent and later calls of one client with
-// the same token share the answer. Each instance knows only its own calls. Another instance gets DUPE for
-// the same token; its client passes with a repeated request, when Redis has the proof of the session.
-// Safe for concurrent use.
+// onceVerifier sends each token to the provider once, because the provider charges for each
+// assessment and answers DUPE to a token that it has assessed before. Concurrent and later calls of
+// one client with the same token share the answer. Each instance knows only its own calls. Another
+// instance gets DUPE for the same token; its client passes with a repeated request, when Redis has
+// the proof of the session. Safe for concurrent use.
 type onceVerifier struct {
 	provider Provider
 	now      func() time.Time
@@ -66,9 +66,9 @@ func newOnceVerifier(p Provider, now func() time.Time) *onceVerifier {
 var errNoAnswer = errors.New("no answer")
 
 // verify returns the provider's assessment of a token. The first caller of a token waits for the
-// provider; other callers wait for the first caller, at most until ctx ends. It rejects a token that is
-// implausible, sent by another client before, or older than tokenTTL, without a call. After a failed
-// call the next caller tries again.
+// provider; other callers wait for the first caller, at most until ctx ends. It rejects a token
+// that is implausible, sent by another client before, or older than tokenTTL, without a call. After
+// a failed call the next caller tries again.
 func (o *onceVerifier) verify(ctx context.Context, token string, c Client) (Assessment, error) {
 	if !plausible(token) {
 		return Assessment{Reason: "not a token"}, nil
@@ -104,8 +104,8 @@ func (o *onceVerifier) callProvider(ctx context.Context, token string, digest [s
 	v.assessment, v.err = o.provider.Verify(ctx, token)
 }
 
-// plausible reports whether a text has the length and the characters of a token. It saves the charge for
-// an assessment of any other text.
+// plausible reports whether a text has the length and the characters of a token. It saves the
+// charge for an assessment of any other text.
 func plausible(token string) bool {
 	return len(token) >= minToken && len(token) <= maxToken && strings.IndexFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
 }

@@ -1,6 +1,6 @@
-// Package flags reads the settings that an operator changes without a deployment: the flags document,
-// its defaults and its sources. A read never waits for the network, never fails and always returns
-// values.
+// Package flags reads the settings that an operator changes without a deployment: the flags
+// document, its defaults and its sources. A read never waits for the network, never fails and
+// always returns values.
 package flags
 
 import (
@@ -67,8 +67,8 @@ func Defaults() *Values {
 	}
 }
 
-// SamplingRate returns the share of sessions, 0 … 1, that emit an event subject ("search.executed"). The
-// rate of a subject without a setting is 1.
+// SamplingRate returns the share of sessions, 0 … 1, that emit an event subject
+// ("search.executed"). The rate of a subject without a setting is 1.
 func (v *Values) SamplingRate(subject string) float64 {
 	if rate, ok := v.Sampling[subject]; ok {
 		return rate
@@ -77,9 +77,9 @@ func (v *Values) SamplingRate(subject string) float64 {
 }
 
 // Parse reads a flags document in JSON. An absent field gets its default, and an unknown field is
-// ignored. An invalid field keeps its value of last, or its default if last is nil, and the error names
-// the field. An unreadable document keeps all values of last. The returned values are never nil, with
-// or without an error. Parse does not modify last, but the result may share its map.
+// ignored. An invalid field keeps its value of last, or its default if last is nil, and the error
+// names the field. An unreadable document keeps all values of last. The returned values are never
+// nil, with or without an error. Parse does not modify last, but the result may share its map.
 func Parse(document []byte, last *Values) (*Values, error) {
 	if last == nil {
 		last = Defaults()
@@ -91,8 +91,8 @@ func Parse(document []byte, last *Values) (*Values, error) {
 	return merge(fields, last)
 }
 
-// merge sets each field from its JSON, from the defaults if the field is absent, or from last if its
-// JSON is invalid.
+// merge sets each field from its JSON, from the defaults if the field is absent, or from last if
+// its JSON is invalid.
 func merge(fields map[string]jsontext.Value, last *Values) (*Values, error) {
 	next := Defaults()
 	var invalid []error

@@ -13,8 +13,8 @@ import (
 
 const maxTemplate = 1 << 20 // bytes; the template has six parameters
 
-// parameters maps parameter names of Remote Config to fields of the document. A parameter whose meaning
-// changes gets a new version.
+// parameters maps parameter names of Remote Config to fields of the document. A parameter whose
+// meaning changes gets a new version.
 var parameters = map[string]string{
 	"bff.consumer.campaign_mode.v1":  "campaignMode",
 	"bff.consumer.sampling.v1":       "sampling",
@@ -33,8 +33,8 @@ type remote struct {
 	etag string
 }
 
-// refresh reads the template once and stores its values in s. If the read fails, s keeps its values and
-// logs the error. A refresh that finds another one running does nothing.
+// refresh reads the template once and stores the values in s. If the read fails, s keeps the old
+// values and logs the error. While another refresh is running, refresh returns at once.
 func (r *remote) refresh(ctx context.Context, s *Source) {
 	if !r.mu.TryLock() {
 		return
@@ -49,8 +49,8 @@ func (r *remote) refresh(ctx context.Context, s *Source) {
 	if fields == nil {
 		return
 	}
-	// Store the ETag even if a parameter is invalid: it stays invalid until the template changes, so
-	// reading it again would only log the error again.
+	// Store the ETag even if a parameter is invalid: the parameter stays invalid until the template
+	// changes, and another read would only log the error again.
 	r.etag = etag
 	v, err := merge(fields, last)
 	s.set(r.url, v, err)
@@ -92,7 +92,7 @@ func (r *remote) fetch(ctx context.Context) (fields map[string]jsontext.Value, e
 	return fields, etag, nil
 }
 
-// parameter is one parameter of the template. Its conditional values are for client apps; this service
+// parameter is a parameter of the template. Conditional values are for client apps; the service
 // reads the default value only.
 type parameter struct {
 	DefaultValue struct {
@@ -101,9 +101,9 @@ type parameter struct {
 	} `json:"defaultValue"`
 }
 
-// parseTemplate returns the known parameters, inside and outside parameter groups. A value is a string:
-// booleans and objects are JSON, a word has no quotes. parseTemplate quotes a value that is not JSON,
-// and merge rejects it if the field is not a word.
+// parseTemplate returns the known parameters, inside and outside parameter groups. A value is a
+// string: booleans and objects are JSON, a word has no quotes. parseTemplate quotes a value that is
+// not JSON; merge rejects the value if the field is not a word.
 func parseTemplate(body []byte) (map[string]jsontext.Value, error) {
 	var template struct {
 		Parameters      map[string]parameter `json:"parameters"`

@@ -13,15 +13,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// Source provides the current values. It is safe for concurrent use.
+// Source provides the current values. Safe for concurrent use.
 type Source struct {
 	current      atomic.Pointer[Values]
 	refreshIfDue func() // starts a refresh if one is due; never waits for the network
 	lastError    string // last logged error; used by one refresh at a time
 }
 
-// Current returns the last valid values, at first the defaults. It never returns nil, never fails and
-// never waits for the network. Unless a refresh is due, it costs a clock read and two atomic reads.
+// Current returns the last valid values, at first the defaults. Current never returns nil, never
+// fails and never waits for the network. Unless a refresh is due, the cost is a clock read and two
+// atomic reads.
 func (s *Source) Current() *Values {
 	s.refreshIfDue()
 	return s.current.Load()
@@ -33,8 +34,8 @@ func newSource(first *Values) *Source {
 	return s
 }
 
-// set stores v, whose invalid fields already have their last valid values. It logs err when the error
-// first occurs and when it changes, not at every refresh. The metric flags_stale matches the message.
+// set stores v; invalid fields already have the last valid values. A warning is logged when an
+// error first occurs or changes, not at every refresh. The metric flags_stale matches the message.
 func (s *Source) set(from string, v *Values, err error) {
 	s.current.Store(v)
 	message := ""
@@ -69,9 +70,9 @@ const (
 )
 
 // File returns a Source that reads the document from a local file, at once and again when the file
-// changes. At most ten times a second a call of Current checks the file and, if its time or size has
-// changed, reads it in the same call, in some microseconds. A missing file means the defaults. A file
-// that cannot be read or parsed keeps the last valid values and logs a warning.
+// changes. At most ten times a second a call of Current checks the file and, if the time or size
+// has changed, reads the file in the same call, in some microseconds. A missing file means the
+// defaults. An unreadable or invalid file keeps the last valid values and logs a warning.
 func File(path string) *Source {
 	s := newSource(Defaults())
 	t := throttle{interval: fileInterval}
@@ -127,11 +128,11 @@ func (f *file) refresh() {
 	f.source.set(f.path, v, err)
 }
 
-// RemoteConfig returns a Source that reads the server template of a Firebase project over the REST API,
-// with an access token of the account of this process. It dials nothing itself: a call of Current starts
-// a refresh, at most one every 30 s, and does not wait. A refresh takes at most 5 s; if it fails, the
-// last valid values stay, at first the defaults, and a warning is logged. Losing a refresh with its
-// instance costs nothing: the next instance starts its own.
+// RemoteConfig returns a Source that reads the server template of a Firebase project over the REST
+// API, with an access token of the account of this process. RemoteConfig does not dial: a call of
+// Current starts a refresh, at most every 30 s, and does not wait. A refresh takes at most 5 s.
+// After a failure the last valid values stay, at first the defaults, and a warning is logged. A
+// refresh lost with an instance does no harm: the next instance starts another.
 func RemoteConfig(project string) *Source {
 	return remoteSource(newRemote(project))
 }

@@ -1,6 +1,6 @@
-// Package handoff signs and verifies the token that takes a guest to a tenant's booking page, and defines
-// its bytes. It uses no network and no store: a receiver needs only the keys and this package. Package
-// ledger records which tokens were used.
+// Package handoff signs and verifies the token that takes a guest to a tenant's booking page, and
+// defines its bytes. It uses no network and no store: a receiver needs only the keys and this
+// package. Package ledger records which tokens were used.
 package handoff
 
 import (
@@ -41,15 +41,15 @@ const (
 	canonicalLines = 15
 )
 
-// The forms of codes. The minting service checks that a code exists. A receiver checks the form only, so
-// that a receiver deployed before a language was added accepts it.
+// The forms of codes. The minting service checks that a code exists. A receiver checks the form
+// only, so that a receiver deployed before a language was added accepts it.
 var (
 	currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
 	localePattern   = regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`)
 )
 
-// canonical returns the signing string of docs/spec/routes.md#handoff-token: the version and one field
-// per line, with LF between lines and no LF at the end.
+// canonical returns the signing string of docs/spec/routes.md#handoff-token: the version and one
+// field per line, with LF between lines and no LF at the end.
 func (h *Handoff) canonical() []byte {
 	b := make([]byte, 0, 256)
 	b = append(b, version...)
@@ -74,8 +74,8 @@ func (h *Handoff) canonical() []byte {
 	return b
 }
 
-// parseCanonical is the inverse of canonical. It accepts a text only if canonical writes the same text
-// for a valid handoff. Its errors never repeat the text.
+// parseCanonical is the inverse of canonical. It accepts a text only if canonical writes the same
+// text for a valid handoff. Its errors never repeat the text.
 func parseCanonical(text string) (Handoff, error) {
 	f := strings.Split(text, "\n")
 	if len(f) != canonicalLines || f[0] != version {
@@ -106,8 +106,8 @@ func parseCanonical(text string) (Handoff, error) {
 	return h, nil
 }
 
-// validate returns an error for the first invalid field. No valid field contains a control character, so
-// no value can pass for two lines. The error names the field, never the value.
+// validate returns an error for the first invalid field. No valid field contains a control
+// character, so no value can pass for two lines. The error names the field, never the value.
 func (h *Handoff) validate() error {
 	occupancy := stay.Occupancy{Adults: h.Adults, Children: h.Children, Rooms: h.Rooms}
 	nights := h.Dates.Nights()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Link is the URL pattern of tenants' booking pages. It contains {tenantSlug} once. The zero value is
-// DefaultLink. It is safe for concurrent use after configuration.
+// Link is the URL pattern of tenants' booking pages. It contains {tenantSlug} once. The zero value
+// is DefaultLink. It is safe for concurrent use after configuration.
 type Link struct{ pattern string }
 
 // DefaultLink is the pattern of the platform.
@@ -17,8 +17,8 @@ const slugPlaceholder = "{tenantSlug}"
 
 var errInvalidLink = errors.New("handoff: a booking link must be an http(s) URL without a query that contains {tenantSlug} once")
 
-// UnmarshalText implements encoding.TextUnmarshaler, for configuration structs. It accepts an http or
-// https URL without user, query and fragment that contains {tenantSlug} once.
+// UnmarshalText implements encoding.TextUnmarshaler, for configuration structs. It accepts an http
+// or https URL without user, query and fragment that contains {tenantSlug} once.
 func (l *Link) UnmarshalText(text []byte) error {
 	pattern := string(text)
 	u, err := url.Parse(strings.Replace(pattern, slugPlaceholder, "slug", 1))
@@ -30,7 +30,8 @@ func (l *Link) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// URL returns the URL of a tenant's booking page. tenantSlug must be a DNS label; URL does not escape it.
+// URL returns the URL of a tenant's booking page. tenantSlug must be a DNS label; URL does not
+// escape it.
 func (l Link) URL(tenantSlug string) string {
 	pattern := l.pattern
 	if pattern == "" {
@@ -39,6 +40,6 @@ func (l Link) URL(tenantSlug string) string {
 	return strings.Replace(pattern, slugPlaceholder, tenantSlug, 1)
 }
 
-// URLWithToken returns the URL of a tenant's booking page with a handoff token in the query parameter h.
-// The characters of a token need no escaping.
+// URLWithToken returns the URL of a tenant's booking page with a handoff token in the query
+// parameter h. The characters of a token need no escaping.
 func (l Link) URLWithToken(tenantSlug, token string) string { return l.URL(tenantSlug) + "?h=" + token }

@@ -12,7 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 )
 
-// Errors of verification. Their texts never repeat the token.
+// Errors of verification. The texts never repeat the token.
 var (
 	ErrSignature = errors.New("handoff: invalid token")
 	ErrExpired   = errors.New("handoff: expired token")
@@ -23,18 +23,19 @@ const (
 	maxClockSkew   = time.Minute // between the clocks of the signer and of the receiver
 )
 
-// encoding is base64url without padding. Strict rejects trailing bits, but the decoder still skips line
-// ends; splitToken rejects them.
+// encoding is base64url without padding. Strict rejects trailing bits, but the decoder still skips
+// line ends; splitToken rejects line ends.
 var encoding = base64.RawURLEncoding.Strict()
 
-// Keys holds the keys of handoff tokens; the keys have no other use. The first key is active and signs;
-// the other keys are in their grace period and only verify. The zero value signs and verifies no token.
-// Keys is safe for concurrent use.
+// Keys holds the keys of handoff tokens, which have no further use. The first key is active and
+// signs; the remaining keys are in the grace period and only verify. The zero value signs and
+// verifies no token. Keys is safe for concurrent use.
 type Keys struct{ ring keyring.Ring }
 
-// ParseKeys reads "hmac-2026-11:base64,hmac-2026-05:base64", the active key first. Deploy a new key in
-// the second place before it becomes active, so that every receiver can verify its first tokens. The
-// errors are those of keyring.Parse, or name a key whose id is not hmac-YYYY-MM.
+// ParseKeys reads "hmac-2026-11:base64,hmac-2026-05:base64", the active key first. Deploy a new key
+// in the second place before the key becomes active: every receiver can then verify the first
+// tokens. ParseKeys returns the errors of keyring.Parse, and an error for a key id that is not
+// hmac-YYYY-MM.
 func ParseKeys(s string) (Keys, error) {
 	ring, err := keyring.Parse(s)
 	if err != nil {
@@ -54,9 +55,10 @@ func (k *Keys) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Sign returns the token of h: base64url(canonical string) "." base64url(HMAC-SHA-256 of the canonical
-// string). It sets ExpiresAt and KeyID of h and truncates MintedAt to milliseconds in UTC. It returns an
-// error if h has an invalid field, which the error names, or keyring.ErrEmpty without keys.
+// Sign returns the token of h: base64url(canonical string) "." base64url(HMAC-SHA-256 of the
+// canonical string). Sign sets ExpiresAt and KeyID of h and truncates MintedAt to milliseconds in
+// UTC. For an invalid field of h Sign returns an error with the name of the field; without keys,
+// keyring.ErrEmpty.
 func (k Keys) Sign(h *Handoff) (token string, err error) {
 	if len(k.ring) == 0 {
 		return "", fmt.Errorf("handoff: sign: %w", keyring.ErrEmpty)
@@ -76,8 +78,9 @@ func signText(text []byte, key keyring.Key) string {
 	return encoding.EncodeToString(text) + "." + encoding.EncodeToString(key.HMAC(text))
 }
 
-// VerifySignature returns the content of a token, expired or not. It returns ErrSignature for any token
-// that Sign cannot have returned. It reads only the key id before it has verified the MAC.
+// VerifySignature returns the content of a token, expired or not. VerifySignature returns
+// ErrSignature for any token that Sign cannot have returned. Before the MAC is verified, only the
+// key id is read.
 func (k Keys) VerifySignature(token string) (Handoff, error) {
 	text, mac, ok := splitToken(token)
 	if !ok {
@@ -97,9 +100,9 @@ func (k Keys) VerifySignature(token string) (Handoff, error) {
 	return h, nil
 }
 
-// Verify returns the content of a token that is valid now. It returns ErrExpired after 30 minutes, and
-// ErrSignature like VerifySignature or if the token was minted more than a minute after now. It does not
-// check whether the token was used before; the ledger of the issuer does.
+// Verify returns the content of a token that is valid now. It returns ErrExpired after 30 minutes,
+// and ErrSignature like VerifySignature or if the token was minted more than a minute after now.
+// Verify does not check whether the token was used before; the ledger of the issuer does.
 func (k Keys) Verify(token string, now time.Time) (Handoff, error) {
 	h, err := k.VerifySignature(token)
 	switch {
@@ -113,8 +116,8 @@ func (k Keys) Verify(token string, now time.Time) (Handoff, error) {
 	return h, nil
 }
 
-// splitToken decodes the two parts of a token. It rejects a token that does not encode to the same
-// characters again, so that one text has exactly one token.
+// splitToken decodes the two parts of a token. A token that does not encode to the same characters
+// again is rejected: each text has exactly one token.
 func splitToken(token string) (text string, mac []byte, ok bool) {
 	if len(token) > maxTokenLength {
 		return "", nil, false

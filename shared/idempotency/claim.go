@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// claimTTL is the life of a claim, as long as a request may take. If a mutation takes longer, a second
-	// request runs it too and Postgres accepts one of the two commits. If the claiming instance dies, the
-	// claim expires and the key is free again.
+	// claimTTL is the life of a claim, as long as a request may take. If a mutation takes longer, a
+	// second request runs it too and Postgres accepts one of the two commits. If the claiming
+	// instance dies, the claim expires and the key is free again.
 	claimTTL        = 2500 * time.Millisecond
 	pollInterval    = 25 * time.Millisecond
 	maxWait         = 2 * time.Second
@@ -27,8 +27,8 @@ const (
 	redisTimeout    = 100 * time.Millisecond // of one round trip; then the store works as without Redis
 )
 
-// A key in Redis holds "claim <random>" while the mutation runs, then the response: "answer <status>
-// <hex of the request's digest>", a line feed, and the body.
+// A key in Redis holds "claim <random>" while the mutation runs, then the response: "answer
+// <status> <hex of the request's digest>", a line feed, and the body.
 const (
 	claimPrefix    = "claim "
 	responsePrefix = "answer "
@@ -45,8 +45,8 @@ func (o *record) encode() string {
 	return string(append(b, o.Body...))
 }
 
-// decodeRecord is the inverse of encode. It returns nil if value is not a response. The record has no
-// expiresAt.
+// decodeRecord is the inverse of encode. It returns nil if value is not a response. The record has
+// no expiresAt.
 func decodeRecord(value string) *record {
 	head, body, hasBody := strings.Cut(value, "\n")
 	head, isResponse := strings.CutPrefix(head, responsePrefix)
@@ -59,11 +59,12 @@ func decodeRecord(value string) *record {
 	return &record{Response: Response{Status: n, Body: []byte(body), Replayed: true}, digest: [sha256.Size]byte(digest)}
 }
 
-// claim is the right to run the mutation while other requests wait. The zero claim, without Redis, makes
-// no request wait.
+// claim is the right to run the mutation while other requests wait. The zero claim, without Redis,
+// makes no request wait.
 type claim struct{ key, token string }
 
-// ClaimAttempt is a queued attempt to claim a key. Pass it to Do, or to Cancel, after the pipeline has run.
+// ClaimAttempt is a queued attempt to claim a key. Pass the attempt to Do or Cancel after the
+// pipeline has run.
 type ClaimAttempt struct {
 	request      Request
 	compositeKey string // of request
@@ -71,8 +72,8 @@ type ClaimAttempt struct {
 	cmd          *redis.StatusCmd // previous value; redis.Nil if the claim is set
 }
 
-// Enqueue queues the first attempt to claim the key of a request, one SET, on the caller's pipeline, so
-// that Do needs no round trip for it. The claim expires after 2.5 s.
+// Enqueue queues the first attempt to claim the key of a request, one SET, on the caller's
+// pipeline. This saves Do a round trip. The claim expires after 2.5 s.
 func (s *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, q Request) *ClaimAttempt {
 	return s.enqueueClaim(ctx, pipe, q)
 }
@@ -84,8 +85,8 @@ func (s *Store) enqueueClaim(ctx context.Context, redisOrPipe redis.Cmdable, q R
 	return &ClaimAttempt{q, composite, c, redisOrPipe.SetArgs(ctx, c.key, c.token, redis.SetArgs{Mode: "NX", Get: true, TTL: claimTTL})}
 }
 
-// IsRetry reports, after the pipeline of Enqueue has run, whether the key is in use: an earlier request
-// with the key was answered or is running. It is false for a nil attempt and without Redis.
+// IsRetry reports, after the pipeline of Enqueue has run, whether the key is in use: an earlier
+// request with the key was answered or is running. It is false for a nil attempt and without Redis.
 func (a *ClaimAttempt) IsRetry() bool { return a != nil && a.cmd.Err() == nil }
 
 // tryClaim attempts to claim the key of a request in a separate round trip.
@@ -95,8 +96,8 @@ func (s *Store) tryClaim(ctx context.Context, q Request) *ClaimAttempt {
 	return s.enqueueClaim(ctx, s.rdb, q)
 }
 
-// awaitClaim returns the claim of a key, or the response that Redis has for it. While another request has
-// the claim, awaitClaim tries again every pollInterval. Without Redis, and for an unreadable value, it
+// awaitClaim returns the claim of a key, or the response in Redis. While another request has the
+// claim, awaitClaim tries again every pollInterval. Without Redis, and for an unreadable value, it
 // returns the zero claim and no response. attempt is the first try.
 func (s *Store) awaitClaim(ctx context.Context, attempt *ClaimAttempt) (c claim, prior *record, err error) {
 	for end := time.Now().Add(waitBudget(ctx)); ; attempt = s.tryClaim(ctx, attempt.request) {
@@ -111,7 +112,8 @@ func (s *Store) awaitClaim(ctx context.Context, attempt *ClaimAttempt) (c claim,
 		case !time.Now().Before(end):
 			return claim{}, nil, problem.New(problem.IdempotencyInProgress, "Please ask again in a moment.", nil).WithRetryAfter(time.Second)
 		}
-		// A request with another digest waits too: the first request may fail, and then its key is unused.
+		// A request with another digest waits too: the first request may fail, and then its key is
+		// unused.
 		select {
 		case <-time.After(min(pollInterval, time.Until(end))):
 		case <-ctx.Done():
@@ -120,7 +122,7 @@ func (s *Store) awaitClaim(ctx context.Context, attempt *ClaimAttempt) (c claim,
 	}
 }
 
-// waitBudget returns how long a request can wait for another one.
+// waitBudget returns how long a request can wait for another request.
 func waitBudget(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return min(maxWait, time.Until(deadline)-responseReserve)
@@ -128,16 +130,16 @@ func waitBudget(ctx context.Context) time.Duration {
 	return maxWait
 }
 
-// Cancel releases the claim of an attempt, for a request that is rejected before Do. It takes one round
-// trip of at most 100 ms, also after the client disconnected, and ignores errors: the claim expires. For a
-// nil attempt and for an attempt that did not get the claim it does nothing.
+// Cancel releases the claim of an attempt, for a request that is rejected before Do. Cancel takes a
+// round trip of at most 100 ms, also after the client disconnected, and ignores errors: the claim
+// expires. For a nil attempt and for an attempt without the claim Cancel does nothing.
 func (s *Store) Cancel(ctx context.Context, attempt *ClaimAttempt) {
 	if attempt != nil && attempt.cmd.Err() != nil { // redis.Nil: claimed; any other error: perhaps claimed
 		s.release(ctx, attempt.claim)
 	}
 }
 
-// release deletes a claim, so that the next request can claim the key at once. If release fails, the
+// release deletes a claim. The next request can then claim the key at once. If release fails, the
 // claim expires.
 func (s *Store) release(ctx context.Context, c claim) {
 	if c == (claim{}) {
@@ -148,16 +150,17 @@ func (s *Store) release(ctx context.Context, c claim) {
 	lua.Release(ctx, s.rdb, c.key, c.token)
 }
 
-// PendingCopy is a recorded response without a copy in Redis. Its methods do nothing on a nil PendingCopy.
+// PendingCopy is a recorded response without a copy in Redis. Its methods do nothing on a nil
+// PendingCopy.
 type PendingCopy struct {
 	store *Store
 	claim
 	record *record
 }
 
-// Enqueue queues the replacement of the claim by the response, one script, on a pipeline that lua.Exec
-// runs. The script does nothing if the claim was lost. Without the copy the next request waits until the
-// claim expires, and then reads the record from Postgres.
+// Enqueue queues the replacement of the claim by the response, one script, on a pipeline that
+// lua.Exec runs. The script does nothing if the claim was lost. Without the copy the next request
+// waits until the claim expires, and then reads the record from Postgres.
 func (c *PendingCopy) Enqueue(ctx context.Context, pipe redis.Pipeliner) {
 	if c == nil || c.claim == (claim{}) {
 		return

@@ -7,17 +7,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// QueueDelete adds the deletion of all records of one session, one statement, to a batch. Call
-// DeleteCopies first: it finds the copies in Redis by the records.
+// QueueDelete adds the deletion of a session's records, a single statement, to a batch. Call
+// DeleteCopies first: DeleteCopies finds the copies in Redis by the records.
 func QueueDelete(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.idempotency_keys
 		WHERE guest_session_id = $1`, sessionID)
 }
 
-// DeleteCopies deletes the copies and the claims of one session in Redis. Without its claim, a request
-// that is running cannot store its copy afterwards. DeleteCopies takes one query and one pipeline with
-// one DEL per record. It returns an error without Postgres or Redis, and may be repeated until
+// DeleteCopies deletes the copies and the claims of a session in Redis. Without the claim, a
+// running request cannot store a copy afterwards. DeleteCopies takes a query and a pipeline with a
+// DEL per record. Without Postgres or Redis it returns an error. The call may be repeated until
 // QueueDelete has run.
 func (s *Store) DeleteCopies(ctx context.Context, sessionID string) error {
 	rows, _ := s.db.Query(ctx, `
@@ -30,7 +30,7 @@ func (s *Store) DeleteCopies(ctx context.Context, sessionID string) error {
 	}
 	pipe := s.rdb.Pipeline()
 	for _, key := range compositeKeys {
-		pipe.Del(ctx, s.redisKey(key)) // one command per key: the keys are in different slots
+		pipe.Del(ctx, s.redisKey(key)) // a command per key: the keys are in different slots
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("idempotency: delete copies: %w", err)

@@ -8,7 +8,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// StoredKey describes one record for a data export. It omits the response body, which may contain a token.
+// StoredKey describes one record for a data export. It omits the response body, which may contain a
+// token.
 type StoredKey struct {
 	Route     string `json:"route"`
 	Status    int    `json:"responseStatus"`
@@ -16,8 +17,8 @@ type StoredKey struct {
 	ExpiresAt string `json:"expiresAt"`
 }
 
-// QueueList adds the query of one session's records to a batch. Running the batch stores them in *into,
-// oldest first.
+// QueueList adds the query of one session's records to a batch. Running the batch stores them in
+// *into, oldest first.
 func QueueList(batch *pgx.Batch, sessionID string, into *[]StoredKey) {
 	batch.Queue(`
 		SELECT route, response_status, created_at, expires_at

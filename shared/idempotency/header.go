@@ -18,8 +18,9 @@ const (
 // ReplayedHeader is the response header of a replayed response.
 const ReplayedHeader = "Idempotency-Replayed"
 
-// Key returns the idempotency key of a request, or "" without a key. A key has 1 to 255 printable ASCII
-// characters. Key returns the problem MalformedRequest for any other value and for two different keys.
+// Key returns the idempotency key of a request, or "" without a key. A key has 1 to 255 printable
+// ASCII characters. Key returns the problem MalformedRequest for any other value and for two
+// different keys.
 func Key(h http.Header) (string, error) {
 	values := slices.Concat(h.Values(headerName), h.Values(headerAlias))
 	if len(values) == 0 {
@@ -35,8 +36,8 @@ func Key(h http.Header) (string, error) {
 	return key, nil
 }
 
-// RequiredKey is Key for a route that requires an idempotency key. Without a key it returns the problem
-// IdempotencyKeyRequired.
+// RequiredKey is Key for a route that requires an idempotency key. Without a key it returns the
+// problem IdempotencyKeyRequired.
 func RequiredKey(h http.Header) (string, error) {
 	key, err := Key(h)
 	if err == nil && key == "" {

@@ -1,7 +1,8 @@
-// Package idempotency executes a mutation at most once per idempotency key, and replays its response byte
-// for byte to later requests with the key. Postgres decides, by a record in the transaction of the
-// mutation. Redis holds a copy of the response, so that a replay costs one round trip to Redis only, and
-// a claim, which makes concurrent requests wait. The package does not know what a mutation does.
+// Package idempotency executes a mutation at most once per idempotency key, and replays its
+// response byte for byte to later requests with the key. Postgres decides, by a record in the
+// transaction of the mutation. Redis holds a copy of the response, which saves a replay the round
+// trip to Postgres, and a claim, which makes concurrent requests wait. The package does not know
+// the content of a mutation.
 package idempotency
 
 import (
@@ -24,10 +25,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session/lock"
 )
 
-// TTL is the time for which a response is replayed.
+// TTL is how long a response is replayed.
 const TTL = 24 * time.Hour
 
-// Store holds the responses to mutations. It is safe for concurrent use.
+// Store holds the responses to mutations. Safe for concurrent use.
 type Store struct {
 	rdb  redis.UniversalClient
 	db   *pgxpool.Pool
@@ -35,7 +36,7 @@ type Store struct {
 	now  func() time.Time
 }
 
-// New returns a Store. It dials nothing. now is the clock for the expiry of records.
+// New returns a Store and does not dial. now is the clock for the expiry of records.
 func New(rdb redis.UniversalClient, db *pgxpool.Pool, keys redisclient.Keys, now func() time.Time) *Store {
 	return &Store{rdb, db, keys, now}
 }
@@ -52,16 +53,16 @@ type Request struct {
 type Response struct {
 	Status   int
 	Body     []byte // JSON
-	Replayed bool   // another request was answered with it before, or the reply to the commit was lost
+	Replayed bool   // an earlier request got the response, or the reply to the commit was lost
 }
 
-// Mutation prepares a mutation: it returns the response and the statements that Do commits with the
-// record of the response. It must not write anything itself. Do calls it only if no record of the key is
-// known, and may call it twice.
+// Mutation prepares a mutation: the response, and the statements that Do commits with the record of
+// the response. A Mutation must not write. Do calls m only if no record of the key is known, and
+// may call m twice.
 type Mutation func(ctx context.Context) (Response, *pgx.Batch, error)
 
-// Digest returns the SHA-256 of a decoded request in deterministic JSON, so that white space and the order
-// of members make no difference. It returns an error if json cannot encode the request.
+// Digest returns the SHA-256 of a decoded request in deterministic JSON: white space and the order
+// of members make no difference. Digest returns an error if json cannot encode the request.
 func Digest(request any) ([sha256.Size]byte, error) {
 	text, err := json.Marshal(request, json.Deterministic(true))
 	if err != nil {
@@ -79,24 +80,26 @@ func (q *Request) compositeKey() string {
 // redisKey returns the Redis key for the claim and the copy of a composite key.
 func (s *Store) redisKey(compositeKey string) string { return s.keys.Key("idem", compositeKey) }
 
-// Do returns the response to a request: the recorded response of its key, or the response of m, whose
-// statements Do commits together with the record of the response. attempt is the result of Enqueue, or nil
-// to claim the key in a separate round trip of at most 100 ms.
+// Do returns the response to a request: the recorded response of the key, or the response of m. In
+// the second case Do commits the statements of m together with the record of the response. attempt
+// is the result of Enqueue, or nil to claim the key in a separate round trip of at most 100 ms.
 //
-// A replay from the copy in Redis costs no more than the claim. The first request with a key costs one
-// round trip to Postgres, of at most 1 s; if m or the commit fails, one more to read the record and one to
-// Redis of at most 100 ms to release the claim. The round trips to Postgres ignore the client's
-// cancellation and respect the deadline of ctx. The caller enqueues the returned PendingCopy on its next
-// pipeline; it is nil if the response comes from Redis.
+// A replay from the copy in Redis costs no more than the claim. The first request with a key costs
+// one round trip to Postgres, of at most 1 s. If m or the commit fails, Do adds a round trip to
+// read the record, and a round trip to Redis, of at most 100 ms, to release the claim. The round
+// trips to Postgres ignore the client's cancellation and respect the deadline of ctx. The caller
+// enqueues the returned PendingCopy on the next pipeline. A PendingCopy is nil if the response
+// comes from Redis.
 //
-// Concurrent requests with the same key, whatever their content, wait for the first one. They poll Redis
-// every 25 ms, for 2 s or until 200 ms before the deadline of ctx, and then get the problem
-// IdempotencyInProgress; if ctx is cancelled while they wait, they get its error. A key with another
-// digest on record is the problem IdempotencyKeyReused. An error of m is returned and not recorded: a
-// later request tries again. For a cleared session Do changes nothing and returns lock.ErrCleared.
+// Concurrent requests with the same key wait for the first request, even with another digest. A
+// waiting request polls Redis every 25 ms, for 2 s or until 200 ms before the deadline of ctx, and
+// then gets the problem IdempotencyInProgress. If ctx is cancelled meanwhile, Do returns the error
+// of ctx. A key with another digest on record is the problem IdempotencyKeyReused. An error of m is
+// returned and not recorded: a later request tries again. For a cleared session Do changes nothing
+// and returns lock.ErrCleared.
 //
-// Without Redis no request waits; Postgres decides by its unique key. Without Postgres nothing changes
-// and Do returns the problem UpstreamUnavailable, unless Redis has the response.
+// Without Redis no request waits; Postgres decides by the unique key. Without Postgres Do changes
+// no data and returns the problem UpstreamUnavailable, unless Redis has the response.
 func (s *Store) Do(ctx context.Context, q Request, attempt *ClaimAttempt, m Mutation) (Response, *PendingCopy, error) {
 	if attempt != nil && attempt.request != q { // claimed for a session that the request does not have
 		s.release(ctx, attempt.claim)
@@ -133,8 +136,8 @@ type record struct {
 	expiresAt time.Time
 }
 
-// execute runs the mutation and commits its record, or returns the record of another request. After any
-// failure it reads the record: another request may have committed first, or the reply to this request's
+// execute runs the mutation and commits the record, or returns the record of another request. After
+// any failure it reads the record: another request may have committed first, or the reply to the
 // own commit may be lost.
 func (s *Store) execute(ctx context.Context, q Request, compositeKey string, m Mutation) (*record, error) {
 	for retried := false; ; retried = true {

@@ -24,18 +24,18 @@ func postgresContext(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }
 
-// commit runs the statements of a mutation and inserts the record of its response, in one transaction and
-// one round trip: a batch between two Sync messages of the protocol is a transaction. It returns
-// lock.ErrCleared if the session was cleared.
+// commit runs the statements of a mutation and inserts the record of its response, in one
+// transaction and one round trip: a batch between two Sync messages of the protocol is a
+// transaction. commit returns lock.ErrCleared if the session was cleared.
 func (s *Store) commit(ctx context.Context, q Request, compositeKey string, o *record, statements *pgx.Batch) error {
 	ctx, cancel := postgresContext(ctx)
 	defer cancel()
 	b := &pgx.Batch{}
 	lock.Shared(b, q.SessionID) // a clear waits for this transaction, or this transaction sees the recorded clear
-	// The record is inserted first, so that a duplicate request fails before any other statement runs. For
-	// a cleared session the subquery yields NULL, the row violates NOT NULL, and the transaction fails, so
-	// the check costs no round trip. The body is a JSON string, because jsonb reorders the members of an
-	// object.
+	// The record is inserted first: a duplicate request fails before the statements of the mutation
+	// run. For a cleared session the subquery yields NULL, the row violates NOT NULL, and the
+	// transaction fails, so the check costs no round trip. The body is a JSON string, because jsonb
+	// reorders the members of an object.
 	b.Queue(`
 		INSERT INTO bff_consumer.idempotency_keys
 		       (composite_key, guest_session_id, route, request_digest, response_status, response_body, created_at, expires_at)

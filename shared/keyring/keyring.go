@@ -1,6 +1,6 @@
-// Package keyring holds rotating HMAC secrets: a list of named keys, newest first. The first key signs;
-// every key verifies. The package keeps no state beyond the keys and does not define what is signed:
-// each caller binds its own purpose label into a MAC.
+// Package keyring holds rotating HMAC secrets: a list of named keys, newest first. The first key
+// signs; every key verifies. The package keeps no state beyond the keys and does not define what is
+// signed: each caller binds its own purpose label into a MAC.
 package keyring
 
 import (
@@ -15,15 +15,15 @@ import (
 	"sync"
 )
 
-// Key is one secret and its name in logs and tokens. It is safe for concurrent use. The zero Key has no
-// secret: Sum and HMAC panic.
+// Key is one secret and its name in logs and tokens. It is safe for concurrent use. The zero Key
+// has no secret: Sum and HMAC panic.
 type Key struct {
 	ID      string
 	macPool *sync.Pool // of *mac, each keyed with the secret
 }
 
-// mac is a reusable HMAC state under one secret. A new state costs as much time as most MACs take, so
-// Key pools the states.
+// mac is a reusable HMAC state under one secret. A new state costs as much time as most MACs take,
+// so Key pools the states.
 type mac struct {
 	hash.Hash
 	buf []byte // reused for the message
@@ -41,9 +41,10 @@ var ErrEmpty = errors.New("keyring: no key")
 
 const minSecretBytes = 16 // a shorter secret would be easier to guess than a truncated MAC of 56 bits
 
-// Parse reads "id:base64,id:base64", newest first, the form of the value in Secret Manager. An id has 1
-// to 32 letters, digits and hyphens; a secret has at least 16 bytes in standard base64. Parse returns
-// ErrEmpty for an empty string. Other errors name the position or the id of the key, never the secret.
+// Parse reads "id:base64,id:base64", newest first, the form of the value in Secret Manager. An id
+// has 1 to 32 letters, digits and hyphens; a secret has at least 16 bytes in standard base64. Parse
+// returns ErrEmpty for an empty string. Other errors name the position or the id of the key, never
+// the secret.
 func Parse(s string) (Ring, error) {
 	var ring Ring
 	seen := map[string]bool{}
@@ -87,8 +88,8 @@ func (r Ring) Find(id string) (Key, bool) {
 	return Key{}, false
 }
 
-// Sum returns the HMAC-SHA-256, 32 bytes, of the purpose and the parts. A length precedes each part, so
-// moving a byte from one part to the next changes the MAC.
+// Sum returns the HMAC-SHA-256, 32 bytes, of the purpose and the parts. A length precedes each
+// part, so moving a byte from one part to the next changes the MAC.
 func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 	m := k.macPool.Get().(*mac)
 	defer k.macPool.Put(m)
@@ -101,8 +102,8 @@ func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 	return m.sum(m.buf)
 }
 
-// HMAC returns the plain HMAC-SHA-256 of a message, 32 bytes, for formats that receivers verify with
-// their own code. The MAC binds no purpose, so a ring used with HMAC must have no other use.
+// HMAC returns the plain HMAC-SHA-256 of a message, 32 bytes, for formats that receivers verify
+// with their own code. The MAC binds no purpose, so a ring used with HMAC must have no other use.
 func (k Key) HMAC(message []byte) []byte {
 	m := k.macPool.Get().(*mac)
 	defer k.macPool.Put(m)

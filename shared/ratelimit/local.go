@@ -7,13 +7,13 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxLocalBuckets bounds the memory of one instance to about 8 MB of buckets. Beyond it the least
-// recently used bucket is evicted and counts as full again: with more clients than this an instance
-// lets requests through rather than reject them.
+// maxLocalBuckets bounds the memory of an instance to about 8 MB of buckets. Beyond the bound the
+// least recently used bucket is evicted and counts as full again: an instance with more clients
+// allows requests rather than reject them.
 const maxLocalBuckets = 32_768
 
-// localLimiter holds the buckets of this instance. Resolve uses them for the buckets that Redis does
-// not answer for. Each instance counts for itself. Safe for concurrent use.
+// localLimiter holds the buckets of an instance. Resolve uses a local bucket if Redis does not
+// answer for the bucket. Instances do not share counts. Safe for concurrent use.
 type localLimiter struct {
 	now func() time.Time
 
@@ -29,7 +29,7 @@ func newLocalLimiter(now func() time.Time) *localLimiter {
 	return &localLimiter{now: now, fullAt: full}
 }
 
-// spend takes one request from every bucket, or from no bucket if one of them is empty.
+// spend takes one request from every bucket, or from no bucket if a bucket is empty.
 func (l *localLimiter) spend(buckets []*bucket) {
 	if len(buckets) == 0 {
 		return

@@ -1,7 +1,6 @@
-// Package ratelimit limits the requests of one client. It counts a request in a token bucket for each
+// Package ratelimit limits the requests of a client. A request is counted in three token buckets:
 // of the client's cookie, fingerprint and address. The buckets are in Redis; without Redis each
-// instance counts in its own memory. The package never returns an error, and it does not read the
-// request itself.
+// instance counts in memory. The package never returns an error and does not read the request.
 package ratelimit
 
 import (
@@ -15,7 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// Class is a class of routes. Each class has its own limits and buckets.
+// Class is a class of routes. Each class has separate limits and buckets.
 type Class string
 
 // The classes of routes.
@@ -25,12 +24,12 @@ const (
 	Telemetry Class = "telemetry"
 )
 
-// Client names the buckets of a client by hashes or by ids of this service. An empty name is unknown
-// and has no bucket. Fingerprint is session.Client.GroupHash, the hash of fingerprint and address group:
-// many devices share a fingerprint alone (decision 26).
+// Client names the buckets of a client by hashes or by ids of the service. An empty name is unknown
+// and has no bucket. Fingerprint is session.Client.GroupHash, the hash of fingerprint and address
+// group: many devices share a fingerprint alone (decision 26).
 type Client struct{ Cookie, Address, Fingerprint string }
 
-// Limiter counts requests. It is safe for concurrent use.
+// Limiter counts requests. Safe for concurrent use.
 type Limiter struct {
 	rdb   redis.UniversalClient
 	keys  redisclient.Keys
@@ -38,13 +37,13 @@ type Limiter struct {
 	local *localLimiter
 }
 
-// New returns a Limiter. It dials nothing. Buckets in Redis use the clock of the Redis server; now is
-// the clock of the instance's own buckets.
+// New returns a Limiter and does not dial. Buckets in Redis use the clock of the Redis server; now
+// is the clock of the instance's own buckets.
 func New(rdb redis.UniversalClient, keys redisclient.Keys, flags *flags.Source, now func() time.Time) *Limiter {
 	return &Limiter{rdb, keys, flags, newLocalLimiter(now)}
 }
 
-// bucket is one bucket of one request.
+// bucket is a bucket of a request.
 type bucket struct {
 	kind      string
 	key       string
@@ -54,15 +53,15 @@ type bucket struct {
 	untilFull time.Duration
 }
 
-// Pending is a request whose count is queued. Pass it to Resolve after the pipeline has run.
+// Pending is the queued count of a request. Pass a Pending to Resolve after the pipeline has run.
 type Pending struct {
 	class   Class
 	buckets []*bucket
 }
 
-// Enqueue queues one run of spend.lua per bucket of the client, at most three, on the caller's
-// pipeline. The caller runs the pipeline with lua.Exec, so counting costs no round trip of its own.
-// Enqueue returns nil, and queues nothing, while limits are switched off.
+// Enqueue queues a run of spend.lua per bucket of the client, at most three, on the caller's
+// pipeline. The caller runs the pipeline with lua.Exec; counting costs no additional round trip.
+// While limits are switched off, Enqueue queues no command and returns nil.
 func (l *Limiter) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, c Client) *Pending {
 	values := l.flags.Current()
 	if !values.LimitsEnabled {
@@ -103,10 +102,10 @@ func limitOf(v *flags.Values, class Class) flags.Limit {
 	}
 }
 
-// Reclassify moves a counted request to another class. It returns the requests that a took to their
-// buckets, takes one from each bucket of the new class, and returns the Pending for Resolve. It takes
-// one round trip of its own, of at most 100 ms in all, and ignores the caller's cancellation. Without
-// Redis the old buckets regain the request as they refill, and Resolve uses the instance's buckets.
+// Reclassify moves a counted request to another class. Reclassify refunds the request to the old
+// buckets, takes a request from each bucket of the new class, and returns the Pending for Resolve.
+// This costs an additional round trip of at most 100 ms and ignores the caller's cancellation.
+// Without Redis the old buckets refill with time, and Resolve uses the instance's buckets.
 // Reclassify returns nil if a is nil or limits are switched off by now.
 func (l *Limiter) Reclassify(ctx context.Context, a *Pending, class Class, c Client) *Pending {
 	if a == nil {
@@ -128,13 +127,13 @@ func (l *Limiter) Reclassify(ctx context.Context, a *Pending, class Class, c Cli
 // refundTimeout bounds the round trip of a refund.
 const refundTimeout = 100 * time.Millisecond
 
-// Resolve decides whether a request is allowed. Call it once, after the pipeline of Enqueue has run.
-// It returns nil if a is nil, because limits are switched off, or if the client has no bucket: both
-// mean allowed. For each bucket that Redis did not answer for, it takes from the instance's bucket
-// instead, so without Redis the limits hold per instance. An allowed request costs no round trip.
-// A refused request consumes nothing: Resolve returns what it took from the other buckets in one
-// round trip of at most 100 ms, and ignores the caller's cancellation. If the refund fails, a bucket
-// regains the request in the time in which it gains one.
+// Resolve decides whether a request is allowed. Call Resolve once, after the pipeline of Enqueue
+// has run. The result is nil, and the request allowed, if a is nil (limits are switched off) or if
+// the client has no bucket. For each bucket without an answer from Redis, Resolve takes the request
+// from the instance's bucket: without Redis the limits hold per instance. An allowed request costs
+// no round trip. A refused request consumes no quota: Resolve refunds the buckets that had a
+// request left, in a round trip of at most 100 ms, and ignores the caller's cancellation. If the
+// refund fails, these buckets are short of one request until the next refill interval ends.
 func (l *Limiter) Resolve(ctx context.Context, a *Pending) *Result {
 	if a == nil || len(a.buckets) == 0 {
 		return nil
@@ -166,7 +165,7 @@ func (l *Limiter) Resolve(ctx context.Context, a *Pending) *Result {
 	return a.allowedResult()
 }
 
-// refund returns one request to each bucket in Redis, even if the client disconnected. It ignores
+// refund returns a request to each bucket in Redis, even if the client disconnected, and ignores
 // errors.
 func (l *Limiter) refund(ctx context.Context, spent []*bucket) {
 	if len(spent) == 0 {

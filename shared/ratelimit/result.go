@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Result is the outcome of one counted request. It describes one bucket: of an allowed request the
-// bucket with the fewest requests left, of a refused request the empty bucket with the longest wait.
+// Result is the outcome of a counted request. A result describes one bucket: of an allowed request
+// the bucket with the fewest requests left, of a refused request the empty bucket with the longest
+// wait.
 type Result struct {
 	Refused   bool
 	Policy    string        // class and bucket: "read-cookie"
@@ -17,8 +18,8 @@ type Result struct {
 }
 
 // WriteHeaders sets the RateLimit fields of the early drafts and of the newest draft
-// (draft-ietf-httpapi-ratelimit-headers-10). Durations are whole seconds, rounded up as problem.Write
-// rounds Retry-After.
+// (draft-ietf-httpapi-ratelimit-headers-10). Durations are whole seconds, rounded up as
+// problem.Write rounds Retry-After.
 func (s *Result) WriteHeaders(h http.Header) {
 	limit, remaining := strconv.Itoa(s.PerMinute), strconv.Itoa(s.Remaining)
 	reset := strconv.FormatInt(int64((s.Reset+time.Second-1)/time.Second), 10)

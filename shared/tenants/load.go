@@ -16,12 +16,12 @@ import (
 
 var errPostgresUnavailable = errors.New("tenants: Postgres is not available")
 
-// completeMarker is a member of every restored set, beside the tenants. A set without it is incomplete:
-// Redis evicted the set but not its version, and a later Suspend created the set again.
+// completeMarker is a member of every restored set, beside the tenants. A set without the marker is
+// incomplete: Redis evicted the set but not the version, and a later Suspend created the set again.
 const completeMarker = "whole"
 
-// restoreTTL is the life of a restore token. It keeps a reader from restoring the set with data that the
-// reader read long ago.
+// restoreTTL is the life of a restore token. The limit keeps a reader from restoring the set with
+// old data.
 const restoreTTL = 10 * time.Second
 
 // load reads the set from Redis if Redis has it, else from Postgres. hasVersion means that Redis
@@ -36,9 +36,9 @@ func (t *SuspensionCache) load(ctx context.Context, hasVersion, lost bool) (*Sus
 	return t.loadPostgres(ctx, lost)
 }
 
-// loadRedis reads the version and the set in one transaction and one round trip. It returns redis.Nil if
-// Redis lost either of them. It deletes a version without a complete set, because RestoreSuspended
-// restores nothing while a version exists.
+// loadRedis reads the version and the set in one transaction and one round trip. If Redis lost
+// either, loadRedis returns redis.Nil. A version without a complete set is deleted, because
+// RestoreSuspended rejects a restore while a version exists.
 func (t *SuspensionCache) loadRedis(ctx context.Context) (*SuspendedSet, error) {
 	pipe := t.rdb.TxPipeline()
 	version, members := pipe.Get(ctx, t.keys.Version), pipe.SMembers(ctx, t.keys.Set)
@@ -52,11 +52,11 @@ func (t *SuspensionCache) loadRedis(ctx context.Context) (*SuspendedSet, error) 
 	return t.setSnapshot(members.Val(), version.Val()), nil
 }
 
-// loadPostgres reads the set from Postgres in one query. With restore it also writes the set to Redis:
-// one round trip before the query sets a restore token, and one script after the query writes the set.
-// A change between the two revokes the token, so the script rejects the outdated set and the next
-// request reads again. If the query or a write to Redis fails, loadPostgres fails for retryInterval
-// without a query.
+// loadPostgres reads the set from Postgres in one query. With restore the set is also written to
+// Redis: a round trip before the query sets a restore token, and a script after the query writes
+// the set. A change between the two revokes the token, so the script rejects the outdated set and
+// the next request reads again. If the query or a write to Redis fails, loadPostgres fails for
+// retryInterval without a query.
 func (t *SuspensionCache) loadPostgres(ctx context.Context, restore bool) (*SuspendedSet, error) {
 	failed := time.Unix(0, t.lastFailure.Load())
 	if t.db == nil || t.now().Sub(failed) < retryInterval {

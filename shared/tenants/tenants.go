@@ -1,6 +1,6 @@
-// Package tenants tells a request which tenants are suspended. Postgres has the record, Redis a copy of
-// it, and each process a copy of that. The package does not decide what a suspension means, and it never
-// writes the record in Postgres.
+// Package tenants tells a request which tenants are suspended. The record is in Postgres; Redis and
+// each process have a copy. The package does not decide the effect of a suspension and never writes
+// the record in Postgres.
 package tenants
 
 import (
@@ -28,9 +28,9 @@ type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// SuspensionCache keeps the set of suspended tenants in memory. Every request compares the version of
-// the set in memory with the version in Redis, so a change is visible to the next request of every
-// instance. Postgres restores a set that Redis lost. It is safe for concurrent use.
+// SuspensionCache keeps the set of suspended tenants in memory. Every request compares the version
+// of the set in memory with the version in Redis, so a change is visible to the next request of
+// every instance. A set that Redis lost is restored from Postgres. Safe for concurrent use.
 type SuspensionCache struct {
 	rdb  redis.UniversalClient
 	db   Querier
@@ -42,26 +42,26 @@ type SuspensionCache struct {
 	lastFailure atomic.Int64 // Unix ns of the last failed read of Postgres or failed write to Redis
 }
 
-// SuspendedSet is the set of suspended tenants at one moment. It is immutable.
+// SuspendedSet is an immutable set of the suspended tenants.
 type SuspendedSet struct {
 	members  map[string]struct{}
 	version  string    // version in Redis; empty if read from Postgres and not written to Redis
 	loadedAt time.Time // zero if the set was never read
 }
 
-// Has reports whether a tenant is suspended, by the last set that could be read. It is false while
+// Has reports whether a tenant is suspended, by the last set that could be read. Has is false while
 // Known is false.
 func (s *SuspendedSet) Has(tenantID string) bool {
 	_, ok := s.members[tenantID]
 	return ok
 }
 
-// Known reports whether the set was ever read. While Known is false, the caller must refuse whatever a
-// suspension forbids.
+// Known reports whether the set was ever read. While Known is false, the caller must refuse every
+// action that a suspension forbids.
 func (s *SuspendedSet) Known() bool { return !s.loadedAt.IsZero() }
 
-// New returns a SuspensionCache. It dials nothing. db may be nil: then nothing restores a set that Redis
-// lost.
+// New returns a SuspensionCache and does not dial. db may be nil: then a set that Redis lost is not
+// restored.
 func New(rdb redis.UniversalClient, db Querier, keys redisclient.Keys, now func() time.Time) *SuspensionCache {
 	set := keys.Key("tenant-suspended")
 	tagged := "{" + set + "}" // in the slot of the set
@@ -72,16 +72,16 @@ func New(rdb redis.UniversalClient, db Querier, keys redisclient.Keys, now func(
 	return t
 }
 
-// Enqueue queues the read of the set's version, one GET, on the caller's pipeline. Pass the command to
-// Resolve after the pipeline has run.
+// Enqueue queues the read of the set's version, one GET, on the caller's pipeline. Pass the command
+// to Resolve after the pipeline has run.
 func (t *SuspensionCache) Enqueue(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
 	return pipe.Get(ctx, t.keys.Version)
 }
 
-// Preload reads the set from Redis before the first request, for a process that starts. It takes one
-// round trip, bounded by ctx and the timeouts of the Redis client, and never reads Postgres. A set that
-// Redis lost is not an error: the first request restores it. Without Redis, Preload returns the error of
-// the client.
+// Preload reads the set from Redis before the first request, for a process that starts. The cost is
+// a round trip, bounded by ctx and the timeouts of the Redis client; Postgres is not read. A set
+// that Redis lost is not an error: the first request restores the set. Without Redis, Preload
+// returns the error of the client.
 func (t *SuspensionCache) Preload(ctx context.Context) error {
 	_, err := t.loadRedis(ctx)
 	if errors.Is(err, redis.Nil) {
@@ -90,20 +90,20 @@ func (t *SuspensionCache) Preload(ctx context.Context) error {
 	return err
 }
 
-// Resolve returns the set of suspended tenants. Call it after the pipeline of Enqueue has run, with the
-// command of Enqueue. It never fails and never returns nil; SuspendedSet.Known tells whether the set was
-// ever read.
+// Resolve returns the set of suspended tenants. Call Resolve after the pipeline of Enqueue has run,
+// with the command of Enqueue. Resolve never fails and never returns nil; SuspendedSet.Known tells
+// whether the set was ever read.
 //
-// Without a change it returns the set in memory and costs no round trip. If Redis has another version or
-// has lost the set, or if the set in memory is older than five minutes, one caller reads the set again:
-// from Redis in one round trip, or from Postgres in one query. Restoring a lost set takes two more round
-// trips to Redis, or four if Redis still has a version. Concurrent callers with the same version wait
-// for that read, at most 300 ms and not beyond their own context. If the read fails, Resolve returns the
-// set in memory.
+// Without a change Resolve returns the set in memory and costs no round trip. If Redis has another
+// version or has lost the set, or if the set in memory is older than five minutes, one caller reads
+// the set again: from Redis in one round trip, or from Postgres in one query. Restoring a lost set
+// takes two more round trips to Redis, or four if Redis still has a version. Concurrent callers
+// with the same version wait for the result, at most 300 ms and at most until their context ends.
+// If the read fails, Resolve returns the set in memory.
 //
 // Without Redis the set in memory is used for five minutes; then, or without a set, Resolve reads
-// Postgres. After a failure Postgres is read at most once a second. Without Redis and Postgres the last
-// set is used without a time limit.
+// Postgres. After a failure Postgres is read at most once a second. Without Redis and Postgres the
+// last set is used without a time limit.
 func (t *SuspensionCache) Resolve(ctx context.Context, queued *redis.StringCmd) *SuspendedSet {
 	version, err := queued.Result()
 	current := t.snapshot.Load()
@@ -113,8 +113,8 @@ func (t *SuspensionCache) Resolve(ctx context.Context, queued *redis.StringCmd) 
 		err != nil && !lost && t.isRecent(current):
 		return current
 	}
-	// The version is the key of the single flight: a reader that saw a later version must not share the
-	// result of a read that started for an earlier version.
+	// The version is the key of the single flight: a reader that saw a later version must not share
+	// the result of a read that started for an earlier version.
 	read := t.loads.DoChan(version, func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
@@ -135,11 +135,12 @@ func (t *SuspensionCache) isRecent(s *SuspendedSet) bool {
 	return t.now().Sub(s.loadedAt) < snapshotTTL
 }
 
-// Suspend adds a tenant to the set in Redis and changes the version, so that every instance reads the
-// set again with its next request. The caller writes the record in Postgres first. Suspend runs one
-// script in one round trip, or two if the server does not have the script yet. It may be repeated. Without Redis it returns an error, and the caller must
-// repeat the call. If Redis has lost the set, Suspend succeeds without a change: the next request
-// restores the set from Postgres.
+// Suspend adds a tenant to the set in Redis and changes the version, so that every instance reads
+// the set again with its next request. The caller writes the record in Postgres first. Suspend runs
+// one script in one round trip, or two if the server does not have the script yet. The call may be
+// repeated. Without Redis Suspend returns an error, and the caller must repeat the call. If Redis
+// has lost the set, Suspend succeeds without a change: the next request restores the set from
+// Postgres.
 func (t *SuspensionCache) Suspend(ctx context.Context, tenantID string) error {
 	_, err := lua.Suspend(ctx, t.rdb, t.keys, tenantID)
 	return err

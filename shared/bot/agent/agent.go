@@ -1,5 +1,6 @@
-// Package agent classifies user agents, and checks whether the headers of a request match the browser
-// that its user agent names. It is pure: it does no input or output and keeps no state of requests.
+// Package agent classifies user agents, and checks whether the headers of a request match the
+// browser that its user agent names. It is pure: it does no input or output and keeps no state of
+// requests.
 package agent
 
 // Kind is the kind of client that a user agent describes.
@@ -40,13 +41,13 @@ type Classification struct {
 	Crawler string // claimed search engine whose address can be verified: "googlebot"; else empty
 }
 
-// maxAgentLength bounds the bytes of a user agent that are read. The longest user agents of people, from
-// in-app browsers, have some 700 bytes.
+// maxAgentLength bounds the bytes of a user agent that are read. The longest user agents of people,
+// from in-app browsers, have some 700 bytes.
 const maxAgentLength = 1024
 
 // Classify classifies a user agent by its first 1,024 bytes. It takes microseconds, and tens of
-// microseconds for a user agent made to be expensive. The first call also builds the rules, in a fraction
-// of a millisecond. It is safe for concurrent use.
+// microseconds for a user agent made to be expensive. The first call also builds the rules, in a
+// fraction of a millisecond. It is safe for concurrent use.
 func Classify(userAgent string) Classification {
 	t := normalize(userAgent)
 	if t.lower == "" {

@@ -2,10 +2,11 @@ package agent
 
 import "strings"
 
-// findContact returns "contact" if a user agent contains an e-mail or web address. Programs include one;
-// browsers never do.
+// findContact returns "contact" if a user agent contains an e-mail or web address. Programs include
+// an address; browsers never do.
 func findContact(t agentText) string {
-	// Extensions of Internet Explorer added their name and their maker's page to its user agent.
+	// Extensions of Internet Explorer added a name and the maker's page to the browser's user
+	// agent.
 	if extension := strings.Contains(t.lower, "msie ") && !strings.Contains(t.lower, "+http"); !extension && containsURL(t.lower) {
 		return "contact"
 	}
@@ -42,8 +43,8 @@ func startsWithHost(s string) bool {
 	return dot > 0 && len(s)-dot > 2 && !strings.ContainsAny(s[dot:], "0123456789")
 }
 
-// containsDomain reports whether a text contains a domain name such as example.com. A name must have a
-// letter or digit before the dot, so that Microsoft's ".NET" does not match.
+// containsDomain reports whether a text contains a domain name such as example.com. A name must
+// have a letter or digit before the dot: Microsoft's ".NET" does not match.
 func containsDomain(s string) bool {
 	for at := 0; at < len(s); at++ {
 		next := strings.IndexByte(s[at:], '.')

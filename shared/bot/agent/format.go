@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// A browser's user agent has a fixed form: a known prefix, a platform and a rendering engine. A user agent
-// written by hand for a program rarely has this form, whatever name it contains.
+// A browser's user agent has a fixed form: a known prefix, a platform and a rendering engine. A
+// user agent written by hand for a program rarely has this form, whatever name it contains.
 
-// browserPrefixes are the prefixes of browsers, of media players and apps with their own names, and of
-// phones and televisions whose user agent begins with the model.
+// browserPrefixes are the prefixes of browsers, of media players and apps with their own names, and
+// of phones and televisions whose user agent begins with the model.
 var browserPrefixes = []string{
 	// Browsers.
 	"mozilla", "opera", "applewebkit/", "chrome/", "firefox/", "safari/", "mobilesafari/", "msie", "konqueror", "midori/",
@@ -28,8 +28,8 @@ var browserPrefixes = []string{
 	"vodafone", "xiaomi", "zte",
 }
 
-// deviceTokens name the phone, console or Mac in the user agents of apps. An app may have any name, so the
-// device is the only mark of a person.
+// deviceTokens name the phone, console or Mac in the user agents of apps. An app may have any name,
+// so the device is the only mark of a person.
 var deviceTokens = []string{
 	" darwin/", "iphone", "ipad", "ipod", "(ios ", " ios ", " ios/", "android", "macintosh", "playstation", "(ps4)", "(ps5)",
 	"xbox", "nintendo", "midp", "symbian", "opera mini/", "amiga",
@@ -42,9 +42,9 @@ var engineTokens = []string{
 	"applewebkit", "gecko/", "like gecko", "trident/", "msie ", "presto/", "khtml", "opera/", "goanna/", "webkit/", "firefox/",
 }
 
-// formatViolation returns the name of the rule by which a user agent does not have the form of a browser's,
-// or "". automated means that the user agent names an automation driver; the driver's name alone, without a
-// browser's form, is a violation.
+// formatViolation returns the name of the rule by which a user agent does not have the form of a
+// browser's, or "". automated means that the user agent names an automation driver; the driver's
+// name alone, without a browser's form, is a violation.
 func formatViolation(t agentText, automated bool) string {
 	own, mozilla, ok := strings.Cut(t.lower, "mozilla/")
 	switch {
@@ -63,9 +63,9 @@ func formatViolation(t agentText, automated bool) string {
 	return ""
 }
 
-// isBareName reports whether a user agent is one or two short words only: DLME, Google Talk. Programs send
-// such names, but so do countless apps of phones and set-top boxes. So a bare name is not a violation; the
-// other signals still detect a program.
+// isBareName reports whether a user agent is one or two short words only: DLME, Google Talk.
+// Programs send such names, but so do countless apps of phones and set-top boxes. So a bare name is
+// not a violation; the other signals still detect a program.
 func isBareName(name string) bool {
 	if len(name) > maxBareName {
 		return false
@@ -83,8 +83,8 @@ const maxBareName = 9 // bytes
 // libraryTokens occur in the bare names of HTTP libraries.
 var libraryTokens = []string{"http", "curl", "request", "client", "undici", "fetch"}
 
-// isOnlyCompatible reports whether a user agent has the form Mozilla/5.0 (compatible; Name/1.0) and names
-// no known browser.
+// isOnlyCompatible reports whether a user agent has the form Mozilla/5.0 (compatible; Name/1.0) and
+// names no known browser.
 func isOnlyCompatible(mozilla string) bool {
 	_, inside, ok := strings.Cut(mozilla, "(compatible;")
 	inside = strings.TrimRight(inside, "); ")

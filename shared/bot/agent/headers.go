@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Anomaly returns the name of the first anomaly in the headers of a client with a browser's user agent, or
-// "": a header that all browsers of the family send is missing, or two headers contradict each other. It is
-// pure and costs some string searches.
+// Anomaly returns the name of the first anomaly in the headers of a client with a browser's user
+// agent, or "": a header that all browsers of the family send is missing, or two headers contradict
+// each other. Anomaly is pure and costs some string searches.
 //
-// The web client of this platform calls with fetch, whose headers differ from those of a page load, so
-// Anomaly checks only rules that hold for both. Client hints and Sec-Fetch headers are missing over plain
-// HTTP and in old or embedded browsers; their absence is never an anomaly.
+// The web client of this platform calls with fetch, whose headers differ from the headers of a page
+// load. Anomaly checks only rules that hold for both. Client hints and Sec-Fetch headers are
+// missing over plain HTTP and in old or embedded browsers; their absence is never an anomaly.
 func Anomaly(h http.Header) string {
 	userAgent := h.Get("User-Agent")
 	if !strings.HasPrefix(userAgent, "Mozilla/5.0 (") {
@@ -35,8 +35,8 @@ func Anomaly(h http.Header) string {
 	return ""
 }
 
-// hintMismatch compares a user agent with the client hints. Programs that fake a user agent often forget to
-// change the hints.
+// hintMismatch compares a user agent with the client hints. Programs that fake a user agent often
+// forget to change the hints.
 func hintMismatch(userAgent, hints, platform string) string {
 	if strings.Contains(hints, "Headless") {
 		return "headless-hints"

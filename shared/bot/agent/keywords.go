@@ -1,9 +1,9 @@
 package agent
 
-// Keywords complement the crawler list: words in lower case, in the syntax of parseKeyword, that occur in
-// the names of programs and not in browsers. Words that also occur in the names of apps, components or
-// phones (security, media, test, link) are left out. The list, a contact or the form of the user agent
-// detects nearly all clients that such words would detect.
+// Keywords complement the crawler list: words in lower case, in the syntax of parseKeyword, that
+// occur in the names of programs and not in browsers. Words that also occur in the names of apps,
+// components or phones (security, media, test, link) are left out. The list, a contact or the form
+// of the user agent detects nearly all clients that such words would detect.
 
 // automationKeywords are the marks of automation drivers.
 var automationKeywords = []string{
@@ -33,8 +33,8 @@ var toolKeywords = []string{
 	`mediapartners`, `google-`, `google web`, `appengine`, `facebookexternalhit`, `meta-external`, `daumoa`,
 }
 
-// ignoredPhrases are parts of people's user agents that look like programs. normalize replaces them with
-// blanks before any rule runs.
+// ignoredPhrases are parts of people's user agents that look like programs. normalize replaces them
+// with blanks before any rule runs.
 var ignoredPhrases = [][]byte{
 	[]byte("cubot"),     // a phone manufacturer
 	[]byte("libwww-fm"), // a part of the text browser Lynx

@@ -11,8 +11,8 @@ type literal struct {
 	followedBy string // must occur anywhere after the text
 }
 
-// parseKeyword parses a keyword in a subset of regular expressions: ^ is the beginning of the user agent,
-// \b a word boundary. bot\b is the end of a word, \bapi\b a whole word.
+// parseKeyword parses a keyword in a subset of regular expressions: ^ is the beginning of the user
+// agent, \b a word boundary. bot\b is the end of a word, \bapi\b a whole word.
 func parseKeyword(pattern string) literal {
 	n := literal{anchor: '='}
 	if rest, ok := strings.CutPrefix(pattern, "^"); ok {
@@ -43,8 +43,9 @@ func (n *literal) matchesAt(in string, at int) bool {
 	}
 }
 
-// literalSet finds any of its literals in one pass over a text. It is a hash table by the first three bytes
-// of a literal. A bit filter rules out most offsets of the text before the table is read.
+// literalSet finds any of its literals in one pass over a text. It is a hash table by the first
+// three bytes of a literal. A bit filter rules out most offsets of the text before the table is
+// read.
 type literalSet struct {
 	filter  [1 << 10]uint64
 	buckets [1 << 12]int16 // by hash: index in all of the last added literal, plus one; 0 for an empty bucket

@@ -8,8 +8,9 @@ import (
 // agentText is a normalized user agent, in original case and in lower case.
 type agentText struct{ raw, lower string }
 
-// normalize trims a user agent and cuts it to maxAgentLength. It replaces parts that occur in people's user
-// agents but look like programs with blanks: the model of an Android phone, and ignoredPhrases.
+// normalize trims a user agent and cuts it to maxAgentLength. It replaces parts that occur in
+// people's user agents but look like programs with blanks: the model of an Android phone, and
+// ignoredPhrases.
 func normalize(userAgent string) agentText {
 	userAgent = userAgent[:min(len(userAgent), maxAgentLength)]
 	raw := []byte(strings.Trim(userAgent, " \t\r\n\"'"))
@@ -39,8 +40,8 @@ func normalize(userAgent string) agentText {
 	return agentText{string(raw), string(lower)}
 }
 
-// modelSpan returns the span of the phone model in an Android user agent:
-// (Linux; U; Android 4.4.2; en-us; ForwardRuby Build/KOT49H). A model may have any name.
+// modelSpan returns the span of the phone model in an Android user agent: (Linux; U; Android 4.4.2;
+// en-us; ForwardRuby Build/KOT49H). A model may have any name.
 func modelSpan(lower []byte) (from, to int) {
 	from = bytes.Index(lower, []byte("android "))
 	if from < 0 {

@@ -6,13 +6,14 @@ import (
 	"sync"
 )
 
-// crawlerList is the list of crawler-user-agents in the format of the command update, which writes it.
+// crawlerList is the list of crawler-user-agents in the format of the command update, which writes
+// it.
 //
 //go:embed data/crawlers.txt
 var crawlerList string
 
-// rules holds the searchable list and keywords. Building them takes a fraction of a millisecond, at the
-// first classification: most instances of most functions never classify a user agent.
+// rules holds the searchable list and keywords. Building them takes a fraction of a millisecond, at
+// the first classification: most instances of most functions never classify a user agent.
 type rules struct {
 	listed, keywords, automations literalSet
 }

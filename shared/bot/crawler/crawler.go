@@ -1,6 +1,6 @@
-// Package crawler verifies search engine crawlers: a client that claims to be a crawler must have an address
-// of the engine, by the engine's published ranges or by forward-confirmed reverse DNS. A request never waits
-// for the DNS. The package does not decide about clients that it cannot verify.
+// Package crawler verifies search engine crawlers: a client that claims to be a crawler must have
+// an address of the engine, by the engine's published ranges or by forward-confirmed reverse DNS. A
+// request never waits for the DNS. The package does not decide about unverified clients.
 package crawler
 
 import (
@@ -20,19 +20,19 @@ type Resolver interface {
 
 const (
 	maxCachedClaims = 8_192 // per instance
-	maxLookups      = 4     // concurrent lookups per instance; a claim beyond them waits for a later request
+	maxLookups      = 4     // concurrent lookups per instance; further claims wait for a later request
 	lookupTimeout   = 2 * time.Second
 
-	// The lives of results. An address changes its owner rarely. A rejected address may belong to a new
-	// network of the engine. A failed lookup has no result.
+	// The lives of results. An address rarely changes owners. A rejected address may belong to a
+	// new network of the engine. A failed lookup has no result.
 	verifiedTTL = 24 * time.Hour
 	rejectedTTL = 10 * time.Minute
 	failedTTL   = time.Minute
 )
 
-// Verifier verifies crawlers and caches the results of DNS lookups in memory, at most 8,192 per instance.
-// The cache is not in Redis, because client addresses must not be stored there; each instance makes its own
-// lookups. It is safe for concurrent use.
+// Verifier verifies crawlers and caches the results of DNS lookups in memory, at most 8,192 per
+// instance. The cache is not in Redis, because client addresses must not be stored in Redis; each
+// instance makes separate lookups. Safe for concurrent use.
 type Verifier struct {
 	dns            Resolver
 	now            func() time.Time
@@ -56,7 +56,7 @@ type result struct {
 	pending  bool      // a lookup is running
 }
 
-// New returns a Verifier. It makes no lookup.
+// New returns a Verifier and makes no lookup.
 func New(dns Resolver, now func() time.Time) *Verifier {
 	results, err := lru.New[claim, result](maxCachedClaims)
 	if err != nil {
@@ -67,14 +67,15 @@ func New(dns Resolver, now func() time.Time) *Verifier {
 	}
 }
 
-// Verified reports whether addr is an address of the crawler of engine, agent.Classification.Crawler; it is
-// false for an empty engine. An address is verified if it is in a range that the engine publishes, or if it
-// has a host name of the engine and the host name resolves to the address.
+// Verified reports whether addr is an address of the crawler of engine,
+// agent.Classification.Crawler; an empty engine is never verified. An address is verified by a
+// published range of the engine, or by a host name of the engine that resolves to the address.
 //
-// Verified never waits and never fails. It costs some map reads; the first call also parses the ranges. A
-// lookup runs in the background for at most 2 s, so the first request of an address is not verified by host
-// name. At most 4 lookups run per instance, and one per network (/24 or /48). If the DNS fails, the previous
-// result stays valid for a minute; without one the address is not verified.
+// Verified never waits and never fails. The cost is some map reads; the first call also parses the
+// ranges. A lookup runs in the background for at most 2 s, and the first request of an address is
+// not verified by host name yet. At most 4 lookups run per instance, and one per network (/24 or
+// /48). If the DNS fails, the previous result stays valid for a minute; a new address is not
+// verified.
 func (v *Verifier) Verified(engine string, addr netip.Addr) bool {
 	if engine == "" || !addr.IsValid() {
 		return false
@@ -104,9 +105,9 @@ func (v *Verifier) Verified(engine string, addr netip.Addr) bool {
 	return known.verified
 }
 
-// networkOf returns the network of an address that probably has one owner. Each network has one lookup at a
-// time: the owner of a network controls its reverse zone, and could otherwise occupy all slots with answers
-// that never come, so that no crawler is verified.
+// networkOf returns the network of an address that probably has one owner. Each network has one
+// lookup at a time: the owner of a network controls the reverse zone, and could otherwise occupy
+// all slots with answers that never come: then no crawler would be verified.
 func networkOf(addr netip.Addr) netip.Prefix {
 	bits := 24
 	if addr.Is6() {
@@ -116,8 +117,8 @@ func networkOf(addr netip.Addr) netip.Prefix {
 	return network
 }
 
-// lookup resolves a claim and stores the result. It outlives the request that started it; if the instance
-// ends, a later request starts another lookup. After a DNS failure it keeps the previous result for
+// lookup resolves a claim and stores the result. A lookup outlives its request; if the instance
+// ends, a later request starts another lookup. After a DNS failure the previous result stays for
 // failedTTL.
 func (v *Verifier) lookup(c claim, previous bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// hostPattern matches host names of an engine's crawlers. prefix is set if the engine also has other hosts
-// with the suffix.
+// hostPattern matches host names of an engine's crawlers. prefix is set if the engine also has
+// other hosts with the suffix.
 type hostPattern struct{ prefix, suffix string }
 
-// crawlerHosts has the documented host names of crawlers by engine. Fetches that users trigger at Google
-// (google-proxy-…, …gae.googleusercontent.com) are not Googlebot, so google.com has one pattern only.
+// crawlerHosts has the documented host names of crawlers by engine. Fetches that users trigger at
+// Google (google-proxy-…, …gae.googleusercontent.com) are not Googlebot; google.com has one pattern
+// only.
 var crawlerHosts = map[string][]hostPattern{
 	"googlebot": {{"crawl-", ".googlebot.com"}, {"geo-crawl-", ".googlebot.com"}, {"rate-limited-proxy-", ".google.com"}},
 	"bingbot":   {{"", ".search.msn.com"}},
@@ -28,13 +29,14 @@ var crawlerHosts = map[string][]hostPattern{
 	"naver":     {{"", ".web.naver.com"}},
 }
 
-// maxNames bounds the host names of one address that are resolved. The owner of a reverse zone may list any
-// number.
+// maxNames bounds the host names of one address that are resolved. The owner of a reverse zone may
+// list any number.
 const maxNames = 4
 
-// forwardConfirm reports whether an address has a host name of the engine that resolves to the address. The
-// host name alone proves nothing: the owner of an address chooses it. forwardConfirm makes one reverse and at
-// most four forward lookups. It returns an error only if the result depends on a failed lookup.
+// forwardConfirm reports whether an address has a host name of the engine that resolves to the
+// address. The host name alone is no proof: the owner of an address chooses the name.
+// forwardConfirm makes a reverse lookup and at most four forward lookups, and returns an error only
+// if the result depends on a failed lookup.
 func forwardConfirm(ctx context.Context, dns Resolver, c claim) (bool, error) {
 	names, err := dns.LookupAddr(ctx, c.addr.String())
 	if err != nil {
@@ -65,7 +67,8 @@ func isCrawlerHost(engine, name string) bool {
 	})
 }
 
-// ignoreNotFound returns nil for the error of a name that does not exist, which is a result, and else err.
+// ignoreNotFound returns nil for the error of a name that does not exist, which is a result, and
+// else err.
 func ignoreNotFound(err error) error {
 	if dnsErr, ok := errors.AsType[*net.DNSError](err); ok && dnsErr.IsNotFound {
 		return nil

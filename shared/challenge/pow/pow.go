@@ -1,5 +1,5 @@
-// Package pow issues and verifies proof-of-work puzzles. It is stateless: a puzzle carries its own
-// signature, and the package reads no request and no store.
+// Package pow issues and verifies proof-of-work puzzles. The package is stateless: a puzzle carries
+// a signature, and neither requests nor stores are read.
 package pow
 
 import (
@@ -20,10 +20,10 @@ import (
 //
 //	pow1.<difficulty>.<expires, Unix s>.<key id>.<base64url of the first 16 bytes of the HMAC>
 //
-// A solution is the puzzle, ".", and a decimal nonce for which the SHA-256 of the whole text begins with
-// <difficulty> zero bits. The HMAC covers the text before it and the client; the text itself does not
-// name the client. A puzzle has no random part: all calls of one page get the same puzzle, and one
-// solution serves all of them.
+// A solution is the puzzle, ".", and a decimal nonce for which the SHA-256 of the whole text begins
+// with <difficulty> zero bits. The HMAC covers the preceding text and the client; the text does not
+// name the client. A puzzle has no random part: all calls of a page get the same puzzle, and one
+// solution is enough for all calls.
 const (
 	// Prefix begins every solution and no reCAPTCHA token.
 	Prefix  = "pow1."
@@ -43,7 +43,7 @@ const (
 	MaxDifficulty = 24
 )
 
-// Reasons to reject a solution. The texts go to the log, so they never repeat the token.
+// Reasons to reject a solution. The texts go to the log and never repeat the token.
 var (
 	errMalformed   = errors.New("not a solution")
 	errWrongClient = errors.New("signature does not match this client")
@@ -57,7 +57,7 @@ type Client struct {
 	Address     string // session.Client.IPHash, the hash of the address group
 }
 
-// Issuer issues and verifies puzzles. It is safe for concurrent use.
+// Issuer issues and verifies puzzles. Safe for concurrent use.
 type Issuer struct {
 	Ring keyring.Ring // signs under the purpose label of this package; must not be empty
 	Now  func() time.Time
@@ -70,9 +70,9 @@ type Puzzle struct {
 	Expires    time.Time // expiry of the puzzle and of its solution
 }
 
-// Issue returns the puzzle of a client. It expires after an hour, rounded down to a whole minute, so all
-// calls within one minute return the same puzzle. A difficulty outside MinDifficulty … MaxDifficulty
-// becomes the nearest bound. Issue costs one HMAC and never fails.
+// Issue returns the puzzle of a client. A puzzle expires after an hour, rounded down to a whole
+// minute: all calls within a minute return the same puzzle. A difficulty outside MinDifficulty …
+// MaxDifficulty becomes the nearest bound. Issue costs one HMAC and never fails.
 func (p Issuer) Issue(c Client, difficulty int) Puzzle {
 	difficulty = min(max(difficulty, MinDifficulty), MaxDifficulty)
 	expires := p.Now().Add(puzzleTTL).Truncate(time.Minute).UTC()
@@ -82,16 +82,16 @@ func (p Issuer) Issue(c Client, difficulty int) Puzzle {
 }
 
 // mac returns the signature of a puzzle's text for one client.
-// mac returns the signature of a puzzle's text for one client.
 func mac(key keyring.Key, text string, c Client) string {
 	sum := key.Sum(purpose, []byte(text), []byte(c.Fingerprint), []byte(c.Address))
 	return base64.RawURLEncoding.EncodeToString(sum[:macBytes])
 }
 
-// Verify returns the expiry of a solution, or an error if the token is malformed, not signed for this
-// client, expired or unsolved. It costs at most one HMAC and one SHA-256. A client may use a solution any
-// number of times until it expires. Before the HMAC is verified, Verify reads only the key id and the
-// form of the nonce. It compares the HMAC as text, so a puzzle has exactly one spelling.
+// Verify returns the expiry of a solution, or an error if the token is malformed, not signed for
+// this client, expired or unsolved. The cost is at most an HMAC and a SHA-256. A client may use a
+// solution any number of times until the expiry. Before the HMAC is verified, Verify reads only the
+// key id and the form of the nonce. The HMAC is compared as text: a puzzle has exactly one
+// spelling.
 func (p Issuer) Verify(token string, c Client) (expires time.Time, err error) {
 	part := strings.Split(token, ".")
 	if len(token) > maxTokenLength || len(part) != 6 || !validNonce(part[5]) {
@@ -116,7 +116,7 @@ func (p Issuer) Verify(token string, c Client) (expires time.Time, err error) {
 	return expires, nil
 }
 
-// validNonce accepts a decimal number in one spelling only, so that one solution has one text.
+// validNonce accepts a decimal number in one spelling only: each solution has exactly one text.
 func validNonce(s string) bool {
 	if s == "" || len(s) > maxNonceDigits || s[0] == '0' && s != "0" {
 		return false
@@ -130,8 +130,8 @@ func leadingZeros(s string) int {
 	return bits.LeadingZeros64(binary.BigEndian.Uint64(sum[:8]))
 }
 
-// Solve returns the solution of a puzzle with the smallest nonce, as a client finds it. It computes about
-// 2^difficulty hashes. Only tools and tests call it.
+// Solve returns the solution of a puzzle with the smallest nonce, as a client finds it. The cost is
+// about 2^difficulty hashes. Only tools and tests call Solve.
 func Solve(text string, difficulty int) (token string) {
 	for n := 0; ; n++ {
 		if token = text + "." + strconv.Itoa(n); leadingZeros(token) >= difficulty {

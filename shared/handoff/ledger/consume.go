@@ -40,11 +40,12 @@ var (
 	ErrNotFound    = errors.New("ledger: no such handoff")
 )
 
-// Consume consumes a handoff at most once, also under concurrent attempts. It is one statement and one
-// round trip. The same consumer may repeat the attempt with the same key hash within 60 seconds and gets
-// the same result. Consume returns ErrNotConsumed if the handoff does not exist, has expired or was
-// consumed by another attempt, or if the tenant is suspended. Without Postgres it returns the error of
-// the driver; the handoff may be consumed then, and a consumer with a key repeats the attempt.
+// Consume consumes a handoff at most once, also under concurrent attempts. It is one statement and
+// one round trip. The same consumer may repeat the attempt with the same key hash within 60 seconds
+// and gets the same result. Consume returns ErrNotConsumed if the handoff does not exist, has
+// expired or was consumed by another attempt, or if the tenant is suspended. Without Postgres it
+// returns the error of the driver; the handoff may be consumed then, and a consumer with a key
+// repeats the attempt.
 func Consume(ctx context.Context, db Querier, handoffID string, use Attempt) (Consumed, error) {
 	rows, err := db.Query(ctx, `
 		UPDATE bff_consumer.handoff_replay_log AS h
@@ -108,8 +109,8 @@ type Status struct {
 	IPHash         string // sha256:<hex> of the guest's address group at minting
 }
 
-// FindStatus reads the state of an entry in one query. It returns ErrNotFound if the entry never existed
-// or was deleted, and the error of the driver without Postgres.
+// FindStatus reads the state of an entry in one query. It returns ErrNotFound if the entry never
+// existed or was deleted, and the error of the driver without Postgres.
 func FindStatus(ctx context.Context, db Querier, handoffID string) (Status, error) {
 	rows, err := db.Query(ctx, `
 		SELECT h.guest_session_id, h.consumed, h.consumed_at, h.expires_at, h.fingerprint_hash, h.ip_hash,

@@ -1,5 +1,5 @@
-// Package ledger owns the table handoff_replay_log: the minted handoffs and their single use. Package
-// handoff verifies tokens. The package publishes no events and does not use Redis.
+// Package ledger owns the table handoff_replay_log: the minted handoffs and their single use.
+// Package handoff verifies tokens. The package publishes no events and does not use Redis.
 package ledger
 
 import (
@@ -30,8 +30,8 @@ type Details struct {
 	Campaign     *Campaign // nil without a campaign
 }
 
-// Campaign is the advertising campaign that brought the guest. Each text is an event.CampaignToken or
-// empty.
+// Campaign is the advertising campaign that brought the guest. Each text is an event.CampaignToken
+// or empty.
 type Campaign struct {
 	Source     string    `json:"source,omitzero"`
 	Medium     string    `json:"medium,omitzero"`
@@ -40,8 +40,8 @@ type Campaign struct {
 }
 
 // Queue adds the insertion of an entry, one statement, to the batch of the minting transaction. It
-// returns an error for an invalid id or hash. If the tenant is suspended by then, the whole transaction
-// fails with an error for which IsTenantSuspended is true.
+// returns an error for an invalid id or hash. If the tenant is suspended by then, the whole
+// transaction fails with an error for which IsTenantSuspended is true.
 func Queue(b *pgx.Batch, e Entry) error {
 	tenant, err := id.UUID(id.Tenant, e.TenantID)
 	if err != nil {
@@ -72,9 +72,9 @@ func Queue(b *pgx.Batch, e Entry) error {
 		}
 		ages = small
 	}
-	// For a suspended tenant the subquery yields NULL, the row violates NOT NULL, and the transaction
-	// fails. So no handoff is minted for a suspended tenant even if the caches of suspensions are
-	// outdated, and the check costs no round trip.
+	// For a suspended tenant the subquery yields NULL, the row violates NOT NULL, and the
+	// transaction fails. So no handoff is minted for a suspended tenant even if the caches of
+	// suspensions are outdated, and the check costs no round trip.
 	b.Queue(`
 		INSERT INTO bff_consumer.handoff_replay_log
 		       (id, guest_session_id, tenant_id, property_id, check_in, check_out, adults, children, rooms, currency, locale,
@@ -89,8 +89,8 @@ func Queue(b *pgx.Batch, e Entry) error {
 	return nil
 }
 
-// IsTenantSuspended reports whether a transaction with an entry of Queue failed because the tenant is
-// suspended.
+// IsTenantSuspended reports whether a transaction with an entry of Queue failed because the tenant
+// is suspended.
 func IsTenantSuspended(err error) bool {
 	const notNull = "23502"
 	answer, ok := errors.AsType[*pgconn.PgError](err)

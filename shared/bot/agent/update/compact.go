@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// excludedPatterns are patterns of the release that also match people's clients or are keywords of package
-// agent, with the reason.
+// excludedPatterns are patterns of the release that also match people's clients or are keywords of
+// package agent, with the reason.
 var excludedPatterns = map[string]string{
 	"HeadlessChrome": driverReason,
 	"PhantomJS":      driverReason,
@@ -23,13 +23,14 @@ var excludedPatterns = map[string]string{
 
 const driverReason = "a mark of an automation driver, which package agent detects by its own keywords"
 
-// compact returns the list with one literal per line, so that the service needs no regular expressions:
+// compact returns the list with a literal per line; the service then needs no regular expressions:
 //
 //	ANCHOR TAB LITERAL [TAB NAME [TAB REST]]
 //
-// ANCHOR is = anywhere, ^ at the beginning, or $ at the end. NAME is the name of a match, if it differs from
-// LITERAL. REST must occur anywhere after LITERAL. The few patterns that are more than texts become wider in
-// this form, never narrower. compact returns an error for a pattern that it cannot express.
+// ANCHOR is = anywhere, ^ at the beginning, or $ at the end. NAME is the name of a match, if it
+// differs from LITERAL. REST must occur anywhere after LITERAL. The few patterns that are more than
+// texts become wider in this form, never narrower. compact returns an error for a pattern without
+// such a form.
 func compact(found release) ([]byte, error) {
 	var lines []string
 	for _, e := range found.entries {
@@ -77,7 +78,8 @@ type literal struct{ anchor, text string }
 
 const maxLiterals = 16 // literals of one pattern
 
-// expand returns the literals that a pattern matches, or false if it matches more than maxLiterals texts.
+// expand returns the literals that a pattern matches, or false if it matches more than maxLiterals
+// texts.
 func expand(re *syntax.Regexp) ([]literal, bool) {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -133,8 +135,8 @@ func expand(re *syntax.Regexp) ([]literal, bool) {
 	}
 }
 
-// caseVariants returns a text or, with fold, the text in all mixtures of case: the parser turns [wW] into a w
-// with the flag FoldCase.
+// caseVariants returns a text or, with fold, the text in all mixtures of case: the parser turns
+// [wW] into a w with the flag FoldCase.
 func caseVariants(text string, fold bool) ([]literal, bool) {
 	out := []literal{{"=", ""}}
 	for _, r := range text {
@@ -155,7 +157,7 @@ func caseVariants(text string, fold bool) ([]literal, bool) {
 	return out, true
 }
 
-// concat appends b to a. It returns the zero literal if an anchor would be inside the text.
+// concat appends b to a, and returns the zero literal if an anchor would be inside the text.
 func (a literal) concat(b literal) literal {
 	switch {
 	case b.anchor == "=" && a.anchor != "$":
@@ -169,7 +171,7 @@ func (a literal) concat(b literal) literal {
 	}
 }
 
-// widen returns the one or two texts of a pattern that also has other parts, and drops the other parts.
+// widen returns the one or two texts of a pattern and drops the remaining parts.
 func widen(re *syntax.Regexp) (first []literal, rest string, err error) {
 	if re.Op != syntax.OpConcat {
 		return nil, "", errors.New("neither a text nor a concatenation of texts and other parts")

@@ -1,9 +1,10 @@
-// Command update rewrites the crawler list of package agent from a release of crawler-user-agents (MIT):
+// Command update rewrites the crawler list of package agent from a release of crawler-user-agents
+// (MIT):
 //
 //	go run ./bot/agent/update FILE     in shared/, where FILE is crawler-user-agents.json or the package's .tgz
 //
-// It writes the list and its licence to bot/agent/data. Neither this command nor the service downloads
-// anything.
+// The list and the licence go to bot/agent/data. Neither the command nor the service downloads a
+// release.
 package main
 
 import (

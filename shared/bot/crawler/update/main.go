@@ -3,15 +3,15 @@
 //	go run ./bot/crawler/update SOURCE ENGINE=FILE…     in shared/
 //
 // SOURCE is one line that names the source of the files and its licence. ENGINE is a value of
-// agent.Classification.Crawler. FILE is a list of CIDR prefixes, one per line, or the JSON document that the
-// engine publishes:
+// agent.Classification.Crawler. FILE is a list of CIDR prefixes, one per line, or the JSON document
+// that the engine publishes:
 //
 //	googlebot=googlebot.json    developers.google.com/static/search/apis/ipranges/googlebot.json, and special-crawlers.json
 //	bingbot=bingbot.json        www.bing.com/toolbox/bingbot.json
 //	duckduckbot=duckduckbot.json    duckduckgo.com/duckduckbot.json
 //
-// Do not add Google's lists of user-triggered fetchers: any user can trigger those. Neither this command nor
-// the service downloads anything.
+// Do not add Google's lists of user-triggered fetchers: any user can trigger fetches. Neither the
+// command nor the service downloads a list.
 package main
 
 import (
@@ -48,8 +48,8 @@ type rangeLine struct {
 	prefix netip.Prefix
 }
 
-// compile returns the sorted list of the prefixes of all files. It omits a prefix inside another prefix of
-// the same engine.
+// compile returns the sorted list of the prefixes of all files. A prefix inside another prefix of
+// the same engine is omitted.
 func compile(source string, files []string) ([]byte, error) {
 	var all []rangeLine
 	for _, arg := range files {
@@ -85,7 +85,7 @@ func compile(source string, files []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// readPrefixes returns the prefixes of one file. It returns an error for a file without prefixes and for a
+// readPrefixes returns the prefixes of a file, or an error for a file without prefixes and for a
 // prefix that checkPrefix rejects.
 func readPrefixes(content []byte) (found []netip.Prefix, err error) {
 	words := strings.Fields(string(content))
@@ -117,8 +117,8 @@ func readPrefixes(content []byte) (found []netip.Prefix, err error) {
 	return found, nil
 }
 
-// checkPrefix rejects prefixes that no engine publishes, because one such line by mistake would verify every
-// client.
+// checkPrefix rejects prefixes that no engine publishes, because one such line by mistake would
+// verify every client.
 func checkPrefix(p netip.Prefix) error {
 	widest := 16
 	if p.Addr().Is6() {
