@@ -1,6 +1,3 @@
-// Package bench owns the comparison of docs/performance.md: the functions beside three handlers that do less,
-// each in a process of its own, loaded in turns on one machine. It never claims anything about another
-// machine: its ratios are worth something, its rates are not.
 package main
 
 import (
@@ -33,12 +30,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// environment is what the servers stand on.
+// environment has the private stores, the sandbox upstreams and the environment variables of the servers
+// under load.
 type environment struct {
-	dir       string
+	dir       string // temporary
 	url       string // of the database
-	redisAddr string // address
-	env       []string
+	redisAddr string
+	env       []string // of the servers under load
 	rdb       goredis.UniversalClient
 	db        *pgxpool.Pool
 	sandbox   *sandbox.Sandbox
@@ -46,7 +44,7 @@ type environment struct {
 	cleanup   []func()
 
 	handoffKeys string
-	issuer      *oidctest.Issuer // of those who consume
+	issuer      *oidctest.Issuer // of the callers of Consume
 }
 
 func (h *environment) close() {
@@ -55,8 +53,8 @@ func (h *environment) close() {
 	}
 }
 
-// setUp starts stores of its own and the sandbox, and writes flags under which nothing is sampled. What is committed is on
-// the disk, as on the platform, unless the Postgres is to be volatile.
+// setUp starts private stores and the sandbox upstreams, and turns off sampling of search events, rate limits
+// and bot detection. Postgres waits for its disk at each commit, as on the platform, unless volatile is set.
 func setUp(ctx context.Context, volatile bool) (_ *environment, err error) {
 	h := &environment{}
 	defer func() {
@@ -117,13 +115,14 @@ func setUp(ctx context.Context, volatile bool) (_ *environment, err error) {
 	return h, nil
 }
 
-// server is one process under load.
+// server is a process under load.
 type server struct {
 	addr string
 	cmd  *exec.Cmd
 }
 
-// start runs this program again as a server of the kind, with more in its environment.
+// start runs this program again as a server of a kind, with further environment variables. It waits at
+// most 5 s until the server listens.
 func (h *environment) start(kind string, more ...string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -153,14 +152,14 @@ func (h *environment) start(kind string, more ...string) (*server, error) {
 		}
 		time.Sleep(25 * time.Millisecond)
 	}
-	return nil, fmt.Errorf("bench: the %s server does not listen", kind)
+	return nil, fmt.Errorf("bench: the %s server does not listen after 5s", kind)
 }
 
 func (h *environment) startFunction(name string) (*server, error) {
 	return h.start(kindFunction, "FUNCTION_TARGET="+name)
 }
 
-// request is one request, whole, as bytes; more are further headers and their values.
+// request returns the bytes of an HTTP request. more are names and values of further headers.
 func request(method, path, body string, more ...string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path)
@@ -176,12 +175,13 @@ func request(method, path, body string, more ...string) []byte {
 	return []byte(b.String())
 }
 
-// searchRequest is one search; where tells searches apart.
+// searchRequest returns a search; where is its geo object.
 func searchRequest(where string, headers ...string) []byte {
 	return request("POST", web.BasePath+"/search", `{"geo":`+where+`,`+stayFields()+`}`, headers...)
 }
 
-// stayFields is when all guests travel, as members of a body.
+// stayFields returns the members of a body that name the stay of all guests: 2 adults, 3 nights from 20
+// days ahead.
 func stayFields() string {
 	in := time.Now().UTC().AddDate(0, 0, 20)
 	return fmt.Sprintf(`"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":0,"rooms":1}`,
@@ -190,7 +190,8 @@ func stayFields() string {
 
 const cityGeo = `{"mode":"city","city":"Kabul"}`
 
-// do asks by itself, and returns the cookie of the answer, as it is sent back, and its body.
+// do sends one request over a connection of its own. It returns the response's body and its cookie in the
+// form of a Cookie header. A status of 300 and more is an error.
 func (s *server) do(request []byte) (cookie string, body []byte, err error) {
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -207,7 +208,7 @@ func (s *server) do(request []byte) (cookie string, body []byte, err error) {
 	defer res.Body.Close()
 	body, err = io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= 300 {
-		return "", nil, fmt.Errorf("bench: the first request is answered %d %s: %w", res.StatusCode, body, err)
+		return "", nil, fmt.Errorf("bench: the first request got %d %s: %w", res.StatusCode, body, err)
 	}
 	for _, c := range res.Cookies() {
 		cookie = c.Name + "=" + c.Value
@@ -215,17 +216,18 @@ func (s *server) do(request []byte) (cookie string, body []byte, err error) {
 	return cookie, body, nil
 }
 
-// warmCache asks once as a guest without a cookie, and returns the cookie and the key and bytes of the one entry.
+// warmCache sends the first search, as a guest without a cookie. It returns the guest's cookie, the Redis key
+// of the cache entry and the bytes of the response.
 func (h *environment) warmCache(ctx context.Context, s *server) (cookie, key string, entry []byte, err error) {
 	cookie, entry, err = s.do(searchRequest(cityGeo, "Accept-Encoding", "gzip"))
 	if err != nil {
 		return "", "", nil, err
 	}
-	keys, err := h.rdb.Keys(ctx, redisclient.Keys{Env: "bench"}.Key("cache", "search", "list", "*")).Result() // a Redis of our own, nearly empty
+	keys, err := h.rdb.Keys(ctx, redisclient.Keys{Env: "bench"}.Key("cache", "search", "list", "*")).Result() // private and nearly empty, so KEYS is cheap
 	if err != nil || len(keys) != 1 {
 		return "", "", nil, fmt.Errorf("bench: the first search left %d entries: %w", len(keys), err)
 	}
-	// The bytes that go out are the reference of handler (a); what lies in Redis, header and index included, that of
-	// (b).
+	// Reference (a) writes the bytes of the response; reference (b) writes the value in Redis, which also has a
+	// header and an index.
 	return cookie, keys[0], entry, nil
 }

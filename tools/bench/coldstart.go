@@ -26,7 +26,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/tools/internal/pack"
 )
 
-// emptySource is a function that does nothing, in a module of the same requirements.
+// emptySource is a function that does nothing. Its module has the requirements of search.
 const emptySource = `package empty
 
 import (
@@ -44,20 +44,21 @@ func init() {
 
 const emptyFolder = "empty"
 
-// startTarget is a packed function that is started again and again, and what each start is asked first.
+// startTarget is a packed function that is started repeatedly, and the first request of each start.
 type startTarget struct {
 	folder, target string
 	next           func() []byte
-	before         func(context.Context) error // each start; nil: nothing
+	before         func(context.Context) error // runs before each start; may be nil
 
 	binary    string
-	durations []time.Duration // from the start of the process to the end of the first answer
-	cpu       []time.Duration // user and system, of the whole process by then
+	durations []time.Duration // from the start of the process to the end of its first response
+	cpu       []time.Duration // user and system time of the process until then
 }
 
-// measureColdStart packs every function, builds the archives as the platform does, and measures how long a process of each takes from its start
-// to its first answer, beside the framework's empty function built the same way. All are started in turns. The stores are warm, the program
-// lies in the page cache: what is compared is what our code adds.
+// measureColdStart packs every function, or those of o.Only, builds the archives as the platform does, and
+// measures the time from the start of a process to its first response. It compares each function with an empty
+// function that is built the same way, because the difference is the cost of our code. The programs start in
+// turns; the stores are warm and the programs are in the page cache.
 func measureColdStart(ctx context.Context, o options) error {
 	h, err := setUp(ctx, o.Volatile)
 	if err != nil {
@@ -83,7 +84,7 @@ func measureColdStart(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	starters, err := h.startTargets(ctx, o.Starts) // after the building, which takes longer than an entry stays fresh
+	starters, err := h.startTargets(ctx, o.Starts) // after the builds, which take longer than a cache entry stays fresh
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func measureColdStart(ctx context.Context, o options) error {
 		return s.binary == ""
 	})
 	if len(starters) != len(programs) {
-		return fmt.Errorf("bench: %d programs, and %d of them are asked something", len(programs), len(starters))
+		return fmt.Errorf("bench: %d programs, but requests for %d of them", len(programs), len(starters))
 	}
 	for range o.Starts {
 		for _, s := range starters {
@@ -105,7 +106,7 @@ func measureColdStart(ctx context.Context, o options) error {
 	return nil
 }
 
-// buildFolder makes the program of a folder and returns its path.
+// buildFolder packs and builds the program of a folder and returns its path.
 func (h *environment) buildFolder(ctx context.Context, o options, folder string) (string, error) {
 	fmt.Fprintf(o.Out, "packing and building %s\n", folder)
 	archive, err := []byte(nil), error(nil)
@@ -124,7 +125,7 @@ func (h *environment) buildFolder(ctx context.Context, o options, folder string)
 	return pack.Build(ctx, archive, dir)
 }
 
-// packEmpty puts the empty function into the module of search, so that it has the same versions of everything it links.
+// packEmpty packs the empty function with the go.mod of search, so that both link the same versions.
 func (h *environment) packEmpty(ctx context.Context, root string) ([]byte, error) {
 	stage := filepath.Join(h.dir, "stage")
 	dir := filepath.Join(stage, "functions", emptyFolder)
@@ -150,8 +151,9 @@ func (h *environment) packEmpty(ctx context.Context, root string) ([]byte, error
 	return pack.ModuleArchive(ctx, dir)
 }
 
-// startTargets are the empty function and one entry point of every folder, with what a guest or the platform would ask it: the lists and pages are
-// in the cache, the guest is known, and nothing waits to be sent. What may happen once has a request for each start.
+// startTargets returns the empty function and one entry point of every folder, each with a typical first
+// request: lists and pages are in the cache, the guest has a session, and the outbox is empty. A request that
+// succeeds only once has a copy for each start.
 func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTarget, error) {
 	searching, err := h.startFunction("Search")
 	if err != nil {
@@ -175,7 +177,7 @@ func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTar
 		return nil, err
 	}
 	known := []string{"Accept-Encoding", "gzip", "Cookie", cookie}
-	elsewhere := id.New(id.Tenant, time.Now()) // whose return empties no page that is asked for here
+	elsewhere := id.New(id.Tenant, time.Now()) // its reinstatement invalidates no page that is requested here
 	return []*startTarget{
 		{folder: emptyFolder, target: "Empty", next: repeat(request("GET", "/", ""))},
 		{folder: "search", target: "Search", next: repeat(searchRequest(cityGeo, known...))},
@@ -196,7 +198,7 @@ func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTar
 				`"payload":{"tenantId":%q,"reinstatedAt":%q}}`, id.New(id.Event, time.Now()), now, now, elsewhere, now))
 		}},
 		{folder: "relay", target: "Relay", next: repeat(pushRequest("/internal/jobs/relay", `{"once":true}`)), before: func(ctx context.Context) error {
-			_, err := h.db.Exec(ctx, "DELETE FROM bff_consumer.outbox") // what the others told: to send it is no part of starting
+			_, err := h.db.Exec(ctx, "DELETE FROM bff_consumer.outbox") // publishing the events of other starts is no part of this start
 			return err
 		}},
 		{folder: "sweep", target: "SweepInbox", next: repeat(pushRequest("/internal/jobs/sweep-inbox", `{}`))},
@@ -204,13 +206,13 @@ func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTar
 	}, nil
 }
 
-// pushRequest is data as the broker pushes it.
+// pushRequest returns the request by which Pub/Sub pushes data.
 func pushRequest(path, data string) []byte {
 	return request("POST", path, fmt.Sprintf(`{"message":{"data":%q,"messageId":"1"},"subscription":"projects/p/subscriptions/s"}`,
 		base64.StdEncoding.EncodeToString([]byte(data))))
 }
 
-// measureStart starts a process, asks it once and ends it.
+// measureStart starts a process, sends one request and kills the process.
 func (h *environment) measureStart(ctx context.Context, s *startTarget) error {
 	if s.before != nil {
 		if err := s.before(ctx); err != nil {
@@ -245,10 +247,11 @@ func (h *environment) measureStart(ctx context.Context, s *startTarget) error {
 
 const (
 	startTimeout = 10 * time.Second
-	dialInterval = 100 * time.Microsecond // costs the process that starts a hundredth of a core
+	dialInterval = 100 * time.Microsecond // dialing takes about 1 % of one core from the starting process
 )
 
-// firstResponse knocks until a process listens, asks it and reads the whole answer.
+// firstResponse dials addr until a process listens, sends the request and reads the whole response. It fails
+// after startTimeout and for a status of 300 and more.
 func firstResponse(addr string, ask []byte) error {
 	for until := time.Now().Add(startTimeout); ; time.Sleep(dialInterval) {
 		conn, err := net.Dial("tcp", addr)
@@ -277,9 +280,9 @@ func firstResponse(addr string, ask []byte) error {
 }
 
 func reportStarts(o options, all []*startTarget) {
-	fmt.Fprintf(o.Out, "\nfrom the start of a process to its first answer, medians of %d starts in turns\n\n", o.Starts)
+	fmt.Fprintf(o.Out, "\nfrom the start of a process to its first response, medians of %d starts in turns\n\n", o.Starts)
 	w := tabwriter.NewWriter(o.Out, 0, 8, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\tfirst answer\tof empty\tleast\tCPU\tof empty\t")
+	fmt.Fprintln(w, "\tfirst response\tof empty\tleast\tCPU\tof empty\t")
 	base, baseCPU := medianDuration(all[0].durations), medianDuration(all[0].cpu)
 	for _, s := range all {
 		took, cpu := medianDuration(s.durations), medianDuration(s.cpu)

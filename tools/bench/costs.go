@@ -21,46 +21,48 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Guests of the measurement: enough that none is as fast as a robot, or empties a bucket.
+// The guests of the measurement: so many that no guest sends requests at the rate of a bot or exceeds a rate
+// limit.
 const (
 	costGuests  = 1000
-	costRounds  = 4 // requests of each guest, of a kind
-	costClients = 4 // at once
+	costRounds  = 4 // requests per guest and kind
+	costClients = 4 // concurrent
 )
 
-// costFlags are the defaults, but for handoffs: a guest of the measurement mints more in a minute than one may.
+// costFlags are the default flags, except that the guests share a fingerprint and mint more handoffs in a
+// minute than the default limits allow.
 const costFlags = `{"limits":{"handoff":{"cookie":1000,"ip":1000,"fingerprint":1000000},
 	"read":{"fingerprint":1000000},"telemetry":{"fingerprint":1000000}}}`
 
-// requestKind is one way to ask, by many guests.
+// requestKind is a kind of request that every guest sends.
 type requestKind struct {
 	name        string
 	function    string                    // entry point
-	rounds      int                       // requests of each guest; 0: costRounds
-	request     func(guest, n int) []byte // the n-th of a guest
-	keepCookies bool                      // whether answers say who the guest is
+	rounds      int                       // requests per guest; 0 means costRounds
+	request     func(guest, n int) []byte // the n-th request of a guest; nil means Consume
+	keepCookies bool                      // the responses set the guests' cookies
 }
 
-// cost is what one request of a kind cost, the mean over all of them.
+// cost is the mean cost of a request of one kind.
 type cost struct {
 	name                       string
 	requests, failed           int
 	cpu, redisCPU, postgresCPU time.Duration
-	commands, roundTrips       float64       // Redis
-	scriptTime                 time.Duration // time in scripts
-	upstreamCalls              float64       // of upstreams
-	bytesIn, bytesOut          int           // bytes on the wire
-	outbox, otherRows          float64       // rows of the outbox, and of other tables
-	wal                        int           // bytes
+	commands, roundTrips       float64       // of Redis
+	scriptTime                 time.Duration // of Redis, in Lua scripts
+	upstreamCalls              float64
+	bytesIn, bytesOut          int     // bytes on the wire
+	outbox, otherRows          float64 // rows written
+	wal                        int     // bytes of write-ahead log
 }
 
-// measureCosts measures what a request of each kind costs its process, Redis and Postgres, with limits and detector at work, and
-// then what it has left there.
+// measureCosts measures the cost of a request of each kind in its process, in Redis and in Postgres, with rate
+// limits and bot detection on. Then it prints the data that the requests left in the stores.
 func measureCosts(ctx context.Context, o options, h *environment) error {
 	if err := os.WriteFile(filepath.Join(h.dir, "flags.json"), []byte(costFlags), 0o600); err != nil {
 		return err
 	}
-	h.env = append(h.env, "TRUSTED_HOPS=1") // guests' addresses are in a header
+	h.env = append(h.env, "TRUSTED_HOPS=1") // the client address comes from X-Forwarded-For
 	l := &costRun{environment: h, meter: &meter{h.rdb, h.sandbox}, cookies: make([]string, costGuests), servers: map[string]*server{}}
 	var err error
 	if l.postmaster, err = l.readPostmasterPID(ctx); err != nil {
@@ -78,7 +80,7 @@ func measureCosts(ctx context.Context, o options, h *environment) error {
 	return l.printRemaining(ctx, o)
 }
 
-// costRun has what the kinds share.
+// costRun is the state that all kinds of request share.
 type costRun struct {
 	*environment
 	meter      *meter
@@ -88,7 +90,8 @@ type costRun struct {
 	servers    map[string]*server
 }
 
-// guestRequest is a request of one guest: with an address and a cookie of its own.
+// guestRequest returns a request with the guest's own address and cookie. Requests for shared responses have
+// no cookie.
 func (l *costRun) guestRequest(guest int, method, path, body string, more ...string) []byte {
 	l.mu.Lock()
 	cookie := l.cookies[guest]
@@ -155,7 +158,8 @@ func (l *costRun) requestKinds() []requestKind {
 	}
 }
 
-// measure asks in the guests' names and reads the meters around it. What is asked is made before.
+// measure sends the requests of all guests and reads the meters before and after. It creates the requests
+// before the measurement.
 func (l *costRun) measure(ctx context.Context, k requestKind) (cost, error) {
 	s, err := l.serverFor(k.function)
 	if err != nil {
@@ -174,7 +178,7 @@ func (l *costRun) measure(ctx context.Context, k requestKind) (cost, error) {
 			}
 		}
 	}
-	if !k.keepCookies { // connections, caches and statements are there already, as in an instance that has been up for a while
+	if !k.keepCookies { // opens connections, fills caches and prepares statements, as in an instance that is not new
 		if err := warmUp(s, requests[len(requests)-1]); err != nil {
 			return cost{}, err
 		}
@@ -206,16 +210,16 @@ func (l *costRun) serverFor(name string) (*server, error) {
 	return l.servers[name], nil
 }
 
-// warmUp asks once and takes any answer of success.
+// warmUp sends one request and ignores a successful response.
 func warmUp(s *server, request []byte) error {
 	_, _, err := s.do(request)
 	return err
 }
 
-// requestTotals is what the clients counted.
+// requestTotals are the counts of the clients. bytesIn are sent to the server, bytesOut received from it.
 type requestTotals struct{ requests, failed, bytesIn, bytesOut int }
 
-// sendAll sends each request once, over a few connections.
+// sendAll sends each request once, over costClients connections.
 func (l *costRun) sendAll(addr string, requests [][]byte, learn bool) (requestTotals, error) {
 	var next atomic.Int64
 	var sum requestTotals
@@ -286,7 +290,7 @@ func (l *costRun) send(wire net.Conn, in *bufio.Reader, request []byte, guest in
 	return nil
 }
 
-// countingConn counts what is read.
+// countingConn counts the bytes it reads.
 type countingConn struct {
 	net.Conn
 	bytesRead int
@@ -300,7 +304,7 @@ func (c *countingConn) Read(p []byte) (int, error) {
 
 func printCosts(o options, all []cost) {
 	w := tabwriter.NewWriter(o.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(o.Out, "means of a request, of %d guests with a cookie and an address each; CPU in µs\n\n", costGuests)
+	fmt.Fprintf(o.Out, "mean cost of a request; %d guests with a cookie and an address each; CPU in µs\n\n", costGuests)
 	fmt.Fprintln(w, "\trequests\tnot 2xx\tCPU\tof Redis\tin scripts\tof Postgres\ttrips\tcommands\tupstream\tbytes in\tbytes out\toutbox\tother rows\tWAL\t")
 	for _, c := range all {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.2f\t%.2f\t%.2f\t%d\t%d\t%.2f\t%.2f\t%d\t\n", c.name, c.requests, c.failed,

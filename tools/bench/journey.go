@@ -17,7 +17,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// mintScenarios starts the server of POST /handoff.
+// mintScenarios starts the server of POST /handoff and fills its cache.
 func (h *environment) mintScenarios(cookie string) (scenario, error) {
 	hotel := h.data.Properties[0]
 	mint := func() []byte {
@@ -34,8 +34,8 @@ func (h *environment) mintScenarios(cookie string) (scenario, error) {
 	return scenario{name: "handoff, mint", server: minting, next: mint, writes: true}, nil
 }
 
-// journeyScenarios starts the servers of a guest's way from a hotel's page to its booking. What may
-// happen once needs a request of its own each time; those that cannot be made meanwhile are made before each round.
+// journeyScenarios starts the servers that a guest uses from a hotel's page to the booking. A request that
+// succeeds only once is new each time; a request that is expensive to create is created before each round.
 func (h *environment) journeyScenarios(ctx context.Context, searching *server, cookie string) ([]scenario, error) {
 	detail := request("GET", web.BasePath+"/hotels/"+h.data.Properties[0].ID, "", "Accept-Encoding", "gzip")
 	looking, err := h.startFunction("Detail")
@@ -70,7 +70,7 @@ func (h *environment) journeyScenarios(ctx context.Context, searching *server, c
 	return append(contests, scenario{name: "wishlist, add", server: add, next: wishing.next, prepare: wishing.fill, writes: true}), nil
 }
 
-// preparedRequests are requests of which each is sent once. A round ends early when there are no more.
+// preparedRequests are requests that are sent once each. A round ends early when they run out.
 type preparedRequests struct {
 	generate func(n int) ([][]byte, error)
 	list     [][]byte
@@ -92,7 +92,8 @@ func (p *preparedRequests) next() []byte {
 	return nil
 }
 
-// consumeRequests mints n of them past the function, and returns what a tenant's BFF sends to consume them.
+// consumeRequests writes n handoffs into Postgres without the function, and returns the requests by which a
+// tenant's BFF consumes them.
 func (h *environment) consumeRequests(ctx context.Context, n int) ([][]byte, error) {
 	keys, err := handoff.ParseKeys(h.handoffKeys)
 	if err != nil {
@@ -132,9 +133,9 @@ func (h *environment) consumeRequests(ctx context.Context, n int) ([][]byte, err
 	return all, nil
 }
 
-const wishesPerGuest = 90 // wishes: a wishlist holds 100
+const wishesPerGuest = 90 // a wishlist holds 100 entries
 
-// wishlistAddRequests are additions of hotels by as many guests as it takes, in turns.
+// wishlistAddRequests returns n additions to wishlists. It creates a guest, by a search, for each 90 of them.
 func wishlistAddRequests(searching *server, n int) ([][]byte, error) {
 	guests := make([]string, n/wishesPerGuest+1)
 	for i := range guests {

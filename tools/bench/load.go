@@ -18,14 +18,14 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// load is what clients saw: how long each answer took, and what those were that were no success.
+// load is the result of a load test: the time of each response, and the responses that were not 2xx.
 type load struct {
-	durations []time.Duration
+	durations []time.Duration // sorted
 	failed    failures
 	elapsed   time.Duration
 }
 
-// failures counts answers other than 2xx by status and, of a problem, its code: "503 UPSTREAM_UNAVAILABLE".
+// failures counts responses other than 2xx by status and problem code: "503 UPSTREAM_UNAVAILABLE".
 type failures map[string]int
 
 func (r failures) total() (n int) {
@@ -45,7 +45,7 @@ func (r failures) merge(others failures) failures {
 	return r
 }
 
-// String lists them, the most frequent first: "503 UPSTREAM_UNAVAILABLE 2, 500 INTERNAL 1".
+// String lists the failures, the most frequent first: "503 UPSTREAM_UNAVAILABLE 2, 500 INTERNAL 1".
 func (r failures) String() string {
 	kinds := slices.SortedFunc(maps.Keys(r), func(a, b string) int { return cmp.Or(r[b]-r[a], strings.Compare(a, b)) })
 	for i, what := range kinds {
@@ -54,7 +54,7 @@ func (r failures) String() string {
 	return strings.Join(kinds, ", ")
 }
 
-// failureName names an answer by its status and the last part of the code in its body, if it is a problem.
+// failureName returns the status and, if the body is a problem, the last part of its code.
 func failureName(status string, body []byte) string {
 	var p struct {
 		Code string `json:"code"`
@@ -65,7 +65,7 @@ func failureName(status string, body []byte) string {
 	return status + " " + p.Code[strings.LastIndexByte(p.Code, '.')+1:]
 }
 
-// quantile of the answers' times, 0 … 1.
+// quantile returns the q-quantile of the response times; q is 0 to 1. Without responses it is 0.
 func (l *load) quantile(q float64) time.Duration {
 	if len(l.durations) == 0 {
 		return 0
@@ -75,8 +75,8 @@ func (l *load) quantile(q float64) time.Duration {
 
 func (l *load) perSecond() float64 { return float64(len(l.durations)) / l.elapsed.Seconds() }
 
-// client is one connection that asks one thing after the other. It parses no more of an answer than its
-// status and length, so that on a small machine most of the time is the server's.
+// client is a connection that sends one request after the other. It parses only the status and the length of a
+// response, so that on a small machine the server uses most of the time. Not safe for concurrent use.
 type client struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -90,7 +90,8 @@ func dial(addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// do sends a whole request and reads the whole answer. refused is what it is when it is no success.
+// do sends a request and reads the whole response, within 10 s. refused names a response that is not 2xx. A
+// response without Content-Length is an error.
 func (c *client) do(request []byte) (refused string, err error) {
 	c.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := c.conn.Write(request); err != nil {
@@ -119,7 +120,7 @@ func (c *client) do(request []byte) (refused string, err error) {
 		}
 	}
 	if length < 0 {
-		return "", errors.New("bench: an answer without a length")
+		return "", errors.New("bench: a response without Content-Length")
 	}
 	if refused == "" {
 		_, err = c.reader.Discard(length)
@@ -130,7 +131,7 @@ func (c *client) do(request []byte) (refused string, err error) {
 	return failureName(refused, body), err
 }
 
-// runLoad asks over n connections for as long as it is told, or until next, which makes each request, has no more.
+// runLoad sends requests over n connections until the time lasting is over or next returns nil.
 func runLoad(addr string, n int, lasting time.Duration, next func() []byte) (*load, error) {
 	began := time.Now()
 	return runClients(n, func(int) string { return addr }, func(c *client, l *load) error {
@@ -147,7 +148,7 @@ func runLoad(addr string, n int, lasting time.Duration, next func() []byte) (*lo
 	})
 }
 
-// stampede asks the same once over n connections at the same time, spread over the addresses.
+// stampede sends the same request once over each of n connections, at the same time, spread over the addresses.
 func stampede(addrs []string, n int, request []byte) (*load, error) {
 	var ready sync.WaitGroup
 	ready.Add(n)
@@ -171,6 +172,7 @@ func (l *load) measure(c *client, request []byte) error {
 	return nil
 }
 
+// runClients connects n clients, runs work for each at the same time and merges their results.
 func runClients(n int, addr func(int) string, work func(*client, *load) error) (*load, error) {
 	clients := make([]*client, n)
 	for i := range clients {

@@ -10,7 +10,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// A server that refuses in several ways, in turns: what the table says of it is what it did.
+// The server fails in several ways in turns.
 func TestRunLoad_CountsFailuresByStatusAndCode(t *testing.T) {
 	turn := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -28,9 +28,9 @@ func TestRunLoad_CountsFailuresByStatusAndCode(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	asked := 0
+	sent := 0
 	l, err := runLoad(strings.TrimPrefix(server.URL, "http://"), 1, time.Hour, func() []byte {
-		if asked++; asked > 10 {
+		if sent++; sent > 10 {
 			return nil
 		}
 		return request("GET", "/", "")
@@ -40,11 +40,11 @@ func TestRunLoad_CountsFailuresByStatusAndCode(t *testing.T) {
 	}
 	want := "409 HANDOFF_REPLAYED 4, 502 2, 503 UPSTREAM_UNAVAILABLE 2"
 	if got := l.failed.String(); got != want || l.failed.total() != 8 || len(l.durations) != 10 {
-		t.Errorf("%s, not %s; %d of %d", got, want, l.failed.total(), len(l.durations))
+		t.Errorf("failures %q of %d, %d responses; want %q of 8, 10 responses", got, l.failed.total(), len(l.durations), want)
 	}
 	var out strings.Builder
 	printTable(options{Out: &out}, []row{{name: "fine"}, median([]row{{failed: l.failed}, {failed: failures{"502": 1}}})})
 	if text := out.String(); !strings.Contains(text, "409 HANDOFF_REPLAYED 4, 502 3, 503 UPSTREAM_UNAVAILABLE 2\n") || strings.Contains(text, "not 2xx of fine") {
-		t.Error(text)
+		t.Errorf("the table does not list the failures, or lists them twice:\n%s", text)
 	}
 }

@@ -13,18 +13,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 )
 
-// reading is what the machine says at one moment.
+// reading is the state of the meters at one moment.
 type reading struct {
-	cpu           time.Duration // of the servers' processes, user and system
-	roundTrips    int64         // reads Redis did from its clients: one per command or pipeline
-	upstreamCalls int64         // calls the sandbox answered
+	cpu           time.Duration // user and system time of the servers' processes
+	roundTrips    int64         // Redis reads from its clients: one per command or pipeline
+	upstreamCalls int64         // calls that the sandbox upstreams answered
 }
 
 func (r reading) minus(s reading) reading {
 	return reading{r.cpu - s.cpu, r.roundTrips - s.roundTrips, r.upstreamCalls - s.upstreamCalls}
 }
 
-// meter reads.
+// meter reads the counters of processes, Redis and sandbox upstreams.
 type meter struct {
 	rdb     goredis.UniversalClient
 	sandbox *sandbox.Sandbox
@@ -37,14 +37,14 @@ func (m *meter) read(servers ...*server) (reading, error) {
 	}
 	info, err := m.rdb.Info(context.Background(), "stats").Result()
 	if err != nil {
-		return r, fmt.Errorf("bench: ask redis: %w", err)
+		return r, fmt.Errorf("bench: read the statistics of Redis: %w", err)
 	}
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "total_reads_processed:"); ok {
 			r.roundTrips, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
-	r.roundTrips-- // this one
+	r.roundTrips-- // INFO itself
 	for _, u := range m.sandbox.Upstreams {
 		r.upstreamCalls += u.Counters().Calls
 	}
@@ -53,13 +53,13 @@ func (m *meter) read(servers ...*server) (reading, error) {
 
 const ticksPerSecond = 100 // USER_HZ, the same on every Linux
 
-// processCPU is the time a process has computed; 0 where the system does not tell (anything but Linux).
+// processCPU returns the CPU time of a process; 0 on systems other than Linux.
 func processCPU(pid int) time.Duration {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(stat), ") ") // the name before may hold anything
+	_, rest, _ := strings.Cut(string(stat), ") ") // the process name before may contain anything
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
 		return 0

@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	backlogSize      = 20_000 // events that a relay finds
-	eventsPerSession = 3      // of them
+	backlogSize      = 20_000 // events
+	eventsPerSession = 3      // of the backlog
 )
 
-// measureRelay measures the way out: how fast a backlog is sent, and how long an event takes that is
-// committed while the relay waits.
+// measureRelay measures how fast the relay publishes a backlog, and how long an event takes that is committed
+// while the relay waits.
 func measureRelay(ctx context.Context, o options, url, redis string) error {
 	broker, err := pubsubtest.Start()
 	if err != nil {
@@ -50,7 +50,7 @@ func measureRelay(ctx context.Context, o options, url, redis string) error {
 	var taken atomic.Int64
 	broker.SetHandler(func(some []pubsubtest.Message) { taken.Add(int64(len(some))) })
 
-	// What a loaded Postgres did not take in time from those before waits in Redis still.
+	// Publishes the events of earlier benchmarks: those that Postgres did not take in time are buffered in Redis.
 	if _, err := ours.Run(ctx, relay.Options{Once: true}); err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func measureRelay(ctx context.Context, o options, url, redis string) error {
 		before, begun := broker.Requests(), time.Now()
 		report, err := ours.Run(ctx, relay.Options{Once: true})
 		if err == nil && report.Outages+report.Failures > 0 {
-			err = fmt.Errorf("not a quiet run: %+v", report)
+			err = fmt.Errorf("the run had outages or failures: %+v", report)
 		}
 		if err != nil {
 			return fmt.Errorf("bench: relay: %w", err)
@@ -82,7 +82,7 @@ func measureRelay(ctx context.Context, o options, url, redis string) error {
 	return measureLag(ctx, o, db, ours, broker)
 }
 
-// sampleEvents are n events of one session, of two subjects.
+// sampleEvents returns n events of one session, of two subjects.
 func sampleEvents(session string, n int) []event.Event {
 	now := time.Now()
 	all := make([]event.Event, n)
@@ -99,7 +99,7 @@ func sampleEvents(session string, n int) []event.Event {
 	return all
 }
 
-// fillOutbox empties the outbox and puts n events into it.
+// fillOutbox empties the outbox, adds n events and updates the statistics of the table.
 func fillOutbox(ctx context.Context, db *pgxpool.Pool, n int) error {
 	if _, err := db.Exec(ctx, "TRUNCATE bff_consumer.outbox"); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// storeReading is what servers and stores say at one moment.
+// storeReading is the state of all meters, those of the stores included, at one moment.
 type storeReading struct {
 	reading
 	redisCPU, postgresCPU, scriptTime time.Duration
@@ -28,7 +28,7 @@ type storeReading struct {
 
 // readAll reads all meters.
 func (l *costRun) readAll(ctx context.Context, s *server) (m storeReading, err error) {
-	// Rows first: counting them makes Postgres work, which is not the requests'.
+	// Rows first: the CPU time of counting rows must not count as a cost of the requests.
 	if err = l.db.QueryRow(ctx, `
 		SELECT (SELECT count(*) FROM bff_consumer.outbox),
 			(SELECT count(*) FROM bff_consumer.handoff_replay_log) + (SELECT count(*) FROM bff_consumer.idempotency_keys)
@@ -65,7 +65,7 @@ func (l *costRun) readAll(ctx context.Context, s *server) (m storeReading, err e
 	return m, nil
 }
 
-// cost is what was spent since, for each request.
+// cost returns the difference to an earlier reading, per request.
 func (m storeReading) cost(before storeReading, name string, a requestTotals) cost {
 	n := float64(a.requests)
 	each := func(d time.Duration) time.Duration { return d / time.Duration(a.requests) }
@@ -79,7 +79,7 @@ func (m storeReading) cost(before storeReading, name string, a requestTotals) co
 	}
 }
 
-// readPostmasterPID is the process that all of Postgres' are children of; 0 where the system does not tell (anything but Linux).
+// readPostmasterPID returns the parent process of all Postgres processes; 0 on systems other than Linux.
 func (l *costRun) readPostmasterPID(ctx context.Context) (pid int, err error) {
 	if err = l.db.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
 		return 0, err
@@ -88,7 +88,7 @@ func (l *costRun) readPostmasterPID(ctx context.Context) (pid int, err error) {
 	return pid, nil
 }
 
-// postgresCPU is the time of all processes of Postgres that are there.
+// postgresCPU returns the CPU time of all running Postgres processes; 0 on systems other than Linux.
 func (l *costRun) postgresCPU() (sum time.Duration) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
@@ -100,7 +100,7 @@ func (l *costRun) postgresCPU() (sum time.Duration) {
 	return sum
 }
 
-// procStat are the fields of a process behind its name: state, parent, …
+// procStat returns the fields of /proc/PID/stat after the process name: state, parent, and so on.
 func procStat(pid string) []string {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
@@ -110,7 +110,7 @@ func procStat(pid string) []string {
 	return strings.Fields(rest)
 }
 
-// printRemaining prints what the requests left behind: Redis by kind of key, Postgres by table.
+// printRemaining prints the data that the requests left: in Redis by kind of key, in Postgres by table.
 func (l *costRun) printRemaining(ctx context.Context, o options) error {
 	type class struct {
 		name        string
@@ -120,12 +120,12 @@ func (l *costRun) printRemaining(ctx context.Context, o options) error {
 	all := map[string]*class{}
 	var entries, tags int64
 	prefix := redisclient.Keys{Env: "bench"}.Key("")
-	keys := l.rdb.Scan(ctx, 0, "*", 1000).Iterator() // a Redis of our own
+	keys := l.rdb.Scan(ctx, 0, "*", 1000).Iterator() // the private Redis
 	for keys.Next(ctx) {
 		name := keyFamily(strings.TrimPrefix(keys.Val(), prefix))
 		bytes, err := l.rdb.MemoryUsage(ctx, keys.Val(), 0).Result()
 		if err != nil {
-			continue // it has expired meanwhile
+			continue // the key has expired
 		}
 		life, err := l.rdb.PTTL(ctx, keys.Val()).Result()
 		if err != nil {
@@ -162,12 +162,12 @@ func (l *costRun) printRemaining(ctx context.Context, o options) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	lane, err := l.setMemberSize(ctx)
+	seenBytes, err := l.setMemberSize(ctx)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Out, "tags: %d bytes for each of %d entries of the cache; sessions by when they were last seen: %d bytes each in a large set\n",
-		tags/max(entries, 1), entries, lane)
+		tags/max(entries, 1), entries, seenBytes)
 
 	fmt.Fprint(w, "\nPostgres\trows\tbytes a row, of the table\twith its indexes\t\n")
 	for _, table := range []string{"outbox", "handoff_replay_log", "idempotency_keys", "wishlist_anonymous", "bot_score_log"} {
@@ -206,7 +206,8 @@ func (l *costRun) printRemaining(ctx context.Context, o options) error {
 	return nil
 }
 
-// setMemberSize is what one member takes of a sorted set that is as large as those of many guests: small ones are packed.
+// setMemberSize returns the bytes that one member of a sorted set takes when the set has 10,000 members. Redis
+// encodes small sets more densely.
 func (l *costRun) setMemberSize(ctx context.Context) (int64, error) {
 	const many = 10_000
 	key := redisclient.Keys{Env: "bench"}.LastSeen("large", false)
@@ -219,7 +220,7 @@ func (l *costRun) setMemberSize(ctx context.Context) (int64, error) {
 	return size.Val() / many, err
 }
 
-// keyFamily is a key's name without what tells it from its like.
+// keyFamily returns the name of a key without its ids, so that keys of one kind have the same name.
 func keyFamily(key string) string {
 	parts := strings.Split(key, ":")
 	switch {

@@ -15,19 +15,19 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 )
 
-// options are how long and how much.
+// options are the arguments of the program.
 type options struct {
-	Round       time.Duration // of one server at a time
+	Round       time.Duration // time of load per server and round
 	Rounds      int
-	Connections int
-	Only        string // "relay": the way of events out; "mint": a mint; "costs": of one request of each kind; else everything
-	Root        string // of the repository, for measureColdStart, whose Only is folders, comma between them
-	Starts      int    // of each function, for measureColdStart
-	Volatile    bool   // Postgres does not wait for its disk, so that only the processor counts
+	Connections int    // concurrent clients
+	Only        string // "relay", "mint", "costs" or "" for everything; of coldstart folders, separated by commas
+	Root        string // of the repository
+	Starts      int    // of each function, for coldstart
+	Volatile    bool   // Postgres does not wait for its disk, so that only CPU time counts
 	Out         io.Writer
 }
 
-// row is one line of the report: medians over the rounds.
+// row is one line of the report: the medians over the rounds.
 type row struct {
 	name                      string
 	perSecond                 float64
@@ -38,7 +38,7 @@ type row struct {
 	rounds                    int
 }
 
-// runBenchmarks measures and prints.
+// runBenchmarks runs the benchmarks of docs/performance.md and prints their results.
 func runBenchmarks(ctx context.Context, o options) error {
 	h, err := setUp(ctx, o.Volatile)
 	if err != nil {
@@ -87,7 +87,7 @@ func runBenchmarks(ctx context.Context, o options) error {
 	unzipped := searchRequest(cityGeo, "Cookie", cookie)
 	var n atomic.Int64
 	miss := func() []byte {
-		i := n.Add(1) // a point of its own each time, within the city
+		i := n.Add(1) // a new point each time, within the city
 		return searchRequest(fmt.Sprintf(`{"mode":"point","point":{"lat":%.3f,"lng":%.3f,"radiusKm":20}}`,
 			34.4+float64(i%200)/1000, 69.0+float64(i/200)/1000), "Accept-Encoding", "gzip", "Cookie", cookie)
 	}
@@ -102,7 +102,8 @@ func runBenchmarks(ctx context.Context, o options) error {
 		{name: "search, warm hit, identity", server: searching, next: repeat(unzipped)},
 		{name: "search, miss", server: searching, next: miss},
 	}
-	// What writes to Postgres comes after all that reads: its background work would be counted against whoever follows.
+	// Scenarios that write to Postgres run after those that read: the background work of Postgres after writes
+	// would slow down the scenario that follows.
 	var reading, writing []scenario
 	for _, c := range journey {
 		if c.writes {
@@ -128,7 +129,7 @@ func runBenchmarks(ctx context.Context, o options) error {
 	return measureRelay(ctx, o, h.url, h.redisAddr)
 }
 
-// runInterleaved loads each contest's server for a round, all of them in turns, and returns the medians.
+// runInterleaved runs o.Rounds rounds of all scenarios in turns and returns the medians of each scenario.
 func (m *meter) runInterleaved(o options, contests []scenario) ([]row, error) {
 	rounds := make([][]row, len(contests))
 	for range o.Rounds {
@@ -148,7 +149,7 @@ func (m *meter) runInterleaved(o options, contests []scenario) ([]row, error) {
 	return rows, nil
 }
 
-// scenario is a server and what it is asked. What prepare does for a round is not measured.
+// scenario is a server and its requests. prepare runs before each round and is not measured.
 type scenario struct {
 	name    string
 	server  *server
@@ -159,7 +160,7 @@ type scenario struct {
 
 func repeat(request []byte) func() []byte { return func() []byte { return request } }
 
-// runRound loads one server and reads the meters around it.
+// runRound loads one server and reads the meters before and after.
 func (m *meter) runRound(o options, c scenario) (row, error) {
 	if c.prepare != nil {
 		if err := c.prepare(o.Round); err != nil {
@@ -185,18 +186,18 @@ func (m *meter) runRound(o options, c scenario) (row, error) {
 	}, nil
 }
 
-// stampedeResult is what a stampede cost.
+// stampedeResult is the cost of a stampede.
 type stampedeResult struct {
 	callers, processes   int
 	load                 *load
 	roundTrips, searches int64
-	hedges               int64         // of the searches: calls that were left for the one beside them
+	hedges               int64         // of the searches: calls that lost against their hedge
 	cpu                  time.Duration // of all processes
 }
 
 const upstreamLatency = 200 * time.Millisecond
 
-// stampede lets 1,000 callers ask four processes for one key that nobody has.
+// stampede lets 1,000 callers send the same search to four processes while no cache has the answer.
 func (h *environment) stampede(m *meter, first *server) (stampedeResult, error) {
 	c := stampedeResult{callers: 1000, processes: 4}
 	servers := []*server{first}
@@ -229,6 +230,7 @@ func (h *environment) stampede(m *meter, first *server) (stampedeResult, error) 
 	return c, err
 }
 
+// median returns the median of each column, and the failures of all rounds.
 func median(rounds []row) row {
 	pick := func(of func(row) float64) float64 {
 		values := make([]float64, len(rounds))
@@ -252,13 +254,13 @@ func median(rounds []row) row {
 	return m
 }
 
-// The rows that the others are compared with are named so that they begin with these.
+// The names of the reference rows begin with these texts.
 const (
 	baselineBytes    = "(a)"
 	baselineRedisGet = "(b)"
 )
 
-// printTable prints the rows; where a reference was not measured, nothing is compared with it.
+// printTable prints the rows. The columns of a reference that was not measured stay empty.
 func printTable(o options, rows []row) {
 	of := func(r row, reference string) string {
 		i := slices.IndexFunc(rows, func(r row) bool { return strings.HasPrefix(r.name, reference) })
@@ -286,10 +288,10 @@ func printReport(o options, rows []row, c stampedeResult) {
 	printTable(o, rows)
 	fmt.Fprintf(o.Out, "\ncold stampede: %d callers at once, %d processes, one key, upstream takes %s\n", c.callers, c.processes, upstreamLatency)
 	hedges := ""
-	if c.hedges > 0 { // the machine was silent for 800 ms, not the upstream
+	if c.hedges > 0 { // a hedge starts after 800 ms of silence, here the silence of a busy machine
 		hedges = fmt.Sprintf(" (%d of them hedges that lost)", c.hedges)
 	}
-	fmt.Fprintf(o.Out, "%.0f req/s, CPU %s per request, calls to search-aggregation %d%s, answers not 200 %d, ",
+	fmt.Fprintf(o.Out, "%.0f req/s, CPU %s per request, calls to search-aggregation %d%s, responses not 200 %d, ",
 		c.load.perSecond(), (c.cpu / time.Duration(c.callers)).Round(time.Microsecond), c.searches, hedges, c.load.failed.total())
 	p50, p99 := c.load.quantile(0.5), c.load.quantile(0.99)
 	fmt.Fprintf(o.Out, "p50 %s, p99 %s, p99 over the upstream %s, Redis round trips %d\n", p50.Round(time.Millisecond),

@@ -17,16 +17,16 @@ import (
 // childVerb starts this program as one of the servers under load.
 const childVerb = "bench-server"
 
-// Kinds of server that are measured, each in a process of its own.
+// Kinds of server under load, each in a process of its own.
 const (
-	kindStatic   = "bare"     // a net/http handler that writes the bytes of the entry
-	kindRedis    = "redis"    // a net/http handler that reads the entry from Redis and writes it
-	kindFunction = "function" // a function, as the platform runs it
+	kindStatic   = "bare"     // net/http, writes a fixed response
+	kindRedis    = "redis"    // net/http, reads a cache entry from Redis and writes it
+	kindFunction = "function" // a function in the functions framework, as on the platform
 )
 
-// serveChild is the process of one server: BENCH_KIND on 127.0.0.1:PORT. It runs until it is killed.
+// serveChild serves BENCH_KIND on 127.0.0.1:PORT until the process is killed.
 func serveChild() error {
-	debug.SetGCPercent(800) // as the functions set it: the references are to have no less
+	debug.SetGCPercent(800) // the functions set the same value, so the comparison is fair
 	addr, port := "127.0.0.1", os.Getenv("PORT")
 	switch kind := os.Getenv("BENCH_KIND"); kind {
 	case kindStatic:
@@ -55,7 +55,7 @@ func serveChild() error {
 		}
 		return funcframework.StartHostPort(addr, port)
 	default:
-		return fmt.Errorf("bench: there is no server %q", kind)
+		return fmt.Errorf("bench: unknown kind of server %q", kind)
 	}
 }
 

@@ -5,12 +5,8 @@ import (
 	"strings"
 )
 
-// Usage is what a person types.
-const Usage = `  ./dev bots [--bots FILE…] [--humans FILE…] [--headers FILE…] [--log FILE] [--json] [--rows]
-                                                              the bot detector's recall and false positives
-`
-
-// parseArgs reads arguments. It is no flag set because a flag takes all the files up to the next one.
+// parseArgs parses the arguments. The flag package cannot do so, because --bots, --humans and --headers take all
+// files up to the next flag.
 func parseArgs(args []string) (o options, err error) {
 	single := map[string]*string{"--log": &o.Log, "--root": &o.Root}
 	lists := map[string]*[]string{"--bots": &o.Bots, "--humans": &o.Humans, "--headers": &o.Headers}
@@ -38,7 +34,7 @@ func parseArgs(args []string) (o options, err error) {
 		case lists[name] != nil || single[name] != nil:
 			return options{}, fmt.Errorf("%s needs a file", name)
 		default:
-			return options{}, fmt.Errorf("what is %q?", name)
+			return options{}, fmt.Errorf("unexpected argument %q", name)
 		}
 		args = args[end:]
 	}

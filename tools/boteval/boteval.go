@@ -1,5 +1,3 @@
-// Package bots measures the part of the bot detector that looks at one request alone, the user agent and the header
-// set, on lists of clients that are known to be bots or people. It keeps nothing of what it reads.
 package main
 
 import (
@@ -15,22 +13,22 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// options are what to read and what to tell.
+// options are the arguments of the program.
 type options struct {
 	Root                  string   // of the repository
-	Bots, Humans, Headers []string // files; when none is named, those of the reference data
-	Log                   string   // an access log to replay
-	JSON                  bool     // print the counts alone, for programs
-	Rows                  bool     // print every row that was judged wrongly
+	Bots, Humans, Headers []string // files of clients; all empty and no Log means the reference data
+	Log                   string   // an access log to replay; may be empty
+	JSON                  bool     // print only the counts, as JSON
+	Rows                  bool     // print every misclassified row
 	Out                   io.Writer
 }
 
-// referenceFile is where the reference data lie beside the repository.
+// referenceFile returns the path of a file of the reference data, which are beside the repository.
 func (o *options) referenceFile(name string) string {
 	return filepath.Join(o.Root, "..", "shared", "data", "useragents", name)
 }
 
-// evaluate measures and prints.
+// evaluate classifies the clients of all lists, replays the access log and prints the results.
 func evaluate(o options) error {
 	if err := o.setDefaults(); err != nil {
 		return err
@@ -60,7 +58,8 @@ func evaluate(o options) error {
 	return replay(o.Out, o.Log)
 }
 
-// setDefaults fills in the reference data where nothing is named.
+// setDefaults names the reference data when no file is named. It fails when a list of the reference data is
+// missing; a missing access log is left out.
 func (o *options) setDefaults() error {
 	if len(o.Bots)+len(o.Humans)+len(o.Headers) > 0 || o.Log != "" {
 		return nil
@@ -71,7 +70,7 @@ func (o *options) setDefaults() error {
 	o.Log = o.referenceFile("access-log-2015.jsonl.gz")
 	for _, file := range slices.Concat(o.Bots, o.Humans, o.Headers) {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s is not there: name lists with --bots, --humans, --headers or --log", file)
+			return fmt.Errorf("%s does not exist: name lists with --bots, --humans, --headers or --log", file)
 		}
 	}
 	if _, err := os.Stat(o.Log); errors.Is(err, fs.ErrNotExist) {
@@ -80,6 +79,7 @@ func (o *options) setDefaults() error {
 	return nil
 }
 
+// printJSON prints the number of rows and of flagged rows of each list.
 func printJSON(out io.Writer, results []*result) error {
 	type list struct {
 		File    string `json:"file"`

@@ -14,10 +14,10 @@ import (
 const (
 	kindBots    = "bots"
 	kindHumans  = "humans"
-	kindHeaders = "headers" // of humans
+	kindHeaders = "headers" // header sets of humans
 )
 
-// row is a client of a list. Lists of humans may have a weight, lists of bots who says so.
+// row is a client of a list. Lists of humans may have weights; lists of bots name their sources.
 type row struct {
 	UA       string            `json:"ua"`
 	Weight   float64           `json:"w"`
@@ -26,21 +26,21 @@ type row struct {
 	Headers  map[string]string `json:"headers"`
 }
 
-// result is what came of a list.
+// result is the classification of a list.
 type result struct {
 	file, kind            string
 	rows, flagged         int
-	weight, flaggedWeight float64 // of all rows and of the flagged ones, where rows have one
+	weight, flaggedWeight float64 // sums; 0 without weights
 	undisputed            count
-	inPatternSource       count             // rows that are also in the list the patterns were taken from
-	notInPatternSource    count             // rows of other lists only
-	sources               map[string]*count // by each list that has them
-	signals               map[string]int    // what was said, and of how many rows
+	inPatternSource       count             // rows that patternSource lists
+	notInPatternSource    count             // rows that only other sources list
+	sources               map[string]*count // by source
+	signals               map[string]int    // rows by signal
 	scores                map[float64]int
 	misclassified         []string
 }
 
-// count is how many there were, and how many of them were flagged.
+// count is a number of rows and the flagged part of it.
 type count struct{ rows, flagged int }
 
 func (c *count) add(flagged bool) {
@@ -50,9 +50,10 @@ func (c *count) add(flagged bool) {
 	}
 }
 
-// patternSource is the source, as bots.jsonl calls it, whose patterns are the room's list.
+// patternSource is the source in bots.jsonl from which shared/bot/agent takes its patterns.
 const patternSource = "monperrus"
 
+// evaluateList classifies the clients of a file. An error names the file and the line.
 func evaluateList(file, kind string) (*result, error) {
 	r := &result{file: file, kind: kind, sources: map[string]*count{}, signals: map[string]int{}, scores: map[float64]int{}}
 	err := forEachLine(file, func(client row) error {
@@ -68,6 +69,8 @@ func evaluateList(file, kind string) (*result, error) {
 	return r, err
 }
 
+// add classifies one client by its user agent, and in lists of header sets by its headers too. A client is
+// flagged when the verdict is not human.
 func (r *result) add(client row) {
 	evidence := bot.Evidence{Agent: agent.Classify(client.UA)}
 	if r.kind == kindHeaders {

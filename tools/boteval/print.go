@@ -12,7 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
-// printLists tells of each list how much of it was flagged, by which signal, and for bots by whom they are listed.
+// printLists prints for each list the flagged share, the sources and the signals, and with rows the misclassified
+// rows.
 func printLists(out io.Writer, results []*result, rows bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "list\tkind\trows\tflagged\tshare\tby weight\tundisputed")
@@ -28,8 +29,8 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 			formatPercent(r.flagged, r.rows), weighted, undisputed)
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintf(w, "Flagged is a score of %v or more: recall on bots, false positives elsewhere. Judged by the user agent, and\n"+
-		"header sets by their headers as well.\n", bot.SuspectThreshold)
+	fmt.Fprintf(w, "A client with a score of %v or more is flagged: recall in lists of bots, false positives elsewhere. The score\n"+
+		"has the user agent; in header sets also the other headers.\n", bot.SuspectThreshold)
 	for _, r := range results {
 		if len(r.sources) > 0 {
 			printSources(w, r)
@@ -38,7 +39,7 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 	printSignals(w, results)
 	if rows {
 		for _, r := range results {
-			fmt.Fprintf(w, "\n%s, judged wrongly:\n", filepath.Base(r.file))
+			fmt.Fprintf(w, "\n%s, misclassified:\n", filepath.Base(r.file))
 			for _, line := range r.misclassified {
 				fmt.Fprintln(w, line)
 			}
@@ -47,22 +48,23 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 	return w.Flush()
 }
 
-// printSources sets the list of bots that the patterns came from apart from those that nothing was copied from.
+// printSources prints the recall by source. It separates the source of the detector's patterns from the sources
+// that contributed no pattern.
 func printSources(w io.Writer, r *result) {
-	fmt.Fprintf(w, "\n%s, by who lists them\trows\tflagged\tshare\n", filepath.Base(r.file))
+	fmt.Fprintf(w, "\n%s, by source\trows\tflagged\tshare\n", filepath.Base(r.file))
 	line := func(name string, c count) {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", name, c.rows, c.flagged, formatPercent(c.flagged, c.rows))
 	}
 	if r.kind == kindBots {
-		line(fmt.Sprintf("in the list the patterns were taken from (%s: %s)", patternSource, agent.Release()), r.inPatternSource)
-		line("only in lists that nothing was taken from", r.notInPatternSource)
+		line(fmt.Sprintf("listed by the source of the patterns (%s: %s)", patternSource, agent.Release()), r.inPatternSource)
+		line("listed only by other sources", r.notInPatternSource)
 	}
 	for _, source := range slices.Sorted(maps.Keys(r.sources)) {
 		line("  "+source, *r.sources[source])
 	}
 }
 
-// printSignals is the confusion by signal: who was told what.
+// printSignals prints the number of rows by signal and list.
 func printSignals(w io.Writer, results []*result) {
 	names := map[string]bool{}
 	fmt.Fprint(w, "\nsignal")

@@ -26,16 +26,17 @@ type logEntry struct {
 	at     time.Time
 }
 
-// visitor is one user agent of one client: what a fingerprint would tell apart.
+// visitor is one user agent of one client address, which have the same fingerprint.
 type visitor struct {
 	client                                           bot.Client
-	judgement                                        agent.Classification
+	class                                            agent.Classification
 	label                                            string
 	flaggedByAgent, fast, collided, flagged, blocked bool
-	fastWithAssets                                   bool // fast if its assets counted
+	fastWithAssets                                   bool // the cadence signal if assets counted
 }
 
-// replay takes a log in the order of time and says who would have been challenged.
+// replay evaluates the requests of an access log in the order of their times and prints, by label, the number of
+// clients that would have been challenged. It keeps the log in memory.
 func replay(out io.Writer, file string) error {
 	var all []logEntry
 	err := forEachLine(file, func(r logEntry) (err error) {
@@ -53,7 +54,7 @@ func replay(out io.Writer, file string) error {
 		key := [2]string{r.Client, r.UA}
 		v := visitors[key]
 		if v == nil {
-			v = &visitor{client: bot.Client{Address: r.Client, Fingerprint: r.UA}, judgement: agent.Classify(r.UA), label: r.Label}
+			v = &visitor{client: bot.Client{Address: r.Client, Fingerprint: r.UA}, class: agent.Classify(r.UA), label: r.Label}
 			visitors[key] = v
 		}
 		v.observe(r, pages, everything)
@@ -61,14 +62,15 @@ func replay(out io.Writer, file string) error {
 	return printReplay(out, filepath.Base(file), len(all), visitors)
 }
 
-// observe is one request. Whose agent is a browser's gives its cookie back, which the log does not tell; nobody else does, so
-// each of the others' pages begins a session. This service answers only what corresponds to pages.
+// observe evaluates one request. The log has no cookies, so observe assumes that browsers return their cookie and
+// that other clients do not: each page request of another client starts a session. Assets do not count as
+// requests, because this service serves only the equivalent of pages.
 func (v *visitor) observe(r logEntry, pages, everything *bot.InMemoryHistory) {
 	page := !isAsset(r.Line)
-	score := bot.Evaluate(bot.Evidence{Agent: v.judgement, History: pages.Observe(v.client, r.at, page)})
+	score := bot.Evaluate(bot.Evidence{Agent: v.class, History: pages.Observe(v.client, r.at, page)})
 	if page && v.client.Session == "" {
 		pages.SessionStarted(v.client, r.Time+r.Line, r.at)
-		if v.judgement.Kind == agent.Human {
+		if v.class.Kind == agent.Human {
 			v.client.Session = "its own"
 		}
 	}
@@ -76,14 +78,14 @@ func (v *visitor) observe(r logEntry, pages, everything *bot.InMemoryHistory) {
 		v.fast = v.fast || s.Kind == "cadence"
 		v.collided = v.collided || s.Kind == "fingerprint-collision"
 	}
-	v.flaggedByAgent = v.flaggedByAgent || v.judgement.Kind.Weight() >= bot.SuspectThreshold
+	v.flaggedByAgent = v.flaggedByAgent || v.class.Kind.Weight() >= bot.SuspectThreshold
 	v.flagged = v.flagged || score.Verdict != bot.Human
 	v.blocked = v.blocked || score.Verdict == bot.Bot
 	with := everything.Observe(bot.Client{Address: v.client.Address, Fingerprint: v.client.Fingerprint}, r.at, true)
 	v.fastWithAssets = v.fastWithAssets || len(bot.Evaluate(bot.Evidence{History: with}).Signals) > 0
 }
 
-// isAsset says whether a request is for what a page is made of, which one visit asks for by the dozen.
+// isAsset reports whether a request line names a style sheet, script, image or font.
 func isAsset(line string) bool {
 	_, target, _ := strings.Cut(line, " ")
 	target, _, _ = strings.Cut(target, " ")
@@ -106,7 +108,7 @@ func printReplay(out io.Writer, file string, requests int, visitors map[[2]strin
 		}
 		l.visitors++
 		l.named += boolToInt(v.flaggedByAgent)
-		l.driven += boolToInt(v.judgement.Kind == agent.Automation)
+		l.driven += boolToInt(v.class.Kind == agent.Automation)
 		l.assetsToo += boolToInt(v.fastWithAssets)
 		l.fast += boolToInt(v.fast)
 		l.collided += boolToInt(v.collided)
@@ -121,12 +123,13 @@ func printReplay(out io.Writer, file string, requests int, visitors map[[2]strin
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", cmp.Or(label, "no label"), l.visitors, l.named, l.driven, l.assetsToo, l.fast,
 			l.collided, l.flagged, l.blocked)
 	}
-	fmt.Fprintln(w, "Cadence and sessions are those of the time that the log tells, in whole seconds. A browser asks at once for all that a\n"+
-		"page is made of; this service answers only what corresponds to pages, so assets are not counted, but in one column.\n"+
-		"Browsers are taken to give their cookie back, others not. Search engines are as good as unverified here.")
+	fmt.Fprintln(w, "Times are those of the log, in whole seconds. Assets count in the column \"too fast with assets\" only, because this\n"+
+		"service serves no assets. Browsers are assumed to return their cookie, other clients are not. Search engines count as\n"+
+		"unverified.")
 	return w.Flush()
 }
 
+// boolToInt returns 1 for true.
 func boolToInt(is bool) int {
 	if is {
 		return 1

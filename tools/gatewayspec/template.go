@@ -10,18 +10,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 )
 
-// backendDeadline is what the deployed gateway gives a function, in seconds: what an instance takes to start and the function gives itself, so that a guest
-// hears the reason and not the gateway's.
+// backendDeadline is the gateway's deadline for a function in seconds. It covers the start of an instance and the
+// function's own deadline, so that the guest receives the function's problem response and not the gateway's.
 const backendDeadline = "10.0"
 
 var pathVariable = regexp.MustCompile(`\{([A-Za-z0-9]+)\}`)
 
-// configTemplate is the description of the public API that API Gateway is given, as a template of Terraform's: the address of each
-// function is ${address.<Function>}. It is OpenAPI 2.0 and says only what the gateway acts upon: which path and method
-// goes where. Bodies and parameters are described in the API document, and checked by the functions.
+// configTemplate returns the configuration of API Gateway for an OpenAPI document, as a Terraform template: the
+// address of a function is ${address.<Function>}. It is OpenAPI 2.0 and has only the parts that the gateway acts
+// upon, the function of each path and method. The functions themselves check bodies and parameters.
 //
-// Beside the operations of that document each path has OPTIONS, for browsers that ask before they call from another origin, and
-// HEAD where there is GET.
+// Besides the operations of the document each path has OPTIONS, for the preflight requests of browsers, and HEAD
+// where it has GET.
 func configTemplate(file string) ([]byte, error) {
 	operations, err := gateway.Operations(file)
 	if err != nil {
@@ -42,8 +42,8 @@ func configTemplate(file string) ([]byte, error) {
 	b.WriteString(templateHeader)
 	for _, path := range order {
 		fmt.Fprintf(&b, "  %s:\n", path)
-		asked := gateway.Operation{Method: http.MethodOptions, Path: path, Function: paths[path][0].Function}
-		for _, op := range append(slices.Clone(paths[path]), asked) {
+		preflight := gateway.Operation{Method: http.MethodOptions, Path: path, Function: paths[path][0].Function}
+		for _, op := range append(slices.Clone(paths[path]), preflight) {
 			b.WriteString(templateEntry(op))
 		}
 	}
@@ -60,10 +60,11 @@ produces: [application/json]
 paths:
 `
 
+// templateEntry returns the YAML of one operation.
 func templateEntry(op gateway.Operation) string {
 	id := op.Function
 	if op.Method == http.MethodHead || op.Method == http.MethodOptions {
-		id += op.Method[:1] + strings.ToLower(op.Method[1:]) // an id of its own: SearchOptions
+		id += op.Method[:1] + strings.ToLower(op.Method[1:]) // operation ids are unique: SearchOptions
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "    %s:\n      operationId: %s\n", strings.ToLower(op.Method), id)
@@ -73,8 +74,8 @@ func templateEntry(op gateway.Operation) string {
 			fmt.Fprintf(&b, "        - {name: %s, in: path, required: true, type: string}\n", name[1])
 		}
 	}
-	// By default the path is dropped and its variables become a query; and the caller's Authorization is replaced, of which
-	// there is none here.
+	// By default the gateway drops the path and turns its variables into a query. It also replaces the caller's
+	// Authorization header, which this API does not use.
 	fmt.Fprintf(&b, `      x-google-backend:
         address: ${address.%s}
         path_translation: APPEND_PATH_TO_ADDRESS

@@ -1,5 +1,3 @@
-// Package oncall owns the commands for the team on call: what is in the outbox, and what to do with it. It changes
-// nothing that it does not say.
 package main
 
 import (
@@ -20,24 +18,26 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/tools/internal/command"
 )
 
-// usage is what a person may type.
 const usage = `usage:
   ./dev outbox list [--parked] [--refused] [--session gms_…] [--topic T] [--limit 50] [--json]
-                                             what was not published, the oldest first; payloads only with --json
-  ./dev outbox replay ID… | --all-parked     try again, as if for the first time
-  ./dev outbox park ID…                      give up, until a replay; the session goes on without them
+      Lists the events that are not published, the oldest first. Only --json prints payloads.
+  ./dev outbox replay ID… | --all-parked
+      Lets the relay try these events again, with a fresh count of attempts.
+  ./dev outbox park ID…
+      Gives these events up until a replay. Later events of their sessions are published without them.
 
-Flags come before ids. A topic may be short: session.started.v1.
-The database is that of DATABASE_URL, or of the local system that runs: with --state DIR of the one that was started so.
+Flags come before ids. A topic may be short: session.started.v1. The database is DATABASE_URL, or that of
+the running development server; with --state DIR that of the server with this state directory.
 `
 
-// subjectPrefix is what the topics of our subjects begin with. People leave it out.
+// subjectPrefix starts the topic of every published event. Arguments may leave it out.
 const subjectPrefix = "melmastoon.bff.consumer."
 
-const timeout = time.Minute // a table of a million rows has no index for every filter
+const timeout = time.Minute // of one command; some filters have no index, in a table of up to a million rows
 
-// execute does what args say with the outbox of a database; database is asked for its URL once args are understood, and told
-// of whose state, "" when args do not say it.
+// execute runs the command in args on the outbox. It calls database for the URL after it has checked args; state
+// is the value of --state. It uses one connection and takes at most one minute. It returns command.ErrUsage for
+// wrong arguments, and an error when a named row did not change.
 func execute(ctx context.Context, args []string, database func(state string) (string, error), out, complaints io.Writer) error {
 	verb := ""
 	if len(args) > 0 {
@@ -63,23 +63,23 @@ func execute(ctx context.Context, args []string, database func(state string) (st
 	case "-h", "--help", "help":
 		return set.Parse([]string{"-h"})
 	case "":
-		return set.Wrong("outbox: which command?")
+		return set.Wrong("name a command: list, replay or park")
 	default:
-		return set.Wrong("outbox %s: no such command", verb)
+		return set.Wrong("unknown command %q", verb)
 	}
 	switch err := set.Parse(args); {
 	case err != nil:
 		return err
 	case verb == "list" && set.NArg() > 0:
-		return set.Wrong("what is %q?", set.Arg(0))
+		return set.Wrong("unexpected argument %q", set.Arg(0))
 	case verb == "list" && f.Limit < 1:
-		return set.Wrong("--limit is %d", f.Limit)
+		return set.Wrong("--limit is %d, less than 1", f.Limit)
 	case verb != "list" && all == (set.NArg() > 0):
-		return set.Wrong("%s which rows?", verb)
+		return set.Wrong("%s needs the ids of rows, or --all-parked with replay", verb)
 	}
 	for _, arg := range set.Args() {
 		if !strings.HasPrefix(arg, "evt_") {
-			return set.Wrong("%q is no event's id, and flags come before ids", arg)
+			return set.Wrong("%q is not the id of an event; flags come before ids", arg)
 		}
 	}
 	if topic != "" {
@@ -101,13 +101,14 @@ func execute(ctx context.Context, args []string, database func(state string) (st
 		return list(ctx, db, f, asJSON, out)
 	case "replay":
 		done, err := outbox.Replay(ctx, db, set.Args(), all)
-		return printChanges(out, "will be tried again by the next relay that looks", "published, or not in the outbox", set.Args(), done, err)
+		return printChanges(out, "will be tried again by the next relay run", "published, or not in the outbox", set.Args(), done, err)
 	default:
 		done, err := outbox.Park(ctx, db, set.Args())
 		return printChanges(out, "parked", "published, parked already, or not in the outbox", set.Args(), done, err)
 	}
 }
 
+// list prints the number and age of the rows that wait, the number of parked rows, and the rows of a filter.
 func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, out io.Writer) error {
 	entries, err := outbox.List(ctx, db, f)
 	if err != nil {
@@ -127,16 +128,16 @@ func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, o
 		}
 		return nil
 	}
-	standing, err := outbox.ReadBacklog(ctx, db)
+	backlog, err := outbox.ReadBacklog(ctx, db)
 	if err != nil {
 		return err
 	}
 	now := time.Now()
-	fmt.Fprintf(out, "%d rows wait", standing.Depth)
-	if !standing.Oldest.IsZero() {
-		fmt.Fprintf(out, ", the oldest for %s", age(now, standing.Oldest))
+	fmt.Fprintf(out, "%d rows wait", backlog.Depth)
+	if !backlog.Oldest.IsZero() {
+		fmt.Fprintf(out, ", the oldest for %s", age(now, backlog.Oldest))
 	}
-	fmt.Fprintf(out, "; %d are parked\n", standing.Parked)
+	fmt.Fprintf(out, "; %d are parked\n", backlog.Parked)
 	if len(entries) == 0 {
 		return nil
 	}
@@ -156,6 +157,8 @@ func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, o
 	return t.Flush()
 }
 
+// printChanges prints a line for each named id: what happened to it, or orElse if its row did not change. It
+// returns an error when a row did not change.
 func printChanges(out io.Writer, what, orElse string, named, done []string, err error) error {
 	if err != nil {
 		return err
@@ -187,5 +190,5 @@ func age(now, then time.Time) string {
 	return d.String()
 }
 
-// oneLine keeps what a broker said from breaking the table.
+// oneLine joins the lines of a broker's error text, which would break the table.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -14,7 +14,7 @@ var (
 	devVerb  = regexp.MustCompile("\\./dev ([a-z]+)( [a-z]+)?")
 )
 
-// Whoever was woken pastes what is there.
+// The person on call pastes these statements and commands.
 func TestRunbooks_StatementsAndCommandsAreValid(t *testing.T) {
 	d := newHarness(t)
 	files, err := filepath.Glob("../../docs/runbooks/*.md")
@@ -25,7 +25,7 @@ func TestRunbooks_StatementsAndCommandsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := 0
+	statements := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -36,7 +36,7 @@ func TestRunbooks_StatementsAndCommandsAreValid(t *testing.T) {
 				if statement = strings.TrimSpace(statement); statement == "" {
 					continue
 				}
-				asked++
+				statements++
 				if _, err := d.db.Exec(t.Context(), "EXPLAIN "+statement); err != nil {
 					t.Errorf("%s: %v\n%s", filepath.Base(file), err, statement)
 				}
@@ -44,14 +44,14 @@ func TestRunbooks_StatementsAndCommandsAreValid(t *testing.T) {
 		}
 		for _, verb := range devVerb.FindAllSubmatch(text, -1) {
 			if !regexp.MustCompile(`(?m)^` + string(verb[1]) + ` *\|`).Match(script) {
-				t.Errorf("%s: ./dev has no verb %s", filepath.Base(file), verb[1])
+				t.Errorf("%s: ./dev has no verb %q", filepath.Base(file), verb[1])
 			}
 			if string(verb[1]) == "outbox" && len(verb[2]) > 0 && !strings.Contains(usage, "./dev outbox"+string(verb[2])) {
 				t.Errorf("%s: ./dev outbox has no verb%s", filepath.Base(file), verb[2])
 			}
 		}
 	}
-	if asked == 0 {
-		t.Error("no runbook asks anything")
+	if statements == 0 {
+		t.Error("no runbook has an SQL statement")
 	}
 }

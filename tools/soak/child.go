@@ -24,13 +24,13 @@ import (
 const childVerb = "soak-child"
 
 const (
-	goroutinesPerWriter  = 8   // of a writer, which write at once
-	sessionsPerGoroutine = 125 // sessions that are a hand's alone, so that theirs is one order of commits
-	rollbackShare        = 0.1
+	goroutinesPerWriter  = 8   // they write concurrently
+	sessionsPerGoroutine = 125 // no other goroutine uses them, so that the commits of a session have one order
+	rollbackShare        = 0.1 // of the mutations
 )
 
-// runChild is a process of the trial, as its environment says; it runs until it is killed, or until nobody holds its
-// leash.
+// runChild runs a writer or a relay, as SOAK_CHILD says. It ends when the process is killed, or when stdin
+// closes because the parent process is gone.
 func runChild(ctx context.Context) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -42,7 +42,7 @@ func runChild(ctx context.Context) error {
 	return runWriter(ctx)
 }
 
-// runRelay is a relay to whom the minute is always just beginning.
+// runRelay runs the relay again and again, as if the scheduler triggered it without pause.
 func runRelay(ctx context.Context) error {
 	r, err := relay.Open(ctx, nil)
 	if err != nil {
@@ -56,11 +56,12 @@ func runRelay(ctx context.Context) error {
 	return nil
 }
 
+// runWriter commits events at its share of the rate. A restarted writer uses the sessions of its predecessor.
 func runWriter(ctx context.Context) error {
 	number := os.Getenv("SOAK_NUMBER")
 	rate, err := strconv.Atoi(os.Getenv("SOAK_RATE"))
 	if err != nil || rate < goroutinesPerWriter {
-		return fmt.Errorf("soak: a rate of %q", os.Getenv("SOAK_RATE"))
+		return fmt.Errorf("soak: SOAK_RATE is %q", os.Getenv("SOAK_RATE"))
 	}
 	cfg, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {
@@ -72,7 +73,8 @@ func runWriter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What the one before us had begun to commit is committed first, or it would come after ours.
+	// Commits of the killed predecessor may still be under way in Postgres. They must come first, or the order of
+	// a session would be wrong.
 	for {
 		var others int
 		err := db.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, name).Scan(&others)
@@ -90,13 +92,13 @@ func runWriter(ctx context.Context) error {
 		return err
 	}
 	var all sync.WaitGroup
-	for hand := range goroutinesPerWriter {
+	for worker := range goroutinesPerWriter {
 		all.Go(func() {
 			sessions := make([]string, sessionsPerGoroutine)
 			for i := range sessions {
-				// The same ones after a kill.
+				// The same ids after a restart.
 				sessions[i] = id.Derive(id.Session, time.UnixMilli(1_800_000_000_000),
-					os.Getenv("SOAK_SEED"), number, strconv.Itoa(hand), strconv.Itoa(i))
+					os.Getenv("SOAK_SEED"), number, strconv.Itoa(worker), strconv.Itoa(i))
 			}
 			writeEvents(ctx, db, sessions, time.Second*goroutinesPerWriter/time.Duration(rate))
 		})
@@ -105,9 +107,10 @@ func runWriter(ctx context.Context) error {
 	return nil
 }
 
-var errRolledBack = errors.New("undone")
+var errRolledBack = errors.New("rolled back on purpose")
 
-// writeEvents commits mutations, each a row of the ledger and the event that tells of it; some it rolls back.
+// writeEvents commits mutations: a row of the ledger and its event in the outbox. It rolls back rollbackShare of
+// them.
 func writeEvents(ctx context.Context, db *pgxpool.Pool, sessions []string, every time.Duration) {
 	next := time.Now()
 	for ctx.Err() == nil {

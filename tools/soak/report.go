@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 )
 
-// ledgerSchema is where each mutation leaves a row, in the transaction of its event: the truth that arrivals are held
-// against. A sequence counts those that were rolled back, because it is not.
+// ledgerSchema is the table of the committed mutations: a mutation inserts its row in the transaction of its
+// event. The sequence counts rollbacks, because a rollback does not undo nextval.
 const ledgerSchema = `
 	CREATE SCHEMA soak;
 	CREATE TABLE soak.ledger (
@@ -24,22 +24,23 @@ const ledgerSchema = `
 	);
 	CREATE SEQUENCE soak.undone`
 
-// arrivalLog is what arrived.
+// arrivalLog records the messages that arrived at the broker. Safe for concurrent use.
 type arrivalLog struct {
 	mu       sync.Mutex
-	ackLost  map[string]bool // event id, and whether the last one of it was not acknowledged
-	latestID map[string]string
+	ackLost  map[string]bool   // by event id: the response of its last message was lost
+	latestID map[string]string // by session
 	total    int
 
 	outOfOrder, expectedDuplicates, otherDuplicates int
-	requestsRefused, responsesLost                  int // requests
+	requestsRefused, responsesLost                  int
 }
 
 func newArrivalLog() *arrivalLog {
 	return &arrivalLog{ackLost: map[string]bool{}, latestID: map[string]string{}}
 }
 
-// record is told of each request that the broker takes. Events of one session were committed in the order of their ids.
+// record adds the messages of one accepted request. Events of a session are committed in the order of their
+// ids, so a lower id after a higher one is out of order.
 func (l *arrivalLog) record(some []pubsubtest.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +73,7 @@ func (l *arrivalLog) arrivals() int {
 	return l.total
 }
 
-// faultInjector decides about each request, one at a time.
+// faultInjector returns the behaviour of the broker: it chooses a fault for each request.
 func faultInjector(random *rand.Rand, l *arrivalLog) func(pubsubtest.Request) pubsubtest.Behavior {
 	outages := []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.ResourceExhausted, codes.Aborted}
 	return func(pubsubtest.Request) pubsubtest.Behavior {
@@ -90,38 +91,39 @@ func faultInjector(random *rand.Rand, l *arrivalLog) func(pubsubtest.Request) pu
 	}
 }
 
-// Report is what came of a trial.
+// Report is the result of a trial.
 type Report struct {
 	Seed                                     uint64
 	Committed, RolledBack                    int // mutations
 	KilledWriters, KilledRelays              int
-	Requests, RequestsRefused, ResponsesLost int // of the broker: all, those refused, those without an answer
-	Arrived                                  int // messages, repeated ones included
+	Requests, RequestsRefused, ResponsesLost int // publish requests: all, refused, accepted with a lost response
+	Arrived                                  int // messages, duplicates included
 
-	Missing            int // committed, and never arrived
-	NotCommitted       int // arrived, and never committed
-	OutOfOrder         int // came after a later one of their session
-	ChargedRows        int // rows that were charged with an attempt or parked
-	ExpectedDuplicates int // came again because the broker took them and could not say so
-	OtherDuplicates    int // came again because a relay was killed, or for no reason
+	Missing            int // committed events that never arrived
+	NotCommitted       int // arrived events that were never committed
+	OutOfOrder         int // events that arrived after a later event of their session
+	ChargedRows        int // rows with a counted attempt, or parked; outages must not count
+	ExpectedDuplicates int // repeated because the response was lost
+	OtherDuplicates    int // repeated because a relay was killed, or for no reason
 
 	Took time.Duration
 }
 
-const maxDuplicateShare = 0.01 // of what was committed
+const maxDuplicateShare = 0.01 // of the committed mutations; expected duplicates do not count
 
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d mutations committed, %d rolled back; %d writers and %d relays killed, in %s\n",
 		r.Committed, r.RolledBack, r.KilledWriters, r.KilledRelays, r.Took.Round(100*time.Millisecond))
-	fmt.Fprintf(&b, "broker: %d requests, %d refused, %d taken without an answer; %d messages arrived\n",
+	fmt.Fprintf(&b, "broker: %d requests, %d refused, %d accepted with a lost response; %d messages arrived\n",
 		r.Requests, r.RequestsRefused, r.ResponsesLost, r.Arrived)
 	fmt.Fprintf(&b, "missing %d, never committed %d, out of order %d, charged %d\n", r.Missing, r.NotCommitted, r.OutOfOrder, r.ChargedRows)
-	fmt.Fprintf(&b, "duplicates: %d owed to lost answers, %d to kills (%.2f %% of the mutations)\n",
+	fmt.Fprintf(&b, "duplicates: %d after lost responses, %d after kills (%.2f %% of the mutations)\n",
 		r.ExpectedDuplicates, r.OtherDuplicates, 100*float64(r.OtherDuplicates)/float64(max(1, r.Committed)))
 	return b.String()
 }
 
+// check returns errFailed, with the seed, when the trial failed.
 func (r Report) check() error {
 	if r.Missing+r.NotCommitted+r.OutOfOrder+r.ChargedRows > 0 || float64(r.OtherDuplicates) > maxDuplicateShare*float64(r.Committed) {
 		return fmt.Errorf("%w: seed %d", errFailed, r.Seed)
@@ -129,7 +131,7 @@ func (r Report) check() error {
 	return nil
 }
 
-// evaluate holds what arrived against what was committed.
+// evaluate compares the arrived messages with the committed mutations.
 func (s *soak) evaluate(ctx context.Context) (Report, error) {
 	l := s.arrivals
 	r := Report{Seed: s.Seed, KilledWriters: s.killed["writer"], KilledRelays: s.killed["relay"], Requests: s.broker.Requests()}
@@ -148,12 +150,12 @@ func (s *soak) evaluate(ctx context.Context) (Report, error) {
 	defer l.mu.Unlock()
 	r.Committed, r.Arrived, r.RequestsRefused, r.ResponsesLost = len(committed), l.total, l.requestsRefused, l.responsesLost
 	r.OutOfOrder, r.ExpectedDuplicates, r.OtherDuplicates = l.outOfOrder, l.expectedDuplicates, l.otherDuplicates
-	here := 0
+	arrived := 0
 	for _, id := range committed {
 		if _, ok := l.ackLost[id]; ok {
-			here++
+			arrived++
 		}
 	}
-	r.Missing, r.NotCommitted = len(committed)-here, len(l.ackLost)-here
+	r.Missing, r.NotCommitted = len(committed)-arrived, len(l.ackLost)-arrived
 	return r, nil
 }

@@ -1,5 +1,3 @@
-// Package soak owns the long trial of the way out: mutations are committed and events are relayed while the processes
-// that do it are killed at random and the broker fails. It has stores of its own and judges by what was committed.
 package main
 
 import (
@@ -21,12 +19,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
-// options are how much.
+// options are the arguments of the program.
 type options struct {
-	Mutations int    // to be committed
-	Kills     int    // of processes, at random
-	Rate      int    // mutations per second at most, of all writers
-	Seed      uint64 // of who is killed when, and of the broker's moods
+	Mutations int    // to commit
+	Kills     int    // of random processes
+	Rate      int    // upper bound of mutations per second, of all writers together
+	Seed      uint64 // of the random choices of victims, times and broker faults
 	Out       io.Writer
 }
 
@@ -34,14 +32,14 @@ const (
 	writers = 2
 	relays  = 2
 
-	refuseShare       = 0.20 // of requests are refused as in an outage
-	loseResponseShare = 0.05 // of the rest are taken without an answer
+	refuseShare       = 0.20 // of publish requests fail as in an outage
+	loseResponseShare = 0.05 // of the others are accepted, but the response is lost
 
 	pollInterval = 50 * time.Millisecond
-	stallTimeout = 2 * time.Minute // without progress; then something is wrong
+	stallTimeout = 2 * time.Minute // the trial fails after so long without progress
 )
 
-// soak is one trial.
+// soak is a trial.
 type soak struct {
 	options
 	random   *rand.Rand
@@ -54,7 +52,7 @@ type soak struct {
 	killed   map[string]int
 }
 
-// child is a process of a kind, started again whenever it was killed.
+// child is a process that starts again after it was killed.
 type child struct {
 	kind   string // "writer" or "relay"
 	number int
@@ -62,7 +60,9 @@ type child struct {
 	stdin  io.Closer
 }
 
-// runTrial runs a trial and reports it. It fails when something was lost, invented or out of order, or came too often.
+// runTrial runs a trial and prints its report. It returns an error when an event was lost, invented or out of
+// order, when a row was charged with an attempt, or when more than 1 % of the mutations arrived twice without
+// need.
 func runTrial(ctx context.Context, o options) (Report, error) {
 	s := &soak{options: o, random: rand.New(rand.NewPCG(o.Seed, 1)), killed: map[string]int{}}
 	fmt.Fprintf(o.Out, "seed %d: %d mutations, %d writers, %d relays, %d kills\n", o.Seed, o.Mutations, writers, relays, o.Kills)
@@ -84,6 +84,7 @@ func runTrial(ctx context.Context, o options) (Report, error) {
 	return report, report.check()
 }
 
+// open starts the private stores, the broker and its faults. closeAll is never nil.
 func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 	var undo []func()
 	closeAll = func() {
@@ -129,7 +130,8 @@ func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 	return closeAll, nil
 }
 
-// run starts everybody and kills some whenever so much was done, until all that was committed has arrived.
+// run starts all processes and kills random ones at random points of the progress, until every committed event
+// has been published.
 func (s *soak) run(ctx context.Context) error {
 	for i := range writers {
 		s.children = append(s.children, &child{kind: "writer", number: i})
@@ -142,8 +144,8 @@ func (s *soak) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// Half of the work is to commit, the other half to deliver; in the last tenth everybody lives, so that there is an
-	// end.
+	// Progress is the number of commits plus the number of arrivals. No process is killed in the last tenth, so
+	// that the trial ends.
 	deaths := make([]int, s.Kills)
 	for i := range deaths {
 		deaths[i] = s.random.IntN(2 * s.Mutations * 9 / 10)
@@ -186,11 +188,12 @@ func (s *soak) run(ctx context.Context) error {
 			last, moved = done+s.arrivals.arrivals(), time.Now()
 		}
 		if time.Since(moved) > stallTimeout {
-			return fmt.Errorf("soak: nothing moves: %d committed, %d arrived, %d wait", committed, s.arrivals.distinct(), waiting)
+			return fmt.Errorf("soak: no progress for 2m0s: %d committed, %d arrived, %d not published", committed, s.arrivals.distinct(), waiting)
 		}
 	}
 }
 
+// killRandom kills a random process and starts it again. Once all mutations are committed it kills relays only.
 func (s *soak) killRandom(writing bool) error {
 	victims := s.children
 	if !writing {
@@ -219,7 +222,7 @@ func (s *soak) start(c *child) error {
 	return nil
 }
 
-// kill is SIGKILL.
+// kill sends SIGKILL and waits for the end of the process.
 func (c *child) kill() {
 	if c.cmd == nil || c.cmd.Process == nil {
 		return
@@ -230,4 +233,4 @@ func (c *child) kill() {
 	c.cmd = nil
 }
 
-var errFailed = errors.New("soak: the trial is not passed")
+var errFailed = errors.New("soak: the trial failed")

@@ -1,6 +1,7 @@
-// Package specdocs keeps docs/spec in step with the code. Each table between <!-- table: NAME --> and <!-- end --> is made
-// from its source: the OpenAPI documents, the error catalogue, the event schemas, schema.sql, the default flags. A test fails
-// when a table differs; `go test ./tools/specdocs -update` writes it. The package has no code of its own to ship.
+// Package specdocs compares docs/spec with the code. A table between <!-- table: NAME --> and <!-- end --> is
+// generated from its source: the OpenAPI documents, the error catalogue, the event schemas, schema.sql or the
+// default flags. A test fails when a table differs; `go test ./tools/specdocs -update` writes the tables. The
+// package has tests only.
 package specdocs
 
 import (
@@ -27,8 +28,8 @@ type table struct {
 	header []string
 	rows   [][]string
 
-	// described says that people write the last column. Rows have one cell less than the header, and keep the text that the
-	// document has for their first cell. A row without a text fails the test.
+	// described means that people write the last column. Rows then have one cell less than the header, and
+	// markdown copies the last cell from the document by the row's first cell. A row without text fails the test.
 	described bool
 }
 
@@ -63,7 +64,7 @@ func TestSpecDocs_TablesMatchTheirSources(t *testing.T) {
 	}
 }
 
-// markdown writes the table. old is the table as the document has it, for the column that people write.
+// markdown returns the table. old is the table in the document, which has the column that people write.
 func (tab *table) markdown(t *testing.T, old string) string {
 	t.Helper()
 	texts := map[string]string{}
@@ -93,7 +94,7 @@ func (tab *table) markdown(t *testing.T, old string) string {
 	return b.String()
 }
 
-// cited finds a document in other files, with or without an anchor: docs/spec/keys.md#sessions.
+// cited finds the names of documents in files, with or without an anchor: docs/spec/keys.md#sessions.
 var (
 	cited    = regexp.MustCompile(`\bdocs/[A-Za-z0-9_/.-]+\.md(#[A-Za-z0-9_-]+)?`)
 	linked   = regexp.MustCompile(`\]\(([^)\s:]+\.md)?(#[^)\s]+)?\)`)
@@ -102,7 +103,7 @@ var (
 	noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestSpecDocs_CitationsResolve looks at every document that a text file of the repository names.
+// TestSpecDocs_CitationsResolve checks every document and heading that a text file of the repository names.
 func TestSpecDocs_CitationsResolve(t *testing.T) {
 	known := map[string]map[string]bool{}
 	resolve := func(file, document, anchor string) {
@@ -162,7 +163,7 @@ func TestSpecDocs_CitationsResolve(t *testing.T) {
 	}
 }
 
-// anchors are the names that GitHub gives the headings of a document.
+// anchors returns the anchors that GitHub gives the headings of a document.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {

@@ -18,7 +18,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// tables are all of docs/spec that are made.
+// tables returns all generated tables of docs/spec.
 func tables(t *testing.T) []table {
 	t.Helper()
 	all := []table{
@@ -76,14 +76,14 @@ func errorCodes() table {
 	return tab
 }
 
-// schema is what the tables need of a JSON Schema.
+// schema is the part of a JSON Schema that the tables need.
 type schema struct {
 	Const      any               `json:"const"`
 	Required   []string          `json:"required"`
 	Properties map[string]schema `json:"properties"`
 }
 
-// fields names the members of a payload, those that may be missing with a question mark.
+// fields lists the members of a payload; optional ones have a question mark.
 func (s schema) fields() string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
@@ -95,7 +95,7 @@ func (s schema) fields() string {
 	return strings.Join(names, ", ")
 }
 
-// schemas reads the schemas of messages that a pattern names, by subject.
+// schemas returns the message schemas in the files of a pattern, by subject.
 func schemas(t *testing.T, pattern string) map[string]schema {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, pattern))
@@ -138,7 +138,7 @@ func published(t *testing.T) table {
 	return tab
 }
 
-// consumed lists the events of the platform that have an effect here.
+// consumed lists the platform events that this service processes.
 func consumed(t *testing.T) table {
 	tab := table{
 		file: "events.md", name: "consumed", header: []string{"Subject", "Payload", "Effect"}, described: true,
@@ -150,7 +150,8 @@ func consumed(t *testing.T) table {
 	return tab
 }
 
-// rateLimits lists the default limits. The burst is that of a token bucket: a quarter of a minute, rounded up.
+// rateLimits lists the default limits. The burst of a token bucket is a quarter of its limit per minute, rounded
+// up.
 func rateLimits() table {
 	tab := table{file: "limits.md", name: "rate limits", header: []string{
 		"Class", "Cookie", "Address", "Fingerprint", "Burst (cookie, address, fingerprint)",

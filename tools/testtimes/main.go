@@ -63,8 +63,8 @@ type event struct {
 }
 
 // readEvents reads a stream of events until its end. It writes the output of packages and of failed tests
-// to out, and returns the packages that have tests, slowest first, and the number of failures. A line that
-// is not JSON, such as an error of the compiler, is written as it is.
+// to out, and returns the packages with tests, slowest first, and the number of failed tests and packages. A
+// line that is not JSON, such as a compiler error, goes to out unchanged.
 func readEvents(in io.Reader, out io.Writer) (packages []packageTime, failed int, err error) {
 	output := map[string]*strings.Builder{} // of each running test
 	lines := bufio.NewReader(in)

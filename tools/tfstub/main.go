@@ -1,6 +1,6 @@
-// Command tfstub stands in for the google and google-beta providers where Terraform is tested: it serves the schema kept
-// in schema.json.gz, accepts every configuration that the schema accepts, and plans resources that do not exist yet.
-// It cannot apply. The name it is started by says which provider it is; README.md says how to lay it out.
+// Command tfstub replaces the google and google-beta providers in tests of Terraform. It serves the schema in
+// schema.json.gz, accepts every configuration that fits the schema, and plans new resources. It cannot apply.
+// The program's name selects the provider; README.md describes the directory layout.
 package main
 
 import (
@@ -21,12 +21,12 @@ import (
 )
 
 //go:embed schema.json.gz
-var fixture []byte
+var schemaFile []byte
 
 func main() {
 	name := strings.TrimPrefix(filepath.Base(os.Args[0]), "terraform-provider-")
 	name, _, _ = strings.Cut(name, "_") // terraform-provider-google-beta_v7.39.0
-	s, err := load("hashicorp/" + name)
+	s, err := loadProvider("hashicorp/" + name)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,17 +35,18 @@ func main() {
 	}
 }
 
-// server has the methods that validate, plan and a mocked provider call; any other ends the process.
+// server implements the methods that validate, plan and mocked providers call. Any other method panics.
 type server struct {
 	tf.ProviderServer
 	address   string
 	provider  *tf.Schema
 	resources map[string]*tf.Schema
-	config    map[string]string // of the provider: project, region
+	config    map[string]string // the provider's string arguments: project, region
 }
 
-func load(address string) (*server, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(fixture))
+// loadProvider reads the embedded schema of a provider, such as hashicorp/google.
+func loadProvider(address string) (*server, error) {
+	zip, err := gzip.NewReader(bytes.NewReader(schemaFile))
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +64,11 @@ func load(address string) (*server, error) {
 		return nil, fmt.Errorf("tfstub: no schema of %s", address)
 	}
 	s := &server{address: address, resources: map[string]*tf.Schema{}}
-	if s.provider, err = p.Provider.translate(); err != nil {
+	if s.provider, err = p.Provider.toProtocol(); err != nil {
 		return nil, err
 	}
 	for name, r := range p.Resources {
-		if s.resources[name], err = r.translate(); err != nil {
+		if s.resources[name], err = r.toProtocol(); err != nil {
 			return nil, fmt.Errorf("tfstub: %s: %w", name, err)
 		}
 	}
@@ -105,7 +106,7 @@ func (s *server) ConfigureProvider(
 	if err != nil {
 		return nil, err
 	}
-	s.config, err = texts(v)
+	s.config, err = stringAttributes(v)
 	return &tf.ConfigureProviderResponse{}, err
 }
 
@@ -139,18 +140,18 @@ func (s *server) PlanResourceChange(
 	if err != nil {
 		return nil, err
 	}
-	if v, err = later(res.Block, v); err != nil {
+	if v, err = markComputed(res.Block, v); err != nil {
 		return nil, err
 	}
-	if v, err = s.foresee(r.TypeName, v); err != nil {
+	if v, err = s.predict(r.TypeName, v); err != nil {
 		return nil, err
 	}
 	d, err := tf.NewDynamicValue(res.ValueType(), v)
 	return &tf.PlanResourceChangeResponse{PlannedState: &d, UnsafeToUseLegacyTypeSystem: true}, err
 }
 
-// later is v with everything unknown that the real provider would compute and nobody set.
-func later(b *tf.SchemaBlock, v tftypes.Value) (tftypes.Value, error) {
+// markComputed returns v with an unknown value for each computed attribute that the configuration does not set.
+func markComputed(b *tf.SchemaBlock, v tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || !v.IsKnown() {
 		return v, nil
 	}
@@ -169,7 +170,7 @@ func later(b *tf.SchemaBlock, v tftypes.Value) (tftypes.Value, error) {
 			continue
 		}
 		if n.Nesting == tf.SchemaNestedBlockNestingModeSingle {
-			one, err := later(n.Block, inner)
+			one, err := markComputed(n.Block, inner)
 			if err != nil {
 				return v, err
 			}
@@ -182,7 +183,7 @@ func later(b *tf.SchemaBlock, v tftypes.Value) (tftypes.Value, error) {
 		}
 		for i := range list {
 			var err error
-			if list[i], err = later(n.Block, list[i]); err != nil {
+			if list[i], err = markComputed(n.Block, list[i]); err != nil {
 				return v, err
 			}
 		}

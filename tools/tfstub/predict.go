@@ -9,9 +9,10 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// foreseen is what the platform would make of a resource, in its shape, so that a plan shows what is put together from it: the
-// addresses that are pushed to, the environment of a function. {name} is another attribute, or the provider's.
-var foreseen = map[string]map[string]string{
+// predictedAttributes has computed attributes by type and path, in the form that the platform gives them, so that
+// a plan shows the values that depend on them: push addresses, environment variables of functions. {name} stands
+// for another attribute of the resource or an argument of the provider.
+var predictedAttributes = map[string]map[string]string{
 	"google_api_gateway_gateway":             {"default_hostname": "{gateway_id}-abc.gateway.dev"},
 	"google_cloudfunctions2_function":        {"service_config.uri": "https://{name}-abc.a.run.app"},
 	"google_compute_network":                 {"id": "projects/{project}/global/networks/{name}"},
@@ -35,30 +36,31 @@ var foreseen = map[string]map[string]string{
 	},
 }
 
-var named = regexp.MustCompile(`\{[a-z_]+\}`)
+var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// foresee fills in what is foreseen of a resource and still unknown.
-func (s *server) foresee(typ string, v tftypes.Value) (tftypes.Value, error) {
-	if v.IsNull() || foreseen[typ] == nil {
+// predict sets the predicted attributes of a resource that are unknown.
+func (s *server) predict(typ string, v tftypes.Value) (tftypes.Value, error) {
+	if v.IsNull() || predictedAttributes[typ] == nil {
 		return v, nil
 	}
-	known, err := texts(v)
+	known, err := stringAttributes(v)
 	if err != nil {
 		return v, err
 	}
 	values := maps.Clone(s.config)
 	maps.Copy(values, known)
-	for path, text := range foreseen[typ] {
-		text = named.ReplaceAllStringFunc(text, func(name string) string { return values[strings.Trim(name, "{}")] })
-		if v, err = set(v, strings.Split(path, "."), text); err != nil {
+	for path, text := range predictedAttributes[typ] {
+		text = placeholder.ReplaceAllStringFunc(text, func(name string) string { return values[strings.Trim(name, "{}")] })
+		if v, err = setUnknown(v, strings.Split(path, "."), text); err != nil {
 			return v, err
 		}
 	}
 	return v, nil
 }
 
-// set puts text at the path, through blocks of which there is one, where nothing is known yet. A list of which nothing is known gets one.
-func set(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
+// setUnknown replaces the unknown value at path by text, or by a number. It descends into lists with one element;
+// an unknown list becomes a list with one element. Known values stay.
+func setUnknown(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
 	if !v.IsKnown() && len(path) == 0 {
 		if v.Type().Is(tftypes.Number) {
 			n, _, err := big.ParseFloat(text, 10, 64, big.ToNearestEven)
@@ -67,7 +69,7 @@ func set(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
 		return tftypes.NewValue(tftypes.String, text), nil
 	}
 	if list, ok := v.Type().(tftypes.List); ok && !v.IsKnown() {
-		one, err := set(unknown(list.ElementType), path, text)
+		one, err := setUnknown(unknownObject(list.ElementType), path, text)
 		return tftypes.NewValue(v.Type(), []tftypes.Value{one}), err
 	}
 	if !v.IsKnown() || v.IsNull() || len(path) == 0 {
@@ -78,20 +80,20 @@ func set(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
 		if err := v.As(&list); err != nil || len(list) != 1 {
 			return v, err
 		}
-		one, err := set(list[0], path, text)
+		one, err := setUnknown(list[0], path, text)
 		return tftypes.NewValue(v.Type(), []tftypes.Value{one}), err
 	}
 	fields := map[string]tftypes.Value{}
 	if err := v.As(&fields); err != nil {
 		return v, err
 	}
-	inner, err := set(fields[path[0]], path[1:], text)
+	inner, err := setUnknown(fields[path[0]], path[1:], text)
 	fields[path[0]] = inner
 	return tftypes.NewValue(v.Type(), fields), err
 }
 
-// unknown is an object of which nothing is known but that it will be there.
-func unknown(t tftypes.Type) tftypes.Value {
+// unknownObject returns an object with unknown attributes; for other types it returns an unknown value.
+func unknownObject(t tftypes.Type) tftypes.Value {
 	object, ok := t.(tftypes.Object)
 	if !ok {
 		return tftypes.NewValue(t, tftypes.UnknownValue)
@@ -103,8 +105,8 @@ func unknown(t tftypes.Type) tftypes.Value {
 	return tftypes.NewValue(t, fields)
 }
 
-// texts are the attributes that are text and known.
-func texts(v tftypes.Value) (map[string]string, error) {
+// stringAttributes returns the attributes that are known strings.
+func stringAttributes(v tftypes.Value) (map[string]string, error) {
 	fields := map[string]tftypes.Value{}
 	if err := v.As(&fields); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// The fixture has the shape of `terraform providers schema -json`.
+// The types of schema.json.gz, which has the shape of `terraform providers schema -json`.
 type (
 	schema struct {
 		Version int64 `json:"version"`
@@ -31,21 +31,21 @@ type (
 	}
 )
 
-var modes = map[string]tf.SchemaNestedBlockNestingMode{
+var nestingModes = map[string]tf.SchemaNestedBlockNestingMode{
 	"single": tf.SchemaNestedBlockNestingModeSingle,
 	"list":   tf.SchemaNestedBlockNestingModeList,
 	"set":    tf.SchemaNestedBlockNestingModeSet,
 }
 
-func (s schema) translate() (*tf.Schema, error) {
-	b, err := s.Block.translate()
+func (s schema) toProtocol() (*tf.Schema, error) {
+	b, err := s.Block.toProtocol()
 	return &tf.Schema{Version: s.Version, Block: b}, err
 }
 
-func (b block) translate() (*tf.SchemaBlock, error) {
+func (b block) toProtocol() (*tf.SchemaBlock, error) {
 	out := &tf.SchemaBlock{}
 	for name, a := range b.Attributes {
-		//nolint:staticcheck // for providers' logs, the library says; this is a schema that was logged
+		//nolint:staticcheck // deprecated except for the schema format of provider logs, which this file has
 		t, err := tftypes.ParseJSONType(a.Type)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -56,12 +56,12 @@ func (b block) translate() (*tf.SchemaBlock, error) {
 		})
 	}
 	for name, n := range b.Blocks {
-		inner, err := n.Block.translate()
+		inner, err := n.Block.toProtocol()
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		out.BlockTypes = append(out.BlockTypes, &tf.SchemaNestedBlock{
-			TypeName: name, Block: inner, Nesting: modes[n.Mode], MinItems: n.MinItems, MaxItems: n.MaxItems,
+			TypeName: name, Block: inner, Nesting: nestingModes[n.Mode], MinItems: n.MinItems, MaxItems: n.MaxItems,
 		})
 	}
 	return out, nil

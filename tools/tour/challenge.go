@@ -17,14 +17,14 @@ const (
 	googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"
 	// googleAddress is in a range that Google publishes for its crawler.
 	googleAddress = "66.249.66.1"
-	// difficulty of the puzzle, in leading zero bits; deployed the default is 16.
+	// difficulty is the number of leading zero bits of the puzzle; the deployed default is 16.
 	difficulty = 8
 )
 
-// challenge solves the proof of work that a tool is asked for, and shows how a search engine is verified.
+// challenge solves the proof of work that a tool receives, and shows how a search engine is verified.
 func challenge(t *tour) {
 	facets := api + "/facets?country=AF"
-	// A device of its own, because verdicts are recorded once a minute for each.
+	// A new device, because the detector records a verdict once a minute per device.
 	device := []string{"User-Agent", tool, "X-Client-Screen", fmt.Sprintf("%dx%d", 1000+rand.IntN(9000), 1000+rand.IntN(9000))}
 	cursor, puzzle := "", ""
 	t.step("Ask with a tool's user agent while bots are stopped", "429 SUSPECTED_BOT with a proof of work", func() (string, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// browser is a user agent that the bot detector takes for a person's.
+// browser is a user agent that the bot detector classifies as human.
 const browser = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 const (
@@ -19,7 +19,7 @@ const (
 	local = "/_local"
 )
 
-// answer is a response, read to its end.
+// answer is a complete response.
 type answer struct {
 	status int
 	header http.Header
@@ -83,7 +83,7 @@ func (t *tour) do(ctx context.Context, method, path string, body []byte, headers
 	return a, err
 }
 
-// decode reads the body of an answer.
+// decode decodes the body of a response.
 func decode[T any](a *answer) (v T, err error) {
 	if err := json.Unmarshal(a.body, &v); err != nil {
 		return v, fmt.Errorf("the body is not as described: %w", err)
@@ -91,7 +91,7 @@ func decode[T any](a *answer) (v T, err error) {
 	return v, nil
 }
 
-// code is the last part of a problem's code; "" for an answer that is no problem.
+// code returns the last part of a problem's code, or "" when the response is not a problem.
 func (a *answer) code() string {
 	p, err := decode[struct {
 		Code string `json:"code"`
@@ -102,12 +102,12 @@ func (a *answer) code() string {
 	return p.Code[strings.LastIndexByte(p.Code, '.')+1:]
 }
 
-// says is the status and the code of an answer.
+// says returns the status and the code of a response.
 func (a *answer) says() string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", a.status, a.code()))
 }
 
-// want is the error of an answer that has another status or another code. code may be empty.
+// want returns an error unless the response has this status and, if code is not empty, this code.
 func (a *answer) want(status int, code string) error {
 	if a.status != status || code != "" && a.code() != code {
 		return fmt.Errorf("the answer is %s: %s", a.says(), short(string(a.body), 300))
@@ -115,7 +115,7 @@ func (a *answer) want(status int, code string) error {
 	return nil
 }
 
-// get is a GET of a path under /_local/, unprinted: the tour's own look at the server.
+// get sends a GET of a path under /_local/ without printing it.
 func (t *tour) get(path string, into any) error {
 	a, err := t.do(t.ctx, http.MethodGet, local+path, nil)
 	if err == nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// requestBudget is what a request may take in all, with time for the way to it.
+// requestBudget is the longest time of a request, network included.
 const requestBudget = 2500*time.Millisecond + 250*time.Millisecond
 
 // faults makes upstreams fail.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// stay is a stay that hardly anybody searched before, so that a search for it is in no cache.
+// stay returns random dates, so that no cache has a search for them.
 func stay() map[string]any {
 	day := time.Now().UTC().AddDate(0, 0, 20+rand.IntN(400))
 	return map[string]any{
@@ -22,7 +22,7 @@ func stay() map[string]any {
 	}
 }
 
-// with is a copy of m with further members: name, value, name, value, …
+// with returns a copy of m with further members: name, value, name, value, …
 func with(m map[string]any, members ...any) map[string]any {
 	out := map[string]any{}
 	for name, value := range m {
@@ -36,7 +36,7 @@ func with(m map[string]any, members ...any) map[string]any {
 
 func city(name string) map[string]any { return map[string]any{"mode": "city", "city": name} }
 
-// list is what the tour reads of a search.
+// list is the part of a search response that the tour reads.
 type list struct {
 	Listings []card `json:"listings"`
 	Degraded []struct {
@@ -75,7 +75,7 @@ func (l *list) degraded() string {
 	return "degraded: " + strings.Join(parts, ", ")
 }
 
-// search sends a search and reads its list.
+// search sends a search and decodes its list.
 func (t *tour) search(query map[string]any) (*answer, list, error) {
 	a, err := t.send(http.MethodPost, api+"/search", query)
 	if err == nil {
@@ -88,7 +88,7 @@ func (t *tour) search(query map[string]any) (*answer, list, error) {
 	return a, l, err
 }
 
-// calls is how many calls search-aggregation has had.
+// calls returns the number of calls to search-aggregation.
 func (t *tour) calls() (n int, err error) {
 	var u struct {
 		Calls int `json:"calls"`
@@ -344,7 +344,7 @@ func (t *tour) published(subject, since string) ([]published, error) {
 	return m.Messages, err
 }
 
-// cursor is where the published events end now.
+// cursor returns the current end of the published events.
 func (t *tour) cursor() (string, error) {
 	var page struct {
 		Messages []any  `json:"messages"`
@@ -361,7 +361,7 @@ func (t *tour) cursor() (string, error) {
 	}
 }
 
-// relay drains the outbox. A relay runs all the time; this only waits until it is done.
+// relay publishes all committed events. The development server runs a relay all the time; this call waits for it.
 func (t *tour) relay() {
 	t.step("Drain the outbox", "200, status ok", func() (string, error) {
 		a, err := t.send(http.MethodPost, local+"/jobs/relay", nil)

@@ -12,7 +12,8 @@ import (
 
 const usage = `usage: ./dev tour [--url http://127.0.0.1:8080]
 
-Runs the journeys of docs/tour.md against a running development server. Exit status 1: an answer differs from the expected one.
+Runs the journeys of docs/tour.md against a running development server.
+Exit status 1: a response differs from the expected one.
 `
 
 func main() { command.Main("tour", run) }

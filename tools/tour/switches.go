@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// save remembers the switches of the server.
+// save reads the server's switches, which restore brings back.
 func (t *tour) save() error {
 	var upstreams map[string]struct {
 		Behaviour map[string]any `json:"behaviour"`

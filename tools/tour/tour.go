@@ -12,8 +12,9 @@ import (
 // restoreTimeout bounds the restoring of switches after a run, also of a run that was interrupted.
 const restoreTimeout = 10 * time.Second
 
-// runTour runs all chapters against the server at url and writes the report to out. Its error says how many steps failed. A
-// failed step ends its chapter; the next chapter begins with a guest of its own.
+// runTour runs all chapters against the server at url and writes the report to out. A failed step ends its
+// chapter; the next chapter starts with a new guest. The error has the number of failed steps. runTour restores
+// the switches after each chapter, also when ctx ends.
 func runTour(ctx context.Context, url string, out io.Writer) error {
 	t := &tour{ctx: ctx, url: strings.TrimRight(url, "/"), out: out, http: &http.Client{Timeout: 30 * time.Second}}
 	if err := t.save(); err != nil {
@@ -44,22 +45,22 @@ func runTour(ctx context.Context, url string, out io.Writer) error {
 	return nil
 }
 
-// tour is one run. Not safe for concurrent use.
+// tour is the state of a run. Not safe for concurrent use.
 type tour struct {
 	ctx    context.Context
 	url    string
 	out    io.Writer
 	http   *http.Client
 	cookie string // of the current guest
-	quiet  bool   // a request that is repeated is printed once
+	quiet  bool   // suppresses the output of repeated requests
 
 	steps, failed int
-	saved         []func(*tour) error // put a changed switch back
+	saved         []func(*tour) error // restore the changed switches
 	flags         map[string]any      // as they were before the tour
 	behaviours    map[string]any      // of the upstreams, as they were before the tour
 }
 
-// stop ends a chapter by a panic that chapter recovers.
+// stop is the panic value that ends a chapter; chapter recovers it.
 type stop struct{}
 
 // chapter runs the steps of a chapter as a new guest.
@@ -76,8 +77,8 @@ func (t *tour) chapter(steps func(*tour)) {
 	steps(t)
 }
 
-// step prints a step and runs it. do sends the requests and returns what came; its error says how that differs from what is
-// expected.
+// step prints a step and runs it. do sends the requests and returns a summary of the responses; its error
+// describes the difference to the expected responses.
 func (t *tour) step(title, expect string, do func() (string, error)) {
 	t.steps++
 	fmt.Fprintf(t.out, "\n%2d %s\n", t.steps, title)

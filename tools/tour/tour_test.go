@@ -19,6 +19,6 @@ func TestTour_PassesAndRestoresSwitches(t *testing.T) {
 	}
 	_, after := servertest.Call(t, http.MethodGet, s.URL+"/_local/flags", "")
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("flags before and after the tour\n%s", diff)
+		t.Errorf("flags before (-) and after (+) the tour:\n%s", diff)
 	}
 }

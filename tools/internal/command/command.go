@@ -1,5 +1,5 @@
-// Package command is the frame of every program below tools/: flags, usage text and exit status. It
-// knows nothing of what a program does.
+// Package command has the flags, usage texts and exit status that all programs in tools/ share. It has no
+// code of a particular program.
 package command
 
 import (

@@ -15,11 +15,11 @@ import (
 
 const (
 	frameworkModule = "github.com/GoogleCloudPlatform/functions-framework-go"
-	sourceDir       = "serverless_function_source_code" // where the packer moves what was uploaded
-	appPackage      = "functions.local/app"             // what it adds
+	sourceDir       = "serverless_function_source_code" // to which the packer moves the upload
+	appPackage      = "functions.local/app"             // the package that the packer adds
 )
 
-// mainSource is the file that the packer adds for a function that registers itself.
+// mainSource is the main package that the packer adds for a function that registers itself.
 const mainSource = `package main
 
 import (
@@ -44,11 +44,13 @@ func main() {
 }
 `
 
-// Build does with an archive what the platform's Go packer does (its functions_framework and build steps, as of August 2026, for
-// modules that bring a vendor folder), and returns the path of the program. Where the packer refuses, it is an error. dir must be empty.
+// Build builds an archive in the empty directory dir as the platform's Go packer does (its functions_framework
+// and build steps, as of August 2026, for modules with a vendor folder), and returns the path of the program. It
+// fails where the packer refuses an archive.
 //
-// No module can be fetched and none is at hand: the proxy is off and the module cache empty. The cache of compiled packages is shared, and
-// paths are trimmed so that it serves, whatever the directory is called; that is the one difference from the platform.
+// The build has no network: the module proxy is off and the module cache is empty. It shares the cache of
+// compiled packages, with trimmed paths so that the name of dir does not matter; the platform does not. A build
+// takes several seconds, most of them for linking.
 func Build(ctx context.Context, archive []byte, dir string) (string, error) {
 	src := filepath.Join(dir, "workspace", sourceDir)
 	if err := extract(archive, src); err != nil {
@@ -63,7 +65,7 @@ func Build(ctx context.Context, archive []byte, dir string) (string, error) {
 	}
 	for _, file := range []string{"go.mod", "vendor/modules.txt", "vendor/" + frameworkModule + "/funcframework"} {
 		if _, err := os.Stat(filepath.Join(src, file)); err != nil {
-			return "", fmt.Errorf("pack: the packer needs it: %w", err)
+			return "", fmt.Errorf("pack: the packer needs this file: %w", err)
 		}
 	}
 	if info, err := os.Stat(filepath.Join(src, "go.mod")); err != nil || info.Mode().Perm()&0o200 == 0 {
@@ -101,8 +103,8 @@ func Build(ctx context.Context, archive []byte, dir string) (string, error) {
 	return binary, err
 }
 
-// parseImports reads every Go file at the root, whatever its name and build constraints, as the packer does: they must be of one package.
-// It returns what they import.
+// parseImports returns the imports of all Go files at the root. As the packer does, it reads every file
+// regardless of its name and build constraints, and all files must have the same package name.
 func parseImports(dir string) (map[string]bool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -115,7 +117,7 @@ func parseImports(dir string) (map[string]bool, error) {
 			return nil, err
 		}
 		if name != "" && parsed.Name.Name != name {
-			return nil, fmt.Errorf("pack: %s is of package %s, another file at the root of %s", filepath.Base(file), parsed.Name.Name, name)
+			return nil, fmt.Errorf("pack: %s has package %s, another file at the root has %s", filepath.Base(file), parsed.Name.Name, name)
 		}
 		name = parsed.Name.Name
 		for _, spec := range parsed.Imports {
@@ -132,7 +134,8 @@ func parseImports(dir string) (map[string]bool, error) {
 	return imports, nil
 }
 
-// offlineEnv is the environment of a build that can reach nothing and inherits nothing but the toolchain and its cache.
+// offlineEnv returns the environment of a build without network. The build inherits the toolchain and its build
+// cache, and nothing else.
 func offlineEnv(ctx context.Context, dir string) ([]string, error) {
 	cache, err := commandOutput(exec.CommandContext(ctx, "go", "env", "GOCACHE"))
 	if err != nil {

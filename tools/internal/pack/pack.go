@@ -1,5 +1,5 @@
-// Package pack owns the archives that are deployed, one for each folder under functions/, and the build that the platform
-// makes of one. It never deploys anything.
+// Package pack makes the archives that are deployed, one for each folder under functions/, and builds an archive
+// as the platform does. It never deploys an archive.
 package pack
 
 import (
@@ -18,21 +18,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/repository"
 )
 
-// All in place of a folder's name means each of them.
+// All, in place of a folder's name, means every folder.
 const All = "all"
 
-// Options are what a person chooses.
+// Options are the arguments of Run.
 type Options struct {
-	Root     string // of the repository
-	Function string // a folder under functions/, or All
-	OutDir   string // directory of the archives; "": dist in Root
-	BuildDir string // directory of what Build makes of them, BUILT/<folder>/main; "": they are not built
-	Log      io.Writer
+	Root     string    // the repository
+	Function string    // a folder under functions/, or All
+	OutDir   string    // for the archives; "" means dist in Root
+	BuildDir string    // for the programs, BuildDir/<folder>/main; "" means no build
+	Log      io.Writer // one line per archive and program
 }
 
-// Run writes Out/<folder>.zip for each folder, and a line about each: its size and SHA-256; and another about its program, if that
-// is built. What goes in is what lies in the
-// working tree; files of it that differ from the commit are named, because no commit will build this archive again.
+// Run writes OutDir/<folder>.zip for each folder and logs its size and SHA-256. With BuildDir it builds the
+// archive and logs the program's path. The archives contain the files of the working tree. Run logs packed files
+// that differ from the commit, because no commit reproduces such an archive.
 func Run(ctx context.Context, o Options) error {
 	folders, err := repository.FunctionFolders(o.Root)
 	if err != nil {
@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Function != All {
 		if !slices.Contains(folders, o.Function) {
-			return fmt.Errorf("there is no function folder %q; there is: %s", o.Function, strings.Join(folders, ", "))
+			return fmt.Errorf("unknown function folder %q; the folders are %s", o.Function, strings.Join(folders, ", "))
 		}
 		folders = []string{o.Function}
 	}
@@ -73,7 +73,8 @@ func Run(ctx context.Context, o Options) error {
 	return reportUncommitted(ctx, o, slices.Compact(packed))
 }
 
-// reportUncommitted names those of the packed files that are not as committed.
+// reportUncommitted logs the packed files that differ from the commit. Without git, or outside a git repository,
+// it logs that the commit is unknown.
 func reportUncommitted(ctx context.Context, o Options, packed []string) error {
 	cmd := exec.CommandContext(ctx, "git", "-C", o.Root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
 	out, err := cmd.Output()
@@ -82,7 +83,7 @@ func reportUncommitted(ctx context.Context, o Options, packed []string) error {
 		if !errors.As(err, &ended) && !errors.Is(err, exec.ErrNotFound) {
 			return err
 		}
-		fmt.Fprintln(o.Log, "git does not know this tree: nothing tells which commit these archives are of")
+		fmt.Fprintln(o.Log, "no git repository: the commit of these archives is unknown")
 		return nil
 	}
 	for _, entry := range strings.Split(string(out), "\x00") {
@@ -90,13 +91,13 @@ func reportUncommitted(ctx context.Context, o Options, packed []string) error {
 			continue
 		}
 		if name := entry[3:]; slices.Contains(packed, name) {
-			fmt.Fprintf(o.Log, "not as committed: %s\n", name)
+			fmt.Fprintf(o.Log, "differs from the commit: %s\n", name)
 		}
 	}
 	return nil
 }
 
-// writeAtomic writes a file whole or not at all.
+// writeAtomic writes a file beside path and renames it, so that path never has half of the content.
 func writeAtomic(path string, content []byte) error {
 	half := path + ".new"
 	if err := os.WriteFile(half, content, 0o644); err != nil {

@@ -14,14 +14,16 @@ import (
 	"strings"
 )
 
-// modulePrefix is what the paths of our modules begin with.
+// modulePrefix starts the paths of all modules of this repository.
 const modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 
-// FunctionArchive makes the archive of one folder, and says which files of the repository are in it, by their paths from its root.
+// FunctionArchive returns the archive of a folder under functions/ and the files of the repository that are in
+// it, as paths relative to root.
 //
-// Of our packages the archive has what the compiler reads for Linux on amd64: the Go files that are compiled and the files that are
-// embedded, no tests, no other package of the folder. The packer parses every Go file at the root, so one of another package there
-// would be refused. Of other modules it has what go mod vendor copies. The build then needs no network and tidies nothing.
+// Of this repository's packages the archive contains the files that the compiler reads for Linux on amd64: Go
+// files and embedded files, no tests and no unused packages. (The packer parses every Go file at the root and
+// refuses a second package name.) Of other modules it contains the copies of go mod vendor, so that the build
+// needs no network.
 func FunctionArchive(ctx context.Context, root, folder string) (archive []byte, files []string, err error) {
 	stage, err := os.MkdirTemp("", "bff-consumer-pack-")
 	if err != nil {
@@ -42,7 +44,7 @@ func FunctionArchive(ctx context.Context, root, folder string) (archive []byte, 
 	return archive, files, nil
 }
 
-// ModuleArchive vendors what the module in a directory imports, beside it, and makes the archive of both.
+// ModuleArchive vendors the dependencies of the module in dir and returns the archive of dir. It changes dir.
 func ModuleArchive(ctx context.Context, dir string) ([]byte, error) {
 	if _, err := runCommand(ctx, dir, nil, "go", "mod", "vendor"); err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func ModuleArchive(ctx context.Context, dir string) ([]byte, error) {
 	return compress(dir)
 }
 
-// listedPackage is what go list says of a package.
+// listedPackage is a package in the output of go list.
 type listedPackage struct {
 	Dir    string
 	Module *struct{ Path, Dir string }
@@ -59,10 +61,11 @@ type listedPackage struct {
 	GoFiles, CgoFiles, CFiles, HFiles, SFiles, SysoFiles, EmbedFiles []string
 }
 
-// sourceFiles are the files of the repository that a folder's archive is made of, by their paths from its root: the module files of the
-// folder and of what it replaces, and what is compiled of them.
+// sourceFiles returns the repository's files in the archive of a folder, relative to root and sorted: go.mod and
+// go.sum of each module of this repository that the folder uses, and the compiled and embedded files of their
+// packages.
 func sourceFiles(ctx context.Context, root, folder string) ([]string, error) {
-	root, err := filepath.EvalSymlinks(root) // as go list has it
+	root, err := filepath.EvalSymlinks(root) // go list prints resolved paths
 	if err == nil {
 		root, err = filepath.Abs(root)
 	}
@@ -120,8 +123,8 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, content, 0o644)
 }
 
-// runCommand is a command outside of any workspace, with more in its environment. What is set for the developer's own builds does not count:
-// neither may -mod, nor may tags change what is packed.
+// runCommand runs a command outside the workspace, with further environment variables, and returns its standard
+// output. It ignores the caller's GOFLAGS: neither -mod nor -tags may change an archive.
 func runCommand(ctx context.Context, dir string, more []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -129,6 +132,7 @@ func runCommand(ctx context.Context, dir string, more []string, name string, arg
 	return commandOutput(cmd)
 }
 
+// commandOutput runs a command. An error contains its standard error.
 func commandOutput(cmd *exec.Cmd) ([]byte, error) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

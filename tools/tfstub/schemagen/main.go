@@ -1,9 +1,9 @@
-// Command schemagen writes the schema that tfstub serves. It reads the source of the real providers, which declare
-// their types as Go literals, and runs none of it: what takes minutes to compile is read in seconds.
+// Command schemagen writes the schema that tfstub serves. It parses the source of the real providers, which
+// declare their types as Go literals. It does not compile the providers: parsing takes seconds, compiling minutes.
 //
 //	go run ./schemagen -google DIR -beta DIR -types types.txt > schema.json.gz
 //
-// DIR is the unpacked source of a provider; README.md says which, and where they come from.
+// DIR is the unpacked source of a provider; README.md names the versions and how to download them.
 package main
 
 import (
@@ -65,15 +65,15 @@ func run(google, beta, types string) error {
 	if err != nil {
 		return err
 	}
-	sources := map[string]*source{"google": {root: google}, "google-beta": {root: beta}}
+	sources := map[string]*providerSource{"google": {root: google}, "google-beta": {root: beta}}
 	out := file{map[string]provider{}}
 	for name, s := range sources {
-		if err := s.read(); err != nil {
+		if err := s.parseAll(); err != nil {
 			return err
 		}
 		out.Providers["hashicorp/"+name] = provider{
-			// What an environment configures is not what is tested; these arguments are enough to write one.
-			Provider:  schema{Block: words("project", "region", "zone", "user_project_override", "billing_project")},
+			// The arguments that terraform/ may set; tests do not check the provider's configuration.
+			Provider:  schema{Block: optionalStrings("project", "region", "zone", "user_project_override", "billing_project")},
 			Resources: map[string]schema{},
 		}
 	}
@@ -95,7 +95,7 @@ func run(google, beta, types string) error {
 	return zip.Close()
 }
 
-func words(names ...string) *block {
+func optionalStrings(names ...string) *block {
 	b := &block{Attributes: map[string]attribute{}}
 	for _, name := range names {
 		b.Attributes[name] = attribute{Type: "string", Optional: true}

@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// resource is the block of a type, as the SDK of providers tells it to Terraform.
-func (s *source) resource(typ string) (*block, error) {
-	m, ok := s.made[typ]
+// resource returns the block of a type, as the provider SDK describes it to Terraform.
+func (s *providerSource) resource(typ string) (*block, error) {
+	m, ok := s.constructors[typ]
 	if !ok {
 		return nil, fmt.Errorf("no such type in %s", s.root)
 	}
-	if parent := m.in.granted(m.expr); parent != nil {
-		return m.in.member(parent)
+	if parent := m.pkg.iamParent(m.expr); parent != nil {
+		return m.pkg.iamMemberBlock(parent)
 	}
-	lit, err := m.in.literal(m.expr)
+	lit, err := m.pkg.resolveLiteral(m.expr)
 	if err != nil {
 		return nil, err
 	}
-	b, err := m.in.resource(lit)
+	b, err := m.pkg.resource(lit)
 	if err != nil {
 		return nil, err
 	}
@@ -28,16 +28,16 @@ func (s *source) resource(typ string) (*block, error) {
 		b.Attributes["id"] = attribute{Type: "string", Optional: true, Computed: true}
 	}
 	if timeouts := fieldsOf(lit)["Timeouts"]; timeouts != nil {
-		if lit, err := m.in.literal(timeouts); err == nil {
-			b.Blocks["timeouts"] = nested{Block: times(lit), Mode: "single"}
+		if lit, err := m.pkg.resolveLiteral(timeouts); err == nil {
+			b.Blocks["timeouts"] = nested{Block: timeoutsBlock(lit), Mode: "single"}
 		}
 	}
 	return b, nil
 }
 
-func times(lit *ast.CompositeLit) *block {
+func timeoutsBlock(lit *ast.CompositeLit) *block {
 	names := map[string]string{"Create": "create", "Read": "read", "Update": "update", "Delete": "delete", "Default": "default"}
-	b := words()
+	b := optionalStrings()
 	for field := range fieldsOf(lit) {
 		if names[field] != "" {
 			b.Attributes[names[field]] = attribute{Type: "string", Optional: true}
@@ -46,8 +46,9 @@ func times(lit *ast.CompositeLit) *block {
 	return b
 }
 
-// granted is what a call of ResourceIamMember, or of a function that returns one, grants a role on; nil: it is neither.
-func (p *pkg) granted(e ast.Expr) ast.Expr {
+// iamParent returns the schema of the parent resource in a call of ResourceIamMember, or of a function that
+// returns such a call. It returns nil for other expressions.
+func (p *pkg) iamParent(e ast.Expr) ast.Expr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
 		return nil
@@ -60,24 +61,25 @@ func (p *pkg) granted(e ast.Expr) ast.Expr {
 	case *ast.Ident:
 		if decl := p.funcs[f.Name]; decl != nil && len(decl.Body.List) == 1 {
 			if r, ok := decl.Body.List[0].(*ast.ReturnStmt); ok {
-				return p.granted(r.Results[0])
+				return p.iamParent(r.Results[0])
 			}
 		}
 	}
 	return nil
 }
 
-// member is a grant of one role to one account on what parent says; the package of grants adds the rest.
-func (p *pkg) member(parent ast.Expr) (*block, error) {
-	lit, err := p.literal(parent)
+// iamMemberBlock returns the block of an IAM member resource: the parent's fields and those that the provider's
+// IAM package adds.
+func (p *pkg) iamMemberBlock(parent ast.Expr) (*block, error) {
+	lit, err := p.resolveLiteral(parent)
 	if err != nil {
 		return nil, err
 	}
-	b, err := p.fields(lit)
+	b, err := p.fieldsBlock(lit)
 	if err != nil {
 		return nil, err
 	}
-	condition := words("description")
+	condition := optionalStrings("description")
 	condition.Attributes["title"] = attribute{Type: "string", Required: true}
 	condition.Attributes["expression"] = attribute{Type: "string", Required: true}
 	maps.Copy(b.Attributes, map[string]attribute{
@@ -89,15 +91,15 @@ func (p *pkg) member(parent ast.Expr) (*block, error) {
 }
 
 func (p *pkg) resource(lit *ast.CompositeLit) (*block, error) {
-	fields, err := p.literal(fieldsOf(lit)["Schema"])
+	fields, err := p.resolveLiteral(fieldsOf(lit)["Schema"])
 	if err != nil {
 		return nil, err
 	}
-	return p.fields(fields)
+	return p.fieldsBlock(fields)
 }
 
-// fields reads a map[string]*schema.Schema.
-func (p *pkg) fields(lit *ast.CompositeLit) (*block, error) {
+// fieldsBlock reads a literal of type map[string]*schema.Schema.
+func (p *pkg) fieldsBlock(lit *ast.CompositeLit) (*block, error) {
 	b := &block{map[string]attribute{}, map[string]nested{}}
 	for _, e := range lit.Elts {
 		kv := e.(*ast.KeyValueExpr)
@@ -106,9 +108,9 @@ func (p *pkg) fields(lit *ast.CompositeLit) (*block, error) {
 			return nil, fmt.Errorf("the name of a field is %T", kv.Key)
 		}
 		name, _ := strconv.Unquote(key.Value)
-		field, err := p.literal(kv.Value)
+		field, err := p.resolveLiteral(kv.Value)
 		if err == nil {
-			err = p.field(b, name, fieldsOf(field))
+			err = p.addField(b, name, fieldsOf(field))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -117,50 +119,50 @@ func (p *pkg) fields(lit *ast.CompositeLit) (*block, error) {
 	return b, nil
 }
 
-func (p *pkg) field(b *block, name string, f map[string]ast.Expr) error {
+func (p *pkg) addField(b *block, name string, f map[string]ast.Expr) error {
 	elem, isResource, err := p.elem(f["Elem"])
 	if err != nil {
 		return err
 	}
-	kind := selected(f["Type"])
-	mode := selected(f["ConfigMode"])
-	onlyComputed := yes(f["Computed"]) && !yes(f["Optional"])
+	kind := selectorName(f["Type"])
+	mode := selectorName(f["ConfigMode"])
+	onlyComputed := isTrue(f["Computed"]) && !isTrue(f["Optional"])
 	if isResource && kind != "TypeMap" && mode != "SchemaConfigModeAttr" && (mode == "SchemaConfigModeBlock" || !onlyComputed) {
-		n := nested{Mode: map[string]string{"TypeList": "list", "TypeSet": "set"}[kind], MinItems: number(f["MinItems"]), MaxItems: number(f["MaxItems"])}
+		n := nested{Mode: map[string]string{"TypeList": "list", "TypeSet": "set"}[kind], MinItems: intLiteral(f["MinItems"]), MaxItems: intLiteral(f["MaxItems"])}
 		if n.Block, err = p.resource(elem); err != nil {
 			return err
 		}
 		switch {
-		case yes(f["Required"]) && n.MinItems == 0:
+		case isTrue(f["Required"]) && n.MinItems == 0:
 			n.MinItems = 1
-		case yes(f["Optional"]):
+		case isTrue(f["Optional"]):
 			n.MinItems = 0
 		}
 		b.Blocks[name] = n
 		return nil
 	}
-	typ, err := p.typ(kind, elem, isResource)
+	typ, err := p.attributeType(kind, elem, isResource)
 	b.Attributes[name] = attribute{
-		Type: typ, Required: yes(f["Required"]), Optional: yes(f["Optional"]), Computed: yes(f["Computed"]),
-		Sensitive: yes(f["Sensitive"]), WriteOnly: yes(f["WriteOnly"]),
+		Type: typ, Required: isTrue(f["Required"]), Optional: isTrue(f["Optional"]), Computed: isTrue(f["Computed"]),
+		Sensitive: isTrue(f["Sensitive"]), WriteOnly: isTrue(f["WriteOnly"]),
 	}
 	return err
 }
 
-// elem is what a list, set or map holds.
+// elem returns the literal of the element type of a list, set or map.
 func (p *pkg) elem(e ast.Expr) (_ *ast.CompositeLit, isResource bool, _ error) {
 	if e == nil {
 		return nil, false, nil
 	}
-	lit, err := p.literal(e)
+	lit, err := p.resolveLiteral(e)
 	if err != nil {
 		return nil, false, err
 	}
-	return lit, selected(lit.Type) == "Resource", nil
+	return lit, selectorName(lit.Type) == "Resource", nil
 }
 
-// typ is a type in the notation of Terraform: "string", ["list", "string"], ["set", ["object", {…}]].
-func (p *pkg) typ(kind string, elem *ast.CompositeLit, isResource bool) (any, error) {
+// attributeType returns a type in Terraform's notation: "string", ["list", "string"], ["set", ["object", {…}]].
+func (p *pkg) attributeType(kind string, elem *ast.CompositeLit, isResource bool) (any, error) {
 	switch kind {
 	case "TypeString":
 		return "string", nil
@@ -177,18 +179,18 @@ func (p *pkg) typ(kind string, elem *ast.CompositeLit, isResource bool) (any, er
 		return []any{outer, "string"}, nil
 	case isResource:
 		b, err := p.resource(elem)
-		return []any{outer, object(b)}, err
+		return []any{outer, objectType(b)}, err
 	}
 	f := fieldsOf(elem)
 	inner, innerIsResource, err := p.elem(f["Elem"])
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.typ(selected(f["Type"]), inner, innerIsResource)
+	t, err := p.attributeType(selectorName(f["Type"]), inner, innerIsResource)
 	return []any{outer, t}, err
 }
 
-func object(b *block) any {
+func objectType(b *block) any {
 	if b == nil {
 		return nil
 	}
@@ -197,24 +199,24 @@ func object(b *block) any {
 		types[name] = a.Type
 	}
 	for name, n := range b.Blocks {
-		types[name] = []any{n.Mode, object(n.Block)}
+		types[name] = []any{n.Mode, objectType(n.Block)}
 	}
 	return []any{"object", types}
 }
 
-func selected(e ast.Expr) string {
+func selectorName(e ast.Expr) string {
 	if s, ok := e.(*ast.SelectorExpr); ok {
 		return s.Sel.Name
 	}
 	return ""
 }
 
-func yes(e ast.Expr) bool {
+func isTrue(e ast.Expr) bool {
 	id, ok := e.(*ast.Ident)
 	return ok && id.Name == "true"
 }
 
-func number(e ast.Expr) int {
+func intLiteral(e ast.Expr) int {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok {
 		return 0

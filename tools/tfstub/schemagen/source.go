@@ -11,29 +11,29 @@ import (
 	"strings"
 )
 
-// source is the source of one provider.
-type source struct {
-	root string
-	made map[string]maker // by type: "google_pubsub_topic"
+// providerSource is the source of one provider.
+type providerSource struct {
+	root         string
+	constructors map[string]constructor // by type: "google_pubsub_topic"
 }
 
-// maker is the expression that makes a type's *schema.Resource, and the package it stands in.
-type maker struct {
+// constructor is the expression that creates the *schema.Resource of a type, and its package.
+type constructor struct {
 	expr ast.Expr
-	in   *pkg
+	pkg  *pkg
 }
 
-// pkg is what one directory declares, by name.
+// pkg has the declarations of one directory, by name.
 type pkg struct {
-	values map[string]ast.Expr
-	funcs  map[string]*ast.FuncDecl
-	others map[string]*pkg // packages of the provider, by name
+	values   map[string]ast.Expr
+	funcs    map[string]*ast.FuncDecl
+	packages map[string]*pkg // the provider's packages, by name
 }
 
-// read parses every directory that registers types: newer providers say `registry.Schema{Name: …, Schema: ResourceX()}`,
-// older ones have a file resource_x.go with a function resourceX.
-func (s *source) read() error {
-	s.made = map[string]maker{}
+// parseAll parses every directory that registers types. Newer providers register
+// `registry.Schema{Name: …, Schema: ResourceX()}`; older ones have a file resource_x.go with a function resourceX.
+func (s *providerSource) parseAll() error {
+	s.constructors = map[string]constructor{}
 	dirs, names := map[string]*pkg{}, map[string]*pkg{}
 	return filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -45,7 +45,7 @@ func (s *source) read() error {
 			return nil
 		}
 		if old && !strings.Contains(path, "api_gateway") && !strings.Contains(path, "network_endpoint_group") {
-			return nil // the rest is as in the newer provider
+			return nil // the other directories have the layout of newer providers
 		}
 		if dirs[dir] == nil {
 			dirs[dir] = &pkg{map[string]ast.Expr{}, map[string]*ast.FuncDecl{}, names}
@@ -56,9 +56,9 @@ func (s *source) read() error {
 			return err
 		}
 		dirs[dir].add(parsed)
-		s.find(parsed, dirs[dir])
+		s.addRegistrations(parsed, dirs[dir])
 		if name, ok := strings.CutPrefix(strings.TrimSuffix(filepath.Base(path), ".go"), "resource_"); old && ok {
-			s.made["google_"+name] = maker{&ast.CallExpr{Fun: ast.NewIdent("resource" + camel(name))}, dirs[dir]}
+			s.constructors["google_"+name] = constructor{&ast.CallExpr{Fun: ast.NewIdent("resource" + camelCase(name))}, dirs[dir]}
 		}
 		return nil
 	})
@@ -85,8 +85,9 @@ func (p *pkg) add(f *ast.File) {
 	}
 }
 
-// find keeps the registrations of a file; a type's data source and lists are registered by the same name.
-func (s *source) find(f *ast.File, in *pkg) {
+// addRegistrations records the resources that a file registers. Data sources and lists have the same names and
+// are ignored.
+func (s *providerSource) addRegistrations(f *ast.File, in *pkg) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)
 		if !ok {
@@ -99,12 +100,12 @@ func (s *source) find(f *ast.File, in *pkg) {
 			return true
 		}
 		text, _ := strconv.Unquote(name.Value)
-		s.made[text] = maker{fields["Schema"], in}
+		s.constructors[text] = constructor{fields["Schema"], in}
 		return true
 	})
 }
 
-func camel(name string) string {
+func camelCase(name string) string {
 	var b strings.Builder
 	for part := range strings.SplitSeq(name, "_") {
 		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
@@ -124,16 +125,16 @@ func fieldsOf(lit *ast.CompositeLit) map[string]ast.Expr {
 	return fields
 }
 
-// literal follows variables, calls and & to the composite literal that is meant.
-func (p *pkg) literal(e ast.Expr) (*ast.CompositeLit, error) {
+// resolveLiteral follows variables, calls and & to a composite literal.
+func (p *pkg) resolveLiteral(e ast.Expr) (*ast.CompositeLit, error) {
 	switch e := e.(type) {
 	case *ast.CompositeLit:
 		return e, nil
 	case *ast.UnaryExpr:
-		return p.literal(e.X)
+		return p.resolveLiteral(e.X)
 	case *ast.Ident:
 		if v := p.values[e.Name]; v != nil {
-			return p.literal(v)
+			return p.resolveLiteral(v)
 		}
 		return nil, fmt.Errorf("%s is not declared beside it", e.Name)
 	case *ast.CallExpr:
@@ -142,21 +143,21 @@ func (p *pkg) literal(e ast.Expr) (*ast.CompositeLit, error) {
 		case *ast.Ident:
 			name = f.Name
 		case *ast.SelectorExpr:
-			if x, ok := f.X.(*ast.Ident); ok && p.others[x.Name] != nil {
-				in, name = p.others[x.Name], f.Sel.Name
+			if x, ok := f.X.(*ast.Ident); ok && p.packages[x.Name] != nil {
+				in, name = p.packages[x.Name], f.Sel.Name
 			}
 		}
 		if in.funcs[name] == nil {
 			return nil, fmt.Errorf("a call of %v, which is not found", e.Fun)
 		}
-		return in.returned(in.funcs[name])
+		return in.returnedLiteral(in.funcs[name])
 	}
 	return nil, fmt.Errorf("cannot read %T", e)
 }
 
-// returned is the literal that a function returns, directly or by a variable of its own.
-func (p *pkg) returned(f *ast.FuncDecl) (*ast.CompositeLit, error) {
-	locals := &pkg{map[string]ast.Expr{}, p.funcs, p.others}
+// returnedLiteral returns the composite literal that a function returns, directly or through a local variable.
+func (p *pkg) returnedLiteral(f *ast.FuncDecl) (*ast.CompositeLit, error) {
+	locals := &pkg{map[string]ast.Expr{}, p.funcs, p.packages}
 	for k, v := range p.values {
 		locals.values[k] = v
 	}
@@ -174,5 +175,5 @@ func (p *pkg) returned(f *ast.FuncDecl) (*ast.CompositeLit, error) {
 	if found == nil {
 		return nil, fmt.Errorf("%s returns nothing", f.Name.Name)
 	}
-	return locals.literal(found)
+	return locals.resolveLiteral(found)
 }
