@@ -208,8 +208,8 @@ func TestRelayRun_BatchUsesTwoRoundTripsAndPollOne(t *testing.T) {
 	}
 	h.runOnce(r)
 	// Whether anything waits, a look, the batch that is full, the one that finds the lane's end, a look that finds nothing, the report.
-	asked(8, "SELECT true", "WITH RECURSIVE walk (lane", "BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "UPDATE", "COMMIT",
-		"BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "ROLLBACK", "WITH RECURSIVE walk (lane", "SELECT count(*)")
+	asked(8, "SELECT true", "WITH RECURSIVE walk (shard", "BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "UPDATE", "COMMIT",
+		"BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "ROLLBACK", "WITH RECURSIVE walk (shard", "SELECT count(*)")
 	h.runOnce(r)
 	asked(2, "SELECT true", "SELECT count(*)")
 	// By one that hangs a run is told in time, and not by its end.

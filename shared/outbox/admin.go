@@ -9,16 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Backlog is how much is waiting.
+// Backlog is the amount of unpublished rows.
 type Backlog struct {
 	Depth    int64     // rows neither published nor parked
-	Rejected int64     // of them, tried without success
-	Oldest   time.Time // of them; zero when there is none
-	Parked   int64
+	Rejected int64     // rows of Depth that Pub/Sub refused at least once
+	Oldest   time.Time // creation of the oldest row of Depth; zero without rows
+	Parked   int64     // rows given up
 }
 
-// ReadBacklog counts. With a million rows waiting it takes most of a second. It is asked once in a run, so that to
-// prepare it would be a round trip for nothing.
+// ReadBacklog counts the unpublished rows, in one round trip. The count takes most of a second with a
+// million unpublished rows. The query is not prepared: a run sends it once, and preparing costs a round
+// trip. It fails without Postgres; the time limit is that of ctx.
 func ReadBacklog(ctx context.Context, db *pgxpool.Pool) (s Backlog, err error) {
 	var oldest *time.Time
 	err = db.QueryRow(ctx, `
@@ -37,16 +38,16 @@ func ReadBacklog(ctx context.Context, db *pgxpool.Pool) (s Backlog, err error) {
 	return s, nil
 }
 
-// Filter chooses rows that were not published. Empty fields choose all.
+// Filter selects unpublished rows. An empty field selects all; Limit must be set.
 type Filter struct {
-	Parked   bool // only those given up
-	Rejected bool // only those refused at least once
-	Session  string
-	Topics   []string // any of these
-	Limit    int
+	Parked   bool     // parked rows only
+	Rejected bool     // rows that were refused at least once only
+	Session  string   // session id
+	Topics   []string // any of these topics
+	Limit    int      // maximum number of rows
 }
 
-// Entry is a row as the team on call sees it.
+// Entry is a row of List, for operators.
 type Entry struct {
 	ID        string     `json:"id"`
 	Topic     string     `json:"topic"`
@@ -60,7 +61,8 @@ type Entry struct {
 	Payload   string     `json:"-"`
 }
 
-// List returns rows that were not published, the oldest first.
+// List returns the unpublished rows that f selects, the oldest first, in one round trip. It sorts all
+// selected rows. It fails without Postgres.
 func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	rows, _ := db.Query(ctx, `
 		SELECT id::text, topic, coalesce(headers ->> 'orderingKey', ''), created_at, attempts, due_at, parked_at, coalesce(last_error, ''),
@@ -80,8 +82,10 @@ func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	return list, nil
 }
 
-// Replay lets rows be tried again, as if for the first time, and returns the ids of those that were not published: of
-// the rows named, or of all that are parked. A row that was parked comes after what its session has sent meanwhile.
+// Replay resets the attempts and the backoff of unpublished rows and unparks them, so that the relay
+// sends them with its next poll: the rows with these ids and, with allParked, all parked rows. It
+// returns the ids of the rows that it reset. The rows of a session that were published while a row was
+// parked stay ahead of it. One statement, which locks the rows until it ends; it fails without Postgres.
 func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox
@@ -92,8 +96,9 @@ func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool)
 	return collectIDs(rows, "replay")
 }
 
-// Park gives rows up until somebody replays them, and returns the ids of those that were waiting. Their sessions are
-// not held back by them any more.
+// Park parks pending rows: the relay does not send them, and sends the later rows of their sessions,
+// until Replay. It returns the ids of the rows that it parked, without published and parked ones. One
+// statement, which locks the rows until it ends; it fails without Postgres.
 func Park(ctx context.Context, db *pgxpool.Pool, ids []string) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox
@@ -103,10 +108,11 @@ func Park(ctx context.Context, db *pgxpool.Pool, ids []string) ([]string, error)
 	return collectIDs(rows, "park")
 }
 
-func collectIDs(rows pgx.Rows, what string) ([]string, error) {
+// collectIDs reads ids; operation names the statement in an error.
+func collectIDs(rows pgx.Rows, operation string) ([]string, error) {
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("outbox: %s: %w", what, err)
+		return nil, fmt.Errorf("outbox: %s: %w", operation, err)
 	}
 	return ids, nil
 }

@@ -14,52 +14,63 @@ import (
 )
 
 const (
-	drainChunk  = 100   // rows moved in one transaction
-	rejectedCap = 1_000 // rows kept aside
+	drainChunk  = 100   // rows moved in one statement
+	rejectedCap = 1_000 // rejected rows kept for inspection
 	rejectedTTL = 7 * 24 * time.Hour
 )
 
-// BufferRejectedKey names the Redis list of what was in the spill and will never be in the table: for a person to look
-// at, newest first, for seven days.
+// BufferRejectedKey returns the key of the Redis list of buffered rows that Postgres can never accept:
+// the newest 1,000, newest first, kept for seven days after the last one, for an operator to inspect.
 func BufferRejectedKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill", "refused") }
 
-// DrainBuffer moves what waits in Redis into the table, the oldest first, until nothing is left. A row leaves Redis when it
-// is committed, so it may be moved twice and is there once; several may move at once. What cannot be a row is kept
-// aside. It returns how many it moved, and how many it kept aside.
-func DrainBuffer(ctx context.Context, db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) (moved, refused int, err error) {
-	spill, aside := BufferKey(keys), BufferRejectedKey(keys)
+// DrainBuffer moves rows from the Redis buffer into the table, the oldest first, until the buffer is
+// empty. An empty buffer costs one round trip to Redis; 100 rows cost two to Redis and one to Postgres.
+// The time limit is that of ctx. A row leaves Redis after its insert was committed, so a crash cannot
+// lose it, and several relays may drain at the same time: the insert skips ids in the table.
+//
+// A buffered value that is no row, or that Postgres rejects, goes to the list BufferRejectedKey; after
+// a rejection the rows of its chunk are inserted one by one.
+//
+// moved counts the rows that this call removed from the buffer. Some of them may not be in the outbox
+// as new rows: the insert drops events of guests who refused telemetry or cleared the session, and
+// duplicates. rejected counts the rows that were set aside.
+//
+// Without Redis or Postgres DrainBuffer stops and returns the error; the rest stays in the buffer.
+func DrainBuffer(ctx context.Context, db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) (moved, rejected int, err error) {
+	list := BufferKey(keys)
 	for {
-		values, err := rdb.LRange(ctx, spill, -drainChunk, -1).Result()
+		values, err := rdb.LRange(ctx, list, -drainChunk, -1).Result()
 		if err != nil {
-			return moved, refused, fmt.Errorf("outbox: read the spill: %w", err)
+			return moved, rejected, fmt.Errorf("outbox: read the buffer: %w", err)
 		}
 		if len(values) == 0 {
-			return moved, refused, nil
+			return moved, rejected, nil
 		}
 		bad, err := insertBuffered(ctx, db, values)
 		if err != nil {
-			return moved, refused, fmt.Errorf("outbox: move the spill: %w", err)
+			return moved, rejected, fmt.Errorf("outbox: drain the buffer: %w", err)
 		}
 		if len(bad) > 0 {
-			if err := saveRejected(ctx, rdb, aside, bad); err != nil {
-				return moved, refused, err
+			if err := saveRejected(ctx, rdb, BufferRejectedKey(keys), bad); err != nil {
+				return moved, rejected, err
 			}
 		}
-		removed, err := lua.RemoveBuffered(ctx, rdb, spill, values, 2*drainChunk)
+		removed, err := lua.RemoveBuffered(ctx, rdb, list, values, 2*drainChunk)
 		if err != nil {
-			return moved, refused, fmt.Errorf("outbox: shorten the spill: %w", err)
+			return moved, rejected, fmt.Errorf("outbox: shorten the buffer: %w", err)
 		}
-		// What another relay removed first is counted there.
-		refused += min(len(bad), int(removed))
+		// Another relay may have removed some of the rows first, and counts those.
+		rejected += min(len(bad), int(removed))
 		moved += max(0, int(removed)-len(bad))
 	}
 }
 
-// insertBuffered inserts the rows of values and returns the values that are none.
+// insertBuffered inserts the rows of values, the oldest first, and returns the values that can never
+// be rows of the table.
 func insertBuffered(ctx context.Context, db *pgxpool.Pool, values []string) (bad []string, err error) {
 	rows := make([]Row, 0, len(values))
 	texts := make([]string, 0, len(values))
-	for i := len(values) - 1; i >= 0; i-- { // the oldest first
+	for i := len(values) - 1; i >= 0; i-- { // the list has the newest first
 		var row Row
 		if json.Unmarshal([]byte(values[i]), &row) != nil {
 			bad = append(bad, values[i])
@@ -71,7 +82,7 @@ func insertBuffered(ctx context.Context, db *pgxpool.Pool, values []string) (bad
 	if !isRejected(err) {
 		return bad, err
 	}
-	for i, row := range rows { // one of them is to blame
+	for i, row := range rows { // find the rejected rows
 		switch err := insert(ctx, db, []Row{row}); {
 		case isRejected(err):
 			bad = append(bad, texts[i])
@@ -82,19 +93,20 @@ func insertBuffered(ctx context.Context, db *pgxpool.Pool, values []string) (bad
 	return bad, nil
 }
 
-func saveRejected(ctx context.Context, rdb redis.UniversalClient, aside string, bad []string) error {
+// saveRejected pushes values to the list of rejected rows, trims the list and renews its TTL.
+func saveRejected(ctx context.Context, rdb redis.UniversalClient, list string, bad []string) error {
 	values := make([]any, len(bad))
 	for i, value := range bad {
 		values[i] = value
 	}
 	_, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-		tx.LPush(ctx, aside, values...)
-		tx.LTrim(ctx, aside, 0, rejectedCap-1)
-		tx.PExpire(ctx, aside, rejectedTTL)
+		tx.LPush(ctx, list, values...)
+		tx.LTrim(ctx, list, 0, rejectedCap-1)
+		tx.PExpire(ctx, list, rejectedTTL)
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("outbox: keep refused rows aside: %w", err)
+		return fmt.Errorf("outbox: set rejected rows aside: %w", err)
 	}
 	return nil
 }

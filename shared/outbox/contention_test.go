@@ -102,14 +102,14 @@ func TestOutboxRecord_ContentionDoesNotOpenBreaker(t *testing.T) {
 	release := insertUncommitted(t, db, events[0])
 	defer release()
 	for range breakerThreshold + 1 {
-		if err := r.RecordBuffered(t.Context(), events[0]); err != nil {
+		if err := r.recordBuffered(t.Context(), events[0]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := len(bufferedIDs(t, rdb)); n != breakerThreshold+1 {
 		t.Errorf("%d rows wait in Redis, want %d", n, breakerThreshold+1)
 	}
-	if err := r.RecordBuffered(t.Context(), events[1]); err != nil {
+	if err := r.recordBuffered(t.Context(), events[1]); err != nil {
 		t.Fatal(err)
 	}
 	if n := countRows(t, db); n != 1 {

@@ -13,9 +13,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// DeleteUnsent deletes, with what else is in batch, what one session has not told yet, but for its end. Rows that a relay
-// marks at this moment were sent, and are left to it. One that it has read and not sent yet it sends no more, once the
-// session is buried.
+// DeleteUnsent adds to batch a statement that deletes the unpublished rows of a session, except its
+// session.ended.v1. The statement skips rows that a relay is marking at this moment: they were sent. A
+// relay that has read a deleted row and not sent it yet does not send it after the erasure of the
+// session is committed (Batch.Consents). DeleteUnsent itself sends nothing and cannot fail.
 func DeleteUnsent(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.outbox
@@ -28,7 +29,8 @@ func DeleteUnsent(batch *pgx.Batch, sessionID string) {
 			FOR UPDATE SKIP LOCKED)`, sessionID, event.SessionEnded{}.Subject())
 }
 
-// ReadUnsent reads, with what else is in batch, the messages of one session that were not published yet, oldest first.
+// ReadUnsent adds to batch a query for the payloads of a session's unpublished rows. When the batch
+// runs, into receives them, oldest first. ReadUnsent itself sends nothing and cannot fail.
 func ReadUnsent(batch *pgx.Batch, sessionID string, into *[]jsontext.Value) {
 	batch.Queue(`
 		SELECT payload
@@ -41,10 +43,13 @@ func ReadUnsent(batch *pgx.Batch, sessionID string, into *[]jsontext.Value) {
 	})
 }
 
-// bufferChunk rows of the spill are looked through at a time, in about a millisecond of Redis.
+// bufferChunk is the number of buffered rows that a script examines in a call, in about 1 ms of Redis.
 const bufferChunk = 1_000
 
-// ReadBuffered returns the messages of one session that wait in Redis for Postgres to come back, oldest first.
+// ReadBuffered returns the payloads of a session's rows in the Redis buffer, oldest first. It takes a
+// round trip for every 1,000 rows of the buffer, at least one; the buffer is empty unless Postgres was
+// unavailable a moment ago. Each round trip takes at most the long timeout of redisclient. It fails
+// without Redis.
 func (r *Recorder) ReadBuffered(ctx context.Context, sessionID string) ([]jsontext.Value, error) {
 	values, err := r.scanBuffered(ctx, sessionID)
 	if err != nil {
@@ -54,15 +59,17 @@ func (r *Recorder) ReadBuffered(ctx context.Context, sessionID string) ([]jsonte
 	for _, value := range values {
 		var row Row
 		if err := json.Unmarshal([]byte(value), &row); err != nil {
-			return nil, fmt.Errorf("outbox: decode a spilled row: %w", err)
+			return nil, fmt.Errorf("outbox: decode a buffered row: %w", err)
 		}
 		messages = append(messages, row.Payload)
 	}
 	return messages, nil
 }
 
-// DeleteBuffered deletes what of one session waits in Redis. A row that a relay moves to Postgres meanwhile may escape
-// it; whoever forgets a session first records that it is over, and then the insert of such a row writes nothing.
+// DeleteBuffered deletes a session's rows from the Redis buffer. It reads the buffer as ReadBuffered
+// does, and takes one more round trip when it finds rows. It may miss a row that a relay moves to
+// Postgres meanwhile: record the end of the session in session_choice first, so that the insert of that
+// row writes nothing. It fails without Redis.
 func (r *Recorder) DeleteBuffered(ctx context.Context, sessionID string) error {
 	values, err := r.scanBuffered(ctx, sessionID)
 	if err != nil || len(values) == 0 {
@@ -73,18 +80,18 @@ func (r *Recorder) DeleteBuffered(ctx context.Context, sessionID string) error {
 		pipe.LRem(ctx, r.bufferKey, -1, value)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("outbox: forget spilled rows: %w", err)
+		return fmt.Errorf("outbox: delete buffered rows: %w", err)
 	}
 	return nil
 }
 
-// scanBuffered looks from the oldest row on, which new ones do not move. The list is empty unless Postgres was away a
-// moment ago: then this costs one question.
+// scanBuffered returns the buffered values of a session. It scans from the oldest row on: new rows do
+// not change the positions from that end.
 func (r *Recorder) scanBuffered(ctx context.Context, sessionID string) (values []string, err error) {
 	for first := int64(0); ; first += bufferChunk {
 		found, more, err := lua.FindBuffered(ctx, redisclient.WithLongTimeout(r.rdb), r.bufferKey, sessionID, first, bufferChunk)
 		if err != nil {
-			return nil, fmt.Errorf("outbox: look for spilled rows: %w", err)
+			return nil, fmt.Errorf("outbox: scan the buffer: %w", err)
 		}
 		values = append(values, found...)
 		if !more {

@@ -45,7 +45,7 @@ func TestOutboxInsert_SkipsOptedOutAndClearedSessions(t *testing.T) {
 			return db.SendBatch(t.Context(), &batch).Close()
 		},
 		"alone": func(events ...event.Event) error {
-			return NewRecorder(db, redistest.New(t), keys).RecordBuffered(t.Context(), events...)
+			return NewRecorder(db, redistest.New(t), keys).recordBuffered(t.Context(), events...)
 		},
 	} {
 		if _, err := db.Exec(t.Context(), "DELETE FROM bff_consumer.outbox"); err != nil {

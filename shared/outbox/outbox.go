@@ -1,5 +1,6 @@
-// Package outbox owns the outbox table: events are added in the transaction that makes them true, or, when nothing but
-// they is written, recorded by themselves. It never publishes.
+// Package outbox owns the table outbox and its buffer in Redis. Add and Queue write events in the
+// transaction of a mutation; Recorder writes events without a mutation. DueShards, ClaimBatch and
+// Batch.Mark serve the relay. The package never publishes.
 package outbox
 
 import (
@@ -14,18 +15,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// Row is one event as the table has it, and as JSON the form in which it waits in Redis while Postgres is away.
+// Row is an event as the table stores it. Its JSON form is an element of the Redis buffer.
 type Row struct {
-	ID             string         `json:"id"`             // evt_<ulid>, what everybody deduplicates by
+	ID             string         `json:"id"`             // evt_<ulid>; consumers deduplicate by it
 	Topic          string         `json:"topic"`          // the subject
 	Payload        jsontext.Value `json:"payload"`        // the message: {"envelope": …, "payload": …}
 	Headers        jsontext.Value `json:"headers"`        // its attributes, orderingKey among them
 	RetentionClass string         `json:"retentionClass"` // "operational" or "audit"
 }
 
-// Add writes events in tx, all in one round trip; they are gone when tx rolls back. An event already there is left as
-// it is, so a transaction may run twice. Events of a guest who refused them are left out, here and in every other way
-// into the table (see insertRows).
+// Add writes events in tx, in one round trip whatever their number; without events it does nothing.
+// A rollback of tx removes them. Add skips an event whose id is in the table, so a transaction may run
+// twice, and an event of a guest who refused telemetry or cleared the session, as every insert of this
+// package does. An error ends the transaction: Postgres is unavailable or rejects a row. The deadline
+// is that of ctx.
 func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil {
@@ -37,8 +40,9 @@ func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	return nil
 }
 
-// Queue puts the writing of events on a batch, so that it shares the transaction and the round trip of what they tell
-// about. Like Add, it leaves an event already there as it is.
+// Queue adds the insert of events to a batch, so that the insert shares the transaction and the round
+// trip of the mutation. It skips the same events as Add. Queue itself sends nothing: it fails only when
+// an event cannot be encoded, and an error of Postgres is an error of the batch.
 func Queue(b *pgx.Batch, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil || len(rows) == 0 {
@@ -49,7 +53,8 @@ func Queue(b *pgx.Batch, events ...event.Event) error {
 	return nil
 }
 
-// Encode makes the row of one event, for a statement that decides by itself whether to write it.
+// Encode returns the row of an event, for a caller with an insert statement of its own. It fails only
+// when the payload has no JSON form.
 func Encode(e event.Event) (Row, error) {
 	payload, err := e.MarshalJSON()
 	if err != nil {
@@ -73,16 +78,18 @@ func encodeAll(events []event.Event) ([]Row, error) {
 	return rows, nil
 }
 
-// execer is a transaction or the pool.
+// execer is a transaction or a pool.
 type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// insertRows is the only way into the table but for statements that decide in the same breath whether there is
-// something to tell. A guest who refused or cleared the session has the last word here, whoever writes and however
-// old what the writer knows: an event of theirs is not written. Rows go in by id, whatever order they were told in: two
-// writers of the same events, which a client may send twice at once, then wait for one another and cannot deadlock.
-// Written out types spare the first use on a connection a round trip for them.
+// insertRows and insertRow are the only inserts into the table, except the wishlist's statement,
+// which decides in the same statement whether there is an event (shared/wishlist).
+//
+// The NOT EXISTS enforces consent: an event of a guest who refused telemetry or cleared the session is
+// not written, however old the writer's knowledge of the session is. ORDER BY id prevents deadlocks:
+// two writers of the same events, for example a request that a client sends twice, lock the rows in
+// the same order. The explicit casts save a round trip for types at the first use on a connection.
 const insertRows = `
 	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
 	SELECT id, topic, payload::jsonb, headers::jsonb, retention_class
@@ -96,7 +103,7 @@ const insertRows = `
 	ORDER BY id COLLATE "C"
 	ON CONFLICT (id) DO NOTHING`
 
-// insertRow is insertRows for one, which is what most are: a third of the work for Postgres.
+// insertRow is insertRows for a single row, the usual case: a third of the work for Postgres.
 const insertRow = `
 	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
 	SELECT $1::text, $2::text, $3::jsonb, $4::jsonb, $5::text
@@ -107,11 +114,11 @@ const insertRow = `
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL))
 	ON CONFLICT (id) DO NOTHING`
 
-// insertStatement writes rows, at least one.
+// insertStatement returns the insert of rows and its arguments. rows must not be empty.
 func insertStatement(rows []Row) (sql string, args []any) {
 	if len(rows) == 1 {
 		r := rows[0]
-		// As text: a statement that Postgres does not describe first would be given bytes as bytea.
+		// Strings, because pgx sends []byte as bytea to a statement that it has not described.
 		return insertRow, []any{r.ID, r.Topic, string(r.Payload), string(r.Headers), r.RetentionClass}
 	}
 	return insertRows, insertArgs(rows)
@@ -122,7 +129,7 @@ func insert(ctx context.Context, db execer, rows []Row) error {
 	return err
 }
 
-// insertCount is insert that says how many rows were written.
+// insertCount writes rows in one round trip and returns the number of rows that were written.
 func insertCount(ctx context.Context, db execer, rows []Row) (written int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -132,7 +139,7 @@ func insertCount(ctx context.Context, db execer, rows []Row) (written int, err e
 	return int(tag.RowsAffected()), err
 }
 
-// insertArgs are the arguments of insertRows.
+// insertArgs returns the arguments of insertRows: one array per column.
 func insertArgs(rows []Row) []any {
 	var ids, topics, payloads, headers, classes []string
 	for _, r := range rows {

@@ -19,18 +19,21 @@ import (
 )
 
 const (
-	recordTimeout    = 300 * time.Millisecond
-	minRecordTimeout = 50 * time.Millisecond  // of it, however late the request is
-	bufferTimeout    = 500 * time.Millisecond // for the last place an event has
-	minBufferTimeout = 100 * time.Millisecond // of it, however late the request is
+	recordTimeout    = 300 * time.Millisecond // for Postgres
+	minRecordTimeout = 50 * time.Millisecond  // for Postgres, however late the request is
+	bufferTimeout    = 500 * time.Millisecond // for Redis, the last resort of an event
+	minBufferTimeout = 100 * time.Millisecond // for Redis, however late the request is
 	bufferCap        = 100_000                // events; about 100 MB of Redis
-	breakerThreshold = 5                      // failures in a row before Postgres is not asked any more
-	breakerTimeout   = 4 * time.Second        // then it is left alone for so long; after it, one call tries
+	breakerThreshold = 5                      // consecutive failures of Postgres that open the breaker
+	breakerTimeout   = 4 * time.Second        // an open breaker calls Postgres again after this time, once
 )
 
-// Recorder writes events that no mutation goes with. It is safe for concurrent use.
+// Recorder writes events without a mutation. It is safe for concurrent use; its methods share one
+// circuit breaker for Postgres.
 type Recorder struct {
-	Validate func(event.Event) error // if not nil, judges every event before it is written; an event it refuses is lost
+	// Validate, if set, checks every event before it is written. One invalid event fails the call, and
+	// all events of the call are lost.
+	Validate func(event.Event) error
 
 	db        *pgxpool.Pool
 	rdb       redis.UniversalClient
@@ -38,66 +41,64 @@ type Recorder struct {
 	breaker   *gobreaker.CircuitBreaker[int]
 }
 
-// NewRecorder makes a recorder that writes to db, and to a list in rdb while db is away.
+// NewRecorder returns a recorder that writes to db, and to the buffer in rdb while Postgres is
+// unavailable. It dials nothing.
 func NewRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) *Recorder {
 	return newRecorder(db, rdb, keys, breakerTimeout)
 }
 
-func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys, pause time.Duration) *Recorder {
+// newRecorder is NewRecorder with another time for an open breaker.
+func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys, openDuration time.Duration) *Recorder {
 	return &Recorder{
 		db: db, rdb: rdb, bufferKey: BufferKey(keys),
 		breaker: gobreaker.NewCircuitBreaker[int](gobreaker.Settings{
-			Name:         "outbox",
-			Timeout:      pause,
-			ReadyToTrip:  func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerThreshold },
+			Name:        "outbox",
+			Timeout:     openDuration,
+			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerThreshold },
+			// A rejected row and a lock that another writer holds say nothing against Postgres.
 			IsSuccessful: func(err error) bool { return err == nil || isRejected(err) || postgres.IsContention(err) },
 		}),
 	}
 }
 
-// BufferKey names the Redis list of rows that wait for Postgres: JSON of Row, newest first, so the oldest is popped from
-// the right. It never expires, because Redis evicts what expires first, and these rows are nowhere else.
+// BufferKey returns the key of the Redis list of rows that wait for Postgres: JSON of Row, newest
+// first. The list has no TTL: Redis evicts keys with a TTL first, and these rows are stored nowhere
+// else.
 func BufferKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill") }
 
-// RecordBuffered writes events in a transaction of their own, in one round trip and within 300 ms, or what ctx has left; when
-// Postgres does not take them by then, or has not taken the last few, they wait in Redis, which is given 500 ms more,
-// and the oldest beyond 100,000 are dropped. Both are given that time even when the guest has hung up. An error means
-// that events are lost; it is for the log, never a reason to refuse the guest. Recording an event twice is recording it
-// once.
-func (r *Recorder) RecordBuffered(ctx context.Context, events ...event.Event) error {
-	_, err := r.Record(ctx, true, events...)
-	return err
-}
-
-// Record is Record that says how many events were taken: none of a guest who refused them or cleared the session, and
-// none that is there already. With mayWait false they do not wait in Redis, because Postgres alone can say whether the
-// guest refused; what it does not take now is lost.
-func (r *Recorder) Record(ctx context.Context, mayWait bool, events ...event.Event) (taken int, err error) {
+// Record writes events to Postgres in one statement and one round trip, within 300 ms. When ctx has a
+// deadline Record leaves 100 ms of it for Redis, but Postgres gets at least 50 ms. Cancellation by the
+// client is ignored.
+//
+// If Postgres fails, or its breaker is open after five failures in a row, and buffer is true, Record
+// puts the events into the Redis buffer: one more round trip, within 500 ms, and at least 100 ms
+// however little of ctx is left. The buffer keeps the newest 100,000 events; the relay moves them to
+// Postgres. With buffer false the events are lost: only Postgres knows whether a guest refused, so pass
+// false while the guest's consent is unknown. Rows that Postgres rejects are never buffered.
+//
+// taken is the number of events in Postgres or in the buffer. It leaves out events of a guest who
+// refused telemetry or cleared the session, and events that are in the table already; the buffer
+// counts all. So a repeated call records nothing twice.
+//
+// An error means that no event is known to be stored: an event is invalid, Postgres rejects it, or
+// neither store answered. Log it and answer the guest as if it had not happened.
+func (r *Recorder) Record(ctx context.Context, buffer bool, events ...event.Event) (taken int, err error) {
 	if len(events) == 0 {
 		return 0, nil
 	}
-	for _, e := range events {
-		if r.Validate == nil {
-			break
-		}
-		if err := r.Validate(e); err != nil {
-			return 0, fmt.Errorf("outbox: record: %w", err)
-		}
+	if err := r.validate(events); err != nil {
+		return 0, err
 	}
 	rows, err := encodeAll(events)
 	if err != nil {
 		return 0, err
 	}
-	within := recordTimeout
-	if deadline, ok := ctx.Deadline(); ok { // what is left of the request, so that it is answered in time
-		within = min(within, max(time.Until(deadline)-minBufferTimeout, minRecordTimeout))
-	}
-	taken, err = r.insert(context.WithoutCancel(ctx), rows, within)
-	if err != nil && mayWait && !isRejected(err) {
-		// An insert that failed late may have been committed; then the row is there twice until the relay's insert,
-		// which skips ids it finds.
-		if spillErr := r.buffer(ctx, rows); spillErr != nil {
-			err = errors.Join(err, spillErr)
+	taken, err = r.insert(ctx, rows)
+	if err != nil && buffer && !isRejected(err) {
+		// An insert that timed out may have been committed: the row is in both stores then, and the
+		// relay's insert skips its id.
+		if bufferErr := r.buffer(ctx, rows); bufferErr != nil {
+			err = errors.Join(err, bufferErr)
 		} else {
 			taken, err = len(rows), nil
 		}
@@ -108,21 +109,47 @@ func (r *Recorder) Record(ctx context.Context, mayWait bool, events ...event.Eve
 	return taken, nil
 }
 
-func (r *Recorder) insert(ctx context.Context, rows []Row, within time.Duration) (taken int, err error) {
+// validate returns the first error of Validate.
+func (r *Recorder) validate(events []event.Event) error {
+	if r.Validate == nil {
+		return nil
+	}
+	for _, e := range events {
+		if err := r.Validate(e); err != nil {
+			return fmt.Errorf("outbox: record: %w", err)
+		}
+	}
+	return nil
+}
+
+// insert writes rows to Postgres, through the breaker and within postgresTimeout.
+func (r *Recorder) insert(ctx context.Context, rows []Row) (taken int, err error) {
+	limit := postgresTimeout(ctx)
 	return r.breaker.Execute(func() (int, error) {
-		ctx, cancel := context.WithTimeout(ctx, within)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
 		return insertCount(ctx, r.db, rows)
 	})
 }
 
-// buffer appends and caps in one transaction, so that a crash between the two cannot leave the list to grow.
-func (r *Recorder) buffer(ctx context.Context, rows []Row) error {
-	within := bufferTimeout
+// postgresTimeout returns the time for Postgres: 300 ms, less when ctx ends earlier, so that the
+// request is answered in time, and at least 50 ms.
+func postgresTimeout(ctx context.Context) time.Duration {
+	limit := recordTimeout
 	if deadline, ok := ctx.Deadline(); ok {
-		within = min(within, max(time.Until(deadline)-minBufferTimeout, minBufferTimeout))
+		limit = min(limit, max(time.Until(deadline)-minBufferTimeout, minRecordTimeout))
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+	return limit
+}
+
+// buffer pushes rows to the Redis list and trims the list to bufferCap, in one transaction: a crash
+// between the two commands could let the list grow. It takes one round trip, within 500 ms.
+func (r *Recorder) buffer(ctx context.Context, rows []Row) error {
+	limit := bufferTimeout
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(time.Until(deadline)-minBufferTimeout, minBufferTimeout))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	values := make([]any, len(rows))
 	for i, row := range rows {
@@ -140,9 +167,10 @@ func (r *Recorder) buffer(ctx context.Context, rows []Row) error {
 	return err
 }
 
-// isRejected says that Postgres was there and will never take these rows: a data exception, a broken constraint, or a limit
-// of its own that one of them is beyond. In Redis they would only stop the others.
+// isRejected reports whether Postgres answered and will never accept these rows: SQLSTATE class 22
+// (data exception), 23 (constraint violation) or 54 (program limit exceeded). In the buffer such rows
+// would only delay the other rows.
 func isRejected(err error) bool {
-	answer, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && slices.Contains([]string{"22", "23", "54"}, answer.Code[:min(2, len(answer.Code))])
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && slices.Contains([]string{"22", "23", "54"}, pgErr.Code[:min(2, len(pgErr.Code))])
 }

@@ -113,7 +113,7 @@ func TestOutboxRecord_WritesOnceWithoutTransaction(t *testing.T) {
 	r := NewRecorder(db, rdb, keys)
 	events := newEvents(3)
 	for range 2 { // twice is once
-		if err := r.RecordBuffered(t.Context(), events...); err != nil {
+		if err := r.recordBuffered(t.Context(), events...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestOutboxRecord_WritesOnceWithoutTransaction(t *testing.T) {
 	if got := bufferedIDs(t, rdb); len(got) != 0 {
 		t.Errorf("%d rows wait in Redis, want none", len(got))
 	}
-	if err := r.RecordBuffered(t.Context()); err != nil {
+	if err := r.recordBuffered(t.Context()); err != nil {
 		t.Errorf("nothing: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestOutboxRecord_IgnoresClientCancellation(t *testing.T) {
 	db := pgtest.New(t)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := NewRecorder(db, redistest.New(t), keys).RecordBuffered(gone, newEvents(1)...); err != nil {
+	if err := NewRecorder(db, redistest.New(t), keys).recordBuffered(gone, newEvents(1)...); err != nil {
 		t.Fatal(err)
 	}
 	if n := countRows(t, db); n != 1 {
@@ -148,7 +148,7 @@ func TestOutboxRecord_ConcurrentCallsLoseNothing(t *testing.T) {
 	shared := newEvents(2)
 	var all errgroup.Group
 	for range 20 {
-		all.Go(func() error { return r.RecordBuffered(t.Context(), append(newEvents(3), shared...)...) })
+		all.Go(func() error { return r.recordBuffered(t.Context(), append(newEvents(3), shared...)...) })
 	}
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestOutboxRecord_BuffersInRedisWhilePostgresIsUnavailable(t *testing.T) {
 				away(proxy)
 				watch.takeTimeouts()
 				events := newEvents(2)
-				if err := NewRecorder(db, rdb, keys).RecordBuffered(t.Context(), events...); err != nil {
+				if err := NewRecorder(db, rdb, keys).recordBuffered(t.Context(), events...); err != nil {
 					t.Fatal(err)
 				}
 				for _, allowed := range watch.takeTimeouts() {
@@ -205,7 +205,7 @@ func TestOutboxRecord_BufferedRowRoundTrips(t *testing.T) {
 	rdb := redistest.New(t)
 	proxy.Break()
 	e := newEvents(1)[0]
-	if err := NewRecorder(db, rdb, keys).RecordBuffered(t.Context(), e); err != nil {
+	if err := NewRecorder(db, rdb, keys).recordBuffered(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
 	text, err := rdb.RPop(t.Context(), BufferKey(keys)).Result()
@@ -239,7 +239,7 @@ func TestOutboxRecord_BufferIsCappedAndKeepsNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := newEvents(1)
-	if err := NewRecorder(db, rdb, keys).RecordBuffered(t.Context(), events...); err != nil {
+	if err := NewRecorder(db, rdb, keys).recordBuffered(t.Context(), events...); err != nil {
 		t.Fatal(err)
 	}
 	if n := rdb.LLen(t.Context(), BufferKey(keys)).Val(); n != bufferCap {
@@ -262,7 +262,7 @@ func TestOutboxRecord_FailsWithoutPostgresAndRedis(t *testing.T) {
 			server.Start()
 			proxy.Break()
 			away()
-			err := NewRecorder(db, server.Client(), keys).RecordBuffered(t.Context(), newEvents(2)...)
+			err := NewRecorder(db, server.Client(), keys).recordBuffered(t.Context(), newEvents(2)...)
 			if err == nil || !strings.Contains(err.Error(), "record 2 events") {
 				t.Errorf("%v, want an error that counts them", err)
 			}
@@ -280,7 +280,7 @@ func TestOutboxRecord_ToleratesSlowRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := newEvents(2)
-	if err := NewRecorder(db, rdb, keys).RecordBuffered(t.Context(), events...); err != nil {
+	if err := NewRecorder(db, rdb, keys).recordBuffered(t.Context(), events...); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(eventIDs(events), bufferedIDs(t, server.Client())); diff != "" {
@@ -294,18 +294,18 @@ func TestOutboxRecord_DoesNotBufferRejectedRows(t *testing.T) {
 	bad.RetentionClass = "for ever"
 	r := NewRecorder(db, rdb, keys)
 	for range breakerThreshold + 1 {
-		if err := r.RecordBuffered(t.Context(), bad); !isRejected(err) {
+		if err := r.recordBuffered(t.Context(), bad); !isRejected(err) {
 			t.Fatalf("%v, want a broken constraint", err)
 		}
 	}
 	if got := bufferedIDs(t, rdb); len(got) != 0 {
 		t.Errorf("%d rows wait in Redis, want none", len(got))
 	}
-	if err := r.RecordBuffered(t.Context(), newEvents(1)...); err != nil || countRows(t, db) != 1 {
+	if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil || countRows(t, db) != 1 {
 		t.Errorf("refusals opened the breaker: %v", err)
 	}
 	bad.Payload = unencodable{}
-	if err := r.RecordBuffered(t.Context(), bad); err == nil {
+	if err := r.recordBuffered(t.Context(), bad); err == nil {
 		t.Error("a payload without JSON was accepted")
 	}
 }
@@ -316,12 +316,12 @@ func TestOutboxRecord_BreakerOpensAfterRepeatedFailures(t *testing.T) {
 	r := NewRecorder(db, rdb, keys)
 	proxy.Break()
 	for range breakerThreshold {
-		if err := r.RecordBuffered(t.Context(), newEvents(1)...); err != nil {
+		if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	watch.takeTimeouts()
-	if err := r.RecordBuffered(t.Context(), newEvents(1)...); err != nil {
+	if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil {
 		t.Fatal(err)
 	}
 	if asked := watch.takeTimeouts(); len(asked) != 0 {
@@ -331,7 +331,7 @@ func TestOutboxRecord_BreakerOpensAfterRepeatedFailures(t *testing.T) {
 		t.Errorf("%d rows wait, want %d", len(got), breakerThreshold+1)
 	}
 	rdb.Close()
-	if err := r.RecordBuffered(t.Context(), newEvents(1)...); !errors.Is(err, gobreaker.ErrOpenState) {
+	if err := r.recordBuffered(t.Context(), newEvents(1)...); !errors.Is(err, gobreaker.ErrOpenState) {
 		t.Errorf("both away: %v, want to know of the breaker", err)
 	}
 }
@@ -342,13 +342,13 @@ func TestOutboxRecord_BreakerClosesWhenPostgresRecovers(t *testing.T) {
 	r := newRecorder(db, rdb, keys, time.Nanosecond) // the pause is over when anybody looks
 	proxy.Break()
 	for range breakerThreshold {
-		if err := r.RecordBuffered(t.Context(), newEvents(1)...); err != nil {
+		if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil {
 			t.Fatal(err)
 		}
 	}
 	proxy.Heal()
 	for range 2 {
-		if err := r.RecordBuffered(t.Context(), newEvents(1)...); err != nil {
+		if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,43 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// RecordWith sends a batch in which events are queued beside rows of another table, one transaction and one round trip, within
-// the times of Offer. An error means that the rows are lost. The events that went with them wait in Redis then, when
-// mayWait says that they may; it is for the log, never a reason to refuse the guest.
-func (r *Recorder) RecordWith(ctx context.Context, mayWait bool, batch *pgx.Batch, events ...event.Event) error {
-	for _, e := range events {
-		if r.Validate == nil {
-			break
-		}
-		if err := r.Validate(e); err != nil {
-			return fmt.Errorf("outbox: beside: %w", err)
-		}
+// RecordWith sends a batch that inserts rows of another table together with events that the caller
+// queued on it (see Queue): one transaction, one round trip, within the same time as Record. events are
+// the events on the batch.
+//
+// If Postgres fails, the rows of the other table are lost. The events go to the Redis buffer when
+// buffer is true and Postgres did not reject the batch; otherwise they are lost too. RecordWith returns
+// the error in both cases. Log it and answer the guest as if it had not happened.
+func (r *Recorder) RecordWith(ctx context.Context, buffer bool, batch *pgx.Batch, events ...event.Event) error {
+	if err := r.validate(events); err != nil {
+		return err
 	}
-	within := recordTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		within = min(within, max(time.Until(deadline)-minBufferTimeout, minRecordTimeout))
-	}
+	limit := postgresTimeout(ctx)
 	_, err := r.breaker.Execute(func() (int, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
 		return 0, r.db.SendBatch(ctx, batch).Close()
 	})
 	if err == nil {
 		return nil
 	}
-	if mayWait && len(events) > 0 && !isRejected(err) {
-		rows, encodeErr := encodeAll(events)
-		if encodeErr == nil {
-			encodeErr = r.buffer(ctx, rows)
+	if buffer && len(events) > 0 && !isRejected(err) {
+		rows, bufferErr := encodeAll(events)
+		if bufferErr == nil {
+			bufferErr = r.buffer(ctx, rows)
 		}
-		err = errors.Join(err, encodeErr)
+		err = errors.Join(err, bufferErr)
 	}
-	return fmt.Errorf("outbox: beside %d events: %w", len(events), err)
+	return fmt.Errorf("outbox: record a batch with %d events: %w", len(events), err)
 }

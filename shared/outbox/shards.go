@@ -14,22 +14,25 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// A lane is all rows of the sessions whose id ends in one character: 32 of them, and one, named "", of rows that belong
-// to no session and have no order. Who sends rows has their lane meanwhile, so that the rows of a session are sent by
-// one at a time.
+// The outbox has 33 shards: one for each of the 32 last characters of a session id, and the shard "" of
+// rows without a session, which have no order. A relay locks a shard while it sends rows of it, so two
+// relays never send rows of one session at the same time.
 
-// shardExpr and sessionOf are the first two columns of ix_outbox_lane, and have to be written as they are there.
+// shardExpr and sessionExpr are the first two columns of the index ix_outbox_lane. Postgres uses the
+// index only while they are written as in its definition.
 const (
 	shardExpr   = `coalesce(right(o.headers ->> 'orderingKey', 1), '') COLLATE "C"`
 	sessionExpr = `coalesce(o.headers ->> 'orderingKey', '') COLLATE "C"`
 	isPending   = `o.published_at IS NULL AND o.parked_at IS NULL`
 )
 
-// maxBackoff is more than any back-off. What is due later than that was written by a clock that was wrong, and is due now.
+// maxBackoff is longer than every backoff. A later due_at was written by a wrong clock: the row is due
+// now.
 const maxBackoff = `interval '15 minutes'`
 
-// isInBackoff says that a row of the same session was refused and is not to be tried again yet: it holds back all that come after it.
-// Written with EXISTS, Postgres would first read all that are held, once there are many.
+// isInBackoff is true when a refused row of the same session waits for its due time: such a row holds
+// back the later rows of its session. With EXISTS instead of the subselect, Postgres would read all
+// refused rows first, once there are many.
 const isInBackoff = `(
 				SELECT true
 				FROM bff_consumer.outbox AS h
@@ -38,10 +41,11 @@ const isInBackoff = `(
 				  AND h.due_at > $1 AND h.due_at <= $1 + ` + maxBackoff + `
 				LIMIT 1) IS NOT NULL`
 
-// isUnorderedDue is the same of a row without a session, which holds back itself alone.
+// isUnorderedDue is true for a due row without a session. Such a row holds back no other row.
 const isUnorderedDue = `(o.due_at IS NULL OR o.due_at NOT BETWEEN $1 AND $1 + ` + maxBackoff + `)`
 
-// isOptedOut says that the guest of session s refused, or cleared it, so that rows of that topic are not sent.
+// isOptedOut returns a condition: the guest of session s refused telemetry, or cleared the session and
+// topic is not session.ended.v1.
 func isOptedOut(s, topic string) string {
 	return `EXISTS (
 		SELECT
@@ -50,30 +54,32 @@ func isOptedOut(s, topic string) string {
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL AND ` + topic + ` <> '` + event.SessionEnded{}.Subject() + `'))`
 }
 
-// maxSkippedSessions is how many held sessions of a lane are passed by in a look. With more, as when a topic is missing, somebody goes
-// there and sees: looks stay short, so that those of other lanes are not late.
+// maxSkippedSessions limits the sessions in backoff that selectDueShards skips in a shard. With more of
+// them, for example when a topic is missing, the shard counts as due, and ClaimBatch looks for due
+// rows: so the poll stays short and does not delay the other shards.
 const maxSkippedSessions = 200
 
-// selectDueShards walks along the index: from a session that is held to the next one, from one that is not to the next lane. So it
-// costs a look per lane and held session, whatever is behind them. U+10FFFF comes after every id.
+// selectDueShards walks along the index: from a session in backoff to the next session, and from a due
+// session to the next shard. So it costs an index probe for each shard and each session in backoff,
+// however long the backlog is. U+10FFFF sorts after every session id.
 var selectDueShards = `
-	WITH RECURSIVE walk (lane, session, held, passed) AS (
+	WITH RECURSIVE walk (shard, session, held, skipped) AS (
 		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false, 0
 		UNION ALL
-		SELECT n.lane, n.session, n.held AND n.passed < ` + strconv.Itoa(maxSkippedSessions) + `, n.passed
+		SELECT n.shard, n.session, n.held AND n.skipped < ` + strconv.Itoa(maxSkippedSessions) + `, n.skipped
 		FROM walk AS w
 		CROSS JOIN LATERAL (
-			SELECT ` + shardExpr + ` AS lane, ` + sessionExpr + ` AS session, ` + isInBackoff + ` AS held,
-			       CASE WHEN w.held AND ` + shardExpr + ` = w.lane THEN w.passed + 1 ELSE 0 END AS passed
+			SELECT ` + shardExpr + ` AS shard, ` + sessionExpr + ` AS session, ` + isInBackoff + ` AS held,
+			       CASE WHEN w.held AND ` + shardExpr + ` = w.shard THEN w.skipped + 1 ELSE 0 END AS skipped
 			FROM bff_consumer.outbox AS o
 			WHERE ` + isPending + `
-			  AND (` + shardExpr + `, ` + sessionExpr + `) > (w.lane, CASE WHEN w.held THEN w.session ELSE U&'\+10FFFF' END)
+			  AND (` + shardExpr + `, ` + sessionExpr + `) > (w.shard, CASE WHEN w.held THEN w.session ELSE U&'\+10FFFF' END)
 			ORDER BY 1, 2
 			LIMIT 1) AS n
 	)
-	SELECT lane
+	SELECT shard
 	FROM walk
-	WHERE NOT held AND lane <> ''
+	WHERE NOT held AND shard <> ''
 	UNION ALL
 	SELECT ''
 	WHERE EXISTS (
@@ -83,18 +89,20 @@ var selectDueShards = `
 		  AND ` + shardExpr + ` = ''
 		  AND ` + isUnorderedDue + `)`
 
-// DueShards names the lanes in which something may be sent now, and those in which so many are held that it was not looked to the
-// end.
+// DueShards returns the shards with a row that may be sent now, and the shards with more than 200
+// sessions in backoff, whether or not another row of them is due. It costs one round trip and an index
+// probe for each shard and each skipped session, independent of the backlog; it takes no locks. It
+// fails without Postgres; the time limit is that of ctx.
 func DueShards(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
 	rows, _ := db.Query(ctx, selectDueShards, now)
-	lanes, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	shards, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
-		return nil, fmt.Errorf("outbox: look for what is due: %w", err)
+		return nil, fmt.Errorf("outbox: read the due shards: %w", err)
 	}
-	return lanes, nil
+	return shards, nil
 }
 
-// selectAnyPending has an order so that it goes by the index of lanes, however many rows Postgres believes to be waiting.
+// selectAnyPending has an ORDER BY so that Postgres uses ix_outbox_lane, however many rows it expects.
 const selectAnyPending = `
 	SELECT true
 	FROM bff_consumer.outbox AS o
@@ -102,37 +110,41 @@ const selectAnyPending = `
 	ORDER BY ` + shardExpr + `, ` + sessionExpr + `
 	LIMIT 1`
 
-// HasPending reports whether any row waits, due or not. On a new connection it is answered in half the time that Due is: Postgres
-// has less of its catalogue to read first. It is not prepared, because a run asks it once.
+// HasPending reports whether any row is pending, due or not, with one round trip and one index probe.
+// On a new connection it takes half the time of DueShards, because Postgres reads less of its catalogue.
+// The query is not prepared: a run sends it once. It fails without Postgres; the time limit is that of
+// ctx.
 func HasPending(ctx context.Context, db *pgxpool.Pool) (bool, error) {
-	var waits bool
-	switch err := db.QueryRow(ctx, selectAnyPending, pgx.QueryExecModeExec).Scan(&waits); {
+	var pending bool
+	switch err := db.QueryRow(ctx, selectAnyPending, pgx.QueryExecModeExec).Scan(&pending); {
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("outbox: look whether anything waits: %w", err)
+		return false, fmt.Errorf("outbox: read a pending row: %w", err)
 	}
-	return waits, nil
+	return pending, nil
 }
 
-// Pending is a row that is due.
+// Pending is a due row of a batch.
 type Pending struct {
 	ID       string
 	Topic    string
-	Session  string // empty: it has no order
-	Payload  string // JSON, of whatever form
-	Headers  string // JSON, of whatever form
+	Session  string // "" for a row without a session, which has no order
+	Payload  string // JSON, not validated
+	Headers  string // JSON, not validated
 	Attempts int    // refusals so far
-	OptedOut bool   // the guest refused: not to be sent
+	OptedOut bool   // the guest refused telemetry: do not send the row
 }
 
-// lockNamespace is the first half of the advisory locks of lanes; the second is the lane. No other lock here has two halves.
+// lockNamespace is the first key of the advisory locks of shards; the second key is the hash of the
+// shard's name. No other advisory lock of the service has two keys.
 const lockNamespace = 0x6f757462
 
 const selectTryLock = `SELECT pg_try_advisory_xact_lock($1, hashtext($2)), current_setting('transaction_read_only') = 'on'`
 
-// selectPending goes from session to session, past those that are held, and takes of each what is waiting, in order,
-// until it has enough. Who did not get the lane is given nothing.
+// selectPending walks from session to session, skips sessions in backoff, and reads the pending rows of
+// each session in the order of their ids, up to $4 rows. It reads no row unless this transaction holds
+// the shard's lock.
 var selectPending = `
 	WITH RECURSIVE walk (session, held) AS (
 		SELECT $3::text COLLATE "C", true
@@ -161,7 +173,7 @@ var selectPending = `
 	WHERE NOT w.held AND (SELECT pg_try_advisory_xact_lock($5, hashtext($2)))
 	LIMIT $4`
 
-// selectUnordered is selectPending for the lane without sessions, in which each row is held by itself alone.
+// selectUnordered is selectPending for the shard "", where a row in backoff holds back only itself.
 const selectUnordered = `
 	SELECT o.id::text, o.topic, '', o.payload::text, o.headers::text, o.attempts, false
 	FROM bff_consumer.outbox AS o
@@ -173,48 +185,55 @@ const selectUnordered = `
 	ORDER BY o.id
 	LIMIT $4`
 
-// errReadOnly is Take's answer by a database that another one takes over from: what is sent could not be marked, and would
-// be sent again and again until it has.
-var errReadOnly = errors.New("the database only reads at present")
+// errReadOnly is the error of ClaimBatch while the database is read-only, as during a failover: rows
+// could be sent but not marked, and would be sent again until the failover ends.
+var errReadOnly = errors.New("the database is read-only")
 
-// Batch is some rows of one lane, and the transaction that has the lane. One of Mark and Release must be called.
+// Batch is the claimed rows of a shard and the open transaction that holds the shard's lock. It holds a
+// connection of the pool until Mark or Release, one of which must be called. Not safe for concurrent
+// use.
 type Batch struct {
-	Rows []Pending // by session, in order
-	Next string    // where the next batch of this lane begins; empty: this was the last of them
+	Rows []Pending // by session, in the order of ids
+	Next string    // the cursor of the shard's next batch; "" after the last row
 
 	conn *pgxpool.Conn
 }
 
-// ClaimBatch begins a transaction, tries to get a lane and reads at most n of its rows, after the place that an earlier batch
-// named. It returns nil when somebody else has the lane. The transaction ends by itself when nothing is heard of its
-// owner for idle, and so does the lane's lock: it is the connection's.
+// ClaimBatch begins a transaction, locks the shard and reads up to n of its due rows after cursor: ""
+// or the Next of an earlier batch. It returns nil when another relay holds the shard; it never waits for
+// the lock. The lock is an advisory lock of the transaction, so a crash of the relay releases it, and
+// Postgres ends the transaction when the relay is silent for longer than idle.
 //
-// The rows are not locked: who deletes or parks one meanwhile need not wait until it was sent.
-func ClaimBatch(ctx context.Context, db *pgxpool.Pool, name, after string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
+// The rows are not locked: erasures, sweeps and operators can change them meanwhile.
+//
+// A claim is one round trip on an idle connection of the pool; a shard held by another relay costs one
+// more, the rollback. It returns an error without Postgres and while the database is read-only. The time
+// limit is that of ctx.
+func ClaimBatch(ctx context.Context, db *pgxpool.Pool, shard, cursor string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
 	conn, err := db.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("outbox: take a lane: %w", err)
+		return nil, fmt.Errorf("outbox: claim shard %q: %w", shard, err)
 	}
 	b := &Batch{conn: conn}
 	defer func() {
 		if err != nil {
 			b.Release(ctx)
-			err = fmt.Errorf("outbox: take lane %q: %w", name, err)
+			err = fmt.Errorf("outbox: claim shard %q: %w", shard, err)
 		}
 	}()
 	sql := selectPending
-	if name == "" {
+	if shard == "" {
 		sql = selectUnordered
 	}
-	// One round trip. The lock is a statement of its own and comes first, so that the rows are seen as whoever had the lane
-	// before has left them.
-	var ours, readOnly bool
+	// The lock is a statement of its own before the SELECT, so that the SELECT sees the marks of the
+	// relay that held the shard before.
+	var locked, readOnly bool
 	var all pgx.Batch
-	// The isolation is what lets a later statement see a refusal that came meanwhile.
+	// READ COMMITTED, so that Consents sees refusals that were committed after BEGIN.
 	all.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	all.Queue(fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle.Milliseconds()))
-	all.Queue(selectTryLock, lockNamespace, name).QueryRow(func(row pgx.Row) error { return row.Scan(&ours, &readOnly) })
-	all.Queue(sql, now, name, after, n, lockNamespace).Query(func(rows pgx.Rows) (err error) {
+	all.Queue(selectTryLock, lockNamespace, shard).QueryRow(func(row pgx.Row) error { return row.Scan(&locked, &readOnly) })
+	all.Queue(sql, now, shard, cursor, n, lockNamespace).Query(func(rows pgx.Rows) (err error) {
 		b.Rows, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Pending])
 		return err
 	})
@@ -224,25 +243,26 @@ func ClaimBatch(ctx context.Context, db *pgxpool.Pool, name, after string, n int
 	if readOnly {
 		return nil, errReadOnly
 	}
-	if !ours {
+	if !locked {
 		b.Release(ctx)
 		return nil, nil
 	}
 	if len(b.Rows) == n {
 		last := b.Rows[n-1]
-		if b.Next = last.Session; name == "" {
+		if b.Next = last.Session; shard == "" {
 			b.Next = last.ID
 		}
 	}
 	return b, nil
 }
 
-// Consent is what a guest who refused or cleared their session left to be told.
+// Consent limits the events of a guest who refused telemetry or cleared the session. A nil Consent
+// limits nothing.
 type Consent struct {
-	EndOnly bool // nothing but its end; else nothing at all
+	EndOnly bool // the guest cleared the session: only session.ended.v1 is sent; false: no event is sent
 }
 
-// Blocks reports that rows of the topic are not to be sent. A guest without a choice, nil, silences nothing.
+// Blocks reports whether rows of the topic must not be sent.
 func (c *Consent) Blocks(topic string) bool {
 	return c != nil && !(c.EndOnly && topic == event.SessionEnded{}.Subject())
 }
@@ -253,8 +273,10 @@ const selectConsents = `
 	WHERE guest_session_id = ANY($1)
 	  AND (NOT telemetry OR cleared_at IS NOT NULL)`
 
-// Consents are those of the sessions whose guests have refused or cleared them by now. It must not be called by two at
-// once.
+// Consents returns the current limits of the sessions whose guests refused telemetry or cleared the
+// session, by session id; other sessions are absent. It takes one round trip in the batch's transaction,
+// takes no locks, and must not run concurrently with another method of b. It fails without Postgres. The
+// time limit is that of ctx.
 func (b *Batch) Consents(ctx context.Context, sessions []string) (map[string]*Consent, error) {
 	found := map[string]*Consent{}
 	rows, err := b.conn.Query(ctx, selectConsents, sessions)
@@ -267,24 +289,24 @@ func (b *Batch) Consents(ctx context.Context, sessions []string) (map[string]*Co
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("outbox: ask for refusals: %w", err)
+		return nil, fmt.Errorf("outbox: read consents: %w", err)
 	}
 	return found, nil
 }
 
-// Rejection is why a row was not taken, and when it is tried again.
+// Rejection is the permanent refusal of a row.
 type Rejection struct {
 	ID     string
-	Reason string
-	Due    time.Time
-	Park   bool // it is not
+	Reason string    // for last_error
+	Due    time.Time // the next attempt, unless the row is parked
+	Park   bool      // give the row up
 }
 
-// Marks are what became of a batch.
+// Marks are the results of a batch.
 type Marks struct {
-	Published []string // ids
+	Published []string // ids of accepted rows
 	Rejected  []Rejection
-	OptedOut  []string // sessions whose waiting rows are deleted, so far as their guests refused them
+	OptedOut  []string // sessions; Mark deletes their unpublished rows that the guest's consent blocks
 }
 
 const markPublished = `
@@ -295,10 +317,10 @@ const markPublished = `
 const markRejected = `
 	UPDATE bff_consumer.outbox AS o
 	SET attempts = o.attempts + 1,
-	    last_error = r.why,
+	    last_error = r.reason,
 	    due_at = r.due,
 	    parked_at = CASE WHEN r.park THEN $5::timestamptz END
-	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::boolean[]) AS r (id, why, due, park)
+	FROM unnest($1::text[], $2::text[], $3::timestamptz[], $4::boolean[]) AS r (id, reason, due, park)
 	WHERE o.id = r.id AND o.published_at IS NULL AND o.parked_at IS NULL`
 
 var deleteOptedOut = `
@@ -307,7 +329,10 @@ var deleteOptedOut = `
 	  AND o.published_at IS NULL
 	  AND ` + isOptedOut("o.headers ->> 'orderingKey'", "o.topic")
 
-// Mark records what became of the rows and gives the lane back. When it fails, nothing is recorded.
+// Mark records the results, commits, which unlocks the shard, and returns the connection to the pool:
+// one round trip. now becomes published_at. dropped is the number of rows deleted for consent; Mark
+// checks the consent again in the DELETE. On an error nothing is recorded, and published rows are sent
+// again. The time limit is that of ctx.
 func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64, err error) {
 	var all pgx.Batch
 	if len(m.OptedOut) > 0 {
@@ -317,23 +342,25 @@ func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64
 		all.Queue(markPublished, m.Published, now)
 	}
 	if len(m.Rejected) > 0 {
-		var ids, whys []string
+		var ids, reasons []string
 		var dues []time.Time
 		var parks []bool
 		for _, r := range m.Rejected {
-			ids, whys, dues, parks = append(ids, r.ID), append(whys, r.Reason), append(dues, r.Due), append(parks, r.Park)
+			ids, reasons, dues, parks = append(ids, r.ID), append(reasons, r.Reason), append(dues, r.Due), append(parks, r.Park)
 		}
-		all.Queue(markRejected, ids, whys, dues, parks, now)
+		all.Queue(markRejected, ids, reasons, dues, parks, now)
 	}
 	all.Queue("COMMIT")
 	defer b.Release(ctx)
 	if err := b.conn.SendBatch(ctx, &all).Close(); err != nil {
-		return 0, fmt.Errorf("outbox: mark %d published and %d refused: %w", len(m.Published), len(m.Rejected), err)
+		return 0, fmt.Errorf("outbox: mark %d published and %d rejected rows: %w", len(m.Published), len(m.Rejected), err)
 	}
 	return dropped, nil
 }
 
-// Release gives the lane back. A connection whose transaction cannot be ended is closed, which ends it too.
+// Release rolls the transaction back, which unlocks the shard, and returns the connection to the pool:
+// one round trip. A connection that fails to roll back is closed, which unlocks the shard too. A second
+// call does nothing.
 func (b *Batch) Release(ctx context.Context) {
 	if b.conn == nil {
 		return
