@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// batchSize rows are sent in one transaction. A killed relay has sent at most so many rows of a
-	// shard without marking them; another relay sends those rows again.
+	// batchSize rows are sent in one transaction. After a kill, at most so many rows of each
+	// shard in work were sent and not marked; another relay sends the rows again.
 	batchSize      = 32
 	requestTimeout = 5 * time.Second
 	markTimeout    = 5 * time.Second
-	// batchWindow is how long a batch starts requests. The next batch sends the rest of its rows.
+	// batchWindow is how long a batch starts requests. The next batch sends the rest of the rows.
 	batchWindow = 10 * time.Second
 	// idleTxTimeout is how long Postgres keeps the transaction of a silent relay. The longest silence
-	// of a live relay ends with the last request that its batch started.
+	// of a live relay ends with the last request of the batch.
 	idleTxTimeout  = batchWindow + requestTimeout + 5*time.Second
-	maxAttempts    = 20 // refusals that park a row
+	maxAttempts    = 20 // the refusal with this number parks the row
 	minBackoff     = time.Second
 	maxBackoff     = 10 * time.Minute
 	maxErrorLength = 300 // bytes of last_error
 )
 
-// batch is up to 32 rows of a shard between their claim and their marks.
+// batch is up to 32 rows of a shard from the claim to the marks.
 type batch struct {
 	run      *run
 	rows     *outbox.Batch
@@ -44,14 +44,14 @@ type batch struct {
 
 	mu      sync.Mutex
 	marks   outbox.Marks
-	blocked bool // a row was left because its topic is unavailable
+	blocked bool // a row was left because the topic is unavailable
 }
 
-// processBatch claims, sends and marks the next rows of the lease's shard. It returns the cursor of
-// the next batch, or "" at the end of the shard and when another relay holds the shard. A batch is
-// two round trips to Postgres, a read of consents for each request that starts more than 2 ms after
-// the last read, and at least one request to Pub/Sub for each session. It returns an error when
-// Postgres fails; rows that were sent and not marked are then sent again.
+// processBatch claims, sends and marks the next rows of the lease's shard, and returns the cursor of the
+// next batch, or "" at the end of the shard and when another relay holds the shard. A batch is
+// two round trips to Postgres, a read of consents before each request more than 2 ms after the last
+// read, and at least a request to Pub/Sub for each session. When Postgres fails, processBatch returns
+// an error, and sent rows without marks are sent again.
 func (r *run) processBatch(ctx context.Context, l *lease) (next string, err error) {
 	begun := time.Now()
 	// A batch is finished even when the run ends: an abandoned reply would be a row sent twice.
@@ -83,8 +83,8 @@ func (r *run) processBatch(ctx context.Context, l *lease) (next string, err erro
 	return rows.Next, nil
 }
 
-// send sends the sessions of the batch side by side, each in the order of its rows. Rows without a
-// session have no order: they are grouped by topic, so that they need few requests.
+// send sends the sessions of the batch side by side, each in the order of ids. Rows without a session
+// have no order and are grouped by topic, so that few requests suffice.
 func (b *batch) send() {
 	rows := b.rows.Rows
 	sameGroup := func(x, y outbox.Pending) bool { return x.Session == y.Session }
@@ -106,7 +106,7 @@ func (b *batch) send() {
 }
 
 // sendSession splits the rows of a session into sequences of one topic, and sends a sequence after
-// Pub/Sub has accepted the sequence before it. It stops at the first row that is not accepted.
+// Pub/Sub has accepted the previous sequence. The first row without acceptance ends the session's turn.
 func (b *batch) sendSession(rows []outbox.Pending) {
 	for len(rows) > 0 {
 		n := 1
@@ -115,7 +115,7 @@ func (b *batch) sendSession(rows []outbox.Pending) {
 		}
 		if rows[0].OptedOut {
 			b.mark(func(m *outbox.Marks) { m.OptedOut = append(m.OptedOut, rows[0].Session) })
-			return // Mark deletes the session's rows; the next batch sends its session.ended.v1
+			return // Mark deletes the session's rows; the next batch sends session.ended.v1
 		}
 		if !b.sendTopic(rows[:n]) {
 			return
@@ -124,8 +124,8 @@ func (b *batch) sendSession(rows []outbox.Pending) {
 	}
 }
 
-// sendTopic sends rows of one session and one topic in requests of at most maxRequestSize. It reports
-// whether Pub/Sub accepted all of them.
+// sendTopic sends rows with the same session and topic in requests of at most maxRequestSize, and
+// reports whether Pub/Sub accepted all rows.
 func (b *batch) sendTopic(rows []outbox.Pending) bool {
 	for len(rows) > 0 {
 		var messages []*pubsubpb.PubsubMessage
@@ -154,9 +154,9 @@ func (b *batch) sendTopic(rows []outbox.Pending) bool {
 	return true
 }
 
-// publish sends messages in one request and reports whether Pub/Sub accepted them. When Pub/Sub
-// refuses several messages together, publish sends them one by one, in order, up to the refused
-// message: only its row is charged, and the rows behind it wait.
+// publish sends messages in a single request and reports whether Pub/Sub accepted all messages. When
+// Pub/Sub refuses several messages together, publish sends each message alone, in order, up to the
+// refused message: only the row of this message is charged, and the later rows wait.
 func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) bool {
 	err := b.publishOnce(rows, messages)
 	if !isPermanent(err) {
@@ -174,10 +174,10 @@ func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 	return true
 }
 
-// errNotSent is the error of publishOnce for rows that are left to a later batch.
+// errNotSent is the error of publishOnce for rows left to a later batch.
 var errNotSent = status.Error(codes.Canceled, "relay: not sent")
 
-// publishOnce waits for a request slot and makes one request. It makes none and returns errNotSent
+// publishOnce waits for a request slot and makes a request. It makes no request and returns errNotSent
 // after the end of the run or of the batch's window, without the guest's consent, and while the
 // topic's breaker is open.
 func (b *batch) publishOnce(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) error {
@@ -208,7 +208,7 @@ func (b *batch) publishOnce(rows []outbox.Pending, messages []*pubsubpb.PubsubMe
 	return err
 }
 
-// callBroker makes one request to Pub/Sub and waits up to 5 s for the reply, also when the run ends.
+// callBroker makes a request to Pub/Sub and waits up to 5 s for the reply, also when the run ends.
 func (b *batch) callBroker(topic string, messages []*pubsubpb.PubsubMessage) error {
 	r := b.run
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.ctx), requestTimeout)
@@ -224,8 +224,8 @@ func (b *batch) callBroker(topic string, messages []*pubsubpb.PubsubMessage) err
 }
 
 // isPermanent reports whether Pub/Sub will never accept the request: the row is charged. Every other
-// failure is an outage and charges no row. Missing rights and quotas are outages too: they are
-// mistakes of an operator.
+// failure is an outage and charges no row. Missing rights and quotas are outages too: the
+// operator made a mistake, not the row.
 func isPermanent(err error) bool {
 	switch status.Code(err) {
 	case codes.InvalidArgument, codes.NotFound, codes.FailedPrecondition, codes.OutOfRange:
@@ -242,8 +242,8 @@ func errorCode(err error) string {
 	return status.Code(err).String()
 }
 
-// reject charges a row with an attempt: it sets the backoff, from 1 s doubling to 10 min, or parks
-// the row at its 20th attempt. Reason is cut to 300 bytes.
+// reject charges a row with an attempt: the row gets a backoff, from 1 s doubling to 10 min, or is
+// parked at the 20th attempt. Reason is cut to 300 bytes.
 func (b *batch) reject(row outbox.Pending, reason string) {
 	if len(reason) > maxErrorLength {
 		reason = reason[:maxErrorLength]

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	breakerThreshold = 5                      // consecutive outages of a topic that open its breaker
-	openDuration     = 500 * time.Millisecond // an open breaker sends nothing for this long; then it admits one request
+	breakerThreshold = 5                      // consecutive outages of a topic before the breaker opens
+	openDuration     = 500 * time.Millisecond // time without requests; then a single request tries
 )
 
-// errBreakerOpen is the result of a request that an open breaker did not send.
+// errBreakerOpen is the error for a request held back by an open breaker.
 var errBreakerOpen = errors.New("relay: the topic's circuit breaker is open")
 
-// breakers holds one circuit breaker per topic, so that a run does not send every row to a broker
-// that is unavailable. Breakers are per topic because the right to publish is. They live as long as
-// a run. Safe for concurrent use.
+// breakers holds a circuit breaker for each topic, so that a run does not send every row to an
+// unavailable broker. The right to publish is granted per topic, so a failure may concern a single
+// topic. Breakers live as long as a run. Safe for concurrent use.
 type breakers struct {
 	mu     sync.Mutex
 	topics map[string]*gobreaker.CircuitBreaker[struct{}]
@@ -36,14 +36,14 @@ func (s *breakers) forTopic(topic string) *gobreaker.CircuitBreaker[struct{}] {
 			Name:        topic,
 			Timeout:     openDuration,
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerThreshold },
-			// A refusal is an answer: the broker is there.
+			// A refusal proves that the broker is available.
 			IsSuccessful: func(err error) bool { return err == nil || isPermanent(err) },
 		})
 	}
 	return s.topics[topic]
 }
 
-// do runs publish, one request to the topic, and returns its error. While the topic's breaker is
+// do runs publish, a request to the topic, and returns the error of publish. While the topic's breaker is
 // open, or half open with a request under way, do returns errBreakerOpen without running publish.
 func (s *breakers) do(topic string, publish func() error) error {
 	_, err := s.forTopic(topic).Execute(func() (struct{}, error) { return struct{}{}, publish() })

@@ -76,7 +76,7 @@ func TestRelayRun_ParksRejectedRowAndBlocksOnlyItsSession(t *testing.T) {
 				t.Errorf("%d arrived: %v", len(got), got)
 			}
 			why := queryValue[string](h, `SELECT last_error FROM bff_consumer.outbox WHERE id = $1 AND parked_at IS NOT NULL AND attempts = 20`, bad)
-			if why != code.String()+": as it was told" {
+			if why != code.String()+": rejected by the test" {
 				t.Error(why)
 			}
 		})

@@ -1,6 +1,6 @@
-// Package relay publishes the pending events of the outbox to Pub/Sub. Cloud Scheduler triggers it
-// once a minute. It owns retries, circuit breakers and consent checks on the way out; it never writes
-// events and never delivers them to subscribers.
+// Package relay publishes the pending events of the outbox to Pub/Sub. Cloud Scheduler triggers
+// the relay once a minute. The package owns retries, circuit breakers and consent checks on the way
+// out; it never writes events and never delivers messages to subscribers.
 //
 // relay.go has the run, scheduler.go the choice of shards, batch.go the way of one batch.
 package relay
@@ -39,7 +39,7 @@ func init() {
 // environment is the configuration of this function. MaxConns replaces DATABASE_MAX_CONNS.
 type environment struct {
 	config.Environment
-	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"` // one per worker, one for polls, one for the Redis buffer
+	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"` // a connection for each worker, for polls and for the Redis buffer
 
 	Project  string        `env:"PUBSUB_PROJECT,required"` // of the topics; the Pub/Sub library reads PUBSUB_EMULATOR_HOST
 	Endpoint string        `env:"PUBSUB_ENDPOINT"`         // host:port of one region: Pub/Sub keeps the order of a key within a region only
@@ -55,8 +55,8 @@ func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	return r.Serve, nil
 }
 
-// Open builds the relay from the environment. It dials no store, but warms up the connections to
-// Postgres and Redis with warmUp. It fails for missing or contradictory settings. Close the relay after use.
+// Open builds the relay from the environment. Only warmUp dials Postgres and Redis, in a process
+// about to listen. Open fails for missing or contradictory settings. Close the relay after use.
 func Open(ctx context.Context, warmUp *lifecycle.WarmUp) (*Relay, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
@@ -94,8 +94,8 @@ func build(ctx context.Context, e environment, now func() time.Time, warmUp *lif
 	}, nil
 }
 
-// newBrokerClient returns a client of Pub/Sub; its first request connects it. The library's own
-// retries are off: the relay decides which rows are sent again, and after which rows.
+// newBrokerClient returns a client of Pub/Sub; the first request connects. The retries of the
+// library are off: the relay itself decides about the order of repeated rows.
 func newBrokerClient(ctx context.Context, endpoint string) (*pubsub.TopicAdminClient, error) {
 	options := []option.ClientOption{
 		// By default gRPC backs off to two minutes between attempts to connect.

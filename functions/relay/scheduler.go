@@ -12,8 +12,8 @@ import (
 // Polls for due shards are far enough apart to be cheap, and close enough together for the delay of
 // an event to be short.
 const (
-	pollBusy        = 10 * time.Millisecond  // after a lease that moved rows
-	pollIdle        = 100 * time.Millisecond // while there is nothing to do
+	pollBusy        = 10 * time.Millisecond  // after a lease with progress
+	pollIdle        = 100 * time.Millisecond // while no row is due
 	pollUnavailable = 5 * time.Second        // at most, doubling from pollIdle, while Pub/Sub or Postgres is unavailable
 	pollNoProgress  = time.Second            // at most, between leases of a shard without a row to send
 	pollTimeShare   = 10                     // polls take at most 1/10 of the time, however slow Postgres is
@@ -35,7 +35,7 @@ type lease struct {
 type scheduler struct {
 	queue    []lease
 	leased   map[string]bool         // shards under a lease
-	backoffs map[string]shardBackoff // shards whose last lease moved nothing
+	backoffs map[string]shardBackoff // shards without progress in the last lease
 
 	polledAt            time.Time
 	pollInterval        time.Duration
@@ -71,9 +71,9 @@ func (s *scheduler) isIdle() bool {
 	return !s.polledAt.IsZero() && len(s.leased) == 0 && len(s.queue) == 0 && !s.progressed
 }
 
-// pollDue reads the shards with due rows, one query of up to 3 s, and queues those that are neither
-// queued, leased nor in backoff, in random order. It returns the time until the next poll. With
-// Options.Once it waits for the queued leases first, and returns 0 when it queued none.
+// pollDue reads the shards with due rows, a query of up to 3 s, and queues the shards not
+// queued, leased or in backoff yet, in random order. It returns the time until the next poll. With
+// Options.Once pollDue waits for the queued leases first, and returns 0 when no shard was queued.
 func (r *run) pollDue(ctx context.Context, s *scheduler) time.Duration {
 	if r.options.Once && len(s.queue)+len(s.leased) > 0 {
 		return pollBusy // the poll after the last lease decides whether the run ends
@@ -105,8 +105,8 @@ func (r *run) pollDue(ctx context.Context, s *scheduler) time.Duration {
 }
 
 // end records the result of a lease and reports whether to poll again soon. A lease with more rows
-// goes to the end of the queue. A lease that moved nothing puts its shard into backoff, doubling from
-// 100 ms to 5 s, or to 1 s when another relay holds the shard or its rows wait for their due time.
+// goes to the end of the queue. A lease without progress puts the shard into backoff, doubling from
+// 100 ms to 5 s, or to 1 s when another relay holds the shard or the rows wait for their due time.
 func (s *scheduler) end(l lease, breakersClosed bool) (soon bool) {
 	delete(s.leased, l.shard)
 	s.progressed, s.blocked = s.progressed || l.progressed, s.blocked || l.blocked

@@ -12,14 +12,14 @@ import (
 // Backlog is the amount of unpublished rows.
 type Backlog struct {
 	Depth    int64     // rows neither published nor parked
-	Rejected int64     // rows of Depth that Pub/Sub refused at least once
+	Rejected int64     // rows of Depth with a refusal by Pub/Sub
 	Oldest   time.Time // creation of the oldest row of Depth; zero without rows
 	Parked   int64     // rows given up
 }
 
 // ReadBacklog counts the unpublished rows, in one round trip. The count takes most of a second with a
-// million unpublished rows. The query is not prepared: a run sends it once, and preparing costs a round
-// trip. It fails without Postgres; the time limit is that of ctx.
+// million unpublished rows. A run sends the query once, so the query is not prepared: preparing costs a
+// round trip. Without Postgres ReadBacklog returns an error; ctx sets the time limit.
 func ReadBacklog(ctx context.Context, db *pgxpool.Pool) (s Backlog, err error) {
 	var oldest *time.Time
 	err = db.QueryRow(ctx, `
@@ -41,7 +41,7 @@ func ReadBacklog(ctx context.Context, db *pgxpool.Pool) (s Backlog, err error) {
 // Filter selects unpublished rows. An empty field selects all; Limit must be set.
 type Filter struct {
 	Parked   bool     // parked rows only
-	Rejected bool     // rows that were refused at least once only
+	Rejected bool     // rows with a refusal only
 	Session  string   // session id
 	Topics   []string // any of these topics
 	Limit    int      // maximum number of rows
@@ -61,8 +61,8 @@ type Entry struct {
 	Payload   string     `json:"-"`
 }
 
-// List returns the unpublished rows that f selects, the oldest first, in one round trip. It sorts all
-// selected rows. It fails without Postgres.
+// List returns the unpublished rows selected by f, the oldest first. List takes a single round trip and
+// sorts all selected rows. Without Postgres List returns an error.
 func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	rows, _ := db.Query(ctx, `
 		SELECT id::text, topic, coalesce(headers ->> 'orderingKey', ''), created_at, attempts, due_at, parked_at, coalesce(last_error, ''),
@@ -82,10 +82,11 @@ func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	return list, nil
 }
 
-// Replay resets the attempts and the backoff of unpublished rows and unparks them, so that the relay
-// sends them with its next poll: the rows with these ids and, with allParked, all parked rows. It
-// returns the ids of the rows that it reset. The rows of a session that were published while a row was
-// parked stay ahead of it. One statement, which locks the rows until it ends; it fails without Postgres.
+// Replay resets attempts, backoff and parking of unpublished rows: of the rows with the given ids and,
+// with allParked, of all parked rows. The relay sends the rows with its next poll. Replay returns the ids
+// of the reset rows. A replayed row is published after the rows of the same session that were published
+// meanwhile. Replay is a single statement and locks the rows only while the statement runs. Without
+// Postgres Replay returns an error.
 func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox
@@ -96,9 +97,10 @@ func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool)
 	return collectIDs(rows, "replay")
 }
 
-// Park parks pending rows: the relay does not send them, and sends the later rows of their sessions,
-// until Replay. It returns the ids of the rows that it parked, without published and parked ones. One
-// statement, which locks the rows until it ends; it fails without Postgres.
+// Park parks pending rows. Until Replay the relay skips parked rows and sends the later rows of the same
+// sessions. Park returns the ids of the newly parked rows; published and parked rows are skipped. Park
+// is a single statement and locks the rows only while the statement runs. Without Postgres Park returns
+// an error.
 func Park(ctx context.Context, db *pgxpool.Pool, ids []string) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox

@@ -19,21 +19,21 @@ const (
 	rejectedTTL = 7 * 24 * time.Hour
 )
 
-// BufferRejectedKey returns the key of the Redis list of buffered rows that Postgres can never accept:
-// the newest 1,000, newest first, kept for seven days after the last one, for an operator to inspect.
+// BufferRejectedKey returns the key of the Redis list of buffered rows rejected by Postgres: the newest
+// 1,000, newest first, kept for seven days after the last rejection, for an operator to inspect.
 func BufferRejectedKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill", "refused") }
 
 // DrainBuffer moves rows from the Redis buffer into the table, the oldest first, until the buffer is
-// empty. An empty buffer costs one round trip to Redis; 100 rows cost two to Redis and one to Postgres.
-// The time limit is that of ctx. A row leaves Redis after its insert was committed, so a crash cannot
-// lose it, and several relays may drain at the same time: the insert skips ids in the table.
+// empty. An empty buffer costs a round trip to Redis; 100 rows cost two to Redis and a statement in
+// Postgres. ctx sets the time limit. A row leaves Redis after the commit of the insert, so a crash
+// loses no row. Several relays may drain at the same time: the insert skips ids in the table.
 //
-// A buffered value that is no row, or that Postgres rejects, goes to the list BufferRejectedKey; after
-// a rejection the rows of its chunk are inserted one by one.
+// A value with an unreadable row, or with a row rejected by Postgres, goes to the list
+// BufferRejectedKey. After a rejection the rows of the chunk are inserted singly.
 //
-// moved counts the rows that this call removed from the buffer. Some of them may not be in the outbox
-// as new rows: the insert drops events of guests who refused telemetry or cleared the session, and
-// duplicates. rejected counts the rows that were set aside.
+// moved counts the rows removed from the buffer by this call. The outbox may get fewer rows: the insert
+// drops duplicates and events of guests with refused telemetry or a cleared session. rejected counts
+// the rows set aside.
 //
 // Without Redis or Postgres DrainBuffer stops and returns the error; the rest stays in the buffer.
 func DrainBuffer(ctx context.Context, db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) (moved, rejected int, err error) {
@@ -59,14 +59,14 @@ func DrainBuffer(ctx context.Context, db *pgxpool.Pool, rdb redis.UniversalClien
 		if err != nil {
 			return moved, rejected, fmt.Errorf("outbox: shorten the buffer: %w", err)
 		}
-		// Another relay may have removed some of the rows first, and counts those.
+		// Another relay may have removed and counted some of the rows first.
 		rejected += min(len(bad), int(removed))
 		moved += max(0, int(removed)-len(bad))
 	}
 }
 
-// insertBuffered inserts the rows of values, the oldest first, and returns the values that can never
-// be rows of the table.
+// insertBuffered inserts the rows of values, the oldest first, and returns the values rejected by
+// the table.
 func insertBuffered(ctx context.Context, db *pgxpool.Pool, values []string) (bad []string, err error) {
 	rows := make([]Row, 0, len(values))
 	texts := make([]string, 0, len(values))

@@ -15,20 +15,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// Row is an event as the table stores it. Its JSON form is an element of the Redis buffer.
+// Row is an event in the form of the table. Elements of the Redis buffer are rows as JSON.
 type Row struct {
-	ID             string         `json:"id"`             // evt_<ulid>; consumers deduplicate by it
+	ID             string         `json:"id"`             // evt_<ulid>; consumers deduplicate by this id
 	Topic          string         `json:"topic"`          // the subject
 	Payload        jsontext.Value `json:"payload"`        // the message: {"envelope": …, "payload": …}
-	Headers        jsontext.Value `json:"headers"`        // its attributes, orderingKey among them
+	Headers        jsontext.Value `json:"headers"`        // attributes of the message, including orderingKey
 	RetentionClass string         `json:"retentionClass"` // "operational" or "audit"
 }
 
-// Add writes events in tx, in one round trip whatever their number; without events it does nothing.
-// A rollback of tx removes them. Add skips an event whose id is in the table, so a transaction may run
-// twice, and an event of a guest who refused telemetry or cleared the session, as every insert of this
-// package does. An error ends the transaction: Postgres is unavailable or rejects a row. The deadline
-// is that of ctx.
+// Add writes any number of events in tx, in a single round trip; without events Add does nothing. Add
+// skips an event already in the table, so a transaction may run twice. Like every insert of this
+// package, Add skips an event of a guest with refused telemetry or a cleared session. Add returns an
+// error when Postgres is unavailable or rejects a row; the transaction is aborted then. ctx sets the
+// time limit.
 func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil {
@@ -41,8 +41,8 @@ func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 }
 
 // Queue adds the insert of events to a batch, so that the insert shares the transaction and the round
-// trip of the mutation. It skips the same events as Add. Queue itself sends nothing: it fails only when
-// an event cannot be encoded, and an error of Postgres is an error of the batch.
+// trip of the mutation. The insert skips the same events as Add. Queue itself sends nothing and fails
+// only for an event without a JSON form; an error of Postgres is an error of the batch.
 func Queue(b *pgx.Batch, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil || len(rows) == 0 {
@@ -53,8 +53,8 @@ func Queue(b *pgx.Batch, events ...event.Event) error {
 	return nil
 }
 
-// Encode returns the row of an event, for a caller with an insert statement of its own. It fails only
-// when the payload has no JSON form.
+// Encode returns the row of an event, for a caller with another insert statement. Encode fails only for
+// a payload without a JSON form.
 func Encode(e event.Event) (Row, error) {
 	payload, err := e.MarshalJSON()
 	if err != nil {
@@ -83,12 +83,12 @@ type execer interface {
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// insertRows and insertRow are the only inserts into the table, except the wishlist's statement,
-// which decides in the same statement whether there is an event (shared/wishlist).
+// insertRows and insertRow are the only inserts into the table, except the statement of
+// shared/wishlist: a wishlist change decides in the same statement about its event.
 //
-// The NOT EXISTS enforces consent: an event of a guest who refused telemetry or cleared the session is
+// The NOT EXISTS enforces consent: an event of a guest with refused telemetry or a cleared session is
 // not written, however old the writer's knowledge of the session is. ORDER BY id prevents deadlocks:
-// two writers of the same events, for example a request that a client sends twice, lock the rows in
+// two writers of the same events, for example of a request sent twice, lock the rows in
 // the same order. The explicit casts save a round trip for types at the first use on a connection.
 const insertRows = `
 	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
@@ -118,7 +118,7 @@ const insertRow = `
 func insertStatement(rows []Row) (sql string, args []any) {
 	if len(rows) == 1 {
 		r := rows[0]
-		// Strings, because pgx sends []byte as bytea to a statement that it has not described.
+		// Strings, because pgx sends []byte as bytea to an undescribed statement.
 		return insertRow, []any{r.ID, r.Topic, string(r.Payload), string(r.Headers), r.RetentionClass}
 	}
 	return insertRows, insertArgs(rows)
@@ -129,7 +129,7 @@ func insert(ctx context.Context, db execer, rows []Row) error {
 	return err
 }
 
-// insertCount writes rows in one round trip and returns the number of rows that were written.
+// insertCount writes rows in a single round trip and returns the number of written rows.
 func insertCount(ctx context.Context, db execer, rows []Row) (written int, err error) {
 	if len(rows) == 0 {
 		return 0, nil

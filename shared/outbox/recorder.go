@@ -28,11 +28,11 @@ const (
 	breakerTimeout   = 4 * time.Second        // an open breaker calls Postgres again after this time, once
 )
 
-// Recorder writes events without a mutation. It is safe for concurrent use; its methods share one
-// circuit breaker for Postgres.
+// Recorder writes events without a mutation. Safe for concurrent use. All methods of a Recorder share
+// a circuit breaker for Postgres.
 type Recorder struct {
-	// Validate, if set, checks every event before it is written. One invalid event fails the call, and
-	// all events of the call are lost.
+	// Validate, if set, checks every event before the insert. An invalid event fails the call, and all
+	// events of the call are lost.
 	Validate func(event.Event) error
 
 	db        *pgxpool.Pool
@@ -42,7 +42,7 @@ type Recorder struct {
 }
 
 // NewRecorder returns a recorder that writes to db, and to the buffer in rdb while Postgres is
-// unavailable. It dials nothing.
+// unavailable. NewRecorder dials no store.
 func NewRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) *Recorder {
 	return newRecorder(db, rdb, keys, breakerTimeout)
 }
@@ -55,33 +55,33 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.K
 			Name:        "outbox",
 			Timeout:     openDuration,
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= breakerThreshold },
-			// A rejected row and a lock that another writer holds say nothing against Postgres.
+			// Postgres is healthy when it rejects a row, or waits for the lock of another writer.
 			IsSuccessful: func(err error) bool { return err == nil || isRejected(err) || postgres.IsContention(err) },
 		}),
 	}
 }
 
-// BufferKey returns the key of the Redis list of rows that wait for Postgres: JSON of Row, newest
+// BufferKey returns the key of the Redis list of rows waiting for Postgres: JSON of Row, newest
 // first. The list has no TTL: Redis evicts keys with a TTL first, and these rows are stored nowhere
 // else.
 func BufferKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill") }
 
-// Record writes events to Postgres in one statement and one round trip, within 300 ms. When ctx has a
-// deadline Record leaves 100 ms of it for Redis, but Postgres gets at least 50 ms. Cancellation by the
-// client is ignored.
+// Record writes events to Postgres in a single statement and round trip, within 300 ms. When ctx has a
+// deadline, 100 ms before the deadline stay reserved for Redis, but Postgres gets at least 50 ms. Record
+// ignores cancellation by the client.
 //
 // If Postgres fails, or its breaker is open after five failures in a row, and buffer is true, Record
-// puts the events into the Redis buffer: one more round trip, within 500 ms, and at least 100 ms
-// however little of ctx is left. The buffer keeps the newest 100,000 events; the relay moves them to
+// puts the events into the Redis buffer: another round trip, within 500 ms, and at least 100 ms
+// however little time ctx leaves. The buffer keeps the newest 100,000 events; the relay moves them to
 // Postgres. With buffer false the events are lost: only Postgres knows whether a guest refused, so pass
-// false while the guest's consent is unknown. Rows that Postgres rejects are never buffered.
+// false while the guest's consent is unknown. Rows rejected by Postgres are never buffered.
 //
-// taken is the number of events in Postgres or in the buffer. It leaves out events of a guest who
-// refused telemetry or cleared the session, and events that are in the table already; the buffer
-// counts all. So a repeated call records nothing twice.
+// taken is the number of events in Postgres or in the buffer. Postgres does not count events of a
+// guest with refused telemetry or a cleared session, nor events already in the table; the buffer counts
+// all. So a repeated call records nothing twice.
 //
-// An error means that no event is known to be stored: an event is invalid, Postgres rejects it, or
-// neither store answered. Log it and answer the guest as if it had not happened.
+// Record returns an error when the events are lost: an event is invalid, Postgres rejects a row, or both
+// stores fail. Log the error, and answer the guest as usual.
 func (r *Recorder) Record(ctx context.Context, buffer bool, events ...event.Event) (taken int, err error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -95,8 +95,8 @@ func (r *Recorder) Record(ctx context.Context, buffer bool, events ...event.Even
 	}
 	taken, err = r.insert(ctx, rows)
 	if err != nil && buffer && !isRejected(err) {
-		// An insert that timed out may have been committed: the row is in both stores then, and the
-		// relay's insert skips its id.
+		// An insert with a timeout may have been committed: the row is in both stores then, and the
+		// insert of the relay skips the id.
 		if bufferErr := r.buffer(ctx, rows); bufferErr != nil {
 			err = errors.Join(err, bufferErr)
 		} else {
@@ -143,7 +143,7 @@ func postgresTimeout(ctx context.Context) time.Duration {
 }
 
 // buffer pushes rows to the Redis list and trims the list to bufferCap, in one transaction: a crash
-// between the two commands could let the list grow. It takes one round trip, within 500 ms.
+// between the two commands could let the list grow. The transaction is a single round trip, within 500 ms.
 func (r *Recorder) buffer(ctx context.Context, rows []Row) error {
 	limit := bufferTimeout
 	if deadline, ok := ctx.Deadline(); ok {

@@ -14,12 +14,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// The outbox has 33 shards: one for each of the 32 last characters of a session id, and the shard "" of
-// rows without a session, which have no order. A relay locks a shard while it sends rows of it, so two
-// relays never send rows of one session at the same time.
+// The outbox has 33 shards: a shard for each of the 32 last characters of a session id, and the shard
+// "" of rows without a session and without an order. A relay locks a shard while sending rows of the
+// shard, so two relays never send rows of the same session at the same time.
 
 // shardExpr and sessionExpr are the first two columns of the index ix_outbox_lane. Postgres uses the
-// index only while they are written as in its definition.
+// index only for expressions written as in the definition of the index.
 const (
 	shardExpr   = `coalesce(right(o.headers ->> 'orderingKey', 1), '') COLLATE "C"`
 	sessionExpr = `coalesce(o.headers ->> 'orderingKey', '') COLLATE "C"`
@@ -54,8 +54,8 @@ func isOptedOut(s, topic string) string {
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL AND ` + topic + ` <> '` + event.SessionEnded{}.Subject() + `'))`
 }
 
-// maxSkippedSessions limits the sessions in backoff that selectDueShards skips in a shard. With more of
-// them, for example when a topic is missing, the shard counts as due, and ClaimBatch looks for due
+// maxSkippedSessions limits the sessions in backoff skipped by selectDueShards in a shard. With more
+// sessions in backoff, for example when a topic is missing, the shard counts as due, and ClaimBatch looks for due
 // rows: so the poll stays short and does not delay the other shards.
 const maxSkippedSessions = 200
 
@@ -89,10 +89,10 @@ var selectDueShards = `
 		  AND ` + shardExpr + ` = ''
 		  AND ` + isUnorderedDue + `)`
 
-// DueShards returns the shards with a row that may be sent now, and the shards with more than 200
-// sessions in backoff, whether or not another row of them is due. It costs one round trip and an index
-// probe for each shard and each skipped session, independent of the backlog; it takes no locks. It
-// fails without Postgres; the time limit is that of ctx.
+// DueShards returns the shards with a row due at now. A shard with more than 200 sessions in backoff counts
+// as due without further search. DueShards costs a round trip and an index probe for each shard and each
+// skipped session, independent of the backlog, and takes no locks. Without Postgres DueShards returns an
+// error; ctx sets the time limit.
 func DueShards(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
 	rows, _ := db.Query(ctx, selectDueShards, now)
 	shards, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -102,7 +102,7 @@ func DueShards(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, 
 	return shards, nil
 }
 
-// selectAnyPending has an ORDER BY so that Postgres uses ix_outbox_lane, however many rows it expects.
+// selectAnyPending has an ORDER BY so that Postgres uses ix_outbox_lane, whatever the statistics say.
 const selectAnyPending = `
 	SELECT true
 	FROM bff_consumer.outbox AS o
@@ -110,10 +110,10 @@ const selectAnyPending = `
 	ORDER BY ` + shardExpr + `, ` + sessionExpr + `
 	LIMIT 1`
 
-// HasPending reports whether any row is pending, due or not, with one round trip and one index probe.
-// On a new connection it takes half the time of DueShards, because Postgres reads less of its catalogue.
-// The query is not prepared: a run sends it once. It fails without Postgres; the time limit is that of
-// ctx.
+// HasPending reports whether any row is pending, due or not, with a round trip and an index probe.
+// On a new connection HasPending takes half the time of DueShards, because Postgres reads less of the
+// catalogue. A run sends the query once, so the query is not prepared. Without Postgres HasPending
+// returns an error; ctx sets the time limit.
 func HasPending(ctx context.Context, db *pgxpool.Pool) (bool, error) {
 	var pending bool
 	switch err := db.QueryRow(ctx, selectAnyPending, pgx.QueryExecModeExec).Scan(&pending); {
@@ -129,7 +129,7 @@ func HasPending(ctx context.Context, db *pgxpool.Pool) (bool, error) {
 type Pending struct {
 	ID       string
 	Topic    string
-	Session  string // "" for a row without a session, which has no order
+	Session  string // "" for a row without a session and without an order
 	Payload  string // JSON, not validated
 	Headers  string // JSON, not validated
 	Attempts int    // refusals so far
@@ -143,8 +143,8 @@ const lockNamespace = 0x6f757462
 const selectTryLock = `SELECT pg_try_advisory_xact_lock($1, hashtext($2)), current_setting('transaction_read_only') = 'on'`
 
 // selectPending walks from session to session, skips sessions in backoff, and reads the pending rows of
-// each session in the order of their ids, up to $4 rows. It reads no row unless this transaction holds
-// the shard's lock.
+// each session in the order of ids, up to $4 rows. Without the shard's lock selectPending returns
+// no row.
 var selectPending = `
 	WITH RECURSIVE walk (session, held) AS (
 		SELECT $3::text COLLATE "C", true
@@ -189,9 +189,8 @@ const selectUnordered = `
 // could be sent but not marked, and would be sent again until the failover ends.
 var errReadOnly = errors.New("the database is read-only")
 
-// Batch is the claimed rows of a shard and the open transaction that holds the shard's lock. It holds a
-// connection of the pool until Mark or Release, one of which must be called. Not safe for concurrent
-// use.
+// Batch is the claimed rows of a shard and the open transaction that holds the shard's lock. A batch
+// holds a connection of the pool until the call of Mark or Release. Not safe for concurrent use.
 type Batch struct {
 	Rows []Pending // by session, in the order of ids
 	Next string    // the cursor of the shard's next batch; "" after the last row
@@ -199,16 +198,16 @@ type Batch struct {
 	conn *pgxpool.Conn
 }
 
-// ClaimBatch begins a transaction, locks the shard and reads up to n of its due rows after cursor: ""
-// or the Next of an earlier batch. It returns nil when another relay holds the shard; it never waits for
-// the lock. The lock is an advisory lock of the transaction, so a crash of the relay releases it, and
+// ClaimBatch begins a transaction, locks the shard and reads up to n due rows after cursor: "" or the
+// Next of an earlier batch. ClaimBatch returns nil when another relay holds the shard, and never waits
+// for the lock. The lock is an advisory lock of the transaction, so a crash of the relay releases the lock, and
 // Postgres ends the transaction when the relay is silent for longer than idle.
 //
-// The rows are not locked: erasures, sweeps and operators can change them meanwhile.
+// The rows are not locked: erasures, sweeps and operators can change the rows meanwhile.
 //
-// A claim is one round trip on an idle connection of the pool; a shard held by another relay costs one
-// more, the rollback. It returns an error without Postgres and while the database is read-only. The time
-// limit is that of ctx.
+// A claim is a single round trip on an idle connection of the pool; a shard held by another relay costs
+// a second round trip, the rollback. ClaimBatch returns an error without Postgres and while the database
+// is read-only. ctx sets the time limit.
 func ClaimBatch(ctx context.Context, db *pgxpool.Pool, shard, cursor string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
 	conn, err := db.Acquire(ctx)
 	if err != nil {
@@ -226,10 +225,10 @@ func ClaimBatch(ctx context.Context, db *pgxpool.Pool, shard, cursor string, n i
 		sql = selectUnordered
 	}
 	// The lock is a statement of its own before the SELECT, so that the SELECT sees the marks of the
-	// relay that held the shard before.
+	// previous owner of the shard.
 	var locked, readOnly bool
 	var all pgx.Batch
-	// READ COMMITTED, so that Consents sees refusals that were committed after BEGIN.
+	// READ COMMITTED, so that Consents sees refusals committed after BEGIN.
 	all.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 	all.Queue(fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", idle.Milliseconds()))
 	all.Queue(selectTryLock, lockNamespace, shard).QueryRow(func(row pgx.Row) error { return row.Scan(&locked, &readOnly) })
@@ -274,9 +273,9 @@ const selectConsents = `
 	  AND (NOT telemetry OR cleared_at IS NOT NULL)`
 
 // Consents returns the current limits of the sessions whose guests refused telemetry or cleared the
-// session, by session id; other sessions are absent. It takes one round trip in the batch's transaction,
-// takes no locks, and must not run concurrently with another method of b. It fails without Postgres. The
-// time limit is that of ctx.
+// session, by session id; other sessions are absent. Consents takes a round trip in the batch's
+// transaction and no locks, and must not run concurrently with another method of b. Without Postgres
+// Consents returns an error. ctx sets the time limit.
 func (b *Batch) Consents(ctx context.Context, sessions []string) (map[string]*Consent, error) {
 	found := map[string]*Consent{}
 	rows, err := b.conn.Query(ctx, selectConsents, sessions)
@@ -306,7 +305,7 @@ type Rejection struct {
 type Marks struct {
 	Published []string // ids of accepted rows
 	Rejected  []Rejection
-	OptedOut  []string // sessions; Mark deletes their unpublished rows that the guest's consent blocks
+	OptedOut  []string // sessions; Mark deletes the unpublished rows blocked by the guest's consent
 }
 
 const markPublished = `
@@ -330,9 +329,9 @@ var deleteOptedOut = `
 	  AND ` + isOptedOut("o.headers ->> 'orderingKey'", "o.topic")
 
 // Mark records the results, commits, which unlocks the shard, and returns the connection to the pool:
-// one round trip. now becomes published_at. dropped is the number of rows deleted for consent; Mark
+// a single round trip. now becomes published_at. dropped is the number of rows deleted for consent; Mark
 // checks the consent again in the DELETE. On an error nothing is recorded, and published rows are sent
-// again. The time limit is that of ctx.
+// again. ctx sets the time limit.
 func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64, err error) {
 	var all pgx.Batch
 	if len(m.OptedOut) > 0 {
@@ -359,8 +358,8 @@ func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64
 }
 
 // Release rolls the transaction back, which unlocks the shard, and returns the connection to the pool:
-// one round trip. A connection that fails to roll back is closed, which unlocks the shard too. A second
-// call does nothing.
+// a single round trip. After a failed rollback Release closes the connection, and so unlocks the shard
+// too. A second call does nothing.
 func (b *Batch) Release(ctx context.Context) {
 	if b.conn == nil {
 		return

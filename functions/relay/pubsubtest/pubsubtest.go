@@ -1,5 +1,6 @@
-// Package pubsubtest owns a broker that takes what is published, remembers it, and misbehaves as it is told: it
-// refuses, loses its answers and hangs. Only tests, benchmarks and the soak use it. It delivers nothing to anybody.
+// Package pubsubtest owns a fake Pub/Sub publisher service. The fake keeps published messages in memory
+// and injects faults: refusals, lost responses and hanging requests. Only tests, benchmarks and the
+// soak test import the package. It never delivers messages to subscribers.
 package pubsubtest
 
 import (
@@ -16,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Message is a message that the broker took.
+// Message is an accepted message.
 type Message struct {
 	Topic        string // without the project
 	ID           string // the attribute eventId
@@ -24,26 +25,26 @@ type Message struct {
 	Attributes   map[string]string
 	Data         []byte
 	ReceivedAt   time.Time
-	ResponseLost bool // the one who sent it was not told
+	ResponseLost bool // the publisher got Unavailable
 }
 
-// Request is one call of Publish.
+// Request is a call of Publish.
 type Request struct {
-	Number      int // from 1
+	Number      int // 1 for the first request
 	Topic       string
 	OrderingKey string
 	Messages    []*pubsubpb.PubsubMessage
 }
 
-// Behavior is what the broker does with a request.
+// Behavior is the broker's reaction to a request. The zero value accepts the messages.
 type Behavior struct {
-	RejectCode   codes.Code    // other than OK: takes nothing and answers this
-	LoseResponse bool          // takes it, and answers Unavailable
-	Hang         bool          // takes nothing and answers nothing, until the caller gives up
-	Gate         chan struct{} // waits until it is closed, and then takes it
+	RejectCode   codes.Code    // other than OK: accept no message and return this code
+	LoseResponse bool          // accept the messages and return Unavailable
+	Hang         bool          // accept no message and wait until the caller gives up
+	Gate         chan struct{} // wait until the channel is closed, then accept the messages
 }
 
-// Broker is one that listens. It is safe for concurrent use.
+// Broker is a listening fake. It is safe for concurrent use.
 type Broker struct {
 	Addr string // for PUBSUB_EMULATOR_HOST
 
@@ -58,10 +59,10 @@ type Broker struct {
 	requests int
 }
 
-// Start listens on a free port.
+// Start listens on a free port of 127.0.0.1 until Stop.
 func Start() (*Broker, error) { return StartAt("127.0.0.1:0") }
 
-// StartAt listens on an address, so that a broker may come back where another was.
+// StartAt listens on an address, for example of a stopped broker.
 func StartAt(addr string) (*Broker, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -73,55 +74,57 @@ func StartAt(addr string) (*Broker, error) {
 	return b, nil
 }
 
-// Stop ends the broker at once; what it remembers stays.
+// Stop closes the listener and all connections at once. The kept messages stay readable.
 func (b *Broker) Stop() { b.server.Stop() }
 
-// SetBehavior makes the broker ask what to do with each request, one at a time; nil: it takes all.
-func (b *Broker) SetBehavior(react func(Request) Behavior) {
+// SetBehavior sets the function that decides about each request; nil accepts all. The broker calls the
+// function for a single request at a time, under its lock.
+func (b *Broker) SetBehavior(decide func(Request) Behavior) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.behavior = react
+	b.behavior = decide
 }
 
-// SetHandler hands arrivals over, in order, instead of remembering them.
+// SetHandler passes accepted messages to take, in order, instead of keeping the messages.
 func (b *Broker) SetHandler(take func([]Message)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.handler = take
 }
 
-// Messages is all that arrived so far, in order.
+// Messages returns the accepted messages in the order of arrival.
 func (b *Broker) Messages() []Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.messages[:len(b.messages):len(b.messages)]
 }
 
-// Requests is how often Publish was called.
+// Requests returns the number of calls of Publish.
 func (b *Broker) Requests() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.requests
 }
 
-// Await returns when so many messages have arrived, or ctx ends.
+// Await waits until n messages have arrived. It returns the error of ctx when ctx ends first.
 func (b *Broker) Await(ctx context.Context, n int) error {
 	for {
 		b.mu.Lock()
-		enough, news := len(b.messages) >= n, b.arrived
+		enough, arrived := len(b.messages) >= n, b.arrived
 		b.mu.Unlock()
 		if enough {
 			return nil
 		}
 		select {
-		case <-news:
+		case <-arrived:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// Publish is what a broker does.
+// Publish implements the gRPC service. It refuses a request without messages, without a topic or with
+// several ordering keys, as Pub/Sub does.
 func (b *Broker) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubsubpb.PublishResponse, error) {
 	now := time.Now()
 	_, topic, _ := strings.Cut(r.Topic, "/topics/")
@@ -137,23 +140,23 @@ func (b *Broker) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubs
 	b.mu.Lock()
 	b.requests++
 	number := b.requests
-	var how Behavior
+	var behavior Behavior
 	if b.behavior != nil {
-		how = b.behavior(Request{b.requests, topic, key, r.Messages})
+		behavior = b.behavior(Request{b.requests, topic, key, r.Messages})
 	}
 	b.mu.Unlock()
 	switch {
-	case how.RejectCode != codes.OK:
-		return nil, status.Error(how.RejectCode, "as it was told")
-	case how.Hang:
+	case behavior.RejectCode != codes.OK:
+		return nil, status.Error(behavior.RejectCode, "rejected by the test")
+	case behavior.Hang:
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
-	case how.Gate != nil:
-		<-how.Gate
+	case behavior.Gate != nil:
+		<-behavior.Gate
 	}
-	b.store(topic, r.Messages, now, how.LoseResponse)
-	if how.LoseResponse {
-		return nil, status.Error(codes.Unavailable, "taken, and not said")
+	b.store(topic, r.Messages, now, behavior.LoseResponse)
+	if behavior.LoseResponse {
+		return nil, status.Error(codes.Unavailable, "response lost by the test")
 	}
 	ids := make([]string, len(r.Messages))
 	for i := range ids {
@@ -162,18 +165,19 @@ func (b *Broker) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubs
 	return &pubsubpb.PublishResponse{MessageIds: ids}, nil
 }
 
+// store keeps messages, or passes the messages to the handler.
 func (b *Broker) store(topic string, messages []*pubsubpb.PubsubMessage, now time.Time, lost bool) {
-	some := make([]Message, len(messages))
+	accepted := make([]Message, len(messages))
 	for i, m := range messages {
-		some[i] = Message{topic, m.Attributes["eventId"], m.OrderingKey, m.Attributes, m.Data, now, lost}
+		accepted[i] = Message{topic, m.Attributes["eventId"], m.OrderingKey, m.Attributes, m.Data, now, lost}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.handler != nil {
-		b.handler(some)
+		b.handler(accepted)
 		return
 	}
-	b.messages = append(b.messages, some...)
+	b.messages = append(b.messages, accepted...)
 	close(b.arrived)
 	b.arrived = make(chan struct{})
 }
