@@ -24,6 +24,7 @@ const mainSource = `package main
 
 import (
 	"log"
+	"net/http"
 	"os"
 
 	_ %q
