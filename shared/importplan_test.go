@@ -53,7 +53,7 @@ var allowedImports = map[string][]string{
 	"event":           {"id", "timestamp", jsonv2, "github.com/santhosh-tekuri/jsonschema/v6"},
 	"flags":           {"gcptoken", jsonv2},
 	"testkit/functest": {
-		"event", "id", "keyring", "testkit/pgtest", "testkit/redistest", "config", "wiring", "testkit/localstores", "testkit/oidctest", "tenants", "lifecycle", "web",
+		"event", "id", "keyring", "testkit/pgtest", "testkit/redistest", "config", "postgres", "wiring", "testkit/localstores", "testkit/oidctest", "tenants", "lifecycle", "web",
 		"github.com/getkin/kin-openapi", pgx, redis,
 	},
 	"geo":               nil,
@@ -82,10 +82,10 @@ var allowedImports = map[string][]string{
 		lru, "github.com/mileusna/useragent", ulid, pgx, redis,
 	},
 	"wiring": {
-		"gate", "guest", "bot", "erasure", "cache", "challenge", "compose", "config", "event", "flags", "idempotency", "keyring", "lifecycle", "redisclient", "outbox",
+		"gate", "guest", "bot", "erasure", "cache", "challenge", "compose", "config", "event", "flags", "idempotency", "keyring", "lifecycle", "redisclient", "outbox", "postgres",
 		"ratelimit", "session", "tenants", "upstream", "github.com/caarlos0/env/v11", pgx, redis,
 	},
-	"config":              {"redisclient", "postgres", pgx, redis},
+	"config":              {"redisclient", "postgres", redis},
 	"testkit/oidctest":    {jsonv2},
 	"stay":                {"problem"},
 	"testkit/localstores": nil,

@@ -16,6 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/serviceauth"
@@ -59,7 +60,7 @@ func build(ctx context.Context, e environment, now func() time.Time) (*Consume, 
 	if err != nil {
 		return nil, err
 	}
-	db, err := e.Postgres(ctx)
+	db, err := postgres.Open(ctx, e.Postgres)
 	if err != nil {
 		return nil, err
 	}

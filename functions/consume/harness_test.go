@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
 )
@@ -45,7 +46,7 @@ func newHarnessWith(base *functest.Harness) *harness {
 	keys := httptest.NewServer(h.issuer)
 	t.Cleanup(keys.Close)
 	h.consume, err = build(context.Background(), environment{
-		Environment: config.Environment{Env: "test", RedisAddr: h.Redis.Addr, DatabaseURL: h.Database},
+		Environment: config.Environment{Env: "test", RedisAddr: h.Redis.Addr, Postgres: postgres.Config{URL: h.Database}},
 		Peppers:     functest.Keyring(t), Keys: parseKeys(t, activeKey+","+graceKey),
 		Issuer: oidctest.IssuerURL, IssuerKeys: keys.URL, Audience: audience, Accounts: []string{callerAccount, secondAccount},
 	}, h.Now)

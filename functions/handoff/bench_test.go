@@ -30,7 +30,7 @@ func BenchmarkHandoffMint(b *testing.B) {
 	h := &harness{Harness: functest.New(b), upstreams: newUpstreams(b)}
 	h.Set(time.UnixMilli(1_795_000_000_000))
 	e := functest.Environment(b, h.Database, redistest.Addr(b), h.upstreams.URL) // no proxy in between
-	e.DBMaxConns = 2 * clientsPerCore
+	e.Postgres.MaxConns = 2 * clientsPerCore
 	h.open(e)
 	h.Log.Discard()
 	cookie, body := h.guestHeaders("")[1], h.requestBody()

@@ -17,6 +17,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/inbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
@@ -64,7 +65,7 @@ func open(ctx context.Context) (*handlers, error) {
 }
 
 func build(ctx context.Context, e config.Environment) (*handlers, error) {
-	db, err := e.Postgres(ctx)
+	db, err := postgres.Open(ctx, e.Postgres)
 	if err != nil {
 		return nil, fmt.Errorf("invalidate: %w", err)
 	}

@@ -24,6 +24,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
@@ -53,7 +54,7 @@ func newHarnessOn(t testing.TB, database string) *harness {
 	h := &harness{t: t, redis: redistest.NewServer(t), mux: http.NewServeMux()}
 	h.rdb = h.redis.Client()
 	var err error
-	if h.handlers, err = build(context.Background(), config.Environment{Env: keys.Env, RedisAddr: h.redis.Addr, DatabaseURL: database, DBMaxConns: 8}); err != nil {
+	if h.handlers, err = build(context.Background(), config.Environment{Env: keys.Env, RedisAddr: h.redis.Addr, Postgres: postgres.Config{URL: database, MaxConns: 8}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.handlers.db.Close)

@@ -24,13 +24,10 @@ func init() {
 	functions.HTTP("Migrate", web.RegisterInternal("Migrate", "POST /internal/migrate", requestTimeout, open))
 }
 
-// environment is what this function reads. Those it shares with others are described in package basis.
+// environment is what this function reads.
 type environment struct {
-	DatabaseURL string   `env:"DATABASE_URL"`
-	Instance    string   `env:"CLOUDSQL_INSTANCE"`
-	DBUser      string   `env:"CLOUDSQL_USER"`
-	DBName      string   `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
-	Users       []string `env:"DATABASE_USERS"` // those of the other functions, comma between them
+	Postgres postgres.Config
+	Users    []string `env:"DATABASE_USERS"` // database users of the other functions, separated by commas
 }
 
 func open(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
@@ -42,10 +39,8 @@ func open(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
 }
 
 func build(ctx context.Context, e environment) (web.Handler, error) {
-	pool, err := postgres.Open(ctx, postgres.Config{
-		URL: e.DatabaseURL, Instance: e.Instance, User: e.DBUser, Database: e.DBName,
-		MaxConns: 2, // one has the lock
-	})
+	e.Postgres.MaxConns = 2 // one connection holds the advisory lock
+	pool, err := postgres.Open(ctx, e.Postgres)
 	if err != nil {
 		return nil, fmt.Errorf("migrate: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/migrations"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/deptest"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
@@ -63,7 +64,7 @@ func TestMigrateServe_AppliesSchemaAndGrants(t *testing.T) {
 	}()
 	want := Report{Newest: migrations.Newest(), Missing: []string{"nobody@project.iam"}}
 	for range 2 {
-		got, err := callMigrate(t, environment{DatabaseURL: url, Users: []string{user, "nobody@project.iam"}})
+		got, err := callMigrate(t, environment{Postgres: postgres.Config{URL: url}, Users: []string{user, "nobody@project.iam"}})
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
 			t.Fatalf("%v\n%s", err, diff)
 		}
@@ -88,7 +89,10 @@ func TestMigrateServe_ConcurrentCallsMigrateOnce(t *testing.T) {
 	url := pgtest.EmptyURL(t)
 	var all errgroup.Group
 	for range 3 {
-		all.Go(func() error { _, err := callMigrate(t, environment{DatabaseURL: url}); return err })
+		all.Go(func() error {
+			_, err := callMigrate(t, environment{Postgres: postgres.Config{URL: url}})
+			return err
+		})
 	}
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
@@ -96,7 +100,7 @@ func TestMigrateServe_ConcurrentCallsMigrateOnce(t *testing.T) {
 }
 
 func TestMigrateServe_FailsWithoutDatabase(t *testing.T) {
-	_, err := callMigrate(t, environment{DatabaseURL: "postgres://nobody@127.0.0.1:1/nothing"})
+	_, err := callMigrate(t, environment{Postgres: postgres.Config{URL: "postgres://nobody@127.0.0.1:1/nothing"}})
 	if err == nil || !strings.Contains(err.Error(), "migrations:") {
 		t.Errorf("answered %v", err)
 	}

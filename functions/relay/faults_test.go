@@ -332,7 +332,7 @@ func TestRelayRun_CancelledRunFinishesRequestsInFlight(t *testing.T) {
 func TestRelayRun_FailsWithoutPostgres(t *testing.T) {
 	h := newHarness(t)
 	r := h.newRelay(func(e *environment) {
-		e.DatabaseURL = "postgres://nobody@127.0.0.1:1/none"
+		e.Postgres.URL = "postgres://nobody@127.0.0.1:1/none"
 		e.Run = 300 * time.Millisecond
 	})
 	report, err := r.Run(t.Context(), Options{})

@@ -22,6 +22,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
@@ -72,8 +73,8 @@ func build(ctx context.Context, e environment, now func() time.Time, warmUp *lif
 	case e.Workers < 1 || int32(e.Workers)+2 > e.MaxConns:
 		return nil, errors.New("relay: RELAY_WORKERS must be at least 1, and RELAY_MAX_CONNS at least RELAY_WORKERS + 2")
 	}
-	e.DBMaxConns = e.MaxConns
-	db, err := e.Postgres(ctx)
+	e.Postgres.MaxConns = e.MaxConns
+	db, err := postgres.Open(ctx, e.Postgres)
 	if err != nil {
 		return nil, err
 	}

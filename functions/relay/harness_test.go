@@ -22,6 +22,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
@@ -69,7 +70,7 @@ func (h *harness) advance(d time.Duration) { h.clock.Add(d.Milliseconds() + 1) }
 func (h *harness) newRelay(change ...func(*environment)) *Relay {
 	h.Helper()
 	e := environment{
-		Environment: config.Environment{Env: keys.Env, RedisAddr: h.redisAddr, DatabaseURL: h.url}, MaxConns: 6, Project: "test", Run: maxRunDuration, Workers: 4,
+		Environment: config.Environment{Env: keys.Env, RedisAddr: h.redisAddr, Postgres: postgres.Config{URL: h.url}}, MaxConns: 6, Project: "test", Run: maxRunDuration, Workers: 4,
 	}
 	for _, c := range change {
 		c(&e)

@@ -135,7 +135,7 @@ func TestRelayServe_RejectsMalformedRequest(t *testing.T) {
 
 func TestRelayServe_FailsWhenReportCannotBeRead(t *testing.T) {
 	h := newHarness(t)
-	r := h.newRelay(func(e *environment) { e.DatabaseURL = "postgres://nobody@127.0.0.1:1/none" })
+	r := h.newRelay(func(e *environment) { e.Postgres.URL = "postgres://nobody@127.0.0.1:1/none" })
 	if status, body := h.trigger(r, pushBody(`{"once":true}`), io.Discard); status != http.StatusServiceUnavailable {
 		t.Errorf("%d %s", status, body)
 	}

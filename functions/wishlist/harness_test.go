@@ -17,7 +17,7 @@ func newHarness(t testing.TB) *harness {
 	h := &harness{functest.NewWithProxy(t), newUpstreams(t)}
 	h.Personal = true
 	e := functest.Environment(t, h.Database, h.Redis.Addr, h.upstreams.URL)
-	e.DBMaxConns = 8
+	e.Postgres.MaxConns = 8
 	h.BuildDeps(e)
 	for pattern, handler := range routes(h.Deps) {
 		h.Mount(pattern, handler)

@@ -14,15 +14,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config locates the database, either by URL or by a Cloud SQL instance.
+// Config locates the database, either by URL or by a Cloud SQL instance. The tags name the environment
+// variables that functions read it from.
 type Config struct {
-	URL      string // DATABASE_URL, "postgres://user:password@host:port/database?sslmode=…"; see Open for poolers
-	Instance string // "project:region:instance"
-	Address  string // private "host:port" of the instance; required without the connector
-	ServerCA string // PEM certificates of the instance's authority; required without the connector
-	User     string // IAM user: a service account without ".gserviceaccount.com"
-	Database string
-	MaxConns int32 // size of the pool; 0 means 4
+	URL      string `env:"DATABASE_URL"`      // "postgres://user:password@host:port/database?sslmode=…"; see Open for poolers
+	Instance string `env:"CLOUDSQL_INSTANCE"` // "project:region:instance"
+	Address  string `env:"CLOUDSQL_ADDRESS"`  // private "host:port" of the instance; required without the connector
+	ServerCA string `env:"CLOUDSQL_CA"`       // PEM certificates of the instance's authority; required without the connector
+	User     string `env:"CLOUDSQL_USER"`     // IAM user: a service account without ".gserviceaccount.com"
+	Database string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
+	MaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"` // size of the pool; 0 means 4
 }
 
 // Connector returns the dial function for a Cloud SQL instance ("project:region:instance") and its own

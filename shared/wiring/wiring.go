@@ -29,6 +29,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/ratelimit"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
@@ -105,7 +106,7 @@ func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifec
 	if e.ValidateEvents && event.Validator == nil {
 		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
 	}
-	db, err := e.Postgres(ctx)
+	db, err := postgres.Open(ctx, e.Postgres)
 	if err != nil {
 		return nil, fmt.Errorf("setup: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
 	"melmastoon.ghasi.io/bff-consumer/shared/keyring"
+	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
@@ -36,7 +37,7 @@ func Environment(t testing.TB, database, redisAddr, upstreams string) wiring.Env
 		t.Fatal(err)
 	}
 	return wiring.Environment{
-		Environment: config.Environment{Env: "test", RedisAddr: redisAddr, DatabaseURL: database, DBMaxConns: 4}, Region: "asia-south1",
+		Environment: config.Environment{Env: "test", RedisAddr: redisAddr, Postgres: postgres.Config{URL: database, MaxConns: 4}}, Region: "asia-south1",
 		SearchURL: upstreams, PricingURL: upstreams, PropertyURL: upstreams, ThemeURL: upstreams,
 		UpstreamAuth: "none", FlagsFile: flags, SessionKeys: Keyring(t), Peppers: Keyring(t), DNS: noDNS{},
 	}
