@@ -34,17 +34,19 @@ func TestWriteShared_EqualBodiesShareETagPerEncoding(t *testing.T) {
 	}
 	seen := map[string]string{}
 	for name, e := range map[string]*Entry{"one": &one, "same": &same, "stored": stored, "other": &other} {
-		for _, accept := range []string{"gzip", "identity"} {
-			tag := writeShared(t, e, "GET", accept).Header().Get("ETag")
-			if len(tag) < 24 || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
-				t.Errorf("%s, %s: %q is not a strong tag", name, accept, tag)
+		t.Run(name, func(t *testing.T) {
+			for _, accept := range []string{"gzip", "identity"} {
+				tag := writeShared(t, e, "GET", accept).Header().Get("ETag")
+				if len(tag) < 24 || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
+					t.Errorf("%s, %s: %q is not a strong tag", name, accept, tag)
+				}
+				body := accept + map[bool]string{true: " other"}[name == "other"]
+				if before, ok := seen[tag]; ok && before != body {
+					t.Errorf("%s: %s and %s share %s", name, before, body, tag)
+				}
+				seen[tag] = body
 			}
-			body := accept + map[bool]string{true: " other"}[name == "other"]
-			if before, ok := seen[tag]; ok && before != body {
-				t.Errorf("%s: %s and %s share %s", name, before, body, tag)
-			}
-			seen[tag] = body
-		}
+		})
 	}
 	if len(seen) != 4 {
 		t.Errorf("%v", seen)
@@ -82,22 +84,24 @@ func TestWriteShared_MatchingETagReturns304(t *testing.T) {
 		"an asterisk in a list":       {[]string{`"a", *`}, 200},
 		"a very long list without it": {[]string{strings.Repeat(`"a",`, 4000)}, 200},
 	} {
-		for _, method := range []string{"GET", "HEAD"} {
-			w := writeShared(t, &e, method, "gzip", c.lines...)
-			if w.Code != c.want {
-				t.Errorf("%s, %s: %d, want %d", name, method, w.Code, c.want)
+		t.Run(name, func(t *testing.T) {
+			for _, method := range []string{"GET", "HEAD"} {
+				w := writeShared(t, &e, method, "gzip", c.lines...)
+				if w.Code != c.want {
+					t.Errorf("%s, %s: %d, want %d", name, method, w.Code, c.want)
+				}
+				h := w.Header()
+				if h.Get("ETag") != tag || h.Get("Vary") != "Accept-Encoding" || h.Get("Cache-Control") == "" {
+					t.Errorf("%s, %s: %v", name, method, h)
+				}
+				if w.Code == 304 && (w.Body.Len() > 0 || h.Get("Content-Length")+h.Get("Content-Type")+h.Get("Content-Encoding") != "") {
+					t.Errorf("%s, %s: 304 with %d bytes, %v", name, method, w.Body.Len(), h)
+				}
+				if w.Code == 200 && (method == "GET") != (w.Body.Len() > 0) {
+					t.Errorf("%s, %s: %d bytes", name, method, w.Body.Len())
+				}
 			}
-			h := w.Header()
-			if h.Get("ETag") != tag || h.Get("Vary") != "Accept-Encoding" || h.Get("Cache-Control") == "" {
-				t.Errorf("%s, %s: %v", name, method, h)
-			}
-			if w.Code == 304 && (w.Body.Len() > 0 || h.Get("Content-Length")+h.Get("Content-Type")+h.Get("Content-Encoding") != "") {
-				t.Errorf("%s, %s: 304 with %d bytes, %v", name, method, w.Body.Len(), h)
-			}
-			if w.Code == 200 && (method == "GET") != (w.Body.Len() > 0) {
-				t.Errorf("%s, %s: %d bytes", name, method, w.Body.Len())
-			}
-		}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"net"
 	"os"
 	"path/filepath"
@@ -66,17 +67,44 @@ func newProcess(t testing.TB, addr string, clock *clock) *process {
 	return p
 }
 
-// redisAddr is the address of the one Redis of this test process, emptied, and with the scripts
-// known, so that each is one step.
+// redisAddr returns the address of the shared Redis of this test process, empty and with all
+// scripts loaded. Tests with this Redis do not run in parallel.
 func redisAddr(t testing.TB) string {
 	t.Helper()
 	rdb := redistest.New(t)
+	loadScripts(t, rdb)
+	return rdb.(*redis.Client).Options().Addr
+}
+
+// TestMain lets more tests run in parallel than there are processors: parallel tests of this
+// package mostly wait.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "16")
+	os.Exit(m.Run())
+}
+
+// ownRedisAddr returns the address of a Redis only for this test, with all scripts loaded. Tests
+// that wait in real time use an own Redis and run in parallel.
+func ownRedisAddr(t testing.TB) string {
+	t.Helper()
+	server := redistest.NewServer(t)
+	loadScripts(t, server.Client())
+	return server.Addr
+}
+
+// loadScripts loads all scripts, so that the server never answers NOSCRIPT and each script call is
+// a single step.
+func loadScripts(t testing.TB, rdb redis.UniversalClient) {
+	t.Helper()
 	for src := range scriptNames() {
-		if len(src) > 40 { // not a digest
-			rdb.ScriptLoad(t.Context(), src)
+		if len(src) == 2*sha1.Size {
+			continue // a digest
+		}
+		if err := rdb.ScriptLoad(t.Context(), src).Err(); err != nil {
+			t.Fatal(err)
 		}
 	}
-	return rdb.(*redis.Client).Options().Addr
 }
 
 // flush forgets everything but the scripts, between two cases of one test.

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
 // stepper is one side of a race: it stops before each of its steps until it is let on.
@@ -216,16 +218,26 @@ func TestInvalidate_TagCanBeReloadedAtOnce(t *testing.T) {
 	}
 }
 
+// storeTagged stores n entries with a tag in one round trip, as n loads would.
+func storeTagged(t *testing.T, p *process, tag string, n int) {
+	t.Helper()
+	pipe, expires := p.rdb.Pipeline(), p.now().Add(time.Minute)
+	for i := range n {
+		key := fmt.Sprintf("test:%d", i)
+		lua.Register(t.Context(), pipe, p.tagKeys(tag), key, p.now(), expires)
+		pipe.Set(t.Context(), key, "entry", time.Minute)
+	}
+	if err := lua.Exec(t.Context(), pipe); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestInvalidate_RepeatFinishesInterruptedLargeTag(t *testing.T) {
 	const entries = 2*batchSize + 7
 	for _, broken := range []string{"detach", "del", "zremrangebyscore"} {
 		t.Run(broken, func(t *testing.T) {
 			p := newProcess(t, redisAddr(t), newClock())
-			for i := range entries {
-				if _, _, err := p.GetOrLoad(t.Context(), fmt.Sprintf("test:%d", i), nil, Loader{TTL: time.Minute, Load: loadBody(t, "old", "tag")}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			storeTagged(t, p, "tag", entries)
 			seen := 0
 			p.interceptor.set(func(step string) error {
 				if step == broken {

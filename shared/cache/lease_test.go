@@ -1,6 +1,20 @@
 package cache
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
+
+// expireLock checks that the lock of testKey expires within leaseTTL without further action, and
+// then expires the lock, so that the test need not wait.
+func expireLock(t *testing.T, p *process) {
+	t.Helper()
+	lock := testKeys.Lock(testKey)
+	if ttl := p.rdb.PTTL(t.Context(), lock).Val(); ttl <= 0 || ttl > leaseTTL {
+		t.Errorf("the lock lives %v, want at most %v", ttl, leaseTTL)
+	}
+	p.rdb.PExpire(t.Context(), lock, time.Millisecond)
+}
 
 func TestLease_OneFollowerReplacesDeadLeader(t *testing.T) {
 	clock, addr := newClock(), redisAddr(t)
@@ -22,8 +36,9 @@ func TestLease_OneFollowerReplacesDeadLeader(t *testing.T) {
 	if n := u.calls.Load(); n != 0 {
 		t.Fatalf("%d fills while the leader lives", n)
 	}
-	leader.interceptor.set(func(string) error { return errCut }, nil) // from now on Redis hears nothing of it
-	<-u.started                                                       // its lease has lapsed
+	leader.interceptor.set(func(string) error { return errCut }, nil) // the leader can no longer extend the lock
+	expireLock(t, newProcess(t, addr, clock))
+	<-u.started // a follower has taken over
 	close(u.release)
 	for _, answer := range answers {
 		if a := <-answer; a.err != nil || a.body != "answer" {
@@ -59,11 +74,12 @@ func TestLease_LeaderExtendsWhileLoading(t *testing.T) {
 	clock, addr := newClock(), redisAddr(t)
 	leader, follower := newProcess(t, addr, clock), newProcess(t, addr, clock)
 	u := newBlockingLoader(t)
-	beats := stepReached(leader, "extend", 5) // longer than a term
+	extended := stepReached(leader, "extend", 3)
 	first := loadAsync(t, t.Context(), leader.Cache, u.load)
 	<-u.started
+	leader.rdb.PExpire(t.Context(), testKeys.Lock(testKey), leaseTTL/2) // expires before the third extension, unless extended
 	second := loadAsync(t, t.Context(), follower.Cache, unexpectedLoad(t))
-	<-beats
+	<-extended
 	close(u.release)
 	for _, answer := range []<-chan loadResult{first, second} {
 		if a := <-answer; a.err != nil || a.body != "answer" {

@@ -12,15 +12,16 @@ import (
 func TestRetryRedis_DoesNotRetryRefusals(t *testing.T) {
 	for _, refused := range []string{"acquire", "store"} {
 		t.Run(refused, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.NewServer(t)
-			p, well := newProcess(t, server.Addr, newClock()), server.Client()
+			p, healthy := newProcess(t, server.Addr, newClock()), server.Client()
 			tries := 0
 			p.interceptor.set(func(step string) error {
 				if step != refused {
 					return nil
 				}
 				tries++
-				return well.ConfigSet(t.Context(), "maxmemory", "1").Err() // from now on there is no memory for more
+				return healthy.ConfigSet(t.Context(), "maxmemory", "1").Err() // from now on there is no memory for more
 			}, nil)
 			expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
 			if tries > 2 { // by the script's digest, and by its source, which the server did not know
@@ -66,7 +67,13 @@ func TestGetOrLoad_OverwritesKeysOfWrongType(t *testing.T) {
 }
 
 func TestLease_LockWithoutTTLExpires(t *testing.T) {
-	p := newProcess(t, redisAddr(t), newClock())
+	addr, clock := redisAddr(t), newClock()
+	p, other := newProcess(t, addr, clock), newProcess(t, addr, clock)
 	p.rdb.Set(t.Context(), testKeys.Lock(testKey), "written by hand", 0)
+	acquired := stepReached(p, "acquire", 1)
+	go func() {
+		<-acquired // the first attempt has set the TTL
+		expireLock(t, other)
+	}()
 	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
 }

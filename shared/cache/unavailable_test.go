@@ -39,13 +39,13 @@ func TestGetOrLoad_WithoutRedisLoadsOncePerProcess(t *testing.T) {
 // TestGetOrLoad_SurvivesRedisLossAtEveryStep cuts a process off before each step of a miss, of a
 // refresh and of a renewal.
 func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
-	addr := redisAddr(t)
 	for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute, "rates": 2 * time.Minute} {
-		for _, gone := range []string{"get", "acquire", "register", "store"} {
-			t.Run(kind+"/"+gone, func(t *testing.T) {
+		for _, lostAt := range []string{"get", "acquire", "register", "store"} {
+			t.Run(kind+"/"+lostAt, func(t *testing.T) {
+				t.Parallel()
+				addr := ownRedisAddr(t)
 				clock := newClock()
 				p := newProcess(t, addr, clock)
-				p.flush(t)
 				recipe := Loader{TTL: 5 * time.Minute, Load: loadWithRates(t, clock, "list"), RefreshRates: refreshRates(t, clock)}
 				if age > 0 {
 					expectLoad(t, p.Cache, recipe, "list", Miss)
@@ -53,13 +53,13 @@ func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
 				}
 				cut := false
 				p.interceptor.set(func(step string) error {
-					if cut = cut || step == gone; cut {
+					if cut = cut || step == lostAt; cut {
 						return errCut
 					}
 					return nil
 				}, nil)
 				body, state := "list", Miss
-				if kind == "rates" && gone != "get" { // that one was read before
+				if kind == "rates" && lostAt != "get" { // that one was read before
 					body, state = "list, rated", Hit
 				}
 				expectLoad(t, p.Cache, recipe, body, state)
@@ -74,6 +74,7 @@ func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
 func TestGetOrLoad_HungRedisCostsAtMostItsBudget(t *testing.T) {
 	for _, hangs := range []string{"get", "acquire", "register"} {
 		t.Run(hangs, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.NewServer(t)
 			p := newProcess(t, server.Addr, newClock())
 			p.interceptor.set(func(step string) error {
@@ -100,7 +101,7 @@ func TestGetOrLoad_HungRedisCostsAtMostItsBudget(t *testing.T) {
 
 func TestLease_UnreleasedLockExpiresSoon(t *testing.T) {
 	clock, addr := newClock(), redisAddr(t)
-	cut, well := newProcess(t, addr, clock), newProcess(t, addr, clock)
+	cut, healthy := newProcess(t, addr, clock), newProcess(t, addr, clock)
 	cut.interceptor.set(func(step string) error {
 		if step == "register" || step == "release" {
 			return errCut
@@ -108,5 +109,6 @@ func TestLease_UnreleasedLockExpiresSoon(t *testing.T) {
 		return nil
 	}, nil)
 	expectLoad(t, cut.Cache, Loader{Load: loadBody(t, "one", "tag")}, "one", Miss)
-	expectLoad(t, well.Cache, Loader{Load: loadBody(t, "two", "tag")}, "two", Miss) // when the lease has lapsed, within its own budget
+	expireLock(t, healthy)
+	expectLoad(t, healthy.Cache, Loader{Load: loadBody(t, "two", "tag")}, "two", Miss)
 }

@@ -128,10 +128,12 @@ func TestWrite_NegotiatesGzip(t *testing.T) {
 		"gzipped":                      false,
 		";;,,=":                        false,
 	} {
-		w := respond(t, &e, "GET", accept, nil, nil)
-		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
-			t.Errorf("%q: gzip %v", accept, got)
-		}
+		t.Run(accept, func(t *testing.T) {
+			w := respond(t, &e, "GET", accept, nil, nil)
+			if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
+				t.Errorf("%q: gzip %v", accept, got)
+			}
+		})
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header["Accept-Encoding"] = []string{"br", "gzip"}
@@ -147,18 +149,20 @@ func TestWrite_KeepsCallerHeaders(t *testing.T) {
 		"Accept-Language, X-Currency":      "Accept-Language, X-Currency; Accept-Encoding",
 		"Accept-Language, accept-encoding": "Accept-Language, accept-encoding",
 	} {
-		w := respond(t, &e, "GET", "gzip", nil, func(h http.Header) {
-			if have != "" {
-				h.Set("Vary", have)
+		t.Run(have, func(t *testing.T) {
+			w := respond(t, &e, "GET", "gzip", nil, func(h http.Header) {
+				if have != "" {
+					h.Set("Vary", have)
+				}
+				h.Set("Content-Type", "application/problem+json")
+			})
+			if got := strings.Join(w.Header()["Vary"], "; "); got != want {
+				t.Errorf("Vary %q became %q, want %q", have, got, want)
 			}
-			h.Set("Content-Type", "application/problem+json")
+			if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
+				t.Errorf("Content-Type %q", ct)
+			}
 		})
-		if got := strings.Join(w.Header()["Vary"], "; "); got != want {
-			t.Errorf("Vary %q became %q, want %q", have, got, want)
-		}
-		if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
-			t.Errorf("Content-Type %q", ct)
-		}
 	}
 }
 

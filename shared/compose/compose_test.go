@@ -35,13 +35,15 @@ func TestProblem_MapsUpstreamErrors(t *testing.T) {
 		"bad response": {failure(upstream.BadResponse), problem.UpstreamUnavailable},
 		"anything":     {errors.New("a bug"), problem.Internal},
 	} {
-		p := problem.FromError(Problem(c.err))
-		if p.Kind != c.want || c.want.Retriable && p.RetryAfter == 0 {
-			t.Errorf("%s: %s after %s", name, p.Kind.Code, p.RetryAfter)
-		}
-		if !errors.Is(p, c.err) && c.want != problem.Internal {
-			t.Errorf("%s: the cause is lost", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := problem.FromError(Problem(c.err))
+			if p.Kind != c.want || c.want.Retriable && p.RetryAfter == 0 {
+				t.Errorf("%s: %s after %s", name, p.Kind.Code, p.RetryAfter)
+			}
+			if !errors.Is(p, c.err) && c.want != problem.Internal {
+				t.Errorf("%s: the cause is lost", name)
+			}
+		})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 )
 
 func TestFormat_RoundTrip(t *testing.T) {
+	t.Parallel()
 	sum := sha256.Sum256([]byte("abc"))
 	const digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
 	text := Format(sum[:])
@@ -22,6 +23,7 @@ func TestFormat_RoundTrip(t *testing.T) {
 }
 
 func TestParse_RejectsInvalidText(t *testing.T) {
+	t.Parallel()
 	for _, s := range []string{"", "ab", "sha1:ab", "sha256:xy", "sha256:abc", "SHA256:ab"} {
 		if sum, err := Parse(s); err == nil {
 			t.Errorf("%q is %x", s, sum)

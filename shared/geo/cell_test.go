@@ -41,6 +41,7 @@ func reference(t testing.TB) (all []referenceCell) {
 }
 
 func TestParent_MatchesReference(t *testing.T) {
+	t.Parallel()
 	for _, r := range reference(t) {
 		if got := r.cell.Parent(r.parent.Res()); got != r.parent {
 			t.Errorf("%v at %d: %v, want %v", r.cell, r.parent.Res(), got, r.parent)
@@ -49,6 +50,7 @@ func TestParent_MatchesReference(t *testing.T) {
 }
 
 func TestAncestors_OrderedByResolution(t *testing.T) {
+	t.Parallel()
 	c, err := ParseCell("h3:8a283082aa67fff")
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +72,7 @@ func TestAncestors_OrderedByResolution(t *testing.T) {
 }
 
 func TestParseCell_IsStrict(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, in string
 		ok       bool
@@ -111,13 +114,15 @@ func TestParseCell_IsStrict(t *testing.T) {
 		{"deeper in the gap of a pentagon", "82080ffffffffff", false},
 		{"in the gap of the last pentagon", "84ea017ffffffff", false},
 	} {
-		got, err := ParseCell(c.in)
-		if (err == nil) != c.ok || got.Valid() != c.ok {
-			t.Errorf("%s: %q: %v, %v", c.name, c.in, got, err)
-		}
-		if c.ok && got.String() != "h3:"+strings.TrimPrefix(c.in, "h3:") {
-			t.Errorf("%s: %q became %v", c.name, c.in, got)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			got, err := ParseCell(c.in)
+			if (err == nil) != c.ok || got.Valid() != c.ok {
+				t.Errorf("%s: %q: %v, %v", c.name, c.in, got, err)
+			}
+			if c.ok && got.String() != "h3:"+strings.TrimPrefix(c.in, "h3:") {
+				t.Errorf("%s: %q became %v", c.name, c.in, got)
+			}
+		})
 	}
 }
 

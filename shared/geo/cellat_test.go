@@ -6,6 +6,7 @@ import (
 )
 
 func TestCellAt_MatchesReference(t *testing.T) {
+	t.Parallel()
 	for _, r := range reference(t) {
 		if got := CellAt(r.p, r.res); got != r.cell {
 			t.Errorf("%v at %d: %v, want %v", r.p, r.res, got, r.cell)
@@ -16,6 +17,7 @@ func TestCellAt_MatchesReference(t *testing.T) {
 // Resolution r has 2 + 120·7^r cells: a home that were wrong would lose some, or make some that do
 // not exist.
 func TestCellAt_ReachesEveryCell(t *testing.T) {
+	t.Parallel()
 	everywhere := rectangle(Box{-90, -180, 90, 180}, 0)
 	for res, want := range []int{122, 842, 5882} {
 		found := map[Cell]bool{}
@@ -34,6 +36,7 @@ func TestCellAt_ReachesEveryCell(t *testing.T) {
 }
 
 func TestCellAt_InvalidInputHasNoCell(t *testing.T) {
+	t.Parallel()
 	for _, p := range []Point{{91, 0}, {0, 181}, {math.NaN(), 0}, {0, math.Inf(1)}} {
 		if c := CellAt(p, 8); c != 0 || c.Valid() {
 			t.Errorf("%v: %v", p, c)
@@ -47,6 +50,7 @@ func TestCellAt_InvalidInputHasNoCell(t *testing.T) {
 }
 
 func TestCellAt_AntimeridianHasOneSetOfCells(t *testing.T) {
+	t.Parallel()
 	for lat := -90.0; lat <= 90; lat += 7.3 {
 		if east, west := CellAt(Point{lat, 180}, 10), CellAt(Point{lat, -180}, 10); east != west {
 			t.Errorf("%v°: %v and %v", lat, east, west)

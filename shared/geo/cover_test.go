@@ -59,6 +59,7 @@ func assertCovered(t *testing.T, cover []Cell, p Point, finer int) bool {
 }
 
 func TestCoverCircle_CoversEveryPoint(t *testing.T) {
+	t.Parallel()
 	r := newRand()
 	for range 500 {
 		centre, km, most := edgeCasePoint(r), 3000*math.Pow(10, -6*r.Float64()), 3+r.IntN(60)
@@ -79,6 +80,7 @@ func TestCoverCircle_CoversEveryPoint(t *testing.T) {
 }
 
 func TestCoverBox_CoversEveryPoint(t *testing.T) {
+	t.Parallel()
 	r := newRand()
 	for range 500 {
 		sw := edgeCasePoint(r)
@@ -113,6 +115,7 @@ func edgeBiased(r *rand.Rand) float64 {
 }
 
 func TestCover_OneResolutionSortedAndFinest(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name      string
 		cover     []Cell
@@ -129,22 +132,25 @@ func TestCover_OneResolutionSortedAndFinest(t *testing.T) {
 		{"the world", CoverBox(Box{-90, -180, 90, 180}, 122), 122, 0},
 		{"the world, as a circle", CoverCircle(Point{34, 69}, 30000, 122), 122, 0},
 	} {
-		if len(c.cover) == 0 || len(c.cover) > c.most || c.cover[0].Res() != c.res {
-			t.Errorf("%s: %d cells: %v", c.name, len(c.cover), c.cover)
-			continue
-		}
-		for i, cell := range c.cover {
-			if !cell.Valid() || cell.Res() != c.res || i > 0 && cell <= c.cover[i-1] {
-				t.Errorf("%s: %v", c.name, c.cover)
-				break
+		t.Run(c.name, func(t *testing.T) {
+			if len(c.cover) == 0 || len(c.cover) > c.most || c.cover[0].Res() != c.res {
+				t.Errorf("%s: %d cells: %v", c.name, len(c.cover), c.cover)
+				return
 			}
-		}
+			for i, cell := range c.cover {
+				if !cell.Valid() || cell.Res() != c.res || i > 0 && cell <= c.cover[i-1] {
+					t.Errorf("%s: %v", c.name, c.cover)
+					break
+				}
+			}
+		})
 	}
 }
 
 // A cover may hold cells just beyond the rim, as their descendants may reach over it, but none
 // further away.
 func TestCoverCircle_ContainsNoDistantCell(t *testing.T) {
+	t.Parallel()
 	r := newRand()
 	for range 300 {
 		centre, km := edgeCasePoint(r), 200*math.Pow(10, -4*r.Float64())
@@ -166,6 +172,7 @@ func TestCoverCircle_ContainsNoDistantCell(t *testing.T) {
 }
 
 func TestCover_InvalidInputHasNoCover(t *testing.T) {
+	t.Parallel()
 	kabul := Point{34.5553, 69.2075}
 	for name, cover := range map[string][]Cell{
 		"no place":            CoverCircle(Point{91, 0}, 1, 32),
@@ -177,9 +184,11 @@ func TestCover_InvalidInputHasNoCover(t *testing.T) {
 		"inverted box":        CoverBox(Box{12, 20, 10, 25}, 32),
 		"too large":           CoverBox(Box{-90, -180, 90, 180}, 121),
 	} {
-		if cover != nil {
-			t.Errorf("%s: %v", name, cover)
-		}
+		t.Run(name, func(t *testing.T) {
+			if cover != nil {
+				t.Errorf("%s: %v", name, cover)
+			}
+		})
 	}
 }
 

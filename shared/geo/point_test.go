@@ -6,6 +6,7 @@ import (
 )
 
 func TestPoint_OutOfRangeIsInvalid(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		p    Point
 		want bool
@@ -27,6 +28,7 @@ func TestPoint_OutOfRangeIsInvalid(t *testing.T) {
 }
 
 func TestDistanceKm_KnownDistances(t *testing.T) {
+	t.Parallel()
 	kabul, herat := Point{34.5553, 69.2075}, Point{34.3529, 62.2040}
 	quarter := earthRadiusKm * math.Pi / 2
 	for _, c := range []struct {
@@ -42,14 +44,17 @@ func TestDistanceKm_KnownDistances(t *testing.T) {
 		{"to the antipode", Point{30, 20}, Point{-30, -160}, 2 * quarter},
 		{"a metre", Point{34, 69}, Point{34 + 1/(quarter*1000/90), 69}, 0.001},
 	} {
-		if got := DistanceKm(c.a, c.b); math.Abs(got-c.want) > 0.1 && math.Abs(got-c.want) > 1e-6*c.want ||
-			c.want < 1 && math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%s: %v km, want %v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := DistanceKm(c.a, c.b); math.Abs(got-c.want) > 0.1 && math.Abs(got-c.want) > 1e-6*c.want ||
+				c.want < 1 && math.Abs(got-c.want) > 1e-9 {
+				t.Errorf("%s: %v km, want %v", c.name, got, c.want)
+			}
+		})
 	}
 }
 
 func TestBox_ValidEnclosesArea(t *testing.T) {
+	t.Parallel()
 	nan, inf := math.NaN(), math.Inf(1)
 	for _, c := range []struct {
 		name string
@@ -69,16 +74,19 @@ func TestBox_ValidEnclosesArea(t *testing.T) {
 		{"not a number", Box{10, 20, 12, nan}, 0},
 		{"endless", Box{10, -inf, 12, inf}, 0},
 	} {
-		if got := c.b.Valid(); got != (c.area > 0) {
-			t.Errorf("%s: valid %t", c.name, got)
-		}
-		if got := c.b.AreaDeg2(); c.area > 0 && math.Abs(got-c.area) > 1e-9 {
-			t.Errorf("%s: %v square degrees, want %v", c.name, got, c.area)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.b.Valid(); got != (c.area > 0) {
+				t.Errorf("%s: valid %t", c.name, got)
+			}
+			if got := c.b.AreaDeg2(); c.area > 0 && math.Abs(got-c.area) > 1e-9 {
+				t.Errorf("%s: %v square degrees, want %v", c.name, got, c.area)
+			}
+		})
 	}
 }
 
 func TestBox_ContainsItsEdges(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		b    Box
 		p    Point

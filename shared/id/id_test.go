@@ -24,6 +24,7 @@ func TestNew_AscendsWithinMillisecond(t *testing.T) {
 }
 
 func TestNew_ConcurrentIDsAreUnique(t *testing.T) {
+	t.Parallel()
 	var (
 		wg   sync.WaitGroup
 		seen sync.Map
@@ -41,6 +42,7 @@ func TestNew_ConcurrentIDsAreUnique(t *testing.T) {
 }
 
 func TestTime_ReturnsCreationTime(t *testing.T) {
+	t.Parallel()
 	if got := Time(New(Session, now)); !got.Equal(now) {
 		t.Errorf("time is %s, want %s", got, now)
 	}
@@ -52,6 +54,7 @@ func TestTime_ReturnsCreationTime(t *testing.T) {
 }
 
 func TestNew_BrokenClockGivesValidIDs(t *testing.T) {
+	t.Parallel()
 	for _, at := range []time.Time{time.Unix(-1, 0), {}, time.UnixMilli(int64(ulid.MaxTime()) + 1)} {
 		if got := New(Tenant, at); !Valid(Tenant, got) || !Time(got).Equal(time.UnixMilli(0)) {
 			t.Errorf("minted %q at %s", got, at)
@@ -73,6 +76,7 @@ func TestNew_EntropyOverflowRestarts(t *testing.T) {
 }
 
 func TestParse_AcceptsOnlyCanonicalForm(t *testing.T) {
+	t.Parallel()
 	const good = "ppt_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	if !Valid(Property, good) || !Valid(Property, "ppt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ") {
 		t.Fatal("a canonical id is refused")
@@ -93,6 +97,7 @@ func TestParse_AcceptsOnlyCanonicalForm(t *testing.T) {
 }
 
 func TestUUID_RoundTrip(t *testing.T) {
+	t.Parallel()
 	for range 100 {
 		s := New(Tenant, now)
 		u, err := UUID(Tenant, s)
@@ -127,6 +132,7 @@ func BenchmarkNew(b *testing.B) {
 }
 
 func TestDerive_IsDeterministic(t *testing.T) {
+	t.Parallel()
 	at := time.UnixMilli(1_790_000_000_123)
 	first := Derive(Event, at, "gms_1", "a")
 	if !Valid(Event, first) || !Time(first).Equal(at) || Derive(Event, at, "gms_1", "a") != first {

@@ -7,6 +7,7 @@ import (
 )
 
 func TestMonotonic_AscendsDespiteOtherIDs(t *testing.T) {
+	t.Parallel()
 	var s Monotonic
 	var ids []string
 	for range 100 {
@@ -28,17 +29,20 @@ func TestMonotonic_AscendsDespiteOtherIDs(t *testing.T) {
 }
 
 func TestSuccessor_IsLeastGreaterID(t *testing.T) {
+	t.Parallel()
 	for before, after := range map[string]string{
 		"01KD1HS7J00000000000000000": "01KD1HS7J00000000000000001",
 		"01KD1HS7J0000000000000ZZZZ": "01KD1HS7J00000000000010000",
 		"01KD1HS7J0ZZZZZZZZZZZZZZZZ": "01KD1HS7J10000000000000000", // no more of that millisecond
 	} {
-		u, err := parse(before)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := successor(u).String(); got != after {
-			t.Errorf("after %s comes %s, want %s", before, got, after)
-		}
+		t.Run(before, func(t *testing.T) {
+			u, err := parse(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := successor(u).String(); got != after {
+				t.Errorf("after %s comes %s, want %s", before, got, after)
+			}
+		})
 	}
 }

@@ -9,13 +9,16 @@ import (
 )
 
 func TestParse_AcceptsOnlySupportedTags(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]Tag{
 		"en": "en", "EN": "en", "ps-af": "ps-AF", "FA-AF": "fa-AF", "fa-IR": "fa-IR", "tg-TJ": "tg-TJ", "ar": "ar", "ur-PK": "ur-PK",
 		"ru": "ru", "fr": "fr", "prs": "fa-AF", "prs-AF": "fa-AF", "PRS-af": "fa-AF",
 	} {
-		if got, err := Parse(in); err != nil || got != want {
-			t.Errorf("%q is %q, %v; want %q", in, got, err, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got, err := Parse(in); err != nil || got != want {
+				t.Errorf("%q is %q, %v; want %q", in, got, err, want)
+			}
+		})
 	}
 	for _, bad := range []string{"", "de", "fa", "ps", "en-US", "en_US", "fa_AF", "*", "prs-IR", " en", "en\x00", "xx-YY", strings.Repeat("e", 1<<16)} {
 		if got, err := Parse(bad); !errors.Is(err, ErrNotSupported) {
@@ -25,15 +28,18 @@ func TestParse_AcceptsOnlySupportedTags(t *testing.T) {
 }
 
 func TestMatch_BestTagForHeader(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]Tag{
 		"en": "en", "en-US,en;q=0.9": "en", "fr-CH, fr;q=0.9, en;q=0.8, de;q=0.7, *;q=0.5": "fr", "klingon!,ru;q=0.4": "ru", "ja, fr;q=0.3, ru;q=0.8": "ru",
 		"prs-AF,prs;q=0.9,en;q=0.5": "fa-AF", "prs": "fa-AF", "fa": "fa-IR", "fa-AF": "fa-AF", "fa-IR,en": "fa-IR",
 		"ps": "ps-AF", "ps-AF,fa-AF;q=0.8": "ps-AF", "ur": "ur-PK", "ur-IN": "ur-PK", "tg": "tg-TJ", "ar-EG,ar;q=0.9": "ar", "ru-RU": "ru",
 		"de, fr;q=0.3": "fr", "en;q=0.3, ru": "ru", "zh-Hant-TW,fr;q=0.2": "fr",
 	} {
-		if got, ok := Match(in); !ok || got != want {
-			t.Errorf("%q gives %q, %v; want %q", in, got, ok, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got, ok := Match(in); !ok || got != want {
+				t.Errorf("%q gives %q, %v; want %q", in, got, ok, want)
+			}
+		})
 	}
 	for _, none := range []string{"", "uz-AF", "ja,ko;q=0.8", ";;;", "\xff\xfe", "x", strings.Repeat("a", 600), "en-\x00"} {
 		if got, ok := Match(none); ok || got != Default {
@@ -43,6 +49,7 @@ func TestMatch_BestTagForHeader(t *testing.T) {
 }
 
 func TestMatch_CutsLongHeaderAtEntry(t *testing.T) {
+	t.Parallel()
 	if got, ok := Match(strings.Repeat("ja,", 15) + "fr"); !ok || got != "fr" {
 		t.Errorf("the last entry that counts gives %q, %v", got, ok)
 	}
@@ -58,6 +65,7 @@ func TestMatch_CutsLongHeaderAtEntry(t *testing.T) {
 }
 
 func TestMatch_EveryTagMatchesItself(t *testing.T) {
+	t.Parallel()
 	for _, tag := range Supported() {
 		if got, ok := Match(string(tag) + ";q=0.9"); !ok || got != tag {
 			t.Errorf("%s gives %s", tag, got)
@@ -66,6 +74,7 @@ func TestMatch_EveryTagMatchesItself(t *testing.T) {
 }
 
 func TestMatchFirstEntry_AgreesWithMatcher(t *testing.T) {
+	t.Parallel()
 	for _, base := range []string{"en", "ar", "ru", "fr", "ps", "tg", "ur", "fa"} {
 		for _, region := range []string{"", "-AF", "-IR", "-PK", "-US", "-GB", "-EG", "-CA", "-IN", "-TJ", "-UZ", "-XK"} {
 			header := base + region
@@ -84,6 +93,7 @@ func TestMatchFirstEntry_AgreesWithMatcher(t *testing.T) {
 }
 
 func TestSupported_ReturnsCopy(t *testing.T) {
+	t.Parallel()
 	Supported()[0] = "xx"
 	if Supported()[0] != Default {
 		t.Error("the set was changed")

@@ -9,6 +9,7 @@ import (
 )
 
 func TestParse_AcceptsOnlySupportedCurrencies(t *testing.T) {
+	t.Parallel()
 	for _, c := range Supported() {
 		if got, err := Parse(string(c)); err != nil || got != c {
 			t.Errorf("%s: %s, %v", c, got, err)
@@ -22,23 +23,29 @@ func TestParse_AcceptsOnlySupportedCurrencies(t *testing.T) {
 }
 
 func TestForCountry_ChoosesCurrency(t *testing.T) {
+	t.Parallel()
 	for country, want := range map[string]Currency{
 		"AF": AFN, "IR": IRR, "PK": PKR, "AE": AED, "GB": GBP, "DE": EUR, "FR": EUR, "HR": EUR, "BG": EUR,
 		"CH": USD, "SE": USD, "TJ": USD, "US": USD, "MA": USD, "": USD, "ZZ": USD, "af": USD, "AFG": USD,
 	} {
-		if got := ForCountry(country); got != want {
-			t.Errorf("%q: %s, want %s", country, got, want)
-		}
+		t.Run(country, func(t *testing.T) {
+			if got := ForCountry(country); got != want {
+				t.Errorf("%q: %s, want %s", country, got, want)
+			}
+		})
 	}
 }
 
 func TestDigits_MatchISO4217(t *testing.T) {
+	t.Parallel()
 	for code, want := range map[string]int{
 		"AFN": 2, "IRR": 2, "PKR": 2, "USD": 2, "EUR": 2, "AED": 2, "GBP": 2, "JPY": 0, "KWD": 3, "CLF": 4, "SLE": 2, "XCG": 2, "VED": 2, "ZWG": 2,
 	} {
-		if got, ok := Digits(code); !ok || got != want {
-			t.Errorf("%s has %d, %v; want %d", code, got, ok, want)
-		}
+		t.Run(code, func(t *testing.T) {
+			if got, ok := Digits(code); !ok || got != want {
+				t.Errorf("%s has %d, %v; want %d", code, got, ok, want)
+			}
+		})
 	}
 	for _, dead := range []string{"", "usd", "AFA", "TRL", "BYR", "HRK", "XXX", "XTS", "XAU", "ZWL", "ANG", "SLL"} {
 		if _, ok := Digits(dead); ok {
@@ -53,6 +60,7 @@ func TestDigits_MatchISO4217(t *testing.T) {
 }
 
 func TestDigits_TableHasNoDuplicates(t *testing.T) {
+	t.Parallel()
 	var all []string
 	for _, codes := range iso4217 {
 		all = append(all, strings.Fields(codes)...)
@@ -69,6 +77,7 @@ func TestDigits_TableHasNoDuplicates(t *testing.T) {
 }
 
 func TestParseMinor_AcceptsOnlyCanonicalForm(t *testing.T) {
+	t.Parallel()
 	for _, good := range []string{"0", "1", "-1", "450000", "999999999999999999", "-999999999999999999"} {
 		if m, err := ParseMinor(good); err != nil || string(m) != good {
 			t.Errorf("%s: %s, %v", good, m, err)
@@ -82,6 +91,7 @@ func TestParseMinor_AcceptsOnlyCanonicalForm(t *testing.T) {
 }
 
 func TestMinor_ComparesAsNumber(t *testing.T) {
+	t.Parallel()
 	list := []string{"-100", "-99", "-10", "-9", "-1", "0", "1", "9", "10", "99", "100", "999999999999999999"}
 	for _, a := range list {
 		for _, b := range list {

@@ -97,6 +97,7 @@ func (w *fakeRedis) newRoundTrips() []roundTrip {
 }
 
 func TestPipelineBatcher_MergesConcurrentPipelines(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		one, two, three := w.get(t.Context(), "a", "b"), w.get(t.Context(), "wrong", "c"), w.get(t.Context(), "d")
@@ -120,6 +121,7 @@ func TestPipelineBatcher_MergesConcurrentPipelines(t *testing.T) {
 }
 
 func TestPipelineBatcher_LimitsBatchSize(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		for range maxBatch + 1 {
@@ -138,6 +140,7 @@ func TestPipelineBatcher_LimitsBatchSize(t *testing.T) {
 }
 
 func TestPipelineBatcher_SendsSeparatelyAfterTenMilliseconds(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		one, two := w.get(t.Context(), "a"), w.get(t.Context(), "b")
@@ -162,6 +165,7 @@ func TestPipelineBatcher_SendsSeparatelyAfterTenMilliseconds(t *testing.T) {
 }
 
 func TestPipelineBatcher_PreconnectsWhenFirstPipelineWaits(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
 		end := make(chan error)
@@ -178,6 +182,7 @@ func TestPipelineBatcher_PreconnectsWhenFirstPipelineWaits(t *testing.T) {
 }
 
 func TestPipelineBatcher_CanceledWaiterLeavesBatch(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -196,6 +201,7 @@ func TestPipelineBatcher_CanceledWaiterLeavesBatch(t *testing.T) {
 }
 
 func TestPipelineBatcher_EndsAtEarliestDeadlineNotOnCancel(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		first := time.Now().Add(100 * time.Millisecond)
@@ -219,6 +225,7 @@ func TestPipelineBatcher_EndsAtEarliestDeadlineNotOnCancel(t *testing.T) {
 }
 
 func TestPipelineBatcher_SeparatesDistantDeadlines(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		within := func(d time.Duration, key string) {
@@ -246,6 +253,7 @@ func TestPipelineBatcher_SeparatesDistantDeadlines(t *testing.T) {
 }
 
 func TestPipelineBatcher_LongTimeoutIsNotShortened(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, longTimeout)
 		for _, d := range []time.Duration{200 * time.Millisecond, 800 * time.Millisecond} {
@@ -263,6 +271,7 @@ func TestPipelineBatcher_LongTimeoutIsNotShortened(t *testing.T) {
 }
 
 func TestPipelineBatcher_BypassesTransactionsAndLargePipelines(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		hurried, cancel := context.WithTimeout(t.Context(), minTimeout-time.Millisecond)
@@ -286,6 +295,7 @@ func TestPipelineBatcher_BypassesTransactionsAndLargePipelines(t *testing.T) {
 }
 
 func TestPipelineBatcher_PanicReleasesOtherWaiters(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		begun, end := make(chan int), make(chan bool)
@@ -344,6 +354,7 @@ func TestPipelineBatcher_PanicReleasesOtherWaiters(t *testing.T) {
 }
 
 func TestPipelineBatcher_ReturnsEachCallersReplies(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	c := Open(Config{Addr: server.Addr})
 	defer c.Close()
@@ -372,6 +383,7 @@ func TestPipelineBatcher_ReturnsEachCallersReplies(t *testing.T) {
 }
 
 func TestPipelineBatcher_HungServerFailsCallersInTime(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	c := Open(Config{Addr: server.Addr})
 	defer c.Close()

@@ -45,6 +45,7 @@ func (d *testBreaker) fail(t *testing.T, times int) {
 }
 
 func TestBreaker_OpensForOneSecondAfterFiveFailures(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	d.fail(t, 5)
 	d.sent, d.reply = 0, nil
@@ -61,6 +62,7 @@ func TestBreaker_OpensForOneSecondAfterFiveFailures(t *testing.T) {
 }
 
 func TestBreaker_SendsOneProbeWhenHalfOpen(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	d.fail(t, 5)
 	d.clock, d.sent = d.clock.Add(openTimeout), 0
@@ -87,6 +89,7 @@ func TestBreaker_SendsOneProbeWhenHalfOpen(t *testing.T) {
 }
 
 func TestBreaker_CountsOnlyConsecutiveFailures(t *testing.T) {
+	t.Parallel()
 	for name, reply := range map[string]error{"an answer": nil, "an absent key": redis.Nil, "an error reply": redis.ErrNoScript} {
 		t.Run(name+" starts the count again", func(t *testing.T) {
 			d := newTestBreaker()
@@ -102,6 +105,7 @@ func TestBreaker_CountsOnlyConsecutiveFailures(t *testing.T) {
 }
 
 func TestBreaker_IgnoresLocalFailures(t *testing.T) {
+	t.Parallel()
 	for name, reply := range map[string]error{
 		"a caller who left": context.Canceled, "a caller out of time in our queue": context.DeadlineExceeded,
 		"a busy pool": redis.ErrPoolTimeout, "a closed client": redis.ErrClosed,
@@ -123,6 +127,7 @@ func TestBreaker_IgnoresLocalFailures(t *testing.T) {
 }
 
 func TestBreaker_IgnoresFailuresWithShortDeadline(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	d.clock = time.Now()
 	ctx, cancel := context.WithDeadline(t.Context(), d.clock.Add(minTimeout-time.Millisecond))
@@ -136,6 +141,7 @@ func TestBreaker_IgnoresFailuresWithShortDeadline(t *testing.T) {
 }
 
 func TestBreaker_IgnoresFailureWhileOthersSucceed(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	ctx := t.Context()
 	slow := func(context.Context, redis.Cmder) error { // meanwhile another command is answered
@@ -151,6 +157,7 @@ func TestBreaker_IgnoresFailureWhileOthersSucceed(t *testing.T) {
 }
 
 func TestBreaker_LateReplyClosesIt(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	d.fail(t, maxFailures-1)
 	d.now = func() time.Time { // the clock is read between counting the last failure and shutting the door
@@ -168,6 +175,7 @@ func TestBreaker_LateReplyClosesIt(t *testing.T) {
 }
 
 func TestBreaker_CountsFailedDialOnce(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	ctx := t.Context()
 	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
@@ -187,6 +195,7 @@ func TestBreaker_CountsFailedDialOnce(t *testing.T) {
 }
 
 func TestBreaker_RefusesWholePipeline(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	ctx := t.Context()
 	d.fail(t, 5)
@@ -200,6 +209,7 @@ func TestBreaker_RefusesWholePipeline(t *testing.T) {
 }
 
 func TestBreaker_CountsPipelineBrokenAfterFirstReply(t *testing.T) {
+	t.Parallel()
 	d := newTestBreaker()
 	ctx := t.Context()
 	broken := func(_ context.Context, cmds []redis.Cmder) error {
@@ -217,6 +227,7 @@ func TestBreaker_CountsPipelineBrokenAfterFirstReply(t *testing.T) {
 }
 
 func TestBreaker_ServerStopsAndRestarts(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	clock := time.Now()
 	c := open(Config{Addr: server.Addr}, func() time.Time { return clock })
@@ -245,6 +256,7 @@ func TestBreaker_ServerStopsAndRestarts(t *testing.T) {
 }
 
 func TestOpen_HungServerCostsOnlyItsTimeout(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	c := Open(Config{Addr: server.Addr})
 	defer c.Close()
@@ -261,6 +273,7 @@ func TestOpen_HungServerCostsOnlyItsTimeout(t *testing.T) {
 }
 
 func TestWithLongTimeout_WaitsLongerAndSharesBreaker(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	c := Open(Config{Addr: server.Addr})
 	defer c.Close()

@@ -6,6 +6,7 @@ import (
 )
 
 func TestKeys_MatchDataModel(t *testing.T) {
+	t.Parallel()
 	k := Keys{Env: "prod"}
 	for _, c := range []struct{ got, want string }{
 		{k.Key("cache", "search", "list", "ab12"), "prod:bff-consumer:cache:search:list:ab12"},
@@ -28,6 +29,7 @@ func TestKeys_MatchDataModel(t *testing.T) {
 }
 
 func TestKeys_ScriptKeysShareSlot(t *testing.T) {
+	t.Parallel()
 	k := Keys{Env: "prod"}
 	entry := k.Key("cache", "facets", EscapePart("{AF}"), EscapePart("کابل:1"))
 	for _, group := range [][]string{
@@ -55,6 +57,7 @@ func hashTag(key string) string {
 }
 
 func TestEscapePart_CannotLeaveItsPosition(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"Medina":   "Medina",
 		"المدينة":  "المدينة",
@@ -62,8 +65,10 @@ func TestEscapePart_CannotLeaveItsPosition(t *testing.T) {
 		"{x} y\n%": "%7Bx%7D%20y%0A%25",
 		"":         "",
 	} {
-		if got := EscapePart(in); got != want {
-			t.Errorf("Part(%q) = %q, want %q", in, got, want)
-		}
+		t.Run(in, func(t *testing.T) {
+			if got := EscapePart(in); got != want {
+				t.Errorf("Part(%q) = %q, want %q", in, got, want)
+			}
+		})
 	}
 }

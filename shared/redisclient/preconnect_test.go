@@ -8,6 +8,7 @@ import (
 )
 
 func TestPreconnect_OpensOneIdleConnection(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	c := Open(Config{Addr: server.Addr}).(*client)
 	defer c.Close()

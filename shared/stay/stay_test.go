@@ -32,6 +32,7 @@ func codes(fields []problem.FieldError) string {
 }
 
 func TestParseDate_AcceptsOnlyExistingDays(t *testing.T) {
+	t.Parallel()
 	for _, good := range []string{"2026-11-05", "2028-02-29", "0001-01-01", "9999-12-31"} {
 		if d := mustParseDate(t, good); d.String() != good {
 			t.Errorf("%s came back as %s", good, d)
@@ -50,6 +51,7 @@ func TestParseDate_AcceptsOnlyExistingDays(t *testing.T) {
 }
 
 func TestDate_JSONRoundTrip(t *testing.T) {
+	t.Parallel()
 	var d Dates
 	if err := json.Unmarshal([]byte(`{"checkIn":"2026-11-05","checkOut":"2026-11-07"}`), &d); err != nil {
 		t.Fatal(err)
@@ -66,6 +68,7 @@ func TestDate_JSONRoundTrip(t *testing.T) {
 }
 
 func TestDate_CountsAcrossMonthsAndLeapYears(t *testing.T) {
+	t.Parallel()
 	if d := mustParseDate(t, "2028-02-28").AddDays(2); d.String() != "2028-03-01" {
 		t.Errorf("two days after 28 February 2028 is %s", d)
 	}
@@ -77,6 +80,7 @@ func TestDate_CountsAcrossMonthsAndLeapYears(t *testing.T) {
 var now = time.Date(2026, 11, 5, 11, 59, 0, 0, time.UTC)
 
 func TestDates_ValidateLimits(t *testing.T) {
+	t.Parallel()
 	today := DateOf(now)
 	for _, c := range []struct {
 		rule         string
@@ -96,10 +100,12 @@ func TestDates_ValidateLimits(t *testing.T) {
 		{"reversed", 3, -1, "dates.checkOut reversed"},
 		{"past and too long", -9, 31, "dates.checkIn past, dates.checkOut too-long"},
 	} {
-		d := Dates{today.AddDays(c.ahead), today.AddDays(c.ahead + c.stays)}
-		if got := codes(d.Validate(now)); got != c.want {
-			t.Errorf("%s: %q, want %q", c.rule, got, c.want)
-		}
+		t.Run(c.rule, func(t *testing.T) {
+			d := Dates{today.AddDays(c.ahead), today.AddDays(c.ahead + c.stays)}
+			if got := codes(d.Validate(now)); got != c.want {
+				t.Errorf("%s: %q, want %q", c.rule, got, c.want)
+			}
+		})
 	}
 	if got := codes(Dates{}.Validate(now)); got != "dates.checkIn required, dates.checkOut required" {
 		t.Errorf("nothing given: %q", got)
@@ -117,6 +123,7 @@ func TestDates_ValidateLimits(t *testing.T) {
 }
 
 func TestOccupancy_ValidateLimits(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rule string
 		o    Occupancy
@@ -136,8 +143,10 @@ func TestOccupancy_ValidateLimits(t *testing.T) {
 		{"no child, no age", Occupancy{2, 0, 1, []int{}}, ""},
 		{"ages out of range", Occupancy{2, 3, 1, []int{18, 17, -1}}, "occupancy.childrenAges.0 out-of-range, occupancy.childrenAges.2 out-of-range"},
 	} {
-		if got := codes(c.o.Validate()); got != c.want {
-			t.Errorf("%s: %q, want %q", c.rule, got, c.want)
-		}
+		t.Run(c.rule, func(t *testing.T) {
+			if got := codes(c.o.Validate()); got != c.want {
+				t.Errorf("%s: %q, want %q", c.rule, got, c.want)
+			}
+		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 )
 
 func TestFormat_UTCWithMilliseconds(t *testing.T) {
+	t.Parallel()
 	kabul := time.FixedZone("", 16_200)
 	for want, at := range map[string]time.Time{
 		"2026-04-23T10:14:22.000Z": time.Date(2026, 4, 23, 14, 44, 22, 0, kabul),
@@ -19,6 +20,7 @@ func TestFormat_UTCWithMilliseconds(t *testing.T) {
 }
 
 func TestFormat_RoundTrip(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 4, 23, 10, 14, 22, 7_000_000, time.UTC)
 	if got, err := time.Parse(Layout, Format(at)); err != nil || !got.Equal(at) {
 		t.Errorf("%v, %v", got, err)
@@ -26,6 +28,7 @@ func TestFormat_RoundTrip(t *testing.T) {
 }
 
 func TestParse_AcceptsEveryRFC3339Form(t *testing.T) {
+	t.Parallel()
 	for said, want := range map[string]string{
 		"2026-04-23T10:14:22Z":           "2026-04-23T10:14:22Z",
 		"2026-04-23t10:14:22.000007z":    "2026-04-23T10:14:22.000007Z",
@@ -35,14 +38,17 @@ func TestParse_AcceptsEveryRFC3339Form(t *testing.T) {
 		"2016-12-31t15:59:60.75-08:00":   "2016-12-31T23:59:59.999999Z",
 		"2017-01-01T04:29:60.9999+04:30": "2016-12-31T23:59:59.999999Z",
 	} {
-		got, err := Parse(said)
-		if err != nil || got.UTC().Format(time.RFC3339Nano) != want {
-			t.Errorf("%s: %v, %v, not %s", said, got, err, want)
-		}
+		t.Run(said, func(t *testing.T) {
+			got, err := Parse(said)
+			if err != nil || got.UTC().Format(time.RFC3339Nano) != want {
+				t.Errorf("%s: %v, %v, not %s", said, got, err, want)
+			}
+		})
 	}
 }
 
 func TestParse_RejectsInvalidTime(t *testing.T) {
+	t.Parallel()
 	for _, said := range []string{
 		"", "2026-04-23", "2026-04-23T10:14:22", "2026-04-23 10:14:22Z", "2026-02-30T10:14:22Z",
 		"2026-04-23T10:14:61Z", "2026-04-23T10:14:60Z", "2026-04-23T23:59:60+04:30", "2026-04-23T10:60Z",

@@ -15,6 +15,7 @@ import (
 var oneSecond = policy{timeout: time.Second}
 
 func TestBreaker_OpensAfterFiveConsecutiveFailures(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		server http.HandlerFunc
@@ -70,6 +71,7 @@ func TestBreaker_LogsEveryStateChange(t *testing.T) {
 }
 
 func TestBreaker_HalfOpensAfterFourSeconds(t *testing.T) {
+	t.Parallel()
 	server := respondInOrder(respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondAfter(500*ms, respondGood), respondGood)
 	bubble(t, oneSecond, server, func(t *testing.T, c *client, calls *atomic.Int32) {
 		for range failuresToOpen {
@@ -107,6 +109,7 @@ func TestBreaker_HalfOpensAfterFourSeconds(t *testing.T) {
 }
 
 func TestBreaker_CountsOnlyUpstreamFaults(t *testing.T) {
+	t.Parallel()
 	soon := func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
 		time.AfterFunc(900*ms, cancel)
@@ -149,6 +152,7 @@ func TestBreaker_CountsOnlyUpstreamFaults(t *testing.T) {
 }
 
 func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
+	t.Parallel()
 	server := respondInOrder(respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(404), respondStatus(500), respondStatus(500), respondStatus(500), respondStatus(500), respondGood)
 	bubble(t, oneSecond, server, func(t *testing.T, c *client, calls *atomic.Int32) {
 		for range 9 {
@@ -161,6 +165,7 @@ func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 }
 
 func TestBreaker_IgnoresLosingAttempt(t *testing.T) {
+	t.Parallel()
 	var n atomic.Int32
 	server := func(w http.ResponseWriter, r *http.Request) {
 		if n.Add(1)%2 == 1 {
@@ -183,6 +188,7 @@ func TestBreaker_IgnoresLosingAttempt(t *testing.T) {
 }
 
 func TestBreaker_RefusedRetryIsNotTheReportedReason(t *testing.T) {
+	t.Parallel()
 	bubble(t, policy{timeout: 1500 * ms, hedgeDelay: 800 * ms}, respondInOrder(hang, respondStatus(500)), func(t *testing.T, c *client, calls *atomic.Int32) {
 		silent := make(chan error, 1)
 		go func() {
@@ -200,6 +206,7 @@ func TestBreaker_RefusedRetryIsNotTheReportedReason(t *testing.T) {
 }
 
 func TestBreaker_IsPerUpstream(t *testing.T) {
+	t.Parallel()
 	u := newTestUpstreams(t, "http://127.0.0.1:1", nil)
 	for range failuresToOpen {
 		u.Theme.Brand(t.Context(), kabulTenant)

@@ -30,6 +30,7 @@ func newTestClient(t *testing.T, base string, tokens TokenSource) *client {
 }
 
 func TestFetch_RejectsBodyOverLimit(t *testing.T) {
+	t.Parallel()
 	fits := `{"value":"good","rest":"` + strings.Repeat("x", maxBody-len(`{"value":"good","rest":""}`)) + `"}`
 	for _, c := range []struct {
 		name   string
@@ -60,6 +61,7 @@ func TestFetch_RejectsBodyOverLimit(t *testing.T) {
 }
 
 func TestFetch_StopsReadingAtLimit(t *testing.T) {
+	t.Parallel()
 	gone := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(gone)
@@ -77,6 +79,7 @@ func TestFetch_StopsReadingAtLimit(t *testing.T) {
 }
 
 func TestFetch_TruncatedBodyIsUnavailable(t *testing.T) {
+	t.Parallel()
 	var calls atomic.Int32
 	server := httptest.NewServer(countRequests(&calls, respondInOrder(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -89,6 +92,7 @@ func TestFetch_TruncatedBodyIsUnavailable(t *testing.T) {
 }
 
 func TestFetch_DoesNotFollowRedirects(t *testing.T) {
+	t.Parallel()
 	var elsewhere atomic.Int32
 	trap := httptest.NewServer(countRequests(&elsewhere, respondGood))
 	defer trap.Close()
@@ -106,12 +110,14 @@ func TestFetch_DoesNotFollowRedirects(t *testing.T) {
 }
 
 func TestNewTransport_IgnoresProxyEnvironment(t *testing.T) {
+	t.Parallel()
 	if NewTransport().Proxy != nil {
 		t.Error("a proxy could read the ID tokens")
 	}
 }
 
 func TestNewTransport_UsesHTTP2WhereOffered(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if r.ProtoMajor != 2 || string(body) != `{"value":"asked"}` {
@@ -130,6 +136,7 @@ func TestNewTransport_UsesHTTP2WhereOffered(t *testing.T) {
 }
 
 func TestFetch_ResponseDoesNotAliasBuffer(t *testing.T) {
+	t.Parallel()
 	type reply struct {
 		Value string
 		Rest  jsontext.Value
@@ -146,6 +153,7 @@ func TestFetch_ResponseDoesNotAliasBuffer(t *testing.T) {
 }
 
 func TestFetch_ReusesConnectionAfterEveryStatus(t *testing.T) {
+	t.Parallel()
 	var connections atomic.Int32
 	long := strings.Repeat("x", maxDrain/2)
 	server := httptest.NewUnstartedServer(respondInOrder(
@@ -171,6 +179,7 @@ func TestFetch_ReusesConnectionAfterEveryStatus(t *testing.T) {
 // A frozen instance wakes up with connections that died in its sleep: that is no failure of the
 // upstream.
 func TestFetch_ReplacesDeadPooledConnection(t *testing.T) {
+	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +229,7 @@ func (f tokenFunc) Token(ctx context.Context, audience string) (string, error) {
 }
 
 func TestFetch_SendsIDToken(t *testing.T) {
+	t.Parallel()
 	var got string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Get("Authorization")
@@ -236,6 +246,7 @@ func TestFetch_SendsIDToken(t *testing.T) {
 }
 
 func TestFetch_TokenFailureSendsNothingAndIsNoFault(t *testing.T) {
+	t.Parallel()
 	var calls, asked atomic.Int32
 	server := httptest.NewServer(countRequests(&calls, respondGood))
 	defer server.Close()
@@ -255,6 +266,7 @@ func TestFetch_TokenFailureSendsNothingAndIsNoFault(t *testing.T) {
 }
 
 func TestFetch_UnencodableQueryIsInternalError(t *testing.T) {
+	t.Parallel()
 	c := newTestClient(t, "http://127.0.0.1:1", nil)
 	_, err := fetch(t.Context(), c, call{path: "/", body: func() {}}, func(*value) error { return nil })
 	if err == nil || ReasonOf(err) != "" {
@@ -263,6 +275,7 @@ func TestFetch_UnencodableQueryIsInternalError(t *testing.T) {
 }
 
 func TestNew_ReportsAllBadURLs(t *testing.T) {
+	t.Parallel()
 	_, err := New(Config{SearchURL: "https://ok.test", PricingURL: "https://[", PropertyURL: "", ThemeURL: "https://u:p@host/"})
 	if err == nil {
 		t.Fatal("accepted")
@@ -278,6 +291,7 @@ func TestNew_ReportsAllBadURLs(t *testing.T) {
 }
 
 func TestError_NamesUpstreamAndReason(t *testing.T) {
+	t.Parallel()
 	err := fmt.Errorf("search: %w", &Error{Upstream: "pricing", Reason: Unavailable, Status: 503})
 	if err.Error() != "search: upstream: pricing: unavailable (status 503)" || ReasonOf(err) != Unavailable || ReasonOf(io.EOF) != "" {
 		t.Error(err, ReasonOf(err))

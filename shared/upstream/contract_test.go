@@ -93,6 +93,7 @@ var exchanges = []struct {
 }
 
 func TestContract_RequestsAndResponsesConform(t *testing.T) {
+	t.Parallel()
 	for _, x := range exchanges {
 		t.Run(x.name, func(t *testing.T) {
 			doc := loadContract(t, x.contract)
@@ -119,6 +120,7 @@ var compareOptions = cmp.Options{
 }
 
 func TestContract_EveryOperationIsExercised(t *testing.T) {
+	t.Parallel()
 	used := map[string]bool{}
 	for _, x := range exchanges {
 		used[x.operation] = true
@@ -135,6 +137,7 @@ func TestContract_EveryOperationIsExercised(t *testing.T) {
 }
 
 func TestContract_OptionalHeadersAreAbsent(t *testing.T) {
+	t.Parallel()
 	var seen http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = r.Header

@@ -10,6 +10,7 @@ import (
 )
 
 func TestPreview_DropsInvalidQuotes(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "pricing"), "previewQuotes", "cards")
 	bad := map[string][]any{
 		"propertyId":            {"x", "ppt_01KA2X5T7QZZZZZZZZZZZZZZZ2", nil, removed{}}, // the second was not asked for
@@ -39,6 +40,7 @@ func TestPreview_DropsInvalidQuotes(t *testing.T) {
 }
 
 func TestPreview_MalformedResponseFails(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "pricing"), "previewQuotes", "cards")
 	for _, body := range [][]byte{
 		withValue(t, good, "quotes", nil), withValue(t, good, "quotes", removed{}), withValue(t, good, "quotes", map[string]any{}),
@@ -52,6 +54,7 @@ func TestPreview_MalformedResponseFails(t *testing.T) {
 }
 
 func TestPreview_EmptyBatchSendsNothing(t *testing.T) {
+	t.Parallel()
 	got, err := newCannedUpstreams(t, []byte("never read")).Pricing.Preview(t.Context(), QuoteRequest{})
 	if err != nil || got == nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
@@ -59,6 +62,7 @@ func TestPreview_EmptyBatchSendsNothing(t *testing.T) {
 }
 
 func TestPreview_CalendarIsSortedAndInRange(t *testing.T) {
+	t.Parallel()
 	night := func(date, amount string) any {
 		return map[string]any{"date": date, "cheapestMinor": amount, "currency": "AFN"}
 	}
@@ -77,6 +81,7 @@ func TestPreview_CalendarIsSortedAndInRange(t *testing.T) {
 }
 
 func TestAvailability_DaysAreSortedUniqueAndInRange(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "search-aggregation"), "getAvailability", "")
 	body := withValue(t, good, "days", []any{
 		map[string]any{"date": "2026-12-05", "available": true, "roomsLeft": -1, "cheapestMinor": "5"},
@@ -99,13 +104,16 @@ func TestAvailability_DaysAreSortedUniqueAndInRange(t *testing.T) {
 }
 
 func TestHotel_MatchesRequestedProperty(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "search-aggregation"), "getHotel", "")
 	for path, v := range map[string]any{
 		"hit.propertyId": otherHotel, "hit.tenantSlug": "A", "hit": removed{}, "popularity.viewedLast1h": -1, "reviewSummary.value": 11,
 	} {
-		if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Hotel(t.Context(), kabulHotel, "en", "USD"); ReasonOf(err) != BadResponse {
-			t.Errorf("%s %v: %v", path, v, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Hotel(t.Context(), kabulHotel, "en", "USD"); ReasonOf(err) != BadResponse {
+				t.Errorf("%s %v: %v", path, v, err)
+			}
+		})
 	}
 	hit := func(id string) any {
 		return asJSON(t, withValue(t, good, "hit.propertyId", id)).(map[string]any)["hit"]
@@ -126,6 +134,7 @@ func TestHotel_MatchesRequestedProperty(t *testing.T) {
 }
 
 func TestFacets_DropsInvalidValues(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "search-aggregation"), "getFacets", "")
 	value := func(v, label string, count int) any {
 		return map[string]any{"value": v, "label": label, "count": count}
@@ -141,25 +150,31 @@ func TestFacets_DropsInvalidValues(t *testing.T) {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	for path, v := range map[string]any{"country": "IR", "facets": nil} {
-		if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Facets(t.Context(), "AF", "", "en"); ReasonOf(err) != BadResponse {
-			t.Errorf("%s %v: %v", path, v, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Facets(t.Context(), "AF", "", "en"); ReasonOf(err) != BadResponse {
+				t.Errorf("%s %v: %v", path, v, err)
+			}
+		})
 	}
 }
 
 func TestPropertyGet_RequiresRequestedCompleteProperty(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "property"), "getProperty", "")
 	for path, v := range map[string]any{
 		"propertyId": otherHotel, "tenantId": "x", "tenantSlug": "a.b", "name": removed{}, "city": "", "country": "af", "geo.lat": 100,
 		"policies.checkIn": "\x00", "policies.cancellation": strings.Repeat("x", maxText+1), "rooms": "none", "photos.0.isHero": "yes",
 	} {
-		if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Property.Get(t.Context(), kabulHotel, "en"); ReasonOf(err) != BadResponse {
-			t.Errorf("%s %v: %v", path, v, err)
-		}
+		t.Run(path, func(t *testing.T) {
+			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Property.Get(t.Context(), kabulHotel, "en"); ReasonOf(err) != BadResponse {
+				t.Errorf("%s %v: %v", path, v, err)
+			}
+		})
 	}
 }
 
 func TestPropertyGet_DropsInvalidOptionalValues(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "property"), "getProperty", "")
 	for _, c := range []struct {
 		path  string
@@ -183,18 +198,21 @@ func TestPropertyGet_DropsInvalidOptionalValues(t *testing.T) {
 		{"photos.0.url", "javascript:1", func(d PropertyDetail) any { return len(d.Photos) }, 1},
 		{"photos.1.isHero", true, func(d PropertyDetail) any { return d.Photos[0].IsHero && !d.Photos[1].IsHero }, true},
 	} {
-		got, err := newCannedUpstreams(t, withValue(t, good, c.path, c.value)).Property.Get(t.Context(), kabulHotel, "en")
-		if err != nil {
-			t.Errorf("%s %.20v: %v", c.path, c.value, err)
-			continue
-		}
-		if diff := cmp.Diff(c.want, c.of(got)); diff != "" {
-			t.Errorf("%s %.20v:\n%s", c.path, c.value, diff)
-		}
+		t.Run(c.path, func(t *testing.T) {
+			got, err := newCannedUpstreams(t, withValue(t, good, c.path, c.value)).Property.Get(t.Context(), kabulHotel, "en")
+			if err != nil {
+				t.Errorf("%s %.20v: %v", c.path, c.value, err)
+				return
+			}
+			if diff := cmp.Diff(c.want, c.of(got)); diff != "" {
+				t.Errorf("%s %.20v:\n%s", c.path, c.value, diff)
+			}
+		})
 	}
 }
 
 func TestBrandPeek_RequiresRequestedCompleteBrand(t *testing.T) {
+	t.Parallel()
 	good := contractExample(t, loadContract(t, "theme-config"), "getBrandPeek", "")
 	for path, values := range map[string][]any{
 		"tenantId":          {otherTenant, "", removed{}},
@@ -204,15 +222,18 @@ func TestBrandPeek_RequiresRequestedCompleteBrand(t *testing.T) {
 		"brandName.default": invalidTexts,
 		"brandName":         {nil, "Babur"},
 	} {
-		for _, v := range values {
-			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Theme.Brand(t.Context(), kabulTenant); ReasonOf(err) != BadResponse {
-				t.Errorf("%s %v: %v", path, v, err)
+		t.Run(path, func(t *testing.T) {
+			for _, v := range values {
+				if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Theme.Brand(t.Context(), kabulTenant); ReasonOf(err) != BadResponse {
+					t.Errorf("%s %v: %v", path, v, err)
+				}
 			}
-		}
+		})
 	}
 }
 
 func TestFetch_EscapesIDInPath(t *testing.T) {
+	t.Parallel()
 	// Ids are checked before they get here; this is for the day when one is not.
 	var seen string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen = r.URL.EscapedPath() }))

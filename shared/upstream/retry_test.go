@@ -25,6 +25,7 @@ func respondAfter(d time.Duration, next http.HandlerFunc) http.HandlerFunc {
 }
 
 func TestWithRetry_FollowsPolicy(t *testing.T) {
+	t.Parallel()
 	plain := policy{timeout: 1000 * ms}
 	walled := policy{timeout: 800 * ms, totalTimeout: 800 * ms}
 	hedged := policy{timeout: 1500 * ms, hedgeDelay: 800 * ms}
@@ -77,6 +78,7 @@ func TestWithRetry_FollowsPolicy(t *testing.T) {
 }
 
 func TestWithRetry_DoesNotRetryPermanentErrors(t *testing.T) {
+	t.Parallel()
 	html404 := func(w http.ResponseWriter, r *http.Request) { http.Error(w, "<h1>404</h1>", http.StatusNotFound) }
 	for _, c := range []struct {
 		name   string
@@ -115,6 +117,7 @@ func TestWithRetry_DoesNotRetryPermanentErrors(t *testing.T) {
 }
 
 func TestWithRetry_NotFoundIsNotRetried(t *testing.T) {
+	t.Parallel()
 	bubble(t, policy{timeout: time.Second}, respondStatus(404), func(t *testing.T, c *client, calls *atomic.Int32) {
 		if _, err := get(t.Context(), c); !errors.Is(err, ErrNotFound) || ReasonOf(err) != "" || calls.Load() != 1 {
 			t.Errorf("%v after %d requests", err, calls.Load())
@@ -123,6 +126,7 @@ func TestWithRetry_NotFoundIsNotRetried(t *testing.T) {
 }
 
 func TestWithRetry_CancelsLosingAttempt(t *testing.T) {
+	t.Parallel()
 	cancelled := make(chan struct{})
 	first := func(w http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
@@ -143,6 +147,7 @@ func TestWithRetry_CancelsLosingAttempt(t *testing.T) {
 }
 
 func TestWithRetry_SendsRemainingDeadline(t *testing.T) {
+	t.Parallel()
 	told := make(chan int, 2)
 	tell := func(next http.HandlerFunc) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -175,6 +180,7 @@ func TestWithRetry_SendsRemainingDeadline(t *testing.T) {
 }
 
 func TestWithRetry_StopsAtRequestDeadline(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		server http.HandlerFunc
@@ -204,6 +210,7 @@ func TestWithRetry_StopsAtRequestDeadline(t *testing.T) {
 }
 
 func TestWithRetry_UpstreamTimeoutIsNotRequestDeadline(t *testing.T) {
+	t.Parallel()
 	bubble(t, policy{timeout: time.Second}, hang, func(t *testing.T, c *client, _ *atomic.Int32) {
 		if _, err := get(t.Context(), c); errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -212,6 +219,7 @@ func TestWithRetry_UpstreamTimeoutIsNotRequestDeadline(t *testing.T) {
 }
 
 func TestWithRetry_CanceledCallerIsNoFault(t *testing.T) {
+	t.Parallel()
 	arrived := make(chan struct{})
 	server := func(w http.ResponseWriter, r *http.Request) {
 		close(arrived)

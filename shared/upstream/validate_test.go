@@ -76,6 +76,7 @@ var invalidURLs = []any{
 }
 
 func TestQuery_DropsHitWithInvalidMandatoryValue(t *testing.T) {
+	t.Parallel()
 	good := searchExample(t)
 	for path, values := range map[string][]any{
 		"propertyId":    {"", "ppt_", "ppt_x", strings.ToLower(kabulHotel), kabulTenant, kabulHotel + " ", "ppt_81KA2X5T7QJ0V3M8N4R6B9CWDE", nil, removed{}},
@@ -90,23 +91,26 @@ func TestQuery_DropsHitWithInvalidMandatoryValue(t *testing.T) {
 		"thumbnail.url": invalidURLs,
 		"thumbnail":     {nil, removed{}},
 	} {
-		for _, v := range values {
-			got, err := newCannedUpstreams(t, withValue(t, good, "hits.0."+path, v)).Search.Query(t.Context(), cityQuery())
-			if err != nil {
-				t.Errorf("%s %q: %v", path, v, err)
-				continue
+		t.Run(path, func(t *testing.T) {
+			for _, v := range values {
+				got, err := newCannedUpstreams(t, withValue(t, good, "hits.0."+path, v)).Search.Query(t.Context(), cityQuery())
+				if err != nil {
+					t.Errorf("%s %q: %v", path, v, err)
+					continue
+				}
+				if len(got.Hits) != 1 || got.Hits[0].PropertyID != otherHotel {
+					t.Errorf("%s %q: was shown", path, v)
+				}
+				if got.ResultCount != 41 {
+					t.Errorf("%s %q: count %d", path, v, got.ResultCount)
+				}
 			}
-			if len(got.Hits) != 1 || got.Hits[0].PropertyID != otherHotel {
-				t.Errorf("%s %q: was shown", path, v)
-			}
-			if got.ResultCount != 41 {
-				t.Errorf("%s %q: count %d", path, v, got.ResultCount)
-			}
-		}
+		})
 	}
 }
 
 func TestQuery_OmitsInvalidOptionalValue(t *testing.T) {
+	t.Parallel()
 	good := searchExample(t)
 	rating := func(h Hit) any { return h.GuestRating }
 	distance := func(h Hit) any { return h.DistanceKm }
@@ -131,18 +135,21 @@ func TestQuery_OmitsInvalidOptionalValue(t *testing.T) {
 		{"name.localized", map[string]any{"fa-AF": "باغ", "x": "short tag", "en_US": "underscore", "ps": "", "ru": "\x1b[31m"},
 			func(h Hit) any { return h.Name.Localized }, map[string]string{"fa-AF": "باغ"}},
 	} {
-		got, err := newCannedUpstreams(t, withValue(t, good, "hits.0."+c.path, c.value)).Search.Query(t.Context(), cityQuery())
-		if err != nil || len(got.Hits) != 2 {
-			t.Errorf("%s %v: %d hits, %v", c.path, c.value, len(got.Hits), err)
-			continue
-		}
-		if diff := cmp.Diff(c.want, c.of(got.Hits[0])); diff != "" {
-			t.Errorf("%s %v:\n%s", c.path, c.value, diff)
-		}
+		t.Run(c.path, func(t *testing.T) {
+			got, err := newCannedUpstreams(t, withValue(t, good, "hits.0."+c.path, c.value)).Search.Query(t.Context(), cityQuery())
+			if err != nil || len(got.Hits) != 2 {
+				t.Errorf("%s %v: %d hits, %v", c.path, c.value, len(got.Hits), err)
+				return
+			}
+			if diff := cmp.Diff(c.want, c.of(got.Hits[0])); diff != "" {
+				t.Errorf("%s %v:\n%s", c.path, c.value, diff)
+			}
+		})
 	}
 }
 
 func TestQuery_AllowsLoopbackImagesWithoutTLS(t *testing.T) {
+	t.Parallel()
 	for _, u := range []string{"http://localhost:8080/x.jpg", "http://127.0.0.1/x.jpg", "http://[::1]:80/x.jpg", "https://img.test/x.jpg?w=1#top", "HTTPS://img.test/%20"} {
 		if !validURL(u) {
 			t.Errorf("%s was refused", u)
@@ -151,6 +158,7 @@ func TestQuery_AllowsLoopbackImagesWithoutTLS(t *testing.T) {
 }
 
 func TestQuery_MalformedResponseFails(t *testing.T) {
+	t.Parallel()
 	good := searchExample(t)
 	for path, values := range map[string][]any{
 		"resultCount":       {"41", 41.5, -1, nil, removed{}},
@@ -164,15 +172,18 @@ func TestQuery_MalformedResponseFails(t *testing.T) {
 		"place":             {"Kabul"},
 		"coverage":          {"h3:8520905bfffffff", []any{1}},
 	} {
-		for _, v := range values {
-			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Query(t.Context(), cityQuery()); ReasonOf(err) != BadResponse {
-				t.Errorf("%s = %v: %v", path, v, err)
+		t.Run(path, func(t *testing.T) {
+			for _, v := range values {
+				if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Query(t.Context(), cityQuery()); ReasonOf(err) != BadResponse {
+					t.Errorf("%s = %v: %v", path, v, err)
+				}
 			}
-		}
+		})
 	}
 }
 
 func TestQuery_NoUsableHitFails(t *testing.T) {
+	t.Parallel()
 	bad := withValue(t, withValue(t, searchExample(t), "hits.0.propertyId", "x"), "hits.1.thumbnail.url", "x")
 	if _, err := newCannedUpstreams(t, bad).Search.Query(t.Context(), cityQuery()); ReasonOf(err) != BadResponse {
 		t.Error(err)
@@ -180,6 +191,7 @@ func TestQuery_NoUsableHitFails(t *testing.T) {
 }
 
 func TestQuery_HitsAreUniqueByProperty(t *testing.T) {
+	t.Parallel()
 	twice := withValue(t, searchExample(t), "hits.1.propertyId", kabulHotel)
 	got, err := newCannedUpstreams(t, twice).Search.Query(t.Context(), cityQuery())
 	if err != nil || len(got.Hits) != 1 || got.Hits[0].TenantID != kabulTenant {
@@ -188,6 +200,7 @@ func TestQuery_HitsAreUniqueByProperty(t *testing.T) {
 }
 
 func TestQuery_LimitsHitsToRequestedPage(t *testing.T) {
+	t.Parallel()
 	q := cityQuery()
 	q.Page = Page{Limit: 1, Offset: 60}
 	got, err := newCannedUpstreams(t, searchExample(t)).Search.Query(t.Context(), q)
@@ -200,6 +213,7 @@ func TestQuery_LimitsHitsToRequestedPage(t *testing.T) {
 }
 
 func TestQuery_CoverageIsAllOrNothing(t *testing.T) {
+	t.Parallel()
 	good := searchExample(t)
 	got, err := newCannedUpstreams(t, good).Search.Query(t.Context(), cityQuery())
 	if err != nil || len(got.Coverage) != 1 || got.Coverage[0].String() != "h3:8520905bfffffff" {
@@ -218,6 +232,7 @@ func TestQuery_CoverageIsAllOrNothing(t *testing.T) {
 }
 
 func TestQuery_PassthroughJSONIsBounded(t *testing.T) {
+	t.Parallel()
 	good := searchExample(t)
 	for _, v := range []any{nil, removed{}, strings.Repeat("x", maxJSON)} {
 		got, err := newCannedUpstreams(t, withValue(t, withValue(t, good, "queryRewriteHint", v), "aiProvenance", v)).Search.Query(t.Context(), cityQuery())
@@ -232,6 +247,7 @@ func TestQuery_PassthroughJSONIsBounded(t *testing.T) {
 }
 
 func TestQuery_OmitsInvalidPlaceValues(t *testing.T) {
+	t.Parallel()
 	good := searchExample(t)
 	for _, c := range []struct {
 		sent any

@@ -43,6 +43,7 @@ func weekQuote(captured time.Time) *upstream.Quote {
 }
 
 func TestHotelDetail_EncodeDecodeRoundTrip(t *testing.T) {
+	t.Parallel()
 	brands := map[string]*upstream.Brand{hit(0).TenantID: {PrimaryColor: "#aabbcc", LogoURL: "https://l.example/x.svg", BrandName: upstream.Localized{Default: "B"}}}
 	full := NewHotelDetail(property(), hotel(), brands, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
 	full.Locale, full.Currency, full.Degraded = "fa-AF", "AFN", []Degraded{{"theme", "timeout"}}
@@ -55,21 +56,23 @@ func TestHotelDetail_EncodeDecodeRoundTrip(t *testing.T) {
 		t.Errorf("asked again at %s", until)
 	}
 	for name, d := range map[string]*HotelDetail{"full": full, "bare": bare} {
-		body, err := d.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := DecodeHotelDetail(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		twice, err := again.Encode()
-		if err != nil || string(twice) != string(body) {
-			t.Errorf("%s: %s, then %s, %v", name, body, twice, err)
-		}
-		if strings.Contains(string(body), "null") {
-			t.Errorf("%s: a member without a value: %s", name, body)
-		}
+		t.Run(name, func(t *testing.T) {
+			body, err := d.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := DecodeHotelDetail(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			twice, err := again.Encode()
+			if err != nil || string(twice) != string(body) {
+				t.Errorf("%s: %s, then %s, %v", name, body, twice, err)
+			}
+			if strings.Contains(string(body), "null") {
+				t.Errorf("%s: a member without a value: %s", name, body)
+			}
+		})
 	}
 	if _, err := DecodeHotelDetail([]byte(`{"property":7}`)); err == nil {
 		t.Error("opened what is no detail")
@@ -77,6 +80,7 @@ func TestHotelDetail_EncodeDecodeRoundTrip(t *testing.T) {
 }
 
 func TestHotelDetail_JSONMembers(t *testing.T) {
+	t.Parallel()
 	d := NewHotelDetail(property(), hotel(), nil, "asia-south1", HandoffHint{"https://kabul-grand.example/book", 1800})
 	d.SetRate(DefaultStay(now), weekQuote(now), now)
 	body, err := d.Encode()
@@ -108,6 +112,7 @@ func TestHotelDetail_JSONMembers(t *testing.T) {
 }
 
 func TestHotelDetail_HidesSmallPopularityCounts(t *testing.T) {
+	t.Parallel()
 	for counts, want := range map[[2]int]*Popularity{
 		{0, 0}: nil, {4, 4}: nil, {5, 4}: {BookedLast24h: 5}, {4, 5}: {ViewedLast1h: 5}, {5, 5}: {5, 5}, {900, 3}: {BookedLast24h: 900},
 	} {
@@ -123,6 +128,7 @@ func TestHotelDetail_HidesSmallPopularityCounts(t *testing.T) {
 }
 
 func TestHotelDetail_NeutralBrandUsesBestImage(t *testing.T) {
+	t.Parallel()
 	noHero, none := property(), property()
 	noHero.Photos[1].IsHero, none.Photos = false, nil
 	for want, url := range map[string]string{
@@ -138,6 +144,7 @@ func TestHotelDetail_NeutralBrandUsesBestImage(t *testing.T) {
 }
 
 func TestHotelDetail_MarkStaleMarksEveryPrice(t *testing.T) {
+	t.Parallel()
 	d := NewHotelDetail(property(), nil, nil, "", HandoffHint{})
 	d.MarkStale() // nothing to mark
 	d.SetRate(DefaultStay(now), weekQuote(now), now)
@@ -155,6 +162,7 @@ func TestHotelDetail_MarkStaleMarksEveryPrice(t *testing.T) {
 }
 
 func TestHotelDetail_OwnTenantIDIsFirst(t *testing.T) {
+	t.Parallel()
 	d := NewHotelDetail(property(), hotel(), nil, "", HandoffHint{}) // tenants 0; 1 2 0 1
 	if want := []string{hit(0).TenantID, hit(1).TenantID, hit(2).TenantID}; !slices.Equal(d.TenantIDs(), want) {
 		t.Errorf("%v", d.TenantIDs())
@@ -170,6 +178,7 @@ func TestHotelDetail_OwnTenantIDIsFirst(t *testing.T) {
 }
 
 func TestDefaultStay_IsTomorrowNightInUTC(t *testing.T) {
+	t.Parallel()
 	kabul := time.FixedZone("Asia/Kabul", int(4.5*3600))
 	for at, want := range map[time.Time]string{
 		time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC):        "2026-11-21",
@@ -189,6 +198,7 @@ func TestDefaultStay_IsTomorrowNightInUTC(t *testing.T) {
 }
 
 func TestAvailability_EncodeDecodeRoundTrip(t *testing.T) {
+	t.Parallel()
 	none, some := 0, 3
 	q := upstream.AvailabilityQuery{PropertyID: hit(0).PropertyID, From: stay.DateOf(now), To: stay.DateOf(now).AddDays(2)}
 	a := NewAvailability(q, []upstream.Day{

@@ -93,6 +93,7 @@ func roundTrip(t *testing.T, p *Page) *Page {
 }
 
 func TestPage_EncodeDecodeRoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, items := range []int{0, 1, 20, 250} {
 		p := page(t, items)
 		p.Degraded = []Degraded{{"theme", "timeout"}}
@@ -112,6 +113,7 @@ func TestPage_EncodeDecodeRoundTrip(t *testing.T) {
 }
 
 func TestPage_RemoveTenantsDropsItems(t *testing.T) {
+	t.Parallel()
 	p := roundTrip(t, page(t, 9))
 	gone := hit(1).TenantID
 	p.RemoveTenants(func(tenant string) bool { return tenant == gone })
@@ -127,6 +129,7 @@ func TestPage_RemoveTenantsDropsItems(t *testing.T) {
 }
 
 func TestPage_MarksOnlyExpiredRatesStale(t *testing.T) {
+	t.Parallel()
 	p := roundTrip(t, page(t, 6)) // rates of 0, 2 and 4, two seconds apart, capped at 60 s from now
 	p.Items[0].RateFreshUntil = now.Add(30 * time.Second)
 	p.MarkStale(now.Add(31 * time.Second))
@@ -142,6 +145,7 @@ func TestPage_MarksOnlyExpiredRatesStale(t *testing.T) {
 }
 
 func TestNewRateSnapshot_FreshForAtMostOneMinute(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		q    upstream.Quote
 		want time.Time
@@ -150,14 +154,17 @@ func TestNewRateSnapshot_FreshForAtMostOneMinute(t *testing.T) {
 		"a minute after its capture":   {upstream.Quote{CapturedAt: now.Add(-10 * time.Second), TTLExpiresAt: now.Add(time.Hour)}, now.Add(50 * time.Second)},
 		"pricing's clock is far ahead": {upstream.Quote{CapturedAt: now.Add(time.Hour), TTLExpiresAt: now.Add(2 * time.Hour)}, now.Add(time.Minute)},
 	} {
-		snapshot, until := NewRateSnapshot(&c.q, now)
-		if !until.Equal(c.want) || snapshot.TTLExpiresAt != timestamp.Format(c.want) || snapshot.IsStale {
-			t.Errorf("%s: until %s, %+v", name, until, snapshot)
-		}
+		t.Run(name, func(t *testing.T) {
+			snapshot, until := NewRateSnapshot(&c.q, now)
+			if !until.Equal(c.want) || snapshot.TTLExpiresAt != timestamp.Format(c.want) || snapshot.IsStale {
+				t.Errorf("%s: until %s, %+v", name, until, snapshot)
+			}
+		})
 	}
 }
 
 func TestItem_SpotlightedPinHasRate(t *testing.T) {
+	t.Parallel()
 	item, err := NewItem("t", NewPin(hit(1), nil))
 	if err != nil {
 		t.Fatal(err)
@@ -172,6 +179,7 @@ func TestItem_SpotlightedPinHasRate(t *testing.T) {
 }
 
 func TestNewCard_Badges(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		theirs, ours string
 		badges       []string
@@ -182,19 +190,22 @@ func TestNewCard_Badges(t *testing.T) {
 		"unknown region":         {"moon-1", "asia-south1", nil, []string{}},
 		"unknown badges dropped": {"asia-south1", "asia-south1", []string{"newProperty", "bestDeal", "crossRegionDelivery", "shariaCompliant"}, []string{"newProperty", "shariaCompliant"}},
 	} {
-		h := hit(1)
-		h.ServingRegion, h.Badges = c.theirs, c.badges
-		got := NewCard(h, nil, c.ours).Badges
-		if len(got) == 0 && len(c.want) == 0 {
-			continue
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			h := hit(1)
+			h.ServingRegion, h.Badges = c.theirs, c.badges
+			got := NewCard(h, nil, c.ours).Badges
+			if len(got) == 0 && len(c.want) == 0 {
+				return
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		})
 	}
 }
 
 func TestNewCard_FiveAmenitiesAndNeutralBrand(t *testing.T) {
+	t.Parallel()
 	card := NewCard(hit(1), nil, "")
 	if len(card.AmenityHighlights) != 5 || !card.BrandPeek.Neutral {
 		t.Errorf("%+v", card)
