@@ -28,15 +28,15 @@ func (c *Handler) dataset(w http.ResponseWriter, _ *http.Request) error {
 		Synthetic   []string       `json:"synthetic"` // members that no row has
 		Attribution string         `json:"attribution,omitzero"`
 	}{
-		Report:     c.data.Report,
-		Properties: len(c.data.Properties), Tenants: len(c.data.Tenants), Cities: len(c.data.Cities),
+		Report:     c.parts.Data.Report,
+		Properties: len(c.parts.Data.Properties), Tenants: len(c.parts.Data.Tenants), Cities: len(c.parts.Data.Cities),
 		Countries: map[string]int{}, Given: map[string]int{}, Synthetic: syntheticFields,
-		Attribution: Attribution(c.data),
+		Attribution: Attribution(c.parts.Data),
 	}
-	for _, country := range c.data.Countries {
+	for _, country := range c.parts.Data.Countries {
 		answer.Countries[country.Code] = len(country.Properties)
 	}
-	for _, p := range c.data.Properties {
+	for _, p := range c.parts.Data.Properties {
 		for _, member := range p.Row.Given {
 			answer.Given[member]++
 		}
@@ -46,7 +46,7 @@ func (c *Handler) dataset(w http.ResponseWriter, _ *http.Request) error {
 
 // propertySource says what the source says of one property, and what was derived.
 func (c *Handler) propertySource(w http.ResponseWriter, r *http.Request) error {
-	p := c.data.Property(r.PathValue("id"))
+	p := c.parts.Data.Property(r.PathValue("id"))
 	if p == nil {
 		return problem.New(problem.ResourceNotFound, "The data set has no such property.", nil)
 	}

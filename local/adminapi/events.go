@@ -10,22 +10,22 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"melmastoon.ghasi.io/bff-consumer/local/desk"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
 // events lists the events of others that were on their way, oldest first, with what became of each.
 func (c *Handler) events(w http.ResponseWriter, r *http.Request) error {
-	found := []desk.TrackedEvent{}
+	found := []pubsub.TrackedEvent{}
 	q := r.URL.Query()
-	for _, e := range c.pubsub.Events() {
+	for _, e := range c.parts.Events.List() {
 		if (!q.Has("eventId") || e.EventID == q.Get("eventId")) && (!q.Has("subject") || e.Subject == q.Get("subject")) {
 			found = append(found, e)
 		}
 	}
 	return web.WriteJSON(w, http.StatusOK, struct {
-		Events []desk.TrackedEvent `json:"events"`
+		Events []pubsub.TrackedEvent `json:"events"`
 	}{found})
 }
 
@@ -41,8 +41,8 @@ func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var wrong problem.FieldErrors
-	if !slices.Contains(desk.PlatformSubjects(), in.Subject) {
-		wrong.Add("subject", "unsupported", "The subjects are "+strings.Join(desk.PlatformSubjects(), ", ")+".")
+	if !slices.Contains(pubsub.PlatformSubjects(), in.Subject) {
+		wrong.Add("subject", "unsupported", "The subjects are "+strings.Join(pubsub.PlatformSubjects(), ", ")+".")
 	}
 	switch {
 	case in.Raw == nil && in.Payload.Kind() != jsontext.KindBeginObject:
@@ -51,8 +51,8 @@ func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 		wrong.Add("raw", "conflict", "Stands for the whole data: there is neither payload nor envelope beside it.")
 	}
 	for _, member := range slices.Sorted(maps.Keys(in.Envelope)) {
-		if !slices.Contains(desk.EnvelopeMembers(), member) {
-			wrong.Add("envelope."+member, problem.UnknownField, "The members are "+strings.Join(desk.EnvelopeMembers(), ", ")+".")
+		if !slices.Contains(pubsub.EnvelopeMembers(), member) {
+			wrong.Add("envelope."+member, problem.UnknownField, "The members are "+strings.Join(pubsub.EnvelopeMembers(), ", ")+".")
 		}
 	}
 	if wrong != nil {
@@ -61,7 +61,7 @@ func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 	c.applyTheme(in.Subject, in.Payload)
 	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 	defer cancel()
-	eventID, messageID, err := c.pubsub.Publish(ctx, desk.PlatformEvent{Subject: in.Subject, Payload: in.Payload, Envelope: in.Envelope, Raw: in.Raw})
+	eventID, messageID, err := c.parts.Events.Publish(ctx, pubsub.PlatformEvent{Subject: in.Subject, Payload: in.Payload, Envelope: in.Envelope, Raw: in.Raw})
 	if err != nil {
 		return problem.New(problem.UpstreamUnavailable, "The broker does not take it at present.", err)
 	}
@@ -81,5 +81,5 @@ func (c *Handler) applyTheme(subject string, payload jsontext.Value) {
 	if subject != "melmastoon.theme.published.v1" || json.Unmarshal(payload, &theme) != nil || theme.Version == "" {
 		return // an event that is none is published all the same, to see what becomes of it
 	}
-	c.sandbox.PublishTheme(theme.TenantID, theme.Version)
+	c.parts.Sandbox.PublishTheme(theme.TenantID, theme.Version)
 }

@@ -10,13 +10,25 @@ import (
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/local/desk"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
+	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-// newPubsub opens a desk whose functions all answer with a status and a body.
-func newPubsub(t *testing.T, status *atomic.Int32, body string) (*pubsub.Broker, *desk.Service) {
+// messaging is the Pub/Sub side of a local system.
+type messaging struct {
+	broker    *pubsub.Broker
+	events    *pubsub.PlatformEvents
+	telemetry *pubsub.TelemetryLog
+	jobs      *scheduler.Scheduler
+	db        *pgxpool.Pool
+}
+
+// startMessaging starts a messaging whose functions all respond with a status and a body, until the
+// test ends. The job sweep-choices has no function.
+func startMessaging(t *testing.T, status *atomic.Int32, body string) *messaging {
 	t.Helper()
 	functions := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -29,17 +41,25 @@ func newPubsub(t *testing.T, status *atomic.Int32, body string) (*pubsub.Broker,
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	doors := map[string]string{}
-	for _, s := range pubsub.PushSubscriptions() {
-		doors[s.Function] = functions.URL
-	}
-	delete(doors, "SweepChoices")
-	d, err := desk.Start(desk.Options{Broker: b, Endpoints: doors, Backoff: pubsub.Backoff{Min: time.Millisecond, Max: time.Millisecond}, DB: pgtest.New(t)})
-	if err != nil {
+	m := &messaging{broker: b, events: pubsub.NewPlatformEvents(b), db: pgtest.New(t)}
+	if m.jobs, err = scheduler.New(b, m.db); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.Close)
-	return b, d
+	m.telemetry = b.CollectTelemetry()
+	t.Cleanup(m.telemetry.Stop)
+	endpoints := map[string]string{}
+	for _, s := range pubsub.PushSubscriptions() {
+		endpoints[s.Function] = functions.URL
+	}
+	delete(endpoints, "SweepChoices")
+	dispatcher := b.StartDispatcher(endpoints, pubsub.Backoff{Min: time.Millisecond, Max: time.Millisecond}, func(d pubsub.Delivery) {
+		m.events.RecordDelivery(d)
+		m.jobs.RecordDelivery(d)
+	})
+	t.Cleanup(dispatcher.Stop)
+	m.jobs.Start(dispatcher)
+	t.Cleanup(m.jobs.Stop)
+	return m
 }
 
 func newStatus(status int32) *atomic.Int32 {
@@ -58,8 +78,8 @@ func objects(answer map[string]any, list string) (all []map[string]any) {
 }
 
 func TestTelemetry_PagesWithCursor(t *testing.T) {
-	queue, d := newPubsub(t, newStatus(200), "{}")
-	b := newHarness(t, d)
+	m := startMessaging(t, newStatus(200), "{}")
+	b := newHarness(t, m)
 	read := func(query string) (ids []string, cursor string) {
 		t.Helper()
 		code, answer := b.call(t, "GET", "/_local/telemetry?"+query, "")
@@ -73,7 +93,7 @@ func TestTelemetry_PagesWithCursor(t *testing.T) {
 	}
 	send := func(subject, eventID, data string) {
 		t.Helper()
-		if _, err := queue.Publish(t.Context(), subject, []byte(data), map[string]string{"eventId": eventID, "subject": subject}); err != nil {
+		if _, err := m.broker.Publish(t.Context(), subject, []byte(data), map[string]string{"eventId": eventID, "subject": subject}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -105,18 +125,18 @@ func TestTelemetry_PagesWithCursor(t *testing.T) {
 		t.Errorf("a subject there is none of: %d %v", code, answer)
 	}
 	_, answer = b.call(t, "GET", "/_local/telemetry", "")
-	m := objects(answer, "messages")
-	if m[0]["data"].(map[string]any)["payload"].(map[string]any)["a"] != 1.0 || m[0]["subject"] != started || m[0]["messageId"] == "" ||
-		m[0]["attributes"].(map[string]any)["subject"] != started || m[3]["data"] != nil || m[3]["raw"] != "bm8gSlNPTg==" {
-		t.Errorf("%v", m)
+	got := objects(answer, "messages")
+	if got[0]["data"].(map[string]any)["payload"].(map[string]any)["a"] != 1.0 || got[0]["subject"] != started || got[0]["messageId"] == "" ||
+		got[0]["attributes"].(map[string]any)["subject"] != started || got[3]["data"] != nil || got[3]["raw"] != "bm8gSlNPTg==" {
+		t.Errorf("%v", got)
 	}
 }
 
 func TestTelemetry_ReturnsAtMost1000Messages(t *testing.T) {
-	queue, d := newPubsub(t, newStatus(200), "{}")
-	b := newHarness(t, d)
+	m := startMessaging(t, newStatus(200), "{}")
+	b := newHarness(t, m)
 	for range maxMessages + 1 {
-		if _, err := queue.Publish(t.Context(), pubsub.TelemetrySubscriptions()[0].Topic, []byte("{}"), nil); err != nil {
+		if _, err := m.broker.Publish(t.Context(), pubsub.TelemetrySubscriptions()[0].Topic, []byte("{}"), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +148,7 @@ func TestTelemetry_ReturnsAtMost1000Messages(t *testing.T) {
 	if n := len(objects(answer, "messages")); n != 1 || answer["cursor"] != "1001" {
 		t.Errorf("%d, %v", n, answer["cursor"])
 	}
-	d.Close()
+	m.telemetry.Stop()
 	req, gone := context.WithCancel(t.Context())
 	gone()
 	rec := httptest.NewRecorder()
@@ -140,8 +160,8 @@ func TestTelemetry_ReturnsAtMost1000Messages(t *testing.T) {
 
 func TestEvents_PublishAndTrack(t *testing.T) {
 	status := newStatus(200)
-	_, d := newPubsub(t, status, `{"outcome":"applied"}`)
-	b := newHarness(t, d)
+	m := startMessaging(t, status, `{"outcome":"applied"}`)
+	b := newHarness(t, m)
 	payload := `{"tenantId":"tnt_01H8YN7Q2P7GZ4F8Y5CK4MV3DT","publishedAt":"2026-04-23T09:14:22.041Z"}`
 	publish := func(body string) (eventID string) {
 		t.Helper()
@@ -203,7 +223,7 @@ func TestEvents_PublishAndTrack(t *testing.T) {
 	}
 	_, answer := b.call(t, "POST", "/_local/events", `{"subject":"x","payload":{}}`)
 	detail := objects(answer, "errors")[0]["detail"].(string)
-	for _, subject := range desk.PlatformSubjects() {
+	for _, subject := range pubsub.PlatformSubjects() {
 		if !strings.Contains(detail, subject) {
 			t.Errorf("%q does not name %s", detail, subject)
 		}
@@ -212,8 +232,8 @@ func TestEvents_PublishAndTrack(t *testing.T) {
 
 func TestJobs_ListAndRun(t *testing.T) {
 	status := newStatus(200)
-	_, d := newPubsub(t, status, `{"removed":3}`)
-	b := newHarness(t, d)
+	m := startMessaging(t, status, `{"removed":3}`)
+	b := newHarness(t, m)
 	if code, answer := b.call(t, "POST", "/_local/jobs/sweep-inbox", ""); code != 200 || answer["job"] != "sweep-inbox" ||
 		answer["status"] != "ok" || answer["report"].(map[string]any)["removed"] != 3.0 {
 		t.Errorf("%d %v", code, answer)

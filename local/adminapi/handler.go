@@ -1,5 +1,6 @@
-// Package control owns the routes under /_local/, which look into the local system and change how it behaves. They
-// exist in the local system only and are never deployed.
+// Package adminapi owns the routes under /_local/, for tests and for developers. The routes show the
+// state of the local system, change its behaviour, publish events and run jobs. The package is never
+// deployed.
 package adminapi
 
 import (
@@ -11,48 +12,54 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
-	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
+	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/local/requestlog"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
+	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
 	"melmastoon.ghasi.io/bff-consumer/local/tenantstub"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Prefix is what all routes begin with.
+// Prefix is the path prefix of all routes.
 const Prefix = "/_local/"
 
-// Component is one part of the system and the question whether it answers.
+// Component is a part of the local system that healthz checks.
 type Component struct {
 	Name string
-	Ping func(context.Context) error
+	Ping func(context.Context) error // nil error: the component answers
+}
+
+// Options are the parts of the local system that the routes work on. The Handler closes none of them.
+type Options struct {
+	Components []Component
+	Sandbox    *sandbox.Sandbox
+	Data       *dataset.Dataset
+	FlagsPath  string // of the flags document that the functions read
+	Events     *pubsub.PlatformEvents
+	Telemetry  *pubsub.TelemetryLog
+	Jobs       *scheduler.Scheduler
+	DB         *pgxpool.Pool // of the outbox
+	Tenant     *tenantstub.BFF
+	RequestLog *requestlog.Follower
 }
 
 // Handler serves the routes. It is safe for concurrent use.
 type Handler struct {
-	components []Component
-	sandbox    *sandbox.Sandbox
-	data       *dataset.Dataset
-	flags      *flagsFile
-	pubsub     *desk.Service
-	tenant     *tenantstub.BFF
-	requestLog *requestlog.Follower
-	mux        *http.ServeMux
-	routes     []string // "GET /_local/healthz", sorted
+	parts  Options
+	flags  *flagsFile
+	mux    *http.ServeMux
+	routes []string // "GET /_local/healthz", sorted
 }
 
-// New makes the routes over the parts of a system. The flags go to the file that the functions read them from.
-func New(parts []Component, s *sandbox.Sandbox, data *dataset.Dataset, flagsPath string, d *desk.Service, bff *tenantstub.BFF, t *requestlog.Follower) *Handler {
-	c := &Handler{
-		components: parts, sandbox: s, data: data,
-		flags:      &flagsFile{path: flagsPath},
-		pubsub:     d,
-		tenant:     bff,
-		requestLog: t,
-		mux:        http.NewServeMux(),
-	}
+// New returns a Handler. It does no input or output. A route whose part is nil in o panics when it
+// is called.
+func New(o Options) *Handler {
+	c := &Handler{parts: o, flags: &flagsFile{path: o.FlagsPath}, mux: http.NewServeMux()}
 	c.mux.HandleFunc(Prefix, c.notFound)
 	for pattern, handler := range map[string]web.Handler{
 		"GET /_local/healthz":             c.health,
@@ -158,7 +165,7 @@ type healthResponse struct {
 }
 
 func (c *Handler) health(w http.ResponseWriter, r *http.Request) error {
-	state, healthy := pingAll(r.Context(), c.components)
+	state, healthy := pingAll(r.Context(), c.parts.Components)
 	if !healthy {
 		return web.WriteJSON(w, http.StatusServiceUnavailable, healthResponse{"unavailable", state})
 	}

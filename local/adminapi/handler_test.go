@@ -14,7 +14,6 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
-	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/requestlog"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
@@ -29,16 +28,22 @@ type harness struct {
 	redisErr       error  // what the part "redis" says
 }
 
-func newHarness(t *testing.T, d *desk.Service) *harness {
+func newHarness(t *testing.T, m *messaging) *harness {
 	t.Helper()
 	data := dataset.Embedded()
 	b := &harness{sandbox: sandbox.New(data, time.Now), flags: filepath.Join(t.TempDir(), "flags.json")}
-	parts := []Component{
+	if m == nil {
+		m = &messaging{}
+	}
+	components := []Component{
 		{"postgres", func(context.Context) error { return nil }},
 		{"redis", func(context.Context) error { return b.redisErr }},
 	}
 	b.requestLogPath = filepath.Join(t.TempDir(), "functions.jsonl")
-	b.Handler = New(parts, b.sandbox, data, b.flags, d, nil, requestlog.Follow(b.requestLogPath, "/bff/"))
+	b.Handler = New(Options{
+		Components: components, Sandbox: b.sandbox, Data: data, FlagsPath: b.flags, Events: m.events, Telemetry: m.telemetry, Jobs: m.jobs,
+		DB: m.db, RequestLog: requestlog.Follow(b.requestLogPath, "/bff/"),
+	})
 	return b
 }
 
@@ -236,7 +241,7 @@ func TestDataset_ListsSyntheticFields(t *testing.T) {
 	if code != 200 || answer["source"] != "embedded" || answer["attribution"] != nil || len(answer["synthetic"].([]any)) == 0 {
 		t.Errorf("%d %v", code, answer)
 	}
-	p := b.data.Properties[0]
+	p := b.parts.Data.Properties[0]
 	code, answer = b.call(t, "GET", "/_local/dataset/"+p.ID, "")
 	if code != 200 || answer["sourceId"] != p.Row.ID || len(answer["given"].([]any)) != 0 {
 		t.Errorf("%d %v", code, answer)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
@@ -32,7 +31,7 @@ type jobRun struct {
 // jobs lists the scheduler's jobs.
 func (c *Handler) jobs(w http.ResponseWriter, _ *http.Request) error {
 	var all []jobStatus
-	for _, j := range c.pubsub.Jobs() {
+	for _, j := range c.parts.Jobs.Jobs() {
 		one := jobStatus{Job: j.Name, Schedule: j.Schedule}
 		if !j.StartedAt.IsZero() {
 			one.StartedAt = timestamp.Format(j.StartedAt)
@@ -66,8 +65,8 @@ type jobFailure struct {
 // runJob runs a job now and answers what its function said.
 func (c *Handler) runJob(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("job")
-	if !desk.HasJob(name) {
-		return problem.New(problem.ResourceNotFound, "The jobs are "+strings.Join(desk.JobNames(), ", ")+".", nil)
+	if !scheduler.HasJob(name) {
+		return problem.New(problem.ResourceNotFound, "The jobs are "+strings.Join(scheduler.JobNames(), ", ")+".", nil)
 	}
 	var in struct {
 		DryRun bool `json:"dryRun"`
@@ -77,9 +76,9 @@ func (c *Handler) runJob(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	got, err := c.pubsub.RunJob(r.Context(), name, in.DryRun)
+	got, err := c.parts.Jobs.RunJob(r.Context(), name, in.DryRun)
 	switch {
-	case errors.Is(err, desk.ErrNoFunction):
+	case errors.Is(err, scheduler.ErrNoFunction):
 		return problem.New(problem.ResourceNotFound, "No function serves this job.", err)
 	case err != nil:
 		return problem.New(problem.UpstreamUnavailable, "It cannot be said how the job went.", err)
@@ -87,7 +86,7 @@ func (c *Handler) runJob(w http.ResponseWriter, r *http.Request) error {
 	switch got.Status {
 	case scheduler.Failed:
 		return writeFailure(w, jobFailure{"The job failed.", http.StatusBadGateway, "JOB_FAILED", name, got.Report})
-	case desk.Running:
+	case scheduler.Running:
 		return web.WriteJSON(w, http.StatusAccepted, jobResult{name, got.Status, got.Report})
 	default:
 		return web.WriteJSON(w, http.StatusOK, jobResult{name, got.Status, got.Report})

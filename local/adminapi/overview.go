@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
-	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/requestlog"
 	"melmastoon.ghasi.io/bff-consumer/local/sandbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
@@ -17,7 +16,7 @@ import (
 // overview says how the system does: the requests of the last five minutes, the breakers, and what waits in the outbox.
 func (c *Handler) overview(w http.ResponseWriter, r *http.Request) error {
 	now := time.Now()
-	report, err := c.requestLog.Read(now)
+	report, err := c.parts.RequestLog.Read(now)
 	if err != nil {
 		return err
 	}
@@ -28,13 +27,13 @@ func (c *Handler) overview(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := struct {
 		requestlog.Report
-		Now         time.Time         `json:"now"`
-		SlotSeconds int               `json:"slotSeconds"`
-		Outbox      *desk.OutboxStats `json:"outbox"` // null: it cannot be read at present
+		Now         time.Time    `json:"now"`
+		SlotSeconds int          `json:"slotSeconds"`
+		Outbox      *outboxStats `json:"outbox"` // null: it cannot be read at present
 	}{Report: report, Now: now.UTC().Truncate(time.Millisecond), SlotSeconds: requestlog.SlotSeconds}
 	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 	defer cancel()
-	if outbox, err := c.pubsub.OutboxStats(ctx); err == nil {
+	if outbox, err := readOutboxStats(ctx, c.parts.DB); err == nil {
 		answer.Outbox = &outbox
 	}
 	return web.WriteJSON(w, http.StatusOK, answer)
@@ -55,5 +54,5 @@ func (c *Handler) places(w http.ResponseWriter, r *http.Request) error {
 	}
 	return web.WriteJSON(w, http.StatusOK, struct {
 		Places []dataset.Place `json:"places"`
-	}{c.data.Places(q.Get("q"), most)})
+	}{c.parts.Data.Places(q.Get("q"), most)})
 }

@@ -28,8 +28,8 @@ func TestPlaces_SuggestWithSearchQuery(t *testing.T) {
 }
 
 func TestOverview_ReportsRequestsBreakersAndOutbox(t *testing.T) {
-	_, d := newPubsub(t, newStatus(http.StatusOK), "{}")
-	b := newHarness(t, d)
+	m := startMessaging(t, newStatus(http.StatusOK), "{}")
+	b := newHarness(t, m)
 	record := `{"time":"` + time.Now().UTC().Format(time.RFC3339Nano) + `","httpRequest":{"requestUrl":"/bff/search","status":200},"cache":"HIT"}
 {"upstream":"pricing","from":"closed","to":"open"}
 `

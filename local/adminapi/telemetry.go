@@ -50,11 +50,11 @@ func (c *Handler) telemetry(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 	defer cancel()
-	if err := c.pubsub.Telemetry.CatchUp(ctx); err != nil {
+	if err := c.parts.Telemetry.CatchUp(ctx); err != nil {
 		return problem.New(problem.UpstreamUnavailable, "The telemetry topics cannot be read at present.", err)
 	}
 	found := []message{}
-	at, missed := c.pubsub.Telemetry.Read(since, func(m pubsub.TelemetryMessage) bool {
+	at, missed := c.parts.Telemetry.Read(since, func(m pubsub.TelemetryMessage) bool {
 		if len(found) == maxMessages {
 			return false
 		}

@@ -10,7 +10,7 @@ func (c *Handler) bootstrap(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(r, &in); err != nil {
 		return err
 	}
-	answer, err := c.tenant.Bootstrap(r.Context(), in.Token)
+	answer, err := c.parts.Tenant.Bootstrap(r.Context(), in.Token)
 	if err != nil {
 		return err
 	}

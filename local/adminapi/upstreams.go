@@ -11,14 +11,14 @@ import (
 
 func (c *Handler) upstreams(w http.ResponseWriter, _ *http.Request) error {
 	all := map[string]sandbox.Counters{}
-	for name, u := range c.sandbox.Upstreams {
+	for name, u := range c.parts.Sandbox.Upstreams {
 		all[name] = u.Counters()
 	}
 	return web.WriteJSON(w, http.StatusOK, all)
 }
 
 func (c *Handler) findUpstream(r *http.Request) (*sandbox.Upstream, error) {
-	u := c.sandbox.Upstreams[r.PathValue("name")]
+	u := c.parts.Sandbox.Upstreams[r.PathValue("name")]
 	if u == nil {
 		return nil, problem.New(problem.ResourceNotFound, "The upstreams are "+strings.Join(sandbox.UpstreamNames, ", ")+".", nil)
 	}
@@ -61,7 +61,7 @@ func (c *Handler) reset(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (c *Handler) resetAll(w http.ResponseWriter, _ *http.Request) error {
-	for _, u := range c.sandbox.Upstreams {
+	for _, u := range c.parts.Sandbox.Upstreams {
 		u.Reset()
 	}
 	w.WriteHeader(http.StatusNoContent)

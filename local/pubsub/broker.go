@@ -1,6 +1,8 @@
-// Package broker owns the Pub/Sub of the local system: its topics and subscriptions, the pushes to the functions with
-// their attempts and dead letters, and the telemetry that arrived. The broker itself is pstest in this process, or the
-// emulator that the environment names. It never looks into a message.
+// Package pubsub owns the Pub/Sub of the local system: the table of topics and subscriptions, the
+// connection to the broker, the push dispatcher with attempts and dead letters, the collected
+// telemetry, and the platform events that a developer publishes. The broker is pstest in this
+// process, or an emulator. The package never decides by the content of a message how to deliver the
+// message.
 package pubsub
 
 import (
@@ -18,26 +20,28 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// BrokerOptions say which broker it is.
+// BrokerOptions select the broker.
 type BrokerOptions struct {
-	Host    string // of an emulator that runs, "host:port"; "": one in this process
+	Host    string // "host:port" of a running emulator; "" starts pstest in this process
 	Project string
 }
 
-// Broker is a connection to a Pub/Sub that has all topics and subscriptions of the table. It is safe for concurrent
-// use.
+// Broker is a connection to a Pub/Sub server with all topics and subscriptions of the table. It is
+// safe for concurrent use.
 type Broker struct {
-	Host    string // for PUBSUB_EMULATOR_HOST
+	Host    string // "host:port", the value for PUBSUB_EMULATOR_HOST
 	Project string
 
-	pstest    *pstestServer // nil when the emulator is somebody else's
+	pstest    *pstestServer // nil with an external emulator
 	conn      *grpc.ClientConn
 	pub       pb.PublisherClient
 	sub       pb.SubscriberClient
 	closeOnce sync.Once
 }
 
-// OpenBroker starts the broker, unless there is one, and creates what of the table it does not have yet.
+// OpenBroker starts pstest unless o.Host names an emulator, and creates the missing topics and
+// subscriptions of the table. It waits up to 10 s for a connection. It returns an error if the
+// broker does not answer in that time, or if ctx ends; then nothing is left running.
 func OpenBroker(ctx context.Context, o BrokerOptions) (_ *Broker, err error) {
 	b := &Broker{Host: o.Host, Project: o.Project}
 	defer func() {
@@ -47,28 +51,28 @@ func OpenBroker(ctx context.Context, o BrokerOptions) (_ *Broker, err error) {
 	}()
 	if b.Host == "" {
 		if b.pstest, err = startPstest(); err != nil {
-			return nil, fmt.Errorf("broker: %w", err)
+			return nil, fmt.Errorf("pubsub: %w", err)
 		}
 		b.Host = b.pstest.addr
 	}
 	b.conn, err = grpc.NewClient(b.Host, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(math.MaxInt32), grpc.MaxCallSendMsgSize(math.MaxInt32)))
 	if err != nil {
-		return nil, fmt.Errorf("broker: %w", err)
+		return nil, fmt.Errorf("pubsub: %w", err)
 	}
 	b.pub, b.sub = pb.NewPublisherClient(b.conn), pb.NewSubscriberClient(b.conn)
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if err := b.create(ctx, allSubscriptions()); err != nil {
-		return nil, fmt.Errorf("broker: at %s: %w", b.Host, err)
+		return nil, fmt.Errorf("pubsub: create subscriptions at %s: %w", b.Host, err)
 	}
 	return b, nil
 }
 
 const openTimeout = 10 * time.Second
 
-// Close ends the connection, and the broker when it is ours; what was in it is gone. A broker that was not opened whole
-// can be closed too, and one that is closed.
+// Close closes the connection and stops a pstest started by OpenBroker; its messages are lost. Close
+// may be called repeatedly, and also on a partly opened Broker.
 func (b *Broker) Close() {
 	b.closeOnce.Do(func() {
 		if b.conn != nil {
@@ -80,15 +84,17 @@ func (b *Broker) Close() {
 	})
 }
 
-// Ping asks for a topic of the table.
+// Ping reads one topic of the table, in one call to the broker. It returns an error if the broker
+// does not answer before ctx ends.
 func (b *Broker) Ping(ctx context.Context) error {
 	_, err := b.pub.GetTopic(ctx, &pb.GetTopicRequest{Topic: b.topic(jobSubscriptions[0].Topic)})
 	return err
 }
 
-// create makes topics and subscriptions; those that are there already stay as they are.
+// create creates topics and subscriptions, at most 8 at once. Existing topics and subscriptions stay
+// unchanged.
 func (b *Broker) create(ctx context.Context, table []Subscription) error {
-	made := func(err error) error {
+	ignoreExisting := func(err error) error {
 		if status.Code(err) == codes.AlreadyExists {
 			return nil
 		}
@@ -99,7 +105,7 @@ func (b *Broker) create(ctx context.Context, table []Subscription) error {
 	for _, s := range table {
 		topics.Go(func() error {
 			_, err := b.pub.CreateTopic(within, &pb.Topic{Name: b.topic(s.Topic)}, grpc.WaitForReady(true))
-			return made(err)
+			return ignoreExisting(err)
 		})
 	}
 	if err := topics.Wait(); err != nil {
@@ -109,13 +115,13 @@ func (b *Broker) create(ctx context.Context, table []Subscription) error {
 	subscriptions.SetLimit(8)
 	for _, s := range table {
 		subscriptions.Go(func() error {
-			// Neither push configuration nor dead-letter policy: the emulators would store the one and do the other
-			// wrong.
+			// No push configuration and no dead-letter policy: the emulators store push
+			// configurations without pushing, and handle dead letters wrongly. See Dispatcher.
 			_, err := b.sub.CreateSubscription(within, &pb.Subscription{
 				Name: b.subscription(s.Name), Topic: b.topic(s.Topic),
 				AckDeadlineSeconds: int32(s.AckDeadline / time.Second), EnableMessageOrdering: s.Ordered,
 			})
-			return made(err)
+			return ignoreExisting(err)
 		})
 	}
 	return subscriptions.Wait()
@@ -126,7 +132,8 @@ func (b *Broker) subscription(name string) string {
 	return "projects/" + b.Project + "/subscriptions/" + name
 }
 
-// Publish puts one message on a topic and returns the id that it has from now on.
+// Publish publishes a message and returns its message id, in one call to the broker. It returns an
+// error if the broker rejects the message, does not answer before ctx ends or has no such topic.
 func (b *Broker) Publish(ctx context.Context, topic string, data []byte, attributes map[string]string) (id string, err error) {
 	return b.publish(ctx, topic, &pb.PubsubMessage{Data: data, Attributes: attributes})
 }
@@ -134,21 +141,22 @@ func (b *Broker) Publish(ctx context.Context, topic string, data []byte, attribu
 func (b *Broker) publish(ctx context.Context, topic string, m *pb.PubsubMessage) (id string, err error) {
 	res, err := b.pub.Publish(ctx, &pb.PublishRequest{Topic: b.topic(topic), Messages: []*pb.PubsubMessage{m}})
 	if err != nil {
-		return "", fmt.Errorf("broker: publish on %s: %w", topic, err)
+		return "", fmt.Errorf("pubsub: publish on %s: %w", topic, err)
 	}
 	return res.MessageIds[0], nil
 }
 
-// pull takes what is there, at most 1,000 messages. When there is none it returns none at once, unless wait: then it
-// waits as long as the emulator has it, which is not long.
+// pull returns up to most messages, at most 1,000. Without messages it returns at once; with wait
+// set, the emulator delays an empty response by a short time of its own choice.
 func (b *Broker) pull(ctx context.Context, s Subscription, most int, wait bool) ([]*pb.ReceivedMessage, error) {
 	res, err := b.sub.Pull(ctx, &pb.PullRequest{
 		Subscription: b.subscription(s.Name), MaxMessages: int32(min(most, 1000)),
-		ReturnImmediately: !wait, //nolint:staticcheck // deprecated for its cost on the platform; this is a fake of it
+		ReturnImmediately: !wait, //nolint:staticcheck // deprecated for its cost on the platform; an emulator has no such cost
 	})
 	return res.GetReceivedMessages(), err
 }
 
+// ack acknowledges messages by their acknowledgement ids. It makes no call for an empty list.
 func (b *Broker) ack(ctx context.Context, s Subscription, ids ...string) error {
 	if len(ids) == 0 {
 		return nil
@@ -157,7 +165,8 @@ func (b *Broker) ack(ctx context.Context, s Subscription, ids ...string) error {
 	return err
 }
 
-// modifyAckDeadline keeps a message from being delivered to anybody else for a while; 0 gives it back.
+// modifyAckDeadline extends the lease of a message to d from now, at most 600 s and rounded up to
+// whole seconds. 0 makes the message available to other readers at once.
 func (b *Broker) modifyAckDeadline(ctx context.Context, s Subscription, id string, d time.Duration) error {
 	seconds := int32(math.Ceil(min(d, maxAckDeadline).Seconds()))
 	_, err := b.sub.ModifyAckDeadline(ctx, &pb.ModifyAckDeadlineRequest{

@@ -12,14 +12,14 @@ import (
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 )
 
-// Backoff is how long a message waits after a push that failed: Least after the first, twice as long after each
-// further one, at most Most.
+// Backoff is the wait of a message after a failed push: Min after the first attempt, twice as long
+// after each further attempt, at most Max.
 type Backoff struct{ Min, Max time.Duration }
 
-// DefaultBackoff is a back-off for those who watch. On the platform it is 10 s to 600 s.
+// DefaultBackoff is short, because a developer watches the retries. The platform uses 10 s to 600 s.
 var DefaultBackoff = Backoff{100 * time.Millisecond, 10 * time.Second}
 
-// delay is the wait after a number of attempts.
+// delay returns the wait after a number of attempts, from 1.
 func (b Backoff) delay(attempts int) time.Duration {
 	wait := b.Min
 	for range attempts - 1 {
@@ -30,27 +30,29 @@ func (b Backoff) delay(attempts int) time.Duration {
 	return min(wait, b.Max)
 }
 
-// DeliveryState is what became of a message.
+// DeliveryState is the state of a message on a push subscription.
 type DeliveryState string
 
 const (
-	Waiting      DeliveryState = "waiting"       // for its first push, its answer or its next attempt
-	Delivered    DeliveryState = "delivered"     // the function took it
-	DeadLettered DeliveryState = "dead-lettered" // it did not, and there are no attempts left
+	Waiting      DeliveryState = "waiting"       // for the first push, for a response or for the next attempt
+	Delivered    DeliveryState = "delivered"     // the function acknowledged the message
+	DeadLettered DeliveryState = "dead-lettered" // the last attempt failed; a copy is on the dead-letter topic
 )
 
-// Delivery is one push and what follows from it.
+// Delivery is one push with its result.
 type Delivery struct {
 	Subscription Subscription
-	Message      *pb.PubsubMessage // not to be changed
-	Attempt      int
-	At           time.Time // of the answer
+	Message      *pb.PubsubMessage // read-only
+	Attempt      int               // from 1
+	At           time.Time         // of the response
 	Response     Response
-	State        DeliveryState
+	State        DeliveryState // after the push
 }
 
-// Dispatcher pushes messages to functions as Pub/Sub does. The emulators store push subscriptions and never push, and
-// pstest's own dead letters are sent again and again.
+// Dispatcher pushes messages to functions as Pub/Sub does: with an acknowledgement deadline,
+// attempts, backoff and dead letters. The emulators cannot replace it: they store push subscriptions
+// and never push, and pstest delivers its own dead letters again and again. A Dispatcher is safe for
+// concurrent use.
 type Dispatcher struct {
 	broker     *Broker
 	pusher     *pusher
@@ -60,61 +62,69 @@ type Dispatcher struct {
 	wg         sync.WaitGroup
 
 	mu     sync.Mutex
-	ackIDs map[string]string // acknowledgement id by message id, of what is being delivered
+	ackIDs map[string]string // acknowledgement id by message id, for messages in flight
 }
 
 const (
-	maxConcurrentPushes = 16   // at once, of one subscription
-	maxInFlight         = 1000 // messages of one subscription that are pushed or wait for their next attempt
+	maxConcurrentPushes = 16   // per subscription
+	maxInFlight         = 1000 // messages per subscription that are being pushed or wait for the next attempt
 )
 
-// StartDispatcher begins to push to the doors: the URLs by function. A subscription whose function has no door is left alone.
-// watch hears of each push; it is called from many goroutines and must not block.
-func (b *Broker) StartDispatcher(doors map[string]string, backoff Backoff, watch func(Delivery)) *Dispatcher {
+// StartDispatcher starts to deliver the messages of every push subscription whose function has a URL
+// in endpoints, in the background, until Stop. A zero backoff means DefaultBackoff. onDelivery
+// receives the result of each push, from many goroutines, and must not block. StartDispatcher returns
+// at once. If the broker does not answer, the dispatcher logs a warning and retries every second.
+func (b *Broker) StartDispatcher(endpoints map[string]string, backoff Backoff, onDelivery func(Delivery)) *Dispatcher {
+	if backoff == (Backoff{}) {
+		backoff = DefaultBackoff
+	}
 	ctx, stop := context.WithCancel(context.Background())
-	d := &Dispatcher{broker: b, pusher: newPusher(doors), backoff: backoff, onDelivery: watch, cancel: stop, ackIDs: map[string]string{}}
+	d := &Dispatcher{broker: b, pusher: newPusher(endpoints), backoff: backoff, onDelivery: onDelivery, cancel: stop, ackIDs: map[string]string{}}
 	if b.pstest != nil {
 		b.pstest.mu.Lock()
 		b.pstest.isTracked = d.isInFlight
 		b.pstest.mu.Unlock()
 	}
 	for _, s := range PushSubscriptions() {
-		if doors[s.Function] != "" {
+		if endpoints[s.Function] != "" {
 			d.wg.Go(func() { d.run(ctx, s) })
 		}
 	}
 	return d
 }
 
-// Stop ends the pushes under way without an answer. What was not acknowledged is given back, none of it half done.
+// Stop cancels the pushes under way and waits for their goroutines. It returns unacknowledged
+// messages to the broker, with at most 1 s for each call.
 func (d *Dispatcher) Stop() {
 	d.cancel()
 	d.wg.Wait()
 	d.pusher.client.CloseIdleConnections()
 }
 
-// Push delivers a message to the function of a subscription once, past the broker.
+// Push pushes a message once to the function of a subscription, past the broker, and waits for the
+// response: at most s.AckDeadline. Response.Err holds the reason if no response arrives.
 func (d *Dispatcher) Push(ctx context.Context, s Subscription, m *pb.PubsubMessage) Response {
 	return d.pusher.push(ctx, s, d.broker.subscription(s.Name), m, 1)
 }
 
-// HasEndpoint reports whether the function of a subscription has a door.
+// HasEndpoint reports whether the function of a subscription has a URL.
 func (d *Dispatcher) HasEndpoint(s Subscription) bool { return d.pusher.endpoints[s.Function] != "" }
 
 func (d *Dispatcher) isInFlight(messageID string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, holds := d.ackIDs[messageID]
-	return holds
+	_, inFlight := d.ackIDs[messageID]
+	return inFlight
 }
 
-// track notes what is being delivered. It reports false when it was already: then its lease ended and it came once more.
+// track stores the acknowledgement id of a message in flight. It reports false for a message that is
+// in flight already: the lease of the message ended and the broker delivered it again.
 func (d *Dispatcher) track(m *pb.ReceivedMessage) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	_, again := d.ackIDs[m.Message.MessageId]
+	_, redelivered := d.ackIDs[m.Message.MessageId]
 	d.ackIDs[m.Message.MessageId] = m.AckId
-	return !again
+	return !redelivered
 }
 
 func (d *Dispatcher) ackID(messageID string) string {
@@ -133,7 +143,7 @@ func (d *Dispatcher) untrack(messageID string) {
 func (d *Dispatcher) run(ctx context.Context, s Subscription) {
 	var deliveries sync.WaitGroup
 	defer deliveries.Wait()
-	room := make(chan struct{}, maxInFlight)
+	inFlight := make(chan struct{}, maxInFlight)
 	pushes := make(chan struct{}, maxConcurrentPushes)
 	for messages := range d.broker.messages(ctx, s) {
 		for _, m := range messages {
@@ -141,27 +151,27 @@ func (d *Dispatcher) run(ctx context.Context, s Subscription) {
 				continue
 			}
 			select {
-			case room <- struct{}{}:
+			case inFlight <- struct{}{}:
 			case <-ctx.Done():
 				d.nack(s, m.Message)
 				continue
 			}
 			deliveries.Go(func() {
-				defer func() { <-room }()
+				defer func() { <-inFlight }()
 				d.deliver(ctx, s, m.Message, pushes)
 			})
 		}
 	}
 }
 
-// deliver pushes a message until the function takes it, or it has had its attempts and is a dead letter.
+// deliver pushes a message until the function acknowledges it, the attempts are used up or ctx ends.
 func (d *Dispatcher) deliver(ctx context.Context, s Subscription, m *pb.PubsubMessage, pushes chan struct{}) {
 	for attempt := 1; ; attempt++ {
 		wait := d.backoff.delay(attempt)
-		// The next lease begins before this one ends. When it cannot be had, the message comes again, and only its id
-		// changes.
+		// The lease covers the push and the wait after it. If the broker does not extend the lease,
+		// it delivers the message again with a new acknowledgement id, and track stores that id.
 		if err := d.broker.modifyAckDeadline(ctx, s, d.ackID(m.MessageId), s.AckDeadline+wait+leaseMargin); err != nil && ctx.Err() == nil {
-			slog.Warn("broker: no lease", "subscription", s.Name, "err", err.Error())
+			slog.Warn("pubsub: cannot extend the lease", "subscription", s.Name, "err", err.Error())
 		}
 		select {
 		case pushes <- struct{}{}:
@@ -172,7 +182,7 @@ func (d *Dispatcher) deliver(ctx context.Context, s Subscription, m *pb.PubsubMe
 		a := d.pusher.push(ctx, s, d.broker.subscription(s.Name), m, attempt)
 		<-pushes
 		if ctx.Err() != nil && !a.Acknowledges() {
-			d.nack(s, m) // the answer is that of our own end
+			d.nack(s, m) // Stop cut off the push, so the failure is not the function's
 			return
 		}
 		state := Waiting
@@ -200,8 +210,8 @@ func (d *Dispatcher) deliver(ctx context.Context, s Subscription, m *pb.PubsubMe
 
 const leaseMargin = 10 * time.Second
 
-// deadLetter publishes a message on the dead-letter topic, as Pub/Sub does it. When that fails, the message is pushed once
-// more.
+// deadLetter publishes a copy of a message on the dead-letter topic, with the attributes of Pub/Sub,
+// and reports success. After a failure the caller pushes the message again.
 func (d *Dispatcher) deadLetter(ctx context.Context, s Subscription, m *pb.PubsubMessage, attempts int) bool {
 	attributes := maps.Clone(m.Attributes)
 	if attributes == nil {
@@ -213,32 +223,33 @@ func (d *Dispatcher) deadLetter(ctx context.Context, s Subscription, m *pb.Pubsu
 	attributes["CloudPubSubDeadLetterSourceTopicPublishTime"] = m.PublishTime.AsTime().UTC().Format(time.RFC3339Nano)
 	_, err := d.broker.publish(ctx, s.DeadLetterTopic, &pb.PubsubMessage{Data: m.Data, Attributes: attributes, OrderingKey: m.OrderingKey})
 	if err != nil && ctx.Err() == nil {
-		slog.Warn("broker: no dead letter", "subscription", s.Name, "message", m.MessageId, "err", err.Error())
+		slog.Warn("pubsub: cannot publish the dead letter", "subscription", s.Name, "message", m.MessageId, "err", err.Error())
 	}
 	return err == nil
 }
 
-const shutdownTimeout = time.Second // for the last word on a message while everything stops
+const shutdownTimeout = time.Second // of an acknowledgement or its refusal, also during Stop
 
-// acknowledge acknowledges, also while stopping: the function has done its part.
+// acknowledge acknowledges a message, also during Stop, because the function has done its work.
 func (d *Dispatcher) acknowledge(ctx context.Context, s Subscription, m *pb.PubsubMessage) {
 	defer d.untrack(m.MessageId)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := d.broker.ack(ctx, s, d.ackID(m.MessageId)); err != nil {
-		slog.Warn("broker: not acknowledged, it will come again", "subscription", s.Name, "message", m.MessageId, "err", err.Error())
+		slog.Warn("pubsub: cannot acknowledge the message, the broker will deliver it again", "subscription", s.Name, "message", m.MessageId, "err", err.Error())
 	}
 }
 
-// nack lets somebody else have the message at once.
+// nack returns a message to the broker for immediate redelivery.
 func (d *Dispatcher) nack(s Subscription, m *pb.PubsubMessage) {
 	defer d.untrack(m.MessageId)
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	_ = d.broker.modifyAckDeadline(ctx, s, d.ackID(m.MessageId), 0) // or later, when the lease ends
+	_ = d.broker.modifyAckDeadline(ctx, s, d.ackID(m.MessageId), 0) // after an error the broker redelivers when the lease ends
 }
 
-// messages yields what arrives on a subscription until ctx ends.
+// messages yields the messages that arrive on a subscription until ctx ends. After a pull error it
+// logs a warning and waits one second.
 func (b *Broker) messages(ctx context.Context, s Subscription) func(yield func([]*pb.ReceivedMessage) bool) {
 	return func(yield func([]*pb.ReceivedMessage) bool) {
 		wait := b.messageWaiter([]Subscription{s}, make(chan struct{}, 1))
@@ -260,22 +271,23 @@ func (b *Broker) messages(ctx context.Context, s Subscription) func(yield func([
 }
 
 const (
-	pullRetryInterval = time.Second            // after an error, and for messages whose lease ended: nobody tells of those
-	pollInterval      = 200 * time.Millisecond // into a broker that tells nobody when something arrives
+	pullRetryInterval = time.Second            // after an error; in pstest also for messages whose lease ended, which send no signal
+	pollInterval      = 200 * time.Millisecond // of an external emulator, which sends no signal for new messages
 )
 
-// messageWaiter returns a function that waits until something may have arrived on one of the subscriptions, signal receives,
-// or ctx ends.
+// messageWaiter returns a function that waits until a message may have arrived on one of the
+// subscriptions, until signal receives a value or until ctx ends. The wait is at most
+// pullRetryInterval in pstest and pollInterval in an external emulator.
 func (b *Broker) messageWaiter(subscriptions []Subscription, signal chan struct{}) (wait func(context.Context)) {
-	again := pollInterval
+	interval := pollInterval
 	if b.pstest != nil {
-		again = pullRetryInterval
+		interval = pullRetryInterval
 		for _, s := range subscriptions {
 			b.pstest.notify(b.topic(s.Topic), signal)
 		}
 	}
 	return func(ctx context.Context) {
-		t := time.NewTimer(again)
+		t := time.NewTimer(interval)
 		defer t.Stop()
 		select {
 		case <-signal:
@@ -285,6 +297,7 @@ func (b *Broker) messageWaiter(subscriptions []Subscription, signal chan struct{
 	}
 }
 
+// sleep waits for d or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -294,7 +307,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// comparePublished orders messages as they were published.
+// comparePublished orders messages by publish time, then by message id.
 func comparePublished(a, b *pb.PubsubMessage) int {
 	return cmp.Or(a.PublishTime.AsTime().Compare(b.PublishTime.AsTime()), compareMessageIDs(a.MessageId, b.MessageId))
 }

@@ -15,20 +15,21 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pstestServer is pstest behind a door of our own. Two things are done at the door that pstest cannot: whoever pulls is told
-// when there is something, and its memory is emptied from time to time, because it keeps every message for ever.
+// pstestServer is pstest behind a gRPC server of this package. The server adds two features: it
+// signals readers when a message arrives, and it purges pstest, which otherwise keeps every message
+// for ever.
 type pstestServer struct {
-	pb.PublisherServer // pstest's
+	pb.PublisherServer // of pstest; Publish overrides one method
 
 	addr string
 	fake *pstest.Server
 	grpc *grpc.Server
-	done chan struct{} // the listener has ended
+	done chan struct{} // closed when the gRPC server has ended
 
-	isTracked func(messageID string) bool // messages whose fate the dispatcher has in hand
-	purgeAt   int64                       // of messages in memory, before those that are done with are forgotten
-	stored    atomic.Int64
-	publishMu sync.RWMutex // a publish holds it for reading
+	isTracked func(messageID string) bool // reports messages in flight in the dispatcher; guarded by mu
+	purgeAt   int64                       // number of stored messages that triggers a purge
+	stored    atomic.Int64                // messages since the last purge
+	publishMu sync.RWMutex                // Publish holds the read lock, purge the write lock
 	purges    sync.WaitGroup
 
 	mu      sync.Mutex
@@ -37,12 +38,13 @@ type pstestServer struct {
 
 const maxStoredMessages = 10_000
 
+// startPstest starts pstest on a free port of 127.0.0.1. It returns an error if no port is free.
 func startPstest() (*pstestServer, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	fake := pstest.NewServerWithAddress("127.0.0.1:0") // its own listener is not used
+	fake := pstest.NewServerWithAddress("127.0.0.1:0") // the listener of pstest stays unused
 	var clock monotonicClock
 	fake.SetTimeNowFunc(clock.now)
 	s := &pstestServer{
@@ -57,14 +59,15 @@ func startPstest() (*pstestServer, error) {
 	go func() {
 		defer close(s.done)
 		if err := s.grpc.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			slog.Error("the broker's listener failed", "err", err.Error())
+			slog.Error("pubsub: the listener of pstest failed", "err", err.Error())
 		}
 	}()
 	return s, nil
 }
 
-const maxRequestBytes = 20 << 20 // Pub/Sub takes 10 MB
+const maxRequestBytes = 20 << 20 // above the 10 MB limit of Pub/Sub
 
+// stop ends the server and all its goroutines.
 func (s *pstestServer) stop() {
 	s.grpc.Stop()
 	<-s.done
@@ -73,7 +76,8 @@ func (s *pstestServer) stop() {
 	s.fake.Wait()
 }
 
-// monotonicClock never gives the same time twice: pstest orders messages by it, and some machines count in microseconds.
+// monotonicClock returns strictly increasing times. pstest orders messages by time, and the clock of
+// some machines has a resolution of microseconds only.
 type monotonicClock struct {
 	mu   sync.Mutex
 	last time.Time
@@ -90,7 +94,8 @@ func (c *monotonicClock) now() time.Time {
 	return now
 }
 
-// Publish is pstest's, and tells those who wait for messages of the topic.
+// Publish publishes in pstest and signals the readers of the topic. It starts a purge when the number
+// of stored messages reaches purgeAt.
 func (s *pstestServer) Publish(ctx context.Context, req *pb.PublishRequest) (*pb.PublishResponse, error) {
 	s.publishMu.RLock()
 	res, err := s.PublisherServer.Publish(ctx, req)
@@ -102,7 +107,7 @@ func (s *pstestServer) Publish(ctx context.Context, req *pb.PublishRequest) (*pb
 	for _, c := range s.waiters[req.Topic] {
 		select {
 		case c <- struct{}{}:
-		default: // told already
+		default: // a signal is pending
 		}
 	}
 	s.mu.Unlock()
@@ -113,7 +118,8 @@ func (s *pstestServer) Publish(ctx context.Context, req *pb.PublishRequest) (*pb
 	return res, nil
 }
 
-// notify makes c receive when messages of a topic arrive. One signal may stand for many.
+// notify registers c for a signal when messages of a topic arrive. One signal may stand for many
+// messages. c needs a buffer of 1.
 func (s *pstestServer) notify(topic string, c chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +131,9 @@ const (
 	purgeCheckInterval = 2 * time.Millisecond
 )
 
-// purge empties the memory at a moment when nobody needs anything of it. Publishers wait meanwhile. When that moment
-// does not come, because somebody does not read a subscription, it is tried again after half as many messages.
+// purge deletes all messages of pstest once all are acknowledged. Publishers wait meanwhile, at most
+// purgeTimeout. If a message stays unacknowledged, for example on a subscription without a reader,
+// the next attempt comes after purgeAt/2 further messages.
 func (s *pstestServer) purge() {
 	s.publishMu.Lock()
 	defer s.publishMu.Unlock()
@@ -140,8 +147,8 @@ func (s *pstestServer) purge() {
 	s.stored.Store(s.purgeAt / 2)
 }
 
-// allAcknowledged reports whether each message was acknowledged on every subscription of its topic, is in the dispatcher's
-// hand, or is so old that pstest itself has given it up.
+// allAcknowledged reports whether pstest needs no message any more: each message is acknowledged on
+// every subscription of its topic, in flight in the dispatcher, or older than messageExpiry.
 func (s *pstestServer) allAcknowledged() bool {
 	readers := map[string]int{}
 	for _, m := range s.fake.Messages() {
@@ -160,16 +167,17 @@ func (s *pstestServer) allAcknowledged() bool {
 	return true
 }
 
-const messageExpiry = 11 * time.Minute // pstest drops what was not delivered for ten
+const messageExpiry = 11 * time.Minute // pstest drops undelivered messages after ten minutes
 
 func (s *pstestServer) isInFlight(id string) bool {
 	s.mu.Lock()
-	held := s.isTracked
+	isTracked := s.isTracked
 	s.mu.Unlock()
-	return held != nil && held(id)
+	return isTracked != nil && isTracked(id)
 }
 
-// compareMessageIDs orders message ids of one broker by age: they are numbers, with a letter before them in pstest.
+// compareMessageIDs orders the message ids of a broker by age. The ids are numbers, with a letter as
+// prefix in pstest.
 func compareMessageIDs(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)

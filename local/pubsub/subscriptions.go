@@ -8,26 +8,28 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// Subscription is one subscription with the topic it reads. What is deployed has the same ones.
+// Subscription is a subscription with its topic. The deployment has the same push and job
+// subscriptions; a test of local/terraform compares them.
 type Subscription struct {
 	Name            string
 	Topic           string
-	AckDeadline     time.Duration // of a push: how long the function has for its answer
-	MaxAttempts     int           // of a push, before it is a dead letter
-	DeadLetterTopic string        // topic of those, with a pull subscription of the same name; "" when this is not pushed
-	Function        string        // whom it is pushed to; "": somebody pulls
+	AckDeadline     time.Duration // time limit of a push, including the function's response
+	MaxAttempts     int           // pushes before the message becomes a dead letter; 0 for pull subscriptions
+	DeadLetterTopic string        // has a pull subscription of the same name; "" for pull subscriptions
+	Function        string        // receives the pushes; "" for pull subscriptions
 	Ordered         bool
 }
 
-// JobSpec is what the scheduler starts: at each time of its cadence, "{}" is published on a topic of its own.
+// JobSpec is a job of the scheduler. At each time of its schedule the scheduler publishes "{}" on
+// the job's own topic.
 type JobSpec struct {
 	Name        string        // topic and subscription are called bff-consumer.jobs.<name>
-	Schedule    string        // as cron has it, UTC
-	AckDeadline time.Duration // of its subscription
-	Function    string        // that does it
+	Schedule    string        // five cron fields, in UTC
+	AckDeadline time.Duration // of the job's subscription
+	Function    string        // does the work
 }
 
-// platformSubscriptions are the events of others, by docs/spec/events.md#subscriptions.
+// platformSubscriptions read the events of other services, see docs/spec/events.md#subscriptions.
 var platformSubscriptions = []Subscription{
 	pushSubscription("bff-consumer.theme.published.v1", "melmastoon.theme.published.v1", 30*time.Second, 5, "ThemePublished"),
 	pushSubscription("bff-consumer.search_aggregation.listing.indexed.v1", "melmastoon.search_aggregation.listing.indexed.v1",
@@ -36,7 +38,7 @@ var platformSubscriptions = []Subscription{
 	pushSubscription("bff-consumer.tenant.reinstated.v1", "melmastoon.tenant.reinstated.v1", 30*time.Second, 10, "TenantReinstated"),
 }
 
-// jobs have the relay at work all the time, and the sweeps one after the other while few guests are awake.
+// jobs run the relay every minute, and the sweeps one after the other at night, when traffic is low.
 var jobs = []JobSpec{
 	{"relay", "* * * * *", 90 * time.Second, "Relay"},
 	{"sweep-outbox", "17 3 * * *", sweepAckDeadline, "SweepOutbox"},
@@ -50,9 +52,9 @@ var jobs = []JobSpec{
 	{"sweep-choices", "27 4 * * *", sweepAckDeadline, "SweepChoices"},
 }
 
-const sweepAckDeadline = 600 * time.Second // the longest that Pub/Sub waits for an answer
+const sweepAckDeadline = 600 * time.Second // the upper limit of Pub/Sub
 
-// jobSubscriptions are what the jobs are delivered by.
+// jobSubscriptions deliver the ticks of jobs, with 5 attempts each.
 var jobSubscriptions = func() (all []Subscription) {
 	for _, j := range jobs {
 		all = append(all, pushSubscription(jobTopicPrefix+j.Name, jobTopicPrefix+j.Name, j.AckDeadline, 5, j.Function))
@@ -62,14 +64,15 @@ var jobSubscriptions = func() (all []Subscription) {
 
 const jobTopicPrefix = "bff-consumer.jobs."
 
+// pushSubscription returns a push subscription with the dead-letter topic <name>.dlq.
 func pushSubscription(name, topic string, ackDeadline time.Duration, attempts int, function string) Subscription {
 	return Subscription{Name: name, Topic: topic, AckDeadline: ackDeadline, MaxAttempts: attempts, DeadLetterTopic: name + ".dlq", Function: function}
 }
 
-// Jobs are what the scheduler starts.
+// Jobs returns a copy of all jobs.
 func Jobs() []JobSpec { return slices.Clone(jobs) }
 
-// JobSubscription is the subscription that delivers a job; ok is false when there is no such job.
+// JobSubscription returns the subscription that delivers a job. ok is false for an unknown job.
 func JobSubscription(job string) (_ Subscription, ok bool) {
 	at := slices.IndexFunc(jobSubscriptions, func(s Subscription) bool { return s.Name == jobTopicPrefix+job })
 	if at < 0 {
@@ -78,18 +81,18 @@ func JobSubscription(job string) (_ Subscription, ok bool) {
 	return jobSubscriptions[at], true
 }
 
-// JobName is the name of the job that a subscription delivers; ok is false when it delivers none.
+// JobName returns the name of the job that s delivers. ok is false for other subscriptions.
 func (s Subscription) JobName() (name string, ok bool) {
 	return strings.CutPrefix(s.Name, jobTopicPrefix)
 }
 
-// PushSubscriptions are all subscriptions that are pushed to a function.
+// PushSubscriptions returns a copy of all push subscriptions: platform events, then jobs.
 func PushSubscriptions() []Subscription {
 	return slices.Concat(platformSubscriptions, jobSubscriptions)
 }
 
-// TelemetrySubscriptions has one subscription, which is pulled, for each subject that this service publishes; the topic is called
-// like the subject.
+// TelemetrySubscriptions returns one ordered pull subscription for each subject that this service
+// publishes. The topic has the name of the subject.
 func TelemetrySubscriptions() []Subscription {
 	var all []Subscription
 	for _, subject := range event.Subjects() {
@@ -98,7 +101,7 @@ func TelemetrySubscriptions() []Subscription {
 	return all
 }
 
-// deadLetterSubscriptions are the subscriptions that keep what could not be delivered, for a person to pull.
+// deadLetterSubscriptions returns the pull subscriptions that keep dead letters for a developer.
 func deadLetterSubscriptions() []Subscription {
 	var all []Subscription
 	for _, s := range PushSubscriptions() {
@@ -107,7 +110,7 @@ func deadLetterSubscriptions() []Subscription {
 	return all
 }
 
-// allSubscriptions is the whole table.
+// allSubscriptions returns the whole table.
 func allSubscriptions() []Subscription {
 	return slices.Concat(PushSubscriptions(), deadLetterSubscriptions(), TelemetrySubscriptions())
 }

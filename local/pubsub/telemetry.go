@@ -10,8 +10,9 @@ import (
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 )
 
-// TelemetryLog keeps the newest messages of the telemetry topics, in the order in which they were published there. A
-// subscription orders its own topic only; the events of one session are on several.
+// TelemetryLog keeps the newest messages of the telemetry topics in publish order across topics. A
+// subscription keeps the order within its topic only, and the events of a session are on several
+// topics. It is safe for concurrent use.
 type TelemetryLog struct {
 	broker   *Broker
 	capacity int
@@ -20,22 +21,24 @@ type TelemetryLog struct {
 
 	mu            sync.Mutex
 	log           []TelemetryMessage
-	firstIndex    int           // place of log[0]
-	completeUntil time.Time     // everything published before this is in the log
-	advanced      chan struct{} // closed when upTo changes
-	trigger       chan struct{} // begins a round
+	firstIndex    int           // position of log[0]
+	completeUntil time.Time     // every message published before this time is in the log
+	advanced      chan struct{} // closed and replaced when completeUntil changes
+	trigger       chan struct{} // starts a round of collection
 }
 
 // TelemetryMessage is a message on a telemetry topic.
 type TelemetryMessage struct {
 	Subject string
-	Message *pb.PubsubMessage // not to be changed
+	Message *pb.PubsubMessage // read-only
 }
 
-// telemetryCapacity is how many messages are kept at least; it is never twice as many.
+// telemetryCapacity is the number of newest messages that the log always keeps. The log stays below
+// twice this number.
 const telemetryCapacity = 10_000
 
-// CollectTelemetry begins to collect.
+// CollectTelemetry starts to collect the telemetry topics in the background until Stop, and returns
+// at once. If the broker does not answer, the log logs a warning and retries every second.
 func (b *Broker) CollectTelemetry() *TelemetryLog {
 	ctx, stop := context.WithCancel(context.Background())
 	t := &TelemetryLog{broker: b, capacity: telemetryCapacity, cancel: stop, advanced: make(chan struct{}), trigger: make(chan struct{}, 1)}
@@ -43,14 +46,16 @@ func (b *Broker) CollectTelemetry() *TelemetryLog {
 	return t
 }
 
-// Stop ends it; what was collected can be read still.
+// Stop ends the collection and waits for its goroutine. Read still returns the collected messages.
 func (t *TelemetryLog) Stop() {
 	t.cancel()
 	t.wg.Wait()
 }
 
-// Read calls yield with messages from a place on, oldest first, until it returns false. It returns the place after the
-// last one that yield took, and how many at the beginning were forgotten already.
+// Read passes the messages from position from on to yield, oldest first, until yield returns false.
+// It returns the position of the first message that yield did not accept, and the number of
+// requested messages that the log has dropped. Read does no input or output and holds no lock while
+// it calls yield.
 func (t *TelemetryLog) Read(from int, yield func(TelemetryMessage) bool) (next, missed int) {
 	t.mu.Lock()
 	log, first := t.log, t.firstIndex
@@ -68,35 +73,38 @@ func (t *TelemetryLog) add(subject string, m *pb.PubsubMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.log = append(t.log, TelemetryMessage{subject, m})
-	if len(t.log) >= 2*t.capacity { // seldom, and into new memory: somebody may be reading the old
+	if len(t.log) >= 2*t.capacity { // a copy into new memory, because Read may be using the old
 		drop := len(t.log) - t.capacity
 		t.log = slices.Clone(t.log[drop:])
 		t.firstIndex += drop
 	}
 }
 
-// run collects in rounds. What was published before a round began is in the broker, and no later round finds anything
-// older; what is newer waits for the next round, since something older may just be arriving on another topic.
+// run collects in rounds until ctx ends. Messages published before a round began are in the broker,
+// so no later round finds older messages, and run adds them to the log. Newer messages wait for the
+// next round, because an older message may be arriving on another topic.
 func (t *TelemetryLog) run(ctx context.Context) {
 	subscriptions := TelemetrySubscriptions()
 	wait := t.broker.messageWaiter(subscriptions, t.trigger)
-	var early []TelemetryMessage
+	var pending []TelemetryMessage
 	for ctx.Err() == nil {
 		begun := time.Now()
-		ripe := begun
+		limit := begun
 		if t.broker.pstest == nil {
-			ripe = begun.AddDate(1, 0, 0) // its clock may be another; order between topics is what it happens to be
+			// The clock of an external emulator may differ, so no message waits for the next round.
+			// The order between topics may then deviate.
+			limit = begun.AddDate(1, 0, 0)
 		}
 		found, err := t.collect(ctx, subscriptions)
 		if err != nil && ctx.Err() == nil {
-			slog.Warn("broker: cannot collect telemetry", "err", err.Error())
+			slog.Warn("pubsub: cannot collect telemetry", "err", err.Error())
 			sleep(ctx, pullRetryInterval)
 		}
-		early = append(early, found...)
-		slices.SortStableFunc(early, func(a, b TelemetryMessage) int { return comparePublished(a.Message, b.Message) })
-		for len(early) > 0 && !early[0].Message.PublishTime.AsTime().After(ripe) {
-			t.add(early[0].Subject, early[0].Message)
-			early = early[1:]
+		pending = append(pending, found...)
+		slices.SortStableFunc(pending, func(a, b TelemetryMessage) int { return comparePublished(a.Message, b.Message) })
+		for len(pending) > 0 && !pending[0].Message.PublishTime.AsTime().After(limit) {
+			t.add(pending[0].Subject, pending[0].Message)
+			pending = pending[1:]
 		}
 		if err != nil {
 			continue
@@ -106,58 +114,61 @@ func (t *TelemetryLog) run(ctx context.Context) {
 		close(t.advanced)
 		t.advanced = make(chan struct{})
 		t.mu.Unlock()
-		if len(early) == 0 {
+		if len(pending) == 0 {
 			wait(ctx)
 		}
 	}
 }
 
-// CatchUp returns when everything that was published by now can be read, or with the error of ctx.
+// CatchUp waits until Read returns every message published before the call. It returns the error of
+// ctx if ctx ends first, as happens without a broker and after Stop.
 func (t *TelemetryLog) CatchUp(ctx context.Context) error {
 	select {
 	case t.trigger <- struct{}{}:
-	default: // a round begins anyway
+	default: // a trigger is pending
 	}
 	for now := time.Now(); ; {
 		t.mu.Lock()
-		upTo, moved := t.completeUntil, t.advanced
+		completeUntil, advanced := t.completeUntil, t.advanced
 		t.mu.Unlock()
-		if upTo.After(now) {
+		if completeUntil.After(now) {
 			return nil
 		}
 		select {
-		case <-moved:
+		case <-advanced:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// collect empties all subscriptions.
+// collect pulls and acknowledges the messages of all subscriptions, in parallel, until each is empty.
+// On an error it returns the messages of the subscriptions that worked; the broker delivers
+// unacknowledged messages again.
 func (t *TelemetryLog) collect(ctx context.Context, subscriptions []Subscription) (found []TelemetryMessage, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, s := range subscriptions {
 		all.Go(func() {
 			for {
-				messages, wrong := t.broker.pull(ctx, s, maxInFlight, false)
+				messages, pullErr := t.broker.pull(ctx, s, maxInFlight, false)
 				var ids []string
 				for _, m := range messages {
 					ids = append(ids, m.AckId)
 				}
-				if wrong == nil {
-					wrong = t.broker.ack(ctx, s, ids...)
+				if pullErr == nil {
+					pullErr = t.broker.ack(ctx, s, ids...)
 				}
 				mu.Lock()
-				if wrong != nil {
-					err = wrong // what was not acknowledged comes again
+				if pullErr != nil {
+					err = pullErr
 				} else {
 					for _, m := range messages {
 						found = append(found, TelemetryMessage{s.Topic, m.Message})
 					}
 				}
 				mu.Unlock()
-				if wrong != nil || len(messages) == 0 {
+				if pullErr != nil || len(messages) == 0 {
 					return
 				}
 			}

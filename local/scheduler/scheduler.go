@@ -1,137 +1,117 @@
-// Package scheduler owns the clock of the local system: it publishes on the topic of each job when its time has come,
-// as Cloud Scheduler does, and remembers how each job went. It never knows what a job does.
+// Package scheduler owns the jobs of the local system. Like Cloud Scheduler, it publishes a tick on
+// a job's topic at each minute of the job's schedule. It also runs a job on request and remembers
+// the latest run of each job. It never knows the work of a job, except that the relay empties the
+// outbox.
 package scheduler
 
 import (
 	"context"
-	"log/slog"
-	"sync"
+	"slices"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 )
 
-// TickPayload are what a job is told when its time has come.
+// TickPayload is the message data of a scheduled tick.
 const TickPayload = "{}"
 
-// Status is how a run of a job went.
+// relayJob publishes the outbox. A scheduled run of it takes a whole minute, so Start ticks it at once.
+const relayJob = "relay"
+
+// Status is the result of a run.
 type Status string
 
 const (
-	OK     Status = "ok"
-	Failed Status = "failed" // it is tried again, as often as its subscription allows
+	OK      Status = "ok"
+	Failed  Status = "failed"  // Pub/Sub pushes a failed tick again, up to MaxAttempts of the subscription
+	Running Status = "running" // only of the relay: events are still due after drainTimeout
 )
 
-// Job is a job with what is known of its runs.
+// Job is a job with its latest start and its latest run.
 type Job struct {
 	Name      string
-	Schedule  string
-	StartedAt time.Time // the last time; zero when it never was
-	LastRun   Run       // the last that ended; its At is zero when none has
+	Schedule  string    // five cron fields, in UTC
+	StartedAt time.Time // of the latest start; zero before the first
+	LastRun   Run       // the latest run that ended; At is zero before the first
 }
 
-// Run is one run, or one attempt at it.
+// Run is one attempt at a job.
 type Run struct {
 	Status  Status
-	At      time.Time // of its answer
-	Attempt int       // 1 unless it failed before
-	Report  any       // what the function said, as JSON has it; nil when that was nothing
+	At      time.Time // of the function's response
+	Attempt int       // from 1; above 1 after failed attempts
+	Report  any       // the function's response body, see pubsub.Response.Report
 }
 
-// Scheduler is safe for concurrent use.
+// Scheduler ticks and runs all jobs of pubsub.Jobs. It is safe for concurrent use after Start.
 type Scheduler struct {
-	publish func(ctx context.Context, job string) error
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-
-	mu   sync.Mutex
-	jobs []scheduledJob
+	ticker     *ticker
+	broker     *pubsub.Broker
+	dispatcher *pubsub.Dispatcher
+	db         *pgxpool.Pool
 }
 
-type scheduledJob struct {
-	Job
-	cron cronSchedule
-}
-
-// New knows the jobs of a table. publish gives the tick of one to the broker.
-func New(table []pubsub.JobSpec, publish func(ctx context.Context, job string) error) (*Scheduler, error) {
-	s := &Scheduler{publish: publish}
-	for _, j := range table {
-		c, err := parseCron(j.Schedule)
-		if err != nil {
-			return nil, err
-		}
-		s.jobs = append(s.jobs, scheduledJob{Job{Name: j.Name, Schedule: j.Schedule}, c})
+// New returns a Scheduler that does not tick yet. db is the database of the outbox; the Scheduler
+// does not close it. New does no input or output. It returns an error if a schedule of pubsub.Jobs
+// is not valid.
+func New(b *pubsub.Broker, db *pgxpool.Pool) (*Scheduler, error) {
+	s := &Scheduler{broker: b, db: db}
+	var err error
+	if s.ticker, err = newTicker(pubsub.Jobs(), s.publishTick); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
 
-// Start starts the named jobs at once, and then all at the minutes of their cadence, until Stop. Minutes that this
-// machine slept through are not made up for.
-func (s *Scheduler) Start(now ...string) {
-	ctx, stop := context.WithCancel(context.Background())
-	s.cancel = stop
-	s.wg.Go(func() {
-		for _, job := range now {
-			s.tick(ctx, job)
-		}
-		for {
-			next := time.Now().Truncate(time.Minute).Add(time.Minute)
-			wait := time.NewTimer(time.Until(next))
-			select {
-			case <-wait.C:
-			case <-ctx.Done():
-				wait.Stop()
-				return
-			}
-			for i := range s.jobs { // not a copy: what becomes of a run is written meanwhile
-				if s.jobs[i].cron.matches(next) {
-					s.tick(ctx, s.jobs[i].Name)
-				}
-			}
-		}
-	})
+// Start ticks the relay at once and then every job on its schedule, until Stop. The dispatcher d
+// must pass its deliveries to RecordDelivery. Call Start once, before RunJob and Stop.
+func (s *Scheduler) Start(d *pubsub.Dispatcher) {
+	s.dispatcher = d
+	s.ticker.start(relayJob)
 }
 
-// Stop ends the ticking, not what it has started.
-func (s *Scheduler) Stop() {
-	s.cancel()
-	s.wg.Wait()
+// Stop ends the ticks and waits for a tick that is being published. Runs under way continue in the
+// dispatcher.
+func (s *Scheduler) Stop() { s.ticker.stop() }
+
+// publishTick publishes a tick on a job's topic.
+func (s *Scheduler) publishTick(ctx context.Context, job string) error {
+	sub, _ := pubsub.JobSubscription(job)
+	_, err := s.broker.Publish(ctx, sub.Topic, []byte(TickPayload), nil)
+	return err
 }
 
-func (s *Scheduler) tick(ctx context.Context, job string) {
-	s.RecordStart(job, time.Now())
-	if err := s.publish(ctx, job); err != nil && ctx.Err() == nil {
-		slog.Error("scheduler: the tick is lost", "job", job, "err", err.Error())
-		s.RecordRun(job, Run{Status: Failed, At: time.Now(), Attempt: 1, Report: err.Error()})
+// RecordDelivery stores the result of a pushed tick as the latest run of its job. It ignores
+// deliveries of other subscriptions. It does not block on input or output. It may be called before
+// Start.
+func (s *Scheduler) RecordDelivery(d pubsub.Delivery) {
+	if job, ok := d.Subscription.JobName(); ok {
+		s.ticker.recordRun(job, newRun(d.Response, d.Attempt, d.At))
 	}
 }
 
-// RecordStart notes that a job was started.
-func (s *Scheduler) RecordStart(job string, at time.Time) {
-	s.update(job, func(j *Job) { j.StartedAt = at })
-}
-
-// RecordRun notes how a job went.
-func (s *Scheduler) RecordRun(job string, r Run) { s.update(job, func(j *Job) { j.LastRun = r }) }
-
-func (s *Scheduler) update(job string, how func(*Job)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range s.jobs {
-		if s.jobs[i].Name == job {
-			how(&s.jobs[i].Job)
-		}
+// newRun converts a function's response into a run: OK if the response acknowledges the message.
+func newRun(r pubsub.Response, attempt int, at time.Time) Run {
+	run := Run{Status: OK, At: at, Attempt: attempt, Report: r.Report()}
+	if !r.Acknowledges() {
+		run.Status = Failed
 	}
+	return run
 }
 
-// Jobs lists all with their last run.
-func (s *Scheduler) Jobs() []Job {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]Job, len(s.jobs))
-	for i, j := range s.jobs {
-		all[i] = j.Job
+// Jobs returns all jobs in the order of pubsub.Jobs.
+func (s *Scheduler) Jobs() []Job { return s.ticker.list() }
+
+// JobNames returns the names of all jobs in the order of pubsub.Jobs.
+func JobNames() []string {
+	var names []string
+	for _, j := range pubsub.Jobs() {
+		names = append(names, j.Name)
 	}
-	return all
+	return names
 }
+
+// HasJob reports whether a job of that name exists.
+func HasJob(job string) bool { return slices.Contains(JobNames(), job) }

@@ -11,8 +11,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
+	"melmastoon.ghasi.io/bff-consumer/local/scheduler"
 	"melmastoon.ghasi.io/bff-consumer/local/tenantstub"
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
@@ -80,6 +83,26 @@ func (s *Server) openBroker(ctx context.Context) (*pubsub.Broker, error) {
 	}
 	s.addCleanup(b.Close)
 	return b, nil
+}
+
+// startMessaging starts telemetry collection, the push dispatcher and the scheduler. Stop stops them
+// in reverse order and cuts off pushes under way.
+func (s *Server) startMessaging(b *pubsub.Broker, db *pgxpool.Pool, endpoints map[string]string, backoff pubsub.Backoff) (*pubsub.PlatformEvents, *scheduler.Scheduler, *pubsub.TelemetryLog, error) {
+	jobs, err := scheduler.New(b, db)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	events := pubsub.NewPlatformEvents(b)
+	telemetry := b.CollectTelemetry()
+	s.addCleanup(telemetry.Stop)
+	dispatcher := b.StartDispatcher(endpoints, backoff, func(d pubsub.Delivery) {
+		events.RecordDelivery(d)
+		jobs.RecordDelivery(d)
+	})
+	s.addCleanup(dispatcher.Stop)
+	jobs.Start(dispatcher)
+	s.addCleanup(jobs.Stop)
+	return events, jobs, telemetry, nil
 }
 
 // newTenantStub makes the BFF of a tenant and adds to env what lets its calls in: the keys of an issuer that takes the

@@ -18,7 +18,6 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/local/adminapi"
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
-	"melmastoon.ghasi.io/bff-consumer/local/desk"
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/local/requestlog"
 	"melmastoon.ghasi.io/bff-consumer/local/runfile"
@@ -137,11 +136,11 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := adminapi.ResetFlags(flagsPath); err != nil {
 		return nil, err
 	}
-	pubsub, err := s.openBroker(ctx)
+	broker, err := s.openBroker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	env, err := functionEnv(state, kept, pubsub, urls, flagsPath)
+	env, err := functionEnv(state, kept, broker, urls, flagsPath)
 	if err != nil {
 		return nil, err
 	}
@@ -160,16 +159,18 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	s.addCleanup(serve(behind, doors)) // ends before the log is closed: a relay that is cut off says so there
-	parts, db, err := s.components(ctx, kept, pubsub, urls)
+	parts, db, err := s.components(ctx, kept, broker, urls)
 	if err != nil {
 		return nil, err
 	}
-	d, err := desk.Start(desk.Options{Broker: pubsub, Endpoints: joinBase(base, paths), Backoff: o.Backoff, DB: db})
+	events, jobs, telemetry, err := s.startMessaging(broker, db, joinBase(base, paths), o.Backoff)
 	if err != nil {
 		return nil, err
 	}
-	s.addCleanup(d.Close)
-	inside := adminapi.New(parts, box, data, flagsPath, d, bff, requestlog.Follow(log, web.BasePath+"/"))
+	inside := adminapi.New(adminapi.Options{
+		Components: parts, Sandbox: box, Data: data, FlagsPath: flagsPath, Events: events, Telemetry: telemetry, Jobs: jobs, DB: db,
+		Tenant: bff, RequestLog: requestlog.Follow(log, web.BasePath+"/"),
+	})
 	door.setHandlers(page.New(front, o.PageDir, o.publicAPI()), inside)
 	if err := runfile.Write(state, runfile.Run{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
 		return nil, err
@@ -179,7 +180,7 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	o.printf("data:  %s", describeDataset(data))
 	o.printf("state: %s (request log: log/functions.jsonl)", state)
 	o.printf("doors: %s%s/… (api/internal.openapi.yaml)", base, internalBase)
-	o.printf("queue: PUBSUB_EMULATOR_HOST=%s PUBSUB_PROJECT=%s", pubsub.Host, pubsub.Project)
+	o.printf("queue: PUBSUB_EMULATOR_HOST=%s PUBSUB_PROJECT=%s", broker.Host, broker.Project)
 	if err := probe(ctx, s.URL, data); err != nil {
 		return nil, err
 	}
@@ -235,7 +236,7 @@ func (s *Server) setenv(env map[string]string) error {
 }
 
 // components are what healthz asks, and the pool that the outbox is read with.
-func (s *Server) components(ctx context.Context, kept dataStores, pubsub *pubsub.Broker, urls map[string]string) ([]adminapi.Component, *pgxpool.Pool, error) {
+func (s *Server) components(ctx context.Context, kept dataStores, broker *pubsub.Broker, urls map[string]string) ([]adminapi.Component, *pgxpool.Pool, error) {
 	db, err := postgres.Open(ctx, postgres.Config{URL: kept.database})
 	if err != nil {
 		return nil, nil, err
@@ -246,7 +247,7 @@ func (s *Server) components(ctx context.Context, kept dataStores, pubsub *pubsub
 	parts := []adminapi.Component{
 		{Name: "postgres", Ping: db.Ping},
 		{Name: "redis", Ping: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }},
-		{Name: "pubsub", Ping: pubsub.Ping},
+		{Name: "pubsub", Ping: broker.Ping},
 	}
 	for _, name := range sandbox.UpstreamNames {
 		parts = append(parts, adminapi.Component{Name: name, Ping: func(ctx context.Context) error {

@@ -41,14 +41,14 @@ func TestCronSchedule_MatchesCronSemantics(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "x * * * *", "5-1 * * * *", "*/0 * * * *", "1-x * * * *", "*/x * * * *"} {
-		if _, err := New([]pubsub.JobSpec{{Name: "bad", Schedule: bad}}, nil); err == nil {
+		if _, err := newTicker([]pubsub.JobSpec{{Name: "bad", Schedule: bad}}, nil); err == nil {
 			t.Errorf("%q is a cadence", bad)
 		}
 	}
 }
 
 func TestJobs_HaveValidScheduleAndSubscription(t *testing.T) {
-	if _, err := New(pubsub.Jobs(), nil); err != nil {
+	if _, err := newTicker(pubsub.Jobs(), nil); err != nil {
 		t.Error(err)
 	}
 	for _, j := range pubsub.Jobs() {
@@ -63,7 +63,7 @@ func TestScheduler_TicksThroughOneDay(t *testing.T) {
 		begun := time.Now() // midnight, in the bubble
 		var mu sync.Mutex
 		ticks := map[string][]time.Duration{}
-		s, err := New([]pubsub.JobSpec{{Name: "often", Schedule: "* * * * *"}, {Name: "daily", Schedule: "17 3 * * *"}}, func(_ context.Context, job string) error {
+		s, err := newTicker([]pubsub.JobSpec{{Name: "often", Schedule: "* * * * *"}, {Name: "daily", Schedule: "17 3 * * *"}}, func(_ context.Context, job string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			ticks[job] = append(ticks[job], time.Since(begun))
@@ -73,9 +73,9 @@ func TestScheduler_TicksThroughOneDay(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(20*time.Second + 7)
-		s.Start("often")
+		s.start("often")
 		time.Sleep(24 * time.Hour)
-		s.Stop()
+		s.stop()
 		often := ticks["often"]
 		if len(often) != 1+24*60 || often[0] != 20*time.Second+7 || often[1] != time.Minute || often[2] != 2*time.Minute {
 			t.Errorf("%d ticks: %v", len(often), often[:3])
@@ -92,7 +92,7 @@ func TestScheduler_TicksThroughOneDay(t *testing.T) {
 
 func TestScheduler_RecordsRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := New([]pubsub.JobSpec{{Name: "a", Schedule: "0 0 1 1 *"}, {Name: "b", Schedule: "0 0 1 1 *"}}, func(_ context.Context, job string) error {
+		s, err := newTicker([]pubsub.JobSpec{{Name: "a", Schedule: "0 0 1 1 *"}, {Name: "b", Schedule: "0 0 1 1 *"}}, func(_ context.Context, job string) error {
 			if job == "b" {
 				return errors.New("no broker")
 			}
@@ -101,17 +101,17 @@ func TestScheduler_RecordsRuns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Start("a", "b")
+		s.start("a", "b")
 		synctest.Wait()
 		now := time.Now()
-		if got := fmt.Sprint(s.Jobs()[0].StartedAt.Equal(now), s.Jobs()[0].LastRun, s.Jobs()[1].LastRun.Status, s.Jobs()[1].LastRun.Report); got != fmt.Sprint(true, Run{}, Failed, "no broker") {
+		if got := fmt.Sprint(s.list()[0].StartedAt.Equal(now), s.list()[0].LastRun, s.list()[1].LastRun.Status, s.list()[1].LastRun.Report); got != fmt.Sprint(true, Run{}, Failed, "no broker") {
 			t.Error(got)
 		}
-		s.RecordRun("a", Run{OK, now, 1, "done"})
-		s.RecordRun("nobody", Run{})
-		if r := s.Jobs()[0].LastRun; r.Status != OK || r.Report != "done" {
+		s.recordRun("a", Run{OK, now, 1, "done"})
+		s.recordRun("nobody", Run{})
+		if r := s.list()[0].LastRun; r.Status != OK || r.Report != "done" {
 			t.Errorf("%+v", r)
 		}
-		s.Stop()
+		s.stop()
 	})
 }

@@ -1,4 +1,4 @@
-package desk
+package pubsub
 
 import (
 	"bytes"
@@ -16,7 +16,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// producers says who publishes a subject, and which member of the payload says when it happened.
+// producers maps each platform subject to the service that publishes it and to the payload member
+// that holds the time of the event.
 var producers = map[string]struct{ service, when string }{
 	"melmastoon.theme.published.v1":                    {"theme-config-service", "publishedAt"},
 	"melmastoon.search_aggregation.listing.indexed.v1": {"search-aggregation-service", "indexedAt"},
@@ -24,29 +25,46 @@ var producers = map[string]struct{ service, when string }{
 	"melmastoon.tenant.reinstated.v1":                  {"tenant-service", "reinstatedAt"},
 }
 
-// PlatformSubjects are the events of others that can be published, sorted.
+// PlatformSubjects returns a sorted copy of the subjects that Publish accepts.
 func PlatformSubjects() []string { return slices.Sorted(maps.Keys(producers)) }
 
-// envelopeMembers of the platform's envelope, in its order.
+// envelopeMembers lists the members of the platform's envelope in the order of the wire format.
 var envelopeMembers = []string{
 	"eventId", "subject", "version", "occurredAt", "publishedAt", "producer", "producerInstance", "tenantId", "userId", "sessionId",
 	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
 }
 
-// EnvelopeMembers are those of the platform's envelope.
+// EnvelopeMembers returns a copy of the member names of the platform's envelope, in wire order.
 func EnvelopeMembers() []string { return slices.Clone(envelopeMembers) }
 
-// PlatformEvent is an event of somebody else.
+// PlatformEvent is an event of another platform service.
 type PlatformEvent struct {
-	Subject  string                    // one of Subjects
-	Payload  jsontext.Value            // an object
-	Envelope map[string]jsontext.Value // members that are not to be what the producer would write
-	Raw      *string                   // the whole data instead, whatever it is; nil: as the producer would
+	Subject  string                    // an entry of PlatformSubjects
+	Payload  jsontext.Value            // a JSON object; ignored if Raw is set
+	Envelope map[string]jsontext.Value // replaces single envelope members; ignored if Raw is set
+	Raw      *string                   // the whole message data, valid or not; nil builds envelope and payload
 }
 
-// Publish puts an event on its topic as its producer would. Nothing in it is left to chance but the id, so that the
-// same payload with the same id is the same event. eventID is "" when the data is raw.
-func (d *Service) Publish(ctx context.Context, e PlatformEvent) (eventID, messageID string, err error) {
+// PlatformEvents publishes events of the platform's other services and tracks their delivery to the
+// functions. It keeps the newest 1,000 events in memory. It is safe for concurrent use.
+type PlatformEvents struct {
+	broker  *Broker
+	tracker *eventTracker
+}
+
+// NewPlatformEvents returns an empty PlatformEvents that publishes through b. It does no input or
+// output. The caller passes the deliveries of its dispatcher to RecordDelivery.
+func NewPlatformEvents(b *Broker) *PlatformEvents {
+	return &PlatformEvents{broker: b, tracker: newEventTracker()}
+}
+
+// Publish puts an event on the topic of its subject, as the producing service does, in one call to
+// the broker. The envelope is a function of the payload, the clock (publishedAt, and occurredAt if
+// the payload has no valid time) and a new event id, so a repeat with the same Envelope["eventId"]
+// is the same event. eventID is "" if e.Raw is set. Publish returns an error if the payload is not a
+// JSON object, if a member is not valid JSON, or if the broker rejects the message or ctx ends.
+// e.Subject must be an entry of PlatformSubjects.
+func (p *PlatformEvents) Publish(ctx context.Context, e PlatformEvent) (eventID, messageID string, err error) {
 	now := time.Now().UTC()
 	var data []byte
 	attributes := map[string]string{"subject": e.Subject}
@@ -63,18 +81,19 @@ func (d *Service) Publish(ctx context.Context, e PlatformEvent) (eventID, messag
 		eventID = stringValue(envelope["eventId"])
 		attributes["eventId"] = eventID
 	}
-	if messageID, err = d.broker.Publish(ctx, e.Subject, data, attributes); err != nil {
+	if messageID, err = p.broker.Publish(ctx, e.Subject, data, attributes); err != nil {
 		return "", "", err
 	}
-	d.tracker.recordPublished(messageID, e.Subject, eventID, now)
+	p.tracker.recordPublished(messageID, e.Subject, eventID, now)
 	return eventID, messageID, nil
 }
 
-// buildEnvelope makes the envelope of an event, by member.
+// buildEnvelope returns the envelope of an event, by member. Members that neither the producer nor
+// e.Envelope sets are null. It returns an error if the payload is not a JSON object.
 func buildEnvelope(e PlatformEvent, now time.Time) (map[string]jsontext.Value, error) {
 	var payload map[string]jsontext.Value
 	if err := json.Unmarshal(e.Payload, &payload); err != nil {
-		return nil, fmt.Errorf("desk: payload of %s: %w", e.Subject, err)
+		return nil, fmt.Errorf("pubsub: payload of %s: %w", e.Subject, err)
 	}
 	producer := producers[e.Subject]
 	occurred := payload[producer.when]
@@ -110,7 +129,8 @@ func buildEnvelope(e PlatformEvent, now time.Time) (map[string]jsontext.Value, e
 	return envelope, nil
 }
 
-// encodeEvent writes the event with the members of the envelope in their order.
+// encodeEvent encodes an event as compact JSON, with the envelope members in wire order. It returns
+// an error if a member or the payload is not valid JSON.
 func encodeEvent(envelope map[string]jsontext.Value, payload jsontext.Value) ([]byte, error) {
 	var data bytes.Buffer
 	data.WriteString(`{"envelope":{`)
@@ -123,17 +143,18 @@ func encodeEvent(envelope map[string]jsontext.Value, payload jsontext.Value) ([]
 	fmt.Fprintf(&data, `},"payload":%s}`, payload)
 	compact := jsontext.Value(data.Bytes())
 	if err := compact.Compact(); err != nil {
-		return nil, fmt.Errorf("desk: encode event: %w", err)
+		return nil, fmt.Errorf("pubsub: encode event: %w", err)
 	}
 	return compact, nil
 }
 
+// jsonString quotes s as a JSON string.
 func jsonString(s string) jsontext.Value {
-	value, _ := jsontext.AppendQuote(nil, s) // it is ours, and UTF-8
+	value, _ := jsontext.AppendQuote(nil, s) // fails only for invalid UTF-8; all callers pass constants, ids and times
 	return value
 }
 
-// stringValue is a JSON string's; "" when it is none.
+// stringValue returns the content of a JSON string, or "" for any other JSON.
 func stringValue(v jsontext.Value) string {
 	var s string
 	if len(v) == 0 || json.Unmarshal(v, &s) != nil {

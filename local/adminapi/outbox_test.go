@@ -1,25 +1,30 @@
-package desk
+package adminapi
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"melmastoon.ghasi.io/bff-consumer/shared/event"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
+	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
 func TestOutboxStats_CountsByState(t *testing.T) {
 	db := pgtest.New(t)
-	d, _ := startTestService(t, db)
-	count := func() OutboxStats {
+	count := func() outboxStats {
 		t.Helper()
-		o, err := d.OutboxStats(t.Context())
+		o, err := readOutboxStats(t.Context(), db)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return o
 	}
-	if o := count(); o != (OutboxStats{}) {
+	if o := count(); o != (outboxStats{}) {
 		t.Errorf("an empty one: %+v", o)
 	}
 	session := id.New(id.Session, time.Now())
@@ -33,7 +38,27 @@ func TestOutboxStats_CountsByState(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	db.Close()
-	if o, err := d.OutboxStats(t.Context()); err == nil {
+	if o, err := readOutboxStats(t.Context(), db); err == nil {
 		t.Errorf("without the database: %+v", o)
+	}
+}
+
+// addOutboxEvent writes an event of a session to the outbox.
+func addOutboxEvent(t *testing.T, db *pgxpool.Pool, session string) (eventID string) {
+	t.Helper()
+	now := time.Now()
+	e := event.New(event.Meta{SessionID: session, Now: now}, event.LocaleChanged{
+		GuestSessionID: session, PreviousLocale: "en", NewLocale: "fr", Trigger: "user-explicit", OccurredAt: now,
+	})
+	if err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return outbox.Add(t.Context(), tx, e) }); err != nil {
+		t.Fatal(err)
+	}
+	return e.ID
+}
+
+func execSQL(t *testing.T, db *pgxpool.Pool, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.Exec(context.WithoutCancel(t.Context()), sql, args...); err != nil {
+		t.Error(err)
 	}
 }
