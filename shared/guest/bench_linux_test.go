@@ -3,10 +3,8 @@ package guest_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -15,69 +13,67 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// BenchmarkControllerBegin is one request that is admitted and leaves, through the pipeline, by the CPU time of its thread: in turn
-// without limits, with them, and with the detector as well, against one Redis, so that all see the same machine. A guest
-// asks once a second, by the clock of the test. It reports medians, 99th percentiles, and what is added at each.
+// BenchmarkControllerBegin measures the CPU time of the thread for a request through Begin and
+// Finish: without limits, with limits, and with limits and bot detection. The three harnesses take
+// turns and share a Redis, so the state of the machine affects all three alike. The guest sends a
+// request per second of the test's clock. The benchmark reports medians and 99th percentiles, and
+// the difference from the first harness.
 func BenchmarkControllerBegin(b *testing.B) {
-	whole := newHarness(b, strings.Replace(allClasses(unlimited), `"off"`, `"enforce"`, 1))
-	beside := func(flags string) *harness {
-		h := &harness{Harness: whole.NewInstance()}
-		e := functest.Environment(b, h.Database, h.Redis.Addr, functest.UnreachableURL)
-		if err := os.WriteFile(e.FlagsFile, []byte(flags), 0o600); err != nil {
-			b.Fatal(err)
-		}
-		h.mountRoutes(e)
+	bots := newHarness(b, allClasses(unlimited, "enforce"))
+	instance := func(flags string) *harness {
+		h := &harness{bots.NewInstance()}
+		h.mountRoutes(h.environment(flags))
 		return h
 	}
-	houses := [...]*harness{beside(`{"limitsEnabled":false,"botMode":"off"}`), beside(allClasses(unlimited)), whole}
-	cookie := "gms_id=" + whole.MustDo(204, "GET", "/read", "", "").SessionCookie()
-	for _, h := range houses {
+	harnesses := [...]*harness{instance(gateOff), instance(allClasses(unlimited, "off")), bots}
+	cookie := "gms_id=" + bots.MustDo(204, "GET", "/read", "", "").SessionCookie()
+	for _, h := range harnesses {
 		h.Log.Discard()
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	var took [len(houses)][]time.Duration
-	ask := func(n int) {
+	var took [len(harnesses)][]time.Duration
+	send := func(n int) {
 		r := httptest.NewRequest("GET", "/read", nil)
 		r.Header = http.Header{"User-Agent": {functest.Firefox}, "Accept": {"*/*"}, "Accept-Language": {"fa-AF"}, "Cookie": {cookie}}
 		w := httptest.NewRecorder()
 		began := threadTime()
-		houses[n].ServeHTTP(w, r)
+		harnesses[n].ServeHTTP(w, r)
 		took[n] = append(took[n], threadTime()-began)
-		if w.Code != http.StatusNoContent || (w.Header()["Ratelimit"] != nil) != (n > 0) {
-			b.Fatal(w.Code, w.Header())
+		if got, want := w.Header()["Ratelimit"] != nil, n > 0; w.Code != http.StatusNoContent || got != want {
+			b.Fatalf("got %d with rate-limit headers %t, want 204 with %t", w.Code, got, want)
 		}
 	}
-	turn := func(n int) {
-		whole.Advance(time.Second)
-		for i := range houses {
-			ask((n + i) % len(houses))
+	round := func(n int) {
+		bots.Advance(time.Second)
+		for i := range harnesses {
+			send((n + i) % len(harnesses))
 		}
 	}
-	for n := range 150 { // connections, scripts
-		turn(n)
+	for n := range 150 { // opens connections and loads scripts
+		round(n)
 	}
 	for n := range took {
 		took[n] = took[n][:0]
 	}
 	for n := 0; b.Loop(); n++ {
-		turn(n)
+		round(n)
 	}
-	at := func(n int, share float64) float64 {
+	quantile := func(n int, share float64) float64 {
 		slices.Sort(took[n])
 		return float64(took[n][int(share*float64(len(took[n])-1))]) / float64(time.Microsecond)
 	}
 	for n, name := range []string{"off", "limits", "bots"} {
 		for percent, share := range map[string]float64{"p50": 0.5, "p99": 0.99} {
-			b.ReportMetric(at(n, share), name+"-"+percent+"-µs")
+			b.ReportMetric(quantile(n, share), name+"-"+percent+"-µs")
 			if n > 0 {
-				b.ReportMetric(at(n, share)-at(0, share), name+"-added-"+percent+"-µs")
+				b.ReportMetric(quantile(n, share)-quantile(0, share), name+"-added-"+percent+"-µs")
 			}
 		}
 	}
 }
 
-// threadTime is the CPU time of the calling thread.
+// threadTime returns the CPU time of the calling thread.
 func threadTime() time.Duration {
 	const clockThreadCPU = 3 // CLOCK_THREAD_CPUTIME_ID
 	var spec syscall.Timespec

@@ -3,10 +3,10 @@ package guest_test
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
@@ -17,7 +17,7 @@ import (
 
 var subjectStarted, subjectLocaleChanged = event.SessionStarted{}.Subject(), event.LocaleChanged{}.Subject()
 
-// eventTopics are the topics of a session in the order in which a relay sends them, by id.
+// eventTopics returns the topics of a session in the order of ids, which is the order of a relay.
 func (h *harness) eventTopics(session string) []string {
 	h.T.Helper()
 	rows, _ := h.DB.Query(h.T.Context(), `
@@ -36,34 +36,37 @@ func localeChange(g *guest.Guest) event.LocaleChanged {
 }
 
 func TestGuestRecord_KeepsEventOrderWithinARequest(t *testing.T) {
-	h := newHarness(t, `{"botMode":"off","limitsEnabled":false}`)
-	var guest string
+	t.Parallel()
+	h := newHarness(t, gateOff)
+	var session string
 	h.Mount("GET /changes", func(w http.ResponseWriter, r *http.Request) error {
 		ctx, g, err := h.Deps.Guests.Begin(w, r, nil)
 		if err != nil {
 			return err
 		}
 		for range 3 {
-			id.New(id.Request, g.LastSeenAt.Add(time.Second)) // another request of this process begins
+			id.New(id.Request, g.LastSeenAt.Add(time.Second)) // as if another request of this process began
 			g.Record(ctx, localeChange(g), 1)
 		}
 		h.Deps.Guests.Finish(ctx, w, g, nil, nil)
-		guest = g.ID
+		session = g.ID
 		return nil
 	})
-	for range 8 { // by chance each is in order once in 24 times
+	want := []string{subjectStarted, subjectLocaleChanged, subjectLocaleChanged, subjectLocaleChanged}
+	for range 8 { // random ids would be in order once in 24 times
 		h.getAs(functest.Firefox, "/changes", "")
-		if topics := h.eventTopics(guest); !slices.Equal(topics, []string{subjectStarted, subjectLocaleChanged, subjectLocaleChanged, subjectLocaleChanged}) {
-			t.Errorf("told in the order %v", topics)
+		if diff := cmp.Diff(want, h.eventTopics(session)); diff != "" {
+			t.Errorf("topics (-want +got):\n%s", diff)
 		}
 	}
 }
 
 func TestGuestQueueEvents_SessionStartedCommitsWithFirstMutation(t *testing.T) {
-	h := newHarness(t, `{"botMode":"off","limitsEnabled":false}`)
-	var meanwhile []string
-	var fails bool
-	h.Mount("GET /does", func(w http.ResponseWriter, r *http.Request) error {
+	t.Parallel()
+	h := newHarness(t, gateOff)
+	var afterMutation []string
+	fails := false
+	h.Mount("GET /mutation", func(w http.ResponseWriter, r *http.Request) error {
 		ctx, g, err := h.Deps.Guests.Begin(w, r, nil)
 		if err != nil {
 			return err
@@ -73,24 +76,26 @@ func TestGuestQueueEvents_SessionStartedCommitsWithFirstMutation(t *testing.T) {
 			return err
 		}
 		if fails {
-			meanwhile = h.eventTopics(g.ID)
+			afterMutation = h.eventTopics(g.ID)
 			return errors.New("the transaction failed")
 		}
 		if err := h.DB.SendBatch(ctx, &batch).Close(); err != nil {
 			return err
 		}
-		meanwhile = h.eventTopics(g.ID) // before the guest leaves
+		afterMutation = h.eventTopics(g.ID)
 		h.Deps.Guests.Finish(ctx, w, g, nil, nil)
-		if after := h.eventTopics(g.ID); !slices.Equal(after, meanwhile) {
-			t.Errorf("told %v, and then %v", meanwhile, after)
+		if diff := cmp.Diff(afterMutation, h.eventTopics(g.ID)); diff != "" {
+			t.Errorf("Finish changed the topics (-before +after):\n%s", diff)
 		}
 		return nil
 	})
-	if a := h.getAs(functest.Firefox, "/does", ""); a.StatusCode != http.StatusOK || !slices.Equal(meanwhile, []string{subjectStarted, subjectLocaleChanged}) {
-		t.Errorf("%d %s: told with the transaction: %v", a.StatusCode, a.Text, meanwhile)
+	h.MustDo(http.StatusOK, "GET", "/mutation", "", "")
+	if diff := cmp.Diff([]string{subjectStarted, subjectLocaleChanged}, afterMutation); diff != "" {
+		t.Errorf("topics after the transaction (-want +got):\n%s", diff)
 	}
 	fails = true
-	if a := h.getAs(functest.Firefox, "/does", ""); a.StatusCode != http.StatusInternalServerError || len(meanwhile) > 0 {
-		t.Errorf("%d %s: told without the transaction: %v", a.StatusCode, a.Text, meanwhile)
+	h.MustDo(http.StatusInternalServerError, "GET", "/mutation", "", "")
+	if len(afterMutation) > 0 {
+		t.Errorf("topics without the transaction: %q, want none", afterMutation)
 	}
 }
