@@ -166,35 +166,35 @@ func TestInvalidateReceive_QuarantinesInvalidMessages(t *testing.T) {
 		deliver func() response
 		reason  string
 	}{
-		"no push":  {func() response { return h.post("tenant-suspended", "not JSON") }, "the push is not JSON, at byte 1"},
+		"no push":  {func() response { return h.post("tenant-suspended", "not JSON") }, "the push is invalid JSON at byte 1"},
 		"nothing":  {func() response { return h.post("tenant-suspended", "") }, "the body is empty"},
 		"too much": {func() response { return h.post("tenant-suspended", strings.Repeat("x", 2<<20)) }, "the body is larger than 1048576 bytes"},
 		"no data": {func() response {
 			return h.post("tenant-suspended", `{"message":{"messageId":"1","attributes":{"a":"b"}}}`)
 		}, "the message has no data"},
-		"no JSON":           {data("nonsense"), "the data is no event: not JSON, at byte 1"},
-		"no object":         {data("[]"), "the data is no event: wrong at /"},
-		"no envelope":       {data(`{"payload":{}}`), "the event is wrong: the message: required"},
-		"a bare payload":    {data(good.payload), "the event is wrong"},
-		"no id":             {data(`{"envelope":{"subject":"` + subjectTenantSuspended + `"},"payload":` + good.payload + `}`), "the event is wrong: envelope"},
-		"an id of no event": {data(strings.Replace(good.data(), "evt_", "evx_", 1)), "the event is wrong: envelope.eventId: pattern"},
-		"a name twice":      {data(`{"envelope":{},"payload":{"a":1,"a":2}}`), "the data is no event: not JSON"},
-		"another subject":   {at("tenant-suspended", themeEvent(tenant)), "the event is of another subject than its subscription"},
-		"no tenant":         {data(strings.Replace(good.data(), tenant, "tnt_1", 1)), "the event is wrong: payload.tenantId: pattern"},
-		"no time":           {data(strings.Replace(good.data(), "suspendedAt", "suspended", 1)), "the event is wrong: payload: required"},
-		"no such time":      {data(strings.Replace(good.data(), `"suspendedAt":"2`, `"suspendedAt":"x`, 1)), "the event is wrong: payload.suspendedAt: format"},
-		"no leap second":    {data(`{"envelope":{"eventId":"` + good.id + `","subject":"` + subjectTenantSuspended + `"},"payload":{"tenantId":"` + tenant + `","suspendedAt":"2016-12-31T23:58:60Z"}}`), "the event is wrong: payload.suspendedAt"},
-		"in two days":       {at("tenant-suspended", suspendedEvent(tenant, time.Now().Add(48*time.Hour))), "the event is wrong: payload.suspendedAt: more than a day ahead"},
-		"a cell of no grid": {at("listing-indexed", listingEvent(newPropertyID(), "h3:8fffffffffffff7")), "the event is wrong: payload.geoCell: not a cell"},
-		"a cell too coarse": {at("listing-indexed", listingEvent(newPropertyID(), "h3:85283083fffffff")), "the event is wrong: payload.geoCell: pattern"},
-		"a listing nowhere": {at("listing-indexed", newPlatformEvent("listing-indexed", `{"propertyId":"`+newPropertyID()+`"}`)), "the event is wrong: payload: required"},
-		"a theme of nobody": {at("theme-published", newPlatformEvent("theme-published", `{"tenantId":null}`)), "the event is wrong: payload.tenantId: type"},
+		"no JSON":           {data("nonsense"), "the data is not an event: invalid JSON at byte 1"},
+		"no object":         {data("[]"), "the data is not an event: invalid at /"},
+		"no envelope":       {data(`{"payload":{}}`), "the event is invalid: the message: required"},
+		"a bare payload":    {data(good.payload), "the event is invalid"},
+		"no id":             {data(`{"envelope":{"subject":"` + subjectTenantSuspended + `"},"payload":` + good.payload + `}`), "the event is invalid: envelope"},
+		"an id of no event": {data(strings.Replace(good.data(), "evt_", "evx_", 1)), "the event is invalid: envelope.eventId: pattern"},
+		"a name twice":      {data(`{"envelope":{},"payload":{"a":1,"a":2}}`), "the data is not an event: invalid JSON"},
+		"another subject":   {at("tenant-suspended", themeEvent(tenant)), "the event has another subject than the subscription"},
+		"no tenant":         {data(strings.Replace(good.data(), tenant, "tnt_1", 1)), "the event is invalid: payload.tenantId: pattern"},
+		"no time":           {data(strings.Replace(good.data(), "suspendedAt", "suspended", 1)), "the event is invalid: payload: required"},
+		"no such time":      {data(strings.Replace(good.data(), `"suspendedAt":"2`, `"suspendedAt":"x`, 1)), "the event is invalid: payload.suspendedAt: format"},
+		"no leap second":    {data(`{"envelope":{"eventId":"` + good.id + `","subject":"` + subjectTenantSuspended + `"},"payload":{"tenantId":"` + tenant + `","suspendedAt":"2016-12-31T23:58:60Z"}}`), "the event is invalid: payload.suspendedAt"},
+		"in two days":       {at("tenant-suspended", suspendedEvent(tenant, time.Now().Add(48*time.Hour))), "the event is invalid: payload.suspendedAt: more than a day ahead"},
+		"a cell of no grid": {at("listing-indexed", listingEvent(newPropertyID(), "h3:8fffffffffffff7")), "the event is invalid: payload.geoCell: not a cell"},
+		"a cell too coarse": {at("listing-indexed", listingEvent(newPropertyID(), "h3:85283083fffffff")), "the event is invalid: payload.geoCell: pattern"},
+		"a listing nowhere": {at("listing-indexed", newPlatformEvent("listing-indexed", `{"propertyId":"`+newPropertyID()+`"}`)), "the event is invalid: payload: required"},
+		"a theme of nobody": {at("theme-published", newPlatformEvent("theme-published", `{"tenantId":null}`)), "the event is invalid: payload.tenantId: type"},
 		"an id Postgres not": {func() response {
 			return h.post("tenant-suspended", `{"message":{"messageId":"a\u0000b","data":"eA=="}}`)
-		}, "the data is no event"},
+		}, "the data is not an event"},
 		"an id too long": {func() response {
 			return h.post("tenant-suspended", `{"message":{"messageId":"`+strings.Repeat("ü", 5000)+`","data":"eA=="}}`)
-		}, "the data is no event"},
+		}, "the data is not an event"},
 	}
 	for name, c := range cases {
 		before := h.countQuarantined()

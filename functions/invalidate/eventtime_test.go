@@ -17,7 +17,7 @@ func TestTenantSuspended_QuarantinesEventsMoreThanADayAhead(t *testing.T) {
 		for _, at := range []time.Time{far, day.Add(time.Millisecond)} {
 			before := h.countQuarantined()
 			got := h.deliver(change(tenant, at))
-			if got.Outcome != "parked" || got.Reason != "the event is wrong: payload."+name+": more than a day ahead" {
+			if got.Outcome != "parked" || got.Reason != "the event is invalid: payload."+name+": more than a day ahead" {
 				t.Errorf("%s %s: %+v", name, at, got)
 			}
 			if record := h.lastLogRecord(); record["alarm"] != "inbox-parked" || record["severity"] != "ERROR" || h.countQuarantined() != before+1 {

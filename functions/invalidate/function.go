@@ -1,5 +1,6 @@
-// Package invalidate is the private door through which the platform tells of changes: of a brand, of a listing, of a
-// tenant's standing. It registers its four entry points and builds them.
+// Package invalidate applies events of the platform: published themes, indexed listings, suspended and
+// reinstated tenants. Each subject has an entry point. The package owns the table tenant_standing and
+// maps events to cache tags; it never loads data into the cache.
 package invalidate
 
 import (
@@ -24,7 +25,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// requestTimeout is less than the 30 s after which the broker delivers again what was not answered.
+// requestTimeout is less than the ack deadline of 30 s, after which Pub/Sub delivers the message again.
 const requestTimeout = 25 * time.Second
 
 func init() {
@@ -47,7 +48,7 @@ func init() {
 	}
 }
 
-// handlers is what the entry points are built from. Safe for concurrent use.
+// handlers holds the dependencies of the entry points. Safe for concurrent use.
 type handlers struct {
 	db      *pgxpool.Pool
 	inbox   *inbox.Inbox

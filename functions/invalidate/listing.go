@@ -12,13 +12,16 @@ import (
 
 const subjectListingIndexed = "melmastoon.search_aggregation.listing.indexed.v1"
 
+// listingIndexed is the used part of the payload.
 type listingIndexed struct {
 	PropertyID string `json:"propertyId"`
 	GeoCell    string `json:"geoCell"`
 }
 
-// listingIndexed empties what shows a property, or says that there is none, and every page whose area the property
-// is in: it may not have been found there before.
+// listingIndexed invalidates the cache entries with the tag of the property, and all result pages near
+// the property: pages without a known area, and pages of the property's cell and of each ancestor cell. A
+// page without the property is invalidated too: the property may belong there now. The tags cost the round trips of a
+// cache.Invalidate.
 func (p *handlers) listingIndexed() web.Handler {
 	return p.receive(subjectListingIndexed, func(payload []byte) (inbox.Effect, error) {
 		e, err := decodePayload[listingIndexed](payload)
@@ -27,7 +30,7 @@ func (p *handlers) listingIndexed() web.Handler {
 		}
 		cell, err := geo.ParseCell(e.GeoCell)
 		if err != nil {
-			return inbox.Effect{}, errors.New("the event is wrong: payload.geoCell: not a cell of the H3 grid")
+			return inbox.Effect{}, errors.New("the event is invalid: payload.geoCell: not a cell of the H3 grid")
 		}
 		tags := []string{cache.PropertyTag(e.PropertyID), cache.UnknownAreaTag}
 		for _, ancestor := range cell.Ancestors() {

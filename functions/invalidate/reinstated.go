@@ -9,12 +9,13 @@ import (
 
 const subjectTenantReinstated = "melmastoon.tenant.reinstated.v1"
 
+// tenantReinstated is the used part of the payload.
 type tenantReinstated struct {
 	TenantID     string    `json:"tenantId"`
 	ReinstatedAt eventTime `json:"reinstatedAt"`
 }
 
-// tenantReinstated lets guests to a tenant again, unless something newer is known of it.
+// tenantReinstated shows a tenant to guests again, unless a newer event of the tenant was recorded.
 func (p *handlers) tenantReinstated() web.Handler {
 	return p.receive(subjectTenantReinstated, func(payload []byte) (inbox.Effect, error) {
 		e, err := decodePayload[tenantReinstated](payload)

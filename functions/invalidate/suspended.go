@@ -9,13 +9,14 @@ import (
 
 const subjectTenantSuspended = "melmastoon.tenant.suspended.v1"
 
+// tenantSuspended is the used part of the payload.
 type tenantSuspended struct {
 	TenantID    string    `json:"tenantId"`
 	Reason      string    `json:"reason"`
 	SuspendedAt eventTime `json:"suspendedAt"`
 }
 
-// tenantSuspended keeps guests from a tenant, unless something newer is known of it.
+// tenantSuspended hides a tenant from guests, unless a newer event of the tenant was recorded.
 func (p *handlers) tenantSuspended() web.Handler {
 	return p.receive(subjectTenantSuspended, func(payload []byte) (inbox.Effect, error) {
 		e, err := decodePayload[tenantSuspended](payload)

@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// tenantStatus is what an event says of a tenant.
+// tenantStatus is a change of a tenant's status by an event.
 type tenantStatus struct {
 	tenantID  string
 	suspended bool
@@ -24,20 +24,21 @@ type tenantStatus struct {
 	reason    string // of a suspension
 }
 
-const unspecifiedReason = "unspecified" // the reason of a suspension that has none
+const unspecifiedReason = "unspecified" // the stored reason of a suspension without a reason
 
-// maxClockSkew is how much later than ours a producer's clock may be.
+// maxClockSkew limits how far a producer's clock may be ahead of ours.
 const maxClockSkew = 24 * time.Hour
 
-// statusEffect is the work of a change of standing, the time of which is at a place in the event. The newest event of a tenant
-// decides, in whatever order they come; so one of the far future would decide for ever, and has no effect.
-func (p *handlers) statusEffect(place string, s tenantStatus) (inbox.Effect, error) {
+// statusEffect returns the effect of a status change; field names the member of the event with the time of
+// the change. The newest event of a tenant decides, in whatever order the events arrive. So an event of
+// the far future would decide for ever: statusEffect refuses times more than a day ahead.
+func (p *handlers) statusEffect(field string, s tenantStatus) (inbox.Effect, error) {
 	if s.changedAt.After(p.now().Add(maxClockSkew)) {
-		return inbox.Effect{}, errors.New("the event is wrong: " + place + ": more than a day ahead")
+		return inbox.Effect{}, errors.New("the event is invalid: " + field + ": more than a day ahead")
 	}
 	uuid, err := id.UUID(id.Tenant, s.tenantID)
 	if err != nil {
-		return inbox.Effect{}, errors.New("the event is wrong: payload.tenantId: not an id") // unreachable: the schema has looked
+		return inbox.Effect{}, errors.New("the event is invalid: payload.tenantId: not an id") // unreachable: the schema checks the id
 	}
 	return inbox.Effect{
 		InTx: func(ctx context.Context, tx pgx.Tx) error { return recordStatus(ctx, tx, uuid, s) },
@@ -50,23 +51,25 @@ func (p *handlers) statusEffect(place string, s tenantStatus) (inbox.Effect, err
 	}, nil
 }
 
-// recordStatus writes the standing unless a newer one is known; of two at one time the suspension holds, because a guest
-// kept out wrongly is better than a booking that cannot be. The row stays locked until the transaction ends, so the
-// mirror of suspended tenants, which minting a handoff looks at, follows in the same order.
+// recordStatus writes the status to tenant_standing unless a newer change is recorded, and mirrors it in
+// tenant_suspended_cache, where the minting of a handoff looks. At equal times the suspension wins: a
+// guest refused by mistake is better than a booking that cannot be fulfilled. tenant_standing's row stays
+// locked until the transaction ends, so the mirror changes in the same order. It takes one or two
+// statements.
 func recordStatus(ctx context.Context, tx pgx.Tx, tenant [16]byte, s tenantStatus) error {
-	decided, err := tx.Exec(ctx, `
-		INSERT INTO bff_consumer.tenant_standing AS known (tenant_id, suspended, changed_at)
+	updated, err := tx.Exec(ctx, `
+		INSERT INTO bff_consumer.tenant_standing AS recorded (tenant_id, suspended, changed_at)
 		VALUES ($1, $2, $3)
 		ON CONFLICT (tenant_id) DO UPDATE
 		SET suspended = excluded.suspended, changed_at = excluded.changed_at
-		WHERE excluded.changed_at > known.changed_at
-		   OR excluded.changed_at = known.changed_at AND excluded.suspended AND NOT known.suspended`,
+		WHERE excluded.changed_at > recorded.changed_at
+		   OR excluded.changed_at = recorded.changed_at AND excluded.suspended AND NOT recorded.suspended`,
 		tenant, s.suspended, s.changedAt)
 	if err != nil {
-		return fmt.Errorf("invalidate: record the standing: %w", err)
+		return fmt.Errorf("invalidate: record the status: %w", err)
 	}
-	if decided.RowsAffected() == 0 {
-		return nil // something newer is known
+	if updated.RowsAffected() == 0 {
+		return nil // a newer change is recorded
 	}
 	if s.suspended {
 		_, err = tx.Exec(ctx, `
@@ -81,14 +84,16 @@ func recordStatus(ctx context.Context, tx pgx.Tx, tenant [16]byte, s tenantStatu
 			WHERE tenant_id = $1`, tenant)
 	}
 	if err != nil {
-		return fmt.Errorf("invalidate: mirror the suspension: %w", err)
+		return fmt.Errorf("invalidate: mirror the status: %w", err)
 	}
 	return nil
 }
 
-// applyStatus tells Redis the standing that is recorded now, which need not be that of the event at hand: two handlers of
-// one tenant may get here in the other order than they committed. So it holds the row meanwhile, for one round trip
-// to Redis; that may happen twice, and means the same each time.
+// applyStatus writes the recorded status of a tenant to the suspended set in Redis. The recorded status
+// may be newer than the event at hand: two events of a tenant may arrive here in another order than their
+// commits. So applyStatus reads the status FOR UPDATE and holds the row lock during one round trip to
+// Redis. It is idempotent. It takes three round trips to Postgres besides, and fails without Postgres or
+// Redis.
 func (p *handlers) applyStatus(ctx context.Context, uuid [16]byte, tenant string) error {
 	return pgx.BeginFunc(ctx, p.db, func(tx pgx.Tx) error {
 		var suspended bool
@@ -98,7 +103,7 @@ func (p *handlers) applyStatus(ctx context.Context, uuid [16]byte, tenant string
 			WHERE tenant_id = $1
 			FOR UPDATE`, uuid).Scan(&suspended)
 		if err != nil {
-			return fmt.Errorf("invalidate: read the standing: %w", err)
+			return fmt.Errorf("invalidate: read the status: %w", err)
 		}
 		web.FromContext(ctx).AddLogField("suspended", suspended)
 		if suspended {

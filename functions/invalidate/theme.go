@@ -10,11 +10,12 @@ import (
 
 const subjectThemePublished = "melmastoon.theme.published.v1"
 
+// themePublished is the used part of the payload.
 type themePublished struct {
 	TenantID string `json:"tenantId"`
 }
 
-// themePublished empties a tenant's brand, and every page that shows it.
+// themePublished invalidates the tenant's brand and every cache entry with the tag of the tenant.
 func (p *handlers) themePublished() web.Handler {
 	return p.receive(subjectThemePublished, func(payload []byte) (inbox.Effect, error) {
 		e, err := decodePayload[themePublished](payload)

@@ -1,5 +1,6 @@
-// Package migrate is the private door through which whoever deploys brings the schema to its newest step, before the code
-// that needs it. It registers its entry point and builds it.
+// Package migrate migrates the database schema to its newest version and grants access to the other
+// functions. A deployment calls the function before rolling out code for the new schema. The migrations
+// are in shared/migrations.
 package migrate
 
 import (
@@ -17,19 +18,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// requestTimeout is for a step that rewrites or indexes a large table; the platform gives a request an hour.
+// requestTimeout allows a migration to rewrite or index a large table. Cloud Run ends a request after an
+// hour.
 const requestTimeout = 55 * time.Minute
 
 func init() {
 	functions.HTTP("Migrate", web.RegisterInternal("Migrate", "POST /internal/migrate", requestTimeout, open))
 }
 
-// environment is what this function reads.
+// environment is the configuration of this function.
 type environment struct {
 	Postgres postgres.Config
 	Users    []string `env:"DATABASE_USERS"` // database users of the other functions, separated by commas
 }
 
+// open builds the handler from the environment and dials nothing.
 func open(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {

@@ -14,17 +14,19 @@ import (
 // Migrate is the entry point.
 type Migrate struct {
 	pool  *pgxpool.Pool
-	users []string // of Postgres, who may use what the steps make
+	users []string // database users with access to the schema
 }
 
-// Report is what was done.
+// Report is the response to a migration.
 type Report struct {
-	Newest  string   `json:"newest"`  // file of the step the schema is at
-	Missing []string `json:"missing"` // users that Postgres does not know yet: call again when they are made
+	Newest  string   `json:"newest"`  // file of the newest applied migration
+	Missing []string `json:"missing"` // users unknown to Postgres: call again after the creation of the users
 }
 
-// Serve applies the steps that are missing. It may be called again, and by several at once; one that failed half way leaves
-// the steps that succeeded.
+// Serve applies the missing migrations, grants the schema to the users, and returns the Report with status
+// 200. A call takes up to 55 min. Calls may be repeated; concurrent calls wait for each other by a lock of
+// the migrations. A failed migration leaves the earlier ones applied. Serve returns an error, status 500,
+// when a migration fails or Postgres is unavailable.
 func (m *Migrate) Serve(w http.ResponseWriter, r *http.Request) (err error) {
 	db := stdlib.OpenDBFromPool(m.pool)
 	defer func() { err = errors.Join(err, db.Close()) }() // the pool stays open

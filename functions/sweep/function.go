@@ -1,5 +1,6 @@
-// Package sweep ends what has lived long enough: rows past their retention, and sessions gone quiet. It registers its
-// entry points, one for each rule, and builds them; none of them knows what the rows mean.
+// Package sweep deletes rows after their retention, and ends idle sessions. Each rule has an entry point,
+// triggered by Cloud Scheduler once a day. The package never deletes a row that a guest or an operator
+// still uses: the rules are in docs/spec/data-model.md#retention.
 package sweep
 
 import (
@@ -44,19 +45,22 @@ func init() {
 	})
 }
 
-// schedule is what every entry point reads besides its stores.
+// schedule is the configuration of every entry point, besides its stores.
 type schedule struct {
-	Run time.Duration `env:"SWEEP_RUN" envDefault:"5m"` // a run ends after this time, finished or not; at most 9m
+	Run time.Duration `env:"SWEEP_RUN" envDefault:"5m"` // a run starts no batch after this time; at most 9m
 }
 
-// ackDeadline is Pub/Sub's acknowledgement deadline: it delivers a tick again that takes longer.
+// ackDeadline is the ack deadline of the tick's subscription: Pub/Sub delivers the tick again after this
+// time.
 const ackDeadline = 590 * time.Second
 
+// register registers an entry point. build is called when the function opens, constructs the job and
+// dials nothing. Opening fails for missing or invalid settings.
 func register(name, path string, build func(context.Context) (job, error)) {
 	functions.HTTP(name, web.RegisterInternal(name, "POST /internal/jobs/"+path, ackDeadline, func(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
 		s, err := env.ParseAs[schedule]()
 		if err == nil && (s.Run <= 0 || s.Run > ackDeadline-50*time.Second) {
-			err = errors.New("SWEEP_RUN must be from 1ns to 9m")
+			err = errors.New("SWEEP_RUN must be more than 0 and at most 9m")
 		}
 		j, buildErr := build(ctx)
 		if err := errors.Join(err, buildErr); err != nil {

@@ -9,17 +9,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// retention is one rule of docs/spec/data-model.md#retention: rows of a table that are over. They are found by an index, in its order.
+// retention is a rule of docs/spec/data-model.md#retention: it says when a row of a table is expired. A
+// sweep finds expired rows by an index, in the order of the index.
 type retention struct {
 	name, path   string
 	table        string
 	orderColumn  string        // the indexed column
-	idPrefix     id.Prefix     // of the ids in it, which sort by time; empty: it is a time
-	expiryColumn string        // of a row, what must be before $1, besides what order says; empty: nothing
-	period       time.Duration // how long a row is kept after that
+	idPrefix     id.Prefix     // of the ids in orderColumn, which sort by time; "" if the column is a time
+	expiryColumn string        // a time that must be expired too; "" for none
+	period       time.Duration // how long a row is kept
 }
 
-// retentions are the tables with a life span. Outbox rows that were never published stay until somebody looks.
+// retentions are the rules for tables. Outbox rows that were never published stay for an operator.
 var retentions = []retention{
 	{"SweepOutbox", "sweep-outbox", "outbox", "id", id.Event, "published_at", 30 * 24 * time.Hour},
 	{"SweepInbox", "sweep-inbox", "inbox", "received_at", "", "", 7 * 24 * time.Hour},
@@ -28,28 +29,30 @@ var retentions = []retention{
 	{"SweepWishlist", "sweep-wishlist", "wishlist_anonymous", "removed_at", "", "", 30 * 24 * time.Hour},
 	{"SweepBotScores", "sweep-bot-scores", "bot_score_log", "evaluated_at", "", "", 7 * 24 * time.Hour},
 	{"SweepIdempotency", "sweep-idempotency", "idempotency_keys", "expires_at", "", "", 0},
-	// An id is genuine for 365 days. A day more, because a clock may be behind.
+	// A session id is valid for 365 days; a day more allows for a slow clock.
 	{"SweepChoices", "sweep-choices", "session_choice", "guest_session_id", id.Session, "", 366 * 24 * time.Hour},
 }
 
-// batchSize rows are removed at a time: some tens of milliseconds, so that nobody waits for their locks and little is lost
-// when one fails.
+// batchSize is the number of rows of a DELETE. A DELETE takes some tens of milliseconds, so its row locks
+// delay no request, and a failure repeats little work.
 const batchSize = 5_000
 
-// countLimit is how far a dry run counts, because counting is no faster than removing.
+// countLimit limits the count of a dry run, because counting is as slow as deleting.
 const countLimit = 100_000
 
-// tableSweeper removes rows of one table.
+// tableSweeper deletes the expired rows of a table.
 type tableSweeper struct {
 	db   database
 	rule retention
 }
 
-func (s tableSweeper) sweep(ctx context.Context, now time.Time, enough func() bool) (removed int64, more bool, err error) {
+// sweep deletes up to 5,000 rows with each statement, one round trip, and skips rows that another run has
+// locked. It fails without Postgres.
+func (s tableSweeper) sweep(ctx context.Context, now time.Time, timeUp func() bool) (removed int64, more bool, err error) {
 	remove, from := s.rule.deleteStatement(), s.rule.startCursor()
 	for {
 		var n int64
-		// The next step looks from where this one ended: what was removed is still in the index until the next vacuum.
+		// The next statement starts at the last deleted row: deleted rows stay in the index until a vacuum.
 		err := s.db.QueryRow(ctx, remove, now.Add(-s.rule.period), s.rule.cutoff(now), from, batchSize).Scan(&n, &from)
 		if err != nil {
 			return removed, false, fmt.Errorf("sweep: %s: %w", s.rule.table, err)
@@ -58,14 +61,15 @@ func (s tableSweeper) sweep(ctx context.Context, now time.Time, enough func() bo
 		if n < batchSize {
 			return removed, false, nil
 		}
-		if enough() {
+		if timeUp() {
 			return removed, true, nil
 		}
 	}
 }
 
+// count counts up to 100,000 expired rows in one round trip. It fails without Postgres.
 func (s tableSweeper) count(ctx context.Context, now time.Time) (n int64, more bool, err error) {
-	sql := "SELECT count(*) FROM (SELECT FROM bff_consumer." + s.rule.table + " WHERE " + s.rule.condition() + " LIMIT $4) AS over"
+	sql := "SELECT count(*) FROM (SELECT FROM bff_consumer." + s.rule.table + " WHERE " + s.rule.condition() + " LIMIT $4) AS expired"
 	err = s.db.QueryRow(ctx, sql, now.Add(-s.rule.period), s.rule.cutoff(now), s.rule.startCursor(), countLimit).Scan(&n)
 	if err != nil {
 		return 0, false, fmt.Errorf("sweep: count %s: %w", s.rule.table, err)
@@ -73,23 +77,25 @@ func (s tableSweeper) count(ctx context.Context, now time.Time) (n int64, more b
 	return n, n == countLimit, nil
 }
 
-// deleteStatement removes one step. Rows that another run holds are left to it.
+// deleteStatement returns the DELETE of a batch of $4 rows. Its result is the number of rows and the
+// cursor of the next batch. It skips rows that another run has locked.
 func (r retention) deleteStatement() string {
 	return strings.NewReplacer("{table}", "bff_consumer."+r.table, "{order}", r.orderColumn, "{where}", r.condition()).Replace(`
-		WITH over AS (
+		WITH expired AS (
 			SELECT ctid, {order} AS at
 			FROM {table}
 			WHERE {where}
 			ORDER BY {order}
 			LIMIT $4
 			FOR UPDATE SKIP LOCKED),
-		gone AS (
+		deleted AS (
 			DELETE FROM {table}
-			WHERE ctid = ANY (ARRAY(SELECT ctid FROM over)))
-		SELECT count(*), coalesce(max(at)::text, $3::text) FROM over`)
+			WHERE ctid = ANY (ARRAY(SELECT ctid FROM expired)))
+		SELECT count(*), coalesce(max(at)::text, $3::text) FROM expired`)
 }
 
-// condition reads $1 the end of retention, $2 the same in the order's own form, $3 where to begin.
+// condition returns the WHERE clause of expired rows. $1 is the cutoff time, $2 the cutoff in the form of
+// orderColumn, $3 the cursor.
 func (r retention) condition() string {
 	kind := "text"
 	if r.idPrefix == "" {
@@ -99,10 +105,10 @@ func (r retention) condition() string {
 	if r.expiryColumn != "" {
 		return where + " AND " + r.expiryColumn + " < $1::timestamptz"
 	}
-	return where + " AND $1::timestamptz IS NOT NULL" // Postgres wants to know the type of every argument
+	return where + " AND $1::timestamptz IS NOT NULL" // Postgres must infer the type of every argument
 }
 
-// startCursor is before every row.
+// startCursor returns a cursor before every row.
 func (r retention) startCursor() string {
 	if r.idPrefix != "" {
 		return ""
@@ -110,7 +116,7 @@ func (r retention) startCursor() string {
 	return "-infinity"
 }
 
-// cutoff is the end of retention: what is at it or after it stays.
+// cutoff returns the end of retention in the form of orderColumn. Rows at the cutoff or later stay.
 func (r retention) cutoff(now time.Time) string {
 	end := now.Add(-r.period)
 	if r.idPrefix != "" {

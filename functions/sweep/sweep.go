@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// database is what is needed of a pool.
+// database is the part of a pool that sweeps use.
 type database interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
@@ -26,35 +26,39 @@ type database interface {
 
 // job is one rule of retention.
 type job interface {
-	// sweep removes what was over at now, in steps that each are a short transaction, and returns how much that was. It
-	// begins no step once enough is true: then more is. What it did stays done, also after an error.
-	sweep(ctx context.Context, now time.Time, enough func() bool) (removed int64, more bool, err error)
-	// count tells how much sweep would remove; with more, at least so much.
+	// sweep removes the rows or sessions that were expired at now, in batches, each a short transaction,
+	// and returns their number. It starts no batch after timeUp is true, and then returns more. Finished
+	// batches stay committed after an error.
+	sweep(ctx context.Context, now time.Time, timeUp func() bool) (removed int64, more bool, err error)
+	// count returns the number that sweep would remove. With more the number is a lower bound.
 	count(ctx context.Context, now time.Time) (n int64, more bool, err error)
 }
 
-// Sweep is one entry point.
+// Sweep is an entry point. Safe for concurrent use: concurrent runs share the work.
 type Sweep struct {
 	job         job
-	maxDuration time.Duration // a step does not begin later
+	maxDuration time.Duration // no batch starts later
 	now         func() time.Time
 }
 
-// options are the data of a tick; what is not known is an order that would not be followed, and refused.
+// options are the data of a tick. A tick with an unknown member is refused.
 type options struct {
 	DryRun bool `json:"dryRun"`
 }
 
-// Report is what a run did.
+// Report is the response to a tick.
 type Report struct {
 	DryRun  bool  `json:"dryRun"`
-	Removed int64 `json:"removed"` // or, of a dry run, what would be
-	More    bool  `json:"more"`    // there is more: the time was over first, and the next tick goes on
+	Removed int64 `json:"removed"` // rows or sessions removed; of a dry run, to be removed
+	More    bool  `json:"more"`    // the time was up first: the next tick continues
 	Millis  int64 `json:"durationMs"`
 }
 
-// Serve answers the scheduler's tick, in any form that package push reads. A job that failed is never 200, so that it
-// is delivered again and, in the end, seen among the dead letters.
+// Serve answers a tick: it runs the job for at most SWEEP_RUN (5 min by default) and its last batch, and
+// returns the Report with status 200. A dry run only counts. A request that is no tick gets 400. A failed
+// job never gets 200: the answer is 503 when Postgres or Redis is unavailable and 500 for other errors,
+// so that Pub/Sub delivers the tick again and finally to the dead letters. Batches before the failure
+// stay committed.
 func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	o, err := decodeOptions(r)
 	if err != nil {
@@ -82,13 +86,14 @@ func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
+// decodeOptions decodes the tick in r.
 func decodeOptions(r *http.Request) (o options, err error) {
 	m, err := pubsubpush.Decode(r)
 	if err == nil {
 		err = m.DecodeOptions(&o)
 	}
-	if wrong, ok := errors.AsType[*pubsubpush.MalformedError](err); ok {
-		return o, problem.New(problem.MalformedRequest, "This is no tick: "+wrong.Reason+".", err)
+	if malformed, ok := errors.AsType[*pubsubpush.MalformedError](err); ok {
+		return o, problem.New(problem.MalformedRequest, "The request is not a tick: "+malformed.Reason+".", err)
 	}
 	return o, err
 }

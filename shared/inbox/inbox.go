@@ -1,5 +1,6 @@
-// Package inbox owns the inbox tables: what others told us takes effect once, however often it arrives, and what
-// cannot be read is kept for a person. It never knows what an event means.
+// Package inbox owns the tables inbox and inbox_parked. Every received event takes effect once, however
+// often Pub/Sub delivers it; an unreadable message is quarantined for an operator. The package never
+// knows the meaning of an event: the caller supplies the effect.
 package inbox
 
 import (
@@ -18,51 +19,61 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Outcome is what became of a message. Each of them is an acknowledgement.
+// Outcome is the result of a message. Every outcome acknowledges the message.
 type Outcome string
 
 // The outcomes.
 const (
-	Processed   Outcome = "done"   // it had its effect, or what an earlier attempt had left of it
-	Duplicate   Outcome = "again"  // it had its effect before
-	Quarantined Outcome = "parked" // it never will have one; a person looks
+	Processed   Outcome = "done"   // the effect is applied, or the rest of it after an interrupted attempt
+	Duplicate   Outcome = "again"  // an earlier delivery applied the effect
+	Quarantined Outcome = "parked" // the message has no effect and waits for an operator
 )
 
-// Report is what became of a message.
+// Report is the response to a message.
 type Report struct {
 	Outcome  Outcome `json:"outcome"`
 	EventID  string  `json:"eventId,omitzero"`
-	Removed  int     `json:"removed"`           // cache entries
-	Conflict bool    `json:"conflict,omitzero"` // parked because an event of the same id said something else
-	Reason   string  `json:"reason,omitzero"`   // for being parked
+	Removed  int     `json:"removed"`           // deleted cache entries
+	Conflict bool    `json:"conflict,omitzero"` // quarantined because an event with the same id has other content
+	Reason   string  `json:"reason,omitzero"`   // of the quarantine
 }
 
-// The alarms, for alerts to find.
+// The values of the log field alarm. Alerts filter by these values.
 const (
 	AlertConflict    = "inbox-conflict"
 	AlertQuarantined = "inbox-parked"
 )
 
-// Effect is what one event brings about.
+// Effect is the effect of an event.
 type Effect struct {
-	// Record is the effect in Postgres, part of the transaction that notes the event. It runs once. nil: there is
-	// none.
+	// InTx applies the effect in Postgres, in the transaction that records the event. Its result is
+	// committed at most once. nil means no effect in Postgres.
 	InTx func(ctx context.Context, tx pgx.Tx) error
-	// Tell carries the effect to where there are no transactions, after the first is committed, and says how many
-	// cache entries it removed. It runs until it has succeeded once, and may run again, also beside itself.
+	// AfterCommit applies the effect outside Postgres, after the commit, and returns the number of deleted
+	// cache entries. Deliveries repeat AfterCommit until the first success. AfterCommit may run several
+	// times, also concurrently, so it must be idempotent.
 	AfterCommit func(ctx context.Context) (removed int, err error)
 }
 
-// Inbox receives. Safe for concurrent use.
+// Inbox receives events. Safe for concurrent use.
 type Inbox struct{ db *pgxpool.Pool }
 
-// New makes an Inbox.
+// New returns an Inbox on db. It dials nothing.
 func New(db *pgxpool.Pool) *Inbox { return &Inbox{db} }
 
-// Receive takes the message in a request to its effect. subject is the one event that the subscription is for; read
-// makes its work of a payload that has the form of the subject's schema, or says why there is none. An error means
-// that the message is to be delivered again: Postgres, or what Tell needs, is away.
-func (b *Inbox) Receive(r *http.Request, subject string, read func(payload []byte) (Effect, error)) (Report, error) {
+// Receive decodes the message in r, validates it against the schema of subject, and applies the effect
+// that the function effect returns for the payload. A message is quarantined if it is unreadable or
+// invalid, if it is an event of another subject, or if effect returns an error, whose text is the reason. An event id with other content than
+// before is quarantined with Report.Conflict. The log record gets outcome, eventId, attempt, removed and
+// reason, and a quarantine marks an alert.
+//
+// A new event costs four round trips to Postgres, besides InTx and AfterCommit; a duplicate costs four.
+// The context of r sets the time limit.
+//
+// An error asks Pub/Sub to deliver the message again. Receive returns an error with status 503 when
+// Postgres is unavailable or AfterCommit fails, an error of Effect.InTx as it is, and the read error of a
+// truncated request.
+func (b *Inbox) Receive(r *http.Request, subject string, effect func(payload []byte) (Effect, error)) (Report, error) {
 	ctx := r.Context()
 	m, err := pubsubpush.Decode(r)
 	if wrong, ok := errors.AsType[*pubsubpush.MalformedError](err); ok {
@@ -75,7 +86,7 @@ func (b *Inbox) Receive(r *http.Request, subject string, read func(payload []byt
 	if err != nil {
 		return b.quarantine(ctx, subject, &m, Report{EventID: e.ID, Reason: err.Error()})
 	}
-	work, err := read(e.Payload)
+	work, err := effect(e.Payload)
 	if err != nil {
 		return b.quarantine(ctx, subject, &m, Report{EventID: e.ID, Reason: err.Error()})
 	}
@@ -90,8 +101,9 @@ func (b *Inbox) Receive(r *http.Request, subject string, read func(payload []byt
 	return report, nil
 }
 
-// apply has the effect of an event. Its two steps may be separated by a crash: the next delivery then finds the event
-// noted but not processed, and takes the second step again.
+// apply records the event with its effect in Postgres, and then runs AfterCommit. After a crash between
+// the two steps, the next delivery finds the event recorded but not processed, and repeats the second
+// step.
 func (b *Inbox) apply(ctx context.Context, e event, work Effect) (Report, error) {
 	report := Report{Outcome: Processed, EventID: e.ID}
 	known, err := b.recordEvent(ctx, e, work)
@@ -99,7 +111,7 @@ func (b *Inbox) apply(ctx context.Context, e event, work Effect) (Report, error)
 	case err != nil:
 		return report, postgres.Problem(err)
 	case known.conflict:
-		report.Conflict, report.Reason = true, "an event of the same id said something else"
+		report.Conflict, report.Reason = true, "an event with the same id has other content"
 		return report, nil
 	case known.processed:
 		report.Outcome = Duplicate
@@ -113,19 +125,19 @@ func (b *Inbox) apply(ctx context.Context, e event, work Effect) (Report, error)
 		SET processed_at = now()
 		WHERE event_id = $1::text
 		  AND processed_at IS NULL`, e.ID); err != nil {
-		return report, postgres.Problem(fmt.Errorf("inbox: note as processed: %w", err))
+		return report, postgres.Problem(fmt.Errorf("inbox: mark as processed: %w", err))
 	}
 	return report, nil
 }
 
-// priorState is what the inbox has of an event that arrives.
+// priorState describes an event already in the inbox. It is zero for a new event.
 type priorState struct {
 	processed bool
-	conflict  bool // another event of the same id
+	conflict  bool // the recorded event with this id has other content
 }
 
-// recordEvent notes the event and has its effect in Postgres, both or neither. Of two who come at once, one waits for
-// the other.
+// recordEvent inserts the event and applies its effect in Postgres, in one transaction. Of two concurrent
+// deliveries the second waits for the first.
 func (b *Inbox) recordEvent(ctx context.Context, e event, work Effect) (k priorState, err error) {
 	err = pgx.BeginFunc(ctx, b.db, func(tx pgx.Tx) error {
 		inserted, err := tx.Exec(ctx, `
@@ -133,7 +145,7 @@ func (b *Inbox) recordEvent(ctx context.Context, e event, work Effect) (k priorS
 			VALUES ($1::text, $2, $3)
 			ON CONFLICT (event_id) DO NOTHING`, e.ID, e.Subject, e.Digest[:])
 		if err != nil {
-			return fmt.Errorf("inbox: note the event: %w", err)
+			return fmt.Errorf("inbox: record the event: %w", err)
 		}
 		if inserted.RowsAffected() == 1 {
 			if work.InTx == nil {
@@ -147,7 +159,7 @@ func (b *Inbox) recordEvent(ctx context.Context, e event, work Effect) (k priorS
 			FROM bff_consumer.inbox
 			WHERE event_id = $1::text`, e.ID).Scan(&digest, &k.processed)
 		if err != nil {
-			return fmt.Errorf("inbox: look the event up: %w", err)
+			return fmt.Errorf("inbox: read the event: %w", err)
 		}
 		k.conflict = string(digest) != string(e.Digest[:])
 		return nil
@@ -155,12 +167,12 @@ func (b *Inbox) recordEvent(ctx context.Context, e event, work Effect) (k priorS
 	return k, err
 }
 
-// retryLater is the answer while what Tell needs is away, or not well: come again.
+// retryLater returns the 503 problem for an error of AfterCommit, with Retry-After of 1 s.
 func retryLater(err error) error {
-	return problem.New(problem.UpstreamUnavailable, "This cannot be carried out at present. Please deliver it again.", err).WithRetryAfter(time.Second)
+	return problem.New(problem.UpstreamUnavailable, "The event cannot be applied at present. Please deliver it again.", err).WithRetryAfter(time.Second)
 }
 
-// logOutcome puts what became of a message in the request's log record.
+// logOutcome adds the report to the request's log record and marks an alert for a quarantined message.
 func logOutcome(ctx context.Context, m *pubsubpush.Message, report Report) {
 	call := web.FromContext(ctx)
 	call.AddLogField("outcome", string(report.Outcome))

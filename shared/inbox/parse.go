@@ -12,15 +12,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// event is what a message says.
+// event is a validated event.
 type event struct {
 	ID      string
 	Subject string
 	Payload []byte
-	Digest  [sha256.Size]byte // tells two events of one id apart
+	Digest  [sha256.Size]byte // of the content, to compare events with the same id
 }
 
-// message is how the platform wraps its events; what else is there is not looked at.
+// message is the part of a platform event that the inbox reads.
 type message struct {
 	Envelope struct {
 		EventID string `json:"eventId"`
@@ -29,21 +29,21 @@ type message struct {
 	Payload jsontext.Value `json:"payload"`
 }
 
-// parse reads the data of a message that should be an event of that subject. Its error is for a person, and repeats
-// nothing of what arrived; the event then has its id, if that much could be read.
+// parse decodes and validates the data of an event of subject. On an error the event has only its id, if
+// the id is readable and valid. The error is a reason for operators and repeats no content of the message.
 func parse(subject string, data []byte) (e event, err error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return e, errors.New("the message has no data")
 	}
 	var m message
-	if err := json.Unmarshal(data, &m); err != nil { // refuses double names and broken text, which the schema would not see
-		return e, fmt.Errorf("the data is no event: %s", describeJSONError(err))
+	if err := json.Unmarshal(data, &m); err != nil { // refuses duplicate names and invalid UTF-8, unlike the schema
+		return e, fmt.Errorf("the data is not an event: %s", describeJSONError(err))
 	}
-	if id.Valid(id.Event, m.Envelope.EventID) { // anything else could be anything, and goes to the log
+	if id.Valid(id.Event, m.Envelope.EventID) { // another text could contain personal data, and the id is logged
 		e.ID = m.Envelope.EventID
 	}
 	if m.Envelope.Subject != "" && m.Envelope.Subject != subject {
-		return e, errors.New("the event is of another subject than its subscription")
+		return e, errors.New("the event has another subject than the subscription")
 	}
 	if err := validate(subject, data); err != nil {
 		return e, err
@@ -53,19 +53,20 @@ func parse(subject string, data []byte) (e event, err error) {
 	return e, err
 }
 
+// describeJSONError names the place of an error and repeats no content except member names.
 func describeJSONError(err error) string {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return fmt.Sprintf("not JSON, at byte %d", e.ByteOffset)
+		return fmt.Sprintf("invalid JSON at byte %d", e.ByteOffset)
 	}
 	if e, ok := errors.AsType[*json.SemanticError](err); ok {
-		return "wrong at " + sanitize(string(e.JSONPointer), 100) + "/"
+		return "invalid at " + sanitize(string(e.JSONPointer), 100) + "/"
 	}
-	return "not JSON" // unreachable: the decoder has no other errors for bytes in memory
+	return "invalid JSON" // unreachable: the decoder has no other errors for bytes in memory
 }
 
-// contentDigest is the digest of what an event says, whatever the order of its members. When it was published is not
-// part of that: its producer may publish it twice. Whole numbers count as they are written, because large ones would be
-// rounded to the same.
+// contentDigest returns a digest of the event's content, independent of the order of members and of
+// white space. publishedAt is left out: a producer may publish an event twice. Integers are compared as
+// written, because rounding would make large integers equal.
 func contentDigest(data []byte) ([sha256.Size]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	err := json.Unmarshal(data, &whole)
@@ -84,7 +85,7 @@ func contentDigest(data []byte) ([sha256.Size]byte, error) {
 		err = canonical.Canonicalize(jsontext.CanonicalizeRawInts(false))
 	}
 	if err != nil {
-		return [sha256.Size]byte{}, fmt.Errorf("the data is no event: %s", describeJSONError(err))
+		return [sha256.Size]byte{}, fmt.Errorf("the data is not an event: %s", describeJSONError(err))
 	}
 	return sha256.Sum256(canonical), nil
 }

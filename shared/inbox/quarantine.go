@@ -16,35 +16,38 @@ import (
 )
 
 const (
-	maxStoredBody = 64 << 10 // bytes of a body that are kept
+	maxStoredBody = 64 << 10 // bytes of a stored body
 	maxReason     = 500      // bytes
-	maxMessageID  = 200      // bytes of a message id that is kept as it is
+	maxMessageID  = 200      // bytes; a longer message id is replaced by a digest
 )
 
-// SubscriptionName names the subscription of ours that a subject of the platform comes by.
+// SubscriptionName returns the name of our subscription to a subject of the platform.
 func SubscriptionName(subject string) string {
 	return "bff-consumer." + strings.TrimPrefix(subject, "melmastoon.")
 }
 
-// quarantine keeps a message for a person. Parked once, it stays: the same message again is the same row. Another message under
-// its id is a row of its own: only a broker's ids are its alone, and only while it lives.
+// quarantine stores a message in inbox_parked: up to 64 KiB of the body and up to 500 bytes of the reason.
+// A repeated delivery of the message adds no row. Another message with the same id gets a row under a
+// digest: message ids are unique only for one broker and only while it exists. quarantine takes one to
+// four statements, and fails with 503 without Postgres, so that Pub/Sub delivers the message again.
 func (b *Inbox) quarantine(ctx context.Context, subject string, m *pubsubpush.Message, report Report) (Report, error) {
 	report.Outcome = Quarantined
 	report.Reason = sanitize(report.Reason, maxReason)
-	body := append([]byte{}, m.Body[:min(len(m.Body), maxStoredBody)]...) // nil would be NULL
-	there, err := b.insertQuarantined(ctx, subject, messageID(m), report.Reason, body)
-	if err == nil && there != nil && !bytes.Equal(withoutDeliveryAttempt(there), withoutDeliveryAttempt(body)) {
+	body := append([]byte{}, m.Body[:min(len(m.Body), maxStoredBody)]...) // nil would become NULL
+	stored, err := b.insertQuarantined(ctx, subject, messageID(m), report.Reason, body)
+	if err == nil && stored != nil && !bytes.Equal(withoutDeliveryAttempt(stored), withoutDeliveryAttempt(body)) {
 		_, err = b.insertQuarantined(ctx, subject, digestID(m.ID, withoutDeliveryAttempt(body)), report.Reason, body)
 	}
 	if err != nil {
-		return Report{}, postgres.Problem(fmt.Errorf("inbox: park: %w", err))
+		return Report{}, postgres.Problem(fmt.Errorf("inbox: quarantine: %w", err))
 	}
 	logOutcome(ctx, m, report)
 	return report, nil
 }
 
-// insertQuarantined writes a row unless there is one of that id; then it returns the body of that.
-func (b *Inbox) insertQuarantined(ctx context.Context, subject, message, reason string, body []byte) (there []byte, err error) {
+// insertQuarantined inserts a row. If the message id is in use it inserts nothing and returns the stored
+// body of that row.
+func (b *Inbox) insertQuarantined(ctx context.Context, subject, message, reason string, body []byte) (stored []byte, err error) {
 	tag, err := b.db.Exec(ctx, `
 		INSERT INTO bff_consumer.inbox_parked (subscription, message_id, reason, body)
 		VALUES ($1, $2, $3, $4)
@@ -57,11 +60,12 @@ func (b *Inbox) insertQuarantined(ctx context.Context, subject, message, reason 
 		SELECT body
 		FROM bff_consumer.inbox_parked
 		WHERE subscription = $1
-		  AND message_id = $2`, SubscriptionName(subject), message).Scan(&there)
-	return there, err
+		  AND message_id = $2`, SubscriptionName(subject), message).Scan(&stored)
+	return stored, err
 }
 
-// withoutDeliveryAttempt is a body without what changes from one delivery of a message to the next.
+// withoutDeliveryAttempt returns a push body without deliveryAttempt, the only member that changes between
+// deliveries of a message. It returns any other body unchanged.
 func withoutDeliveryAttempt(body []byte) []byte {
 	var whole map[string]jsontext.Value
 	if json.Unmarshal(body, &whole) != nil || whole["deliveryAttempt"] == nil {
@@ -70,12 +74,13 @@ func withoutDeliveryAttempt(body []byte) []byte {
 	delete(whole, "deliveryAttempt")
 	rest, err := json.Marshal(whole, json.Deterministic(true))
 	if err != nil {
-		return body // unreachable: it was read from JSON
+		return body // unreachable: the values came from JSON
 	}
 	return rest
 }
 
-// messageID is the broker's id, when the message has one that Postgres would take; else one made of what arrived.
+// messageID returns the broker's message id, or a digest of id and body when the id is empty, longer than
+// 200 bytes or no text for Postgres.
 func messageID(m *pubsubpush.Message) string {
 	if m.ID != "" && m.ID == sanitize(m.ID, maxMessageID) {
 		return m.ID
@@ -83,6 +88,7 @@ func messageID(m *pubsubpush.Message) string {
 	return digestID(m.ID, m.Body)
 }
 
+// digestID returns a digest of a message id and a body.
 func digestID(message string, body []byte) string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d:%s", len(message), message)
@@ -90,11 +96,11 @@ func digestID(message string, body []byte) string {
 	return digest.Format(sum.Sum(nil))
 }
 
-// sanitize is s as Postgres takes it: valid, without NUL, and not long.
-func sanitize(s string, most int) string {
+// sanitize returns s as valid UTF-8 without NUL, cut to limit bytes.
+func sanitize(s string, limit int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, "?"), "\x00", "?")
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") // without half a character at the end
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "") // drops half a character at the end
 	}
 	return s
 }

@@ -13,17 +13,18 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemaFiles holds the JSON Schemas (draft 2020-12) of what we are told: what of it we need, open to whatever else
-// its producers say.
+// schemaFiles holds the JSON Schemas (draft 2020-12) of consumed events. The schemas require the members
+// used by this service and allow any other member.
 //
 //go:embed schemas/*.json
 var schemaFiles embed.FS
 
 const schemaBase = "https://schemas.melmastoon.ghasi.io/bff-consumer/consumed/"
 
+// loadSchemas compiles all schemas once per process, in some milliseconds. The result is keyed by subject.
 var loadSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
-	c.AssertFormat() // otherwise a date may be any string
+	c.AssertFormat() // without this, format is not checked and a date may be any string
 	files, err := fs.Glob(schemaFiles, "schemas/*.json")
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ var loadSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) 
 	all := map[string]*jsonschema.Schema{}
 	for _, file := range files {
 		subject := strings.TrimSuffix(strings.TrimPrefix(file, "schemas/"), ".json")
-		if subject == "envelope" { // a part of each
+		if subject == "envelope" { // referenced by every schema
 			continue
 		}
 		if all[subject], err = c.Compile(schemaBase + subject + ".json"); err != nil {
@@ -54,8 +55,8 @@ var loadSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) 
 	return all, nil
 })
 
-// validate holds the data of a message against the schema of a subject. Its error names places and the rules they
-// break, never what is there.
+// validate checks the data of a message against the schema of subject. The error names places and the
+// violated rules, and repeats no content.
 func validate(subject string, data []byte) error {
 	all, err := loadSchemas()
 	if err != nil {
@@ -63,26 +64,26 @@ func validate(subject string, data []byte) error {
 	}
 	schema := all[subject]
 	if schema == nil {
-		return fmt.Errorf("%s is no subject that is listened to", sanitize(subject, 100))
+		return fmt.Errorf("%s is not a consumed subject", sanitize(subject, 100))
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
-		return errors.New("the data is no event: not JSON")
+		return errors.New("the data is not an event: invalid JSON")
 	}
-	if broken, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(doc)); ok {
-		return fmt.Errorf("the event is wrong: %s", strings.Join(violations(broken, nil), ", "))
+	if invalid, ok := errors.AsType[*jsonschema.ValidationError](schema.Validate(doc)); ok {
+		return fmt.Errorf("the event is invalid: %s", strings.Join(violations(invalid, nil), ", "))
 	}
 	return nil
 }
 
-// violations lists what is broken as "payload.tenantId: pattern".
-func violations(broken *jsonschema.ValidationError, found []string) []string {
-	for _, cause := range broken.Causes {
+// violations appends the violated rules to found, in the form "payload.tenantId: pattern".
+func violations(invalid *jsonschema.ValidationError, found []string) []string {
+	for _, cause := range invalid.Causes {
 		found = violations(cause, found)
 	}
-	if len(broken.Causes) == 0 {
-		place := cmp.Or(strings.Join(broken.InstanceLocation, "."), "the message")
-		found = append(found, place+": "+strings.Join(broken.ErrorKind.KeywordPath(), "."))
+	if len(invalid.Causes) == 0 {
+		place := cmp.Or(strings.Join(invalid.InstanceLocation, "."), "the message")
+		found = append(found, place+": "+strings.Join(invalid.ErrorKind.KeywordPath(), "."))
 	}
 	return found
 }

@@ -12,10 +12,11 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 )
 
-// eventarcType is the type of the CloudEvent that Eventarc makes of a message; its data is the body of a push.
+// eventarcType is the type of a CloudEvent made by Eventarc from a Pub/Sub message. The data of such an
+// event is the body of a push.
 const eventarcType = "google.cloud.pubsub.topic.v1.messagePublished"
 
-// decodeCloudEvent reads a CloudEvent into m.
+// decodeCloudEvent decodes a CloudEvent into m. All extensions become attributes.
 func (m *Message) decodeCloudEvent(r *http.Request) error {
 	e, err := parseCloudEvent(r, m.Body)
 	if err != nil {
@@ -37,6 +38,7 @@ func (m *Message) decodeCloudEvent(r *http.Request) error {
 	return nil
 }
 
+// extension returns the first non-empty extension of names.
 func (m *Message) extension(names ...string) string {
 	for _, name := range names {
 		if value := m.Attributes[name]; value != "" {
@@ -46,22 +48,23 @@ func (m *Message) extension(names ...string) string {
 	return ""
 }
 
-// parseCloudEvent lets the library read the event, from a copy: it takes the body away. What it says of a wrong one may repeat
-// what was sent. It panics on some that no producer writes: a header "Ce-", or data_base64
-// that is no text.
+// parseCloudEvent decodes and validates a CloudEvent with the CloudEvents SDK. The SDK consumes the body
+// of its request, so it gets a copy. Error texts of the SDK may repeat content of the request and are
+// sanitized. The SDK panics for a header named "Ce-" and for data_base64 with another type than string;
+// such a panic becomes a MalformedError.
 func parseCloudEvent(r *http.Request, body []byte) (_ *event.Event, err error) {
 	defer func() {
 		if recover() != nil {
-			err = malformedf("no CloudEvent: the library cannot read it")
+			err = malformedf("not a CloudEvent: the SDK cannot read it")
 		}
 	}()
-	again := &http.Request{Method: r.Method, Header: r.Header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
-	e, err := cehttp.NewEventFromHTTPRequest(again)
+	request := &http.Request{Method: r.Method, Header: r.Header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body))}
+	e, err := cehttp.NewEventFromHTTPRequest(request)
 	if err != nil {
-		return nil, malformedf("no CloudEvent: %s", sanitize(err.Error()))
+		return nil, malformedf("not a CloudEvent: %s", sanitize(err.Error()))
 	}
 	if err := e.Validate(); err != nil {
-		return nil, malformedf("no CloudEvent: %s", sanitize(strings.ReplaceAll(err.Error(), "\n", " ")))
+		return nil, malformedf("not a CloudEvent: %s", sanitize(strings.ReplaceAll(err.Error(), "\n", " ")))
 	}
 	return e, nil
 }

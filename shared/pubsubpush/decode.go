@@ -1,5 +1,5 @@
-// Package push owns how something arrives from Pub/Sub: as a wrapped push, or as a CloudEvent in binary or
-// structured mode. It never looks at what the message says.
+// Package pubsubpush decodes messages delivered by Pub/Sub: wrapped pushes, and CloudEvents in binary or
+// structured mode. It never interprets the data of a message, except the options of jobs.
 package pubsubpush
 
 import (
@@ -18,33 +18,35 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// maxBody is how much of a request is read, in bytes. Events and orders are a hundredth of it.
+// maxBody limits the bytes read of a request. Events and options have a hundredth of the limit.
 const maxBody = 1 << 20
 
-// Message is something that arrived.
+// Message is a delivered message.
 type Message struct {
-	ID          string            // of the CloudEvent, or the broker's message id
-	Data        []byte            // the event: JSON {"envelope","payload"}, or a job's orders; nil when there is none
+	ID          string            // of the CloudEvent, or the message id of Pub/Sub
+	Data        []byte            // an event as JSON {"envelope","payload"}, or the options of a job; nil without data
 	Attributes  map[string]string // never nil
 	OrderingKey string
-	// Subscription is the name as the broker has it, "projects/p/subscriptions/s"; empty when not told.
+	// Subscription is the full name, "projects/p/subscriptions/s"; empty when missing.
 	Subscription string
-	Attempt      int       // which delivery this is, 1 when not told
-	Published    time.Time // zero when not told
-	Body         []byte    // of the request as it arrived, at most 1 MiB of it
+	Attempt      int       // number of the delivery, from 1; 1 when missing
+	Published    time.Time // zero when missing
+	Body         []byte    // the raw request body, at most 1 MiB
 }
 
-// MalformedError says why what arrived cannot be read. Delivering it again would change nothing.
+// MalformedError is the error for an unreadable message. Another delivery would not help. Reason is a
+// single line and repeats at most 100 bytes of the request.
 type MalformedError struct{ Reason string }
 
-func (m *MalformedError) Error() string { return "push: " + m.Reason }
+func (m *MalformedError) Error() string { return "pubsubpush: " + m.Reason }
 
 func malformedf(format string, args ...any) error {
 	return &MalformedError{fmt.Sprintf(format, args...)}
 }
 
-// Decode reads a message from a request. When the error is a *Malformed, the message has what could be read all the
-// same, its Body always. Any other error means that the request broke off.
+// Decode reads at most 1 MiB of the request and decodes the message. For an unreadable message the error
+// is a *MalformedError, and the Message has the readable fields and always Body. Any other error means a
+// truncated request. Decode uses no store.
 func Decode(r *http.Request) (Message, error) {
 	m := Message{Attributes: map[string]string{}, Attempt: 1}
 	body, whole, err := web.ReadPrefix(r, maxBody)
@@ -76,8 +78,8 @@ func Decode(r *http.Request) (Message, error) {
 	return m, nil
 }
 
-// pushBody is the body of a push. Pub/Sub also sends messageId and publishTime in snake case; what is not known is
-// not looked at.
+// pushBody is the body of a push. Unknown members are ignored: Pub/Sub repeats messageId and publishTime
+// in snake case.
 type pushBody struct {
 	Message         *pubsubMessage `json:"message"`
 	Subscription    string         `json:"subscription"`
@@ -92,7 +94,7 @@ type pubsubMessage struct {
 	OrderingKey string            `json:"orderingKey"`
 }
 
-// unwrap reads the body of a push into m, also when some of it is wrong.
+// unwrap decodes the body of a push into m. On an error m has the readable fields.
 func (m *Message) unwrap(body []byte) error {
 	var w pushBody
 	if len(body) == 0 {
@@ -105,6 +107,8 @@ func (m *Message) unwrap(body []byte) error {
 	return m.setFields(&w)
 }
 
+// setFields copies the fields of a push into m. Fields of an enclosing CloudEvent have precedence for the
+// id.
 func (m *Message) setFields(w *pushBody) error {
 	if w.Subscription != "" {
 		m.Subscription = w.Subscription
@@ -128,7 +132,7 @@ func (m *Message) setFields(w *pushBody) error {
 	if p.PublishTime != "" {
 		at, err := time.Parse(time.RFC3339Nano, p.PublishTime)
 		if err != nil {
-			return malformedf("publishTime is no time")
+			return malformedf("publishTime is not a time")
 		}
 		m.Published = at.UTC()
 	}
@@ -142,22 +146,23 @@ func (m *Message) setFields(w *pushBody) error {
 	return nil
 }
 
-// describeJSONError says what is wrong with JSON without repeating it.
+// describeJSONError names the place of an error and repeats no content except member names.
 func describeJSONError(err error) string {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
-		return fmt.Sprintf("not JSON, at byte %d", e.ByteOffset)
+		return fmt.Sprintf("invalid JSON at byte %d", e.ByteOffset)
 	}
 	if e, ok := errors.AsType[*json.SemanticError](err); ok && e.JSONPointer != "" {
-		return "wrong at " + sanitize(string(e.JSONPointer))
+		return "invalid at " + sanitize(string(e.JSONPointer))
 	}
-	return "not what a push is"
+	return "not an object of the right form"
 }
 
-// sanitize keeps a stranger's text short and in one line.
+// sanitize cuts untrusted text to 100 bytes and replaces control characters, so that it fits in a log
+// line.
 func sanitize(s string) string {
-	const most = 100
-	if len(s) > most {
-		s = s[:most]
+	const limit = 100
+	if len(s) > limit {
+		s = s[:limit]
 	}
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {

@@ -126,31 +126,31 @@ var malformedRequests = map[string]struct {
 	reason  string
 }{
 	"nothing":                 {"", nil, "the body is empty"},
-	"no JSON":                 {"subject=x", nil, "the push is not JSON, at byte 0"},
-	"half a push":             {pushJSON[:80], nil, "the push is not JSON, at byte 80"},
-	"two":                     {"{}{}", nil, "the push is not JSON, at byte 2"},
-	"a list":                  {"[]", nil, "the push is not what a push is"},
+	"no JSON":                 {"subject=x", nil, "the push is invalid JSON at byte 0"},
+	"half a push":             {pushJSON[:80], nil, "the push is invalid JSON at byte 80"},
+	"two":                     {"{}{}", nil, "the push is invalid JSON at byte 2"},
+	"a list":                  {"[]", nil, "the push is not an object of the right form"},
 	"null":                    {"null", nil, "the push has no message"},
 	"an object":               {"{}", nil, "the push has no message"},
 	"a bare event":            {eventJSON, nil, "the push has no message"},
-	"a name twice":            {`{"message":{"messageId":"1"},"message":{}}`, nil, "the push is not JSON, at byte 29"},
-	"not UTF-8":               {"{\"message\":{\"messageId\":\"\xff\"}}", nil, "the push is not JSON, at byte 25"},
+	"a name twice":            {`{"message":{"messageId":"1"},"message":{}}`, nil, "the push is invalid JSON at byte 29"},
+	"not UTF-8":               {"{\"message\":{\"messageId\":\"\xff\"}}", nil, "the push is invalid JSON at byte 25"},
 	"no id":                   {`{"message":{"data":"e30="}}`, nil, "the message has no id"},
-	"an id of another type":   {`{"message":{"messageId":1}}`, nil, "the push is wrong at /message/messageId"},
-	"data of another type":    {`{"message":{"messageId":"1","data":{}}}`, nil, "the push is wrong at /message/data"},
+	"an id of another type":   {`{"message":{"messageId":1}}`, nil, "the push is invalid at /message/messageId"},
+	"data of another type":    {`{"message":{"messageId":"1","data":{}}}`, nil, "the push is invalid at /message/data"},
 	"data of another base64":  {`{"message":{"messageId":"1","data":"_-=="}}`, nil, "data is not base64"},
 	"data with bits to spare": {`{"message":{"messageId":"1","data":"e31="}}`, nil, "data is not base64"},
-	"attributes that nest":    {`{"message":{"messageId":"1","attributes":{"a":{}}}}`, nil, "the push is wrong at /message/attributes/a"},
-	"a time that is none":     {`{"message":{"messageId":"1","publishTime":"yesterday"}}`, nil, "publishTime is no time"},
-	"too many attempts":       {`{"message":{"messageId":"1"},"deliveryAttempt":1e99}`, nil, "the push is wrong at /deliveryAttempt"},
-	"too deep":                {`{"message":{"new":` + strings.Repeat("[", 20000), nil, "the push is not JSON, at byte 10016"},
-	"an event without source": {eventJSON, []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", "x"}, "no CloudEvent: source: REQUIRED"},
-	"an event of no version":  {eventJSON, []string{"Ce-Id", "1", "Ce-Type", "x", "Ce-Source", "s"}, "no CloudEvent: "},
-	"an event of version 9":   {eventJSON, []string{"Ce-Id", "1", "Ce-Type", "x", "Ce-Source", "s", "Ce-Specversion", "9"}, "no CloudEvent: "},
-	"an event without id":     {`{"specversion":"1.0","type":"x","source":"s"}`, []string{"Content-Type", "application/cloudevents+json"}, "no CloudEvent: id: MUST"},
-	"a structured half":       {`{"specversion":"1.0","id":`, []string{"Content-Type", "application/cloudevents+json"}, "no CloudEvent: "},
-	"a structured list":       {`[]`, []string{"Content-Type", "application/cloudevents+json"}, "no CloudEvent: "},
-	"another format":          {"<event/>", []string{"Content-Type", "application/cloudevents+xml"}, "no CloudEvent: "},
+	"attributes that nest":    {`{"message":{"messageId":"1","attributes":{"a":{}}}}`, nil, "the push is invalid at /message/attributes/a"},
+	"a time that is none":     {`{"message":{"messageId":"1","publishTime":"yesterday"}}`, nil, "publishTime is not a time"},
+	"too many attempts":       {`{"message":{"messageId":"1"},"deliveryAttempt":1e99}`, nil, "the push is invalid at /deliveryAttempt"},
+	"too deep":                {`{"message":{"new":` + strings.Repeat("[", 20000), nil, "the push is invalid JSON at byte 10016"},
+	"an event without source": {eventJSON, []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", "x"}, "not a CloudEvent: source: REQUIRED"},
+	"an event of no version":  {eventJSON, []string{"Ce-Id", "1", "Ce-Type", "x", "Ce-Source", "s"}, "not a CloudEvent: "},
+	"an event of version 9":   {eventJSON, []string{"Ce-Id", "1", "Ce-Type", "x", "Ce-Source", "s", "Ce-Specversion", "9"}, "not a CloudEvent: "},
+	"an event without id":     {`{"specversion":"1.0","type":"x","source":"s"}`, []string{"Content-Type", "application/cloudevents+json"}, "not a CloudEvent: id: MUST"},
+	"a structured half":       {`{"specversion":"1.0","id":`, []string{"Content-Type", "application/cloudevents+json"}, "not a CloudEvent: "},
+	"a structured list":       {`[]`, []string{"Content-Type", "application/cloudevents+json"}, "not a CloudEvent: "},
+	"another format":          {"<event/>", []string{"Content-Type", "application/cloudevents+xml"}, "not a CloudEvent: "},
 	"a batch":                 {"[]", []string{"Content-Type", "application/cloudevents-batch+json"}, "a batch of CloudEvents"},
 	"an event around nothing": {"", []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", eventarcType, "Ce-Source", "s"}, "the body is empty"},
 	"an event around no push": {eventJSON, []string{"Ce-Id", "1", "Ce-Specversion", "1.0", "Ce-Type", eventarcType, "Ce-Source", "s"}, "the push has no message"},
@@ -161,7 +161,7 @@ func TestPushDecode_ExplainsMalformedRequests(t *testing.T) {
 	for name, c := range malformedRequests {
 		m, err := Decode(newRequest(c.body, c.headers...))
 		wrong, ok := errors.AsType[*MalformedError](err)
-		if !ok || !strings.HasPrefix(wrong.Reason, c.reason) || wrong.Error() != "push: "+wrong.Reason {
+		if !ok || !strings.HasPrefix(wrong.Reason, c.reason) || wrong.Error() != "pubsubpush: "+wrong.Reason {
 			t.Errorf("%s: %v, want %q", name, err, c.reason)
 		}
 		if want := c.body[:min(len(c.body), maxBody)]; string(m.Body) != want {

@@ -20,16 +20,16 @@ func TestDecodeOptions_AcceptsObjectOrNoData(t *testing.T) {
 
 func TestDecodeOptions_RejectsUnknownAndNullMembers(t *testing.T) {
 	for data, why := range map[string]string{
-		`null`:                    "the orders are no JSON object",
-		` null `:                  "the orders are no JSON object",
-		`[]`:                      "the orders are no JSON object",
-		`{"dryRun":true`:          "the orders are no JSON object",
-		`{"dryRun":null}`:         "the orders are null at /dryRun",
-		`{"dryrun":true}`:         "the orders are wrong at /dryrun",
-		`{"dryRun":"yes"}`:        "the orders are wrong at /dryRun",
-		`{"dryRun":true,"x":1}`:   "the orders are wrong at /x",
-		`{"dryRun":true}{}`:       "the orders are no JSON object",
-		`{"dryRun":1,"dryRun":0}`: "the orders are no JSON object",
+		`null`:                    "the options are not a JSON object",
+		` null `:                  "the options are not a JSON object",
+		`[]`:                      "the options are not a JSON object",
+		`{"dryRun":true`:          "the options are not a JSON object",
+		`{"dryRun":null}`:         "the options are null at /dryRun",
+		`{"dryrun":true}`:         "the options are invalid at /dryrun",
+		`{"dryRun":"yes"}`:        "the options are invalid at /dryRun",
+		`{"dryRun":true,"x":1}`:   "the options are invalid at /x",
+		`{"dryRun":true}{}`:       "the options are not a JSON object",
+		`{"dryRun":1,"dryRun":0}`: "the options are not a JSON object",
 	} {
 		m, o := Message{Data: []byte(data)}, jobOptions{}
 		wrong, ok := errors.AsType[*MalformedError](m.DecodeOptions(&o))
