@@ -21,12 +21,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// publishPlatformEvent publishes an event of the platform and waits until it is delivered.
+// publishPlatformEvent publishes a platform event and waits until its delivery has ended. It returns the
+// server's record of the event.
 func publishPlatformEvent(t *testing.T, s *server.Server, body string) (outcome map[string]any) {
 	t.Helper()
 	res, published := servertest.Call(t, http.MethodPost, s.URL+"/_local/events", body)
 	if res.StatusCode != http.StatusOK {
-		t.Fatalf("%d %v", res.StatusCode, published)
+		t.Fatalf("POST /_local/events: %d %v", res.StatusCode, published)
 	}
 	servertest.Eventually(t, "an event is delivered", func() bool {
 		_, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/events", "")
@@ -46,20 +47,20 @@ func TestPushSubscriptions_EachHasItsFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doors := map[string]string{}
+	methods := map[string]string{} // by function
 	for _, op := range operations {
-		if op.Folder != "consume" && op.Folder != "migrate" { // whom tenants call, and who deploys
-			doors[op.Function] = op.Method
+		if op.Folder != "consume" && op.Folder != "migrate" { // called by tenants and by the deployment, not by Pub/Sub
+			methods[op.Function] = op.Method
 		}
 	}
 	for _, s := range pubsub.PushSubscriptions() {
-		if doors[s.Function] != http.MethodPost {
-			t.Errorf("%s is pushed to %s, which has no door", s.Name, s.Function)
+		if methods[s.Function] != http.MethodPost {
+			t.Errorf("%s pushes to %s, which the API document does not have as POST", s.Name, s.Function)
 		}
-		delete(doors, s.Function)
+		delete(methods, s.Function)
 	}
-	if len(doors) > 0 {
-		t.Errorf("nothing is pushed to %v", doors)
+	if len(methods) > 0 {
+		t.Errorf("functions without a subscription: %v", methods)
 	}
 }
 
@@ -73,14 +74,14 @@ func TestSessionEvents_ArriveInOrderWithoutManualRelay(t *testing.T) {
 		servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
 	}
 	var subjects, changes []string
-	servertest.Eventually(t, "all is told", func() bool { // nobody asks for a relay: the scheduler has one at work
+	servertest.Eventually(t, "all events are published", func() bool { // the scheduler runs the relay; the test does not
 		_, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/telemetry", "")
 		subjects, changes = nil, nil
 		for _, m := range answer["messages"].([]any) {
 			m := m.(map[string]any)
 			envelope, payload := m["data"].(map[string]any)["envelope"].(map[string]any), m["data"].(map[string]any)["payload"].(map[string]any)
 			if envelope["publishedAt"] == nil || envelope["eventId"] != m["id"] || envelope["sessionId"] != m["orderingKey"] {
-				t.Errorf("%v", m)
+				t.Errorf("envelope and message attributes differ: %v", m)
 			}
 			subjects = append(subjects, strings.TrimPrefix(m["subject"].(string), "melmastoon.bff.consumer."))
 			if locale, ok := payload["newLocale"].(string); ok {
@@ -90,16 +91,16 @@ func TestSessionEvents_ArriveInOrderWithoutManualRelay(t *testing.T) {
 		return len(subjects) >= 1+2*len(locales)*2
 	})
 	if want := append(locales, locales...); !slices.Equal(changes, want) {
-		t.Errorf("changes %v, want %v", changes, want)
+		t.Errorf("locale changes arrived as %v, want %v", changes, want)
 	}
 	for i, subject := range subjects[len(subjects)-4*len(locales):] {
 		if want := []string{"locale.changed.v1", "currency.changed.v1"}[i%2]; subject != want {
-			t.Errorf("%d: %s, want %s: %v", i, subject, want, subjects)
+			t.Errorf("event %d is %s, want %s: %v", i, subject, want, subjects)
 			break
 		}
 	}
 	if subjects[0] != "session.started.v1" {
-		t.Errorf("%v", subjects)
+		t.Errorf("the first event is %s, want session.started.v1", subjects[0])
 	}
 }
 
@@ -130,7 +131,7 @@ func TestTenantSuspendedEvent_HidesTenantUntilReinstated(t *testing.T) {
 		return res.StatusCode
 	}
 	now := time.Now().UTC()
-	stands := func(change string, at time.Time) {
+	publish := func(change string, at time.Time) {
 		t.Helper()
 		when := `"` + change + `At":"` + timestamp.Format(at) + `"`
 		e := publishPlatformEvent(t, s, `{"subject":"melmastoon.tenant.`+change+`.v1","payload":{"tenantId":"`+tenant+`","reason":"billing-overdue",`+when+`}}`)
@@ -138,24 +139,24 @@ func TestTenantSuspendedEvent_HidesTenantUntilReinstated(t *testing.T) {
 			t.Errorf("%v", e)
 		}
 	}
-	stands("suspended", now)
+	publish("suspended", now)
 	if n, _, _ := cards(tenant); n != 0 {
-		t.Errorf("%d cards of a suspended tenant", n)
+		t.Errorf("%d cards of a suspended tenant, want 0", n)
 	}
 	if status := mint("while-suspended"); status != http.StatusForbidden {
-		t.Errorf("a handoff to a suspended tenant: %d", status)
+		t.Errorf("handoff to a suspended tenant: %d, want 403", status)
 	}
-	stands("reinstated", now.Add(-time.Minute)) // late news
+	publish("reinstated", now.Add(-time.Minute)) // older than the suspension: no effect
 	if n, _, _ := cards(tenant); n != 0 {
-		t.Errorf("%d cards after older news", n)
+		t.Errorf("%d cards after an older reinstatement, want 0", n)
 	}
-	stands("reinstated", now.Add(time.Second))
-	servertest.Eventually(t, "the tenant is back", func() bool { n, _, _ := cards(tenant); return n == before })
+	publish("reinstated", now.Add(time.Second))
+	servertest.Eventually(t, "the tenant's hotels are shown again", func() bool { n, _, _ := cards(tenant); return n == before })
 	if status := mint("when-back"); status != http.StatusCreated {
-		t.Errorf("a handoff to a reinstated tenant: %d", status)
+		t.Errorf("handoff to a reinstated tenant: %d, want 201", status)
 	}
 	if e := publishPlatformEvent(t, s, `{"subject":"melmastoon.theme.published.v1","raw":"no event"}`); e["state"] != string(pubsub.Delivered) {
-		t.Errorf("what cannot be read is kept for a person: %v", e)
+		t.Errorf("an event that is not JSON: %v, want delivered (quarantined)", e)
 	}
 }
 
@@ -179,14 +180,14 @@ func TestThemePublishedEvent_InvalidatesOnlyThatTenant(t *testing.T) {
 	mine := search("Kabul")[0]
 	tenant := mine["tenantId"].(string)
 	old, _, _ := detail(mine)
-	var others []map[string]any // whose pages do not show the tenant, not among what is similar either
+	var others []map[string]any // hotels whose pages do not mention the tenant, not among similar hotels either
 	for _, card := range slices.Concat(search("Kabul"), search("Herat")) {
 		if _, _, body := detail(card); !strings.Contains(body, tenant) {
 			others = append(others, card)
 		}
 	}
 	if len(others) < 2 {
-		t.Fatalf("%d hotels have nothing to do with the tenant", len(others))
+		t.Fatalf("%d hotels do not mention the tenant, want at least 2", len(others))
 	}
 	e := publishPlatformEvent(t, s, `{"subject":"melmastoon.theme.published.v1","payload":{"tenantId":"`+tenant+
 		`","themeId":"thm_01H8YN7QV4D8KZ4F8Y5CK4MV3D","publishedVersion":"thv_01H8YN7QV4D8KZ4F8Y5CK4MV3D","publishedAt":"2026-11-20T10:00:00.000Z"}}`)
@@ -195,16 +196,16 @@ func TestThemePublishedEvent_InvalidatesOnlyThatTenant(t *testing.T) {
 	}
 	color, cached, _ := detail(mine)
 	if color == old || cached != "MISS" {
-		t.Errorf("%s after %s, %s", color, old, cached)
+		t.Errorf("color %s, before the event %s; cache %s, want MISS", color, old, cached)
 	}
 	for _, card := range others {
 		if _, cached, _ := detail(card); cached != "HIT" {
-			t.Errorf("another tenant's page: %s", cached)
+			t.Errorf("another tenant's page: cache %s, want HIT", cached)
 		}
 	}
 	for _, card := range search("Kabul") {
 		if shown := card["brandPeek"].(map[string]any)["primaryColor"]; card["tenantId"] == tenant && shown != color {
-			t.Errorf("the list shows %v, the hotel %s", shown, color)
+			t.Errorf("the list shows color %v, the hotel's page %s", shown, color)
 		}
 	}
 }
@@ -219,8 +220,8 @@ func TestThemePublishedEvent_RedisDownEndsInDeadLetterTopic(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	t.Setenv("REDIS_ADDR", redis.Addr)
-	quick := pubsub.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}
-	s, err := server.Start(t.Context(), server.Options{Root: "..", State: servertest.StateDir(t), Out: io.Discard, Backoff: quick})
+	shortBackoff := pubsub.Backoff{Min: time.Millisecond, Max: 10 * time.Millisecond}
+	s, err := server.Start(t.Context(), server.Options{Root: "..", State: servertest.StateDir(t), Out: io.Discard, Backoff: shortBackoff})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +235,7 @@ func TestThemePublishedEvent_RedisDownEndsInDeadLetterTopic(t *testing.T) {
 		t.Errorf("%v", e)
 	}
 	redis.Heal()
-	servertest.Eventually(t, "well again", func() bool { return publishPlatformEvent(t, s, event)["state"] == string(pubsub.Delivered) })
+	servertest.Eventually(t, "the event is delivered after Redis is back", func() bool { return publishPlatformEvent(t, s, event)["state"] == string(pubsub.Delivered) })
 }
 
 func TestSweepJobs_RunByAPIAndInSeparateProcess(t *testing.T) {
@@ -244,11 +245,11 @@ func TestSweepJobs_RunByAPIAndInSeparateProcess(t *testing.T) {
 		if j.Name == "relay" {
 			continue
 		}
-		for _, orders := range []string{`{"dryRun":true}`, `{}`} {
-			res, answer := servertest.Call(t, http.MethodPost, s.URL+"/_local/jobs/"+j.Name, orders)
+		for _, body := range []string{`{"dryRun":true}`, `{}`} {
+			res, answer := servertest.Call(t, http.MethodPost, s.URL+"/_local/jobs/"+j.Name, body)
 			report, _ := answer["report"].(map[string]any)
-			if res.StatusCode != http.StatusOK || answer["status"] != "ok" || report["dryRun"] != strings.Contains(orders, "true") || report["removed"] != 0.0 {
-				t.Errorf("%s %s: %d %v", j.Name, orders, res.StatusCode, answer)
+			if res.StatusCode != http.StatusOK || answer["status"] != "ok" || report["dryRun"] != strings.Contains(body, "true") || report["removed"] != 0.0 {
+				t.Errorf("%s %s: %d %v", j.Name, body, res.StatusCode, answer)
 			}
 		}
 	}
@@ -285,14 +286,14 @@ func TestSweepJobs_RunByAPIAndInSeparateProcess(t *testing.T) {
 }
 
 func TestStart_UsesPubSubEmulatorFromEnvironment(t *testing.T) {
-	b, err := pubsub.OpenBroker(t.Context(), pubsub.BrokerOptions{Project: "theirs"})
+	b, err := pubsub.OpenBroker(t.Context(), pubsub.BrokerOptions{Project: "other"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
 	dir := servertest.StateDir(t)
 	t.Setenv("PUBSUB_EMULATOR_HOST", b.Host)
-	t.Setenv("PUBSUB_PROJECT", "theirs")
+	t.Setenv("PUBSUB_PROJECT", "other")
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR"} {
 		t.Setenv(name, "")
 	}
@@ -309,9 +310,9 @@ func TestStart_UsesPubSubEmulatorFromEnvironment(t *testing.T) {
 	}
 	b.Close()
 	if res, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("without its broker: %v", answer)
+		t.Errorf("healthz without the broker: %v, want 503", answer)
 	}
 	if res, answer := servertest.Call(t, http.MethodPost, s.URL+"/_local/events", `{"subject":"melmastoon.theme.published.v1","payload":{}}`); res.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("without its broker: %d %v", res.StatusCode, answer)
+		t.Errorf("publish without the broker: %d %v, want 503", res.StatusCode, answer)
 	}
 }

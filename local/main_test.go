@@ -31,7 +31,7 @@ func TestRoutes_MatchAPIDocuments(t *testing.T) {
 		}
 		for _, op := range operations {
 			if _, err := os.Stat(filepath.Join("..", "functions", op.Folder, "function.go")); err != nil {
-				t.Errorf("%s is tagged %s: %v", op.Function, op.Folder, err)
+				t.Errorf("%s has the tag %s, which is no folder: %v", op.Function, op.Folder, err)
 			}
 		}
 	}
@@ -45,15 +45,15 @@ func upstreamCallCount(t *testing.T, url, upstream string) float64 {
 
 func TestServer_SearchesFailsOnDemandAndRestarts(t *testing.T) {
 	dir := servertest.StateDir(t)
-	s := servertest.Start(t, dir)
+	s := servertest.StartPrivate(t, dir)
 	if res, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusOK {
 		t.Errorf("health: %v", answer)
 	}
 	if n := upstreamCallCount(t, s.URL, "search"); n != 0 {
-		t.Errorf("%v calls before the first guest", n)
+		t.Errorf("%v calls to search-aggregation before the first guest, want 0", n)
 	}
 	if left := servertest.TelemetryMessages(t, s, "", 0); len(left) != 0 {
-		t.Errorf("the probe left events: %v", left)
+		t.Errorf("the probe published events: %v", left)
 	}
 	for _, cached := range []string{"MISS", "HIT"} {
 		res, answer := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody("هرات"))
@@ -61,32 +61,32 @@ func TestServer_SearchesFailsOnDemandAndRestarts(t *testing.T) {
 			t.Fatalf("%d %s %v", res.StatusCode, res.Header.Get("X-Cache"), answer)
 		}
 		if n := upstreamCallCount(t, s.URL, "search"); n != 1 {
-			t.Errorf("%v calls to search", n)
+			t.Errorf("%v calls to search-aggregation, want 1", n)
 		}
 	}
 	servertest.Call(t, http.MethodPut, s.URL+"/_local/upstreams/search", `{"status":500}`)
 	if res, answer := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody("Kabul")); res.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("with search failing: %d %v", res.StatusCode, answer)
+		t.Errorf("search while search-aggregation fails: %d %v, want 503", res.StatusCode, answer)
 	}
 	if res, _ := servertest.Call(t, http.MethodGet, s.URL+"/_local/healthz", ""); res.StatusCode != http.StatusOK {
-		t.Error("a service that fails on purpose is ill")
+		t.Errorf("healthz with an upstream that fails on purpose: %d, want 200", res.StatusCode)
 	}
 
 	if _, err := server.Start(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard}); err == nil || !strings.Contains(err.Error(), "already runs at "+s.URL) {
-		t.Errorf("a second system in the same directory: %v", err)
+		t.Errorf("a second server with the same state: %v, want an error with the first one's URL", err)
 	}
 	runSearchFolder(t, dir)
 	s.Stop()
 	if _, err := http.Get(s.URL); err == nil {
-		t.Error("a stopped system answers")
+		t.Error("a stopped server answers")
 	}
-	again := servertest.Start(t, dir)
+	again := servertest.StartPrivate(t, dir)
 	if res, _ := servertest.Call(t, http.MethodPost, again.URL+web.BasePath+"/search", servertest.SearchBody("Kabul")); res.StatusCode != http.StatusOK {
-		t.Errorf("the second run: %d", res.StatusCode)
+		t.Errorf("search after a restart: %d, want 200", res.StatusCode)
 	}
 }
 
-// runSearchFolder serves the search functions by themselves beside the system of a directory.
+// runSearchFolder runs the search folder beside the server with a state directory, and checks its routes.
 func runSearchFolder(t *testing.T, dir string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func runSearchFolder(t *testing.T, dir string) {
 	}
 	url := strings.Fields(ready.text.String())[1]
 	if res, answer := servertest.Call(t, http.MethodGet, url+web.BasePath+"/facets?country=AF", ""); res.StatusCode != http.StatusServiceUnavailable && res.StatusCode != http.StatusOK {
-		t.Errorf("facets of a process beside: %d %v", res.StatusCode, answer)
+		t.Errorf("facets of the folder: %d %v, want 503 or 200", res.StatusCode, answer)
 	}
 	if res, answer := servertest.Call(t, http.MethodGet, url+"/_local/flags", ""); res.StatusCode != http.StatusNotFound {
 		t.Errorf("%d %v", res.StatusCode, answer)
@@ -110,11 +110,11 @@ func runSearchFolder(t *testing.T, dir string) {
 		t.Error(err)
 	}
 	if err := server.RunFolder(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard}, "brew"); err == nil || !strings.Contains(err.Error(), "there is: search") {
-		t.Errorf("a folder that is none: %v", err)
+		t.Errorf("an unknown folder: %v, want an error with the folders", err)
 	}
 }
 
-// lineWriter is a writer that tells when one line has been written.
+// lineWriter is a writer that closes done after the first line.
 type lineWriter struct {
 	once sync.Once
 	text bytes.Buffer
@@ -135,10 +135,10 @@ func TestStart_ErrorNamesReason(t *testing.T) {
 		options server.Options
 		reason  string
 	}{
-		"the port is taken":     {server.Options{Root: "..", Port: taken}, "is in use: stop what listens there, or choose another one with --port"},
-		"no data set":           {server.Options{Root: "..", Dataset: "missing.jsonl"}, "missing.jsonl"},
-		"not a repository":      {server.Options{Root: t.TempDir()}, "consumer.openapi.yaml"},
-		"nothing runs (--only)": {server.Options{Root: ".."}, "no local system runs"},
+		"port in use":             {server.Options{Root: "..", Port: taken}, "is in use: stop what listens there, or choose another one with --port"},
+		"missing dataset":         {server.Options{Root: "..", Dataset: "missing.jsonl"}, "missing.jsonl"},
+		"not a repository":        {server.Options{Root: t.TempDir()}, "consumer.openapi.yaml"},
+		"no server runs (--only)": {server.Options{Root: ".."}, "no local system runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.options.State, c.options.Out = servertest.StateDir(t), io.Discard
@@ -152,7 +152,7 @@ func TestStart_ErrorNamesReason(t *testing.T) {
 				t.Skip(missing)
 			}
 			if err == nil || !strings.Contains(err.Error(), c.reason) {
-				t.Errorf("%v, want %s", err, c.reason)
+				t.Errorf("error %v, want one with %q", err, c.reason)
 			}
 		})
 	}
@@ -163,7 +163,7 @@ func TestRun_InterruptedStartReturnsNil(t *testing.T) {
 	interrupt()
 	var out bytes.Buffer
 	if err := server.Run(ctx, server.Options{Root: "..", State: servertest.StateDir(t), Out: &out}); err != nil || out.String() != "stopping\n" {
-		t.Errorf("%v, %q", err, out.String())
+		t.Errorf("Run: %v, output %q; want nil, \"stopping\\n\"", err, out.String())
 	}
 }
 
@@ -176,17 +176,17 @@ func TestCommandLine_InvalidArgumentsPrintUsage(t *testing.T) {
 		{"run", "--port", "99999"}, {"run", "--port", "-1"}, {"run", "--retry-least", "1m"}, {"run", "--only", "search"},
 	} {
 		if err := run(t.Context(), args); !errors.Is(err, errUsage) {
-			t.Errorf("%v: %v", args, err)
+			t.Errorf("run(%q) = %v, want errUsage", args, err)
 		}
 	}
 	for _, verb := range []string{"run", "migrate"} {
 		if err := run(t.Context(), []string{verb, "-h"}); err != nil {
-			t.Errorf("help with %s: %v", verb, err)
+			t.Errorf("run(%q, -h) = %v, want nil", verb, err)
 		}
 	}
 }
 
-// usedPort is a port that somebody else has.
+// usedPort returns a port that this process listens on until the test ends.
 func usedPort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

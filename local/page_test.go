@@ -10,7 +10,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The page stands in front of the API and takes nothing from it.
+// The page has its own paths; every other path belongs to the API.
 func TestPage_IsServedAlongsideAPI(t *testing.T) {
 	s := servertest.Start(t, servertest.StateDir(t))
 	get := func(path string) (*http.Response, string) {
@@ -38,7 +38,7 @@ func TestPage_IsServedAlongsideAPI(t *testing.T) {
 	}
 }
 
-// What the page shows of a breaker comes from the log, whichever function has it.
+// The state of a breaker comes from the request log, whichever function owns the breaker.
 func TestInside_ShowsOpenBreaker(t *testing.T) {
 	s := servertest.Start(t, servertest.StateDir(t))
 	state := func() any {
@@ -46,13 +46,13 @@ func TestInside_ShowsOpenBreaker(t *testing.T) {
 		return inside["breakers"].(map[string]any)["pricing"]
 	}
 	if got := state(); got != "closed" {
-		t.Fatalf("at first: %v", got)
+		t.Fatalf("breaker of pricing %v at the start, want closed", got)
 	}
 	servertest.Call(t, http.MethodPut, s.URL+"/_local/upstreams/pricing", `{"errorRate":1}`)
-	for _, city := range []string{"Kabul", "Herat", "Bamyan", "Kandahar"} { // each misses, and tries twice
+	for _, city := range []string{"Kabul", "Herat", "Bamyan", "Kandahar"} { // each search misses the cache and calls pricing twice
 		servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody(city))
 	}
 	if got := state(); got != "open" {
-		t.Errorf("after eight failures: %v", got)
+		t.Errorf("breaker of pricing %v after eight failures, want open", got)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// apiOperation is one operation of the public API as its description has it.
+// apiOperation is an operation of the public API document.
 type apiOperation struct {
 	method string
 	*openapi3.Operation
@@ -35,8 +35,8 @@ func apiOperations(t *testing.T) (all []apiOperation) {
 	return all
 }
 
-// TestAPIDocument_ListsCommonProblemsForEveryRoute is about the answers that no handler gives: to a request that is
-// too large or heeds nothing, or takes too long; of a store or an instance that is away; of a mistake of ours.
+// The common problems come from web.Serve and not from a handler: the request is too large or malformed or takes too
+// long, a store or an instance is unavailable, the code has a bug.
 func TestAPIDocument_ListsCommonProblemsForEveryRoute(t *testing.T) {
 	for _, op := range apiOperations(t) {
 		kinds := []problem.Kind{
@@ -44,17 +44,18 @@ func TestAPIDocument_ListsCommonProblemsForEveryRoute(t *testing.T) {
 			problem.RateLimited, problem.Internal, problem.UpstreamUnavailable, problem.UpstreamBudgetExceeded,
 		}
 		if op.method != http.MethodGet {
-			kinds = append(kinds, problem.CallerNotAllowed) // from the page of another origin
+			kinds = append(kinds, problem.CallerNotAllowed) // cross-origin request
 		}
 		for _, kind := range kinds {
 			if op.Responses.Status(kind.Status) == nil {
-				t.Errorf("%s may answer %d, which its description does not say", op.OperationID, kind.Status)
+				t.Errorf("%s can respond with %d, which the API document does not list", op.OperationID, kind.Status)
 			}
 		}
 	}
 }
 
-// TestRoutes_RejectInvalidRequestsUniformly asks every route for what none takes. ask holds each answer against the description.
+// The test sends every route invalid requests that all routes reject alike. Call validates the responses against the
+// API document.
 func TestRoutes_RejectInvalidRequestsUniformly(t *testing.T) {
 	s := servertest.Start(t, servertest.StateDir(t))
 	const property, tenant = "ppt_00000000000000000000000009", "tnt_00000000000000000000000009"
@@ -68,29 +69,29 @@ func TestRoutes_RejectInvalidRequestsUniformly(t *testing.T) {
 			}
 			return url + "?" + parameter
 		}
-		refused := func(what, url, body, want string, headers ...string) {
+		expect := func(what, url, body, want string, headers ...string) {
 			t.Helper()
-			res, answer := servertest.Call(t, op.method, url, body, append(headers, "Idempotency-Key", "refused")...)
+			res, answer := servertest.Call(t, op.method, url, body, append(headers, "Idempotency-Key", "rejected")...)
 			if got := problemSummary(res, answer); got != want {
 				t.Errorf("%s, %s: %s, want %s", op.OperationID, what, got, want)
 			}
 		}
-		refused("large headers", url, good.Body, "413 PAYLOAD_TOO_LARGE", "X-Client-Screen", strings.Repeat("x", web.MaxHeader))
-		refused("a broken query", with("a=%zz"), good.Body, "400 MALFORMED_REQUEST query malformed")
-		refused("an unknown parameter", with("no-such=1"), good.Body, "422 VALIDATION_FAILED no-such unknown")
+		expect("large headers", url, good.Body, "413 PAYLOAD_TOO_LARGE", "X-Client-Screen", strings.Repeat("x", web.MaxHeader))
+		expect("a broken query", with("a=%zz"), good.Body, "400 MALFORMED_REQUEST query malformed")
+		expect("an unknown parameter", with("no-such=1"), good.Body, "422 VALIDATION_FAILED no-such unknown")
 		if op.RequestBody != nil {
-			refused("a large body", url, `"`+strings.Repeat("x", web.MaxBody)+`"`, "413 PAYLOAD_TOO_LARGE body too-large")
-			refused("an unknown field", url, `{"no-such":1}`, "422 VALIDATION_FAILED no-such unknown")
+			expect("a large body", url, `"`+strings.Repeat("x", web.MaxBody)+`"`, "413 PAYLOAD_TOO_LARGE body too-large")
+			expect("an unknown field", url, `{"no-such":1}`, "422 VALIDATION_FAILED no-such unknown")
 		}
 		if missing := requiredFields(op); missing != "" {
 			bare, _, _ := strings.Cut(url, "?")
-			refused("nothing said", bare, "{}", "422 VALIDATION_FAILED"+missing)
+			expect("no required field", bare, "{}", "422 VALIDATION_FAILED"+missing)
 		}
 		checkUnknownMethod(t, op.OperationID, url)
 	}
 }
 
-// problemSummary is a refusal in short: status, code, and the fields with theirs, sorted.
+// problemSummary returns the status and code of a problem, and its invalid fields with their codes, sorted.
 func problemSummary(res *http.Response, answer map[string]any) string {
 	code, _ := answer["code"].(string)
 	fields := []string{fmt.Sprint(res.StatusCode, " ", code[strings.LastIndexByte(code, '.')+1:])}
@@ -103,8 +104,7 @@ func problemSummary(res *http.Response, answer map[string]any) string {
 	return strings.Join(fields, " ")
 }
 
-// requiredFields is what an operation says of itself when nothing is said to it, by its description: each value that must be
-// there, as inShort writes it.
+// requiredFields returns the fields that the API document requires of an operation, in the form of problemSummary.
 func requiredFields(op apiOperation) string {
 	var missing []string
 	for _, p := range op.Parameters {
@@ -127,7 +127,7 @@ func requiredFields(op apiOperation) string {
 	return text
 }
 
-// requiredLeaves are the values that an object must have, in it and in the objects it must have.
+// requiredLeaves returns the required values of an object, those of its required objects included.
 func requiredLeaves(path string, schema *openapi3.Schema) (all []string) {
 	if len(schema.OneOf) > 0 {
 		schema = schema.OneOf[0].Value
@@ -142,7 +142,7 @@ func requiredLeaves(path string, schema *openapi3.Schema) (all []string) {
 	return all
 }
 
-// checkUnknownMethod asks with a method that no path has; the description has no operation for that.
+// checkUnknownMethod sends PATCH, which no path has, so Call cannot validate the response.
 func checkUnknownMethod(t *testing.T, name, url string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, url, nil)
@@ -155,6 +155,6 @@ func checkUnknownMethod(t *testing.T, name, url string) {
 	}
 	res.Body.Close()
 	if res.StatusCode != http.StatusMethodNotAllowed || res.Header.Get("Allow") == "" || res.Header.Get("Content-Type") != "application/problem+json" {
-		t.Errorf("PATCH %s: %d, %v", name, res.StatusCode, res.Header)
+		t.Errorf("PATCH %s: %d, %v; want 405 with Allow", name, res.StatusCode, res.Header)
 	}
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,10 +16,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/server"
 	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
-// searchResponse is what a client reads of a list.
+// searchResponse is the part of a list that the test reads.
 type searchResponse struct {
 	ResultCount      int
 	Locale, Currency string
@@ -49,29 +46,19 @@ func (f *searchResponse) prices() []int {
 	return list
 }
 
-// TestSearch_FindsReferenceAccommodations searches the reference accommodations through the gateway, as a client would. The file lies
-// beside the repository, or under SHARED_DATA; where it is missing there is nothing to search.
+// The reference accommodations are beside the repository, or below SHARED_DATA. The test skips without the file.
 func TestSearch_FindsReferenceAccommodations(t *testing.T) {
 	file := filepath.Join(cmp.Or(os.Getenv("SHARED_DATA"), filepath.Join("..", "..", "shared", "data")), "hotels", "osm-accommodations.jsonl")
 	if _, err := os.Stat(file); err != nil {
 		t.Skip(err)
 	}
-	t.Setenv("DATABASE_URL", "")
-	t.Setenv("REDIS_ADDR", "")
-	s, err := server.Start(t.Context(), server.Options{Root: "..", State: servertest.StateDir(t), Dataset: file, Out: io.Discard})
-	if missing, ok := errors.AsType[localstores.MissingError](err); ok && os.Getenv("CI") == "" {
-		t.Skip(missing)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
+	s := servertest.StartDataset(t, file)
 
 	marrakesh := geo.Point{Lat: 31.63, Lng: -8}
 	lake := geo.Box{SwLat: 28.1, SwLng: 83.8, NeLat: 28.4, NeLng: 84.1}
 	for name, c := range map[string]struct {
 		locale, currency, geo, sort string
-		right                       func(t *testing.T, f *searchResponse)
+		check                       func(t *testing.T, f *searchResponse)
 	}{
 		"Medina in Arabic and dirham, cheapest first": {"ar", "AED", `{"mode":"city","city":"Medina"}`, "price-asc", func(t *testing.T, f *searchResponse) {
 			for _, card := range f.Listings {
@@ -102,7 +89,7 @@ func TestSearch_FindsReferenceAccommodations(t *testing.T) {
 			for _, card := range f.Listings {
 				away := geo.DistanceKm(card.Geo, marrakesh)
 				if card.DistanceKm == nil || *card.DistanceKm < last || away > 5.1 || *card.DistanceKm-away > 0.02 || away-*card.DistanceKm > 0.02 {
-					t.Errorf("%.2f km: %+v", away, card)
+					t.Errorf("a hotel %.2f km away: %+v", away, card)
 					continue
 				}
 				last = *card.DistanceKm
@@ -134,15 +121,15 @@ func TestSearch_FindsReferenceAccommodations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first, cache := searchHotels(t, s, c.locale, c.currency, c.geo, c.sort)
 			if cache != "MISS" || len(first.Listings) == 0 || first.Locale != c.locale || first.Currency != c.currency {
-				t.Fatalf("%s: %d hotels in %s and %s", cache, len(first.Listings), first.Locale, first.Currency)
+				t.Fatalf("cache %s, %d hotels in %s and %s", cache, len(first.Listings), first.Locale, first.Currency)
 			}
-			c.right(t, first)
+			c.check(t, first)
 			before := totalUpstreamCalls(t, s)
 			if _, cache = searchHotels(t, s, c.locale, c.currency, c.geo, c.sort); cache != "HIT" {
-				t.Errorf("the second is %s", cache)
+				t.Errorf("the second search: cache %s, want HIT", cache)
 			}
 			if n := totalUpstreamCalls(t, s) - before; n != 0 {
-				t.Errorf("the second made %d upstream calls", n)
+				t.Errorf("the second search made %d upstream calls, want 0", n)
 			}
 		})
 	}

@@ -14,9 +14,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// TestRoutes_ResponseIsEitherSharedOrPersonal asks every route of the API document well and badly, with a cookie and
-// without. What is marked public neither sets nor reads the cookie; what is personal is stored nowhere, and says how the
-// guest stands with the limits, refused or not; a refusal is neither. And nothing of the guest, nor the token, is in the log of all that.
+// The test sends every route of the API document a valid and an invalid request, with and without a cookie. A public
+// response neither reads nor sets the cookie. A personal response is not cacheable and has the rate limit headers, also
+// when it is a rejection. A rejection has Cache-Control: no-store. The request log has no address, no cookie, no user
+// agent and no handoff token.
 func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 	state := servertest.StateDir(t)
 	s := servertest.Start(t, state)
@@ -31,7 +32,7 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A session that is cleared is gone for those after it.
+	// SessionClear comes last: it ends the session of the other requests.
 	slices.SortStableFunc(operations, func(a, b gateway.Operation) int {
 		return strings.Compare(strings.TrimPrefix(b.Function, "SessionClear"), strings.TrimPrefix(a.Function, "SessionClear"))
 	})
@@ -39,7 +40,7 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 	for _, op := range operations {
 		v, known := table[op.Function]
 		if !known {
-			t.Errorf("%s is not in the table", op.Function)
+			t.Errorf("%s is not in RouteRequests", op.Function)
 			continue
 		}
 		delete(table, op.Function)
@@ -55,9 +56,9 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 			case res.StatusCode >= 300:
 				t.Errorf("%s: %d %v", op.Function, res.StatusCode, answer)
 			case v.Shared && (!strings.HasPrefix(control, "public, max-age=15") || len(cookies) > 0):
-				t.Errorf("%s is shared: %s, cookies %v", op.Function, control, cookies)
+				t.Errorf("%s is shared: Cache-Control %s, cookies %v", op.Function, control, cookies)
 			case !v.Shared && (control != "private, no-store" || len(cookies) > 1):
-				t.Errorf("%s is personal: %s, cookies %v", op.Function, control, cookies)
+				t.Errorf("%s is personal: Cache-Control %s, cookies %v", op.Function, control, cookies)
 			}
 			checkRateLimitHeaders(t, op.Function, v.Shared, res)
 			if v.BadPath == "" {
@@ -65,7 +66,7 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 			}
 			res, answer = servertest.Call(t, op.Method, s.URL+web.BasePath+v.BadPath, v.BadBody, sent...)
 			if res.StatusCode < 400 || res.StatusCode > 499 || res.Header.Get("Cache-Control") != "no-store" || len(res.Header["Set-Cookie"]) > 0 {
-				t.Errorf("%s refuses: %d %s, cookies %v, %v", op.Function, res.StatusCode, res.Header.Get("Cache-Control"), res.Header["Set-Cookie"], answer)
+				t.Errorf("%s, invalid request: %d, Cache-Control %s, cookies %v, %v", op.Function, res.StatusCode, res.Header.Get("Cache-Control"), res.Header["Set-Cookie"], answer)
 			}
 			checkRateLimitHeaders(t, op.Function, v.Shared, res)
 		}
@@ -73,7 +74,7 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 			with, _ := servertest.Call(t, op.Method, s.URL+web.BasePath+v.Path, "", headers...)
 			without, _ := servertest.Call(t, op.Method, s.URL+web.BasePath+v.Path, "")
 			if with.Header.Get("Etag") == "" || with.Header.Get("Etag") != without.Header.Get("Etag") {
-				t.Errorf("%s depends on the cookie: %s, %s", op.Function, with.Header.Get("Etag"), without.Header.Get("Etag"))
+				t.Errorf("%s depends on the cookie: ETag %s with it, %s without", op.Function, with.Header.Get("Etag"), without.Header.Get("Etag"))
 			}
 		}
 	}
@@ -101,8 +102,8 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 	}
 }
 
-// checkRateLimitHeaders holds the fields of the limits against what they must be: those of the class of the route on every personal
-// answer, and none on one that anybody may get.
+// checkRateLimitHeaders checks that a personal response has the rate limit headers of the route's class and that a shared
+// response has none.
 func checkRateLimitHeaders(t *testing.T, function string, shared bool, res *http.Response) {
 	t.Helper()
 	class := "read"
@@ -116,7 +117,7 @@ func checkRateLimitHeaders(t *testing.T, function string, shared bool, res *http
 		got := res.Header.Get(name)
 		ok := got != "" && (name != "RateLimit" && name != "RateLimit-Policy" || strings.HasPrefix(got, `"`+class+"-"))
 		if ok == shared || shared && got != "" {
-			t.Errorf("%s answers %d with %s: %s", function, res.StatusCode, name, got)
+			t.Errorf("%s responds %d with %s: %q", function, res.StatusCode, name, got)
 		}
 	}
 }
