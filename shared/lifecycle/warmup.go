@@ -12,8 +12,8 @@ import (
 const warmUpTimeout = 500 * time.Millisecond
 
 // WarmUp dials the stores of a process that is about to listen, so that the first requests do not
-// spend their time budget on new connections. A nil WarmUp dials nothing: it is for processes that
-// open a function without listening for it at once, such as tests and the development server.
+// spend their time budget on new connections. A nil WarmUp dials nothing: tests and the development
+// server open functions without a warm-up.
 type WarmUp struct {
 	ctx    context.Context // ends after the last dial or after warmUpTimeout
 	cancel context.CancelFunc
@@ -33,10 +33,10 @@ func NewWarmUp() *WarmUp {
 	return &WarmUp{ctx: ctx, cancel: cancel}
 }
 
-// Dial starts connect in a goroutine and returns at once, so that the function's construction goes
-// on meanwhile. The context of connect ends 500 ms after NewWarmUp. Wait logs an error of connect
+// Dial starts connect in a goroutine and returns at once, so that the construction of the function
+// continues. The context of connect ends 500 ms after NewWarmUp. Wait logs an error of connect
 // with the name of the store; the error has no other effect. On a nil WarmUp, Dial does nothing.
-// Not safe for concurrent use; do not call it after Wait.
+// Not safe for concurrent use; do not call Dial after Wait.
 func (w *WarmUp) Dial(store string, connect func(context.Context) error) {
 	if w == nil {
 		return
@@ -47,12 +47,12 @@ func (w *WarmUp) Dial(store string, connect func(context.Context) error) {
 }
 
 // Done is closed when all dials have ended or 500 ms after NewWarmUp, whichever comes first.
-// Requests wait for it. Safe for concurrent use.
+// Requests wait for Done. Safe for concurrent use.
 func (w *WarmUp) Done() <-chan struct{} { return w.ctx.Done() }
 
-// Wait waits for all dials, logs a warning for each failed one and closes Done. A store that cannot
-// be reached does not stop the process: it may be back before the first request, and every request
-// knows how to answer without it.
+// Wait waits for all dials, logs a warning for each failed dial and closes Done. A store that cannot
+// be reached does not stop the process: the store may be back before the first request, and every
+// handler can answer without the store.
 func (w *WarmUp) Wait(log *slog.Logger) {
 	w.wg.Wait()
 	defer w.cancel()

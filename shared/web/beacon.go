@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// DecodeBeacon is Decode for what navigator.sendBeacon sends: JSON also when it is called text/plain, as a string is,
-// or nothing, as a Blob without a type is.
+// DecodeBeacon is Decode for requests of navigator.sendBeacon. The JSON may also come as text/plain,
+// the media type of a string, or without a media type, as browsers send a Blob without a type.
 func DecodeBeacon(r *http.Request, into any) error {
 	if !isBeacon(r.Header) {
 		return Decode(r, into)
@@ -15,6 +15,7 @@ func DecodeBeacon(r *http.Request, into any) error {
 	return withBody(r, func(body []byte) error { return DecodeBytes(body, into) })
 }
 
+// isBeacon reports whether the request has no media type, or text/plain in UTF-8.
 func isBeacon(h http.Header) bool {
 	if h.Get("Content-Encoding") != "" {
 		return false
@@ -24,6 +25,6 @@ func isBeacon(h http.Header) bool {
 		return true
 	}
 	media, params, err := mime.ParseMediaType(value)
-	charset, said := params["charset"]
-	return err == nil && media == "text/plain" && (!said || strings.EqualFold(charset, "utf-8"))
+	charset, given := params["charset"]
+	return err == nil && media == "text/plain" && (!given || strings.EqualFold(charset, "utf-8"))
 }

@@ -11,17 +11,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// Call is what the pipeline knows about one request. It is safe for concurrent use, also by work that outlives the
-// request: what is noted after the answer is dropped.
+// Call holds the data of a request: its ids, the fields and phases of its log record, and its span. It
+// is safe for concurrent use, also by goroutines that outlive the request: log fields and phases added
+// after the response are dropped.
 type Call struct {
-	ID          string     // of the request, echoed as X-Request-Id
-	Traceparent string     // to send with every call made for this request; this service is the parent
+	ID          string     // request id, echoed as X-Request-Id
+	Traceparent string     // W3C header for calls to other services; this service is the parent span
 	TraceID     string     // 32 hex digits
-	ClientIP    netip.Addr // by the hop we own; invalid when unknown
+	ClientIP    netip.Addr // see clientIP; invalid if unknown
 	Started     time.Time
 
-	request  *otlp.Request // nil: not measured
-	internal bool          // a door that no guest waits at
+	request  *otlp.Request // nil: no telemetry
+	internal bool          // request of an internal endpoint
 	spanID   string
 	sampled  bool
 	now      func() time.Time
@@ -29,10 +30,10 @@ type Call struct {
 
 	mu        sync.Mutex
 	done      bool
-	alert     bool // somebody has to look at this
+	alert     bool // set by MarkAlert
 	logFields []slog.Attr
 	phases    []phase
-	phaseBuf  [6]phase // what phases grows in, so that a usual request allocates nothing for it
+	phaseBuf  [6]phase // first array of phases: a request with up to six phases allocates none
 }
 
 // phase is a named part of the request and the time spent in it so far.
@@ -43,7 +44,8 @@ type phase struct {
 
 type callKey struct{}
 
-// FromContext returns the call a context belongs to. Outside the pipeline it is a call of its own without an id, never nil.
+// FromContext returns the call of the request that a context belongs to. Outside the pipeline it
+// returns a new call without an id, never nil.
 func FromContext(ctx context.Context) *Call {
 	if c, ok := ctx.Value(callKey{}).(*Call); ok {
 		return c
@@ -61,11 +63,11 @@ func newCall(s *state, w http.ResponseWriter, r *http.Request) *Call {
 	return c
 }
 
-// Elapsed is how long the request has run.
+// Elapsed returns the time since the request started.
 func (c *Call) Elapsed() time.Duration { return c.now().Sub(c.Started) }
 
-// AddLogField adds a field to the request's log record; noting the same key again replaces the value. Values must not identify
-// a guest.
+// AddLogField adds a field to the request's log record, or replaces the value of a field with the same
+// key. Values must not identify a guest.
 func (c *Call) AddLogField(key string, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,8 +86,8 @@ func (c *Call) AddLogField(key string, value any) {
 	c.logFields = append(c.logFields, slog.Any(key, value))
 }
 
-// MarkAlert makes the request's log record an error that alerts find by its field "alarm", whatever the answer says.
-// Names are for ever.
+// MarkAlert logs the request with severity ERROR and the field "alarm", whatever the response status
+// is. Alerts find the record by the name, so a name never changes.
 func (c *Call) MarkAlert(name string) {
 	c.AddLogField("alarm", name)
 	c.mu.Lock()
@@ -93,14 +95,15 @@ func (c *Call) MarkAlert(name string) {
 	c.alert = true
 }
 
-// Phase begins a named part of the request and returns the function that ends it. Parts of one name add up. The name is
-// a token of RFC 9110 and appears, with milliseconds, in Server-Timing and the log record.
+// Phase starts a named part of the request and returns the function that ends it. The durations of
+// parts with the same name are added up. The name must be a token of RFC 9110; it appears with
+// milliseconds in Server-Timing and in the log record.
 func (c *Call) Phase(name string) (stop func()) {
-	began := c.now()
+	start := c.now()
 	return func() {
-		ended := c.now()
-		c.addPhaseTime(name, ended.Sub(began))
-		c.request.AddPhase(name, began, ended)
+		end := c.now()
+		c.addPhaseTime(name, end.Sub(start))
+		c.request.AddPhase(name, start, end)
 	}
 }
 
@@ -119,8 +122,8 @@ func (c *Call) addPhaseTime(name string, took time.Duration) {
 	c.phases = append(c.phases, phase{name, took})
 }
 
-// close returns what was noted; from now on nothing more is.
-func (c *Call) close() (notes []slog.Attr, phases []phase, alarm bool) {
+// close returns the log fields and phases. Later additions are dropped.
+func (c *Call) close() (fields []slog.Attr, phases []phase, alert bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.done = true

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Config is what the pipeline takes from the environment.
+// Config is the environment of the pipeline.
 type Config struct {
 	ProjectID      string   // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
 	TrustedHops    int      // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
-	AllowedOrigins []string // PAGE_ORIGINS, comma between them: whose pages may change something; none: those of our own origin
-	edgeSecrets    []string // EDGE_SECRET: what the load balancer adds to requests; none: it need not be there
+	AllowedOrigins []string // PAGE_ORIGINS, separated by commas: origins whose pages may change data; empty: our own origin only
+	edgeSecrets    []string // EDGE_SECRET, which the load balancer adds to requests; empty: requests need no secret
 }
 
 func configFromEnv() (Config, error) {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// What a page of another origin may send and read besides what every page may.
+// Request headers for pages of another origin to send, and response headers for them to read, in
+// addition to the headers that browsers always allow.
 var (
 	corsAllowedHeaders = strings.Join([]string{
 		"Content-Type", "Accept-Language", "X-Currency", "X-Request-Id", "traceparent", "Idempotency-Key", "X-Idempotency-Key", "If-None-Match",
@@ -18,15 +19,17 @@ var (
 	}, ", ")
 )
 
-// AllowOrigin lets a page of that origin call with cookies and read the answer.
+// AllowOrigin sets the headers with which a browser lets a page of origin call with cookies and read
+// the response.
 func AllowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Credentials", "true")
 	h.Set("Access-Control-Expose-Headers", corsExposedHeaders)
 }
 
-// AnswerPreflight reports whether a browser asks what a page may send before it sends it, and answers in h. The methods are not
-// those of one address: whoever may use one may use all, and the address itself refuses what it has not.
+// AnswerPreflight reports whether r is a browser's CORS preflight, and writes the answer's headers to
+// h. The answer allows all methods for every path: the route refuses other methods
+// when the page uses them.
 func AnswerPreflight(h http.Header, r *http.Request) bool {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
@@ -37,8 +40,9 @@ func AnswerPreflight(h http.Header, r *http.Request) bool {
 	return true
 }
 
-// handleCORS lets listed pages in, and reports whether this request is a browser's question, which h then answers. An answer that is
-// stored varies by origin even where none was sent: it would be given to a page that then may not read it.
+// handleCORS allows pages of the configured origins, and reports whether r is a preflight, answered by
+// h. With configured origins every response varies by Origin, also for a request without Origin:
+// a cache would otherwise give a page a response without the CORS headers.
 func (c *Config) handleCORS(h http.Header, r *http.Request) bool {
 	if len(c.AllowedOrigins) == 0 {
 		return false

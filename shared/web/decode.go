@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// MaxDepth is how deep the objects and arrays of a body may nest.
+// MaxDepth is the greatest nesting of objects and arrays in a body.
 const MaxDepth = 32
 
 var rejectUnknown = json.RejectUnknownMembers(true)
@@ -26,16 +26,17 @@ var errBodyTooLarge = &problem.Problem{
 	Fields: []problem.FieldError{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}},
 }
 
-// Decode reads the body of a request into a pointer to a struct: JSON in UTF-8, names spelt exactly, nothing unknown,
-// nothing twice, null only where the Go type is a pointer. What cannot be read is MalformedRequest or PayloadTooLarge,
-// what can be read but not be meant is ValidationFailed; each names the field by its dotted path. Reading ends with the
-// request's budget.
+// Decode reads the body of a request into a pointer to a struct. The body must be JSON in UTF-8 of at
+// most 64 KiB, with exact names, no unknown or duplicate names, and null only for pointers, interfaces
+// and types that decode themselves. A body that is not such JSON is a MalformedRequest or
+// PayloadTooLarge problem, a wrong value is a ValidationFailed problem; each names the field by its
+// dotted path. Reading ends with the request's deadline.
 func Decode(r *http.Request, into any) error {
 	return WithJSONBody(r, func(body []byte) error { return DecodeBytes(body, into) })
 }
 
-// WithJSONBody hands the whole body of a JSON request to read, which must not keep it. Its media type and size are checked
-// before; what Decode does is Body and Parse.
+// WithJSONBody checks media type and size of a JSON request and calls read with the whole body. read
+// must not keep the slice. Decode is WithJSONBody with DecodeBytes.
 func WithJSONBody(r *http.Request, read func(body []byte) error) error {
 	if err := checkMediaType(r.Header); err != nil {
 		return err
@@ -53,7 +54,8 @@ func withBody(r *http.Request, read func(body []byte) error) error {
 	return read(buffer.Bytes())
 }
 
-// DecodeBytes decodes a body as Decode does.
+// DecodeBytes decodes a body with the rules and problems of Decode. It decodes a body that contains the
+// word null twice.
 func DecodeBytes(body []byte, into any) error {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		return malformed("body", "empty", "Send a JSON object.", nil)
@@ -73,7 +75,7 @@ func malformed(field, code, detail string, cause error) error {
 	return p
 }
 
-// checkMediaType accepts application/json and application/*+json in UTF-8, as they are.
+// checkMediaType accepts application/json and application/*+json in UTF-8 without a content encoding.
 func checkMediaType(h http.Header) error {
 	if h.Get("Content-Encoding") != "" {
 		return malformed("Content-Encoding", "media-type", "Send the body without a content encoding.", nil)
@@ -84,22 +86,22 @@ func checkMediaType(h http.Header) error {
 	default:
 		media, params, err := mime.ParseMediaType(value)
 		name, ofApplication := strings.CutPrefix(media, "application/")
-		charset, said := params["charset"]
-		if err != nil || !ofApplication || name != "json" && !strings.HasSuffix(name, "+json") || said && !strings.EqualFold(charset, "utf-8") {
+		charset, given := params["charset"]
+		if err != nil || !ofApplication || name != "json" && !strings.HasSuffix(name, "+json") || given && !strings.EqualFold(charset, "utf-8") {
 			return malformed("Content-Type", "media-type", "Send application/json in UTF-8.", nil)
 		}
 		return nil
 	}
 }
 
-// readBody reads at most MaxBody bytes, and no longer than the request may take: a client that sends slowly must not
-// hold us.
+// readBody reads at most MaxBody bytes, until the request's deadline at the latest: a slow client must
+// not hold the instance.
 func readBody(r *http.Request, into *bytes.Buffer) error {
 	if r.ContentLength > MaxBody {
 		return errBodyTooLarge
 	}
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil // Decode says that it is empty
+		return nil // DecodeBytes reports the empty body
 	}
 	setReadDeadline(r)
 	_, err := into.ReadFrom(http.MaxBytesReader(nil, r.Body, MaxBody))
@@ -107,7 +109,7 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 		return errBodyTooLarge
 	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		err = failed.Err // without the addresses of both ends, which have no place in a log
+		err = failed.Err // without the addresses of both ends, which must not be logged
 	}
 	if err != nil {
 		return malformed("body", "incomplete", "The body ended early.", err)
@@ -115,19 +117,19 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 	return nil
 }
 
-// setReadDeadline lets the body be read no longer than the request may take.
+// setReadDeadline ends the reading of the body with the request's deadline.
 func setReadDeadline(r *http.Request) {
 	if c, ok := r.Context().Value(callKey{}).(*Call); ok {
 		deadline, _ := r.Context().Deadline()
-		// Not every writer has a connection behind it. The server lifts the deadline itself once the body is read, and
-		// when that fails it must stay: the server would otherwise wait for the rest of the body before it sends the
-		// answer.
+		// The error is ignored: a test's writer has no connection. The server removes the deadline itself
+		// once the body is read. If reading fails, the deadline must stay: the server would otherwise wait
+		// for the rest of the body before it sends the response.
 		_ = http.NewResponseController(c.out.ResponseWriter).SetReadDeadline(deadline)
 	}
 }
 
-// ReadPrefix reads a body to its end, whatever its media type, and keeps the first most bytes of it; whole reports that
-// these are all. An error means that its end never came.
+// ReadPrefix reads a body of any media type to its end and returns its first most bytes; whole reports
+// that the body has no more. It returns a MalformedRequest problem if the body ends early.
 func ReadPrefix(r *http.Request, most int) (body []byte, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
@@ -139,10 +141,10 @@ func ReadPrefix(r *http.Request, most int) (body []byte, whole bool, err error) 
 		rest, err = io.Copy(io.Discard, r.Body)
 	}
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return body, false, nil // nor is the rest of it waited for
+		return body, false, nil // the rest of a body over the limit is not read
 	}
 	if failed, ok := errors.AsType[*net.OpError](err); ok {
-		err = failed.Err // without the addresses of both ends, which have no place in a log
+		err = failed.Err // without the addresses of both ends, which must not be logged
 	}
 	if err != nil {
 		return nil, false, malformed("body", "incomplete", "The body ended early.", err)
@@ -150,8 +152,8 @@ func ReadPrefix(r *http.Request, most int) (body []byte, whole bool, err error) 
 	return body, rest == 0, nil
 }
 
-// decodeProblem turns the decoder's error into a problem that names the field and says what would be right, without repeating
-// what was sent.
+// decodeProblem turns the decoder's error into a problem that names the field and describes a valid
+// value. The problem does not repeat the invalid value.
 func decodeProblem(body []byte, err error) error {
 	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		return syntaxProblem(body, e)

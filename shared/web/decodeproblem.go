@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
+// syntaxProblem returns the problem of a body that is not JSON.
 func syntaxProblem(body []byte, e *jsontext.SyntacticError) error {
 	field := dottedPath(e.JSONPointer)
 	switch {
@@ -25,10 +26,11 @@ func syntaxProblem(body []byte, e *jsontext.SyntacticError) error {
 	return malformed(field, "syntax", "Is not JSON at byte "+strconv.FormatInt(e.ByteOffset, 10)+".", nil)
 }
 
-// isOutOfRange tells a number that is too large for its type from one of the wrong kind, as 1.5 for a whole number.
+// isOutOfRange reports whether a number is too large for its type, as opposed to a number of the wrong
+// kind, such as 1.5 for a whole number.
 func isOutOfRange(e *json.SemanticError) bool { return errors.Is(e.Err, strconv.ErrRange) }
 
-// describeType says in words what a Go type is in JSON.
+// describeType describes the JSON form of a Go type.
 func describeType(t reflect.Type) string {
 	if t == nil {
 		return "of another type"
@@ -57,10 +59,10 @@ func describeType(t reflect.Type) string {
 	return "a string"
 }
 
-// maxPathBytes bounds what of a client's own names an answer repeats, in bytes.
+// maxPathBytes bounds the length of a path in a response: its names may come from the client.
 const maxPathBytes = 128
 
-// dottedPath turns "/filters/amenities/3" into "filters.amenities.3"; the root is "body".
+// dottedPath turns "/filters/amenities/3" into "filters.amenities.3", and the root into "body".
 func dottedPath(p jsontext.Pointer) string {
 	var b strings.Builder
 	for token := range p.Tokens() {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// edgeHeader is what the load balancer adds to every request. The gateway's own host is public: without this, whoever knows
-// it goes around the rules and the cache of the edge.
+// edgeHeader is a request header added by the load balancer. The gateway's own host name is public:
+// without the header, clients could bypass the rules and the cache of the edge.
 const edgeHeader = "X-Edge-Secret"
 
-// parseEdgeSecrets reads EDGE_SECRET: one value, or two while it changes.
+// parseEdgeSecrets reads EDGE_SECRET: a single value, or two during a rotation.
 func parseEdgeSecrets(text string) ([]string, error) {
 	if text == "" {
 		return nil, nil
@@ -25,16 +25,18 @@ func parseEdgeSecrets(text string) ([]string, error) {
 	return secrets, nil
 }
 
-// bypassesEdge reports whether a request has not come by the edge. What it came with is taken off: nothing behind needs it.
+// bypassesEdge reports whether a request did not pass the load balancer. The secret is
+// removed from the request, because no handler needs it. Without configured secrets the answer is
+// false.
 func (c *Config) bypassesEdge(r *http.Request) bool {
 	if len(c.edgeSecrets) == 0 {
 		return false
 	}
-	said := []byte(r.Header.Get(edgeHeader))
+	sent := []byte(r.Header.Get(edgeHeader))
 	r.Header.Del(edgeHeader)
 	equal := 0
-	for _, secret := range c.edgeSecrets { // all of them: how long it takes tells nothing
-		equal |= subtle.ConstantTimeCompare(said, []byte(secret))
+	for _, secret := range c.edgeSecrets { // compare all secrets, so that the time does not reveal the match
+		equal |= subtle.ConstantTimeCompare(sent, []byte(secret))
 	}
 	return equal == 0
 }

@@ -21,21 +21,21 @@ import (
 // BasePath is the prefix of the paths of all public routes.
 const BasePath = "/bff/consumer/v1"
 
-// Budget is the time a public request may take in all. In a process that is still warming up, the
-// time starts when the warm-up has ended; see lifecycle.WarmUp.
+// Budget is the time limit of a public request. In a process that is still warming up, the time starts
+// at the end of the warm-up; see lifecycle.WarmUp.
 const Budget = 2500 * time.Millisecond
 
-// Handler answers a request, or returns an error before it has written anything; problem.Write turns
-// the error into the response.
+// Handler answers a request, or returns an error before writing anything; problem.Write turns the error
+// into the response.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// OpenFunc builds a function's handler from the environment. It parses and constructs; it dials
-// nothing by itself, but passes to warmUp the dials that should end before the first request. warmUp
-// is nil, and dials nothing, in a process that does not start to listen for the function now.
+// OpenFunc builds a function's handler from the environment. It parses and constructs. Dials to be done
+// before the first request go to warmUp; the OpenFunc itself never dials. warmUp is nil, and dials
+// nothing, in a process that is not about to listen for this function.
 type OpenFunc func(ctx context.Context, warmUp *lifecycle.WarmUp) (Handler, error)
 
-// Function is one entry point: a name to deploy it by, a route, and its OpenFunc. It answers every
-// request with an error until Open has succeeded. Its methods are safe for concurrent use.
+// Function is an entry point: the name of the deployment, a route and an OpenFunc. Until Open has
+// succeeded, the response to every request is an error. The methods are safe for concurrent use.
 type Function struct {
 	Name    string // "Search"
 	Pattern string // "POST /bff/consumer/v1/search", "GET /bff/consumer/v1/hotels/{propertyId}"
@@ -46,7 +46,7 @@ type Function struct {
 	maxBody  int64         // of one request, bytes
 	internal bool          // called by Pub/Sub, the scheduler or an operator, never by a client
 	state    atomic.Pointer[state]
-	warmUp   *lifecycle.WarmUp // requests wait for it; nil in a process that does not listen for this function only
+	warmUp   *lifecycle.WarmUp // requests wait for its end; nil unless the process serves this function only
 	requests lifecycle.Requests
 }
 
@@ -68,7 +68,7 @@ func New(name, pattern string, open OpenFunc) *Function {
 }
 
 // NewInternal is New for an internal endpoint: a request may take as long as budget and be as large
-// as the largest Pub/Sub message, 14 MiB. The handler decides how much of the body it keeps; see
+// as the largest Pub/Sub message, 14 MiB. The handler decides how much of the body to keep; see
 // ReadPrefix. NewInternal panics when budget is not positive.
 func NewInternal(name, pattern string, budget time.Duration, open OpenFunc) *Function {
 	if budget <= 0 {
@@ -79,11 +79,11 @@ func NewInternal(name, pattern string, budget time.Duration, open OpenFunc) *Fun
 	return f
 }
 
-// Open builds the function from the environment and lets it serve; its log records go to stdout. Call
-// it again after the environment has changed. The error names every setting that is wrong.
+// Open builds the function from the environment; from then on requests reach the handler. Log records go
+// to stdout. Call Open again after the environment has changed. The error names every wrong setting.
 func (f *Function) Open(ctx context.Context) error { return f.OpenWithLog(ctx, os.Stdout) }
 
-// OpenWithLog is Open with another destination for the log records; each record is one Write.
+// OpenWithLog is Open with another destination for the log records; each record is a single Write.
 func (f *Function) OpenWithLog(ctx context.Context, log io.Writer) error {
 	return f.openAll(ctx, log, nil)
 }
@@ -107,8 +107,7 @@ func (f *Function) openAll(ctx context.Context, log io.Writer, warmUp *lifecycle
 	return nil
 }
 
-// Flush sends the telemetry that has not been sent yet. Call it before the process ends; ctx bounds
-// the time.
+// Flush exports the remaining telemetry, within the deadline of ctx. Call Flush before the process ends.
 func (f *Function) Flush(ctx context.Context) {
 	if s := f.state.Load(); s != nil {
 		s.recorder.Close(ctx)

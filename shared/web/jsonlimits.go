@@ -13,9 +13,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// checkDepth returns a problem when objects and arrays of a body nest deeper than MaxDepth. It reads
-// the tokens only of a body with more than MaxDepth opening brackets; request bodies have fewer. A
-// syntax error before the first value that is too deep is left to the decoder.
+// checkDepth returns a problem when objects and arrays of a body nest deeper than MaxDepth. Only
+// a body with more than MaxDepth opening brackets is read token by token; request bodies have fewer. A
+// syntax error before the first value at that depth is left to the decoder.
 func checkDepth(body []byte, t reflect.Type) error {
 	if bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) <= MaxDepth {
 		return nil
@@ -29,8 +29,8 @@ func checkDepth(body []byte, t reflect.Type) error {
 	return malformed(knownPath(d.StackPointer(), t), "depth", "Objects and arrays may nest at most 32 deep.", nil)
 }
 
-// knownPath returns the part of a path that the type t declares. The rest may hold names that the
-// client invented, and stays out of the response.
+// knownPath returns the part of a path that the type t declares. The rest may hold names invented
+// by the client, and stays out of the response.
 func knownPath(path jsontext.Pointer, t reflect.Type) string {
 	var known jsontext.Pointer
 	for token := range path.Tokens() {
@@ -45,9 +45,9 @@ func knownPath(path jsontext.Pointer, t reflect.Type) string {
 	return dottedPath(known)
 }
 
-// checkNulls returns a problem for the first null whose Go type cannot hold it: the decoder would
-// leave the zero value. The body must be one that was decoded into a value of into's type without an
-// error. checkNulls decodes it again, and only when it contains the word null.
+// checkNulls returns a problem for the first null for a Go type without null: the decoder would leave
+// the zero value. The decoder must have accepted the body for into's type before. A body with the word
+// null is decoded again.
 func checkNulls(body []byte, into any) error {
 	if !bytes.Contains(body, []byte("null")) {
 		return nil
@@ -59,7 +59,7 @@ func checkNulls(body []byte, into any) error {
 	return nil
 }
 
-// rejectNull makes the decoder fail at a null for a Go type that cannot hold it.
+// rejectNull makes the decoder fail at a null for a Go type without null.
 var rejectNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, into any) error {
 	if d.PeekKind() == 'n' && !acceptsNull(reflect.TypeOf(into).Elem()) {
 		return problem.FieldError{Code: "null", Detail: "Must not be null. Leave it out instead."}
@@ -67,7 +67,7 @@ var rejectNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.D
 	return errors.ErrUnsupported // decode as usual
 }))
 
-// acceptsNull reports whether null is a value of t: a pointer, any, or a type that decodes itself.
+// acceptsNull reports whether null is a value of t: a pointer, any, or a type with a decoder of its own.
 func acceptsNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || hasCustomDecoder(t)
 }
@@ -79,7 +79,7 @@ var (
 	rawValue        = reflect.TypeFor[jsontext.Value]()
 )
 
-// hasCustomDecoder reports whether t or *t decodes itself from JSON, or keeps the JSON as it is.
+// hasCustomDecoder reports whether t or *t has a JSON decoder of its own, or is jsontext.Value.
 func hasCustomDecoder(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer {
 		t = reflect.PointerTo(t)
@@ -87,8 +87,8 @@ func hasCustomDecoder(t reflect.Type) bool {
 	return t.Elem() == rawValue || t.Implements(unmarshaler) || t.Implements(unmarshalerFrom)
 }
 
-// memberType returns the type of a named member, or of the elements, of values of type t. It is nil
-// when t declares none.
+// memberType returns the type of a named member, or of the elements, of values of type t. The
+// result is nil for an unknown name.
 func memberType(t reflect.Type, name string) reflect.Type {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -11,13 +11,13 @@ import (
 	"strconv"
 )
 
-// stdoutWriter finds os.Stdout when it writes, not when it is made.
+// stdoutWriter writes to the current os.Stdout: tests replace it.
 type stdoutWriter struct{}
 
 func (stdoutWriter) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
 
-// newLogHandler returns a handler that writes records as Cloud Logging reads them, each tied to the request its context
-// belongs to.
+// newLogHandler returns a handler that writes records in the format of Cloud Logging. A record whose
+// context belongs to a request carries the request id and the trace.
 func newLogHandler(w io.Writer, config Config) slog.Handler {
 	prefix := ""
 	if config.ProjectID != "" {
@@ -26,13 +26,13 @@ func newLogHandler(w io.Writer, config Config) slog.Handler {
 	return logHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: renameCloudAttrs}), prefix}
 }
 
-// LocalLogHandler returns the handler for what the local system, which serves all functions in one process, logs beside their requests:
-// with the names that it has where each is a process of its own.
+// LocalLogHandler returns the handler for the development server's own records, which are not part of a
+// request. The format is the same as in a deployed function.
 func LocalLogHandler(w io.Writer) slog.Handler { return newLogHandler(w, Config{}) }
 
 type logHandler struct {
 	slog.Handler
-	tracePrefix string // of the trace id
+	tracePrefix string // "projects/<id>/traces/", or empty
 }
 
 func (l logHandler) Handle(ctx context.Context, record slog.Record) error {
@@ -55,6 +55,7 @@ func (l logHandler) WithGroup(name string) slog.Handler {
 	return logHandler{l.Handler.WithGroup(name), l.tracePrefix}
 }
 
+// renameCloudAttrs gives top-level attributes the names that Cloud Logging reads.
 func renameCloudAttrs(groups []string, a slog.Attr) slog.Attr {
 	if len(groups) > 0 {
 		return a
@@ -71,6 +72,7 @@ func renameCloudAttrs(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// severity returns the name of a level in Cloud Logging.
 func severity(level slog.Level) string {
 	switch {
 	case level >= slog.LevelError:
@@ -83,12 +85,12 @@ func severity(level slog.Level) string {
 	return "DEBUG"
 }
 
-// logRequest writes the one log record of a request: what was asked for by pattern, never by value, and how it went. It
-// holds no address, browser, query, cookie or id of a guest.
+// logRequest writes the single log record of a request. The record names the route by its pattern and
+// holds no client address, browser, query, cookie or id of a guest.
 func (f *Function) logRequest(s *state, c *Call, r *http.Request, err error) {
-	notes, phases, alarm := c.close()
+	fields, phases, alert := c.close()
 	level, status := slog.LevelInfo, c.out.status
-	if alarm || status >= 500 || err != nil && status < 400 { // the last failed half-way through its answer
+	if alert || status >= 500 || err != nil && status < 400 { // the last case failed in the middle of its response
 		level = slog.LevelError
 	}
 	latency := strconv.AppendFloat(make([]byte, 0, 16), s.now().Sub(c.Started).Seconds(), 'f', 3, 64)
@@ -103,7 +105,7 @@ func (f *Function) logRequest(s *state, c *Call, r *http.Request, err error) {
 		),
 		slog.String("function", f.Name),
 	)
-	record.AddAttrs(notes...)
+	record.AddAttrs(fields...)
 	if len(phases) > 0 {
 		record.AddAttrs(slog.Attr{Key: "phases", Value: phaseGroup(phases)})
 	}
@@ -113,10 +115,10 @@ func (f *Function) logRequest(s *state, c *Call, r *http.Request, err error) {
 			record.AddAttrs(slog.String("stack", string(p.stack)))
 		}
 	}
-	_ = s.log.Handle(r.Context(), record) // a log that cannot be written has nobody to be told about it
+	_ = s.log.Handle(r.Context(), record) // an error has no other place to go
 }
 
-// phaseGroup are phases as a group.
+// phaseGroup returns the phases as a group of milliseconds.
 func phaseGroup(phases []phase) slog.Value {
 	attrs := make([]slog.Attr, len(phases))
 	for i, p := range phases {
@@ -125,7 +127,7 @@ func phaseGroup(phases []phase) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// knownMethod keeps a client's invention out of the log.
+// knownMethod returns a standard method as it is and OTHER for any other: clients may send any text.
 func knownMethod(method string) string {
 	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method) {
 		return method
@@ -133,11 +135,11 @@ func knownMethod(method string) string {
 	return "OTHER"
 }
 
-// truncate keeps one record within what a log line may be.
+// truncate cuts a text to 2 KiB, so that the record fits a log line.
 func truncate(s string) string {
-	const most = 2 << 10
-	if len(s) > most {
-		return s[:most]
+	const maxBytes = 2 << 10
+	if len(s) > maxBytes {
+		return s[:maxBytes]
 	}
 	return s
 }

@@ -8,8 +8,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// ParseLocale reads a language that a request names outright, in that field. Outside the platform's set it is
-// LocaleNotSupported, which says what is in it.
+// ParseLocale reads the locale in a field of a request. It returns a LocaleNotSupported problem,
+// with the list of supported locales, for any other text.
 func ParseLocale(field, s string) (locale.Tag, error) {
 	tag, err := locale.Parse(s)
 	if err != nil {
@@ -18,7 +18,8 @@ func ParseLocale(field, s string) (locale.Tag, error) {
 	return tag, nil
 }
 
-// ParseCurrency is Locale for a currency, which is CurrencyNotSupported.
+// ParseCurrency reads the currency in a field of a request. It returns a CurrencyNotSupported
+// problem, with the list of supported currencies, for any other text.
 func ParseCurrency(field, s string) (money.Currency, error) {
 	c, err := money.Parse(s)
 	if err != nil {
@@ -27,7 +28,7 @@ func ParseCurrency(field, s string) (money.Currency, error) {
 	return c, nil
 }
 
-// CurrencyDetail tells a guest which currencies there are.
+// CurrencyDetail tells a guest the supported currencies.
 var CurrencyDetail = "Must be one of " + joinValues(money.Supported()) + ", in capital letters."
 
 func notSupported(kind problem.Kind, field, detail string, cause error) error {

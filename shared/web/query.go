@@ -9,8 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// RejectQuery refuses a request with a parameter in its URL, for a route that has none: who sends ?limit=5 would take an
-// answer for one that heeds it.
+// RejectQuery returns a ValidationFailed problem for a request with query parameters, for routes
+// without any. Ignoring ?limit=5 would let the client believe that the response respects the limit.
 func RejectQuery(r *http.Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -19,7 +19,8 @@ func RejectQuery(r *http.Request) error {
 	return err
 }
 
-// parseQuery reads the query string: parameters of these names, each at most once, and no others.
+// parseQuery reads the query string. Only the given parameters may occur, each at most once; others are
+// a ValidationFailed problem. A query string that cannot be parsed is a MalformedRequest problem.
 func parseQuery(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -44,7 +45,8 @@ func parseQuery(r *http.Request, names ...string) (url.Values, error) {
 	return values, nil
 }
 
-// safeParameterName names an unknown parameter without repeating more of it than an identifier could be.
+// safeParameterName returns the name of an unknown parameter if it looks like an identifier of at most
+// 40 characters, and "query" otherwise: responses do not repeat arbitrary input.
 func safeParameterName(name string) string {
 	if len(name) == 0 || len(name) > 40 || strings.ContainsFunc(name, func(c rune) bool { return c < '!' || c > '~' }) {
 		return "query"

@@ -12,8 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// requestID is the client's when it is a ULID, a UUID or one of ours, so that both sides can find the request; else a
-// new one.
+// requestID returns the client's X-Request-Id if it is a ULID, a UUID or an id of this service, so that
+// both sides can find the request. Otherwise it returns a new id.
 func requestID(h http.Header, at time.Time) string {
 	if v := h.Get("X-Request-Id"); isULID(strings.TrimPrefix(v, string(id.Request))) || isUUID(v) {
 		return v
@@ -42,7 +42,7 @@ func isUUID(s string) bool {
 	return true
 }
 
-// joinTrace joins the trace of the W3C traceparent header, or begins one, with a span of our own.
+// joinTrace continues the trace of the W3C traceparent header, or starts a new trace, with a new span id.
 func (c *Call) joinTrace(h http.Header) {
 	const version = len("00-")
 	parent := h["Traceparent"]
@@ -50,12 +50,12 @@ func (c *Call) joinTrace(h http.Header) {
 		c.TraceID = parent[0][version : version+32]
 		c.sampled = (hexValue(parent[0][54])|hexValue(parent[0][53])<<4)&1 == 1
 	}
-	// Ids of a trace are no secret, only unlikely to meet twice.
+	// Trace ids are no secrets: they only have to be unique.
 	var random [24]byte
 	for i := range 3 {
 		n := rand.Uint64()
 		if i == 0 {
-			n |= 1 // an id of zeros means none
+			n |= 1 // an id of zeros is invalid
 		}
 		if i == 2 {
 			n |= 1 << 63
@@ -81,7 +81,8 @@ func (c *Call) joinTrace(h http.Header) {
 	c.TraceID, c.spanID = c.Traceparent[3:35], c.Traceparent[36:52]
 }
 
-// validTraceparent is strict about version 00 and, as the recommendation asks, open to longer ones of later versions.
+// validTraceparent reports whether s is a W3C traceparent. Version 00 must have its exact length; later
+// versions may be longer, as the recommendation demands.
 func validTraceparent(s string) bool {
 	const length = len("00-00000000000000000000000000000000-0000000000000000-00")
 	if len(s) < length || len(s) > length && (strings.HasPrefix(s, "00") || s[length] != '-') {

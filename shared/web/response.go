@@ -12,7 +12,7 @@ import (
 
 var bufferPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// maxPooledBytes keeps one large body from being held for ever.
+// maxPooledBytes is the greatest capacity of a reused buffer: the memory of a large body is freed.
 const maxPooledBytes = 256 << 10
 
 func releaseBuffer(b *bytes.Buffer) {
@@ -21,8 +21,9 @@ func releaseBuffer(b *bytes.Buffer) {
 	}
 }
 
-// WriteJSON answers with v as JSON. An answer that did not say whom it is for is private. Nothing is written when v has
-// no JSON form.
+// WriteJSON sends v as JSON with status. A response without Cache-Control becomes private. WriteJSON
+// returns an error, and writes nothing, only if v cannot be encoded; a failed write to the client is
+// not an error.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	b := bufferPool.Get().(*bytes.Buffer)
 	defer releaseBuffer(b)
@@ -37,16 +38,17 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 		MarkPrivate(w)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the client may be gone; there is nobody else to tell
+	_, _ = w.Write(b.Bytes()) // fails only when the client is gone
 	return nil
 }
 
-// MarkPrivate says that the answer is for this guest alone and is kept nowhere.
+// MarkPrivate makes the response personal: no cache may store it.
 func MarkPrivate(w http.ResponseWriter) { w.Header().Set("Cache-Control", "private, no-store") }
 
-// MarkShared says that the answer is for everybody who asks for the same. inURL: locale and currency are both in the URL,
-// so that the CDN can store it (it refuses any Vary on what they would otherwise come from). A degraded or stale answer
-// is kept for 15 s at most.
+// MarkShared makes the response the same for all clients: browsers keep it for 15 s, the CDN for 300 s
+// and 60 s more while it revalidates. inURL says that locale and currency are both in the URL; the CDN
+// stores no response that varies by the headers of locale or currency. A degraded or stale response is kept for 15 s at
+// most.
 func MarkShared(w http.ResponseWriter, inURL, degraded bool) {
 	h := w.Header()
 	if degraded {
@@ -54,7 +56,7 @@ func MarkShared(w http.ResponseWriter, inURL, degraded bool) {
 	} else {
 		h.Set("Cache-Control", "public, max-age=15, s-maxage=300, stale-while-revalidate=60")
 	}
-	if inURL { // beside what stands before us varies by: the local gateway answers each Origin in its own way
+	if inURL { // added, not set: a gateway before this process may already vary by Origin
 		h.Add("Vary", "Accept-Encoding")
 	} else {
 		h.Add("Vary", "Accept-Language, X-Currency, Accept-Encoding")

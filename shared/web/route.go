@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// route is one parsed pattern. net/http's mux is not used: it redirects unclean paths and answers 404 and 405 in plain
-// text.
+// route is a parsed pattern. The pipeline does not use http.ServeMux, because it redirects unclean
+// paths and answers 404 and 405 in plain text.
 type route struct {
 	method   string
 	path     string
-	segments []string // of the path when it has variables: "hotels", "{propertyId}"; nil when it has none
+	segments []string // of a path with variables: "hotels", "{propertyId}"; nil without variables
 }
 
+// parsePattern panics on a pattern other than a method, a space and a path: the pattern is a constant
+// of the program.
 func parsePattern(pattern string) route {
 	method, path, ok := strings.Cut(pattern, " ")
 	if !ok || method == "" || !strings.HasPrefix(path, "/") {
@@ -26,14 +28,14 @@ func parsePattern(pattern string) route {
 	return rt
 }
 
-// Method is the method of the function's pattern.
+// Method returns the method of the function's pattern.
 func (f *Function) Method() string { return f.route.method }
 
-// Path is the path of the function's pattern, variables in braces.
+// Path returns the path of the function's pattern, with variables in braces.
 func (f *Function) Path() string { return f.route.path }
 
-// matches reports whether the path is the route's, and sets the path values of its variables on r; none of them is
-// empty.
+// matches reports whether the request's path is the route's, and sets the variables as path values of
+// r. A variable is never empty.
 func (rt *route) matches(r *http.Request) bool {
 	if rt.segments == nil {
 		return r.URL.Path == rt.path
@@ -60,12 +62,12 @@ func (rt *route) matches(r *http.Request) bool {
 	return true
 }
 
-// allows reports whether the method is the route's; who may GET may HEAD.
+// allows reports whether the route accepts the method. A GET route also accepts HEAD.
 func (rt *route) allows(method string) bool {
 	return method == rt.method || rt.method == http.MethodGet && method == http.MethodHead
 }
 
-// allowHeader is the value of the Allow header.
+// allowHeader returns the value of the Allow header.
 func (rt *route) allowHeader() string {
 	if rt.method == http.MethodGet {
 		return "GET, HEAD"

@@ -11,15 +11,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// The limits of what a client may send, in bytes.
+// The limits of a request, in bytes.
 const (
 	MaxBody     = 64 << 10
 	MaxHeader   = 16 << 10 // request line and header fields
-	MaxPushBody = 14 << 20 // at a private door of OpenWithin: a message of 10 MB in base64, with room for what is around it
+	MaxPushBody = 14 << 20 // of an internal endpoint: a Pub/Sub message of 10 MB in base64 and its wrapper
 )
 
-// ServeHTTP is the whole pipeline: identity, deadline, limits, the handler, the problem when there is one, the log
-// record. In a process that is still reaching its stores it begins when that has ended; see Ahead.
+// ServeHTTP is the whole pipeline: request id and trace, deadline, size limits, the handler, the problem
+// response, the log record. In a process that is still warming up, the request first waits for the
+// warm-up, at most 500 ms; see lifecycle.WarmUp.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests.Begin()
 	defer f.endRequest(w)
@@ -41,9 +42,9 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, f.maxBody)
 	}
 	err := f.handle(s, c, r)
-	begun := c.out.started()
+	started := c.out.started()
 	switch {
-	case begun:
+	case started:
 	case err == nil:
 		c.out.WriteHeader(http.StatusOK)
 	case errors.Is(err, context.Canceled) && errors.Is(ctx.Err(), context.Canceled):
@@ -52,8 +53,8 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem.Write(&c.out, problem.Occurrence{Instance: r.URL.EscapedPath(), RequestID: c.ID, TraceID: c.TraceID}, err)
 	}
 	f.logRequest(s, c, r, err)
-	if _, panicked := errors.AsType[*panicError](err); panicked && begun {
-		panic(http.ErrAbortHandler) // half an answer is out: cut the connection rather than let it look whole
+	if _, panicked := errors.AsType[*panicError](err); panicked && started {
+		panic(http.ErrAbortHandler) // part of the response is sent: cut the connection, so that the client notices
 	}
 }
 
@@ -66,7 +67,8 @@ func (f *Function) endRequest(w http.ResponseWriter) {
 	f.requests.End()
 }
 
-// handle finds out whether the request is for the handler, and calls it. A panic is an error that knows its stack.
+// handle calls the handler, or returns the problem of a request that the handler must not see. It turns
+// a panic into a panicError.
 func (f *Function) handle(s *state, c *Call, r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -97,10 +99,10 @@ func (f *Function) handle(s *state, c *Call, r *http.Request) (err error) {
 	return s.handler(&c.out, r)
 }
 
-// statusClientClosedRequest is what the log says when the client hung up before the answer; nobody receives it.
+// statusClientClosedRequest is the logged status of a request whose client hung up before the response.
 const statusClientClosedRequest = 499
 
-// closedState answers for a function that nobody opened.
+// closedState answers every request with an error, before the function has been opened.
 var closedState = &state{
 	handler: func(http.ResponseWriter, *http.Request) error { return errors.New("web: the function is not open") },
 	log:     newLogHandler(stdoutWriter{}, Config{}),
@@ -108,7 +110,7 @@ var closedState = &state{
 	now:     time.Now,
 }
 
-// panicError is a recovered panic. Its stack goes to the log, nothing of it to the guest.
+// panicError is a recovered panic. Its value and stack go to the log, never to the client.
 type panicError struct {
 	value any
 	stack []byte

@@ -8,17 +8,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 )
 
-// SharedQuery is the query string of a shared route. Its answer depends on nothing else: not on a cookie,
-// and on headers only for the locale and currency that the URL does not name.
+// SharedQuery is the query string of a shared route. The response depends on the query string, and on
+// headers only for a locale or currency that the URL does not name; it never depends on a cookie.
 type SharedQuery struct {
 	url.Values
 	Locale           locale.Tag
 	Currency         money.Currency
-	PreferencesInURL bool // both are in the URL, so that a CDN may store the answer without Vary
+	PreferencesInURL bool // locale and currency are in the URL: a CDN may store the response without Vary
 }
 
-// ReadSharedQuery reads the parameters of a shared route: those named, locale and currency, each at most
-// once. Anything else is refused, because every distinct URL is an entry of its own at the edge.
+// ReadSharedQuery reads the parameters of a shared route: the given names, locale and currency, each at
+// most once. Any other parameter is a ValidationFailed problem, because every distinct URL is an entry
+// of its own in the CDN. See ParseLocale and ParseCurrency for their problems.
 func ReadSharedQuery(r *http.Request, names ...string) (SharedQuery, error) {
 	values, err := parseQuery(r, append(names, "locale", "currency")...)
 	if err != nil {
@@ -43,12 +44,12 @@ func sharedLocale(r *http.Request, values url.Values) (locale.Tag, error) {
 }
 
 func sharedCurrency(r *http.Request, values url.Values) (money.Currency, error) {
-	name, wish := "X-Currency", r.Header.Get("X-Currency")
+	name, value := "X-Currency", r.Header.Get("X-Currency")
 	if values.Has("currency") {
-		name, wish = "currency", values.Get("currency")
+		name, value = "currency", values.Get("currency")
 	}
-	if wish == "" && name == "X-Currency" {
-		return money.ForCountry(""), nil // the country of the guest would make the answer depend on more than its URL
+	if value == "" && name == "X-Currency" {
+		return money.ForCountry(""), nil // the guest's country would make the response depend on more than the URL
 	}
-	return ParseCurrency(name, wish)
+	return ParseCurrency(name, value)
 }

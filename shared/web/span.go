@@ -8,21 +8,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// How long an answer waits for what was measured to be sent, at most once a second in an instance. At a private door
-// nobody waits for it.
+// The longest time a response waits for the export of telemetry, at most once a second per instance.
+// Responses of internal endpoints may wait longer, because no guest waits for them.
 const (
 	exportTimeout         = 50 * time.Millisecond
 	internalExportTimeout = time.Second
 )
 
-// startSpan opens the request's span and takes its ids, so that log, traceparent and trace agree. The span stands where
-// the caller's says, or begins a trace.
-func (c *Call) startSpan(ctx context.Context, room *otlp.Recorder, f *Function, r *http.Request) context.Context {
+// startSpan starts the request's span and copies its ids to c, so that log record, traceparent and
+// trace agree. The span is a child of the caller's span, or starts a new trace.
+func (c *Call) startSpan(ctx context.Context, recorder *otlp.Recorder, f *Function, r *http.Request) context.Context {
 	parent := ""
 	if h := r.Header["Traceparent"]; len(h) == 1 && validTraceparent(h[0]) {
 		parent = h[0]
 	}
-	ctx, c.request = room.StartRequest(ctx, knownMethod(r.Method), f.route.path, parent, c.Started)
+	ctx, c.request = recorder.StartRequest(ctx, knownMethod(r.Method), f.route.path, parent, c.Started)
 	c.Traceparent = otlp.Traceparent(ctx)
 	c.TraceID, c.spanID = c.Traceparent[3:35], c.Traceparent[36:52]
 	c.sampled = c.Traceparent[54] == '1'
@@ -30,40 +30,40 @@ func (c *Call) startSpan(ctx context.Context, room *otlp.Recorder, f *Function, 
 	return ctx
 }
 
-// endSpan ends the measuring where the answer begins, and sends what is due before it: once a client has the whole
-// answer, the platform may take the processor away. An answer that fails half-way is the log's to tell.
+// endSpan ends the span when the response starts, and exports due telemetry before sending the response: once the client has the whole response, the platform may take the processor away. The span
+// therefore does not show a failure in the middle of the body; the log record does.
 func (c *Call) endSpan(status int) {
 	if c.request == nil {
 		return
 	}
-	at := c.now()
-	c.request.End(c.outcome(status), at)
-	within := exportTimeout
+	now := c.now()
+	c.request.End(c.outcome(status), now)
+	timeout := exportTimeout
 	if c.internal {
-		within = internalExportTimeout
+		timeout = internalExportTimeout
 	}
-	if c.request.Flush(c.internal, within) {
-		c.addPhaseTime("export", c.now().Sub(at))
+	if c.request.Flush(c.internal, timeout) {
+		c.addPhaseTime("export", c.now().Sub(now))
 	}
 }
 
-// outcome is what the notes say of the request, as far as it is counted.
+// outcome returns the log fields that metrics count.
 func (c *Call) outcome(status int) otlp.RequestOutcome {
 	o := otlp.RequestOutcome{Status: status}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, note := range c.logFields {
-		switch note.Key {
+	for _, field := range c.logFields {
+		switch field.Key {
 		case "cache":
-			o.CacheState = note.Value.String()
+			o.CacheState = field.Value.String()
 		case "limited":
-			o.LimitPolicy = note.Value.String()
+			o.LimitPolicy = field.Value.String()
 		case "bot":
-			o.BotVerdict = note.Value.String()
+			o.BotVerdict = field.Value.String()
 		case "alarm":
-			o.Alert = note.Value.String()
+			o.Alert = field.Value.String()
 		case "degraded":
-			o.Degraded = note.Value.String() != "false"
+			o.Degraded = field.Value.String() != "false"
 		}
 	}
 	return o

@@ -9,9 +9,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// ValidateText checks what a guest wrote: valid UTF-8, no control characters, at most most characters. It returns nil when all
-// is well, else the field with one of the codes "too-long", "utf-8", "control-character". Joiners and direction marks,
-// which Persian and Arabic need, are no control characters.
+// ValidateText checks a guest's text: valid UTF-8, no control characters, at most most characters. It
+// returns nil for a valid text, otherwise a field error with the code "too-long", "utf-8" or
+// "control-character". Joiners and direction marks, which Persian and Arabic need, are no control
+// characters.
 func ValidateText(field, s string, most int) *problem.FieldError {
 	switch {
 	case utf8.RuneCountInString(s) > most:

@@ -7,25 +7,29 @@ import (
 	"time"
 )
 
-// responseWriter remembers what was answered, and sees to the headers that depend on when and what.
+// responseWriter records status and size of a response, and sets the headers that depend on them and
+// on the time.
 type responseWriter struct {
 	http.ResponseWriter
 	call   *Call
-	status int // 0: nothing written yet
+	status int // 0: not written yet
 	size   int64
 }
 
+// started reports whether the status has been sent.
 func (w *responseWriter) started() bool { return w.status != 0 }
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// WriteHeader ends the span and adds Server-Timing before it sends the status. A response that sets a
+// cookie becomes private.
 func (w *responseWriter) WriteHeader(status int) {
 	if status >= 200 && w.status == 0 {
 		w.status = status
 		h := w.Header()
 		if h["Set-Cookie"] != nil && strings.HasPrefix(h.Get("Cache-Control"), "public") {
-			MarkPrivate(w) // a cookie makes any answer personal, whatever the handler said
+			MarkPrivate(w) // a cookie makes the response personal
 		}
 		w.call.endSpan(status)
 		h["Server-Timing"] = []string{w.call.serverTiming()}
@@ -42,10 +46,10 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// serverTiming is the value of Server-Timing so far: the phases and the total, in milliseconds.
+// serverTiming returns the value of Server-Timing: the phases so far and the total, in milliseconds.
 func (c *Call) serverTiming() string {
-	var room [160]byte
-	b := room[:0]
+	var buffer [160]byte
+	b := buffer[:0]
 	c.mu.Lock()
 	for _, p := range c.phases {
 		b = append(b, p.name...)
@@ -64,7 +68,7 @@ func appendMilliseconds(b []byte, d time.Duration) []byte {
 	return append(b, '.', byte('0'+n%10))
 }
 
-// tenths is a duration in tenths of a millisecond, rounded; a clock that went back counts as none.
+// tenths returns a duration in tenths of a millisecond, rounded; a negative duration counts as 0.
 func tenths(d time.Duration) int64 {
 	return max(int64(d+50*time.Microsecond)/int64(100*time.Microsecond), 0)
 }
