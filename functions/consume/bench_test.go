@@ -12,10 +12,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-const clientsPerCore = 16 // for each core
+const clientsPerCore = 16
 
-// BenchmarkConsume uses handoffs through the whole pipeline beside what Postgres alone can do: one update of one row by
-// its key. Run them together and compare the ratio.
+// BenchmarkConsume measures the whole pipeline and, for comparison, the update of one row by its key alone.
+// Run both together and compare the ratio.
 func BenchmarkConsume(b *testing.B) {
 	h := newHarness(b)
 	cfg, err := pgxpool.ParseConfig(h.Database)
@@ -48,7 +48,7 @@ func BenchmarkConsume(b *testing.B) {
 	})
 }
 
-// runParallel mints a handoff for each run of op, before the clock starts, and lets many clients use them.
+// runParallel mints a handoff for each run of op before the timer starts, and runs op by many clients.
 func (h *harness) runParallel(b *testing.B, op func(mintedHandoff) bool) {
 	out := make([]mintedHandoff, b.N)
 	for i := range out {

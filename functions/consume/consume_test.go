@@ -33,10 +33,10 @@ func TestConsume_ReturnsHandoffAndMarksItConsumed(t *testing.T) {
 	}
 	by := queryValue[string](h, `SELECT consumed_by FROM bff_consumer.handoff_replay_log WHERE id = $1 AND consumed AND consumed_at = $2`, m.id, h.Now())
 	if by != "tenant-1" {
-		t.Errorf("used by %s", by)
+		t.Errorf("got consumed_by %q; want tenant-1", by)
 	}
 	if events, verdicts := h.countReports(); events+verdicts != 0 {
-		t.Errorf("%d events, %d verdicts", events, verdicts)
+		t.Errorf("got %d events, %d verdicts; want none", events, verdicts)
 	}
 }
 
@@ -58,14 +58,14 @@ func TestConsume_ReplayIsRejectedReportedAndPenalized(t *testing.T) {
 	if err := json.Unmarshal(message, &e); err != nil {
 		t.Fatal(err)
 	}
-	told := e.Payload.(event.BotSuspected)
-	if e.SessionID != m.sessionID || e.RetentionClass != event.Audit || e.RequestID != "01KAH9ZWV9F3M7X5Q2T8R4N6PC" || told.GuestSessionID != m.sessionID ||
-		told.FingerprintHash != fingerprintHash || told.IPHash != ipHash || told.Verdict != "suspect" || told.ActionTaken != "none" ||
-		len(told.Signals) != 1 || told.Signals[0].Detail != "handoff-replayed" || !told.EvaluatedAt.Equal(h.Now()) {
-		t.Errorf(`got %+v %+v; want SessionID = %v, RetentionClass = %v, RequestID = "01KAH9ZWV9F3M7X5Q2T8R4N6PC", told.GuestSessionID = %v, told.FingerprintHash = %v, told.IPHash = %v, told.Verdict = "suspect", told.ActionTaken = "none", len(told.Signals) = 1, told.Signals[0].Detail = "handoff-replayed", told.EvaluatedAt.Equal(h.Now())`, e, told, m.sessionID, event.Audit, m.sessionID, fingerprintHash, ipHash)
+	report := e.Payload.(event.BotSuspected)
+	if e.SessionID != m.sessionID || e.RetentionClass != event.Audit || e.RequestID != "01KAH9ZWV9F3M7X5Q2T8R4N6PC" || report.GuestSessionID != m.sessionID ||
+		report.FingerprintHash != fingerprintHash || report.IPHash != ipHash || report.Verdict != "suspect" || report.ActionTaken != "none" ||
+		len(report.Signals) != 1 || report.Signals[0].Detail != "handoff-replayed" || !report.EvaluatedAt.Equal(h.Now()) {
+		t.Errorf(`got %+v %+v; want SessionID = %v, RetentionClass = %v, RequestID = "01KAH9ZWV9F3M7X5Q2T8R4N6PC", report.GuestSessionID = %v, report.FingerprintHash = %v, report.IPHash = %v, report.Verdict = "suspect", report.ActionTaken = "none", len(report.Signals) = 1, report.Signals[0].Detail = "handoff-replayed", report.EvaluatedAt.Equal(h.Now())`, e, report, m.sessionID, event.Audit, m.sessionID, fingerprintHash, ipHash)
 	}
 	if strings.Contains(string(message), m.token) {
-		t.Error("the event has the token")
+		t.Error("the event contains the token")
 	}
 	row := queryValue[string](h, `
 		SELECT guest_session_id || ' ' || encode(fingerprint_hash, 'hex') || ' ' || score || ' ' || verdict || ' ' || action_taken || ' ' || (signals -> 0 ->> 'detail')
@@ -75,16 +75,17 @@ func TestConsume_ReplayIsRejectedReportedAndPenalized(t *testing.T) {
 	}
 	key := h.consume.replays.keys.Penalty(fingerprintHash)
 	if n, life := h.RDB.Get(t.Context(), key).Val(), h.RDB.TTL(t.Context(), key).Val(); n != "1" || life <= 23*time.Hour || life > 24*time.Hour {
-		t.Errorf("a penalty of %q for %s", n, life)
+		t.Errorf("got penalty %q for %s; want 1 for a day", n, life)
 	}
 	h.postConsume(m, "tenant-1")
 	if n := h.RDB.Get(t.Context(), key).Val(); n != "2" {
-		t.Errorf("a penalty of %q", n)
+		t.Errorf("got penalty %q; want 2", n)
 	}
 }
 
 func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
 	t.Parallel()
+	h := newHarness(t)
 	key := []string{"Idempotency-Key", "k1"}
 	for _, c := range []struct {
 		name   string
@@ -94,7 +95,7 @@ func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
 		again  []string
 		status int
 	}{
-		{"the same with the same key", key, 0, "tenant-1", key, 200},
+		{"same caller and key", key, 0, "tenant-1", key, 200},
 		{"within a minute", key, 59 * time.Second, "tenant-1", key, 200},
 		{"under the alias", key, 0, "tenant-1", []string{"X-Idempotency-Key", "k1"}, 200},
 		{"a minute later", key, time.Minute, "tenant-1", key, 409},
@@ -102,71 +103,74 @@ func TestConsume_RetryNeedsSameCallerAndKey(t *testing.T) {
 		{"without the key", key, 0, "tenant-1", nil, 409},
 		{"another instance", key, 0, "tenant-2", key, 409},
 		{"another account", key, 0, "tenant-1", []string{"Idempotency-Key", "k1", "Authorization", "second"}, 409},
-		{"there never was a key", nil, 0, "tenant-1", nil, 409},
-		{"a key that comes late", nil, 0, "tenant-1", key, 409},
+		{"no key in either call", nil, 0, "tenant-1", nil, 409},
+		{"a key in the second call only", nil, 0, "tenant-1", key, 409},
 	} {
-		h := newHarness(t)
-		m := h.mint()
-		first := h.postConsume(m, "tenant-1", c.first...)
-		if !first.hasStatus(200, "") {
-			t.Fatalf("%s: got %s; want 200", c.name, first.Text)
-		}
-		h.Advance(c.after)
-		again := append([]string{}, c.again...)
-		if len(again) == 4 {
-			again[3] = "Bearer " + h.issuer.Token(audience, secondAccount, h.Now())
-		}
-		a := h.postConsume(m, c.by, again...)
-		if a.StatusCode != c.status || c.status == 200 && a.Text != first.Text {
-			t.Errorf("%s: got %s; want status %v", c.name, a.Text, c.status)
-		}
-		if events, verdicts := h.countReports(); events != verdicts || (events == 0) != (c.status == 200) {
-			t.Errorf("%s: %d events, %d verdicts", c.name, events, verdicts)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			events, verdicts := h.countReports()
+			m := h.mint()
+			first := h.postConsume(m, "tenant-1", c.first...)
+			if !first.hasStatus(200, "") {
+				t.Fatalf("got %s; want 200", first.Text)
+			}
+			h.Advance(c.after)
+			headers := append([]string{}, c.again...)
+			if len(headers) == 4 {
+				headers[3] = "Bearer " + h.issuer.Token(audience, secondAccount, h.Now())
+			}
+			a := h.postConsume(m, c.by, headers...)
+			if a.StatusCode != c.status || c.status == 200 && a.Text != first.Text {
+				t.Errorf("got %s; want status %d", a.Text, c.status)
+			}
+			newEvents, newVerdicts := h.countReports()
+			if events, verdicts = newEvents-events, newVerdicts-verdicts; events != verdicts || (events == 0) != (c.status == 200) {
+				t.Errorf("got %d events, %d verdicts; want reports = %t", events, verdicts, c.status != 200)
+			}
+		})
 	}
 }
 
 func TestConsume_StatusByHandoffState(t *testing.T) {
 	t.Parallel()
+	h := newHarness(t)
 	key := []string{"Idempotency-Key", "k1"}
 	for name, c := range map[string]struct {
-		happen func(*harness, mintedHandoff)
+		change func(*harness, mintedHandoff)
 		by     string
 		status int
 		code   string
 	}{
-		"in its last millisecond":         {func(h *harness, m mintedHandoff) { h.Advance(30*time.Minute - 1) }, "tenant-1", 200, ""},
-		"expired":                         {func(h *harness, m mintedHandoff) { h.Advance(30 * time.Minute) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"expired, and its record is gone": {func(h *harness, m mintedHandoff) { h.Advance(25 * time.Hour); h.deleteHandoff(m) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"expired, its tenant suspended":   {func(h *harness, m mintedHandoff) { h.Advance(time.Hour); h.RecordSuspension(m.tenantID) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
-		"never minted":                    {func(h *harness, m mintedHandoff) { h.deleteHandoff(m) }, "tenant-1", 404, "HANDOFF_NOT_FOUND"},
-		"its tenant suspended since":      {func(h *harness, m mintedHandoff) { h.RecordSuspension(m.tenantID) }, "tenant-1", 403, "TENANT_SUSPENDED"},
-		"used, then its tenant suspended": {func(h *harness, m mintedHandoff) {
+		"last millisecond":          {func(h *harness, m mintedHandoff) { h.Advance(30*time.Minute - 1) }, "tenant-1", 200, ""},
+		"expired":                   {func(h *harness, m mintedHandoff) { h.Advance(30 * time.Minute) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired and row deleted":   {func(h *harness, m mintedHandoff) { h.Advance(25 * time.Hour); h.deleteHandoff(m) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"expired, tenant suspended": {func(h *harness, m mintedHandoff) { h.Advance(time.Hour); h.RecordSuspension(m.tenantID) }, "tenant-1", 410, "HANDOFF_EXPIRED"},
+		"never minted":              {func(h *harness, m mintedHandoff) { h.deleteHandoff(m) }, "tenant-1", 404, "HANDOFF_NOT_FOUND"},
+		"tenant suspended":          {func(h *harness, m mintedHandoff) { h.RecordSuspension(m.tenantID) }, "tenant-1", 403, "TENANT_SUSPENDED"},
+		"consumed, tenant suspended, retried": {func(h *harness, m mintedHandoff) {
 			h.postConsume(m, "tenant-1", key...)
 			h.RecordSuspension(m.tenantID)
 		}, "tenant-1", 200, ""},
-		"used, suspended, and tried again": {func(h *harness, m mintedHandoff) {
+		"consumed, tenant suspended, replayed": {func(h *harness, m mintedHandoff) {
 			h.postConsume(m, "tenant-1", key...)
 			h.RecordSuspension(m.tenantID)
 		}, "tenant-2", 409, "HANDOFF_REPLAYED"},
-		"used, and tried again after its end": {func(h *harness, m mintedHandoff) { h.postConsume(m, "tenant-1", key...); h.Advance(time.Hour) }, "tenant-1", 409, "HANDOFF_REPLAYED"},
-		"used at the end, repeated after it": {func(h *harness, m mintedHandoff) {
+		"consumed, retried after expiry": {func(h *harness, m mintedHandoff) { h.postConsume(m, "tenant-1", key...); h.Advance(time.Hour) }, "tenant-1", 409, "HANDOFF_REPLAYED"},
+		"consumed before expiry, retried within a minute": {func(h *harness, m mintedHandoff) {
 			h.Advance(30*time.Minute - time.Second)
 			h.postConsume(m, "tenant-1", key...)
 			h.Advance(10 * time.Second)
 		}, "tenant-1", 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newHarness(t)
+			before, _ := h.countReports()
 			m := h.mint()
-			c.happen(h, m)
+			c.change(h, m)
 			a := h.postConsume(m, c.by, key...)
 			if !a.hasStatus(c.status, c.code) {
 				t.Errorf("got %s; want %v %v", a.Text, c.status, c.code)
 			}
-			if events, _ := h.countReports(); (events > 0) != (c.status == 409) {
-				t.Errorf("%d events", events)
+			if events, _ := h.countReports(); (events > before) != (c.status == 409) {
+				t.Errorf("got %d events; want a report %t", events-before, c.status == 409)
 			}
 		})
 	}
@@ -202,7 +206,7 @@ func TestConsume_InvalidTokenAnswers401(t *testing.T) {
 		})
 	}
 	if retired := h.mint(removedKey); !h.postConsume(retired, "tenant-1").hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
-		t.Error("a key that is not known any more")
+		t.Error("a token of a removed key is not 401")
 	}
 	for _, path := range []string{other.id, "x", "bhd_", m.id + "0", strings.ToLower(m.id)} {
 		if a := h.post(path, `{"token":"`+m.token+`","consumedBy":"tenant-1"}`); !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
@@ -210,14 +214,14 @@ func TestConsume_InvalidTokenAnswers401(t *testing.T) {
 		}
 	}
 	if h.isConsumed(m) || h.isConsumed(other) {
-		t.Error("used all the same")
+		t.Error("the handoff was consumed")
 	}
 	if inGrace := h.mint(graceKey); !h.postConsume(inGrace, "tenant-1").hasStatus(200, "") {
-		t.Error("a key in grace")
+		t.Error("a token of a key in grace is not 200")
 	}
 	future := func() mintedHandoff { h.Advance(2 * time.Minute); defer h.Advance(-2 * time.Minute); return h.mint() }()
 	if a := h.postConsume(future, "tenant-1"); !a.hasStatus(401, "HANDOFF_SIGNATURE_INVALID") {
-		t.Errorf("from the future: %s", a.Text)
+		t.Errorf("minted 2 minutes ahead: got %s; want 401", a.Text)
 	}
 }
 
@@ -239,13 +243,13 @@ func TestConsume_UnlistedCallerAnswers403(t *testing.T) {
 		})
 	}
 	if a := h.post(m.id, `{`, "Authorization", ""); !a.hasStatus(403, "CALLER_NOT_ALLOWED") {
-		t.Errorf("what a stranger sends is not even read: %s", a.Text)
+		t.Errorf("malformed body of an unlisted caller: got %s; want 403", a.Text)
 	}
 	if h.isConsumed(m) {
-		t.Error("used all the same")
+		t.Error("the handoff was consumed")
 	}
 	if a := h.postConsume(m, "tenant-1", "Authorization", "Bearer "+h.issuer.Token(audience, secondAccount, h.Now())); !a.hasStatus(200, "") {
-		t.Errorf("the second account: %s", a.Text)
+		t.Errorf("second account: got %s; want 200", a.Text)
 	}
 }
 
@@ -273,10 +277,10 @@ func TestConsume_InvalidRequestNamesField(t *testing.T) {
 		})
 	}
 	if a := h.postConsume(m, "tenant-1", "Idempotency-Key", strings.Repeat("k", 256)); !a.hasStatus(400, "MALFORMED_REQUEST") {
-		t.Errorf("a long key: %s", a.Text)
+		t.Errorf("key of 256 characters: got %s; want 400", a.Text)
 	}
 	if h.isConsumed(m) {
-		t.Error("used all the same")
+		t.Error("the handoff was consumed")
 	}
 }
 
@@ -292,7 +296,7 @@ func TestConsume_OptedOutGuestEmitsNoEvent(t *testing.T) {
 		t.Errorf("got %s; want 409 HANDOFF_REPLAYED", a.Text)
 	}
 	if events, verdicts := h.countReports(); events != 0 || verdicts != 1 {
-		t.Errorf("%d events, %d verdicts", events, verdicts)
+		t.Errorf("got %d events, %d verdicts", events, verdicts)
 	}
 }
 
@@ -309,7 +313,7 @@ func TestConsume_WithoutPostgresAnswers503(t *testing.T) {
 		t.Errorf("got %s; want 200", a.Text)
 	}
 	h.PostgresProxy.Break()
-	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") { // no 409 without its report
+	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") { // a 409 needs its report
 		t.Errorf("got %s; want 503 UPSTREAM_UNAVAILABLE", a.Text)
 	}
 }
@@ -324,10 +328,10 @@ func TestConsume_ReplayIsReportedWithoutRedis(t *testing.T) {
 		t.Errorf("got %s; want 409 HANDOFF_REPLAYED", a.Text)
 	}
 	if events, verdicts := h.countReports(); events != 1 || verdicts != 1 {
-		t.Errorf("%d events, %d verdicts", events, verdicts)
+		t.Errorf("got %d events, %d verdicts", events, verdicts)
 	}
 	if !strings.Contains(h.Log.String(), "penaltyLost") {
-		t.Error("nobody can know that the penalty was lost")
+		t.Error("got no log field penaltyLost")
 	}
 }
 
@@ -346,11 +350,11 @@ func TestConsume_LogContainsNoSecrets(t *testing.T) {
 		"the handoff": m.id, "the session": m.sessionID, "the address": "192.0.2.1",
 	} {
 		if strings.Contains(log, secret) {
-			t.Errorf("the log has %s", name)
+			t.Errorf("the log contains %s", name)
 		}
 	}
 	if n := strings.Count(log, "\n"); n != 4 {
-		t.Errorf("%d records for four requests", n)
+		t.Errorf("got %d records for four requests; want 4", n)
 	}
 }
 
@@ -360,7 +364,7 @@ func TestOpen_MissingOrInvalidSettingFails(t *testing.T) {
 	}
 	_, err := open(context.Background(), nil)
 	if err == nil {
-		t.Fatal("opened without anything")
+		t.Fatal("opened without any setting")
 	}
 	t.Setenv("REDIS_ADDR", "127.0.0.1:6379")
 	t.Setenv("DATABASE_URL", "postgres://127.0.0.1/d")

@@ -33,10 +33,10 @@ func parseKeys(t testing.TB, s string) handoff.Keys {
 	return k
 }
 
-// mintedHandoff is a handoff that is out, with its token.
+// mintedHandoff is a minted handoff with its token.
 type mintedHandoff struct{ id, token, sessionID, tenantID string }
 
-// mint does what POST /handoff does to the ledger.
+// mint signs a token and writes the ledger's row, as POST /handoff does. keys is nil for the active key.
 func (h *harness) mint(keys ...string) mintedHandoff {
 	h.T.Helper()
 	if keys == nil {

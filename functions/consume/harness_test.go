@@ -24,7 +24,7 @@ const (
 
 var sharedIssuer = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("one") })
 
-// harness is the function with real stores, which tests take away, and an issuer of their own.
+// harness serves the function with real stores, which tests can break, and with a fake token issuer.
 type harness struct {
 	*functest.Harness
 	consume *Consume
@@ -61,17 +61,18 @@ func newHarnessWith(base *functest.Harness) *harness {
 	return h
 }
 
-// response is what a caller got.
+// response is the answer to a caller.
 type response struct {
 	*functest.Result
 	consumeResponse
 }
 
+// hasStatus reports whether the answer has the status and, unless code is empty, the problem code.
 func (a *response) hasStatus(status int, code string) bool {
 	return a.StatusCode == status && (code == "" || strings.HasSuffix(a.Code, "."+code))
 }
 
-// postConsume sends m's token as an instance of the tenant's BFF does; headers replace others.
+// postConsume sends m's token as the instance "by" of a tenant's BFF. headers adds or replaces headers.
 func (h *harness) postConsume(m mintedHandoff, by string, headers ...string) *response {
 	h.T.Helper()
 	return h.post(m.id, fmt.Sprintf(`{"token":%q,"consumedBy":%q}`, m.token, by), headers...)
@@ -93,7 +94,7 @@ func (h *harness) post(id, body string, headers ...string) *response {
 	return a
 }
 
-// queryValue reads one value.
+// queryValue returns the one value that a query selects.
 func queryValue[T any](h *harness, sql string, args ...any) (v T) {
 	h.T.Helper()
 	if err := h.DB.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
@@ -106,7 +107,7 @@ func (h *harness) isConsumed(m mintedHandoff) bool {
 	return queryValue[bool](h, `SELECT consumed FROM bff_consumer.handoff_replay_log WHERE id = $1`, m.id)
 }
 
-// countReports is how many events and verdicts tell of a second use.
+// countReports returns the numbers of events and verdicts about replays.
 func (h *harness) countReports() (events, verdicts int) {
 	return h.Count("outbox WHERE topic = $1", botSuspectedSubject), h.Count("bot_score_log WHERE verdict = 'suspect'")
 }

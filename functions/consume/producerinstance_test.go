@@ -15,6 +15,6 @@ func TestConsume_ReplayEventNamesProducerInstance(t *testing.T) {
 	h.postConsume(m, "tenant-2")
 	from := queryValue[string](h, `SELECT payload #>> '{envelope,producerInstance}' FROM bff_consumer.outbox WHERE topic = $1`, botSuspectedSubject)
 	if !strings.Contains(from, fmt.Sprintf("-%d-", os.Getpid())) {
-		t.Errorf("it comes from %q", from)
+		t.Errorf("got producerInstance %q; want one with this process id", from)
 	}
 }

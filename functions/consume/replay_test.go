@@ -8,6 +8,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
+// penalty returns the penalty of the test's fingerprint in Redis.
 func (h *harness) penalty() string {
 	return h.RDB.Get(h.T.Context(), h.consume.replays.keys.Penalty(fingerprintHash)).Val()
 }
@@ -21,10 +22,10 @@ func TestConsume_RetriedReplayIsCountedOnce(t *testing.T) {
 		again []string
 		want  int
 	}{
-		{"with its key", "tenant-2", key, 1},
+		{"with the same key", "tenant-2", key, 1},
 		{"under the alias", "tenant-2", []string{"X-Idempotency-Key", "second"}, 1},
 		{"with another key", "tenant-2", []string{"Idempotency-Key", "third"}, 2},
-		{"by another", "tenant-3", key, 2},
+		{"by another instance", "tenant-3", key, 2},
 		{"without a key", "tenant-2", nil, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestConsume_RetriedReplayIsCountedOnce(t *testing.T) {
 			}
 			events, verdicts := h.countReports()
 			if events != c.want || verdicts != c.want || h.penalty() != strconv.Itoa(c.want) {
-				t.Errorf("%d events, %d verdicts, a penalty of %s, want %d", events, verdicts, h.penalty(), c.want)
+				t.Errorf("got %d events, %d verdicts, penalty %s; want %d", events, verdicts, h.penalty(), c.want)
 			}
 		})
 	}
@@ -54,7 +55,7 @@ func TestConsume_ReplaysOfTwoHandoffsAreCountedSeparately(t *testing.T) {
 		h.postConsume(m, "tenant-2", "Idempotency-Key", "second")
 	}
 	if events, verdicts := h.countReports(); events != 2 || verdicts != 2 || h.penalty() != "2" {
-		t.Errorf("%d events, %d verdicts, a penalty of %s", events, verdicts, h.penalty())
+		t.Errorf("got %d events, %d verdicts, penalty %s; want 2", events, verdicts, h.penalty())
 	}
 }
 
@@ -69,22 +70,22 @@ func TestConsume_ConcurrentlyRetriedReplayIsCountedOnce(t *testing.T) {
 		}
 	})
 	if events, verdicts := h.countReports(); events != 1 || verdicts != 1 || h.penalty() != "1" {
-		t.Errorf("%d events, %d verdicts, a penalty of %s", events, verdicts, h.penalty())
+		t.Errorf("got %d events, %d verdicts, penalty %s; want 1", events, verdicts, h.penalty())
 	}
 }
 
-// A relay sends what one session has to tell by id.
+// The relay publishes the events of a session in order of id.
 func TestConsume_ReplayEventSortsAfterFirstUse(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	m := h.mint()
 	h.Advance(5 * time.Second)
 	h.postConsume(m, "tenant-1", "Idempotency-Key", "first")
-	used := h.Now()
+	consumedAt := h.Now()
 	h.Advance(time.Second)
 	h.postConsume(m, "tenant-2", "Idempotency-Key", "second")
-	told := queryValue[string](h, `SELECT id::text FROM bff_consumer.outbox WHERE topic = $1`, botSuspectedSubject)
-	if at := id.Time(told); at.Before(used) {
-		t.Errorf("%s is dated %s", told, at)
+	eventID := queryValue[string](h, `SELECT id::text FROM bff_consumer.outbox WHERE topic = $1`, botSuspectedSubject)
+	if at := id.Time(eventID); at.Before(consumedAt) {
+		t.Errorf("got event id of %s; want at least %s", at, consumedAt)
 	}
 }

@@ -25,10 +25,10 @@ func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
 		t.Error(got)
 	}
 	if h.upstreams.lastAvailabilityQuery != "adults=2&children=0&from=2026-12-01&rooms=1&to=2026-12-31" {
-		t.Errorf("asked %s", h.upstreams.lastAvailabilityQuery)
+		t.Errorf("got upstream query %s; want the defaults", h.upstreams.lastAvailabilityQuery)
 	}
 	calls := h.upstreams.Calls()
-	for name, path := range map[string]string{"another language": availabilityURL + "&locale=en&currency=AFN", "neither": availabilityURL, "the defaults": availabilityURL + "&rooms=1&adults=2&children=0"} {
+	for name, path := range map[string]string{"another language": availabilityURL + "&locale=en&currency=AFN", "no preferences": availabilityURL, "defaults in the URL": availabilityURL + "&rooms=1&adults=2&children=0"} {
 		t.Run(name, func(t *testing.T) {
 			if again := h.mustGet(path); again.cacheState() != "HIT" || again.Text != a.Text || again.Header.Get("ETag") != a.Header.Get("ETag") {
 				t.Errorf(`got %s; want X-Cache = "HIT", body = %v, ETag = %v`, again.cacheState(), a.Text, a.Header.Get("ETag"))
@@ -36,10 +36,10 @@ func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
 		})
 	}
 	if h.upstreams.Calls() != calls {
-		t.Errorf("%d further calls", h.upstreams.Calls()-calls)
+		t.Errorf("got %d further calls; want 0", h.upstreams.Calls()-calls)
 	}
 	if got := h.mustGet(availabilityURL).Header.Get("Vary"); got != "Accept-Language, X-Currency, Accept-Encoding" {
-		t.Errorf("without locale and currency in the URL: %s", got)
+		t.Errorf("without locale and currency in the URL: got Vary %s", got)
 	}
 	for name, path := range map[string]string{
 		"from": hotelPath + "/availability?from=2026-12-02&to=2026-12-31", "to": hotelPath + "/availability?from=2026-12-01&to=2026-12-30",
@@ -59,27 +59,27 @@ func TestAvailability_ValidatesLimitBoundaries(t *testing.T) {
 		return fmt.Sprintf("from=%s&to=%s", from.Format(time.DateOnly), from.AddDate(0, 0, days-1).Format(time.DateOnly))
 	}
 	for name, c := range map[string]struct{ query, field, code string }{
-		"today":           {span(0, 1), "", ""},
-		"yesterday":       {span(-1, 2), "from", "past"},
-		"one day":         {span(5, 1), "", ""},
-		"no day":          {span(5, 0), "to", "reversed"},
-		"a year back":     {span(5, -364), "to", "reversed"},
-		"61 days":         {span(5, 61), "", ""},
-		"62 days":         {span(5, 62), "", ""},
-		"63 days":         {span(5, 63), "to", "too-long"},
-		"499 ahead":       {span(499, 62), "", ""},
-		"500 ahead":       {span(500, 62), "", ""},
-		"501 ahead":       {span(501, 1), "from", "too-far"},
-		"16 adults":       {span(5, 2) + "&adults=16", "", ""},
-		"17 adults":       {span(5, 2) + "&adults=17", "adults", "out-of-range"},
-		"1 adult":         {span(5, 2) + "&adults=1", "", ""},
-		"no adult":        {span(5, 2) + "&adults=0", "adults", "out-of-range"},
-		"10 children":     {span(5, 2) + "&children=10", "", ""},
-		"11 children":     {span(5, 2) + "&children=11", "children", "out-of-range"},
-		"fewer than none": {span(5, 2) + "&children=-1", "children", "out-of-range"},
-		"8 rooms":         {span(5, 2) + "&adults=8&rooms=8", "", ""},
-		"9 rooms":         {span(5, 2) + "&adults=9&rooms=9", "rooms", "out-of-range"},
-		"no room":         {span(5, 2) + "&rooms=0", "rooms", "out-of-range"},
+		"today":       {span(0, 1), "", ""},
+		"yesterday":   {span(-1, 2), "from", "past"},
+		"one day":     {span(5, 1), "", ""},
+		"no day":      {span(5, 0), "to", "reversed"},
+		"a year back": {span(5, -364), "to", "reversed"},
+		"61 days":     {span(5, 61), "", ""},
+		"62 days":     {span(5, 62), "", ""},
+		"63 days":     {span(5, 63), "to", "too-long"},
+		"499 ahead":   {span(499, 62), "", ""},
+		"500 ahead":   {span(500, 62), "", ""},
+		"501 ahead":   {span(501, 1), "from", "too-far"},
+		"16 adults":   {span(5, 2) + "&adults=16", "", ""},
+		"17 adults":   {span(5, 2) + "&adults=17", "adults", "out-of-range"},
+		"1 adult":     {span(5, 2) + "&adults=1", "", ""},
+		"no adult":    {span(5, 2) + "&adults=0", "adults", "out-of-range"},
+		"10 children": {span(5, 2) + "&children=10", "", ""},
+		"11 children": {span(5, 2) + "&children=11", "children", "out-of-range"},
+		"-1 children": {span(5, 2) + "&children=-1", "children", "out-of-range"},
+		"8 rooms":     {span(5, 2) + "&adults=8&rooms=8", "", ""},
+		"9 rooms":     {span(5, 2) + "&adults=9&rooms=9", "rooms", "out-of-range"},
+		"no room":     {span(5, 2) + "&rooms=0", "rooms", "out-of-range"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := h.get(hotelPath + "/availability?" + c.query)
@@ -145,25 +145,26 @@ func TestAvailability_MalformedQueryNamesParameter(t *testing.T) {
 		})
 	}
 	if n := h.upstreams.Calls(); n != 0 {
-		t.Errorf("refused requests made %d calls", n)
+		t.Errorf("got %d upstream calls; want 0", n)
 	}
 }
 
 func TestAvailability_UnknownHotelIsCachedAs404(t *testing.T) {
 	t.Parallel()
-	for _, who := range []string{"search", "property"} {
-		t.Run("says "+who, func(t *testing.T) {
+	for _, service := range []string{"search", "property"} {
+		t.Run(service, func(t *testing.T) {
+			t.Parallel()
 			h := newHarness(t)
-			h.upstreams.NotFound(who)
+			h.upstreams.NotFound(service)
 			for range 3 {
 				if a := h.get(availabilityURL); a.StatusCode != 404 || a.Header.Get("Cache-Control") != "no-store" {
 					t.Errorf(`got %d %s; want status 404, Cache-Control = "no-store"`, a.StatusCode, a.Text)
 				}
 			}
 			if n := h.upstreams.Calls("availability"); n != 1 {
-				t.Errorf("asked %d times", n)
+				t.Errorf("got %d calls; want 1", n)
 			}
-			h.upstreams.Recover(who)
+			h.upstreams.Recover(service)
 			h.Advance(31 * time.Second)
 			h.mustGet(availabilityURL)
 		})
@@ -178,11 +179,11 @@ func TestAvailability_SearchFailureServesStaleThen503(t *testing.T) {
 	h.Advance(70 * time.Second)
 	a := h.mustGet(availabilityURL)
 	if a.cacheState() != "STALE" || !a.Days[0].IsStale || a.Days[1].IsStale || a.Header.Get("Cache-Control") != cacheControlShort {
-		t.Errorf("after a good answer: %s %s %s", a.cacheState(), a.Header.Get("Cache-Control"), a.Text)
+		t.Errorf("with a stored answer: got %s %s %s; want STALE with a stale price", a.cacheState(), a.Header.Get("Cache-Control"), a.Text)
 	}
 	h.Advance(10 * time.Minute)
 	if a := h.get(availabilityURL); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.Text)
+		t.Errorf("after the answer expired: got %d %s; want 503 with Retry-After", a.StatusCode, a.Text)
 	}
 }
 
@@ -192,16 +193,17 @@ func TestAvailability_SearchTimeoutAnswers504(t *testing.T) {
 	h.upstreams.Hang("search")
 	began := time.Now()
 	if a := h.get(availabilityURL); a.StatusCode != 504 || time.Since(began) > web.Budget+functest.SlackTime {
-		t.Errorf("%d after %s: %s", a.StatusCode, time.Since(began), a.Text)
+		t.Errorf("got %d after %s: %s; want 504 within the budget", a.StatusCode, time.Since(began), a.Text)
 	}
 }
 
 func TestAvailability_PropertyFailureDegrades(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"fails", "hangs"} {
-		t.Run("which "+how, func(t *testing.T) {
+	for _, fault := range []string{"fails", "hangs"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
 			h := newHarness(t)
-			if how == "fails" {
+			if fault == "fails" {
 				h.upstreams.Fail("property")
 			} else {
 				h.upstreams.Hang("property")
@@ -209,12 +211,12 @@ func TestAvailability_PropertyFailureDegrades(t *testing.T) {
 			began := time.Now()
 			a := h.mustGet(availabilityURL)
 			if a.degradedParts() != "property" || len(a.Days) != 2 || a.Header.Get("Cache-Control") != cacheControlShort || time.Since(began) > web.Budget+functest.SlackTime {
-				t.Errorf("%s after %s: %s", a.Header.Get("Cache-Control"), time.Since(began), a.Text)
+				t.Errorf("got %s after %s: %s; want days, property degraded", a.Header.Get("Cache-Control"), time.Since(began), a.Text)
 			}
 			h.upstreams.Recover("property")
 			h.Advance(17 * time.Second)
-			if a := h.newInstance().mustGet(availabilityURL); a.degradedParts() != "" { // an instance whose breakers are closed
-				t.Errorf("the owner is not known: %s", a.Text)
+			if a := h.newInstance().mustGet(availabilityURL); a.degradedParts() != "" { // the breakers of a new instance are closed
+				t.Errorf("after recovery: got %s; want nothing degraded", a.Text)
 			}
 		})
 	}
@@ -226,10 +228,10 @@ func TestAvailability_PricesExpireAfterOneMinute(t *testing.T) {
 	h.mustGet(availabilityURL)
 	for range 70 {
 		h.Advance(time.Second)
-		h.upstreams.Fail("search") // whatever is shown is what was kept
+		h.upstreams.Fail("search") // the answer comes from the cache
 		a := h.mustGet(availabilityURL)
-		if kept := h.Now().Sub(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); a.Days[0].IsStale != (kept > time.Minute) {
-			t.Fatalf("after %s: %s %s", kept, a.cacheState(), a.Text)
+		if age := h.Now().Sub(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)); a.Days[0].IsStale != (age > time.Minute) {
+			t.Fatalf("after %s: got %s %s; want isStale = %t", age, a.cacheState(), a.Text, age > time.Minute)
 		}
 		h.upstreams.Recover("search")
 	}

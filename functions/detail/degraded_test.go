@@ -12,35 +12,37 @@ import (
 
 func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"fails", "hangs", "breaks the contract"} {
+	base := newHarness(t)
+	for _, fault := range []string{"fails", "hangs", "breaks the contract"} {
 		for _, part := range []string{"pricing", "search", "theme"} {
-			t.Run(part+" "+how, func(t *testing.T) {
-				h := newHarness(t)
-				switch how {
+			t.Run(part+" "+fault, func(t *testing.T) {
+				h := base.newInstance()
+				h.FlushRedis()
+				switch fault {
 				case "fails":
 					h.upstreams.Fail(part)
 				case "hangs":
 					h.upstreams.Hang(part)
 				default:
 					if part == "theme" {
-						t.Skip("a brand that is not a brand is in the tests of upstream")
+						t.Skip("malformed brands are tested in package upstream")
 					}
 					h.upstreams.Update(func() { h.upstreams.price, h.upstreams.booked = -1, -1 })
 				}
 				began := time.Now()
 				a := h.mustGet(detailURL)
 				if took := time.Since(began); took > web.Budget+functest.SlackTime {
-					t.Errorf("answered after %s", took)
+					t.Errorf("got an answer after %s; want at most %s", took, web.Budget+functest.SlackTime)
 				}
-				if how == "breaks the contract" {
+				if fault == "breaks the contract" {
 					if a.degradedParts() != "search,pricing" || a.Degraded[0].Reason != "bad-response" {
 						t.Errorf(`got %s; want degraded = "search,pricing", Degraded[0].Reason = "bad-response"`, a.Text)
 					}
 				} else if a.degradedParts() != part {
-					t.Errorf("%s is not what is missing: %s", part, a.Text)
+					t.Errorf("got degraded %q; want %q: %s", a.degradedParts(), part, a.Text)
 				}
 				if got := a.Header.Get("Cache-Control"); got != cacheControlShort {
-					t.Errorf("a partial answer is %s", got)
+					t.Errorf("partial answer: got Cache-Control %s; want %s", got, cacheControlShort)
 				}
 				if has := a.CheapestRateSnapshot != nil && a.PriceCalendarPreview != nil; has != (a.degradedParts() != "pricing" && a.degradedParts() != "search,pricing") {
 					t.Errorf("rate: %s", a.Text)
@@ -52,16 +54,16 @@ func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
 					t.Errorf("brand: %s", a.Text)
 				}
 				if hit := h.mustGet(detailURL); hit.Header.Get("Cache-Control") != cacheControlShort {
-					t.Errorf("kept, it is %s", hit.Header.Get("Cache-Control"))
+					t.Errorf("hit: got Cache-Control %s; want %s", hit.Header.Get("Cache-Control"), cacheControlShort)
 				}
 				h.upstreams.Recover(part)
 				h.upstreams.Update(func() { h.upstreams.price, h.upstreams.booked = 450000, 12 })
 				h.Advance(map[bool]time.Duration{true: 3 * time.Second, false: 17 * time.Second}[a.degradedParts() == "pricing"])
-				if a = h.newInstance().mustGet(detailURL); a.degradedParts() != "" { // an instance whose breakers are closed
-					t.Errorf("not mended: %s", a.Text)
+				if a = h.newInstance().mustGet(detailURL); a.degradedParts() != "" { // the breakers of a new instance are closed
+					t.Errorf("after recovery: got %s; want nothing degraded", a.Text)
 				}
 				if got := a.Header.Get("Cache-Control"); got != cacheControlFull {
-					t.Errorf("whole again, it is %s", got)
+					t.Errorf("after recovery: got Cache-Control %s; want %s", got, cacheControlFull)
 				}
 			})
 		}
@@ -80,10 +82,10 @@ func TestWithReserve_EndsBeforeParentDeadline(t *testing.T) {
 		optional, cancel := withReserve(ctx)
 		deadline, limited := optional.Deadline()
 		if limited != (want > 0) || limited && !deadline.Equal(now.Add(want)) {
-			t.Errorf("%s became %s", limit, deadline.Sub(now))
+			t.Errorf("limit %s: got %s; want %s", limit, deadline.Sub(now), want)
 		}
 		if cancel(); optional.Err() == nil {
-			t.Error("goes on when nobody waits any more")
+			t.Error("the context did not end with its cancel function")
 		}
 	}
 }
@@ -97,7 +99,7 @@ func TestDetail_AllOptionalPartsMayBeMissing(t *testing.T) {
 	began := time.Now()
 	a := h.mustGet(detailURL)
 	if took := time.Since(began); took > web.Budget+functest.SlackTime || a.degradedParts() != "search,pricing,theme" {
-		t.Errorf("%s after %s", a.Text, took)
+		t.Errorf("got %s after %s; want three degraded parts within the budget", a.Text, took)
 	}
 }
 
@@ -124,7 +126,7 @@ func TestDetail_SoldOutNightIsNotDegraded(t *testing.T) {
 	h.upstreams.Update(func() { h.upstreams.soldOut = false })
 	h.Advance(61 * time.Second)
 	if a := h.mustGet(detailURL); a.CheapestRateSnapshot == nil || a.cacheState() != "HIT" {
-		t.Errorf("a room came back: %s %s", a.cacheState(), a.Text)
+		t.Errorf("after a room became free: got %s %s; want HIT with a rate", a.cacheState(), a.Text)
 	}
 }
 
@@ -136,15 +138,15 @@ func TestDetail_PropertyFailureServesStaleThen503(t *testing.T) {
 	h.Advance(6 * time.Minute)
 	a := h.mustGet(detailURL)
 	if a.cacheState() != "STALE" || a.Header.Get("Cache-Control") != cacheControlShort || !a.CheapestRateSnapshot.IsStale || !a.PriceCalendarPreview[3].IsStale {
-		t.Errorf("after a good answer: %s, %s, %s", a.cacheState(), a.Header.Get("Cache-Control"), a.Text)
+		t.Errorf("with a stored page: got %s, %s, %s; want STALE with stale rates", a.cacheState(), a.Header.Get("Cache-Control"), a.Text)
 	}
 	if a := h.get(hotelPath + "?locale=en&currency=AFN"); a.StatusCode != 503 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" ||
 		a.Header.Get("Retry-After") == "" || a.Header.Get("Cache-Control") != "no-store" {
-		t.Errorf("when there never was: %d %s", a.StatusCode, a.Text)
+		t.Errorf("without a stored page: got %d %s; want 503", a.StatusCode, a.Text)
 	}
 	h.Advance(10 * time.Minute)
 	if a := h.get(detailURL); a.StatusCode != 503 {
-		t.Errorf("when nothing is kept: %d %s", a.StatusCode, a.Text)
+		t.Errorf("after the page expired: got %d %s; want 503", a.StatusCode, a.Text)
 	}
 }
 
@@ -155,7 +157,7 @@ func TestDetail_PropertyTimeoutAnswers504(t *testing.T) {
 	began := time.Now()
 	a := h.get(detailURL)
 	if took := time.Since(began); took > web.Budget+functest.SlackTime || a.StatusCode != 504 || a.Code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_BUDGET_EXCEEDED" {
-		t.Errorf("%d after %s: %s", a.StatusCode, took, a.Text)
+		t.Errorf("got %d after %s: %s; want 504 within the budget", a.StatusCode, took, a.Text)
 	}
 }
 
@@ -167,11 +169,11 @@ func TestDetail_SurvivesRedisOutage(t *testing.T) {
 	h.Redis.Stop()
 	for _, path := range []string{detailURL, days} {
 		if a := h.mustGet(path); a.cacheState() != "MISS" || a.degradedParts() != "" || a.Header.Get("ETag") == "" {
-			t.Errorf("without Redis: %s %s", a.cacheState(), a.Text)
+			t.Errorf("without Redis: got %s %s; want MISS", a.cacheState(), a.Text)
 		}
 	}
 	h.Redis.Start()
-	h.Eventually("Redis is used again", func() bool {
+	h.Eventually("a hit after Redis is back", func() bool {
 		h.mustGet(detailURL)
 		return h.mustGet(detailURL).cacheState() == "HIT"
 	})

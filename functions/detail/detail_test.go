@@ -24,30 +24,30 @@ func TestDetail_ComposesThenServesFromCache(t *testing.T) {
 		t.Errorf(`got %s %s; want X-Cache = "MISS", Locale = "fa-AF", Currency = "AFN", degraded = ""`, a.cacheState(), a.Text)
 	}
 	if a.Property.PropertyID != kabulPropertyID || a.Property.Name.Default != "Hotel One" || !strings.Contains(a.Text, "In fa-AF.") {
-		t.Errorf("property: %s", a.Text)
+		t.Errorf("property: got %s", a.Text)
 	}
 	if a.Property.GuestRating == nil || a.PopularitySignals == nil || a.PopularitySignals.BookedLast24h != 12 || len(a.SimilarProperties) != 4 {
-		t.Errorf("search: %s", a.Text)
+		t.Errorf("search-aggregation: got %s; want rating, popularity and 4 similar hotels", a.Text)
 	}
 	if !slices.Equal(a.Property.Badges, []string{"crossRegionDelivery", "shariaCompliant"}) {
-		t.Errorf("badges %v", a.Property.Badges)
+		t.Errorf("got badges %v; want crossRegionDelivery, shariaCompliant", a.Property.Badges)
 	}
 	if a.BrandPeek.Neutral || a.BrandPeek.PrimaryColor != "#aabbcc" {
-		t.Errorf("theme: %s", a.Text)
+		t.Errorf("theme-config: got %s; want the brand", a.Text)
 	}
 	if r := a.CheapestRateSnapshot; r == nil || r.CheapestNightlyMinor != "450000" || r.IsStale || len(a.PriceCalendarPreview) != 7 {
-		t.Errorf("pricing: %s", a.Text)
+		t.Errorf("pricing: got %s; want a fresh rate and 7 days", a.Text)
 	}
 	if a.HandoffHint.URL != "https://slug-1.melmastoon.ghasi.io/book" || a.HandoffHint.TTLSeconds != 1800 {
 		t.Errorf("got %+v; want the booking page of slug-1 for 1800 s", a.HandoffHint)
 	}
 	if got := fmt.Sprint(h.upstreams.Calls("property"), h.upstreams.Calls("hotel"), h.upstreams.Calls("pricing"), h.upstreams.Calls("theme")); got != "1 1 1 5" {
-		t.Errorf("calls to property, search, pricing and theme: %s", got)
+		t.Errorf("calls to property, search, pricing and theme: got %s; want 1 1 1 5", got)
 	}
 	calls := h.upstreams.Calls()
 	again := h.mustGet(detailURL)
 	if again.cacheState() != "HIT" || again.Text != a.Text || h.upstreams.Calls() != calls {
-		t.Errorf("again: %s after %d calls", again.cacheState(), h.upstreams.Calls()-calls)
+		t.Errorf("second answer: got %s after %d calls; want HIT after 0", again.cacheState(), h.upstreams.Calls()-calls)
 	}
 }
 
@@ -58,13 +58,13 @@ func TestDetail_QuotesDefaultStay(t *testing.T) {
 	if d := a.DefaultStay.Dates; d.CheckIn != "2026-11-21" || d.CheckOut != "2026-11-22" || a.PriceCalendarPreview[0].Date != "2026-11-21" || a.PriceCalendarPreview[6].Date != "2026-11-27" {
 		t.Errorf(`got %s; want CheckIn = "2026-11-21", CheckOut = "2026-11-22", PriceCalendarPreview[0].Date = "2026-11-21", PriceCalendarPreview[6].Date = "2026-11-27"`, a.Text)
 	}
-	asked := fmt.Sprint(h.upstreams.lastQuoteRequest)
+	got := fmt.Sprint(h.upstreams.lastQuoteRequest)
 	want := fmt.Sprintf("map[calendar:map[days:7 from:2026-11-21] currency:AFN dates:map[checkIn:2026-11-21 checkOut:2026-11-22] locale:fa-AF "+
 		"occupancy:map[adults:2 children:0 rooms:1] properties:[map[propertyId:%s tenantId:%s]]]", kabulPropertyID, tenantID(1))
-	if asked != want {
-		t.Errorf("asked %s\nwant  %s", asked, want)
+	if got != want {
+		t.Errorf("quote request: got %s\nwant %s", got, want)
 	}
-	h.Advance(12 * time.Hour) // another day: whatever was kept, the rate is for the night that is tomorrow now
+	h.Advance(12 * time.Hour) // the next day: the default stay is tomorrow's night, also with a cached page
 	if a = h.mustGet(detailURL); a.DefaultStay.Dates.CheckIn != "2026-11-22" || a.PriceCalendarPreview[0].Date != "2026-11-22" {
 		t.Errorf(`got %s; want DefaultStay.Dates.CheckIn = "2026-11-22", PriceCalendarPreview[0].Date = "2026-11-22"`, a.Text)
 	}
@@ -83,13 +83,13 @@ func TestDetail_CacheHitUsesOneRedisRoundTrip(t *testing.T) {
 				t.Fatalf("not warm: %s", a.cacheState())
 			}
 			if n := h.RoundTrips.TakeCount(); n != 1 {
-				t.Errorf("%d Redis round trips", n)
+				t.Errorf("got %d Redis round trips; want 1", n)
 			}
 			if n := h.Deps.DB.Stat().AcquireCount() - queries; n != 0 {
-				t.Errorf("%d uses of Postgres", n)
+				t.Errorf("got %d uses of Postgres; want 0", n)
 			}
 			if n := h.upstreams.Calls() - calls; n != 0 {
-				t.Errorf("%d upstream calls", n)
+				t.Errorf("got %d upstream calls; want 0", n)
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func TestDetail_DependsOnlyOnURLLocaleAndCurrency(t *testing.T) {
 		"a cookie":               {"Cookie", "gms_id=gms_01ARZ3NDEKTSV4RRFFQ69G5FAV"},
 		"another language":       {"Accept-Language", "ru"},
 		"another currency":       {"X-Currency", "EUR"},
-		"a currency of nowhere":  {"X-Currency", "XXX"},
+		"an unknown currency":    {"X-Currency", "XXX"},
 		"a country":              {"X-Client-Geo-Country", "IR"},
 		"a campaign":             {"X-Campaign-Source", "autumn"},
 		"an agent and an origin": {"User-Agent", "curl/8", "Origin", "https://elsewhere.example"},
@@ -121,7 +121,7 @@ func TestDetail_DependsOnlyOnURLLocaleAndCurrency(t *testing.T) {
 	}
 	for name, path := range map[string]string{"locale": hotelPath + "?locale=ru&currency=AFN", "currency": hotelPath + "?locale=fa-AF&currency=EUR"} {
 		if a := h.mustGet(path); a.cacheState() != "MISS" || a.Header.Get("ETag") == base.Header.Get("ETag") {
-			t.Errorf("another %s: %s", name, a.cacheState())
+			t.Errorf("another %s: got %s; want MISS with another ETag", name, a.cacheState())
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestDetail_UpstreamRequestsContainNoGuestData(t *testing.T) {
 		})
 	}
 	if v := h.upstreams.LastHeader().Get("X-Request-Id"); v == "" {
-		t.Error("the request has no id")
+		t.Error("got no X-Request-Id")
 	}
 	for _, canary := range []string{"canary", "203.0.113", "01ARZ3NDEKTSV4RRFFQ69G5FAV", kabulPropertyID} {
 		if strings.Contains(h.Log.String(), canary) {
@@ -181,20 +181,20 @@ func TestDetail_UnknownHotelIsCachedFor30Seconds(t *testing.T) {
 		}
 	}
 	if n := h.upstreams.Calls("property"); n != 1 {
-		t.Errorf("property-service was asked %d times", n)
+		t.Errorf("got %d calls of property-service; want 1", n)
 	}
 	h.Advance(29 * time.Second)
 	h.get(unknown)
 	if n := h.upstreams.Calls("property"); n != 1 {
-		t.Errorf("within 30 s: asked %d times", n)
+		t.Errorf("within 30 s: got %d calls; want 1", n)
 	}
 	h.Advance(2 * time.Second)
 	h.get(unknown)
 	if n := h.upstreams.Calls("property"); n != 2 {
-		t.Errorf("after 30 s: asked %d times", n)
+		t.Errorf("after 30 s: got %d calls; want 2", n)
 	}
 	if n := h.upstreams.Calls("pricing") + h.upstreams.Calls("theme"); n != 0 {
-		t.Errorf("pricing and theme were asked %d times about nothing", n)
+		t.Errorf("got %d calls of pricing and theme-config; want 0", n)
 	}
 }
 
@@ -210,22 +210,22 @@ func TestDetail_CacheHitRefreshesRates(t *testing.T) {
 		}
 		a := h.mustGet(detailURL)
 		if a.cacheState() != "HIT" {
-			t.Fatalf("after %d s: %s", second, a.cacheState())
+			t.Fatalf("after %d s: got %s; want HIT", second, a.cacheState())
 		}
 		r := a.CheapestRateSnapshot
 		age := h.Now().Sub(r.CapturedAt)
 		if age > time.Minute && !r.IsStale || r.IsStale != a.PriceCalendarPreview[0].IsStale {
-			t.Fatalf("after %d s a rate of %s is shown as fresh", second, age)
+			t.Fatalf("after %d s: got a rate of age %s with isStale %t", second, age, r.IsStale)
 		}
 		if want := map[bool]string{false: cacheControlFull, true: cacheControlShort}[r.IsStale]; a.Header.Get("Cache-Control") != want {
-			t.Fatalf("after %d s, stale %t: %s", second, r.IsStale, a.Header.Get("Cache-Control"))
+			t.Fatalf("after %d s, stale %t: got %s; want %s", second, r.IsStale, a.Header.Get("Cache-Control"), want)
 		}
 	}
 	if n := h.upstreams.Calls("property") - properties; n != 0 {
-		t.Errorf("property-service was asked %d times again", n)
+		t.Errorf("got %d further calls of property-service; want 0", n)
 	}
 	if n := h.upstreams.Calls("pricing"); n < 3 || n > 5 {
-		t.Errorf("pricing answered %d times", n)
+		t.Errorf("got %d answered calls of pricing; want 3 to 5", n)
 	}
 }
 
@@ -285,7 +285,7 @@ func TestDetail_InvalidURLMakesNoUpstreamCall(t *testing.T) {
 		})
 	}
 	if n := h.upstreams.Calls(); n != 0 {
-		t.Errorf("%d calls", n)
+		t.Errorf("got %d calls; want 0", n)
 	}
 }
 

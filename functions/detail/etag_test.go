@@ -22,10 +22,10 @@ func TestDetailETag_MatchAnswers304(t *testing.T) {
 					t.Fatalf("%d, ETag %s", first.StatusCode, tag)
 				}
 				for _, method := range []string{"GET", "HEAD"} {
-					for _, has := range []string{tag, "W/" + tag, "*", `"other", ` + tag, `"a,b",W/"c",W/` + tag} {
-						a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has)
+					for _, condition := range []string{tag, "W/" + tag, "*", `"other", ` + tag, `"a,b",W/"c",W/` + tag} {
+						a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", condition)
 						if a.StatusCode != 304 || len(a.Text) != 0 || a.Header.Get("Content-Length")+a.Header.Get("Content-Encoding") != "" {
-							t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, has, a.StatusCode, len(a.Text), a.Header)
+							t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, condition, a.StatusCode, len(a.Text), a.Header)
 						}
 						for _, name := range []string{"ETag", "Cache-Control", "Vary"} {
 							if a.Header.Get(name) != first.Header.Get(name) {
@@ -33,14 +33,14 @@ func TestDetailETag_MatchAnswers304(t *testing.T) {
 							}
 						}
 					}
-					for _, has := range []string{`"other"`, "", "nonsense", `"` + tag} {
-						if a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", has); a.StatusCode != 200 {
-							t.Errorf("%s %s, %s: got status %d; want 200", method, path, has, a.StatusCode)
+					for _, condition := range []string{`"other"`, "", "nonsense", `"` + tag} {
+						if a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", condition); a.StatusCode != 200 {
+							t.Errorf("%s %s, %s: got status %d; want 200", method, path, condition, a.StatusCode)
 						}
 					}
 				}
 			}
-			h.get(path, "If-None-Match", "*") // held against the API
+			h.get(path, "If-None-Match", "*") // get validates the 304 against the OpenAPI document
 		})
 	}
 }
@@ -52,16 +52,16 @@ func TestDetailETag_DiffersPerEncoding(t *testing.T) {
 	if zipped.Header.Get("Content-Encoding") != "gzip" || zipped.Header.Get("ETag") == plain.Header.Get("ETag") {
 		t.Errorf("%v and %v", zipped.Header, plain.Header)
 	}
-	unzipped, err := gzip.NewReader(strings.NewReader(zipped.Text))
+	reader, err := gzip.NewReader(strings.NewReader(zipped.Text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := io.ReadAll(unzipped)
+	body, err := io.ReadAll(reader)
 	if err != nil || string(body) != plain.Text {
-		t.Errorf("%v, %d and %d bytes", err, len(body), len(plain.Text))
+		t.Errorf("decompressed: got %d bytes, error %v; want the %d plain bytes", len(body), err, len(plain.Text))
 	}
 	if a := h.send("GET", detailURL, "Accept-Encoding", "gzip", "If-None-Match", plain.Header.Get("ETag")); a.StatusCode != 200 {
-		t.Errorf("%d to who has the other encoding", a.StatusCode)
+		t.Errorf("ETag of the other encoding: got %d; want 200", a.StatusCode)
 	}
 }
 
@@ -91,20 +91,20 @@ func TestDetailETag_ChangesOnlyWithResponse(t *testing.T) {
 	h := newHarness(t)
 	first := h.mustGet(detailURL).Header.Get("ETag")
 	if got := h.newInstance().mustGet(detailURL).Header.Get("ETag"); got != first {
-		t.Errorf("of another instance: %s, not %s", got, first)
+		t.Errorf("another instance: got %s; want %s", got, first)
 	}
-	h.Advance(61 * time.Second) // rates are renewed, and pricing says another time of capture
+	h.Advance(61 * time.Second) // the refreshed rates have another capture time
 	renewed := h.mustGet(detailURL)
 	if tag := renewed.Header.Get("ETag"); tag == first || renewed.cacheState() != "HIT" {
-		t.Errorf("with new rates: %s, was %s", tag, first)
+		t.Errorf("with new rates: got %s; want an ETag other than %s", tag, first)
 	}
 	h.upstreams.Fail("pricing")
 	h.Advance(61 * time.Second)
 	stale := h.mustGet(detailURL, "If-None-Match", renewed.Header.Get("ETag"))
 	if stale.StatusCode != http.StatusOK || !stale.CheapestRateSnapshot.IsStale {
-		t.Errorf("with rates marked stale: %d %s", stale.StatusCode, stale.Text)
+		t.Errorf("with stale rates: got %d %s; want 200", stale.StatusCode, stale.Text)
 	}
 	if a := h.get(detailURL, "If-None-Match", stale.Header.Get("ETag")); a.StatusCode != 304 || a.Header.Get("Cache-Control") != cacheControlShort {
-		t.Errorf("to who has the stale one: %d %s", a.StatusCode, a.Header.Get("Cache-Control"))
+		t.Errorf("ETag of the stale page: got %d %s; want 304", a.StatusCode, a.Header.Get("Cache-Control"))
 	}
 }

@@ -13,7 +13,8 @@ import (
 
 func TestDeps_MatchGolden(t *testing.T) { deptest.Golden(t) }
 
-// harness is the two functions of this module with real stores, which tests take away, and upstreams that tests command.
+// harness serves the two functions of this module with real stores, which tests can break, and with
+// controllable upstreams.
 type harness struct {
 	*functest.Harness
 	upstreams *upstreams
@@ -28,7 +29,7 @@ func newHarness(t testing.TB) *harness {
 	return h
 }
 
-// newInstance is another instance of the functions: the same stores, upstreams and time, a process of its own.
+// newInstance returns another process of the functions with the same stores, upstreams and clock.
 func (h *harness) newInstance() *harness {
 	h.T.Helper()
 	other := &harness{h.NewInstance(), h.upstreams}
@@ -47,6 +48,7 @@ func (h *harness) get(path string, headers ...string) *response {
 	return h.send("GET", path, headers...)
 }
 
+// send sends a request and decodes an uncompressed answer. It fails the test when the answer sets a cookie.
 func (h *harness) send(method, path string, headers ...string) *response {
 	h.T.Helper()
 	a := &response{Result: h.Do(method, path, "", "", headers...)}
@@ -59,7 +61,7 @@ func (h *harness) send(method, path string, headers ...string) *response {
 	return a
 }
 
-// mustGet is a get that must be answered with 200.
+// mustGet sends a GET and fails the test unless the status is 200.
 func (h *harness) mustGet(path string, headers ...string) *response {
 	h.T.Helper()
 	a := h.get(path, headers...)

@@ -13,7 +13,7 @@ func TestDetail_ConcurrentMissesShareOneLoad(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	other := h.newInstance()
-	arrived, letGo := h.upstreams.Pause("property")
+	arrived, release := h.upstreams.Pause("property")
 	answers := make(chan *response, 40)
 	for n := range 40 {
 		from := h
@@ -23,31 +23,35 @@ func TestDetail_ConcurrentMissesShareOneLoad(t *testing.T) {
 		go func() { answers <- from.get(detailURL) }()
 	}
 	<-arrived
-	letGo()
+	release()
 	for range 40 {
 		if a := <-answers; a.StatusCode != 200 || a.Property.PropertyID != kabulPropertyID {
 			t.Errorf("got %d %s; want status 200, Property.PropertyID = %v", a.StatusCode, a.Text, kabulPropertyID)
 		}
 	}
 	if got := fmt.Sprint(h.upstreams.Calls("property"), h.upstreams.Calls("hotel"), h.upstreams.Calls("pricing")); got != "1 1 1" {
-		t.Errorf("calls to property, search and pricing: %s", got)
+		t.Errorf("calls to property, search and pricing: got %s; want 1 1 1", got)
 	}
 }
 
-// TestDetail_InvalidationBeatsConcurrentLoad holds up one upstream after it has read its truth, changes the truth and
-// empties the property's entries, for the page and the availability, made anew and made again.
+// The test pauses an upstream after it has read its data, changes the data, and invalidates the property:
+// for the page and the availability, without an entry and with a stale one. The subtests share stores; each
+// begins with an empty Redis and a new instance.
 func TestDetail_InvalidationBeatsConcurrentLoad(t *testing.T) {
 	t.Parallel()
 	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-02"
-	for _, c := range []struct{ path, holds string }{{detailURL, "property"}, {detailURL, "search"}, {detailURL, "pricing"}, {days, "search"}, {days, "property"}} {
+	base := newHarness(t)
+	for _, c := range []struct{ path, pauses string }{{detailURL, "property"}, {detailURL, "search"}, {detailURL, "pricing"}, {days, "search"}, {days, "property"}} {
 		for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute} {
-			t.Run(fmt.Sprintf("%s/%s/%s", c.path[len(hotelPath):len(hotelPath)+3], c.holds, kind), func(t *testing.T) {
-				h := newHarness(t)
+			t.Run(fmt.Sprintf("%s/%s/%s", c.path[len(hotelPath):len(hotelPath)+3], c.pauses, kind), func(t *testing.T) {
+				h := base.newInstance()
+				h.FlushRedis()
+				h.upstreams.Update(func() { h.upstreams.name, h.upstreams.price = "Hotel One", 450000 })
 				if age > 0 {
 					h.mustGet(c.path)
 					h.Advance(age)
 				}
-				arrived, letGo := h.upstreams.Pause(c.holds)
+				arrived, release := h.upstreams.Pause(c.pauses)
 				first := make(chan *response, 1)
 				go func() { first <- h.get(c.path) }()
 				<-arrived
@@ -55,13 +59,13 @@ func TestDetail_InvalidationBeatsConcurrentLoad(t *testing.T) {
 				if _, err := h.Deps.Cache.Invalidate(t.Context(), cache.PropertyTag(kabulPropertyID)); err != nil {
 					t.Fatal(err)
 				}
-				letGo()
+				release()
 				if a := <-first; a.StatusCode != 200 {
 					t.Fatalf("got %d %s; want status 200", a.StatusCode, a.Text)
 				}
 				a := h.mustGet(c.path)
 				if a.cacheState() != "MISS" || c.path == detailURL && a.Property.Name.Default != "Hotel New" || c.path == days && a.Days[0].CheapestMinor != "1" {
-					t.Errorf("afterwards: %s %s", a.cacheState(), a.Text)
+					t.Errorf("after the invalidation: got %s %s; want MISS with the new data", a.cacheState(), a.Text)
 				}
 			})
 		}
@@ -82,7 +86,7 @@ func TestDetail_InvalidatedByOwnAndSimilarTags(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a := h.mustGet(detailURL); a.cacheState() != "MISS" {
-			t.Errorf("%s changed: %s", name, a.cacheState())
+			t.Errorf("invalidated by %s: got %s; want MISS", name, a.cacheState())
 		}
 	}
 	h.mustGet(detailURL)
@@ -90,7 +94,7 @@ func TestDetail_InvalidatedByOwnAndSimilarTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := h.mustGet(detailURL); a.cacheState() != "HIT" {
-		t.Errorf("a stranger changed: %s", a.cacheState())
+		t.Errorf("invalidated by another tenant: got %s; want HIT", a.cacheState())
 	}
 }
 

@@ -7,13 +7,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// response is what a client got.
+// response is the answer to a client.
 type response struct {
 	*functest.Result
 	responseBody
 }
 
-// responseBody is the members of either body.
+// responseBody holds the members of the bodies of both routes.
 type responseBody struct {
 	Locale, Currency string
 	Degraded         []struct{ Part, Reason string }
@@ -57,7 +57,7 @@ type responseBody struct {
 
 func (a *response) cacheState() string { return a.Header.Get("X-Cache") }
 
-// degradedParts is the parts that are named as missing, comma-joined.
+// degradedParts returns the parts in "degraded", joined by commas.
 func (a *response) degradedParts() string {
 	var parts []string
 	for _, d := range a.Degraded {

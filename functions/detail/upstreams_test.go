@@ -11,7 +11,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// upstreams are the stand-ins and the truth they tell.
+// upstreams are the fake upstream services and the data they serve.
 type upstreams struct {
 	*functest.Upstreams
 	name                  string // of the hotel
@@ -20,13 +20,13 @@ type upstreams struct {
 	booked                int
 	viewed                int
 	capturedAt            func() time.Time
-	lastQuoteRequest      map[string]any // the last question to pricing
+	lastQuoteRequest      map[string]any // the last request to pricing
 	lastAvailabilityQuery string         // the last query string of availability
 }
 
 const kabulPropertyID = "ppt_00000000000000000000000001"
 
-// tenantID is whose the n-th hotel is: hotels 1 and 6 are of one tenant.
+// tenantID is the tenant of the n-th hotel. Hotels 1 and 6 have the same tenant.
 func tenantID(n int) string   { return functest.TenantID(n % 5) }
 func propertyID(n int) string { return functest.PropertyID(n) }
 

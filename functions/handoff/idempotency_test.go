@@ -36,7 +36,7 @@ func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
 		})
 	}
 	if n := h.Count("handoff_replay_log"); n != before {
-		t.Errorf("%d handoffs more", n-before)
+		t.Errorf("got %d handoffs more; want 0", n-before)
 	}
 	if first.replayed() {
 		t.Error("the first answer says that it is not")
@@ -180,7 +180,7 @@ func TestHandoffMintIdempotency_KeyExpiresAfterOneDay(t *testing.T) {
 		t.Errorf("got %s; want not replayed, HandoffID != %v", a.Text, first.HandoffID)
 	}
 	if n := h.Count("idempotency_keys"); n != 2 {
-		t.Errorf("%d records", n)
+		t.Errorf("got %d records; want 2", n)
 	}
 }
 
@@ -294,7 +294,7 @@ func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 		t.Errorf("%d handoffs and %d tokens for %d keys", n, len(ids), keys)
 	}
 	if n := len(h.Messages(initiatedSubject)); n != keys+before {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want %d", n, keys+before)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
 
 	messages := h.Messages(initiatedSubject)
 	if len(messages) != 1 {
-		t.Fatalf("%d events", len(messages))
+		t.Fatalf("got %d events; want 1", len(messages))
 	}
 	if err := strict.ValidateMessage(initiatedSubject, messages[0]); err != nil {
 		t.Error(err)
@@ -159,7 +159,7 @@ func TestHandoffMint_InvalidRequestNamesField(t *testing.T) {
 		})
 	}
 	if n := h.Count("handoff_replay_log") + h.Count("idempotency_keys"); n != 0 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows; want 0", n)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestHandoffMint_PropertyMustBelongToTenant(t *testing.T) {
 		t.Errorf("property-service was asked %d times: an absence is to be remembered too", n)
 	}
 	if n := h.Count("handoff_replay_log"); n != 0 {
-		t.Errorf("%d handoffs", n)
+		t.Errorf("got %d handoffs; want 0", n)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestHandoffMint_SuspendedTenantAnswers403(t *testing.T) {
 	}
 	h.mustMint(h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2)), "Idempotency-Key", "k2")
 	if n := h.Count("handoff_replay_log"); n != before+1 {
-		t.Errorf("%d handoffs", n)
+		t.Errorf("got %d handoffs; want %d", n, before+1)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestHandoffMint_UnpublishedSuspensionAnswers403(t *testing.T) {
 		t.Errorf(`got %s; want status 403, code ending with ".TENANT_SUSPENDED"`, a.Text)
 	}
 	if n := h.Count("handoff_replay_log") + h.Count("idempotency_keys") + len(h.Messages(initiatedSubject)); n != before {
-		t.Errorf("%d rows more", n-before)
+		t.Errorf("got %d rows more; want 0", n-before)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestHandoffMint_UnknownSuspensionsAnswer503(t *testing.T) {
 	}
 	h.PostgresProxy.Heal()
 	if n := h.Count("handoff_replay_log"); n != 0 {
-		t.Errorf("%d handoffs", n)
+		t.Errorf("got %d handoffs; want 0", n)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestHandoffMint_WithoutRedisMintsOnce(t *testing.T) {
 		t.Errorf("got %s\n%s; want the first not replayed, the second replayed with the same body", first.Text, second.Text)
 	}
 	if n := h.Count("handoff_replay_log"); n != before+1 {
-		t.Errorf("%d handoffs", n-before)
+		t.Errorf("got %d handoffs; want 1", n-before)
 	}
 }
 
@@ -344,6 +344,6 @@ func TestHandoffMint_LogContainsNoSecrets(t *testing.T) {
 		}
 	}
 	if n := strings.Count(log, "\n"); n != 3 {
-		t.Errorf("%d records for three requests", n)
+		t.Errorf("got %d records for three requests; want 3", n)
 	}
 }

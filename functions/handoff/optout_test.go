@@ -39,10 +39,10 @@ func TestHandoffMint_RecordsBrowserOptOut(t *testing.T) {
 				h.mustMint(h.requestBody(), "Idempotency-Key", key+"-again", "Cookie", "gms_id="+cookie)
 			}
 			if n := h.countOptOuts(); n != 2 {
-				t.Errorf("%d refusals on record", n)
+				t.Errorf("got %d refusals on record; want 2", n)
 			}
 			if n := h.Count("outbox"); n != 0 {
-				t.Errorf("%d events of guests who refused", n)
+				t.Errorf("got %d events of guests who refused; want 0", n)
 			}
 		})
 	}
@@ -94,7 +94,7 @@ func TestHandoffMint_OptedOutGuestUsesOnePostgresRoundTrip(t *testing.T) {
 	trips.Store(0)
 	h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "DNT", "1", "Cookie", "gms_id="+cookie)
 	if n := trips.Load(); n != 1 {
-		t.Errorf("%d round trips", n)
+		t.Errorf("got %d round trips; want 1", n)
 	}
 }
 

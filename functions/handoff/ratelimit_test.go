@@ -72,7 +72,7 @@ func TestHandoffMint_ConcurrentRetriesAreNotRateLimited(t *testing.T) {
 		}
 	}
 	if n := h.Count("handoff_replay_log") - before; n != 1 {
-		t.Errorf("%d minted", n)
+		t.Errorf("got %d minted; want 1", n)
 	}
 }
 

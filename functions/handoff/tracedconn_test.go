@@ -80,14 +80,14 @@ func TestHandoffMint_UsesOnePostgresRoundTrip(t *testing.T) {
 	h.RoundTrips.TakeCount()
 	h.mustMint(h.requestBody(), guest...)
 	if n := trips.Load(); n != 1 {
-		t.Errorf("%d round trips of Postgres", n)
+		t.Errorf("got %d round trips of Postgres; want 1", n)
 	}
 	if n := h.RoundTrips.TakeCount(); n != 2 { // in with the claim, out with the copy
-		t.Errorf("%d round trips of Redis", n)
+		t.Errorf("got %d round trips of Redis; want 2", n)
 	}
 	trips.Store(0)
 	h.mustMint(h.requestBody(), guest...)
 	if n := trips.Load(); n != 0 {
-		t.Errorf("%d round trips for a repetition", n)
+		t.Errorf("got %d round trips for a repetition; want 0", n)
 	}
 }

@@ -10,11 +10,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// BenchmarkSearchList_WarmHit is one warm search through the whole pipeline, without the network of its client.
+// BenchmarkSearchList_WarmHit measures a warm search through the whole pipeline, without the client's network.
 func BenchmarkSearchList_WarmHit(b *testing.B) {
-	h := newHarness(b)
+	h := newHarnessWithFlags(b, samplingOff)
 	h.upstreams.Update(func() { h.upstreams.hits = 20 })
-	h.setFlags(samplingOff)
 	body := h.requestBody("Kabul")
 	cookie := "gms_id=" + h.mustSearch(body).SessionCookie()
 	h.Log.Discard()

@@ -5,42 +5,54 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"reflect"
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/flags"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// harness is the three functions of this module with real stores, which tests take away, and upstreams that tests
-// command.
+// harness serves the three functions of this module with real stores, which tests can break, and with
+// controllable upstreams.
 type harness struct {
 	*functest.Harness
 	upstreams *upstreams
 	flagsPath string // path of the flags file
 }
 
-func newHarness(t testing.TB) *harness { return newHarnessWith(functest.New(t)) }
+func newHarness(t testing.TB) *harness { return newHarnessWith(functest.New(t), `{}`) }
 
-func newHarnessWith(base *functest.Harness) *harness {
+// newHarnessWith serves the functions with the stores of base and a flags document; see writeFlags.
+func newHarnessWith(base *functest.Harness, flags string) *harness {
 	base.T.Helper()
 	h := &harness{base, newUpstreams(base.T), base.T.TempDir() + "/flags.json"}
-	h.writeFlags(`{}`)
+	h.writeFlags(flags)
+	h.open()
+	return h
+}
+
+// newInstance returns another process of the functions with the same stores, upstreams, flags and clock.
+func (h *harness) newInstance() *harness {
+	h.T.Helper()
+	other := &harness{h.NewInstance(), h.upstreams, h.flagsPath}
+	other.open()
+	return other
+}
+
+func (h *harness) open() {
+	h.T.Helper()
 	e := functest.Environment(h.T, h.Database, h.Redis.Addr, h.upstreams.URL)
 	e.FlagsFile, e.ValidateEvents = h.flagsPath, true
 	h.BuildDeps(e)
 	p := h.Deps
 	finder := NewFinder(p.Keys, p.Cache, p.Upstreams, p.Compose, p.Flags, p.Region, p.Now)
-	guests := NewResponder(p.Guests, p.Sessions, p.Flags, p.Now)
-	h.Mount("POST "+web.BasePath+"/search", NewList(finder, guests).Serve)
-	h.Mount("POST "+web.BasePath+"/search/map", NewMap(finder, guests).Serve)
+	responder := NewResponder(p.Guests, p.Sessions, p.Flags, p.Now)
+	h.Mount("POST "+web.BasePath+"/search", NewList(finder, responder).Serve)
+	h.Mount("POST "+web.BasePath+"/search/map", NewMap(finder, responder).Serve)
 	h.Mount("GET "+web.BasePath+"/facets", NewFacets(p.Guests, p.Keys, p.Cache, p.Upstreams).Serve)
-	return h
 }
 
-// response is what a client got.
+// response is the answer to a client.
 type response struct {
 	*functest.Result
 	body responseBody
@@ -70,7 +82,7 @@ type responseBody struct {
 	}
 }
 
-// do sends a request as a browser of nobody, unless a cookie is among the headers.
+// do sends a request as a browser without a session, unless headers has a cookie.
 func (h *harness) do(method, path, body string, headers ...string) *response {
 	h.T.Helper()
 	if method == "POST" {
@@ -81,7 +93,7 @@ func (h *harness) do(method, path, body string, headers ...string) *response {
 	return a
 }
 
-// mustSearch is a search that must be answered with 200.
+// mustSearch sends a search and fails the test unless the status is 200.
 func (h *harness) mustSearch(body string, headers ...string) *response {
 	h.T.Helper()
 	a := h.do("POST", "/search", body, headers...)
@@ -91,7 +103,7 @@ func (h *harness) mustSearch(body string, headers ...string) *response {
 	return a
 }
 
-// requestBody is a valid body for a city; with replaces parts of it.
+// requestBody returns a valid body for a city. with holds pairs of an old and a new part.
 func (h *harness) requestBody(city string, with ...string) string {
 	in := h.Now().AddDate(0, 0, 10)
 	body := fmt.Sprintf(`{"geo":{"mode":"city","city":%q},"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":0,"rooms":1}}`,
@@ -99,16 +111,14 @@ func (h *harness) requestBody(city string, with ...string) string {
 	return functest.ReplaceInBody(h.T, body, with...)
 }
 
-// setFlags writes the flags file and waits until it is in force.
-func (h *harness) setFlags(document string) {
-	h.T.Helper()
-	want := h.writeFlags(document)
-	h.Eventually("the flags are in force", func() bool { return reflect.DeepEqual(h.Deps.Flags.Current(), want) })
+// newHarnessWithFlags is newHarness with a flags document; see writeFlags.
+func newHarnessWithFlags(t testing.TB, flags string) *harness {
+	return newHarnessWith(functest.New(t), flags)
 }
 
-// writeFlags writes the flags file, with limits and the hunt for bots off unless the document says otherwise: a test is one
-// guest who asks a lot.
-func (h *harness) writeFlags(document string) *flags.Values {
+// writeFlags writes the flags file. Limits and bot detection are off unless the document sets them,
+// because a test is one guest who sends many requests.
+func (h *harness) writeFlags(document string) {
 	h.T.Helper()
 	fields := map[string]any{"limitsEnabled": false, "botMode": "off"}
 	if err := json.Unmarshal([]byte(document), &fields); err != nil {
@@ -121,9 +131,4 @@ func (h *harness) writeFlags(document string) *flags.Values {
 	if err := os.WriteFile(h.flagsPath, whole, 0o600); err != nil {
 		h.T.Fatal(err)
 	}
-	want, err := flags.Parse(whole, nil)
-	if err != nil {
-		h.T.Fatal(err)
-	}
-	return want
 }

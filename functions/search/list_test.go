@@ -9,7 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event/strict"
 )
 
-// samplingOff turns sampling off, loud samples everybody.
+// Flags documents: samplingOff samples no session, samplingOn every session.
 const (
 	samplingOff = `{"sampling":{"search.executed":0}}`
 	samplingOn  = `{"sampling":{"search.executed":1}}`
@@ -20,7 +20,7 @@ func TestSearchList_ComposesThenServesFromCache(t *testing.T) {
 	h := newHarness(t)
 	first := h.mustSearch(h.requestBody("Kabul"), "Accept-Language", "ps-AF", "X-Currency", "AFN")
 	if got := first.Header.Get("X-Cache"); got != "MISS" {
-		t.Errorf("the first answer is %s", got)
+		t.Errorf("first answer: got %s; want MISS", got)
 	}
 	if first.body.Locale != "ps-AF" || first.body.Currency != "AFN" || first.body.ResultCount != 30 || len(first.body.Listings) != 3 {
 		t.Errorf(`got %s; want Locale = "ps-AF", Currency = "AFN", ResultCount = 30, len(Listings) = 3`, first.Text)
@@ -35,20 +35,19 @@ func TestSearchList_ComposesThenServesFromCache(t *testing.T) {
 	calls := h.upstreams.Calls()
 	second := h.mustSearch(h.requestBody("Kabul"), "Accept-Language", "ps-AF", "X-Currency", "AFN", "Cookie", "gms_id="+first.SessionCookie())
 	if got := second.Header.Get("X-Cache"); got != "HIT" || h.upstreams.Calls() != calls {
-		t.Errorf("the second answer is %s after %d further calls", got, h.upstreams.Calls()-calls)
+		t.Errorf("second answer: got %s after %d upstream calls; want HIT after 0", got, h.upstreams.Calls()-calls)
 	}
 	if second.body.SearchSessionID != first.body.SearchSessionID {
-		t.Errorf("the same search is %s and %s", first.body.SearchSessionID, second.body.SearchSessionID)
+		t.Errorf("search session: got %s; want %s", second.body.SearchSessionID, first.body.SearchSessionID)
 	}
 	if got := second.Header.Get("Cache-Control"); got != "private, no-store" {
-		t.Errorf("a personal answer is %s", got)
+		t.Errorf("Cache-Control: got %q; want private, no-store", got)
 	}
 }
 
 func TestSearchList_WarmHitUsesTwoRedisRoundTrips(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	h.setFlags(samplingOff)
+	h := newHarnessWithFlags(t, samplingOff)
 	cookie := "gms_id=" + h.mustSearch(h.requestBody("Kabul")).SessionCookie()
 	h.mustSearch(h.requestBody("Kabul"), "Cookie", cookie)
 	queries := h.Deps.DB.Stat().AcquireCount()
@@ -58,13 +57,13 @@ func TestSearchList_WarmHitUsesTwoRedisRoundTrips(t *testing.T) {
 		t.Fatalf("not warm: %s", got)
 	}
 	if n := h.RoundTrips.TakeCount(); n > 2 {
-		t.Errorf("%d Redis round trips", n)
+		t.Errorf("got %d Redis round trips; want at most 2", n)
 	}
 	if n := h.Deps.DB.Stat().AcquireCount() - queries; n != 0 {
-		t.Errorf("%d uses of Postgres", n)
+		t.Errorf("got %d uses of Postgres; want 0", n)
 	}
 	if n := h.upstreams.Calls() - calls; n != 0 {
-		t.Errorf("%d upstream calls", n)
+		t.Errorf("got %d upstream calls; want 0", n)
 	}
 }
 
@@ -74,7 +73,7 @@ func TestSearchList_EquivalentQueriesShareCacheEntry(t *testing.T) {
 	a := h.mustSearch(h.requestBody("Kabul", `"occupancy"`, `"filters":{"amenities":["wifi","parking","wifi"],"starRating":[5,3],"cancellationFlexibility":"any"},"sortKey":"recommended","page":{"limit":20,"offset":0},"occupancy"`))
 	b := h.mustSearch(h.requestBody("  KABUL", `"occupancy"`, `"filters":{"starRating":[3,5],"amenities":["parking","wifi"]},"occupancy"`))
 	if a.body.QueryHash != b.body.QueryHash || b.Header.Get("X-Cache") != "HIT" {
-		t.Errorf("%s and %s, %s", a.body.QueryHash, b.body.QueryHash, b.Header.Get("X-Cache"))
+		t.Errorf("got hashes %s and %s, X-Cache %s; want one hash and HIT", a.body.QueryHash, b.body.QueryHash, b.Header.Get("X-Cache"))
 	}
 }
 
@@ -101,8 +100,7 @@ func TestSearchList_DifferentQueriesHaveSeparateEntries(t *testing.T) {
 
 func TestSearchList_ExplicitLocaleCostsExtraRoundTripOnlyOnce(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	h.setFlags(samplingOff)
+	h := newHarnessWithFlags(t, samplingOff)
 	id := h.mustSearch(h.requestBody("Kabul")).SessionCookie()
 	if err := h.RDB.HSet(t.Context(), h.Deps.Keys.Session(id), "localePreference", "ar", "localeSource", "user-explicit").Err(); err != nil {
 		t.Fatal(err)
@@ -111,7 +109,7 @@ func TestSearchList_ExplicitLocaleCostsExtraRoundTripOnlyOnce(t *testing.T) {
 	h.RoundTrips.TakeCount()
 	a := h.mustSearch(h.requestBody("Kabul"), "Cookie", "gms_id="+id)
 	if n := h.RoundTrips.TakeCount(); n > 2 || a.body.Locale != "ar" || a.Header.Get("X-Cache") != "HIT" {
-		t.Errorf("%d round trips for %s in %s", n, a.Header.Get("X-Cache"), a.body.Locale)
+		t.Errorf("got %d round trips for %s in %s; want at most 2 for HIT in ar", n, a.Header.Get("X-Cache"), a.body.Locale)
 	}
 }
 
@@ -135,7 +133,7 @@ func TestSearchList_HidesSuspendedTenant(t *testing.T) {
 	h.Suspend(tenantID(1))
 	a := h.mustSearch(h.requestBody("Kabul"))
 	if a.Header.Get("X-Cache") != "HIT" || len(a.body.Listings) != 7 || a.body.ResultCount != 34 {
-		t.Errorf("%s, %d cards of %d", a.Header.Get("X-Cache"), len(a.body.Listings), a.body.ResultCount)
+		t.Errorf("got %s, %d cards of %d; want HIT, 7 cards of 34", a.Header.Get("X-Cache"), len(a.body.Listings), a.body.ResultCount)
 	}
 }
 
@@ -145,24 +143,23 @@ func TestSearchList_FirstVisitWarmHitUsesTwoRedisRoundTrips(t *testing.T) {
 	h.mustSearch(h.requestBody("Kabul"))
 	queries := h.Deps.DB.Stat().AcquireCount()
 	h.RoundTrips.TakeCount()
-	a := h.mustSearch(h.requestBody("Kabul"), "DNT", "1") // no telemetry: nothing for Postgres
+	a := h.mustSearch(h.requestBody("Kabul"), "DNT", "1") // without telemetry there is no write to Postgres
 	if n := h.RoundTrips.TakeCount(); n != 2 || a.Header.Get("X-Cache") != "HIT" || a.SessionCookie() == "" {
-		t.Errorf("%s in %d round trips", a.Header.Get("X-Cache"), n)
+		t.Errorf("got %s in %d round trips; want HIT in 2", a.Header.Get("X-Cache"), n)
 	}
 	if n := h.Deps.DB.Stat().AcquireCount() - queries; n != 0 {
-		t.Errorf("%d uses of Postgres", n)
+		t.Errorf("got %d uses of Postgres; want 0", n)
 	}
 }
 
 func TestSearchList_EventsContainNoPersonalData(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	h.setFlags(samplingOn)
+	h := newHarnessWithFlags(t, samplingOn)
 	a := h.mustSearch(h.requestBody("canary-place", `"occupancy"`, `"filters":{"amenities":["wifi","canary-amenity"],"neighbourhoods":["canary street"]},"occupancy"`),
 		"X-Forwarded-For", "203.0.113.77", "User-Agent", "canary-agent/1.0", "X-Campaign-Source", "canary sentence", "X-Client-Timezone", "canary/zone")
 	started, executed := h.Messages("session.started"), h.Messages("search.executed")
 	if len(started) != 1 || len(executed) != 1 {
-		t.Fatalf("%d started, %d executed", len(started), len(executed))
+		t.Fatalf("got %d started, %d executed; want 1 of each", len(started), len(executed))
 	}
 	for _, message := range slices.Concat(started, executed) {
 		var e event.Event
@@ -190,13 +187,12 @@ func TestSearchList_EventsContainNoPersonalData(t *testing.T) {
 
 func TestSearchList_NoConsentWritesNoEvents(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	h.setFlags(samplingOn)
+	h := newHarnessWithFlags(t, samplingOn)
 	cookie := h.mustSearch(h.requestBody("Kabul"), "DNT", "1").SessionCookie()
 	h.mustSearch(h.requestBody("Kabul"), "Cookie", "gms_id="+cookie)
 	var n int
 	if err := h.DB.QueryRow(t.Context(), `SELECT count(*) FROM bff_consumer.outbox`).Scan(&n); err != nil || n != 0 {
-		t.Errorf("%d rows, %v", n, err)
+		t.Errorf("got %d rows, error %v; want none", n, err)
 	}
 }
 
@@ -212,6 +208,6 @@ func TestSearchList_QuotesFirstTwentyCards(t *testing.T) {
 		}
 	}
 	if rated != 20 || h.upstreams.Calls("pricing") != 1 {
-		t.Errorf("%d cards rated in %d batches", rated, h.upstreams.Calls("pricing"))
+		t.Errorf("got %d cards with a rate in %d batches; want 20 in 1", rated, h.upstreams.Calls("pricing"))
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// malformedBodies are bodies that must be refused, each with the field its refusal names ("" for the whole).
-// B stands for a valid body, whose parts the others replace.
+// malformedBodies returns bodies that must be refused, each with the field that the refusal names ("" for
+// any field). Most bodies replace a part of a valid one.
 func malformedBodies(h *harness) map[string]struct{ body, field string } {
 	type c = struct{ body, field string }
 	with := func(pairs ...string) string { return h.requestBody("Kabul", pairs...) }
@@ -28,12 +28,12 @@ func malformedBodies(h *harness) map[string]struct{ body, field string } {
 		"a number":                       {"17", "body"},
 		"cut":                            {valid[:len(valid)-1], ""},
 		"two values":                     {valid + valid, ""},
-		"something behind":               {valid + "x", ""},
+		"trailing text":                  {valid + "x", ""},
 		"a comma too many":               {strings.Replace(valid, `"rooms":1}`, `"rooms":1,}`, 1), ""},
 		"single quotes":                  {strings.ReplaceAll(valid, `"`, `'`), ""},
 		"a byte order mark":              {"\xef\xbb\xbf" + valid, ""},
 		"XML":                            {"<search/>", ""},
-		"nothing asked":                  {"{}", "geo.mode"},
+		"an empty object":                {"{}", "geo.mode"},
 		"deep nesting":                   {filters(`{"amenities":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`), ""},
 		"very deep nesting":              {strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000), ""},
 		"70 KiB":                         {with("Kabul", strings.Repeat("k", 70<<10)), ""},
@@ -88,7 +88,7 @@ func malformedBodies(h *harness) map[string]struct{ body, field string } {
 		"half a child":                   {occupancy(`{"adults":1,"children":0.5,"rooms":1}`), "occupancy.children"},
 		"too many adults":                {occupancy(`{"adults":17,"children":0,"rooms":1}`), "occupancy.adults"},
 		"a crowd":                        {occupancy(`{"adults":99999999999999999999,"children":0,"rooms":1}`), "occupancy.adults"},
-		"a house of rooms":               {occupancy(`{"adults":1,"children":0,"rooms":9}`), "occupancy.rooms"},
+		"too many rooms":                 {occupancy(`{"adults":1,"children":0,"rooms":9}`), "occupancy.rooms"},
 		"ages without children":          {occupancy(`{"adults":1,"children":0,"rooms":1,"childrenAges":[4]}`), "occupancy.childrenAges"},
 		"an age of 18":                   {occupancy(`{"adults":1,"children":1,"rooms":1,"childrenAges":[18]}`), "occupancy.childrenAges.0"},
 		"an age as text":                 {occupancy(`{"adults":1,"children":1,"rooms":1,"childrenAges":["4"]}`), "occupancy.childrenAges.0"},
@@ -122,7 +122,7 @@ func TestSearchRequest_MalformedBodyNamesField(t *testing.T) {
 	h := newHarness(t)
 	table := malformedBodies(h)
 	if len(table) < 60 {
-		t.Fatalf("only %d bodies", len(table))
+		t.Fatalf("got %d bodies; want at least 60", len(table))
 	}
 	for name, c := range table {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestSearchRequest_MalformedBodyNamesField(t *testing.T) {
 					named = named || e.Field != "" && (c.field == "" || e.Field == c.field)
 				}
 				if !named && path == "/search" {
-					t.Errorf("%s is not named in %s", c.field, a.Text)
+					t.Errorf("got %s; want %q named", a.Text, c.field)
 				}
 			}
 		})
@@ -161,7 +161,7 @@ func TestSearchList_AcceptsOnlyJSON(t *testing.T) {
 		"json":                              400,
 	} {
 		if a := h.do("POST", "/search", h.requestBody("Kabul"), "Content-Type", media); a.StatusCode != want {
-			t.Errorf("%q: %d, want %d", media, a.StatusCode, want)
+			t.Errorf("%q: got %d; want %d", media, a.StatusCode, want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestSnapToGrid_CoversBoxAndKeepsPositiveSize(t *testing.T) {
 	for range 20000 {
 		size := []float64{1e-13, 1e-9, 1e-4, 0.1, 4}[rand.IntN(5)]
 		b := geo.Box{SwLat: rand.Float64()*170 - 85, SwLng: rand.Float64()*350 - 175}
-		if rand.IntN(2) == 0 { // an edge on the grid
+		if rand.IntN(2) == 0 { // move an edge onto the grid
 			b.SwLat, b.SwLng = round(b.SwLat, 1), round(b.SwLng, 1)
 		}
 		b.NeLat, b.NeLng = b.SwLat+size, b.SwLng+size
@@ -43,9 +43,9 @@ func TestSnapToGrid_CoversBoxAndKeepsPositiveSize(t *testing.T) {
 			z = &zoom
 		}
 		s := snapToGrid(b, gridStep(z))
-		const hair = 1e-8 // of a degree: a millimetre
-		if !s.Valid() || s.SwLat > b.SwLat+hair || s.SwLng > b.SwLng+hair || s.NeLat < b.NeLat-hair || s.NeLng < b.NeLng-hair {
-			t.Fatalf("zoom %d: %+v became %+v", zoom, b, s)
+		const tolerance = 1e-8 // degrees: a millimetre
+		if !s.Valid() || s.SwLat > b.SwLat+tolerance || s.SwLng > b.SwLng+tolerance || s.NeLat < b.NeLat-tolerance || s.NeLng < b.NeLng-tolerance {
+			t.Fatalf("zoom %d: got %+v; want a valid box that covers %+v", zoom, s, b)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestSnapToGrid_CoversBoxAndKeepsPositiveSize(t *testing.T) {
 func TestRound_NegativeZeroBecomesZero(t *testing.T) {
 	t.Parallel()
 	if a, b := round(-0.0002, 3), round(0.0002, 3); 1/a != 1/b {
-		t.Error("the meridian of Greenwich has two sides")
+		t.Errorf("got %v and %v; want the same zero", a, b)
 	}
 }
 

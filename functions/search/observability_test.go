@@ -44,7 +44,7 @@ func TestSearchList_TracesAndMetricsContainNoPersonalData(t *testing.T) {
 	}
 	for name, least := range map[string]int{"POST " + route: 4, "PIPELINE": 4, "search": 2, "pricing": 2, "theme": 1, "begin": 4, "find": 3} {
 		if n := len(collector.Spans(name)); n < least {
-			t.Errorf("%d spans %s", n, name)
+			t.Errorf("got %d spans %q; want at least %d", n, name, least)
 		}
 	}
 	failed := 0
@@ -54,6 +54,6 @@ func TestSearchList_TracesAndMetricsContainNoPersonalData(t *testing.T) {
 		}
 	}
 	if failed == 0 {
-		t.Error("the trace does not tell that Redis was away")
+		t.Error(`got no PIPELINE span with error.type "away" while Redis was stopped`)
 	}
 }

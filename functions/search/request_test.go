@@ -68,7 +68,7 @@ func TestSearchList_ValidatesLimitBoundaries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if a := h.do("POST", "/search", c.body); a.StatusCode != c.want {
-				t.Errorf("%d, want %d: %s", a.StatusCode, c.want, a.Text)
+				t.Errorf("got %d %s; want %d", a.StatusCode, a.Text, c.want)
 			}
 		})
 	}
@@ -80,6 +80,6 @@ func TestSearchList_TinyBoxKeepsPositiveSize(t *testing.T) {
 	h.mustSearch(h.requestBody("Kabul", `"mode":"city","city":"Kabul"`, `"mode":"bounding-box","boundingBox":{"swLat":34.5,"swLng":69,"neLat":34.5000000000001,"neLng":69.0000000000001}`))
 	box := h.upstreams.lastQuery["geo"].(map[string]any)["boundingBox"].(map[string]any)
 	if box["swLat"].(float64) >= box["neLat"].(float64) || box["swLng"].(float64) >= box["neLng"].(float64) {
-		t.Errorf("asked for %v", box)
+		t.Errorf("got box %v; want a positive width and height", box)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a request leaves out is called required, and never a wrong value of what was not said.
+// A missing member is the fault "required"; it must not become a fault of its zero value.
 func TestSearchRequest_MissingFieldsAreReportedAsRequired(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -19,15 +19,15 @@ func TestSearchRequest_MissingFieldsAreReportedAsRequired(t *testing.T) {
 		path, body string
 		fields     []string
 	}{
-		"nothing said, list":    {"/search", `{}`, []string{"geo.mode", "dates.checkIn", "dates.checkOut", "occupancy.adults", "occupancy.rooms"}},
-		"nothing said, map":     {"/search/map", `{}`, []string{"geo.mode", "dates.checkIn", "dates.checkOut", "occupancy.adults", "occupancy.rooms"}},
+		"empty list request":    {"/search", `{}`, []string{"geo.mode", "dates.checkIn", "dates.checkOut", "occupancy.adults", "occupancy.rooms"}},
+		"empty map request":     {"/search/map", `{}`, []string{"geo.mode", "dates.checkIn", "dates.checkOut", "occupancy.adults", "occupancy.rooms"}},
 		"an occupancy of {}":    {"/search", h.requestBody("Kabul", `{"adults":2,"children":0,"rooms":1}`, `{}`), []string{"occupancy.adults", "occupancy.rooms"}},
 		"no adults":             {"/search", without(`"adults":2`), []string{"occupancy.adults"}},
 		"no rooms":              {"/search", without(`"rooms":1`), []string{"occupancy.rooms"}},
-		"a point nowhere":       {"/search", place(`{"mode":"point","point":{"radiusKm":5}}`), []string{"geo.point.lat", "geo.point.lng"}},
+		"a point without place": {"/search", place(`{"mode":"point","point":{"radiusKm":5}}`), []string{"geo.point.lat", "geo.point.lng"}},
 		"a point without size":  {"/search", place(`{"mode":"point","point":{"lat":0,"lng":0}}`), []string{"geo.point.radiusKm"}},
 		"a box without sides":   {"/search/map", place(`{"mode":"bounding-box","boundingBox":{"neLat":1,"neLng":1}}`), []string{"geo.boundingBox.swLat", "geo.boundingBox.swLng"}},
-		"a price of no country": {"/search", h.requestBody("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":"1"}},"occupancy"`), []string{"filters.priceRange.currency"}},
+		"a price, no currency":  {"/search", h.requestBody("Kabul", `"occupancy"`, `"filters":{"priceRange":{"min":"1"}},"occupancy"`), []string{"filters.priceRange.currency"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := h.do("POST", c.path, c.body)
@@ -39,14 +39,14 @@ func TestSearchRequest_MissingFieldsAreReportedAsRequired(t *testing.T) {
 				fields = append(fields, e.Field)
 			}
 			if a.StatusCode != 422 || !slices.Equal(fields, c.fields) {
-				t.Errorf("%d %v, want %v", a.StatusCode, fields, c.fields)
+				t.Errorf("got %d %v; want 422 %v", a.StatusCode, fields, c.fields)
 			}
 		})
 	}
 	if a := h.do("GET", "/facets", ""); a.Errors[0].Field != "country" || a.Errors[0].Code != "required" {
-		t.Errorf("facets of nowhere: %s", a.Text)
+		t.Errorf("facets without a country: got %s; want country required", a.Text)
 	}
 	if a := h.mustSearch(place(`{"mode":"point","point":{"lat":0,"lng":0,"radiusKm":5}}`)); a.StatusCode != 200 {
-		t.Errorf("where the equator meets Greenwich: %s", a.Text)
+		t.Errorf("latitude 0, longitude 0: got %s; want 200", a.Text)
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// upstreams are the stand-ins and the truth they tell.
+// upstreams are the fake upstream services and the data they serve.
 type upstreams struct {
 	*functest.Upstreams
 	hits         int
-	extraMembers string // further members of a search's answer
+	extraMembers string // further members of the answer of search-aggregation
 	capturedAt   func() time.Time
 	price        int
 	colour       string         // of every brand
-	lastQuery    map[string]any // the last query search-aggregation was asked
+	lastQuery    map[string]any // the last request to search-aggregation
 }
 
 func newUpstreams(t testing.TB) *upstreams {

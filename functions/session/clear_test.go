@@ -81,7 +81,7 @@ func TestSessionClear_ErasesAllSessionData(t *testing.T) {
 	}
 	ended := h.Events("session.ended")
 	if len(ended) != 1 {
-		t.Fatalf("%d ends", len(ended))
+		t.Fatalf("got %d ends; want 1", len(ended))
 	}
 	if e := ended[0].Payload.(event.SessionEnded); e.Reason != event.ExplicitClear || e.LifetimeSeconds != 3600 || e.GuestSessionID != cookie || !e.EndedAt.Equal(h.Now()) {
 		t.Errorf("got %+v; want Reason = %v, LifetimeSeconds = 3600, GuestSessionID = %v, EndedAt.Equal(h.Now())", e, event.ExplicitClear, cookie)
@@ -102,13 +102,13 @@ func TestSessionClear_IsIdempotent(t *testing.T) {
 		h.MustDo(204, "POST", "/session/clear", cookie, "")
 	}
 	if n := len(h.Events("session.ended")); n != 1 {
-		t.Errorf("%d ends", n)
+		t.Errorf("got %d ends; want 1", n)
 	}
 	if got := h.remaining(cookie); len(got) != 0 {
 		t.Errorf("left: %v", got)
 	}
 	if n := h.Count("outbox WHERE topic LIKE '%.session.started.v1'"); n != 0 {
-		t.Errorf("%d sessions were begun by clearing", n)
+		t.Errorf("got %d sessions were begun by clearing; want 0", n)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestSessionClear_WithoutSessionCreatesNone(t *testing.T) {
 		}
 	}
 	if n := len(h.Events("")) + h.Count("session_choice"); n != 0 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows; want 0", n)
 	}
 	if keys := h.RDB.Keys(t.Context(), "*session*").Val(); len(keys) != 0 {
 		t.Errorf("got keys %v; want none", keys)
@@ -153,7 +153,7 @@ func TestSessionClear_OptedOutGuestEmitsNoEvent(t *testing.T) {
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`)
 	h.MustDo(204, "POST", "/session/clear", cookie, "")
 	if n := len(h.Events("session.ended")); n != 0 {
-		t.Errorf("%d ends", n)
+		t.Errorf("got %d ends; want 0", n)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
 			}
 		}
 		if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", cookie); n > 1 {
-			t.Errorf("%d events", n)
+			t.Errorf("got %d events; want at most 1", n)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func TestSessionConsent_OptOutStopsEventsAtOnce(t *testing.T) {
 		t.Errorf("Redis is lost, and the refusal with it: %+v", s)
 	}
 	if n := len(h.Events("")); n != before {
-		t.Errorf("%d events more", n-before)
+		t.Errorf("got %d events more; want 0", n-before)
 	}
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`).Decode(t, &s)
 	if s.Flags.ConsentTelemetry || !s.Flags.ConsentMarketing {
@@ -57,7 +57,7 @@ func TestSessionConsent_OptOutStopsEventsOfRunningRequests(t *testing.T) {
 		return nil
 	})
 	if n := len(h.Events("")); n != before {
-		t.Errorf("%d events more", n-before)
+		t.Errorf("got %d events more; want 0", n-before)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestSessionConsent_OptOutAsFirstRequestEmitsNoEvent(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.MustDo(200, "POST", "/session/consent", "", `{"consentTelemetry":false}`).SessionCookie()
 	if n := len(h.Events("")); n != 0 {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want 0", n)
 	}
 	if s := h.getSession(cookie); s.Flags.ConsentTelemetry {
 		t.Errorf("got %+v; want not Flags.ConsentTelemetry", s)
@@ -93,7 +93,7 @@ func TestSessionConsent_RecordedWithoutRedis(t *testing.T) {
 	})
 	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
 	if n := len(h.Events("")); n != before {
-		t.Errorf("%d events more", n-before)
+		t.Errorf("got %d events more; want 0", n-before)
 	}
 }
 

@@ -72,6 +72,6 @@ func TestSession_MalformedRequestNamesField(t *testing.T) {
 		t.Errorf("something was taken: %+v", s)
 	}
 	if n := len(h.Events("changed")); n != 0 {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want 0", n)
 	}
 }

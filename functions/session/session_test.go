@@ -166,10 +166,10 @@ func TestSessionShow_UsesOneRoundTripPerStore(t *testing.T) {
 	h.RoundTrips.TakeCount()
 	h.getSession(cookie)
 	if n := h.RoundTrips.TakeCount(); n != 1 { // its last visit is not a minute ago, and the copy is whole
-		t.Errorf("%d round trips of Redis", n)
+		t.Errorf("got %d round trips of Redis; want 1", n)
 	}
 	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {
-		t.Errorf("%d uses of Postgres", n)
+		t.Errorf("got %d uses of Postgres; want 1", n)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestSessionPreferences_FirstRequestMaySetLocale(t *testing.T) {
 		t.Errorf(`got %+v; want LocalePreference = "fa-AF"`, s)
 	}
 	if n := len(h.Events("locale.changed")); n != 0 {
-		t.Errorf("%d changes of what never was", n)
+		t.Errorf("got %d changes of what never was; want 0", n)
 	}
 	if alias := h.MustDo(200, "POST", "/session/locale", a.SessionCookie(), `{"locale":"prs"}`); !strings.Contains(alias.Text, `"localePreference":"fa-AF"`) {
 		t.Errorf(`got %s; want localePreference fa-AF`, alias.Text)

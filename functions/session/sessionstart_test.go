@@ -17,7 +17,7 @@ func TestSession_FailedFirstRequestEmitsNoEvent(t *testing.T) {
 		})
 	}
 	if n := len(h.Events("")); n != 0 {
-		t.Errorf("%d events of sessions that nobody has", n)
+		t.Errorf("got %d events of sessions that nobody has; want 0", n)
 	}
 	if a := h.MustDo(200, "POST", "/session/consent", "", `{"consentMarketing":true}`); a.SessionCookie() == "" || len(h.Events("session.started")) != 1 {
 		t.Errorf("what needs no Redis: %q, %d", a.SessionCookie(), len(h.Events("session.started")))

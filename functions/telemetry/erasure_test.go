@@ -18,7 +18,7 @@ func TestTelemetry_ErasedSessionIsRejectedAndErasureCompleted(t *testing.T) {
 		t.Errorf("named %q", again)
 	}
 	if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", cookie) + len(h.recentlyViewed(cookie)); n != 0 {
-		t.Errorf("%d things are left", n)
+		t.Errorf("got %d things are left; want 0", n)
 	}
 	if again := h.mustSend(1, "click", cookie, clickBody(3)); again == "" || again == cookie {
 		t.Errorf("goes on as %q", again)

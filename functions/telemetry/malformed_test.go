@@ -59,7 +59,7 @@ func TestTelemetry_LogsAndEventsContainNoPersonalData(t *testing.T) {
 		}
 	}
 	if n := len(h.Events("")); n != 4 {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want 4", n)
 	}
 	for _, e := range h.Events("") {
 		text, err := e.MarshalJSON()

@@ -17,6 +17,6 @@ func TestTelemetry_RedisLossDuringRequestKeepsEvents(t *testing.T) {
 		t.Errorf("the guest is %q now", again)
 	}
 	if n := len(h.Events("")) - before; n != 2 {
-		t.Errorf("%d events are told", n)
+		t.Errorf("got %d events are told; want 2", n)
 	}
 }

@@ -148,7 +148,7 @@ func TestTelemetry_BatchIsAllOrNothing(t *testing.T) {
 	slices.Reverse(events) // however the client ordered them
 	h.mustSend(50, "click", cookie, batchBody(events...))
 	if n := len(h.Events("click.recorded")); n != 50 {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want 50", n)
 	}
 	if got := h.recentlyViewed(cookie); len(got) != 50 || got[0].PropertyID != propertyID(49) || got[49].PropertyID != propertyID(0) {
 		t.Errorf("got %d: %+v; want len(got) = 50, got[0].PropertyID = %v, got[49].PropertyID = %v", len(got), got[0], propertyID(49), propertyID(0))
@@ -270,7 +270,7 @@ func TestTelemetry_NoConsentWritesNothing(t *testing.T) {
 			h.mustSend(0, "page-view", cookie, `{"path":"/hotels/`+propertyID(1)+`"}`)
 			h.mustSend(0, "funnel", cookie, `{"step":"map.opened"}`)
 			if n := len(h.Events("")) + len(h.recentlyViewed(cookie)); n != 0 {
-				t.Errorf("%d things were written", n)
+				t.Errorf("got %d things were written; want 0", n)
 			}
 		})
 	}
@@ -300,7 +300,7 @@ func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
 			away()
 			h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2)))
 			if n := spill() - before; n != 2 {
-				t.Errorf("%d events wait in Redis", n)
+				t.Errorf("got %d events wait in Redis; want 2", n)
 			}
 			if a := h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.SessionCookie() == "" {
 				t.Errorf("a first visit gets no cookie")
@@ -330,7 +330,7 @@ func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
 		return h.Do("POST", "/telemetry/click", cookie, clickBody(1, `,"eventId":"eventually-2"`)).StatusCode == 202
 	})
 	if n := h.Count("outbox") - before; n != 2 {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want 2", n)
 	}
 }
 
@@ -359,9 +359,9 @@ func TestTelemetry_BatchUsesTwoRedisRoundTripsAndOneConnection(t *testing.T) {
 	h.RoundTrips.TakeCount()
 	h.mustSend(3, "click", cookie, batchBody(clickBody(1), clickBody(2), clickBody(3)))
 	if n := h.RoundTrips.TakeCount(); n != 2 {
-		t.Errorf("%d round trips of Redis", n)
+		t.Errorf("got %d round trips of Redis; want 2", n)
 	}
 	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {
-		t.Errorf("%d uses of Postgres", n)
+		t.Errorf("got %d uses of Postgres; want 1", n)
 	}
 }

@@ -167,6 +167,6 @@ func TestWishlist_MalformedRequestNamesField(t *testing.T) {
 		}
 	}
 	if n := h.Count("wishlist_anonymous"); n != 0 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows; want 0", n)
 	}
 }

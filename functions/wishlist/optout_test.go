@@ -10,6 +10,6 @@ func TestWishlistAdd_RecordsBrowserOptOut(t *testing.T) {
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2)) // and does not say it again
 	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
 	if n := len(h.Events("")); n != 0 {
-		t.Errorf("%d events of a guest who refused", n)
+		t.Errorf("got %d events of a guest who refused; want 0", n)
 	}
 }

@@ -120,10 +120,10 @@ func TestWishlistAdd_WarmUsesTwoRedisRoundTrips(t *testing.T) {
 	h.RoundTrips.TakeCount()
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
 	if n := h.RoundTrips.TakeCount(); n != 2 {
-		t.Errorf("%d Redis round trips", n)
+		t.Errorf("got %d Redis round trips; want 2", n)
 	}
 	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {
-		t.Errorf("%d uses of Postgres", n)
+		t.Errorf("got %d uses of Postgres; want 1", n)
 	}
 	h.getList(cookie)
 	calls := h.upstreams.Calls("hotel") + h.upstreams.Calls("theme")
@@ -169,7 +169,7 @@ func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
 		t.Errorf("the list has %d", l.Size)
 	}
 	if n := len(h.Events("wishlist.added")); n != 100 {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want 100", n)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestWishlist_RestoredAfterRedisDataLoss(t *testing.T) {
 	}
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(9))
 	if n := h.copyLen(cookie); n != 4 {
-		t.Errorf("%d copied", n)
+		t.Errorf("got %d copied; want 4", n)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestWishlist_WorksWithoutRedis(t *testing.T) {
 		t.Errorf("got %+v; want Size = 1, Items[0].PropertyID = %v", l, propertyID(2))
 	}
 	if n := len(h.Events("wishlist.")); n != 3 {
-		t.Errorf("%d events", n)
+		t.Errorf("got %d events; want 3", n)
 	}
 	h.Redis.Start()
 	h.Eventually("the copy is right again", func() bool {
@@ -320,7 +320,7 @@ func TestWishlist_OptOutSurvivesRedisLoss(t *testing.T) {
 	h.Redis.Stop()
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(3))
 	if n := len(h.Events("")); n != before {
-		t.Errorf("%d events more", n-before)
+		t.Errorf("got %d events more; want 0", n-before)
 	}
 }
 
@@ -338,7 +338,7 @@ func TestWishlistAdd_DuringErasureIsRejected(t *testing.T) {
 		t.Errorf("got %d %s; want status 503, non-empty Retry-After", a.StatusCode, a.Text)
 	}
 	if n := h.Count("wishlist_anonymous"); n != 0 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows; want 0", n)
 	}
 }
 
