@@ -22,10 +22,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-const clientsPerCore = 16 // for each core
+const clientsPerCore = 16
 
-// BenchmarkHandoffMint mints through the whole pipeline beside what the stores alone can do: the same three inserts in one
-// transaction, pipelined as the mint sends them, and one after the other. Run them together and compare the ratios.
+// BenchmarkHandoffMint measures a mint and a repetition through the whole pipeline and, for comparison, the
+// three inserts of a mint alone: pipelined as the mint sends them, and one after the other. Run all together
+// and compare the ratios.
 func BenchmarkHandoffMint(b *testing.B) {
 	h := &harness{Harness: functest.New(b), upstreams: newUpstreams(b)}
 	h.Set(time.UnixMilli(1_795_000_000_000))
@@ -35,7 +36,7 @@ func BenchmarkHandoffMint(b *testing.B) {
 	h.Log.Discard()
 	cookie, body := h.guestHeaders("")[1], h.requestBody()
 	var n atomic.Int64
-	b.Run("whole", func(b *testing.B) {
+	b.Run("mint", func(b *testing.B) {
 		h.runParallel(b, func() bool {
 			r := httptest.NewRequest("POST", web.BasePath+"/handoff", strings.NewReader(body))
 			r.Header = http.Header{
@@ -47,7 +48,7 @@ func BenchmarkHandoffMint(b *testing.B) {
 			return w.Code == http.StatusCreated
 		})
 	})
-	b.Run("again", func(b *testing.B) {
+	b.Run("repetition", func(b *testing.B) {
 		h.runParallel(b, func() bool {
 			r := httptest.NewRequest("POST", web.BasePath+"/handoff", strings.NewReader(body))
 			r.Header = http.Header{
@@ -58,10 +59,10 @@ func BenchmarkHandoffMint(b *testing.B) {
 			return w.Code == http.StatusCreated
 		})
 	})
-	b.Run("bare pipelined", func(b *testing.B) {
+	b.Run("inserts pipelined", func(b *testing.B) {
 		h.runParallel(b, func() bool { return h.Deps.DB.SendBatch(context.Background(), h.mintInserts(b)).Close() == nil })
 	})
-	b.Run("bare one by one", func(b *testing.B) {
+	b.Run("inserts one by one", func(b *testing.B) {
 		h.runParallel(b, func() bool {
 			return pgx.BeginFunc(context.Background(), h.Deps.DB, func(tx pgx.Tx) error {
 				for _, q := range h.mintInserts(b).QueuedQueries {
@@ -75,7 +76,7 @@ func BenchmarkHandoffMint(b *testing.B) {
 	})
 }
 
-// runParallel runs op by many clients at once.
+// runParallel runs op by clientsPerCore clients per core.
 func (h *harness) runParallel(b *testing.B, op func() bool) {
 	b.SetParallelism(clientsPerCore)
 	b.ReportAllocs()
@@ -90,7 +91,7 @@ func (h *harness) runParallel(b *testing.B, op func() bool) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tx/s")
 }
 
-// mintInserts is the three inserts of a mint and nothing else.
+// mintInserts returns the three inserts of a mint.
 func (h *harness) mintInserts(b *testing.B) *pgx.Batch {
 	now := h.Now()
 	e := ledger.Entry{Fingerprint: "sha256:" + strings.Repeat("ab", 32), IPHash: "sha256:" + strings.Repeat("cd", 32)}

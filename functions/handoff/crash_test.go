@@ -20,20 +20,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// TestHandoffMintCrash_ChildProcess is not a test of its own: it is the process that the test below starts. It mints once and kills itself, with
-// SIGKILL, before step CRASH_AT of its talk with Postgres; it exits 0 when there is no such step.
+// TestHandoffMintCrash_ChildProcess is the process that TestHandoffMintCrash_KilledMintIsAtomic starts. It
+// mints once and kills itself with SIGKILL before step CRASH_AT of its conversation with Postgres. It exits
+// with 0 when the conversation has fewer steps.
 func TestHandoffMintCrash_ChildProcess(t *testing.T) {
 	t.Parallel()
 	at, err := strconv.ParseInt(os.Getenv("CRASH_AT"), 10, 64)
 	if err != nil {
 		t.Skip("started by another test")
 	}
-	parts, err := wiring.New(context.Background(), functest.Environment(t, os.Getenv("CRASH_DB"), os.Getenv("CRASH_REDIS"), os.Getenv("CRASH_UPSTREAM")), time.Now, nil)
+	deps, err := wiring.New(context.Background(), functest.Environment(t, os.Getenv("CRASH_DB"), os.Getenv("CRASH_REDIS"), os.Getenv("CRASH_UPSTREAM")), time.Now, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var step atomic.Int64
-	parts.DB = tracedPool(t, parts.DB, "minter", func(name string) {
+	deps.DB = tracedPool(t, deps.DB, "minter", func(name string) {
 		if step.Add(1) == at {
 			fmt.Printf("killed before: %s\n", name)
 			syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -47,13 +48,13 @@ func TestHandoffMintCrash_ChildProcess(t *testing.T) {
 		r.Header.Set(name, value)
 	}
 	w := httptest.NewRecorder()
-	functest.NewHandler(t, pattern, New(parts, parseKeys(t, activeKey), handoff.Link{}).Serve, io.Discard).ServeHTTP(w, r)
+	functest.NewHandler(t, pattern, New(deps, parseKeys(t, activeKey), handoff.Link{}).Serve, io.Discard).ServeHTTP(w, r)
 	if w.Code != 201 {
 		t.Fatalf("got %d %s; want status 201", w.Code, w.Body)
 	}
 }
 
-// rowCounts is how many rows each table has; a mint adds one to each, or to none.
+// rowCounts holds the row counts of three tables. A mint adds one row to each table or to none.
 type rowCounts struct{ handoffs, records, events int }
 
 func (h *harness) countRows() rowCounts {
@@ -64,8 +65,8 @@ func TestHandoffMintCrash_KilledMintIsAtomic(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	cookie := h.guestHeaders("")[1]
-	temp := t.TempDir() // who is killed cannot tidy up
-	var happened, not int
+	temp := t.TempDir() // a killed process does not remove its files
+	var committed, notCommitted int
 	for at := 1; ; at++ {
 		key := fmt.Sprintf("killed-%d", at)
 		before := h.countRows()
@@ -80,13 +81,13 @@ func TestHandoffMintCrash_KilledMintIsAtomic(t *testing.T) {
 		after := h.countRows()
 		switch (rowCounts{after.handoffs - before.handoffs, after.records - before.records, after.events - before.events}) {
 		case rowCounts{0, 0, 0}:
-			not++
+			notCommitted++
 		case rowCounts{1, 1, 1}:
-			happened++
+			committed++
 		default:
-			t.Errorf("step %d, %s: %+v became %+v", at, strings.TrimSpace(string(out)), before, after)
+			t.Errorf("step %d, %s: got %+v after %+v; want one row more in each table or none", at, strings.TrimSpace(string(out)), after, before)
 		}
-		if at%8 != 0 { // now and then the claim of the dead is waited for; else the test would last minutes
+		if at%16 != 0 { // every 16th step waits until the claim of the killed process expires, 2.5 s
 			h.FlushRedis()
 		}
 		a := h.post(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
@@ -94,22 +95,23 @@ func TestHandoffMintCrash_KilledMintIsAtomic(t *testing.T) {
 			a = h.post(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
 		}
 		if a.StatusCode != 201 || a.replayed() != (after != before) {
-			t.Errorf("step %d: asked again: %d, replayed %t, %s", at, a.StatusCode, a.replayed(), a.Text)
+			t.Errorf("step %d: repetition: got %d, replayed %t, %s; want 201, replayed %t", at, a.StatusCode, a.replayed(), a.Text, after != before)
 		}
 		if got := h.countRows(); got != (rowCounts{before.handoffs + 1, before.records + 1, before.events + 1}) {
-			t.Errorf("step %d: asked again: %+v became %+v", at, before, got)
+			t.Errorf("step %d: after the repetition: got %+v after %+v; want one row more in each table", at, got, before)
 		}
 		if err == nil {
-			break // it lived
+			break // the conversation has no such step
 		}
 	}
-	t.Logf("killed %d times before the commit, %d times after it", not, happened)
-	if not < 10 || happened < 2 {
-		t.Errorf("killed %d times before the commit and %d times after it: not every step was tried", not, happened)
+	t.Logf("killed %d times before the commit, %d times after the commit", notCommitted, committed)
+	if notCommitted < 10 || committed < 2 {
+		t.Errorf("got %d kills before the commit and %d after; want at least 10 and 2", notCommitted, committed)
 	}
 }
 
-// waitForDisconnect waits until Postgres has done with the dead process: its last messages may still be under way.
+// waitForDisconnect waits until Postgres has closed the connection of the killed process, which may still
+// process its last messages.
 func (h *harness) waitForDisconnect() {
 	h.T.Helper()
 	deadline := time.After(15 * time.Second)
@@ -131,7 +133,7 @@ func (h *harness) waitForDisconnect() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			h.T.Fatal("the connection of a dead process stays")
+			h.T.Fatal("Postgres did not close the connection of the killed process within 15 s")
 		}
 	}
 }

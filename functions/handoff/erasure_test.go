@@ -9,7 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// startErasure is the first half of a clear.
+// startErasure erases a session in Postgres only, like a clear that has not reached Redis.
 func (h *harness) startErasure(id string) {
 	h.T.Helper()
 	if err := h.Deps.Eraser.Begin(context.Background(), &session.Session{ID: id}); err != nil {
@@ -17,7 +17,7 @@ func (h *harness) startErasure(id string) {
 	}
 }
 
-// erase is all of it.
+// erase erases a session in all stores.
 func (h *harness) erase(id string) {
 	h.T.Helper()
 	h.startErasure(id)
@@ -26,7 +26,8 @@ func (h *harness) erase(id string) {
 	}
 }
 
-// remaining is what the stores have of a session, or under any idempotency key, but for the ledger and the mark of a clear.
+// remaining returns the stored data of a session, and any idempotency key, except the ledger and the mark of
+// a clear.
 func (h *harness) remaining(id string) (found []string) {
 	h.T.Helper()
 	for _, key := range h.Deps.Redis.Keys(context.Background(), "*").Val() {
@@ -42,7 +43,7 @@ func (h *harness) remaining(id string) (found []string) {
 	return found
 }
 
-// isCleared says that an answer tells the guest to come back as somebody else.
+// isCleared reports whether the answer is the retriable refusal of a cleared session.
 func (a *response) isCleared() bool {
 	return a.StatusCode == 503 && a.Retriable && a.Header.Get("Retry-After") != "" && strings.Contains(a.Text, "cleared") && a.SessionCookie() == ""
 }
@@ -53,15 +54,15 @@ func TestHandoffMint_DuringErasureIsRejected(t *testing.T) {
 	guest := h.guestHeaders("k1")
 	id := strings.TrimPrefix(guest[1], "gms_id=")
 	minted := h.Count("handoff_replay_log")
-	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.erase(id) }) // the mint has been admitted
+	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.erase(id) }) // after Begin
 	if a := h.post(h.requestBody(), guest...); !a.isCleared() {
 		t.Errorf("got %d %s; want a refusal as cleared", a.StatusCode, a.Text)
 	}
 	if left := h.remaining(id); len(left) != 0 || h.Count("handoff_replay_log") != minted {
-		t.Errorf("left: %v; %d handoffs more", left, h.Count("handoff_replay_log")-minted)
+		t.Errorf("got %v and %d handoffs more; want everything erased", left, h.Count("handoff_replay_log")-minted)
 	}
 	if a := h.mustMint(h.requestBody(), guest...); a.SessionCookie() == id || a.replayed() {
-		t.Error("the cleared session mints")
+		t.Error("the cleared session minted")
 	}
 }
 
@@ -76,10 +77,10 @@ func TestHandoffMint_CompletesPartialErasure(t *testing.T) {
 		t.Errorf(`got %d %s; want a refusal as cleared, %d handoffs`, a.StatusCode, a.Text, minted)
 	}
 	if left := h.remaining(id); len(left) != 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("got %v; want everything erased", left)
 	}
 	if a := h.mustMint(h.requestBody(), guest...); a.SessionCookie() == id {
-		t.Error("the buried session mints")
+		t.Error("the cleared session minted")
 	}
 }
 

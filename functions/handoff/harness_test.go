@@ -20,7 +20,7 @@ const (
 	retiredKey = "hmac-2026-05:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4="
 )
 
-// harness is the function with real stores, which tests take away, and upstreams that tests command.
+// harness serves the function with real stores, which tests can break, and with controllable upstreams.
 type harness struct {
 	*functest.Harness
 	upstreams *functest.Upstreams
@@ -43,7 +43,7 @@ func (h *harness) open(e wiring.Environment) {
 	h.mountWithKeys(activeKey + "," + retiredKey)
 }
 
-// mountWithKeys puts a function with these keys in front.
+// mountWithKeys replaces the function by one that signs and verifies with keys.
 func (h *harness) mountWithKeys(keys string) {
 	h.T.Helper()
 	h.keys = parseKeys(h.T, keys)
@@ -59,7 +59,7 @@ func parseKeys(t testing.TB, s string) handoff.Keys {
 	return k
 }
 
-// response is what a client got.
+// response is the answer to a client.
 type response struct {
 	*functest.Result
 	mintResponse
@@ -67,7 +67,7 @@ type response struct {
 
 func (a *response) replayed() bool { return a.Header.Get("Idempotency-Replayed") == "true" }
 
-// token is the one in the URL.
+// token returns the token of the booking URL.
 func (a *response) token(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(a.URL)
@@ -77,7 +77,7 @@ func (a *response) token(t testing.TB) string {
 	return u.Query().Get("h")
 }
 
-// post may be called by several at once.
+// post sends a request. Safe for concurrent use.
 func (h *harness) post(body string, headers ...string) *response {
 	h.T.Helper()
 	a := &response{Result: h.Do("POST", "/handoff", "", body, headers...)}
@@ -87,7 +87,7 @@ func (h *harness) post(body string, headers ...string) *response {
 	return a
 }
 
-// mustMint is a post that must be answered with 201.
+// mustMint sends a request and fails the test unless the status is 201.
 func (h *harness) mustMint(body string, headers ...string) *response {
 	h.T.Helper()
 	a := h.post(body, headers...)
@@ -97,13 +97,13 @@ func (h *harness) mustMint(body string, headers ...string) *response {
 	return a
 }
 
-// guestHeaders is the headers of a guest who has a session, and of a key.
+// guestHeaders begins a session with a mint and returns its cookie and an Idempotency-Key as headers.
 func (h *harness) guestHeaders(key string) []string {
 	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "of-the-first-visit").SessionCookie()
 	return []string{"Cookie", "gms_id=" + cookie, "Idempotency-Key", key}
 }
 
-// requestBody is a valid request; with replaces parts of it.
+// requestBody returns a valid body. with holds pairs of an old and a new part.
 func (h *harness) requestBody(with ...string) string {
 	in := h.Now().AddDate(0, 0, 10)
 	body := fmt.Sprintf(`{"tenantId":%q,"propertyId":%q,"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":1,"rooms":1,"childrenAges":[7]}}`,
@@ -111,7 +111,7 @@ func (h *harness) requestBody(with ...string) string {
 	return functest.ReplaceInBody(h.T, body, with...)
 }
 
-// requestBodyWith is a valid request with further members.
+// requestBodyWith returns a valid body with further members.
 func (h *harness) requestBodyWith(members string) string {
 	return strings.TrimSuffix(h.requestBody(), "}") + "," + members + "}"
 }

@@ -19,7 +19,7 @@ func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
 	guest := h.guestHeaders("k1")
 	first := h.mustMint(h.requestBody(), guest...)
 	before := h.Count("handoff_replay_log")
-	for name, again := range map[string]func() *response{
+	for name, repeat := range map[string]func() *response{
 		"at once":                  func() *response { return h.mustMint(h.requestBody(), guest...) },
 		"with other white space":   func() *response { return h.mustMint(strings.ReplaceAll(h.requestBody(), `,"`, ", \n\""), guest...) },
 		"under the alias":          func() *response { return h.mustMint(h.requestBody(), guest[0], guest[1], "X-Idempotency-Key", "k1") },
@@ -29,9 +29,9 @@ func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
 		"and once more after that": func() *response { return h.mustMint(h.requestBody(), guest...) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := again()
+			a := repeat()
 			if a.Text != first.Text || !a.replayed() || a.SessionCookie() != first.SessionCookie() {
-				t.Errorf("replayed %t\n%s\n%s", a.replayed(), a.Text, first.Text)
+				t.Errorf("got replayed %t, cookie %s, %s; want the answer %s", a.replayed(), a.SessionCookie(), a.Text, first.Text)
 			}
 		})
 	}
@@ -39,7 +39,7 @@ func TestHandoffMintIdempotency_RetryReplaysSameBytes(t *testing.T) {
 		t.Errorf("got %d handoffs more; want 0", n-before)
 	}
 	if first.replayed() {
-		t.Error("the first answer says that it is not")
+		t.Error("the first answer is marked as replayed")
 	}
 }
 
@@ -67,10 +67,10 @@ func TestHandoffMintIdempotency_RecordIsCachedAgainAfterRedisLoss(t *testing.T) 
 	}
 }
 
-// Whatever would refuse the guest now, the answer that was given stands.
+// A recorded answer is replayed even when a new request would be refused.
 func TestHandoffMintIdempotency_RetryReplaysAfterStateChanges(t *testing.T) {
 	t.Parallel()
-	for name, happen := range map[string]func(*harness){
+	for name, change := range map[string]func(*harness){
 		"the tenant was suspended":   func(h *harness) { h.Suspend(tenantID(1)) },
 		"the property is gone":       func(h *harness) { h.upstreams.NotFound(propertyID(1)) },
 		"property-service went away": func(h *harness) { h.upstreams.Fail("property") },
@@ -78,20 +78,22 @@ func TestHandoffMintIdempotency_RetryReplaysAfterStateChanges(t *testing.T) {
 		"the handoff expired":        func(h *harness) { h.Advance(time.Hour) },
 		"several of these at once":   func(h *harness) { h.Suspend(tenantID(1)); h.Advance(20 * time.Hour) },
 	} {
-		for _, wiped := range []bool{false, true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := newHarness(t)
 			h.Set(time.Date(2026, 11, 20, 23, 30, 0, 0, time.UTC))
 			guest := h.guestHeaders("k1")
 			body := h.requestBody(h.Now().AddDate(0, 0, 10).Format(time.DateOnly), h.Now().Format(time.DateOnly))
 			first := h.mustMint(body, guest...)
-			happen(h)
-			if wiped {
-				h.FlushRedis()
-			}
+			change(h)
 			if a := h.post(body, guest...); a.Text != first.Text || !a.replayed() {
-				t.Errorf("%s (wiped %t): %s", name, wiped, a.Text)
+				t.Errorf("got %s; want the replayed answer %s", a.Text, first.Text)
 			}
-		}
+			h.FlushRedis()
+			if a := h.post(body, guest...); a.Text != first.Text || !a.replayed() {
+				t.Errorf("after a loss in Redis: got %s; want the replayed answer %s", a.Text, first.Text)
+			}
+		})
 	}
 }
 
@@ -111,12 +113,12 @@ func TestHandoffMintIdempotency_KeyReuseAnswers422(t *testing.T) {
 		} {
 			a := h.post(body, guest...)
 			if a.StatusCode != 422 || !strings.HasSuffix(a.Code, ".IDEMPOTENCY_KEY_REUSED") {
-				t.Errorf("%s (wiped %t): %s", name, wiped, a.Text)
+				t.Errorf("%s (Redis empty: %t): got %s; want 422 IDEMPOTENCY_KEY_REUSED", name, wiped, a.Text)
 			}
 		}
 	}
 	if a := h.mustMint(h.requestBody(), guest...); a.Text != first.Text {
-		t.Errorf("the first answer is gone: %s", a.Text)
+		t.Errorf("first request repeated: got %s; want %s", a.Text, first.Text)
 	}
 }
 
@@ -125,7 +127,7 @@ func TestHandoffMintIdempotency_KeyIsScopedToGuest(t *testing.T) {
 	h := newHarness(t)
 	mine, theirs := h.guestHeaders("k1"), h.guestHeaders("k1")
 	if a, b := h.mustMint(h.requestBody(), mine...), h.mustMint(h.requestBody(), theirs...); a.HandoffID == b.HandoffID || b.replayed() {
-		t.Error("a guest got another's handoff")
+		t.Error("a guest got the handoff of another guest")
 	}
 }
 
@@ -157,13 +159,13 @@ func TestHandoffMintIdempotency_FailureIsNotStored(t *testing.T) {
 	h := newHarness(t)
 	guest := h.guestHeaders("k1")
 	h.upstreams.NotFound(propertyID(2))
-	there := h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2))
-	if a := h.post(there, guest...); a.StatusCode != 404 {
+	body := h.requestBody(tenantID(1), tenantID(2), propertyID(1), propertyID(2))
+	if a := h.post(body, guest...); a.StatusCode != 404 {
 		t.Fatalf("got %s; want status 404", a.Text)
 	}
 	h.upstreams.Recover(propertyID(2))
 	h.Advance(time.Minute)
-	if a := h.mustMint(there, guest...); a.replayed() {
+	if a := h.mustMint(body, guest...); a.replayed() {
 		t.Errorf("got %s; want not replayed", a.Text)
 	}
 }
@@ -175,7 +177,7 @@ func TestHandoffMintIdempotency_KeyExpiresAfterOneDay(t *testing.T) {
 	body := h.requestBody()
 	first := h.mustMint(body, guest...)
 	h.Advance(25 * time.Hour)
-	h.FlushRedis() // it forgets by its own clock, which no test moves
+	h.FlushRedis() // Redis expires keys by its own clock, which the test cannot advance
 	if a := h.mustMint(body, guest...); a.replayed() || a.HandoffID == first.HandoffID {
 		t.Errorf("got %s; want not replayed, HandoffID != %v", a.Text, first.HandoffID)
 	}
@@ -186,22 +188,25 @@ func TestHandoffMintIdempotency_KeyExpiresAfterOneDay(t *testing.T) {
 
 func TestHandoffMintIdempotency_ConcurrentRequestsMintOnce(t *testing.T) {
 	t.Parallel()
-	for _, redis := range []bool{true, false} {
-		h := newHarness(t)
-		guest := h.guestHeaders("k1")
-		before := h.Count("handoff_replay_log")
-		if !redis {
-			h.Redis.Stop()
-		}
-		h.postConcurrently(guest, 10)
-		if n := h.Count("handoff_replay_log"); n != before+1 {
-			t.Errorf("Redis %t: %d handoffs", redis, n-before)
-		}
+	for _, withRedis := range []bool{true, false} {
+		t.Run(fmt.Sprintf("with Redis %t", withRedis), func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t)
+			guest := h.guestHeaders("k1")
+			before := h.Count("handoff_replay_log")
+			if !withRedis {
+				h.Redis.Stop()
+			}
+			h.postConcurrently(guest, 10)
+			if n := h.Count("handoff_replay_log"); n != before+1 {
+				t.Errorf("got %d handoffs; want 1", n-before)
+			}
+		})
 	}
 }
 
-// postWithRetry posts until the answer is not one to ask again after: while the first request runs, and on a machine so busy
-// that a store misses its time, a client is told to. What the tests say of a key they say of the answer in the end.
+// postWithRetry repeats the request until the answer is not retriable. Answers are retriable while the first
+// request runs, and on a busy machine when a store misses its timeout.
 func (h *harness) postWithRetry(headers ...string) *response {
 	a := h.post(h.requestBody(), headers...)
 	for a.Retriable {
@@ -210,7 +215,8 @@ func (h *harness) postWithRetry(headers ...string) *response {
 	return a
 }
 
-// postConcurrently posts n times at once and returns the one answer all get, however often they must ask.
+// postConcurrently sends n requests at once, with retries, and returns the answer. It fails the test unless
+// all answers are the same and at most one is not replayed.
 func (h *harness) postConcurrently(guest []string, n int) string {
 	var (
 		all   sync.WaitGroup
@@ -236,8 +242,8 @@ func (h *harness) postConcurrently(guest []string, n int) string {
 	}
 	close(start)
 	all.Wait()
-	if len(texts) != 1 || fresh.Load() > 1 { // none: its answer got lost, and it was told again
-		h.T.Errorf("%d answers, %d of them said to be the first", len(texts), fresh.Load())
+	if len(texts) != 1 || fresh.Load() > 1 { // fresh is 0 when the first answer was a timeout after the commit
+		h.T.Errorf("got %d different answers, %d of them not replayed; want 1, at most 1", len(texts), fresh.Load())
 	}
 	for text := range texts {
 		return text
@@ -245,12 +251,12 @@ func (h *harness) postConcurrently(guest []string, n int) string {
 	return ""
 }
 
-// 500 keys, ten requests each, and Redis forgets everything half-way.
+// Eight workers send ten requests for each key, and Redis loses all data half-way.
 func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 	t.Parallel()
-	keys := 500
+	keys := 120
 	if testing.Short() {
-		keys = 50
+		keys = 40
 	}
 	h := newHarness(t)
 	cookie := h.guestHeaders("")[1]
@@ -266,7 +272,7 @@ func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 		all.Go(func() {
 			for key := range work {
 				if started.Add(1) == int64(keys/2) {
-					h.FlushRedis() // while seven other keys are on their way
+					h.FlushRedis() // while the other workers have requests in progress
 				}
 				text := h.postConcurrently([]string{"Cookie", cookie, "Idempotency-Key", key}, 10)
 				mu.Lock()
@@ -286,25 +292,26 @@ func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 	for key, text := range answers {
 		a := h.postWithRetry("Cookie", cookie, "Idempotency-Key", key)
 		if a.Text != text || !a.replayed() {
-			t.Fatalf("%s was answered with\n%s\nand then with\n%s", key, text, a.Text)
+			t.Fatalf("%s repeated: got\n%s\nwant\n%s", key, a.Text, text)
 		}
 		ids[a.HandoffID] = id.Valid(id.Handoff, a.HandoffID)
 	}
 	if n := h.Count("handoff_replay_log") - before; n != keys || len(ids) != keys {
-		t.Errorf("%d handoffs and %d tokens for %d keys", n, len(ids), keys)
+		t.Errorf("got %d handoffs and %d tokens; want %d", n, len(ids), keys)
 	}
 	if n := len(h.Messages(initiatedSubject)); n != keys+before {
 		t.Errorf("got %d events; want %d", n, keys+before)
 	}
 }
 
-// Statements are prepared by name, and the tables change under them. What only writes never fails for it.
+// Statements are prepared by name, and a migration changes the tables afterwards. Statements that only write
+// must never fail for that.
 func TestHandoffMint_SurvivesSchemaMigration(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	cookie := h.guestHeaders("")[1]
 	for n, step := range []string{
-		"SELECT", // nothing yet
+		"SELECT", // no change
 		"ALTER TABLE bff_consumer.handoff_replay_log ADD COLUMN pets smallint NOT NULL DEFAULT 0",
 		"ALTER TABLE bff_consumer.handoff_replay_log ALTER COLUMN adults TYPE integer",
 		"ALTER TABLE bff_consumer.idempotency_keys ADD COLUMN region text, ALTER COLUMN response_status TYPE integer",
@@ -320,11 +327,11 @@ func TestHandoffMint_SurvivesSchemaMigration(t *testing.T) {
 			a := h.mustMint(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
 			h.FlushRedis()
 			b := h.post(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
-			for b.Retriable { // the record is read, and a column of it has another type now: once on each connection
+			for b.Retriable { // a read of a column with a new type fails once on each connection
 				b = h.post(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)
 			}
 			if b.Text != a.Text || !b.replayed() {
-				t.Errorf("after %s, told again from the record: %s", step, b.Text)
+				t.Errorf("after %s: got %s; want the recorded answer %s", step, b.Text, a.Text)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
 	if token.ID != a.HandoffID || token.GuestSessionID != a.SessionCookie() || token.TenantID != tenantID(1) || token.PropertyID != propertyID(1) ||
 		token.Currency != "AFN" || token.Locale != "fa-AF" || token.KeyID != "hmac-2026-11" ||
 		token.ExpiresAt.Format("2006-01-02T15:04:05.000Z") != a.ExpiresAt {
-		t.Errorf("%+v for %s", token, a.Text)
+		t.Errorf("got token %+v; want the values of %s", token, a.Text)
 	}
 
 	var row struct {
@@ -69,11 +69,11 @@ func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
 	if err := strict.ValidateMessage(initiatedSubject, messages[0]); err != nil {
 		t.Error(err)
 	}
-	var told event.Event
-	if err := json.Unmarshal(messages[0], &told); err != nil {
+	var decoded event.Event
+	if err := json.Unmarshal(messages[0], &decoded); err != nil {
 		t.Fatal(err)
 	}
-	p := told.Payload.(event.HandoffInitiated)
+	p := decoded.Payload.(event.HandoffInitiated)
 	want := event.HandoffInitiated{
 		HandoffID: a.HandoffID, GuestSessionID: a.SessionCookie(), TenantID: tenantID(1), TenantSlug: "kabul-grand", PropertyID: propertyID(1),
 		Dates:     event.Dates{CheckIn: token.Dates.CheckIn.String(), CheckOut: token.Dates.CheckOut.String()},
@@ -86,7 +86,7 @@ func TestHandoffMint_SignsRecordsAndEmitsEvent(t *testing.T) {
 		t.Error(diff)
 	}
 	if strings.Contains(string(messages[0]), a.token(t)) {
-		t.Error("the event has the token")
+		t.Error("the event contains the token")
 	}
 }
 
@@ -111,11 +111,11 @@ func TestHandoffMint_OptedOutGuestEmitsNoEvent(t *testing.T) {
 	h := newHarness(t)
 	h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1")
 	if n, rows := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log"); n != 0 || rows != 1 {
-		t.Errorf("%d events, %d rows", n, rows)
+		t.Errorf("got %d events, %d rows; want 0 and 1", n, rows)
 	}
 }
 
-// firstError is what a refusal names, and why.
+// firstError returns field and code of the first fault of a problem.
 func (a *response) firstError() string {
 	if len(a.Errors) == 0 {
 		return ""
@@ -169,8 +169,8 @@ func TestHandoffMint_PropertyMustBelongToTenant(t *testing.T) {
 	h.upstreams.NotFound(propertyID(3))
 	for name, c := range map[string]struct{ tenant, property string }{
 		"another tenant's":     {tenantID(2), propertyID(1)},
-		"nobody's":             {tenantID(3), propertyID(3)},
-		"nobody's, once again": {tenantID(3), propertyID(3)},
+		"unknown":              {tenantID(3), propertyID(3)},
+		"unknown, second time": {tenantID(3), propertyID(3)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := h.post(h.requestBody(tenantID(1), c.tenant, propertyID(1), c.property), "Idempotency-Key", "k1")
@@ -181,7 +181,7 @@ func TestHandoffMint_PropertyMustBelongToTenant(t *testing.T) {
 		})
 	}
 	if n := h.upstreams.Calls("property"); n != 2 {
-		t.Errorf("property-service was asked %d times: an absence is to be remembered too", n)
+		t.Errorf("got %d calls of property-service; want 2, because an absence is cached", n)
 	}
 	if n := h.Count("handoff_replay_log"); n != 0 {
 		t.Errorf("got %d handoffs; want 0", n)
@@ -195,7 +195,7 @@ func TestHandoffMint_SecondMintUsesCachedUpstreamData(t *testing.T) {
 	properties, brands := h.upstreams.Calls("property"), h.upstreams.Calls("theme")
 	h.mustMint(h.requestBody(), guest...)
 	if h.upstreams.Calls("property") != properties || h.upstreams.Calls("theme") != brands {
-		t.Error("an upstream was asked for what is cached")
+		t.Error("an upstream was called for cached data")
 	}
 }
 
@@ -206,8 +206,8 @@ func TestHandoffMint_UpstreamFailureFallsBackOrAnswers503(t *testing.T) {
 		status  int
 		slug    string
 	}{
-		"theme-config away":     {"theme", 201, "https://old-name."},
-		"property-service away": {"property", 503, ""},
+		"without theme-config":     {"theme", 201, "https://old-name."},
+		"without property-service": {"property", 503, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
@@ -221,7 +221,7 @@ func TestHandoffMint_UpstreamFailureFallsBackOrAnswers503(t *testing.T) {
 	h := newHarness(t)
 	h.upstreams.NotFound(tenantID(1))
 	if a := h.mustMint(h.requestBody(), "Idempotency-Key", "k1"); !strings.HasPrefix(a.URL, "https://old-name.") {
-		t.Errorf("a tenant without a brand: %s", a.Text)
+		t.Errorf("tenant without a brand: got %s; want the slug of property-service", a.Text)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestHandoffMint_SuspendedTenantAnswers403(t *testing.T) {
 	}
 }
 
-// The suspension is on record, and nobody was told yet: the transaction itself asks.
+// The suspension is recorded in Postgres but not in Redis. The transaction checks the record.
 func TestHandoffMint_UnpublishedSuspensionAnswers403(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -284,7 +284,7 @@ func TestHandoffMint_WithoutPostgresAnswers503(t *testing.T) {
 		t.Errorf(`got %s; want status 503, code ending with ".UPSTREAM_UNAVAILABLE"`, a.Text)
 	}
 	h.PostgresProxy.Heal()
-	h.mustMint(h.requestBody(), guest...) // the key is free again
+	h.mustMint(h.requestBody(), guest...) // the claim was released
 }
 
 func TestHandoffMint_WithoutRedisMintsOnce(t *testing.T) {

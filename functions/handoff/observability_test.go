@@ -16,7 +16,7 @@ func TestHandoffMint_TracesContainNoPersonalData(t *testing.T) {
 		"VALUES", ":bff-consumer:")
 	for name, least := range map[string]int{"POST /bff/consumer/v1/handoff": 2, "mint": 1, "PIPELINE": 1, "property": 1} {
 		if n := len(collector.Spans(name)); n < least {
-			t.Errorf("%d spans %s", n, name)
+			t.Errorf("got %d spans %q; want at least %d", n, name, least)
 		}
 	}
 	batches := 0
@@ -26,6 +26,6 @@ func TestHandoffMint_TracesContainNoPersonalData(t *testing.T) {
 		}
 	}
 	if batches == 0 {
-		t.Error("the trace does not tell of Postgres")
+		t.Error("got no span of a Postgres batch")
 	}
 }

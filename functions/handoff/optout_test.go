@@ -12,12 +12,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// countOptOuts is how many sessions are on record as refusing telemetry.
+// countOptOuts returns the number of sessions that are recorded as opted out.
 func (h *harness) countOptOuts() int {
 	return h.Count("session_choice WHERE NOT telemetry AND cleared_at IS NULL")
 }
 
-// reportReplay does what functions/consume does when a handoff is used twice: it tells of a session it knows from the record.
+// reportReplay writes the event of a replay as functions/consume does, which knows the session from the
+// ledger only.
 func (h *harness) reportReplay(session string) {
 	h.T.Helper()
 	e := event.New(event.Meta{SessionID: session, Now: h.Now()}, event.BotSuspected{GuestSessionID: session, EvaluatedAt: h.Now()})
@@ -39,10 +40,10 @@ func TestHandoffMint_RecordsBrowserOptOut(t *testing.T) {
 				h.mustMint(h.requestBody(), "Idempotency-Key", key+"-again", "Cookie", "gms_id="+cookie)
 			}
 			if n := h.countOptOuts(); n != 2 {
-				t.Errorf("got %d refusals on record; want 2", n)
+				t.Errorf("got %d recorded opt-outs; want 2", n)
 			}
 			if n := h.Count("outbox"); n != 0 {
-				t.Errorf("got %d events of guests who refused; want 0", n)
+				t.Errorf("got %d events; want 0", n)
 			}
 		})
 	}
@@ -56,9 +57,9 @@ func TestHandoffMint_OptOutSurvivesRedisLoss(t *testing.T) {
 			h := newHarness(t)
 			cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie()
 			lose(h)
-			h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie) // and does not say it again
+			h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie) // without the opt-out header
 			if n, minted := h.Count("outbox"), h.Count("handoff_replay_log"); n != 0 || minted != 2 {
-				t.Errorf("%d events, %d handoffs", n, minted)
+				t.Errorf("got %d events, %d handoffs; want 0 and 2", n, minted)
 			}
 		})
 	}
@@ -71,10 +72,10 @@ func TestHandoffMint_ExplicitConsentOverridesBrowserSignal(t *testing.T) {
 	h.Exec(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
 		VALUES ($1, true, true, now())`, cookie)
-	h.Redis.Hang() // so that nothing is known of the decision but in Postgres
+	h.Redis.Hang() // only Postgres knows the decision
 	h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie, "DNT", "1")
 	if n := h.Count("session_choice WHERE telemetry AND marketing"); n != 1 {
-		t.Error("a header undid a decision")
+		t.Error("the DNT header replaced the recorded consent")
 	}
 }
 
@@ -90,7 +91,7 @@ func TestHandoffMint_OptedOutGuestUsesOnePostgresRoundTrip(t *testing.T) {
 		}
 	})
 	h.mountWithKeys(activeKey)
-	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie() // a connection asks once for types
+	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie() // a new connection reads types once
 	trips.Store(0)
 	h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "DNT", "1", "Cookie", "gms_id="+cookie)
 	if n := trips.Load(); n != 1 {
@@ -105,34 +106,34 @@ func TestHandoffMint_UnknownConsentIsCheckedInTransaction(t *testing.T) {
 	h.Exec(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
 		VALUES ($1, false, false, now())`, refuses[1][len("gms_id="):])
-	told, minted := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log")
+	events, minted := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log")
 	h.FlushRedis()
 
-	// Nobody can read the decisions until the first of the two mints has given up asking and waits to be written.
-	held, err := h.Deps.DB.Begin(t.Context())
+	// The lock keeps the first mint from reading the consent. It ends when that mint waits inside its transaction.
+	blocker, err := h.Deps.DB.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer held.Rollback(context.Background())
-	if _, err := held.Exec(t.Context(), `LOCK TABLE bff_consumer.session_choice IN ACCESS EXCLUSIVE MODE`); err != nil {
+	defer blocker.Rollback(context.Background())
+	if _, err := blocker.Exec(t.Context(), `LOCK TABLE bff_consumer.session_choice IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
 	first := make(chan *response)
 	go func() { first <- h.post(h.requestBody(), agrees...) }()
 	h.waitForLockWait("%INSERT INTO bff_consumer.idempotency_keys%")
-	if err := held.Rollback(t.Context()); err != nil {
+	if err := blocker.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if a := <-first; a.StatusCode != 201 || "gms_id="+a.SessionCookie() != agrees[1] {
 		t.Fatalf(`got %d %s; want status 201, the cookie of %s`, a.StatusCode, a.Text, agrees[1])
 	}
-	h.mustMint(h.requestBody(), refuses...) // of whom nobody is asked, so soon after
-	if n := len(h.Messages(initiatedSubject)) - told; n != 1 {
-		t.Errorf("%d events of %d handoffs, one of a guest who agrees and one of a guest who refused", n, h.Count("handoff_replay_log")-minted)
+	h.mustMint(h.requestBody(), refuses...) // consent is not read for a second after a timeout
+	if n := len(h.Messages(initiatedSubject)) - events; n != 1 {
+		t.Errorf("got %d events of %d handoffs; want 1 event, of the guest with consent", n, h.Count("handoff_replay_log")-minted)
 	}
 }
 
-// waitForLockWait returns when a statement like that waits for a lock.
+// waitForLockWait returns when a statement that matches the LIKE pattern waits for a lock.
 func (h *harness) waitForLockWait(statement string) {
 	h.T.Helper()
 	deadline := time.After(15 * time.Second)
@@ -153,7 +154,7 @@ func (h *harness) waitForLockWait(statement string) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			h.T.Fatal("nobody waits")
+			h.T.Fatalf("no statement like %s waited for a lock within 15 s", statement)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// newHarnessWithFlags is a house with these flags.
+// newHarnessWithFlags is newHarness with a flags document.
 func newHarnessWithFlags(t *testing.T, flags string) *harness {
 	h := &harness{Harness: functest.New(t)}
 	h.upstreams = newUpstreams(t)
@@ -24,8 +24,7 @@ func newHarnessWithFlags(t *testing.T, flags string) *harness {
 	return h
 }
 
-func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) {
-	t.Parallel()
+func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) { // serial: a token returns after 15 s of real time
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("first")
 	h.mustMint(h.requestBody(), guest...)
@@ -39,17 +38,17 @@ func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) {
 		}
 	}
 	if after := claims(); after != before {
-		t.Errorf("%s are left of what was %s", after, before)
+		t.Errorf("got idempotency keys %s; want %s", after, before)
 	}
 	if h.Count("handoff_replay_log") != 2 || h.upstreams.Calls() != calls {
-		t.Errorf("%d minted, %d upstream calls", h.Count("handoff_replay_log"), h.upstreams.Calls()-calls)
+		t.Errorf("got %d handoffs, %d upstream calls; want 2 and 0", h.Count("handoff_replay_log"), h.upstreams.Calls()-calls)
 	}
 }
 
-// browserHeaders is what one sends beside its agent.
+// browserHeaders are the headers of a browser besides its User-Agent.
 var browserHeaders = []string{"Accept", "*/*", "Accept-Language", "fa-AF"}
 
-// A guest who is impatient clicks on, and the page sends the same key each time. Everything is as it is deployed.
+// A guest clicks several times, and the page sends the same key each time. The flags are the defaults.
 func TestHandoffMint_ConcurrentRetriesAreNotRateLimited(t *testing.T) {
 	t.Parallel()
 	h := newHarnessWithFlags(t, `{}`)
@@ -72,60 +71,59 @@ func TestHandoffMint_ConcurrentRetriesAreNotRateLimited(t *testing.T) {
 		}
 	}
 	if n := h.Count("handoff_replay_log") - before; n != 1 {
-		t.Errorf("got %d minted; want 1", n)
+		t.Errorf("got %d handoffs; want 1", n)
 	}
 }
 
-// guestHeaders are those of the guest of an answer, and of a key.
+// guestHeaders returns the cookie of an answer and an Idempotency-Key as headers.
 func (a *response) guestHeaders(key string) []string {
 	return []string{"Cookie", "gms_id=" + a.SessionCookie(), "Idempotency-Key", key}
 }
 
-func TestHandoffMint_RetryIsChargedAsRead(t *testing.T) {
-	t.Parallel()
+func TestHandoffMint_RetryIsChargedAsRead(t *testing.T) { // serial: a token returns after 7.5 s of real time
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000},"read":{"cookie":12,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("k1")
-	first := h.mustMint(h.requestBody(), guest...) // one of two at once; the other comes back within 7.5 s
+	first := h.mustMint(h.requestBody(), guest...) // 1 of a burst of 2; a token returns after 7.5 s
 	left := func(a *response, want string) {
 		t.Helper()
 		if got := a.Header.Get("RateLimit"); !strings.HasPrefix(got, want) {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("RateLimit: got %s; want %s", got, want)
 		}
 	}
 	left(first, `"handoff-cookie";r=1;`)
 	for n := range 3 {
 		h.RoundTrips.TakeCount()
 		a := h.mustMint(h.requestBody(), guest...)
-		if trips := h.RoundTrips.TakeCount(); trips > 3 || n > 0 && trips != 2 || a.Text != first.Text { // a third to tell the server the script
-			t.Errorf("%d round trips: %s", trips, a.Text)
+		if trips := h.RoundTrips.TakeCount(); trips > 3 || n > 0 && trips != 2 || a.Text != first.Text { // the first may load a script
+			t.Errorf("got %d round trips: %s; want 2 with the first answer", trips, a.Text)
 		}
 		left(a, fmt.Sprintf(`"read-cookie";r=%d;`, 2-n))
 	}
 	a := h.post(h.requestBody(), guest...)
 	if a.StatusCode != 429 {
-		t.Errorf("%d: repetitions without end", a.StatusCode)
+		t.Errorf("fourth repetition: got %d; want 429", a.StatusCode)
 	}
 	left(a, `"read-cookie";r=0;`)
-	left(h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k2"), `"handoff-cookie";r=0;`) // nothing of it was spent
+	left(h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k2"), `"handoff-cookie";r=0;`) // the repetitions spent no handoff token
 	if a := h.post(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k3"); a.StatusCode != 429 {
-		t.Errorf("%d: new keys without end", a.StatusCode)
+		t.Errorf("third key: got %d; want 429", a.StatusCode)
 	}
 }
 
-// From another browser the cookie leads to another session, for which the key is new.
-func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) {
-	t.Parallel()
+// A cookie from another browser gets another session, for which the key is new.
+func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) { // serial: a token returns after 7.5 s of real time
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("k1")
 	h.mustMint(h.requestBody(), guest...)
 	guest = append(guest, "User-Agent", functest.IPhone)
 	h.mustMint(h.requestBody(), guest...)
 	if a := h.post(h.requestBody(), guest...); a.StatusCode != 429 || h.Count("handoff_replay_log") != 3 {
-		t.Errorf("%d, %d minted", a.StatusCode, h.Count("handoff_replay_log"))
+		t.Errorf("got %d, %d handoffs; want 429 and 3", a.StatusCode, h.Count("handoff_replay_log"))
 	}
 }
 
-// Of several at once under a new key the first is refused, and gives up its claim; the others must not mint for a read.
+// Of several requests at once with a new key the first is refused and releases its claim. The others must not
+// mint for the price of a read.
 func TestHandoffMint_RetriesOfRateLimitedRequestAreLimited(t *testing.T) {
 	t.Parallel()
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000},"read":{"cookie":100000,"ip":100000,"fingerprint":100000}}}`)
@@ -143,9 +141,9 @@ func TestHandoffMint_RetriesOfRateLimitedRequestAreLimited(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	gained := int(time.Since(began)/(15*time.Second)) + 1
-	if n := h.Count("handoff_replay_log") - before; n > gained || refused.Load() < int64(40-4*gained) {
-		t.Errorf("%d minted and %d refused, where %d may be", n, refused.Load(), gained)
+	returned := int(time.Since(began)/(15*time.Second)) + 1 // a token returns every 15 s
+	if n := h.Count("handoff_replay_log") - before; n > returned || refused.Load() < int64(40-4*returned) {
+		t.Errorf("got %d minted and %d refused; want at most %d minted", n, refused.Load(), returned)
 	}
 	left := h.Do("POST", "/handoff", "", h.requestBody(), guest[0], guest[1], "Idempotency-Key", "first")
 	if left.StatusCode != 201 || left.Header.Get("Idempotency-Replayed") != "true" {

@@ -10,12 +10,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// tracedConn is a connection to Postgres that sends one message of the protocol at a time, and says so before each, and before
-// each piece of an answer is passed on.
+// tracedConn is a connection to Postgres that sends one message of the protocol at a time. It calls onStep
+// before each message and after each read.
 type tracedConn struct {
 	net.Conn
 	onStep  func(step string)
-	started bool // the first message has no type
+	started bool // the startup message, which has no type byte, was sent
 }
 
 func (w *tracedConn) Write(b []byte) (int, error) {
@@ -42,7 +42,7 @@ func (w *tracedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// tracedPool is a pool like db whose connections have a name of their own and tell before.
+// tracedPool returns a pool with the configuration of db, an application name, and traced connections.
 func tracedPool(t testing.TB, db *pgxpool.Pool, name string, before func(step string)) *pgxpool.Pool {
 	t.Helper()
 	cfg := db.Config().Copy()
@@ -75,14 +75,14 @@ func TestHandoffMint_UsesOnePostgresRoundTrip(t *testing.T) {
 	})
 	h.mountWithKeys(activeKey)
 	guest := h.guestHeaders("k1")
-	h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k0") // as one who is known; a connection prepares each statement once
+	h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k0") // a connection prepares each statement once
 	trips.Store(0)
 	h.RoundTrips.TakeCount()
 	h.mustMint(h.requestBody(), guest...)
 	if n := trips.Load(); n != 1 {
 		t.Errorf("got %d round trips of Postgres; want 1", n)
 	}
-	if n := h.RoundTrips.TakeCount(); n != 2 { // in with the claim, out with the copy
+	if n := h.RoundTrips.TakeCount(); n != 2 { // Begin with the claim, Finish with the copy
 		t.Errorf("got %d round trips of Redis; want 2", n)
 	}
 	trips.Store(0)

@@ -11,7 +11,7 @@ import (
 func propertyID(n int) string { return functest.PropertyID(n) }
 func tenantID(n int) string   { return functest.TenantID(n) }
 
-// newUpstreams know property n of tenant n.
+// newUpstreams starts fake upstreams that know property n of tenant n.
 func newUpstreams(t testing.TB) *functest.Upstreams {
 	return functest.NewUpstreams(t, functest.UpstreamHandlers{
 		"theme": func(w http.ResponseWriter, r *http.Request) {

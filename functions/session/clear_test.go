@@ -15,7 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// remaining is what the stores still have of a session, but for what stays for audit.
+// remaining returns the data of a session that is still stored, except the data kept for audit.
 func (h *harness) remaining(cookie string) (found []string) {
 	h.T.Helper()
 	ctx := context.Background()
@@ -53,7 +53,7 @@ func TestSessionClear_ErasesAllSessionData(t *testing.T) {
 	h.getSession(other)
 	h.Exec("UPDATE bff_consumer.outbox SET published_at = now() WHERE topic LIKE '%.session.started.v1'")
 	h.PostgresProxy.Break()
-	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event is buffered in Redis
 	h.PostgresProxy.Heal()
 	h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
 	before := len(h.remaining(other))
@@ -62,26 +62,26 @@ func TestSessionClear_ErasesAllSessionData(t *testing.T) {
 	if got := a.Header.Get("Set-Cookie"); !strings.HasPrefix(got, "gms_id=;") || !strings.Contains(got, "Max-Age=0") || !strings.Contains(got, "Path=/") || !strings.Contains(got, "HttpOnly") {
 		t.Errorf(`got %s; want an expired gms_id cookie with Path=/ and HttpOnly`, got)
 	}
-	for _, thing := range h.remaining(cookie) {
-		if !strings.Contains(thing, ":srs:") { // those of the other guest
-			t.Errorf("left: %s", thing)
+	for _, found := range h.remaining(cookie) {
+		if !strings.Contains(found, ":srs:") { // search sessions of the other guest
+			t.Errorf("got %s; want it erased", found)
 		}
 	}
 	if n := len(h.RDB.Keys(t.Context(), "*:srs:*").Val()); n != 1 {
-		t.Errorf("%d search sessions, want the other guest's", n)
+		t.Errorf("got %d search sessions; want only the other guest's", n)
 	}
 	if n := h.RDB.Exists(t.Context(), h.Deps.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
-		t.Error("the copy of an answer is left")
+		t.Error("the copy of an idempotent answer was not erased")
 	}
 	if h.Count("outbox WHERE topic LIKE '%.session.started.v1'") != 2 || h.Count("handoff_replay_log WHERE guest_session_id = $1", cookie) != 1 || h.Count("bot_score_log WHERE guest_session_id = $1", cookie) != 1 {
-		t.Error("what was sent, or is for audit, is gone")
+		t.Error("published events or audit rows were erased")
 	}
 	if got := h.remaining(other); len(got) < before-1 {
-		t.Errorf("the other guest lost something: %v", got)
+		t.Errorf("other guest: got %v; want at least %d items", got, before-1)
 	}
 	ended := h.Events("session.ended")
 	if len(ended) != 1 {
-		t.Fatalf("got %d ends; want 1", len(ended))
+		t.Fatalf("got %d session.ended events; want 1", len(ended))
 	}
 	if e := ended[0].Payload.(event.SessionEnded); e.Reason != event.ExplicitClear || e.LifetimeSeconds != 3600 || e.GuestSessionID != cookie || !e.EndedAt.Equal(h.Now()) {
 		t.Errorf("got %+v; want Reason = %v, LifetimeSeconds = 3600, GuestSessionID = %v, EndedAt.Equal(h.Now())", e, event.ExplicitClear, cookie)
@@ -102,13 +102,13 @@ func TestSessionClear_IsIdempotent(t *testing.T) {
 		h.MustDo(204, "POST", "/session/clear", cookie, "")
 	}
 	if n := len(h.Events("session.ended")); n != 1 {
-		t.Errorf("got %d ends; want 1", n)
+		t.Errorf("got %d session.ended events; want 1", n)
 	}
 	if got := h.remaining(cookie); len(got) != 0 {
-		t.Errorf("left: %v", got)
+		t.Errorf("got %v; want everything erased", got)
 	}
 	if n := h.Count("outbox WHERE topic LIKE '%.session.started.v1'"); n != 0 {
-		t.Errorf("got %d sessions were begun by clearing; want 0", n)
+		t.Errorf("got %d session.started events; want 0", n)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestSessionClear_ClearedCookieGetsNewSession(t *testing.T) {
 	cookie := h.newGuest()
 	h.populate(cookie)
 	h.MustDo(204, "POST", "/session/clear", cookie, "")
-	h.RDB.FlushAll(t.Context()) // the mark in Redis is not what it hangs on
+	h.RDB.FlushAll(t.Context()) // the record in Postgres decides, not the mark in Redis
 	a := h.MustDo(200, "GET", "/session", cookie, "")
 	var s sessionBody
 	a.Decode(t, &s)
@@ -153,14 +153,14 @@ func TestSessionClear_OptedOutGuestEmitsNoEvent(t *testing.T) {
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`)
 	h.MustDo(204, "POST", "/session/clear", cookie, "")
 	if n := len(h.Events("session.ended")); n != 0 {
-		t.Errorf("got %d ends; want 0", n)
+		t.Errorf("got %d session.ended events; want 0", n)
 	}
 }
 
 func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	room := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
+	store := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
 	for range 5 {
 		cookie := h.newGuest()
 		h.populate(cookie)
@@ -174,7 +174,7 @@ func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
 					h.runWritingRequest(cookie)
 				case 1:
 					w := wishlist.AddRequest{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "list"}
-					room.Add(context.Background(), cookie, w)
+					store.Add(context.Background(), cookie, w)
 				case 2:
 					h.Do("POST", "/session/locale", cookie, `{"locale":"ru"}`)
 				case 3:
@@ -192,9 +192,9 @@ func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
 		})
 		close(begin)
 		all.Wait()
-		for _, thing := range h.remaining(cookie) {
-			if !strings.Contains(thing, ":srs:") {
-				t.Errorf("left: %s", thing)
+		for _, found := range h.remaining(cookie) {
+			if !strings.Contains(found, ":srs:") {
+				t.Errorf("got %s; want it erased", found)
 			}
 		}
 		if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", cookie); n > 1 {
@@ -203,7 +203,7 @@ func TestSessionClear_ConcurrentRequestsLeaveNoData(t *testing.T) {
 	}
 }
 
-// runWritingRequest is a visit of another function that writes everything a visit may.
+// runWritingRequest runs a request of another function that writes every kind of session data.
 func (h *harness) runWritingRequest(cookie string) {
 	h.runRequest(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
 		h.Deps.Sessions.EnqueueViewed(ctx, pipe, s, session.ViewedProperty{PropertyID: propertyID(1), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-map"})
@@ -220,7 +220,7 @@ func TestSessionClear_LaterResponsesDoNotRestoreCookie(t *testing.T) {
 	for range 20 {
 		all.Go(func() {
 			if a := h.Do("GET", "/session", cookie, ""); a.SessionCookie() == cookie {
-				h.T.Error("named again")
+				h.T.Error("got the cleared cookie again")
 			}
 		})
 	}
@@ -238,22 +238,22 @@ func TestSessionClear_RetryCompletesPartialErasure(t *testing.T) {
 		t.Errorf("got %d %s; want status 503", a.StatusCode, a.Text)
 	}
 	h.Redis.Heal()
-	// Postgres done, Redis not: what a process leaves that dies in between.
-	die := func() {
+	// eraseInPostgres leaves what a process leaves that ends between Postgres and Redis.
+	eraseInPostgres := func() {
 		h.Exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 			VALUES ($1, true, false, now(), now())
 			ON CONFLICT DO NOTHING`, cookie)
 		h.Exec(`DELETE FROM bff_consumer.wishlist_anonymous WHERE guest_session_id = $1`, cookie)
 		h.Exec(`DELETE FROM bff_consumer.outbox`)
 	}
-	die()
+	eraseInPostgres()
 	h.Eventually("Redis is back", func() bool { return h.Do("POST", "/session/clear", cookie, "").StatusCode == 204 })
 	if got := h.remaining(cookie); len(got) != 0 {
-		t.Errorf("left: %v", got)
+		t.Errorf("got %v; want everything erased", got)
 	}
 	cookie = h.newGuest()
 	h.populate(cookie)
-	die()
+	eraseInPostgres()
 	if a := h.Do("GET", "/session", cookie, ""); a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
 		t.Errorf("got %d %s; want status 503, non-empty Retry-After", a.StatusCode, a.Text)
 	}

@@ -20,17 +20,17 @@ func TestSessionConsent_OptOutStopsEventsAtOnce(t *testing.T) {
 	if s.Flags.ConsentTelemetry || s.Flags.ConsentMarketing {
 		t.Errorf("got %+v; want not Flags.ConsentTelemetry, not Flags.ConsentMarketing", s.Flags)
 	}
-	noise := func() {
+	runRequests := func() {
 		h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`)
 		h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"fr"}`)
 		h.getSession(cookie, "X-Currency", "EUR")
 		h.getSession(cookie, "X-Currency", "AFN")
 		h.populate(cookie)
 	}
-	noise()
+	runRequests()
 	h.RDB.FlushAll(t.Context())
 	if s := h.getSession(cookie); s.ID != cookie || s.Flags.ConsentTelemetry {
-		t.Errorf("Redis is lost, and the refusal with it: %+v", s)
+		t.Errorf("after a loss in Redis: got %+v; want the opt-out", s)
 	}
 	if n := len(h.Events("")); n != before {
 		t.Errorf("got %d events more; want 0", n-before)
@@ -42,7 +42,7 @@ func TestSessionConsent_OptOutStopsEventsAtOnce(t *testing.T) {
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":true}`)
 	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
 	if n := len(h.Events("")); n != before+1 {
-		t.Errorf("after consent %d events more", n-before)
+		t.Errorf("after consent: got %d events more; want 1", n-before)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestSessionConsent_OptOutStopsEventsOfRunningRequests(t *testing.T) {
 	before := len(h.Events(""))
 	once := sync.OnceFunc(func() { h.MustDo(200, "POST", "/session/consent", cookie, `{"consentTelemetry":false}`) })
 	h.runRequest(cookie, func(context.Context, *session.Session, redis.Pipeliner) *session.HistoryEntry {
-		once() // between the visit's beginning and its end
+		once() // between Begin and Finish of the other request
 		return nil
 	})
 	if n := len(h.Events("")); n != before {
@@ -85,7 +85,7 @@ func TestSessionConsent_RecordedWithoutRedis(t *testing.T) {
 		t.Errorf(`got %+v; want not Flags.ConsentTelemetry, len(Degraded) = 1, Degraded[0].Part = "session"`, s)
 	}
 	h.Redis.Start()
-	h.Eventually("the guest is known again", func() bool {
+	h.Eventually("the session is complete after Redis is back", func() bool {
 		var s sessionBody
 		a := h.Do("GET", "/session", cookie, "")
 		a.Decode(t, &s)
@@ -106,6 +106,6 @@ func TestSessionConsent_NextReadRepairsRedis(t *testing.T) {
 		t.Errorf("got %+v; want not Flags.ConsentTelemetry, Flags.ConsentMarketing", s.Flags)
 	}
 	if got := h.RDB.HGet(t.Context(), h.Deps.Keys.Session(cookie), "consentTelemetry").Val(); got != "0" {
-		t.Errorf("in Redis: %s", got)
+		t.Errorf("consentTelemetry in Redis: got %q; want 0", got)
 	}
 }

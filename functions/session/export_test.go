@@ -20,7 +20,7 @@ func TestSession_IsolatedBetweenGuests(t *testing.T) {
 	for _, path := range []string{"/session", "/session/export"} {
 		for name, a := range map[string]*functest.Result{
 			"another guest":        h.MustDo(200, "GET", path, other, ""),
-			"nobody":               h.MustDo(200, "GET", path, "", ""),
+			"no cookie":            h.MustDo(200, "GET", path, "", ""),
 			"by parameter":         h.MustDo(422, "GET", path+"?id="+mine+"&gms_id="+mine+"&guestSessionId="+mine, other, ""),
 			"by header":            h.MustDo(200, "GET", path, other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
 			"from another browser": h.MustDo(200, "GET", path, mine, "", "User-Agent", functest.IPhone),
@@ -38,11 +38,11 @@ func TestSession_IsolatedBetweenGuests(t *testing.T) {
 	h.MustDo(204, "POST", "/session/clear", mine, "", "User-Agent", functest.IPhone)
 	h.MustDo(204, "POST", "/session/clear", other, "")
 	if s := h.getSession(mine); len(s.WishlistRefs) != 2 || !s.Flags.ConsentTelemetry {
-		t.Errorf("somebody else changed it: %+v", s)
+		t.Errorf("after requests of others: got %+v; want it unchanged", s)
 	}
 }
 
-// timestampPattern is how every body writes a time.
+// timestampPattern is the form of every time in a body.
 var timestampPattern = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 
 func TestSessionExport_ContainsAllStoredData(t *testing.T) {
@@ -51,12 +51,12 @@ func TestSessionExport_ContainsAllStoredData(t *testing.T) {
 	cookie := h.newGuest("X-Campaign-Source", "google")
 	h.populate(cookie)
 	h.MustDo(200, "POST", "/session/consent", cookie, `{"consentMarketing":true}`)
-	room := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
-	if _, err := room.Remove(t.Context(), cookie, propertyID(0)); err != nil {
+	store := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
+	if _, err := store.Remove(t.Context(), cookie, propertyID(0)); err != nil {
 		t.Fatal(err)
 	}
 	h.PostgresProxy.Break()
-	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event waits in Redis
+	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ar"}`) // its event is buffered in Redis
 	h.PostgresProxy.Heal()
 	h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
 	a := h.MustDo(200, "GET", "/session/export", cookie, "")
@@ -84,7 +84,7 @@ func TestSessionExport_ContainsAllStoredData(t *testing.T) {
 	}
 	for _, subject := range []string{"session.started", "click.recorded", "wishlist.added", "locale.changed"} {
 		if !subjects["melmastoon.bff.consumer."+subject+".v1"] {
-			t.Errorf("%s is missing among %v", subject, subjects)
+			t.Errorf("got subjects %v; want %s among them", subjects, subject)
 		}
 	}
 	if strings.Contains(a.Text, "secret-token") || !strings.HasPrefix(a.Header.Get("Content-Disposition"), "attachment") {
@@ -92,26 +92,26 @@ func TestSessionExport_ContainsAllStoredData(t *testing.T) {
 	}
 	campaign, _ := x.Handoffs[0]["sourceCampaign"].(map[string]any)
 	if len(campaign) != 2 || campaign["source"] != "google" || campaign["capturedAt"] != "2026-04-23T09:14:22.041Z" {
-		t.Errorf("a campaign is %v", campaign)
+		t.Errorf("got campaign %v; want source google, captured 2026-04-23T09:14:22.041Z", campaign)
 	}
 	search := x.SearchSessions[0]
 	if query, _ := search["query"].(map[string]any); query["city"] != "Kabul" || search["resultCount"] != 0.0 {
-		t.Errorf("a search session is %v", search)
+		t.Errorf("got search session %v; want the query of Kabul and resultCount 0", search)
 	}
 	for _, field := range []string{"startedAt", "lastInteractionAt", "ttlExpiresAt"} {
 		if text, _ := search[field].(string); !timestampPattern.MatchString(text) {
 			t.Errorf("%s: got %v; want a time in UTC with milliseconds", field, search[field])
 		}
 	}
-	// Whatever Redis has of this session is in it.
+	// The export has every field that Redis has.
 	for field := range h.RDB.HGetAll(t.Context(), h.Deps.Keys.Key("srs", search["searchSessionId"].(string))).Val() {
 		if _, there := search[field]; !there {
-			t.Errorf("%s of the search session is missing", field)
+			t.Errorf("field %s of the search session is missing", field)
 		}
 	}
 	for field := range h.RDB.HGetAll(t.Context(), h.Deps.Keys.Session(cookie)).Val() {
 		if x.Technical[field] == "" && !slices.Contains(visibleFields, field) {
-			t.Errorf("%s of the hash is missing", field)
+			t.Errorf("field %s of the session is missing", field)
 		}
 	}
 }

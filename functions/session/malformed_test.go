@@ -69,7 +69,7 @@ func TestSession_MalformedRequestNamesField(t *testing.T) {
 		t.Errorf(`got %d %s; want status 422, Errors[0].Field = "X-Currency"`, a.StatusCode, a.Text)
 	}
 	if s := h.getSession(cookie); s.LocalePreference != "en" || s.CurrencyPreference != "USD" || !s.Flags.ConsentTelemetry {
-		t.Errorf("something was taken: %+v", s)
+		t.Errorf("after refused requests: got %+v; want it unchanged", s)
 	}
 	if n := len(h.Events("changed")); n != 0 {
 		t.Errorf("got %d events; want 0", n)

@@ -8,7 +8,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 )
 
-// startErasure is a clear that dies before it comes to Redis.
+// startErasure erases the session in Postgres only, like a clear that ends before Redis.
 func (h *harness) startErasure(cookie string) {
 	h.T.Helper()
 	if err := h.Deps.Eraser.Begin(context.Background(), &session.Session{ID: cookie}); err != nil {
@@ -34,13 +34,13 @@ func TestSession_NextRequestCompletesPartialErasure(t *testing.T) {
 				t.Errorf(`got %d %s; want status 503, non-empty Retry-After, body containing "cleared"`, a.StatusCode, a.Text)
 			}
 			if left := h.remaining(cookie); len(left) != 0 {
-				t.Errorf("left: %v", left)
+				t.Errorf("got %v; want everything erased", left)
 			}
 			if n := h.Deps.Redis.Exists(t.Context(), h.Deps.Keys.Key("idem", "c-"+cookie)).Val(); n != 0 {
-				t.Errorf("the copy of an answer is left")
+				t.Errorf("the copy of an idempotent answer was not erased")
 			}
 			if a := h.MustDo(200, method, path, cookie, body); a.SessionCookie() == "" || a.SessionCookie() == cookie {
-				t.Errorf("goes on as %q", a.SessionCookie())
+				t.Errorf("got cookie %q; want another session than %q", a.SessionCookie(), cookie)
 			}
 		})
 	}

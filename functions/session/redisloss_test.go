@@ -17,7 +17,7 @@ func TestSession_RedisLossDuringRequestIsNotErasure(t *testing.T) {
 	}
 	wipe()
 	if a := h.MustDo(200, "GET", "/session", cookie, "", "Accept-Language", "ar"); a.SessionCookie() != cookie {
-		t.Errorf("the guest is %q now", a.SessionCookie())
+		t.Errorf("got cookie %q; want %q", a.SessionCookie(), cookie)
 	}
 	h.getSession(cookie)
 	wipe()
@@ -26,6 +26,6 @@ func TestSession_RedisLossDuringRequestIsNotErasure(t *testing.T) {
 	}
 	a := h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
 	if a.SessionCookie() != cookie {
-		t.Errorf("the guest is %q then", a.SessionCookie())
+		t.Errorf("got cookie %q; want %q", a.SessionCookie(), cookie)
 	}
 }

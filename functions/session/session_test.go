@@ -22,14 +22,14 @@ import (
 )
 
 func routes(p *wiring.Deps) map[string]web.Handler {
-	d := NewHandlers(p)
+	h := NewHandlers(p)
 	return map[string]web.Handler{
-		"GET " + web.BasePath + "/session":           d.Show,
-		"POST " + web.BasePath + "/session/locale":   d.Locale,
-		"POST " + web.BasePath + "/session/currency": d.Currency,
-		"POST " + web.BasePath + "/session/consent":  d.Consent,
-		"POST " + web.BasePath + "/session/clear":    d.Clear,
-		"GET " + web.BasePath + "/session/export":    d.Export,
+		"GET " + web.BasePath + "/session":           h.Show,
+		"POST " + web.BasePath + "/session/locale":   h.Locale,
+		"POST " + web.BasePath + "/session/currency": h.Currency,
+		"POST " + web.BasePath + "/session/consent":  h.Consent,
+		"POST " + web.BasePath + "/session/clear":    h.Clear,
+		"GET " + web.BasePath + "/session/export":    h.Export,
 	}
 }
 
@@ -50,13 +50,14 @@ func (h *harness) getSession(cookie string, headers ...string) (s sessionBody) {
 	return s
 }
 
-// newGuest is a session that exists.
+// newGuest begins a session and returns its id.
 func (h *harness) newGuest(headers ...string) string {
 	h.T.Helper()
 	return h.MustDo(200, "GET", "/session", "", "", headers...).SessionCookie()
 }
 
-// runRequest is what another function does for a guest: it admits, works, and leaves.
+// runRequest runs a request of another function: guest.Begin, work, guest.Finish. It calls work twice, first
+// with a pipeline that is never sent, for its history entry.
 func (h *harness) runRequest(cookie string, work func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry) {
 	r := httptest.NewRequest("POST", "/search", nil)
 	r.Header.Set("User-Agent", functest.Firefox)
@@ -69,12 +70,11 @@ func (h *harness) runRequest(cookie string, work func(ctx context.Context, s *se
 	guest.Record(ctx, event.ClickRecorded{
 		GuestSessionID: guest.ID, Kind: "map-pin", TenantID: tenantID(1), PropertyID: propertyID(1), OccurredAt: guest.LastSeenAt,
 	}, 1)
-	probe := h.Deps.Redis.Pipeline()
-	history := work(ctx, guest.Session, probe)
+	history := work(ctx, guest.Session, h.Deps.Redis.Pipeline())
 	h.Deps.Guests.Finish(ctx, httptest.NewRecorder(), guest, history, func(pipe redis.Pipeliner) { work(ctx, guest.Session, pipe) })
 }
 
-// populate gives a guest something of everything.
+// populate stores every kind of data for a session.
 func (h *harness) populate(cookie string) {
 	h.T.Helper()
 	h.runRequest(cookie, func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry {
@@ -85,13 +85,13 @@ func (h *harness) populate(cookie string) {
 		}, true)
 		return h.historyEntry(search)
 	})
-	room := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
+	store := wishlist.New(h.Deps.Redis, h.Deps.DB, h.Deps.Keys, h.Now)
 	for n := range 2 {
 		w := wishlist.AddRequest{PropertyID: propertyID(n), TenantID: tenantID(n), Source: "map", Note: "note of mine"}
 		e := event.New(event.Meta{SessionID: cookie, Now: h.Now()}, event.WishlistAdded{
 			GuestSessionID: cookie, TenantID: w.TenantID, PropertyID: w.PropertyID, Source: w.Source,
 		})
-		if _, err := room.Add(context.Background(), cookie, w, e); err != nil {
+		if _, err := store.Add(context.Background(), cookie, w, e); err != nil {
 			h.T.Error(err)
 		}
 	}
@@ -112,7 +112,7 @@ func (h *harness) populate(cookie string) {
 		VALUES ($1, $2, '\x01', '\x02', '\x03', 0.5, 'suspect', '[{"kind":"cadence","weight":0.3}]', 'challenge')`, id.New(id.BotScore, h.Now()), cookie)
 }
 
-// historyEntry is a line of the history.
+// historyEntry returns an entry of the search history.
 func (h *harness) historyEntry(search string) *session.HistoryEntry {
 	return &session.HistoryEntry{
 		SearchSessionID: search, QueryHash: "sha256:" + strings.Repeat("a", 64), Geo: map[string]string{"mode": "city", "city": "Kabul"},
@@ -142,18 +142,18 @@ func TestSessionShow_ContainsStoredData(t *testing.T) {
 		t.Errorf(`got %s; want ID = %v, LocalePreference = "ps-AF", CurrencyPreference = "AFN", CreatedAt < %v, Flags.ConsentTelemetry, not Flags.ConsentMarketing, CampaignAttribution set, CampaignAttribution.Source = "google"`, a.Text, cookie, s.LastSeenAt)
 	}
 	if len(s.RecentlyViewed) != 1 || s.RecentlyViewed[0].PropertyID != propertyID(1) || s.RecentlyViewed[0].Source != "search-map" {
-		t.Errorf("viewed: %+v", s.RecentlyViewed)
+		t.Errorf("recently viewed: got %+v; want property 1 from search-map", s.RecentlyViewed)
 	}
 	if len(s.WishlistRefs) != 2 || s.WishlistRefs[0].PropertyID != propertyID(1) || len(s.SearchHistory) != 1 || len(s.Degraded) != 0 {
 		t.Errorf("got %s; want len(WishlistRefs) = 2, WishlistRefs[0].PropertyID = %v, len(SearchHistory) = 1, len(Degraded) = 0", a.Text, propertyID(1))
 	}
 	for _, hidden := range []string{"ingerprint", "binding", "note of mine", "sha256:" + strings.Repeat("0", 8)} {
 		if strings.Contains(a.Text, hidden) {
-			t.Errorf("%q is shown", hidden)
+			t.Errorf("found %q in the answer", hidden)
 		}
 	}
 	if n := h.RDB.LLen(t.Context(), h.Deps.Keys.SessionPart(cookie, "wishlist")).Val(); n != 2 {
-		t.Errorf("the copy that was missing has %d entries", n)
+		t.Errorf("repaired copy: got %d entries; want 2", n)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestSessionShow_UsesOneRoundTripPerStore(t *testing.T) {
 	uses := h.Deps.DB.Stat().AcquireCount()
 	h.RoundTrips.TakeCount()
 	h.getSession(cookie)
-	if n := h.RoundTrips.TakeCount(); n != 1 { // its last visit is not a minute ago, and the copy is whole
+	if n := h.RoundTrips.TakeCount(); n != 1 { // the session was saved within the minute and the copy is complete
 		t.Errorf("got %d round trips of Redis; want 1", n)
 	}
 	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {
@@ -188,12 +188,12 @@ func TestSessionPreferences_ExplicitChoicePersists(t *testing.T) {
 	}
 	s = h.getSession(cookie, "Accept-Language", "ar", "X-Currency", "EUR", "X-Client-Geo-Country", "AE")
 	if s.LocalePreference != "ps-AF" || s.CurrencyPreference != "IRR" {
-		t.Errorf("overridden: %+v", s)
+		t.Errorf("with other headers: got %+v; want ps-AF and IRR", s)
 	}
 	h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ps-AF"}`) // no change, no event
 	locales, currencies := h.Events("locale.changed"), h.Events("currency.changed")
 	if len(locales) != 1 || len(currencies) != 1 {
-		t.Fatalf("%d and %d events", len(locales), len(currencies))
+		t.Fatalf("got %d and %d events; want 1 and 1", len(locales), len(currencies))
 	}
 	l, c := locales[0].Payload.(event.LocaleChanged), currencies[0].Payload.(event.CurrencyChanged)
 	if l.PreviousLocale != "fr" || l.NewLocale != "ps-AF" || l.Trigger != "user-explicit" || l.GuestSessionID != cookie {
@@ -212,7 +212,7 @@ func TestSessionPreferences_FirstRequestMaySetLocale(t *testing.T) {
 		t.Errorf(`got %+v; want LocalePreference = "fa-AF"`, s)
 	}
 	if n := len(h.Events("locale.changed")); n != 0 {
-		t.Errorf("got %d changes of what never was; want 0", n)
+		t.Errorf("got %d locale.changed events for a new session; want 0", n)
 	}
 	if alias := h.MustDo(200, "POST", "/session/locale", a.SessionCookie(), `{"locale":"prs"}`); !strings.Contains(alias.Text, `"localePreference":"fa-AF"`) {
 		t.Errorf(`got %s; want localePreference fa-AF`, alias.Text)
@@ -224,7 +224,7 @@ func TestSessionPreferences_HeadersChangeImplicitValues(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.newGuest("Accept-Language", "fr", "X-Client-Geo-Country", "AF")
 	var all sync.WaitGroup
-	for range 10 { // a page asks for many things at once
+	for range 10 { // a page sends many requests at once
 		all.Go(func() {
 			h.Do("GET", "/session", cookie, "", "Accept-Language", "ar", "X-Client-Geo-Country", "AE")
 		})
@@ -233,7 +233,7 @@ func TestSessionPreferences_HeadersChangeImplicitValues(t *testing.T) {
 	h.getSession(cookie, "X-Currency", "EUR", "Accept-Language", "ar")
 	locales, currencies := h.Events("locale.changed"), h.Events("currency.changed")
 	if len(locales) != 1 || len(currencies) != 2 {
-		t.Fatalf("%d and %d events", len(locales), len(currencies))
+		t.Fatalf("got %d and %d events; want 1 and 2", len(locales), len(currencies))
 	}
 	if l := locales[0].Payload.(event.LocaleChanged); l.Trigger != "accept-language" || l.PreviousLocale != "fr" || l.NewLocale != "ar" {
 		t.Errorf(`got %+v; want Trigger = "accept-language", PreviousLocale = "fr", NewLocale = "ar"`, l)
@@ -252,9 +252,9 @@ func TestSession_StoreOutageDegradesOrAnswers503(t *testing.T) {
 	cookie := h.newGuest()
 	h.populate(cookie)
 	h.getSession(cookie)
-	for name, away := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
+	for name, breakPostgres := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
 		t.Run(name, func(t *testing.T) {
-			away()
+			breakPostgres()
 			if s := h.getSession(cookie); len(s.WishlistRefs) != 2 || len(s.Degraded) != 1 || s.Degraded[0].Part != "wishlist" {
 				t.Errorf(`got %+v; want len(WishlistRefs) = 2, len(Degraded) = 1, Degraded[0].Part = "wishlist"`, s)
 			}
@@ -263,7 +263,7 @@ func TestSession_StoreOutageDegradesOrAnswers503(t *testing.T) {
 				h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"`+l+`"}`)
 			}
 			if n := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val(); n != before+2 {
-				t.Errorf("%d events wait, want 2 more than %d", n, before)
+				t.Errorf("got %d buffered events; want %d", n, before+2)
 			}
 			for _, c := range [][3]string{{"POST", "/session/consent", `{"consentTelemetry":false}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
 				a := h.Do(c[0], c[1], cookie, c[2])

@@ -17,14 +17,14 @@ func TestSession_FailedFirstRequestEmitsNoEvent(t *testing.T) {
 		})
 	}
 	if n := len(h.Events("")); n != 0 {
-		t.Errorf("got %d events of sessions that nobody has; want 0", n)
+		t.Errorf("got %d events of refused first requests; want 0", n)
 	}
 	if a := h.MustDo(200, "POST", "/session/consent", "", `{"consentMarketing":true}`); a.SessionCookie() == "" || len(h.Events("session.started")) != 1 {
-		t.Errorf("what needs no Redis: %q, %d", a.SessionCookie(), len(h.Events("session.started")))
+		t.Errorf("consent without Redis: got cookie %q, %d session.started events; want a cookie and 1", a.SessionCookie(), len(h.Events("session.started")))
 	}
 	h.Redis.Heal()
 	h.Eventually("Redis is back", func() bool { return h.Deps.Redis.Ping(context.Background()).Err() == nil })
 	if h.newGuest() == "" || len(h.Events("session.started")) != 2 {
-		t.Errorf("%d events", len(h.Events("session.started")))
+		t.Errorf("got %d session.started events; want 2", len(h.Events("session.started")))
 	}
 }

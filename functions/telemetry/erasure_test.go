@@ -11,17 +11,17 @@ func TestTelemetry_ErasedSessionIsRejectedAndErasureCompleted(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.mustSend(1, "click", cookie, clickBody(1))
-	if err := h.Deps.Eraser.Begin(t.Context(), &session.Session{ID: cookie}); err != nil { // and dies before it comes to Redis
+	if err := h.Deps.Eraser.Begin(t.Context(), &session.Session{ID: cookie}); err != nil { // Finish never runs
 		t.Fatal(err)
 	}
 	if again := h.mustSend(0, "click", cookie, clickBody(2)); again != "" {
-		t.Errorf("named %q", again)
+		t.Errorf("got cookie %q; want none", again)
 	}
 	if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", cookie) + len(h.recentlyViewed(cookie)); n != 0 {
-		t.Errorf("got %d things are left; want 0", n)
+		t.Errorf("got %d events and viewed properties; want 0", n)
 	}
 	if again := h.mustSend(1, "click", cookie, clickBody(3)); again == "" || again == cookie {
-		t.Errorf("goes on as %q", again)
+		t.Errorf("got cookie %q; want another session than %q", again, cookie)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestTelemetry_RepeatedEventIsNotErasure(t *testing.T) {
 	cookie := h.newGuest()
 	for range 2 {
 		if again := h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"event-0001"`)); again != cookie {
-			t.Errorf("the guest is %q now", again)
+			t.Errorf("got cookie %q; want %q", again, cookie)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// harness is the functions of this module with real stores, which tests take away, and no upstream at all.
+// harness serves the functions of this module with real stores, which tests can break, and no upstream.
 type harness struct{ *functest.Harness }
 
 func newHarness(t testing.TB) *harness {

@@ -40,7 +40,7 @@ func TestTelemetry_CannotReportForAnotherGuest(t *testing.T) {
 		})
 	}
 	if n := h.Count("outbox WHERE headers ->> 'orderingKey' = $1", mine); n != before || len(h.recentlyViewed(mine)) != 0 {
-		t.Errorf("%d events of a guest who said nothing", n-before)
+		t.Errorf("got %d events of a guest who sent no report; want 0", n-before)
 	}
 }
 
@@ -135,6 +135,6 @@ func TestTelemetry_MalformedReportNamesField(t *testing.T) {
 		}
 	}
 	if n := len(h.Events("")); n != before || len(h.recentlyViewed(cookie)) != 0 {
-		t.Errorf("%d events were taken", n-before)
+		t.Errorf("got %d events; want 0", n-before)
 	}
 }

@@ -11,32 +11,32 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// A relay sends what a session has to tell by id.
+// The relay publishes the events of a session in order of id.
 func TestTelemetry_EventsFollowSessionStarted(t *testing.T) {
 	t.Parallel()
 	for name, when := range map[string]func(*harness) string{
-		"without a time":           func(*harness) string { return "" },
-		"at the very moment":       func(h *harness) string { return h.Now().Format(time.RFC3339Nano) },
-		"before there was a guest": func(h *harness) string { return h.Now().Add(-time.Second).Format(time.RFC3339Nano) },
+		"without a time":         func(*harness) string { return "" },
+		"at the session's start": func(h *harness) string { return h.Now().Format(time.RFC3339Nano) },
+		"before the session":     func(h *harness) string { return h.Now().Add(-time.Second).Format(time.RFC3339Nano) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
 			var events []string
-			for n := range 20 { // one of them alone is before the beginning half of the time
-				said := fmt.Sprintf(`,"eventId":"event-%04d"`, n)
+			for n := range 20 { // a single random id would sort before session.started half of the time
+				members := fmt.Sprintf(`,"eventId":"event-%04d"`, n)
 				if at := when(h); at != "" {
-					said += `,"occurredAt":"` + at + `"`
+					members += `,"occurredAt":"` + at + `"`
 				}
-				events = append(events, clickBody(n, said))
+				events = append(events, clickBody(n, members))
 			}
 			h.mustSend(20, "click", "", batchBody(events...))
 			rows, _ := h.Deps.DB.Query(t.Context(), "SELECT topic FROM bff_consumer.outbox ORDER BY id")
 			topics, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			if err != nil || len(topics) != 21 {
-				t.Fatalf("%d events, %v", len(topics), err)
+				t.Fatalf("got %d events, error %v; want 21", len(topics), err)
 			}
 			if want := (event.SessionStarted{}).Subject(); topics[0] != want {
-				t.Errorf("%s is told first", topics[0])
+				t.Errorf("first event: got %s; want %s", topics[0], want)
 			}
 		})
 	}
@@ -45,7 +45,7 @@ func TestTelemetry_EventsFollowSessionStarted(t *testing.T) {
 func TestTelemetry_EventsWithoutIDKeepRequestOrder(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.Advance(time.Minute) // so that the clock goes back between the one and the others
+	h.Advance(time.Minute) // so that the ids made from the real clock have earlier times
 	var events, want []string
 	for n := range 20 {
 		events, want = append(events, clickBody(n)), append(want, propertyID(n))
@@ -53,8 +53,8 @@ func TestTelemetry_EventsWithoutIDKeepRequestOrder(t *testing.T) {
 	h.mustSend(20, "click", "", batchBody(events...))
 	rows, _ := h.Deps.DB.Query(t.Context(), `
 		SELECT coalesce(payload -> 'payload' ->> 'propertyId', topic) FROM bff_consumer.outbox ORDER BY id`)
-	told, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if want = append([]string{event.SessionStarted{}.Subject()}, want...); err != nil || !slices.Equal(told, want) {
-		t.Errorf("%v: told %v", err, told)
+	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if want = append([]string{event.SessionStarted{}.Subject()}, want...); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, error %v; want %v", got, err, want)
 	}
 }

@@ -12,11 +12,11 @@ func TestTelemetry_RedisLossDuringRequestKeepsEvents(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.newGuest()
 	before := len(h.Events(""))
-	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.Deps.Redis.FlushAll(context.Background()) }) // between Admit and Leave
+	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.Deps.Redis.FlushAll(context.Background()) }) // between Begin and Finish
 	if again := h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2))); again != cookie {
-		t.Errorf("the guest is %q now", again)
+		t.Errorf("got cookie %q; want %q", again, cookie)
 	}
 	if n := len(h.Events("")) - before; n != 2 {
-		t.Errorf("got %d events are told; want 2", n)
+		t.Errorf("got %d events; want 2", n)
 	}
 }

@@ -18,11 +18,11 @@ import (
 )
 
 func routes(p *wiring.Deps) map[string]web.Handler {
-	d := NewHandlers(p)
+	h := NewHandlers(p)
 	return map[string]web.Handler{
-		"POST " + web.BasePath + "/telemetry/click":     d.Click,
-		"POST " + web.BasePath + "/telemetry/page-view": d.PageView,
-		"POST " + web.BasePath + "/telemetry/funnel":    d.Funnel,
+		"POST " + web.BasePath + "/telemetry/click":     h.Click,
+		"POST " + web.BasePath + "/telemetry/page-view": h.PageView,
+		"POST " + web.BasePath + "/telemetry/funnel":    h.Funnel,
 	}
 }
 
@@ -32,19 +32,19 @@ func clickBody(n int, more ...string) string {
 
 func batchBody(events ...string) string { return `{"events":[` + strings.Join(events, ",") + `]}` }
 
-// mustSend hands in a report that must be taken, and returns the session's id.
+// mustSend sends reports, fails the test unless want of them are accepted, and returns the session's id.
 func (h *harness) mustSend(want int, path, cookie, body string, headers ...string) string {
 	h.T.Helper()
 	a := h.MustDo(202, "POST", "/telemetry/"+path, cookie, body, headers...)
 	var got struct{ Accepted int }
 	a.Decode(h.T, &got)
 	if got.Accepted != want {
-		h.T.Errorf("%s: %d accepted, want %d", path, got.Accepted, want)
+		h.T.Errorf("%s: got %d accepted; want %d", path, got.Accepted, want)
 	}
 	return a.SessionCookie()
 }
 
-// newGuest is a session that exists.
+// newGuest begins a session and returns its id.
 func (h *harness) newGuest(headers ...string) string {
 	h.T.Helper()
 	return h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`, headers...).SessionCookie()
@@ -52,7 +52,7 @@ func (h *harness) newGuest(headers ...string) string {
 
 type viewedEntry struct{ PropertyID, TenantID, ViewedAt, Source string }
 
-// recentlyViewed is what Redis has as recently viewed, newest first.
+// recentlyViewed returns the recently viewed properties in Redis, newest first.
 func (h *harness) recentlyViewed(cookie string) (list []viewedEntry) {
 	h.T.Helper()
 	texts, err := h.RDB.LRange(context.Background(), h.Deps.Keys.SessionPart(cookie, "recent"), 0, -1).Result()
@@ -132,7 +132,7 @@ func TestTelemetryFunnel_RecordsEvent(t *testing.T) {
 		t.Errorf(`got %+v; want Step = "list.scrolled-50pct", Metadata["cards"] = 20.0, Metadata["filtered"] = true, Metadata["layout"] = "two-columns", id.Valid(id.Funnel, p.ID)`, p)
 	}
 	if len(h.recentlyViewed(cookie)) != 0 {
-		t.Error("a step is no view")
+		t.Error("a funnel step was recorded as a view")
 	}
 }
 
@@ -145,7 +145,7 @@ func TestTelemetry_BatchIsAllOrNothing(t *testing.T) {
 		at := h.Now().Add(-time.Duration(50-n) * 10 * time.Millisecond)
 		events = append(events, clickBody(n, `,"occurredAt":"`+at.Format(time.RFC3339Nano)+`"`))
 	}
-	slices.Reverse(events) // however the client ordered them
+	slices.Reverse(events) // the order in the request must not matter
 	h.mustSend(50, "click", cookie, batchBody(events...))
 	if n := len(h.Events("click.recorded")); n != 50 {
 		t.Errorf("got %d events; want 50", n)
@@ -160,7 +160,7 @@ func TestTelemetry_BatchIsAllOrNothing(t *testing.T) {
 		t.Errorf(`got %d %s; want status 422, Errors[0].Field = "events.1.position"`, a.StatusCode, a.Text)
 	}
 	if n := len(h.Events("")); n != before {
-		t.Error("a part of a batch was taken")
+		t.Errorf("got %d events of a refused batch; want 0", n-before)
 	}
 }
 
@@ -178,27 +178,27 @@ func TestTelemetry_EventIDDeduplicates(t *testing.T) {
 	h.Advance(time.Hour)
 	h.mustSend(2, "click", cookie, batchBody(named, named))
 	if n := len(h.Events("")); n != before+1 {
-		t.Errorf("%d events, want 1", n-before)
+		t.Errorf("got %d events; want 1", n-before)
 	}
-	h.mustSend(1, "click", other, named)                                                                            // another guest's
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000002"`))               // another name
-	h.mustSend(1, "funnel", cookie, `{"step":"map.opened","eventId":"c0ffee00-0000-4000-8000-000000000001"}`)       // another kind
-	h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(1)))                                           // no name
-	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // …
-	h.mustSend(1, "page-view", cookie, `{"path":"/another","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)      // the name counts
-	h.Advance(10 * time.Second)                                                                                     // without a time
-	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // it is the same later too
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // an impossible time
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // is no reason
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // to lose it
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // or to count it twice
+	h.mustSend(1, "click", other, named)                                                                            // another guest
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000002"`))               // another eventId
+	h.mustSend(1, "funnel", cookie, `{"step":"map.opened","eventId":"c0ffee00-0000-4000-8000-000000000001"}`)       // another kind of report
+	h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(1)))                                           // no eventId
+	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // first
+	h.mustSend(1, "page-view", cookie, `{"path":"/another","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)      // same eventId, another path: a repetition
+	h.Advance(10 * time.Second)                                                                                     // later, without a time
+	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // same eventId: a repetition
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // a time after the session's life
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // a repetition
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // a time before the session
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // a repetition
 	if n := len(h.Events("")); n != before+9 {
-		t.Errorf("%d events, want 9", n-before)
+		t.Errorf("got %d events; want 9", n-before)
 	}
 	for _, e := range h.Events("") {
 		at := id.Time(e.ID)
 		if at.Before(h.Now().Add(-24*time.Hour)) || at.After(h.Now().Add(366*24*time.Hour)) {
-			t.Errorf("%s is dated %v", e.ID, at)
+			t.Errorf("event %s: got time %v; want within a year", e.ID, at)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestTelemetry_ImplausibleTimeIsReplaced(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.Advance(time.Hour)
-	for said, keeps := range map[string]bool{
+	for reported, keeps := range map[string]bool{
 		h.Now().Add(-30 * time.Minute).Format(time.RFC3339Nano):                                true,
 		h.Now().Add(30 * time.Second).Format(time.RFC3339Nano):                                 true,
 		h.Now().Add(-30 * time.Minute).In(time.FixedZone("", 16_200)).Format(time.RFC3339Nano): true,
@@ -218,9 +218,9 @@ func TestTelemetry_ImplausibleTimeIsReplaced(t *testing.T) {
 		"9999-12-31T23:59:59Z": false,
 	} {
 		h.Exec("DELETE FROM bff_consumer.outbox")
-		h.mustSend(1, "click", cookie, clickBody(1, `,"occurredAt":"`+said+`"`))
+		h.mustSend(1, "click", cookie, clickBody(1, `,"occurredAt":"`+reported+`"`))
 		at := h.Events("click.recorded")[0].Payload.(event.ClickRecorded).OccurredAt
-		want, err := time.Parse(time.RFC3339Nano, said)
+		want, err := time.Parse(time.RFC3339Nano, reported)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestTelemetry_ImplausibleTimeIsReplaced(t *testing.T) {
 			want = h.Now()
 		}
 		if !at.Equal(want.Truncate(time.Millisecond)) {
-			t.Errorf("%s became %s", said, at)
+			t.Errorf("reported %s: got %s; want %s", reported, at, want)
 		}
 	}
 }
@@ -256,7 +256,7 @@ func TestTelemetryClick_RecentlyViewedIsUniqueOrderedAndCapped(t *testing.T) {
 		seen[v.PropertyID] = true
 	}
 	if got := h.recentlyViewed(cookie); len(got) != 50 || len(seen) != 50 {
-		t.Errorf("%d entries of %d properties", len(got), len(seen))
+		t.Errorf("got %d entries of %d properties; want 50 of 50", len(got), len(seen))
 	}
 }
 
@@ -270,7 +270,7 @@ func TestTelemetry_NoConsentWritesNothing(t *testing.T) {
 			h.mustSend(0, "page-view", cookie, `{"path":"/hotels/`+propertyID(1)+`"}`)
 			h.mustSend(0, "funnel", cookie, `{"step":"map.opened"}`)
 			if n := len(h.Events("")) + len(h.recentlyViewed(cookie)); n != 0 {
-				t.Errorf("got %d things were written; want 0", n)
+				t.Errorf("got %d events and viewed properties; want 0", n)
 			}
 		})
 	}
@@ -281,11 +281,11 @@ func TestTelemetry_NoConsentWritesNothing(t *testing.T) {
 	h.mustSend(0, "click", cookie, clickBody(1))
 	h.RDB.FlushAll(t.Context())
 	h.PostgresProxy.Break()
-	h.MustDo(503, "POST", "/telemetry/click", cookie, clickBody(1)) // nobody knows, so nothing, and nothing waits
+	h.MustDo(503, "POST", "/telemetry/click", cookie, clickBody(1)) // the consent is unknown, so no event is buffered
 	h.PostgresProxy.Heal()
 	h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
 	if n := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val(); n != 0 || len(h.Events("")) != before || len(h.recentlyViewed(cookie)) != 0 {
-		t.Errorf("%d spilled, %d written", n, len(h.Events(""))-before)
+		t.Errorf("got %d buffered, %d written events; want none", n, len(h.Events(""))-before)
 	}
 }
 
@@ -294,22 +294,22 @@ func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.newGuest()
 	spill := func() int64 { return h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val() }
-	for name, away := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
+	for name, breakPostgres := range map[string]func(){"broken": h.PostgresProxy.Break, "hanging": h.PostgresProxy.Hang} {
 		t.Run(name, func(t *testing.T) {
 			before := spill()
-			away()
+			breakPostgres()
 			h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2)))
 			if n := spill() - before; n != 2 {
-				t.Errorf("got %d events wait in Redis; want 2", n)
+				t.Errorf("got %d buffered events; want 2", n)
 			}
 			if a := h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.SessionCookie() == "" {
-				t.Errorf("a first visit gets no cookie")
+				t.Errorf("first visit: got no cookie")
 			}
 			h.PostgresProxy.Heal()
 			h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
 		})
 	}
-	h.Eventually("the outbox is used again", func() bool {
+	h.Eventually("a row in the outbox after Postgres is back", func() bool {
 		n := h.Count("outbox")
 		h.Do("POST", "/telemetry/click", cookie, clickBody(1))
 		return h.Count("outbox") > n
@@ -318,15 +318,15 @@ func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
 	before := h.Count("outbox")
 	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"eventually-1"`))
 	if n := h.Count("outbox") - before; n != 1 {
-		t.Errorf("without Redis %d events were written", n)
+		t.Errorf("without Redis: got %d events; want 1", n)
 	}
 	h.PostgresProxy.Break()
 	a := h.Do("POST", "/telemetry/click", cookie, clickBody(1, `,"eventId":"eventually-2"`))
 	if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" {
-		t.Errorf("without both: %d %s", a.StatusCode, a.Text)
+		t.Errorf("without both stores: got %d %s; want 503 with Retry-After", a.StatusCode, a.Text)
 	}
 	h.PostgresProxy.Heal()
-	h.Eventually("it is taken when sent again", func() bool {
+	h.Eventually("the repeated report is accepted", func() bool {
 		return h.Do("POST", "/telemetry/click", cookie, clickBody(1, `,"eventId":"eventually-2"`)).StatusCode == 202
 	})
 	if n := h.Count("outbox") - before; n != 2 {

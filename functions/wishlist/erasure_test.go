@@ -24,7 +24,7 @@ func TestWishlist_NextRequestCompletesPartialErasure(t *testing.T) {
 		}
 		for _, key := range h.Deps.Redis.Keys(context.Background(), "*"+cookie+"*").Val() {
 			if !strings.HasSuffix(key, ":cleared") {
-				t.Errorf("%s %s: left: %s", method, path, key)
+				t.Errorf("%s %s: got key %s; want it erased", method, path, key)
 			}
 		}
 		if a := h.Do(method, path, cookie, body); a.StatusCode >= 400 || a.SessionCookie() == "" || a.SessionCookie() == cookie {

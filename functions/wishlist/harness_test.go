@@ -6,7 +6,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// harness is the functions of this module with real stores, which tests take away, and upstreams that tests command.
+// harness serves the functions of this module with real stores, which tests can break, and with controllable
+// upstreams.
 type harness struct {
 	*functest.Harness
 	upstreams *functest.Upstreams

@@ -18,7 +18,7 @@ func TestWishlist_IsolatedBetweenGuests(t *testing.T) {
 	h.MustDo(201, "POST", "/wishlist", mine, addBody(1, `,"note":"secret"`))
 	for name, a := range map[string]*functest.Result{
 		"another guest":        h.MustDo(200, "GET", "/wishlist", other, ""),
-		"nobody":               h.MustDo(200, "GET", "/wishlist", "", ""),
+		"no cookie":            h.MustDo(200, "GET", "/wishlist", "", ""),
 		"by parameter":         h.MustDo(422, "GET", "/wishlist?guestSessionId="+mine+"&gms_id="+mine, other, ""),
 		"by header":            h.MustDo(200, "GET", "/wishlist", other, "", "X-Guest-Session-Id", mine, "Authorization", "Bearer "+mine),
 		"from another browser": h.MustDo(200, "GET", "/wishlist", mine, "", "User-Agent", functest.IPhone),
@@ -34,7 +34,7 @@ func TestWishlist_IsolatedBetweenGuests(t *testing.T) {
 	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), other, "")
 	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), mine, "", "User-Agent", functest.IPhone)
 	if l := h.getList(mine); l.Size != 1 {
-		t.Errorf("somebody else removed it: %+v", l)
+		t.Errorf("after requests of others: got %+v; want 1 item", l)
 	}
 	for _, body := range []string{addBody(2, `,"guestSessionId":"`+mine+`"`), addBody(2, `,"sessionId":"`+mine+`"`)} {
 		if a := h.Do("POST", "/wishlist", other, body); a.StatusCode != 422 {
@@ -86,13 +86,14 @@ func TestWishlistAdd_NoteKeepsUnicode(t *testing.T) {
 		}
 		if c.want == 201 {
 			if l := h.getList(cookie); l.Items[0].Note != c.note {
-				t.Errorf("%q came back as %q", c.note, l.Items[0].Note)
+				t.Errorf("got note %q; want %q", l.Items[0].Note, c.note)
 			}
 		}
 		h.Advance(time.Second)
 	}
 }
 
+// jsonQuote encodes s as a JSON string, with control characters as \u escapes.
 func jsonQuote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -163,7 +164,7 @@ func TestWishlist_MalformedRequestNamesField(t *testing.T) {
 	}
 	for _, path := range []string{"ppt_1", "ppt_" + strings.Repeat("z", 26), tenantID(1), "%00", "..%2f", "ppt_%27"} {
 		if a := h.Do("DELETE", "/wishlist/"+path, cookie, ""); a.StatusCode != 422 {
-			t.Errorf("DELETE %s: %d", path, a.StatusCode)
+			t.Errorf("DELETE %s: got %d; want 422", path, a.StatusCode)
 		}
 	}
 	if n := h.Count("wishlist_anonymous"); n != 0 {

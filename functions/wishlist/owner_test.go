@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The add takes the client's word for whose hotel it is; the card says whose it is, and that is whom a handoff must
-// name.
+// An item stores the tenant that the client named. The card names the tenant that owns the hotel, which a
+// handoff needs.
 func TestWishlistList_CardNamesOwningTenant(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

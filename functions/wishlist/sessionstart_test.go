@@ -9,7 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// A relay may send the wish as soon as its transaction has ended.
+// The relay may publish wishlist.added as soon as its transaction is committed, so session.started must be
+// committed with it.
 func TestWishlistAdd_StartsSessionInSameTransaction(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -23,6 +24,6 @@ func TestWishlistAdd_StartsSessionInSameTransaction(t *testing.T) {
 	})
 	want := []string{event.SessionStarted{}.Subject(), event.WishlistAdded{}.Subject()}
 	if err != nil || !slices.Equal(topics, want) || len(slices.Compact(transactions)) != 1 {
-		t.Errorf("%v: told %v in the transactions %v", err, topics, transactions)
+		t.Errorf("got %v in transactions %v, error %v; want %v in one", topics, transactions, err, want)
 	}
 }

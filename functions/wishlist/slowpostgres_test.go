@@ -8,16 +8,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// waitForLockWaiter returns once somebody has waited for a lock for half a second: for longer than a list that has a copy would.
+// waitForLockWaiter returns when a query has waited for a lock for half a second, which is longer than the
+// 300 ms of a list with a copy.
 func (h *harness) waitForLockWaiter(ctx context.Context) error {
-	for somebody := false; !somebody; {
+	for waiting := false; !waiting; {
 		err := h.DB.QueryRow(ctx, `
 			SELECT EXISTS (
 				SELECT
 				FROM pg_stat_activity
 				WHERE datname = current_database()
 				  AND wait_event_type = 'Lock'
-				  AND clock_timestamp() - query_start > interval '0.5 s')`).Scan(&somebody)
+				  AND clock_timestamp() - query_start > interval '0.5 s')`).Scan(&waiting)
 		if err != nil {
 			return err
 		}
@@ -25,7 +26,7 @@ func (h *harness) waitForLockWaiter(ctx context.Context) error {
 	return nil
 }
 
-// TestWishlistList_WithoutCopyWaitsForPostgres holds the record after Redis lost the copy.
+// The test locks the table after Redis lost the copy, until the list has waited for the lock.
 func TestWishlistList_WithoutCopyWaitsForPostgres(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -33,22 +34,22 @@ func TestWishlistList_WithoutCopyWaitsForPostgres(t *testing.T) {
 	if err := h.RDB.FlushAll(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
-	answered, answer := context.WithCancel(t.Context())
-	held, released := make(chan struct{}), make(chan error, 1)
+	waitCtx, cancelWait := context.WithCancel(t.Context())
+	locked, released := make(chan struct{}), make(chan error, 1)
 	go func() {
 		released <- pgx.BeginFunc(t.Context(), h.DB, func(tx pgx.Tx) error {
-			defer close(held)
+			defer close(locked)
 			_, err := tx.Exec(t.Context(), "LOCK TABLE bff_consumer.wishlist_anonymous IN ACCESS EXCLUSIVE MODE")
 			if err == nil {
-				held <- struct{}{}
-				err = h.waitForLockWaiter(answered)
+				locked <- struct{}{}
+				err = h.waitForLockWaiter(waitCtx)
 			}
 			return err
 		})
 	}()
-	<-held
+	<-locked
 	a := h.Do("GET", "/wishlist", cookie, "")
-	answer()
+	cancelWait()
 	if err := <-released; err != nil {
 		t.Errorf("the list did not wait: %v", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// newUpstreams know every hotel: the n-th is of tenant n modulo 7.
+// newUpstreams starts fake upstreams that know every hotel. The tenant of hotel n is n modulo 7.
 func newUpstreams(t testing.TB) *functest.Upstreams {
 	return functest.NewUpstreams(t, functest.UpstreamHandlers{"hotel": func(w http.ResponseWriter, r *http.Request) {
 		var n int

@@ -51,13 +51,13 @@ func (h *harness) getList(cookie string, headers ...string) (l listBody) {
 	return l
 }
 
-// newGuest is a session that exists.
+// newGuest begins a session and returns its id.
 func (h *harness) newGuest() string {
 	h.T.Helper()
 	return h.MustDo(200, "GET", "/wishlist", "", "").SessionCookie()
 }
 
-// copyLen is how many entries the copy has.
+// copyLen returns the number of entries of the copy in Redis.
 func (h *harness) copyLen(cookie string) int {
 	h.T.Helper()
 	n, err := h.RDB.LLen(context.Background(), h.Deps.Keys.SessionPart(cookie, "wishlist")).Result()
@@ -82,7 +82,7 @@ func TestWishlist_AddListRemove(t *testing.T) {
 	}
 	again := h.MustDo(200, "POST", "/wishlist", cookie, addBody(1, `,"note":"another"`))
 	if again.Text != first.Text {
-		t.Errorf("again: %s, first: %s", again.Text, first.Text)
+		t.Errorf("second add: got %s; want %s", again.Text, first.Text)
 	}
 	h.Advance(time.Minute)
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
@@ -103,11 +103,11 @@ func TestWishlist_AddListRemove(t *testing.T) {
 	if back := h.MustDo(201, "POST", "/wishlist", cookie, addBody(1)); !strings.Contains(back.Text, added.Item.WishlistID) {
 		t.Errorf("got %s; want body containing %v", back.Text, added.Item.WishlistID)
 	}
-	if h.copyLen(cookie) != 2 {
-		t.Errorf("the copy has %d", h.copyLen(cookie))
+	if n := h.copyLen(cookie); n != 2 {
+		t.Errorf("got %d entries in the copy; want 2", n)
 	}
 	if added, removed := h.Events("wishlist.added"), h.Events("wishlist.removed"); len(added) != 3 || len(removed) != 1 {
-		t.Errorf("%d added, %d removed", len(added), len(removed))
+		t.Errorf("got %d added, %d removed events; want 3 and 1", len(added), len(removed))
 	}
 }
 
@@ -129,7 +129,7 @@ func TestWishlistAdd_WarmUsesTwoRedisRoundTrips(t *testing.T) {
 	calls := h.upstreams.Calls("hotel") + h.upstreams.Calls("theme")
 	h.getList(cookie)
 	if n := h.upstreams.Calls("hotel") + h.upstreams.Calls("theme") - calls; n != 0 {
-		t.Errorf("a list that was shown before costs %d upstream calls", n)
+		t.Errorf("second list: got %d upstream calls; want 0", n)
 	}
 }
 
@@ -141,11 +141,11 @@ func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
 	got := map[string]int{}
 	var all sync.WaitGroup
 	queue := make(chan int)
-	for range 40 { // connections of a browser and then some
+	for range 40 { // more clients than connections to Postgres
 		all.Go(func() {
 			for n := range queue {
 				a := h.Do("POST", "/wishlist", cookie, addBody(n%160))
-				for a.StatusCode == 503 || a.StatusCode == 504 { // a busy machine; nothing happened, so again
+				for a.StatusCode == 503 || a.StatusCode == 504 { // a store was too slow and nothing was stored
 					a = h.Do("POST", "/wishlist", cookie, addBody(n%160))
 				}
 				mu.Lock()
@@ -163,10 +163,10 @@ func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
 		t.Errorf(`got %v; want 100 times 201, the others 200 or 422`, got)
 	}
 	if n := h.copyLen(cookie); n != 100 {
-		t.Errorf("the copy has %d", n)
+		t.Errorf("got %d entries in the copy; want 100", n)
 	}
 	if l := h.getList(cookie); l.Size != 100 {
-		t.Errorf("the list has %d", l.Size)
+		t.Errorf("got %d items; want 100", l.Size)
 	}
 	if n := len(h.Events("wishlist.added")); n != 100 {
 		t.Errorf("got %d events; want 100", n)
@@ -185,7 +185,7 @@ func TestWishlist_RestoredAfterRedisDataLoss(t *testing.T) {
 	var l listBody
 	a.Decode(t, &l)
 	if a.SessionCookie() != cookie || l.Size != 3 || h.copyLen(cookie) != 3 {
-		t.Errorf("%s, %d copied: %s", a.SessionCookie(), h.copyLen(cookie), a.Text)
+		t.Errorf("got cookie %s, %d entries in the copy: %s; want %s, 3", a.SessionCookie(), h.copyLen(cookie), a.Text, cookie)
 	}
 	h.RDB.FlushAll(t.Context())
 	if again := h.MustDo(200, "POST", "/wishlist", cookie, addBody(1)); again.SessionCookie() != cookie {
@@ -193,7 +193,7 @@ func TestWishlist_RestoredAfterRedisDataLoss(t *testing.T) {
 	}
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(9))
 	if n := h.copyLen(cookie); n != 4 {
-		t.Errorf("got %d copied; want 4", n)
+		t.Errorf("got %d entries in the copy; want 4", n)
 	}
 }
 
@@ -229,7 +229,7 @@ func TestWishlistList_UpstreamFailureDegrades(t *testing.T) {
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1))
 	h.upstreams.Fail("theme")
 	if l := h.getList(cookie); len(l.Degraded) != 1 || l.Degraded[0].Part != "theme" || !l.Items[0].Listing.BrandPeek.Neutral {
-		t.Errorf("without theme-config: %+v", l)
+		t.Errorf("without theme-config: got %+v; want a neutral brand", l)
 	}
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
 	h.upstreams.Recover("theme")
@@ -237,23 +237,24 @@ func TestWishlistList_UpstreamFailureDegrades(t *testing.T) {
 	began := time.Now()
 	l := h.getList(cookie)
 	if took := time.Since(began); took > web.Budget+functest.SlackTime {
-		t.Errorf("answered after %s", took)
+		t.Errorf("got an answer after %s; want at most %s", took, web.Budget+functest.SlackTime)
 	}
 	if l.Size != 2 || l.Items[0].Listing != nil || l.Items[1].Listing == nil || l.Degraded[0].Part != "search" {
-		t.Errorf("without search-aggregation: %+v", l)
+		t.Errorf("without search-aggregation: got %+v; want the cached card only", l)
 	}
 }
 
 func TestWishlist_WithoutPostgresServesReadOnlyCopy(t *testing.T) {
 	t.Parallel()
-	for name, away := range map[string]func(*harness){
+	for name, breakPostgres := range map[string]func(*harness){
 		"broken": func(h *harness) { h.PostgresProxy.Break() }, "hanging": func(h *harness) { h.PostgresProxy.Hang() },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := newHarness(t)
 			cookie := h.newGuest()
 			h.MustDo(201, "POST", "/wishlist", cookie, addBody(1, `,"note":"mine"`))
-			away(h)
+			breakPostgres(h)
 			for _, c := range [][2]string{{"POST", addBody(2)}, {"DELETE", ""}} {
 				path := "/wishlist"
 				if c[0] == "DELETE" {
@@ -265,14 +266,14 @@ func TestWishlist_WithoutPostgresServesReadOnlyCopy(t *testing.T) {
 			}
 			l := h.getList(cookie)
 			if l.Size != 1 || l.Items[0].Note != "mine" || l.Items[0].Listing == nil || l.Degraded[0].Part != "wishlist" {
-				t.Errorf("from the copy: %+v", l)
+				t.Errorf("from the copy: got %+v; want 1 item with a card", l)
 			}
 			h.RDB.FlushAll(t.Context())
 			if a := h.Do("GET", "/wishlist", cookie, ""); a.StatusCode != 503 {
-				t.Errorf("without a copy: %d %s", a.StatusCode, a.Text)
+				t.Errorf("without a copy: got %d %s; want 503", a.StatusCode, a.Text)
 			}
 			h.PostgresProxy.Heal()
-			h.Eventually("the list is back", func() bool { return h.Do("GET", "/wishlist", cookie, "").StatusCode == 200 })
+			h.Eventually("the list after Postgres is back", func() bool { return h.Do("GET", "/wishlist", cookie, "").StatusCode == 200 })
 			if l := h.getList(cookie); l.Size != 1 || len(l.Degraded) != 0 {
 				t.Errorf("got %+v; want Size = 1, len(Degraded) = 0", l)
 			}
@@ -288,7 +289,7 @@ func TestWishlist_WorksWithoutRedis(t *testing.T) {
 	h.Redis.Stop()
 	a := h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
 	if a.SessionCookie() != cookie {
-		t.Errorf("another session: %s", a.SessionCookie())
+		t.Errorf("got cookie %s; want %s", a.SessionCookie(), cookie)
 	}
 	h.MustDo(204, "DELETE", "/wishlist/"+propertyID(1), cookie, "")
 	if l := h.getList(cookie); l.Size != 1 || l.Items[0].PropertyID != propertyID(2) {
@@ -298,7 +299,7 @@ func TestWishlist_WorksWithoutRedis(t *testing.T) {
 		t.Errorf("got %d events; want 3", n)
 	}
 	h.Redis.Start()
-	h.Eventually("the copy is right again", func() bool {
+	h.Eventually("the copy is repaired", func() bool {
 		h.getList(cookie)
 		return h.RDB.LLen(t.Context(), h.Deps.Keys.SessionPart(cookie, "wishlist")).Val() == 1
 	})
@@ -314,7 +315,7 @@ func TestWishlist_OptOutSurvivesRedisLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := len(h.Events(""))
-	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1)) // Redis still says yes
+	h.MustDo(201, "POST", "/wishlist", cookie, addBody(1)) // the copy in Redis still has consent
 	h.RDB.FlushAll(t.Context())
 	h.MustDo(201, "POST", "/wishlist", cookie, addBody(2))
 	h.Redis.Stop()
@@ -330,7 +331,7 @@ func TestWishlistAdd_DuringErasureIsRejected(t *testing.T) {
 	cookie := h.newGuest()
 	_, err := h.DB.Exec(t.Context(), `
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
-		VALUES ($1, true, false, now(), now())`, cookie) // the clear is half-way: Redis comes next
+		VALUES ($1, true, false, now(), now())`, cookie) // a clear that has not erased Redis yet
 	if err != nil {
 		t.Fatal(err)
 	}
