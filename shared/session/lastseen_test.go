@@ -6,65 +6,91 @@ import (
 	"time"
 )
 
-func TestLastSeen_RecordedOncePerInterval(t *testing.T) {
-	d := newHarness(t)
-	seen := func(id string) float64 { return d.rdb.ZScore(t.Context(), d.keys.LastSeen(shard(id), false), id).Val() }
-	s := d.request(t, "", "User-Agent", firefox)
-	if got := seen(s.ID); got != float64(d.time.UnixMilli()) {
-		t.Errorf("at the first visit: %.0f", got)
+// requireLastSeen fails the test unless Redis has this last-seen time of a session; the zero time
+// stands for none.
+func (h *harness) requireLastSeen(t *testing.T, id string, optedOut bool, want time.Time) {
+	t.Helper()
+	var got time.Time
+	if score, err := h.rdb.ZScore(t.Context(), h.keys.LastSeen(shard(id), optedOut), id).Result(); err == nil {
+		got = time.UnixMilli(int64(score))
 	}
-	first := d.time
-	d.time = d.time.Add(touchInterval / 2)
-	if d.request(t, s.ID, "User-Agent", firefox); seen(s.ID) != float64(first.UnixMilli()) {
-		t.Error("noted twice within a minute")
-	}
-	d.time = d.time.Add(24 * time.Hour)
-	late := d.begin(t, s.ID, "User-Agent", firefox)
-	d.time = d.time.Add(2 * touchInterval)
-	if d.request(t, s.ID, "User-Agent", firefox); seen(s.ID) != float64(d.time.UnixMilli()) {
-		t.Error("a later visit is not noted")
-	}
-	if d.save(t, late); seen(s.ID) != float64(d.time.UnixMilli()) {
-		t.Error("the earlier of two visits at once went last and counts")
-	}
-	other := d.request(t, "", "User-Agent", iphone)
-	if err := d.Purge(t.Context(), d.rdb, s.ID); err != nil {
-		t.Fatal(err)
-	}
-	if seen(s.ID) != 0 || seen(other.ID) == 0 {
-		t.Error("a clear takes the wrong note, or none")
-	}
-	silent := d.request(t, "", "User-Agent", firefox, "DNT", "1")
-	if seen(silent.ID) != 0 || d.rdb.ZScore(t.Context(), d.keys.LastSeen(shard(silent.ID), true), silent.ID).Val() == 0 {
-		t.Error("the end of a session that may not be spoken of would be told")
+	if !got.Equal(want) {
+		t.Errorf("last seen at %s (opted out %t), want %s", got, optedOut, want)
 	}
 }
 
+func TestLastSeen_RecordedOncePerInterval(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "")
+	first := h.time
+	h.requireLastSeen(t, s.ID, false, first)
+
+	h.time = first.Add(touchInterval / 2)
+	h.request(t, s.ID)
+	h.requireLastSeen(t, s.ID, false, first)
+
+	h.time = first.Add(24 * time.Hour)
+	slow := h.begin(t, s.ID)
+	h.time = h.time.Add(2 * touchInterval)
+	h.request(t, s.ID)
+	h.requireLastSeen(t, s.ID, false, h.time)
+	h.save(t, slow) // the earlier of two concurrent requests saves last
+	h.requireLastSeen(t, s.ID, false, h.time)
+}
+
+func TestLastSeen_PurgeDeletesOnlyTheSession(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s, other := h.request(t, ""), h.request(t, "", "User-Agent", iphone)
+	if err := h.Purge(t.Context(), h.rdb, s.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.requireLastSeen(t, s.ID, false, time.Time{})
+	h.requireLastSeen(t, other.ID, false, h.time)
+}
+
+func TestLastSeen_OptedOutSessionsAreSeparate(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "", "DNT", "1")
+	h.requireLastSeen(t, s.ID, false, time.Time{})
+	h.requireLastSeen(t, s.ID, true, h.time)
+}
+
 func TestRemoveIdle_KeepsReturnedSessions(t *testing.T) {
-	d := newHarness(t)
-	gone, back := d.request(t, "", "User-Agent", firefox), d.request(t, "", "User-Agent", firefox)
+	t.Parallel()
+	h := newHarness(t)
+	idleBefore := func(s *Session, before time.Time) []Idle {
+		t.Helper()
+		idle, err := ReadIdle(t.Context(), h.rdb, h.keys, shard(s.ID), false, before, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return idle
+	}
+	gone, returned := h.request(t, ""), h.request(t, "")
 	read := map[*Session][]Idle{}
-	for _, s := range []*Session{gone, back} {
-		var err error
-		read[s], err = ReadIdle(t.Context(), d.rdb, d.keys, shard(s.ID), false, d.time.Add(time.Millisecond), 10)
-		if err != nil || !slices.Contains(read[s], Idle{s.ID, d.time}) {
-			t.Fatalf("%v %v", read[s], err)
+	for _, s := range []*Session{gone, returned} {
+		read[s] = idleBefore(s, h.time.Add(time.Millisecond))
+		if want := (Idle{s.ID, h.time}); !slices.Contains(read[s], want) {
+			t.Fatalf("idle sessions %v, want %v among them", read[s], want)
 		}
 	}
-	if quiet, err := ReadIdle(t.Context(), d.rdb, d.keys, shard(gone.ID), false, d.time, 10); err != nil || len(quiet) != 0 {
-		t.Errorf("seen just now, and quiet: %v %v", quiet, err)
+	if idle := idleBefore(gone, h.time); len(idle) != 0 {
+		t.Errorf("idle sessions at the time of the request: %v, want none", idle)
 	}
-	d.time = d.time.Add(touchInterval)
-	d.request(t, back.ID, "User-Agent", firefox)
-	for _, s := range []*Session{gone, back} {
-		if err := RemoveIdle(t.Context(), d.rdb, d.keys, shard(s.ID), false, read[s]); err != nil {
+	h.time = h.time.Add(touchInterval)
+	h.request(t, returned.ID)
+	for _, s := range []*Session{gone, returned} {
+		if err := RemoveIdle(t.Context(), h.rdb, h.keys, shard(s.ID), false, read[s]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for s, want := range map[*Session]bool{gone: false, back: true} {
-		quiet, err := ReadIdle(t.Context(), d.rdb, d.keys, shard(s.ID), false, d.time.Add(time.Second), 10)
-		if listed := slices.ContainsFunc(quiet, func(q Idle) bool { return q.ID == s.ID }); err != nil || listed != want {
-			t.Errorf("listed %t, want %t: %v", listed, want, err)
+	for s, want := range map[*Session]bool{gone: false, returned: true} {
+		idle := idleBefore(s, h.time.Add(time.Second))
+		if got := slices.ContainsFunc(idle, func(i Idle) bool { return i.ID == s.ID }); got != want {
+			t.Errorf("session %s is in the set: %t, want %t", s.ID, got, want)
 		}
 	}
 }

@@ -1,118 +1,135 @@
 package session
 
 import (
+	"encoding/json"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"melmastoon.ghasi.io/bff-consumer/shared/lua"
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 )
 
-func (d *harness) pushViewed(t *testing.T, s *Session, viewed ...ViewedProperty) {
+func (h *harness) pushViewed(t *testing.T, s *Session, viewed ...ViewedProperty) {
 	t.Helper()
-	pipe := d.rdb.Pipeline()
-	d.EnqueueViewed(t.Context(), pipe, s, viewed...)
-	if err := lua.Exec(t.Context(), pipe); err != nil {
-		t.Error(err)
-	}
+	h.exec(t, func(pipe redis.Pipeliner) { h.EnqueueViewed(t.Context(), pipe, s, viewed...) })
 }
 
-func (d *harness) lists(t *testing.T, id string) *Lists {
+func (h *harness) lists(t *testing.T, id string) (l *Lists) {
 	t.Helper()
-	pipe := d.rdb.Pipeline()
-	l := d.EnqueueLists(t.Context(), pipe, id)
-	pipe.Exec(t.Context())
+	h.exec(t, func(pipe redis.Pipeliner) { l = h.EnqueueLists(t.Context(), pipe, id) })
 	return l
 }
 
-func viewedHotel(n int) ViewedProperty {
+// recentlyViewed returns the decoded list "recent" of a session.
+func (h *harness) recentlyViewed(t *testing.T, s *Session) (viewed []ViewedProperty) {
+	t.Helper()
+	for _, entry := range h.lists(t, s.ID).RecentlyViewed(s) {
+		var v ViewedProperty
+		if err := json.Unmarshal(entry, &v); err != nil {
+			t.Fatal(err)
+		}
+		viewed = append(viewed, v)
+	}
+	return viewed
+}
+
+// viewedProperty returns a view of property n.
+func viewedProperty(n int) ViewedProperty {
 	return ViewedProperty{PropertyID: fmt.Sprintf("ppt_%026d", n), TenantID: fmt.Sprintf("tnt_%026d", n), ViewedAt: "2026-04-23T09:14:22.041Z", Source: "search-list"}
 }
 
 func TestStoreEnqueueViewed_DeduplicatesNewestFirst(t *testing.T) {
-	d := newHarness(t)
-	s := d.request(t, "")
-	d.pushViewed(t, s, viewedHotel(1), viewedHotel(2), viewedHotel(1), viewedHotel(3), viewedHotel(2))
-	recent := d.lists(t, s.ID).RecentlyViewed(s)
-	if len(recent) != 3 {
-		t.Fatalf("%s", recent)
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "")
+	h.pushViewed(t, s, viewedProperty(1), viewedProperty(2), viewedProperty(1), viewedProperty(3), viewedProperty(2))
+	want := []ViewedProperty{viewedProperty(2), viewedProperty(3), viewedProperty(1)}
+	if diff := cmp.Diff(want, h.recentlyViewed(t, s)); diff != "" {
+		t.Errorf("viewed (-want +got):\n%s", diff)
 	}
-	for i, n := range []int{2, 3, 1} {
-		if !strings.Contains(string(recent[i]), viewedHotel(n).PropertyID) {
-			t.Errorf("at %d: %s", i, recent[i])
-		}
-	}
-	d.rdb.ScriptFlush(t.Context())
+	h.rdb.ScriptFlush(t.Context())
 	for n := range 60 {
-		d.pushViewed(t, s, viewedHotel(100+n))
+		h.pushViewed(t, s, viewedProperty(100+n))
 	}
-	if recent = d.lists(t, s.ID).RecentlyViewed(s); len(recent) != 50 || !strings.Contains(string(recent[0]), viewedHotel(159).PropertyID) {
-		t.Errorf("%d kept, newest %s", len(recent), recent[0])
+	got := h.recentlyViewed(t, s)
+	if len(got) != maxViewed || got[0] != viewedProperty(159) {
+		t.Errorf("got %d views, newest %+v; want %d, newest %+v", len(got), got[0], maxViewed, viewedProperty(159))
 	}
-	if ttl := d.rdb.TTL(t.Context(), d.keys.SessionPart(s.ID, "recent")).Val(); ttl <= 0 || ttl > TTL {
-		t.Errorf("kept for %s", ttl)
+	if ttl := h.rdb.TTL(t.Context(), h.keys.SessionPart(s.ID, "recent")).Val(); ttl <= 0 || ttl > TTL {
+		t.Errorf("the list expires in %s, want at most %s", ttl, TTL)
 	}
 }
 
 func TestStoreEnqueueViewed_ConcurrentPushesKeepListConsistent(t *testing.T) {
-	d := newHarness(t)
-	s := d.request(t, "")
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "")
 	var all sync.WaitGroup
 	for n := range 200 {
-		all.Go(func() { d.pushViewed(t, s, viewedHotel(n%70)) })
+		all.Go(func() { h.pushViewed(t, s, viewedProperty(n%70)) })
 	}
 	all.Wait()
-	seen := map[string]bool{}
-	recent := d.lists(t, s.ID).RecentlyViewed(s)
-	for _, entry := range recent {
-		seen[string(entry)] = true
+	distinct := map[ViewedProperty]bool{}
+	got := h.recentlyViewed(t, s)
+	for _, v := range got {
+		distinct[v] = true
 	}
-	if len(recent) != 50 || len(seen) != 50 {
-		t.Errorf("%d entries, %d different", len(recent), len(seen))
+	if len(got) != maxViewed || len(distinct) != maxViewed {
+		t.Errorf("got %d views of %d properties, want %d of %d", len(got), len(distinct), maxViewed, maxViewed)
 	}
 }
 
 func TestLists_EmptyForAnotherSession(t *testing.T) {
-	d := newHarness(t)
-	s, other := d.request(t, ""), d.request(t, "")
-	d.pushViewed(t, s, viewedHotel(1))
-	l := d.lists(t, s.ID)
-	if len(l.RecentlyViewed(other)) != 0 || len(l.History(other)) != 0 {
-		t.Error("another session sees them")
+	t.Parallel()
+	h := newHarness(t)
+	s, other := h.request(t, ""), h.request(t, "")
+	h.pushViewed(t, s, viewedProperty(1))
+	l := h.lists(t, s.ID)
+	if viewed, history := l.RecentlyViewed(other), l.History(other); len(viewed) != 0 || len(history) != 0 {
+		t.Errorf("another session gets %s and %s, want nothing", viewed, history)
 	}
 	var none *Lists
-	if len(none.RecentlyViewed(s)) != 0 {
-		t.Error("no lists hold something")
+	if got := none.RecentlyViewed(s); len(got) != 0 {
+		t.Errorf("nil lists have %s, want nothing", got)
 	}
-	d.rdb.LPush(t.Context(), d.keys.SessionPart(s.ID, "recent"), "{broken")
-	if got := d.lists(t, s.ID).RecentlyViewed(s); len(got) != 1 {
-		t.Errorf("an entry that cannot be read: %s", got)
+}
+
+func TestLists_SkipMalformedEntries(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "")
+	h.pushViewed(t, s, viewedProperty(1))
+	h.rdb.LPush(t.Context(), h.keys.SessionPart(s.ID, "recent"), "{broken")
+	if diff := cmp.Diff([]ViewedProperty{viewedProperty(1)}, h.recentlyViewed(t, s)); diff != "" {
+		t.Errorf("viewed (-want +got):\n%s", diff)
 	}
 }
 
 func TestStoreEnqueueViewed_IgnoresClearedSession(t *testing.T) {
-	d := newHarness(t)
-	s := d.request(t, "")
-	if err := d.Purge(t.Context(), d.rdb, s.ID); err != nil {
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "")
+	if err := h.Purge(t.Context(), h.rdb, s.ID); err != nil {
 		t.Fatal(err)
 	}
-	d.pushViewed(t, s, viewedHotel(1))
-	if n := d.rdb.Exists(t.Context(), d.keys.SessionPart(s.ID, "recent")).Val(); n != 0 {
-		t.Error("the list is back")
+	h.pushViewed(t, s, viewedProperty(1))
+	if got := h.recentlyViewed(t, s); len(got) != 0 {
+		t.Errorf("a cleared session has %+v, want nothing", got)
 	}
 }
 
 func TestStorePurge_DeletesChallengeState(t *testing.T) {
-	d := newHarness(t)
-	s := d.request(t, "")
-	key := d.keys.SessionPart(s.ID, "challenge")
-	d.rdb.Set(t.Context(), key, "proof-of-work", time.Hour)
-	if err := d.Purge(t.Context(), d.rdb, s.ID); err != nil {
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "")
+	key := h.keys.SessionPart(s.ID, "challenge")
+	h.rdb.Set(t.Context(), key, "proof-of-work", time.Hour)
+	if err := h.Purge(t.Context(), h.rdb, s.ID); err != nil {
 		t.Fatal(err)
 	}
-	if d.rdb.Exists(t.Context(), key).Val() != 0 {
-		t.Error("it is still there")
+	if h.rdb.Exists(t.Context(), key).Val() != 0 {
+		t.Errorf("%s still exists", key)
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// heapInUse is how many bytes are in use once the garbage is gone.
+var emptyKeys redisclient.Keys // for tests without Redis
+
+// heapInUse returns the bytes in use after a garbage collection.
 func heapInUse() int {
 	runtime.GC()
 	var m runtime.MemStats
@@ -19,28 +21,27 @@ func heapInUse() int {
 	return int(m.HeapAlloc)
 }
 
-// A request may have 16 KiB of header fields. What an instance keeps of thousands of them must be its own copy: a part of a
-// string keeps the whole.
+// A request may have 16 KiB of headers. The caches of thousands of requests must hold copies: a
+// substring pins the whole string. Serial: the test measures the heap.
 func TestStore_CachesDoNotRetainRequestHeaders(t *testing.T) {
 	const requests, header = 500, 15_000
 	keys, long := parseRing(t, newKey), strings.Repeat("x", header)
-	r := New(redisclient.Keys{}, keys, keys, nil, time.Now)
+	r := New(emptyKeys, keys, keys, nil, time.Now)
 	before := heapInUse()
 	for n := range requests {
-		req := &http.Request{Header: http.Header{
+		request, err := r.ParseRequest(&http.Request{Header: http.Header{
 			"User-Agent": {"Mozilla/5.0 (" + strconv.Itoa(n) + ")" + long},
 			"Cookie":     {CookieName + "=" + mintID(keys, time.Now()) + "; another=" + long},
-		}}
-		v, err := r.ParseRequest(req)
-		if err != nil || v.ID == "" {
-			t.Fatalf("%q, %v", v.ID, err)
+		}})
+		if err != nil || request.ID == "" {
+			t.Fatalf("got id %q, error %v, want a genuine id", request.ID, err)
 		}
-		s := r.newSession(v, v.ID, false)
-		s.Locale = "ps-AF" // not what its headers say, so a hint is kept
-		r.rememberPreferences(v, s)
+		s := r.newSession(request, request.ID, false)
+		s.Locale = "ps-AF" // differs from the headers, so rememberPreferences caches it
+		r.rememberPreferences(request, s)
 	}
-	if each := (heapInUse() - before) / requests; each > header/4 {
-		t.Errorf("%d bytes are kept of each request", each)
+	if got, limit := (heapInUse()-before)/requests, header/4; got > limit {
+		t.Errorf("the caches hold %d bytes of each request, want at most %d", got, limit)
 	}
 	runtime.KeepAlive(r)
 }

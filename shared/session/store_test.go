@@ -1,350 +1,218 @@
 package session
 
 import (
-	"context"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/redis/go-redis/v9"
+	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
-	"melmastoon.ghasi.io/bff-consumer/shared/locale"
-	"melmastoon.ghasi.io/bff-consumer/shared/lua"
-	"melmastoon.ghasi.io/bff-consumer/shared/money"
-	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
-	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
-
-const (
-	firefox        = "Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0"
-	firefoxUpdated = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-	iphone         = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Mobile/15E148 Safari/604.1"
-)
-
-// harness is a Room with its Redis and a clock that tests move.
-type harness struct {
-	*Store
-	rdb   redis.UniversalClient
-	db    *pgxpool.Pool
-	proxy *localstores.Proxy // takes Postgres away
-	keys  redisclient.Keys
-	time  time.Time
-}
-
-func newHarness(t *testing.T) *harness {
-	t.Helper()
-	d := &harness{rdb: redistest.New(t), keys: redisclient.Keys{Env: "test"}, time: testNow}
-	var url string
-	url, d.proxy = pgtest.ProxiedURL(t)
-	var err error
-	if d.db, err = postgres.Open(t.Context(), postgres.Config{URL: url}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.db.Close)
-	t.Cleanup(d.proxy.Heal)
-	d.Store = New(d.keys, parseRing(t, newKey), parseRing(t, oldKey), d.db, func() time.Time { return d.time })
-	return d
-}
-
-// request is one whole request of a guest: read, settle, save.
-func (d *harness) request(t *testing.T, cookie string, headers ...string) *Session {
-	t.Helper()
-	s := d.begin(t, cookie, headers...)
-	d.save(t, s)
-	return s
-}
-
-// save ends a visit.
-func (d *harness) save(t *testing.T, s *Session) SaveResult {
-	t.Helper()
-	if s.Degraded {
-		return SaveResult{}
-	}
-	ctx := context.Background()
-	pipe := d.rdb.Pipeline()
-	cmd := d.EnqueueSave(ctx, pipe, s, nil)
-	lua.Exec(ctx, pipe)
-	saved, err := d.ResolveSave(s, cmd)
-	if err != nil && !redisclient.IsUnavailable(err) {
-		t.Fatal(err)
-	}
-	return saved
-}
-
-// begin is a visit of a guest that has begun and not ended.
-func (d *harness) begin(t *testing.T, cookie string, headers ...string) *Session {
-	t.Helper()
-	v := d.parseRequest(t, cookie, headers...)
-	ctx := context.Background()
-	pipe := d.rdb.Pipeline()
-	read := d.Enqueue(ctx, pipe, v)
-	pipe.Exec(ctx)
-	return d.RestoreConsent(ctx, v, d.Resolve(v, read))
-}
-
-func (d *harness) parseRequest(t *testing.T, cookie string, headers ...string) *Request {
-	t.Helper()
-	r := httptest.NewRequest("POST", "/search", nil)
-	r.Header.Set("User-Agent", firefox)
-	if cookie != "" {
-		r.Header.Set("Cookie", CookieName+"="+cookie)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	v, err := d.ParseRequest(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
-}
-
-// setPreferences does what POST /session/locale and /session/currency do.
-func (d *harness) setPreferences(t *testing.T, cookie string, l locale.Tag, c money.Currency) SaveResult {
-	t.Helper()
-	s := d.begin(t, cookie)
-	s.SetLocale(l)
-	s.SetCurrency(c)
-	return d.save(t, s)
-}
 
 func TestStoreResolve_FirstRequestCreatesSession(t *testing.T) {
-	d := newHarness(t)
-	s := d.request(t, "", "Accept-Language", "ps-AF,ps;q=0.9", "X-Client-Geo-Country", "AF",
+	t.Parallel()
+	h := newHarness(t)
+	s := h.request(t, "", "Accept-Language", "ps-AF,ps;q=0.9", "X-Client-Geo-Country", "AF",
 		"X-Campaign-Source", "google", "X-Campaign-Medium", "cpc", "X-Campaign-Name", "spring-2026")
-	if !s.New || s.Degraded || !verifyID(d.ring, s.ID, testNow) {
-		t.Fatalf("session %+v", s)
+	if !s.New || s.Degraded || !verifyID(h.ring, s.ID, testNow) {
+		t.Fatalf("got session %s (new %t, degraded %t), want a new session with a genuine id", s.ID, s.New, s.Degraded)
 	}
-	if s.Locale != "ps-AF" || s.LocaleSource != SourceHeader || s.Currency != "AFN" || s.CurrencySource != SourceGeoIP {
-		t.Errorf("speaks %s (%s), pays in %s (%s)", s.Locale, s.LocaleSource, s.Currency, s.CurrencySource)
+	if diff := cmp.Diff([4]string{"ps-AF", "accept-language", "AFN", "geo-ip"}, preferencesOf(s)); diff != "" {
+		t.Errorf("preferences (-want +got):\n%s", diff)
 	}
-	if s.Campaign == nil || s.Campaign.Source != "google" || s.Campaign.Medium != "cpc" || s.Campaign.Campaign != "spring-2026" {
-		t.Errorf("campaign %+v", s.Campaign)
+	if diff := cmp.Diff(&Campaign{"google", "cpc", "spring-2026", testNow}, s.Campaign); diff != "" {
+		t.Errorf("campaign (-want +got):\n%s", diff)
 	}
-	if !s.Consent.Telemetry || s.Consent.Marketing {
-		t.Errorf("consent %+v", s.Consent)
+	if diff := cmp.Diff(Consent{Telemetry: true}, s.Consent); diff != "" {
+		t.Errorf("consent (-want +got):\n%s", diff)
 	}
-	ttl := d.rdb.TTL(context.Background(), d.keys.Session(s.ID)).Val()
-	if ttl <= TTL-time.Minute || ttl > TTL {
-		t.Errorf("kept for %s", ttl)
+	if ttl := h.rdb.TTL(t.Context(), h.keys.Session(s.ID)).Val(); ttl <= TTL-time.Minute || ttl > TTL {
+		t.Errorf("the hash expires in %s, want %s", ttl, TTL)
 	}
 }
 
 func TestStoreResolve_ReturningGuestKeepsSession(t *testing.T) {
-	d := newHarness(t)
-	first := d.request(t, "", "Accept-Language", "fa-IR", "X-Currency", "IRR")
-	d.time = d.time.Add(time.Hour)
-	again := d.request(t, first.ID)
-	if again.New || again.ID != first.ID || !again.CreatedAt.Equal(first.CreatedAt) || !again.LastSeenAt.Equal(d.time) {
-		t.Fatalf("came back as %+v", again)
+	t.Parallel()
+	h := newHarness(t)
+	first := h.request(t, "", "Accept-Language", "fa-IR", "X-Currency", "IRR")
+	h.time = h.time.Add(time.Hour)
+	again := h.request(t, first.ID)
+	requireSame(t, again, first.ID)
+	if !again.CreatedAt.Equal(first.CreatedAt) || !again.LastSeenAt.Equal(h.time) {
+		t.Errorf("created %s, seen %s; want %s and %s", again.CreatedAt, again.LastSeenAt, first.CreatedAt, h.time)
 	}
-	if again.Locale != "fa-IR" || again.Currency != "IRR" {
-		t.Errorf("without headers speaks %s and pays in %s", again.Locale, again.Currency)
+	if diff := cmp.Diff([4]string{"fa-IR", "accept-language", "IRR", "accept-language"}, preferencesOf(again)); diff != "" {
+		t.Errorf("preferences without headers (-want +got):\n%s", diff)
 	}
-	if other := d.request(t, first.ID, "Accept-Language", "ru"); other.Locale != "ru" {
-		t.Errorf("another Accept-Language gives %s", other.Locale)
+	if other := h.request(t, first.ID, "Accept-Language", "ru"); other.Locale != "ru" {
+		t.Errorf("locale %s after another Accept-Language, want ru", other.Locale)
 	}
 }
 
 func TestStoreResolve_ExplicitPreferenceIsNotOverridden(t *testing.T) {
-	d := newHarness(t)
-	first := d.request(t, "")
-	d.setPreferences(t, first.ID, "tg-TJ", "PKR")
-	for _, headers := range [][]string{
-		{}, {"Accept-Language", "fr"}, {"X-Currency", "EUR", "X-Client-Geo-Country", "AE"},
+	t.Parallel()
+	h := newHarness(t)
+	first := h.request(t, "")
+	h.setPreferences(t, first.ID, "tg-TJ", "PKR")
+	for name, headers := range map[string][]string{
+		"no header": nil, "language": {"Accept-Language", "fr"}, "currency and country": {"X-Currency", "EUR", "X-Client-Geo-Country", "AE"},
 	} {
-		if s := d.request(t, first.ID, headers...); s.Locale != "tg-TJ" || s.Currency != "PKR" {
-			t.Errorf("with %v: %s, %s", headers, s.Locale, s.Currency)
-		}
+		t.Run(name, func(t *testing.T) {
+			want := [4]string{"tg-TJ", "user-explicit", "PKR", "user-explicit"}
+			if diff := cmp.Diff(want, preferencesOf(h.request(t, first.ID, headers...))); diff != "" {
+				t.Errorf("preferences (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
 func TestStorePredictPreferences_LearnsExplicitPreferences(t *testing.T) {
-	d := newHarness(t)
-	first := d.request(t, "")
-	d.setPreferences(t, first.ID, "ar", "USD")
-	v := &Request{ID: first.ID}
-	if l, _ := d.PredictPreferences(v); l != "en" {
-		t.Errorf("before the first visit with it the guess is %s", l)
+	t.Parallel()
+	h := newHarness(t)
+	first := h.request(t, "")
+	h.setPreferences(t, first.ID, "ar", "USD")
+	request := &Request{ID: first.ID}
+	if l, _ := h.PredictPreferences(request); l != "en" {
+		t.Errorf("predicted %s before a request read the preference, want en", l)
 	}
-	d.request(t, first.ID)
-	if l, _ := d.PredictPreferences(v); l != "ar" {
-		t.Errorf("after it the guess is %s", l)
+	h.request(t, first.ID)
+	if l, _ := h.PredictPreferences(request); l != "ar" {
+		t.Errorf("predicted %s after a request read the preference, want ar", l)
 	}
-	if l, _ := d.PredictPreferences(&Request{ID: "gms_other"}); l != "en" {
-		t.Errorf("another guest gets %s", l)
+	if l, _ := h.PredictPreferences(&Request{ID: "gms_other"}); l != "en" {
+		t.Errorf("predicted %s for another guest, want en", l)
 	}
 }
 
 func TestStoreResolve_CookieIsBoundToBrowserFamily(t *testing.T) {
-	d := newHarness(t)
-	first := d.request(t, "", "Accept-Language", "ar")
-	if s := d.request(t, first.ID, "User-Agent", firefoxUpdated, "X-Client-Screen", "800x600", "Accept-Language", "fr"); s.New || s.ID != first.ID {
-		t.Error("an update, another screen or language cost the guest the session")
-	}
-	before := d.rdb.HGetAll(context.Background(), d.keys.Session(first.ID)).Val()
-	s := d.request(t, first.ID, "User-Agent", iphone)
-	if !s.New || s.ID == first.ID {
-		t.Fatalf("the cookie works from another browser: %+v", s)
-	}
-	after := d.rdb.HGetAll(context.Background(), d.keys.Session(first.ID)).Val()
-	if len(before) == 0 || len(before) != len(after) || before["lastSeenAt"] != after["lastSeenAt"] {
-		t.Error("the old session was touched")
+	t.Parallel()
+	h := newHarness(t)
+	first := h.request(t, "", "Accept-Language", "ar")
+	requireSame(t, h.request(t, first.ID, "User-Agent", firefoxUpdated, "X-Client-Screen", "800x600", "Accept-Language", "fr"), first.ID)
+	before := h.rdb.HGetAll(t.Context(), h.keys.Session(first.ID)).Val()
+	requireNew(t, h.request(t, first.ID, "User-Agent", iphone), first.ID)
+	if diff := cmp.Diff(before, h.rdb.HGetAll(t.Context(), h.keys.Session(first.ID)).Val()); diff != "" || len(before) == 0 {
+		t.Errorf("another browser changed the session of %d fields (-before +after):\n%s", len(before), diff)
 	}
 }
 
 func TestStoreVerifiedID_RejectsInvalidCookies(t *testing.T) {
-	d := newHarness(t)
-	minted := d.request(t, "").ID
-	for name, cookie := range map[string]string{
-		"malformed": CookieName + "=hello",
-		"foreign":   CookieName + "=" + id.New(id.Session, testNow),
-		"two":       CookieName + "=" + minted + "; " + CookieName + "=" + minted,
-		"empty":     CookieName + "=",
+	t.Parallel()
+	keys := parseRing(t, newKey)
+	r := New(emptyKeys, keys, keys, nil, func() time.Time { return testNow })
+	minted := mintID(keys, testNow)
+	for name, c := range map[string]struct{ cookie, want string }{
+		"genuine":   {CookieName + "=" + minted, minted},
+		"malformed": {CookieName + "=hello", ""},
+		"foreign":   {CookieName + "=" + id.New(id.Session, testNow), ""},
+		"two":       {CookieName + "=" + minted + "; " + CookieName + "=" + minted, ""},
+		"empty":     {CookieName + "=", ""},
 	} {
-		r := httptest.NewRequest("POST", "/", nil)
-		r.Header.Set("Cookie", cookie)
-		if v, err := d.ParseRequest(r); err != nil || v.ID != "" {
-			t.Errorf("%s: read as %q, %v", name, v.ID, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			req := httptest.NewRequest("POST", "/", nil)
+			req.Header.Set("Cookie", c.cookie)
+			if request, err := r.ParseRequest(req); err != nil || request.ID != c.want {
+				t.Errorf("got id %q, error %v, want %q", request.ID, err, c.want)
+			}
+		})
 	}
 }
 
 func TestStoreResolve_RebuildsMissingSession(t *testing.T) {
-	d := newHarness(t)
-	first := d.request(t, "", "X-Currency", "AED")
-	d.rdb.FlushAll(context.Background())
-	again := d.request(t, first.ID)
-	if again.New || again.ID != first.ID || again.Currency != "USD" {
-		t.Fatalf("rebuilt as %+v", again)
+	t.Parallel()
+	h := newHarness(t)
+	first := h.request(t, "", "X-Currency", "AED")
+	h.loseSessions(t)
+	again := h.request(t, first.ID)
+	requireSame(t, again, first.ID)
+	if again.Currency != "USD" {
+		t.Errorf("currency %s of a lost session, want the default USD", again.Currency)
 	}
-	if n := d.rdb.Exists(context.Background(), d.keys.Session(first.ID)).Val(); n != 1 {
+	if n := h.rdb.Exists(t.Context(), h.keys.Session(first.ID)).Val(); n != 1 {
 		t.Error("the rebuilt session was not saved")
 	}
 }
 
-func TestStoreEnqueueSave_LateSaveDoesNotRecreateClearedSession(t *testing.T) {
-	d := newHarness(t)
-	first := d.request(t, "")
-	ctx := context.Background()
-	v := &Request{ID: first.ID, Client: Client{bindings: []string{first.bindingHash}}}
-	pipe := d.rdb.Pipeline()
-	read := d.Enqueue(ctx, pipe, v)
-	pipe.Exec(ctx)
-	s := d.Resolve(v, read)
-	d.rdb.Del(ctx, d.keys.Session(first.ID)) // POST /session/clear, between the read and the write
-	d.EnqueueSave(ctx, pipe, s, &HistoryEntry{SearchSessionID: "srs_x"})
-	if err := lua.Exec(ctx, pipe); err != nil {
-		t.Fatal(err)
-	}
-	if keys := d.rdb.Keys(ctx, "*"+first.ID+"*").Val(); len(keys) != 0 {
-		t.Errorf("left in Redis: %v", keys)
-	}
-}
-
-func TestStoreEnqueueSave_KeepsLast25Searches(t *testing.T) {
-	d := newHarness(t)
-	s := d.request(t, "")
-	s.exists = true
-	ctx := context.Background()
-	for n := range maxHistory + 3 {
-		pipe := d.rdb.Pipeline()
-		d.EnqueueSave(ctx, pipe, s, &HistoryEntry{QueryHash: strings.Repeat("x", n)})
-		if err := lua.Exec(ctx, pipe); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list := d.rdb.LRange(ctx, d.keys.SessionPart(s.ID, "history"), 0, -1).Val()
-	if len(list) != maxHistory || !strings.Contains(list[0], strings.Repeat("x", maxHistory+2)) {
-		t.Errorf("%d entries, newest %s", len(list), list[0])
-	}
-}
-
 func TestStoreResolve_WithoutRedisIsDegraded(t *testing.T) {
-	d := newHarness(t)
-	first := d.request(t, "")
-	server := redistest.NewServer(t)
-	d.rdb = server.Client()
-	server.Stop()
-	s := d.request(t, first.ID)
-	if !s.Degraded || s.ID != first.ID || s.New {
-		t.Fatalf("served as %+v", s)
+	t.Parallel()
+	h := newHarness(t)
+	first := h.request(t, "")
+	h.server.Stop()
+	s := h.request(t, first.ID)
+	requireSame(t, s, first.ID)
+	if !s.Degraded || s.ConsentKnown() {
+		t.Errorf("degraded %t, consent known %t; want true and false", s.Degraded, s.ConsentKnown())
 	}
-	if !s.AllowsEvents() || d.request(t, first.ID, "DNT", "1").AllowsEvents() {
-		t.Error("without Redis the browser's word counts, and Postgres has the last one")
+	if !s.AllowsEvents() || h.request(t, first.ID, "DNT", "1").AllowsEvents() {
+		t.Error("without Redis, the browser's headers do not decide about events")
 	}
-	if fresh := d.request(t, ""); !fresh.New || !fresh.AllowsEvents() {
-		t.Errorf("a first visit without Redis is %+v", fresh)
+	if fresh := h.request(t, ""); !fresh.New || !fresh.AllowsEvents() {
+		t.Errorf("first request without Redis: new %t, allows events %t; want true and true", fresh.New, fresh.AllowsEvents())
 	}
 }
 
 func TestStoreResolve_HonoursDNTAndGPC(t *testing.T) {
-	d := newHarness(t)
+	t.Parallel()
+	h := newHarness(t)
 	for _, header := range []string{"DNT", "Sec-GPC"} {
-		s := d.request(t, "", header, "1")
-		if s.AllowsEvents() {
-			t.Errorf("%s: 1 and events are emitted", header)
-		}
-		if again := d.request(t, s.ID); again.AllowsEvents() {
-			t.Errorf("%s is forgotten by the next visit", header)
-		}
+		t.Run(header, func(t *testing.T) {
+			s := h.request(t, "", header, "1")
+			if s.AllowsEvents() {
+				t.Error("the session allows events")
+			}
+			if h.request(t, s.ID).AllowsEvents() {
+				t.Error("the next request without the header allows events")
+			}
+		})
 	}
 }
 
 func TestParseCampaign_AcceptsOnlyTokens(t *testing.T) {
-	d := newHarness(t)
-	for _, value := range []string{"someone@example.com", "a sentence of words", strings.Repeat("x", 65), "<b>", "1.2.3.4 5"} {
-		if s := d.request(t, "", "X-Campaign-Name", value); s.Campaign != nil {
-			t.Errorf("%q is kept as %+v", value, s.Campaign)
-		}
+	t.Parallel()
+	h := newHarness(t)
+	for name, value := range map[string]string{
+		"e-mail": "someone@example.com", "sentence": "a sentence of words", "too long": strings.Repeat("x", 65), "markup": "<b>", "address": "1.2.3.4 5",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := h.parseRequest(t, "", "X-Campaign-Name", value).campaign; got != nil {
+				t.Errorf("got campaign %+v for %q, want none", got, value)
+			}
+		})
 	}
-	s := d.request(t, "", "X-Campaign-Source", "first")
-	if s = d.request(t, s.ID, "X-Campaign-Source", "second"); s.Campaign.Source != "second" {
-		t.Errorf("the last campaign does not count: %+v", s.Campaign)
+	s := h.request(t, "", "X-Campaign-Source", "first")
+	if s = h.request(t, s.ID, "X-Campaign-Source", "second"); s.Campaign == nil || s.Campaign.Source != "second" {
+		t.Errorf("got campaign %+v, want the source second", s.Campaign)
 	}
-	if s = d.request(t, s.ID); s.Campaign == nil || s.Campaign.Source != "second" {
-		t.Errorf("the campaign is forgotten: %+v", s.Campaign)
+	if s = h.request(t, s.ID); s.Campaign == nil || s.Campaign.Source != "second" {
+		t.Errorf("got campaign %+v without headers, want the source second", s.Campaign)
 	}
 }
 
 func TestStoreParseRequest_UnsupportedCurrencyIsAProblem(t *testing.T) {
-	d := newHarness(t)
+	t.Parallel()
+	keys := parseRing(t, newKey)
+	r := New(emptyKeys, keys, keys, nil, time.Now)
 	for _, c := range []string{"usd", "XXX", "EURO", "€"} {
-		r := httptest.NewRequest("POST", "/", nil)
-		r.Header.Set("X-Currency", c)
-		if _, err := d.ParseRequest(r); err == nil || !strings.Contains(err.Error(), "CURRENCY_NOT_SUPPORTED") {
-			t.Errorf("%q: %v", c, err)
-		}
-	}
-}
-
-func TestStoreEnqueueSave_StoresNoRawClientData(t *testing.T) {
-	d := newHarness(t)
-	s := d.request(t, "", "User-Agent", firefox+" canary-agent", "Accept-Language", "fr-canary",
-		"X-Client-Screen", "canary-screen", "X-Client-Timezone", "canary/zone", "X-Forwarded-For", "203.0.113.7")
-	all := d.rdb.HGetAll(context.Background(), d.keys.Session(s.ID)).Val()
-	for field, value := range all {
-		for _, canary := range []string{"canary", "Firefox", "Linux", "203.0.113"} {
-			if strings.Contains(value, canary) {
-				t.Errorf("%s holds %q", field, value)
+		t.Run(c, func(t *testing.T) {
+			t.Parallel()
+			req := httptest.NewRequest("POST", "/", nil)
+			req.Header.Set("X-Currency", c)
+			if _, err := r.ParseRequest(req); err == nil || !strings.Contains(err.Error(), "CURRENCY_NOT_SUPPORTED") {
+				t.Errorf("got error %v, want CURRENCY_NOT_SUPPORTED", err)
 			}
-		}
+		})
 	}
 }
 
 func TestSetCookie_Attributes(t *testing.T) {
+	t.Parallel()
 	w := httptest.NewRecorder()
 	SetCookie(w, "gms_01H8YN7Q2P7GZ4F8Y5CK4MV3DT")
-	got := w.Header().Get("Set-Cookie")
-	for _, part := range []string{"gms_id=gms_01H8YN7Q2P7GZ4F8Y5CK4MV3DT", "Path=/", "Max-Age=2592000", "HttpOnly", "Secure", "SameSite=Lax"} {
-		if !strings.Contains(got, part) {
-			t.Errorf("%s lacks %s", got, part)
-		}
+	const want = "gms_id=gms_01H8YN7Q2P7GZ4F8Y5CK4MV3DT; Path=/; Max-Age=2592000; HttpOnly; Secure; SameSite=Lax"
+	if got := w.Header().Get("Set-Cookie"); got != want {
+		t.Errorf("Set-Cookie is %q, want %q", got, want)
 	}
 }
