@@ -135,7 +135,7 @@ func TestStart_ErrorNamesReason(t *testing.T) {
 		options server.Options
 		reason  string
 	}{
-		"port in use":             {server.Options{Root: "..", Port: taken}, "is in use: stop what listens there, or choose another one with --port"},
+		"port in use":             {server.Options{Root: "..", Port: taken}, "is in use: stop the process that listens there, or choose another port with --port"},
 		"missing dataset":         {server.Options{Root: "..", Dataset: "missing.jsonl"}, "missing.jsonl"},
 		"not a repository":        {server.Options{Root: t.TempDir()}, "consumer.openapi.yaml"},
 		"no server runs (--only)": {server.Options{Root: ".."}, "no local system runs"},

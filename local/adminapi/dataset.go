@@ -10,13 +10,14 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// syntheticFields are the properties' members that no source has: derived from the row's id, and true of no real house.
+// syntheticFields are the members of a property that no source contains. Package dataset derives them
+// from the row's id; they describe no real hotel.
 var syntheticFields = []string{
 	"tenant", "brand colour", "logo", "price", "availability", "guestRating", "badges", "cancellation", "photos",
 	"rooms by type", "servingRegion", "popularity",
 }
 
-// dataset says what the sandbox knows and how much of it is somebody's word.
+// dataset responds with the size of the data set and the number of rows that contain each member.
 func (c *Handler) dataset(w http.ResponseWriter, _ *http.Request) error {
 	answer := struct {
 		dataset.Report
@@ -24,8 +25,8 @@ func (c *Handler) dataset(w http.ResponseWriter, _ *http.Request) error {
 		Tenants     int            `json:"tenants"`
 		Cities      int            `json:"cities"`
 		Countries   map[string]int `json:"countries"` // properties by country
-		Given       map[string]int `json:"given"`     // how many rows have each member
-		Synthetic   []string       `json:"synthetic"` // members that no row has
+		Given       map[string]int `json:"given"`     // number of rows by member
+		Synthetic   []string       `json:"synthetic"` // members that are always derived
 		Attribution string         `json:"attribution,omitzero"`
 	}{
 		Report:     c.parts.Data.Report,
@@ -44,7 +45,7 @@ func (c *Handler) dataset(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, answer)
 }
 
-// propertySource says what the source says of one property, and what was derived.
+// propertySource responds with the source row of a property and the names of the derived members.
 func (c *Handler) propertySource(w http.ResponseWriter, r *http.Request) error {
 	p := c.parts.Data.Property(r.PathValue("id"))
 	if p == nil {
@@ -64,12 +65,13 @@ func (c *Handler) propertySource(w http.ResponseWriter, r *http.Request) error {
 		City       string    `json:"city"`
 		Country    string    `json:"country"`
 		Stars      int       `json:"stars"`
-		Given      []string  `json:"given"` // members that are the source's; all others are synthetic
+		Given      []string  `json:"given"` // members from the source; all others are derived
 		Synthetic  []string  `json:"synthetic"`
 	}{p.ID, p.Row.ID, p.Row.Source, p.Row.Name, p.Row.Kind, p.Row.Point, p.CityName, p.Country, p.Stars, given, syntheticFields})
 }
 
-// Attribution is what must be shown beside data of OpenStreetMap; "" when there are none.
+// Attribution returns the notice that the licence of OpenStreetMap requires, or "" for a data set
+// without rows of OpenStreetMap.
 func Attribution(data *dataset.Dataset) string {
 	for _, p := range data.Properties {
 		for _, mark := range []string{"node/", "way/", "relation/"} {

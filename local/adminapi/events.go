@@ -15,7 +15,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// events lists the events of others that were on their way, oldest first, with what became of each.
+// events lists the tracked platform events with the state of their delivery, oldest first. The query
+// parameters eventId and subject filter the list.
 func (c *Handler) events(w http.ResponseWriter, r *http.Request) error {
 	found := []pubsub.TrackedEvent{}
 	q := r.URL.Query()
@@ -29,7 +30,8 @@ func (c *Handler) events(w http.ResponseWriter, r *http.Request) error {
 	}{found})
 }
 
-// publishEvent puts an event of others on its topic.
+// publishEvent publishes a platform event. It responds 422 for a wrong body and 503 if the broker does
+// not accept the event within 2 s.
 func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Subject  string                    `json:"subject"`
@@ -48,7 +50,7 @@ func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 	case in.Raw == nil && in.Payload.Kind() != jsontext.KindBeginObject:
 		wrong.Add("payload", "type", "Must be a JSON object.")
 	case in.Raw != nil && (in.Payload != nil || in.Envelope != nil):
-		wrong.Add("raw", "conflict", "Stands for the whole data: there is neither payload nor envelope beside it.")
+		wrong.Add("raw", "conflict", "Replaces the whole data, so payload and envelope must be absent.")
 	}
 	for _, member := range slices.Sorted(maps.Keys(in.Envelope)) {
 		if !slices.Contains(pubsub.EnvelopeMembers(), member) {
@@ -63,23 +65,23 @@ func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	eventID, messageID, err := c.parts.Events.Publish(ctx, pubsub.PlatformEvent{Subject: in.Subject, Payload: in.Payload, Envelope: in.Envelope, Raw: in.Raw})
 	if err != nil {
-		return problem.New(problem.UpstreamUnavailable, "The broker does not take it at present.", err)
+		return problem.New(problem.UpstreamUnavailable, "The broker does not accept the event at present.", err)
 	}
 	return web.WriteJSON(w, http.StatusOK, struct {
-		EventID   string `json:"eventId,omitzero"` // none when the data is raw
+		EventID   string `json:"eventId,omitzero"` // absent for raw data
 		MessageID string `json:"messageId"`
 	}{eventID, messageID})
 }
 
-// applyTheme lets theme-config answer what an event of it tells, before anybody hears of it. What the others tell, the
-// sandbox has no part in.
+// applyTheme changes the theme in the sandbox before the event about it is published, so a function
+// that receives the event reads the new theme. Events of other subjects change nothing in the sandbox.
 func (c *Handler) applyTheme(subject string, payload jsontext.Value) {
 	var theme struct {
 		TenantID string `json:"tenantId"`
 		Version  string `json:"publishedVersion"`
 	}
 	if subject != "melmastoon.theme.published.v1" || json.Unmarshal(payload, &theme) != nil || theme.Version == "" {
-		return // an event that is none is published all the same, to see what becomes of it
+		return // publishEvent publishes an invalid theme event as well, to test the function's response
 	}
 	c.parts.Sandbox.PublishTheme(theme.TenantID, theme.Version)
 }

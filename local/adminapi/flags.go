@@ -20,20 +20,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// localDefaults are the fields whose default differs on this machine: a developer's curl declares itself a tool, and would be
-// challenged.
+// localDefaults are the flags with a default other than the platform's. In mode "enforce" the bot
+// detector would challenge a developer's curl, because curl declares itself as a tool.
 var localDefaults = map[string]jsontext.Value{"botMode": jsontext.Value(`"observe"`)}
 
 // flagsFile is the flags document that every process of the local system reads.
 type flagsFile struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // held by putFlags and deleteFlags from read to write
 	path string
 }
 
-// propagationDelay is how long after a change every reader has seen it: they look at the file at most every 100 ms.
+// propagationDelay is the time after which every reader has seen a change. Readers check the file
+// every 100 ms at most.
 const propagationDelay = 120 * time.Millisecond
 
-// read is the file's fields; none when there is no file.
+// read returns the members of the document, and an empty map without a file.
 func (f *flagsFile) read() (map[string]jsontext.Value, error) {
 	fields := map[string]jsontext.Value{}
 	data, err := os.ReadFile(f.path)
@@ -46,7 +47,8 @@ func (f *flagsFile) read() (map[string]jsontext.Value, error) {
 	return fields, json.Unmarshal(data, &fields)
 }
 
-// write replaces the file at once, so that no reader sees half of it, and returns when all have seen the whole.
+// write replaces the file atomically and then sleeps for propagationDelay, so every reader has the
+// new flags when write returns.
 func (f *flagsFile) write(fields map[string]jsontext.Value) error {
 	data, err := json.Marshal(fields, json.Deterministic(true), jsontext.Multiline(true))
 	if err != nil {
@@ -63,6 +65,7 @@ func (f *flagsFile) write(fields map[string]jsontext.Value) error {
 	return nil
 }
 
+// values returns the flags as the functions parse them, defaults included.
 func (f *flagsFile) values() (*flags.Values, error) {
 	fields, err := f.read()
 	if err != nil {
@@ -83,8 +86,9 @@ func (c *Handler) getFlags(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, values)
 }
 
-// putFlags sets the fields that the body has; one that is null has its default again, and one that is left out
-// stays as it is. It answers all values when every process has them.
+// putFlags sets the flags in the body. null restores the default of a flag; absent flags stay
+// unchanged. It responds with all flags after 120 ms, when every process has the new flags, and with
+// 422 and no change for an invalid flag.
 func (c *Handler) putFlags(w http.ResponseWriter, r *http.Request) error {
 	var given map[string]jsontext.Value
 	if err := decode(r, &given); err != nil {
@@ -114,7 +118,8 @@ func (c *Handler) putFlags(w http.ResponseWriter, r *http.Request) error {
 	return c.getFlags(w, r)
 }
 
-// deleteFlags puts every field back to its default.
+// deleteFlags restores the default of every flag. It responds after 120 ms, when every process has the
+// defaults.
 func (c *Handler) deleteFlags(w http.ResponseWriter, _ *http.Request) error {
 	c.flags.mu.Lock()
 	defer c.flags.mu.Unlock()
@@ -125,8 +130,8 @@ func (c *Handler) deleteFlags(w http.ResponseWriter, _ *http.Request) error {
 	return nil
 }
 
-// invalidFlags names the fields that the functions would ignore, because they do not know them, or not take, because of the
-// value. Whoever types one hears of it.
+// invalidFlags returns an error for each flag that the functions would ignore, because the name is
+// unknown, or reject, because of the value.
 func invalidFlags(given map[string]jsontext.Value) []problem.FieldError {
 	var wrong []problem.FieldError
 	for _, name := range slices.Sorted(maps.Keys(given)) {
@@ -148,7 +153,8 @@ func invalidFlags(given map[string]jsontext.Value) []problem.FieldError {
 	return wrong
 }
 
-// decodeErrorField is the member that an error of decoding is about; ok is false when it is about no single one.
+// decodeErrorField returns the member that a decoding error is about. ok is false for an error about
+// no single member.
 func decodeErrorField(err error) (_ problem.FieldError, ok bool) {
 	wrong, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -156,16 +162,17 @@ func decodeErrorField(err error) (_ problem.FieldError, ok bool) {
 	}
 	path := strings.ReplaceAll(strings.TrimPrefix(string(wrong.JSONPointer), "/"), "/", ".")
 	if errors.Is(err, json.ErrUnknownName) {
-		return problem.FieldError{Field: path, Code: problem.UnknownField, Detail: "There is no such member."}, true
+		return problem.FieldError{Field: path, Code: problem.UnknownField, Detail: "The member does not exist."}, true
 	}
 	return problem.FieldError{Field: path, Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)}, true
 }
 
-// ResetFlags begins a run with the defaults, whatever the last one was told.
+// ResetFlags writes the default flags to path, to discard the flags of the previous run. It does not
+// wait for readers. It returns the error of the file system.
 func ResetFlags(path string) error {
 	data, err := json.Marshal(localDefaults, json.Deterministic(true))
 	if err != nil {
-		return err // unreachable: written out above
+		return err // unreachable: localDefaults is a constant
 	}
 	return os.WriteFile(path, append(data, '\n'), 0o644)
 }

@@ -94,6 +94,7 @@ func New(o Options) *Handler {
 	return c
 }
 
+// ServeHTTP serves a route. Errors become problem+json responses.
 func (c *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l := &newlineWriter{ResponseWriter: w}
 	c.mux.ServeHTTP(l, r)
@@ -102,14 +103,15 @@ func (c *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// newlineWriter is an answer that gets a line feed at its end: these routes are called by hand, in a terminal.
+// newlineWriter records whether a response has a body. ServeHTTP appends a line feed to every body,
+// because developers call these routes in a terminal.
 type newlineWriter struct {
 	http.ResponseWriter
-	hasBody bool // a body
+	hasBody bool
 }
 
 func (l *newlineWriter) WriteHeader(status int) {
-	l.Header().Del("Content-Length") // the server counts again
+	l.Header().Del("Content-Length") // the line feed makes the body longer; net/http sets the new length
 	l.ResponseWriter.WriteHeader(status)
 }
 
@@ -118,7 +120,7 @@ func (l *newlineWriter) Write(p []byte) (int, error) {
 	return l.ResponseWriter.Write(p)
 }
 
-// notFound refuses what is no route: 405 when another method would be one.
+// notFound responds to requests without a route: 405 if the path has routes for other methods, else 404.
 func (c *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
@@ -129,7 +131,7 @@ func (c *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if allowed == nil {
-		p := problem.New(problem.ResourceNotFound, "The local system has no such route. See routes for those it has.", nil)
+		p := problem.New(problem.ResourceNotFound, "The local system has no such route. The member routes lists all routes.", nil)
 		gateway.WriteProblem(w, r, p.WithExtension("routes", c.routes))
 		return
 	}
@@ -137,33 +139,36 @@ func (c *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	gateway.WriteProblem(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
 }
 
+// pingTimeout bounds every call of the Handler to a store or to the broker, except RunJob.
 const pingTimeout = 2 * time.Second
 
-// pingAll asks all parts at once; the answer has "ok" or what is wrong, by part.
-func pingAll(ctx context.Context, parts []Component) (state map[string]string, healthy bool) {
+// pingAll pings all components in parallel, within pingTimeout. state holds "ok" or the error text by
+// component name.
+func pingAll(ctx context.Context, components []Component) (state map[string]string, healthy bool) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	answers := make([]error, len(parts))
+	errs := make([]error, len(components))
 	var wait sync.WaitGroup
-	for i, part := range parts {
-		wait.Go(func() { answers[i] = part.Ping(ctx) })
+	for i, component := range components {
+		wait.Go(func() { errs[i] = component.Ping(ctx) })
 	}
 	wait.Wait()
 	state, healthy = map[string]string{}, true
-	for i, part := range parts {
-		state[part.Name] = "ok"
-		if answers[i] != nil {
-			state[part.Name], healthy = answers[i].Error(), false
+	for i, component := range components {
+		state[component.Name] = "ok"
+		if errs[i] != nil {
+			state[component.Name], healthy = errs[i].Error(), false
 		}
 	}
 	return state, healthy
 }
 
 type healthResponse struct {
-	Status     string            `json:"status"` // ok, unavailable
+	Status     string            `json:"status"` // ok or unavailable
 	Components map[string]string `json:"parts"`
 }
 
+// health responds 200 if all components answer within 2 s, else 503, with the state of each component.
 func (c *Handler) health(w http.ResponseWriter, r *http.Request) error {
 	state, healthy := pingAll(r.Context(), c.parts.Components)
 	if !healthy {

@@ -13,12 +13,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// jobStatus is one of the scheduler as it is listed.
+// jobStatus is a job in the list of jobs.
 type jobStatus struct {
 	Job       string  `json:"job"`
-	Schedule  string  `json:"cadence"` // as cron has it, UTC
+	Schedule  string  `json:"cadence"` // five cron fields, in UTC
 	StartedAt string  `json:"startedAt,omitzero"`
-	LastRun   *jobRun `json:"lastRun"` // the last that ended
+	LastRun   *jobRun `json:"lastRun"` // the latest run that ended; null before the first
 }
 
 type jobRun struct {
@@ -46,14 +46,14 @@ func (c *Handler) jobs(w http.ResponseWriter, _ *http.Request) error {
 	}{all})
 }
 
-// jobResult is what came of a job.
+// jobResult is the response of a job that ran.
 type jobResult struct {
 	Job    string           `json:"job"`
 	Status scheduler.Status `json:"status"`
 	Report any              `json:"report"`
 }
 
-// jobFailure is the problem of a job that failed, of this route alone and in no catalogue.
+// jobFailure is the problem of a failed job. Only this route uses the code, so no catalogue lists it.
 type jobFailure struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
@@ -62,7 +62,9 @@ type jobFailure struct {
 	Report any    `json:"report"`
 }
 
-// runJob runs a job now and answers what its function said.
+// runJob runs a job and waits for the function's response; see scheduler.RunJob for the time limit. It
+// responds 200 for a finished job, 202 if events are still due after a drain of the outbox, 502 for a
+// failed job, 404 for a job without a function and 503 if Postgres does not answer.
 func (c *Handler) runJob(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("job")
 	if !scheduler.HasJob(name) {
@@ -81,7 +83,7 @@ func (c *Handler) runJob(w http.ResponseWriter, r *http.Request) error {
 	case errors.Is(err, scheduler.ErrNoFunction):
 		return problem.New(problem.ResourceNotFound, "No function serves this job.", err)
 	case err != nil:
-		return problem.New(problem.UpstreamUnavailable, "It cannot be said how the job went.", err)
+		return problem.New(problem.UpstreamUnavailable, "The result of the job is unknown.", err)
 	}
 	switch got.Status {
 	case scheduler.Failed:

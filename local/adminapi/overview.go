@@ -13,7 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// overview says how the system does: the requests of the last five minutes, the breakers, and what waits in the outbox.
+// overview responds with the requests of the last five minutes, the state of the circuit breakers and
+// the number of events in the outbox.
 func (c *Handler) overview(w http.ResponseWriter, r *http.Request) error {
 	now := time.Now()
 	report, err := c.parts.RequestLog.Read(now)
@@ -29,7 +30,7 @@ func (c *Handler) overview(w http.ResponseWriter, r *http.Request) error {
 		requestlog.Report
 		Now         time.Time    `json:"now"`
 		SlotSeconds int          `json:"slotSeconds"`
-		Outbox      *outboxStats `json:"outbox"` // null: it cannot be read at present
+		Outbox      *outboxStats `json:"outbox"` // null if Postgres does not answer within 2 s
 	}{Report: report, Now: now.UTC().Truncate(time.Millisecond), SlotSeconds: requestlog.SlotSeconds}
 	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 	defer cancel()
@@ -39,10 +40,11 @@ func (c *Handler) overview(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, answer)
 }
 
-// maxPlaces is how many places one answer has at most.
+// maxPlaces is the largest value of the query parameter limit; the default is 8.
 const maxPlaces = 500
 
-// places finds the places of the data set by the beginning of a name in any language; all cities without one.
+// places finds places of the data set by a prefix of their name in any language. Without a prefix it
+// lists cities.
 func (c *Handler) places(w http.ResponseWriter, r *http.Request) error {
 	q, most := r.URL.Query(), 8
 	if text := q.Get("limit"); text != "" {

@@ -16,16 +16,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// message is one event as its topic delivers it.
+// message is a published event as its topic delivers it.
 type message struct {
-	ID          string            `json:"id"` // of the event; it is here twice when it was sent twice
+	ID          string            `json:"id"` // of the event; repeated if the relay published the event twice
 	MessageID   string            `json:"messageId"`
 	Subject     string            `json:"subject"`
 	Attributes  map[string]string `json:"attributes"`
 	OrderingKey string            `json:"orderingKey,omitzero"`
-	Data        jsontext.Value    `json:"data"`         // {"envelope": …, "payload": …}; null when it is no JSON
-	Raw         []byte            `json:"raw,omitzero"` // what is no JSON, in base64
-	CreatedAt   time.Time         `json:"createdAt"`    // when the broker took it
+	Data        jsontext.Value    `json:"data"`         // {"envelope": …, "payload": …}; null for data that is not JSON
+	Raw         []byte            `json:"raw,omitzero"` // data that is not JSON, in base64
+	CreatedAt   time.Time         `json:"createdAt"`    // publish time of the broker
 }
 
 const (
@@ -33,8 +33,9 @@ const (
 	subjectPrefix = "melmastoon.bff.consumer."
 )
 
-// telemetry answers the messages after a cursor, oldest first, at most 1,000, and the cursor to go on with. Everything
-// that was published before the question is in the answer, or after its cursor.
+// telemetry responds with at most 1,000 messages after a cursor, oldest first, and the cursor of the
+// next page. A message published before the request is on this page or on a later page. The route
+// responds 503 if the broker does not answer within 2 s.
 func (c *Handler) telemetry(w http.ResponseWriter, r *http.Request) error {
 	since := 0
 	if text := r.URL.Query().Get("since"); text != "" {
@@ -66,7 +67,7 @@ func (c *Handler) telemetry(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, struct {
 		Messages []message `json:"messages"`
 		Cursor   string    `json:"cursor"`
-		Missed   int       `json:"missed,omitzero"` // after the cursor that was asked for, forgotten since
+		Missed   int       `json:"missed,omitzero"` // messages after the requested cursor that the log has dropped
 	}{found, strconv.Itoa(at), missed})
 }
 

@@ -9,6 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
+// upstreams responds with the counters of all upstreams, by name.
 func (c *Handler) upstreams(w http.ResponseWriter, _ *http.Request) error {
 	all := map[string]sandbox.Counters{}
 	for name, u := range c.parts.Sandbox.Upstreams {
@@ -17,6 +18,7 @@ func (c *Handler) upstreams(w http.ResponseWriter, _ *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, all)
 }
 
+// findUpstream returns the upstream of the path, or a not-found problem.
 func (c *Handler) findUpstream(r *http.Request) (*sandbox.Upstream, error) {
 	u := c.parts.Sandbox.Upstreams[r.PathValue("name")]
 	if u == nil {
@@ -33,7 +35,8 @@ func (c *Handler) upstream(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, u.Counters())
 }
 
-// setBehaviour replaces the behaviour of an upstream: what the body leaves out is good again. Counters go on.
+// setBehaviour replaces the behaviour of an upstream. Members absent from the body return to normal
+// behaviour. The counters continue.
 func (c *Handler) setBehaviour(w http.ResponseWriter, r *http.Request) error {
 	u, err := c.findUpstream(r)
 	if err != nil {
@@ -50,6 +53,7 @@ func (c *Handler) setBehaviour(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, u.Counters())
 }
 
+// reset restores normal behaviour of an upstream and sets its counters to 0.
 func (c *Handler) reset(w http.ResponseWriter, r *http.Request) error {
 	u, err := c.findUpstream(r)
 	if err != nil {

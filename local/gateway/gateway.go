@@ -1,6 +1,6 @@
-// Package gateway owns the front of the local system, where the platform has its API gateway: it sends each request to
-// the function that api/consumer.openapi.yaml names, and lets pages of this machine call it. It never looks into a
-// body.
+// Package gateway owns the local replacement of the platform's API gateway. It routes each request to
+// the function that the OpenAPI document names, accepts requests to this machine's own names only, and
+// lets pages of this machine call the API. It never reads a body.
 package gateway
 
 import (
@@ -18,16 +18,17 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// route is one operation with the function that serves it.
+// route is an operation with the function that serves it.
 type route struct {
 	Operation
 	segments []string
 	function http.Handler
 }
 
-// New routes each operation to the function of its name. It fails when the document and the functions disagree: an
-// operation that nobody serves, a function on another route than the document's, or one below base, where all paths of
-// the document are, that it leaves out.
+// New returns a handler that routes each operation to the function of the same name. base is the path
+// prefix of all operations. New returns an error that lists every difference between the document and
+// the functions: an operation without a function, a function with another method or path, and a
+// function below base without an operation. The handler is safe for concurrent use.
 func New(base string, operations []Operation, functions []*web.Function) (http.Handler, error) {
 	var routes []route
 	served := map[string]bool{}
@@ -35,12 +36,12 @@ func New(base string, operations []Operation, functions []*web.Function) (http.H
 	for _, op := range operations {
 		at := slices.IndexFunc(functions, func(f *web.Function) bool { return f.Name == op.Function })
 		if at < 0 {
-			wrong = append(wrong, fmt.Sprintf("%s %s: no function is called %s", op.Method, op.Path, op.Function))
+			wrong = append(wrong, fmt.Sprintf("%s %s: no function has the name %s", op.Method, op.Path, op.Function))
 			continue
 		}
 		f := functions[at]
 		if f.Method() != op.Method || !slices.Equal(pathShape(f.Path()), pathShape(op.Path)) {
-			wrong = append(wrong, fmt.Sprintf("%s %s: the function %s is at %s", op.Method, op.Path, f.Name, f.Pattern))
+			wrong = append(wrong, fmt.Sprintf("%s %s: the function %s serves %s", op.Method, op.Path, f.Name, f.Pattern))
 			continue
 		}
 		served[f.Name] = true
@@ -48,7 +49,7 @@ func New(base string, operations []Operation, functions []*web.Function) (http.H
 	}
 	for _, f := range functions {
 		if !served[f.Name] && strings.HasPrefix(f.Path(), base+"/") {
-			wrong = append(wrong, fmt.Sprintf("%s: the document has no such route", f.Pattern))
+			wrong = append(wrong, fmt.Sprintf("%s: the document has no such operation", f.Pattern))
 		}
 	}
 	if len(wrong) > 0 {
@@ -57,7 +58,8 @@ func New(base string, operations []Operation, functions []*web.Function) (http.H
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(routes, w, r) }), nil
 }
 
-// serve finds the function; what is no route is refused as the gateway of the platform would, before any function runs.
+// serve calls the function of the request. Like the platform's gateway it responds to other requests
+// itself: 404 for an unknown path, 405 for an unknown method of a known path.
 func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	path := strings.Split(r.URL.EscapedPath(), "/")
@@ -83,9 +85,10 @@ func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 	WriteProblem(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
 }
 
-// addForwardedFor adds who called to X-Forwarded-For, as the gateway of the platform does. The functions believe that entry, the
-// last, and none that came with the request. Who calls from this machine may stand in for another, as a proxy would: so
-// limits by address and search engines can be tried without their addresses.
+// addForwardedFor appends the client address to X-Forwarded-For, as the platform's gateway does. The
+// functions trust the last entry only. A client on this machine may set the header itself; then
+// addForwardedFor leaves the header unchanged, so a developer can test limits by address and the
+// policy for search engines from any address.
 func addForwardedFor(r *http.Request) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") != "" {
@@ -94,7 +97,8 @@ func addForwardedFor(r *http.Request) {
 	r.Header.Add("X-Forwarded-For", peer.Addr().Unmap().String())
 }
 
-// pathShape is a path by segments, with every variable the same: what it is called differs between documents.
+// pathShape splits a path into segments and replaces each variable by {}, because documents and
+// functions name variables differently.
 func pathShape(path string) []string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -105,11 +109,13 @@ func pathShape(path string) []string {
 	return segments
 }
 
+// matchPath reports whether a request path matches; a variable matches any non-empty segment.
 func matchPath(segments, path []string) bool {
 	return slices.EqualFunc(segments, path, func(want, got string) bool { return want == got || want == "{}" && got != "" })
 }
 
-// WriteProblem answers a request that reaches no function with a problem.
+// WriteProblem writes err as a problem response, with a new request id and trace id. Use it for requests
+// that reach no function.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	var trace [16]byte
 	rand.Read(trace[:])

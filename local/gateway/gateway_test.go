@@ -131,7 +131,7 @@ func TestNew_RejectsDocumentThatDisagreesWithFunctions(t *testing.T) {
 	if err == nil {
 		t.Fatal("it is accepted")
 	}
-	for _, part := range []string{"no function is called Subtract", "the function One is at GET", "POST /bff/consumer/v1/things: the document has no such route"} {
+	for _, part := range []string{"no function has the name Subtract", "the function One serves GET", "POST /bff/consumer/v1/things: the document has no such operation"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%v does not say %q", err, part)
 		}

@@ -9,19 +9,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// RequireLocalHost refuses who asks for another name than this machine's: a page of elsewhere can have its own name point here, and would then
-// read every answer as if it were its own.
+// RequireLocalHost rejects requests whose Host is neither a loopback address nor localhost. It prevents
+// DNS rebinding: a foreign page whose host name resolves to 127.0.0.1 could read every response.
 func RequireLocalHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if u := (url.URL{Host: r.Host}); !isLoopbackHost(u.Hostname()) {
-			WriteProblem(w, r, problem.New(problem.CallerNotAllowed, "The local system answers to 127.0.0.1 and localhost only.", nil))
+			WriteProblem(w, r, problem.New(problem.CallerNotAllowed, "The local system accepts requests to 127.0.0.1 and localhost only.", nil))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// isLoopbackHost reports whether a host is this machine for certain, whatever names mean elsewhere.
+// isLoopbackHost reports whether a host is a loopback address, localhost or a name below .localhost.
+// It asks no resolver.
 func isLoopbackHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
@@ -29,12 +30,13 @@ func isLoopbackHost(host string) bool {
 
 var crossOrigin = http.NewCrossOriginProtection()
 
-// RejectCrossOrigin refuses what pages of elsewhere send to be done. AllowLocalPages comes before it and vouches for those of this machine;
-// what is no browser says nothing of where it is and passes.
+// RejectCrossOrigin rejects state-changing requests from pages of other origins. AllowLocalOrigins must
+// run before it to mark pages of this machine as same-origin. Clients that send neither Origin nor
+// Sec-Fetch-Site, such as curl, pass.
 func RejectCrossOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := crossOrigin.Check(r); err != nil {
-			WriteProblem(w, r, problem.New(problem.CallerNotAllowed, "Pages of other machines change nothing here.", err))
+			WriteProblem(w, r, problem.New(problem.CallerNotAllowed, "Pages of other machines cannot change the local system.", err))
 			return
 		}
 		next.ServeHTTP(w, r)

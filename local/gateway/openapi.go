@@ -9,18 +9,19 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// Operation is one route of the API document.
+// Operation is an operation of an OpenAPI document.
 type Operation struct {
 	Method   string
-	Path     string // from the root, variables in braces
-	Function string // the operationId: the name the function is deployed by
-	Folder   string // the first tag: the folder under functions/
+	Path     string // absolute, with variables in braces
+	Function string // the operationId, which is the function's deployed name
+	Folder   string // the first tag, which is the folder under functions/; "" without tags
 }
 
-// Operations reads the API document: one operation for each path and method, in the order of their paths.
+// Operations reads an OpenAPI document and returns its operations sorted by path, then method. It
+// returns an error if the file cannot be read or is not an OpenAPI document.
 func Operations(file string) ([]Operation, error) {
 	loader := openapi3.NewLoader()
-	loader.IsExternalRefsAllowed = true // one document borrows the other's schemas
+	loader.IsExternalRefsAllowed = true // internal.openapi.yaml refers to schemas of consumer.openapi.yaml
 	doc, err := loader.LoadFromFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: read %s: %w", file, err)

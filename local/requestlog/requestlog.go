@@ -1,5 +1,6 @@
-// Package traffic owns the counts of the last minutes: it reads the request log as it grows, for the page that shows what happens
-// inside. It takes no part in any request, and reads only when it is asked.
+// Package requestlog counts the requests of the last five minutes from the request log, for the page
+// that shows the inside of the local system. It is not part of any request and reads the log only when
+// Read is called.
 package requestlog
 
 import (
@@ -16,52 +17,55 @@ import (
 )
 
 const (
-	// SlotSeconds is how much time one slot counts.
+	// SlotSeconds is the length of a slot.
 	SlotSeconds = 5
 	slotCount   = 60 // five minutes
 
-	maxReadBytes = 8 << 20 // bytes; a log that grew by more since the last question is read from there on
+	maxReadBytes = 8 << 20 // of one Read; if the log grew by more, Read skips the older lines
 )
 
 // Slot counts the requests that ended within SlotSeconds.
 type Slot struct {
-	At       time.Time `json:"at"`       // its beginning
-	Requests int       `json:"requests"` // all of the public API
-	Refused  int       `json:"refused"`  // answered 4xx
-	Failed   int       `json:"failed"`   // answered 5xx
+	At       time.Time `json:"at"`       // start of the slot
+	Requests int       `json:"requests"` // to the public API
+	Refused  int       `json:"refused"`  // with a 4xx response
+	Failed   int       `json:"failed"`   // with a 5xx response
 	Hit      int       `json:"hit"`
 	Stale    int       `json:"stale"`
 	Miss     int       `json:"miss"`
 }
 
-// Report is what happened in the last five minutes, oldest first, an entry for each slot.
+// Report holds 60 slots, oldest first, and the state of the circuit breakers.
 type Report struct {
 	Slots    []Slot            `json:"slots"`
-	Breakers map[string]string `json:"breakers"` // by upstream, of those that ever changed: closed, half-open, open
+	Breakers map[string]string `json:"breakers"` // closed, half-open or open, by upstream; only breakers that ever changed state
 }
 
-// Follower is safe for concurrent use.
+// Follower reads a request log incrementally. It is safe for concurrent use.
 type Follower struct {
 	path   string // of the log
-	prefix string // of the paths that count
+	prefix string // of the counted request paths
 
 	mu       sync.Mutex
 	offset   int64
 	ring     [slotCount]Slot
-	breakers map[string]map[string]int // upstream → state → how many are in it, in the order of the log
+	breakers map[string]map[string]int // upstream → state → number of breakers, relative to the start of the log
 }
 
-// Follow counts the requests of a log to paths that begin with a prefix.
+// Follow returns a Follower that counts the requests to paths with a prefix. It does not open the log,
+// which need not exist yet.
 func Follow(path, prefix string) *Follower {
 	return &Follower{path: path, prefix: prefix, breakers: map[string]map[string]int{}}
 }
 
-// Read takes in what the log has got since the last time, and reports.
+// Read reads the lines added to the log since the previous call, at most the last 8 MiB, and returns
+// the report of the five minutes before now. A missing log counts as empty; other file errors are
+// returned.
 func (t *Follower) Read(now time.Time) (Report, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.readNew(); err != nil {
-		return Report{}, fmt.Errorf("traffic: %w", err)
+		return Report{}, fmt.Errorf("requestlog: %w", err)
 	}
 	report := Report{Breakers: map[string]string{}}
 	first := now.Unix()/SlotSeconds - slotCount + 1
@@ -79,7 +83,7 @@ func (t *Follower) Read(now time.Time) (Report, error) {
 	return report, nil
 }
 
-// worstState is the state that says most: each function has a breaker of its own for the same upstream.
+// worstState returns the worst state of an upstream's breakers; each function has its own breaker.
 func worstState(count map[string]int) string {
 	for _, state := range []string{"open", "half-open"} {
 		if count[state] > 0 {
@@ -89,7 +93,7 @@ func worstState(count map[string]int) string {
 	return "closed"
 }
 
-// readNew reads whole lines from the offset on.
+// readNew applies the complete lines after offset.
 func (t *Follower) readNew() error {
 	log, err := os.Open(t.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +107,7 @@ func (t *Follower) readNew() error {
 	if err != nil {
 		return err
 	}
-	if info.Size() < t.offset { // somebody emptied it
+	if info.Size() < t.offset { // the log was truncated
 		t.offset = 0
 	}
 	t.offset = max(t.offset, info.Size()-maxReadBytes)
@@ -111,7 +115,7 @@ func (t *Follower) readNew() error {
 	if err != nil {
 		return err
 	}
-	whole := bytes.LastIndexByte(text, '\n') + 1 // the rest is being written
+	whole := bytes.LastIndexByte(text, '\n') + 1 // the last line may be incomplete
 	t.offset += int64(whole)
 	for line := range bytes.Lines(text[:whole]) {
 		t.apply(line)
@@ -119,7 +123,7 @@ func (t *Follower) readNew() error {
 	return nil
 }
 
-// record is what counts of a line.
+// record holds the members of a log line that matter here: of a request or of a breaker's change.
 type record struct {
 	Time    time.Time `json:"time"`
 	Cache   string    `json:"cache"`
@@ -132,10 +136,11 @@ type record struct {
 	To       string `json:"to"`
 }
 
+// apply counts one line.
 func (t *Follower) apply(line []byte) {
 	var r record
 	if json.Unmarshal(line, &r) != nil {
-		return // half a line, after a skip
+		return // the rest of a line, after readNew skipped its beginning
 	}
 	if r.Upstream != "" && r.To != "" {
 		count := t.breakers[r.Upstream]
@@ -156,7 +161,7 @@ func (t *Follower) apply(line []byte) {
 		*slot = Slot{At: at.UTC()}
 	}
 	if !slot.At.Equal(at) {
-		return // older than what is kept
+		return // older than the ring
 	}
 	slot.Requests++
 	switch {

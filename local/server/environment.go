@@ -17,37 +17,37 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/handoff"
 )
 
-// localEnvironment is the first part of every Redis key of a local system.
+// localEnvironment is the default of ENVIRONMENT and the first part of every Redis key.
 const localEnvironment = "local"
 
-// functionEnv is what the functions read, in this process and in those started beside it.
-func functionEnv(state string, kept dataStores, pubsub *pubsub.Broker, urls map[string]string, flagsPath string) (map[string]string, error) {
+// functionEnv returns the environment of the functions, for this process and for RunFolder. urls holds
+// the upstreams by name. functionEnv reads or creates the file of secrets and returns its error.
+func functionEnv(state string, stores dataStores, broker *pubsub.Broker, urls map[string]string, flagsPath string) (map[string]string, error) {
 	env := map[string]string{
-		"REDIS_ADDR":           kept.redis,
-		"DATABASE_URL":         kept.database,
+		"REDIS_ADDR":           stores.redis,
+		"DATABASE_URL":         stores.database,
 		"SEARCH_URL":           urls["search"],
 		"PRICING_URL":          urls["pricing"],
 		"PROPERTY_URL":         urls["property"],
 		"THEME_URL":            urls["theme"],
 		"UPSTREAM_AUTH":        "none",
-		"PUBSUB_PROJECT":       pubsub.Project,
-		"PUBSUB_EMULATOR_HOST": pubsub.Host, // read by the client itself
+		"PUBSUB_PROJECT":       broker.Project,
+		"PUBSUB_EMULATOR_HOST": broker.Host, // read by the Pub/Sub client library
 		"FLAGS_FILE":           flagsPath,
-		// A developer hears of an event that breaks its schema at once, and not from whoever reads it.
-		"VALIDATE_EVENTS": "true",
+		"VALIDATE_EVENTS":      "true", // an event that breaks its schema fails at its producer, not at a consumer
 	}
 	secrets, err := loadSecrets(filepath.Join(state, "secrets.json"))
 	if err != nil {
 		return nil, err
 	}
-	// What a person sets wins; the rest has a value that suits one machine.
+	// Variables of the developer's environment take precedence over these defaults.
 	for name, value := range map[string]string{
 		"ENVIRONMENT":  localEnvironment,
 		"SESSION_KEYS": secrets["SESSION_KEYS"],
 		"PEPPERS":      secrets["PEPPERS"],
 		"HANDOFF_KEYS": secrets["HANDOFF_KEYS"],
 		"HANDOFF_LINK": handoff.DefaultLink,
-		"TRUSTED_HOPS": "1", // the gateway of this machine
+		"TRUSTED_HOPS": "1", // the local gateway
 	} {
 		env[name] = value
 		if set := os.Getenv(name); set != "" {
@@ -57,7 +57,8 @@ func functionEnv(state string, kept dataStores, pubsub *pubsub.Broker, urls map[
 	return env, nil
 }
 
-// loadSecrets reads the secrets of this machine, or makes them, so that a guest's cookie outlives a run.
+// loadSecrets reads the secrets from a file and adds missing secrets to the file, so a guest's cookie
+// stays valid in the next run. It returns an error for a file that is not JSON rather than replace it.
 func loadSecrets(path string) (map[string]string, error) {
 	secrets := map[string]string{}
 	text, err := os.ReadFile(path)
@@ -65,7 +66,7 @@ func loadSecrets(path string) (map[string]string, error) {
 		err = json.Unmarshal(text, &secrets)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("system: read %s: %w", path, err)
+		return nil, fmt.Errorf("server: read %s: %w", path, err)
 	}
 	changed := false
 	for name, key := range map[string]string{

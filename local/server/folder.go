@@ -18,9 +18,14 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// RunFolder serves the entry points of one folder under functions/ in this process, against the stores and upstreams of the
-// system that runs, or those the environment names, until ctx or that system ends. Several can run side by side, as the
-// platform runs several instances.
+// RunFolder serves the functions of one folder under functions/ in this process, until ctx ends. The
+// functions use the stores and upstreams of the running local system; environment variables that are
+// already set take precedence. Several processes can serve the same folder, like several instances on
+// the platform.
+//
+// RunFolder returns nil when ctx ends. It returns an error if no system runs and SEARCH_URL is not set,
+// if the folder does not exist, if the port is in use, or within about one second after the running
+// system has stopped or restarted.
 func RunFolder(ctx context.Context, o Options, folder string) error {
 	s := &Server{}
 	defer s.Stop()
@@ -32,19 +37,19 @@ func RunFolder(ctx context.Context, o Options, folder string) error {
 	if err != nil {
 		return err
 	}
-	private, err := gateway.Operations(o.internalAPI())
+	internal, err := gateway.Operations(o.internalAPI())
 	if err != nil {
 		return err
 	}
-	functions, operations, err := folderFunctions(folder, append(operations, private...))
+	functions, operations, err := folderFunctions(folder, append(operations, internal...))
 	if err != nil {
 		return err
 	}
-	front, err := gateway.New("", operations, functions)
+	routes, err := gateway.New("", operations, functions)
 	if err != nil {
 		return err
 	}
-	lender, _ := os.Stat(runfile.Path(state)) // before it is read: what replaces it meanwhile is another one
+	parent, _ := os.Stat(runfile.Path(state)) // before inheritedEnv reads the file, so a restart in between is noticed
 	env, err := inheritedEnv(state)
 	if err != nil {
 		return err
@@ -60,21 +65,22 @@ func RunFolder(ctx context.Context, o Options, folder string) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /_local/healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
-	mux.Handle("/", gateway.AllowLocalOrigins(front))
+	mux.Handle("/", gateway.AllowLocalOrigins(routes))
 	s.addCleanup(serve(l, mux))
 	o.printf("ready: http://%s (%s)", l.Addr(), folder)
-	if len(env) == 0 || lender == nil { // nothing is borrowed
+	if len(env) == 0 || parent == nil { // independent of a running system
 		<-ctx.Done()
 		return nil
 	}
 	every := time.NewTicker(time.Second)
 	defer every.Stop()
-	return watchParent(ctx, state, lender, every.C)
+	return watchParent(ctx, state, parent, every.C)
 }
 
-// watchParent looks at each tick whether the system that run.json told of still is the one that runs. It returns nil when ctx
-// ends. The next system has other ports, so there is no use in going on.
-func watchParent(ctx context.Context, state string, lender fs.FileInfo, ticks <-chan time.Time) error {
+// watchParent checks at each tick that the system of run.json still runs. It returns nil when ctx ends,
+// and an error when the system has stopped, restarted or crashed, because the next system has other
+// ports. parent is the file information of run.json from before it was read.
+func watchParent(ctx context.Context, state string, parent fs.FileInfo, ticks <-chan time.Time) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,16 +90,17 @@ func watchParent(ctx context.Context, state string, lender fs.FileInfo, ticks <-
 		now, err := os.Stat(runfile.Path(state))
 		switch running, _ := runfile.Read(state); {
 		case err != nil:
-			return errors.New("the local system that this belongs to has stopped: start it, and then this again")
-		case !now.ModTime().Equal(lender.ModTime()):
-			return errors.New("the local system that this belongs to was started anew: start this again too")
+			return errors.New("the local system has stopped: start the system, then start this process again")
+		case !now.ModTime().Equal(parent.ModTime()):
+			return errors.New("the local system was restarted: start this process again")
 		case errors.Is(syscall.Kill(running.PID, 0), syscall.ESRCH):
-			return errors.New("the local system that this belongs to was killed: start it, and then this again")
+			return errors.New("the local system was killed: start the system, then start this process again")
 		}
 	}
 }
 
-// folderFunctions keeps the operations of one folder and the functions that serve them.
+// folderFunctions returns the operations of one folder and their functions. The error for an unknown
+// folder lists all folders.
 func folderFunctions(folder string, all []gateway.Operation) ([]*web.Function, []gateway.Operation, error) {
 	var operations []gateway.Operation
 	var folders []string
@@ -106,7 +113,7 @@ func folderFunctions(folder string, all []gateway.Operation) ([]*web.Function, [
 		}
 	}
 	if len(operations) == 0 {
-		return nil, nil, fmt.Errorf("there is no function folder %q; there is: %s", folder, strings.Join(folders, ", "))
+		return nil, nil, fmt.Errorf("unknown function folder %q; the folders are %s", folder, strings.Join(folders, ", "))
 	}
 	var functions []*web.Function
 	for _, f := range web.Functions() {
@@ -117,7 +124,8 @@ func folderFunctions(folder string, all []gateway.Operation) ([]*web.Function, [
 	return functions, operations, nil
 }
 
-// inheritedEnv is the environment of the running system; what is set here already wins.
+// inheritedEnv returns the variables of the running system that are not set in this process. It returns
+// an error if no system runs and SEARCH_URL is not set.
 func inheritedEnv(state string) (map[string]string, error) {
 	running, ok := runfile.Read(state)
 	if !ok && os.Getenv("SEARCH_URL") == "" {

@@ -22,12 +22,12 @@ func TestWatchParent_EndsWithParent(t *testing.T) {
 		want   string
 	}{
 		"stopped": {os.Getpid(), func(state string) error { return os.Remove(runfile.Path(state)) }, "has stopped"},
-		"another": {os.Getpid(), func(state string) error {
+		"restarted": {os.Getpid(), func(state string) error {
 			if err := runfile.Write(state, runfile.Run{PID: os.Getpid()}); err != nil {
 				return err
 			}
 			return os.Chtimes(runfile.Path(state), time.Time{}, time.Now().Add(time.Second)) // clocks of files are coarse
-		}, "started anew"},
+		}, "was restarted"},
 		"killed": {dead.Process.Pid, func(string) error { return nil }, "was killed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,17 +35,17 @@ func TestWatchParent_EndsWithParent(t *testing.T) {
 			if err := runfile.Write(state, runfile.Run{PID: c.pid}); err != nil {
 				t.Fatal(err)
 			}
-			lender, err := os.Stat(runfile.Path(state))
+			parent, err := os.Stat(runfile.Path(state))
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			ticks, ended := make(chan time.Time), make(chan error, 1)
-			go func() { ended <- watchParent(ctx, state, lender, ticks) }()
+			go func() { ended <- watchParent(ctx, state, parent, ticks) }()
 			if c.pid == os.Getpid() {
 				ticks <- time.Time{}
-				// A second one is taken after the first was looked at.
+				// watchParent receives the second tick after it has checked for the first.
 				ticks <- time.Time{}
 			}
 			if err := c.change(state); err != nil {

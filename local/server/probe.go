@@ -20,7 +20,8 @@ const (
 	probeInterval = 50 * time.Millisecond
 )
 
-// probe searches through the gateway as a guest would, until the answer is 200.
+// probe repeats a search through the gateway every 50 ms until the response is 200. After 20 s it
+// returns the error of the last search.
 func probe(ctx context.Context, url string, data *dataset.Dataset) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -31,13 +32,14 @@ func probe(ctx context.Context, url string, data *dataset.Dataset) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("system: no search is answered: %w", err)
+			return fmt.Errorf("server: no search succeeds: %w", err)
 		case <-time.After(probeInterval):
 		}
 	}
 }
 
-// searchOnce asks for the place with the most hotels. It declines telemetry, so that no event tells of it.
+// searchOnce searches the city with the most properties. The header DNT prevents a telemetry event. The
+// error holds the first 4 KiB of a response other than 200.
 func searchOnce(ctx context.Context, url string, data *dataset.Dataset) error {
 	arrival := stay.DateOf(time.Now().UTC()).AddDays(30)
 	body, err := json.Marshal(map[string]any{
@@ -55,7 +57,7 @@ func searchOnce(ctx context.Context, url string, data *dataset.Dataset) error {
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept-Language", "en")
 	req.Header.Set("DNT", "1")
-	// A tool that says what it is would be taken for a robot, and rightly.
+	// The bot detector would classify the user agent of Go's client as a tool.
 	req.Header.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -69,6 +71,7 @@ func searchOnce(ctx context.Context, url string, data *dataset.Dataset) error {
 	return err
 }
 
+// largestPlace returns the geo part of a search: the city with the most properties, else a country.
 func largestPlace(data *dataset.Dataset) map[string]string {
 	var best *dataset.City
 	for _, c := range data.Cities {

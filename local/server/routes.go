@@ -22,17 +22,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// internalBase is what the paths of private doors begin with. On the platform they have an address of their own, which the
-// API gateway does not route to.
+// internalBase is the path prefix of the internal endpoints. On the platform the API gateway does not
+// route to them.
 const internalBase = "/internal"
 
-// publicAPI and privateAPI are the two descriptions of what is served.
+// publicAPI and internalAPI return the paths of the two OpenAPI documents.
 func (o Options) publicAPI() string   { return filepath.Join(o.Root, "api", "consumer.openapi.yaml") }
 func (o Options) internalAPI() string { return filepath.Join(o.Root, "api", "internal.openapi.yaml") }
 
-// handlers are the public API and the private doors, over all functions. paths are those of the private doors that events
-// and ticks are pushed to, by function.
-func (o Options) handlers() (public, private http.Handler, paths map[string]string, err error) {
+// handlers returns the handlers of the public API and of the internal endpoints. paths holds the paths
+// of the internal endpoints that receive pushes, by function. handlers returns an error if an OpenAPI
+// document and the functions disagree.
+func (o Options) handlers() (public, internal http.Handler, paths map[string]string, err error) {
 	operations, err := gateway.Operations(o.publicAPI())
 	if err != nil {
 		return nil, nil, nil, err
@@ -43,27 +44,28 @@ func (o Options) handlers() (public, private http.Handler, paths map[string]stri
 	if operations, err = gateway.Operations(o.internalAPI()); err != nil {
 		return nil, nil, nil, err
 	}
-	if private, err = gateway.New(internalBase, operations, web.Functions()); err != nil {
+	if internal, err = gateway.New(internalBase, operations, web.Functions()); err != nil {
 		return nil, nil, nil, err
 	}
 	paths, err = pushPaths(operations)
-	return public, private, paths, err
+	return public, internal, paths, err
 }
 
-// pushPaths finds where the messages of each subscription are pushed to, by function.
+// pushPaths returns the paths that receive the messages of the push subscriptions, by function. It
+// returns an error for a subscription whose function has no POST operation.
 func pushPaths(operations []gateway.Operation) (map[string]string, error) {
 	paths := map[string]string{}
 	for _, s := range pubsub.PushSubscriptions() {
 		at := slices.IndexFunc(operations, func(op gateway.Operation) bool { return op.Function == s.Function })
 		if at < 0 || operations[at].Method != http.MethodPost {
-			return nil, fmt.Errorf("system: %s is pushed to %s: the API document has no such POST", s.Name, s.Function)
+			return nil, fmt.Errorf("server: subscription %s pushes to %s: the OpenAPI document has no such POST operation", s.Name, s.Function)
 		}
 		paths[s.Function] = operations[at].Path
 	}
 	return paths, nil
 }
 
-// joinBase makes URLs of paths.
+// joinBase prepends base to each path.
 func joinBase(base string, paths map[string]string) map[string]string {
 	urls := map[string]string{}
 	for function, path := range paths {
@@ -72,10 +74,10 @@ func joinBase(base string, paths map[string]string) map[string]string {
 	return urls
 }
 
-// defaultProject is what the local Pub/Sub calls ours, unless PUBSUB_PROJECT says otherwise.
+// defaultProject is the default of PUBSUB_PROJECT.
 const defaultProject = "melmastoon-local"
 
-// openBroker connects to the emulator that the environment names, or starts one.
+// openBroker connects to the emulator of PUBSUB_EMULATOR_HOST, or starts a broker in this process.
 func (s *Server) openBroker(ctx context.Context) (*pubsub.Broker, error) {
 	b, err := pubsub.OpenBroker(ctx, pubsub.BrokerOptions{Host: os.Getenv("PUBSUB_EMULATOR_HOST"), Project: cmp.Or(os.Getenv("PUBSUB_PROJECT"), defaultProject)})
 	if err != nil {
@@ -105,9 +107,10 @@ func (s *Server) startMessaging(b *pubsub.Broker, db *pgxpool.Pool, endpoints ma
 	return events, jobs, telemetry, nil
 }
 
-// newTenantStub makes the BFF of a tenant and adds to env what lets its calls in: the keys of an issuer that takes the
-// place of Google's for this run.
-func newTenantStub(state, door string, env map[string]string) (*tenantstub.BFF, error) {
+// newTenantStub returns a stub of a tenant's BFF that calls the internal endpoints below base. It adds
+// variables to env, so that the functions accept the stub's ID tokens: the issuer of this run replaces
+// Google's. It writes the issuer's public keys to the state directory.
+func newTenantStub(state, base string, env map[string]string) (*tenantstub.BFF, error) {
 	id, err := oidctest.New("local-" + rand.Text()[:8])
 	if err != nil {
 		return nil, err
@@ -122,5 +125,5 @@ func newTenantStub(state, door string, env map[string]string) (*tenantstub.BFF, 
 	if err != nil {
 		return nil, err
 	}
-	return tenantstub.New(door, keys, id, time.Now), nil
+	return tenantstub.New(base, keys, id, time.Now), nil
 }

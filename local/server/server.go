@@ -1,6 +1,6 @@
-// Package system owns the life of the local system: it starts the stores, the sandbox upstreams, the functions and the
-// gateway in the order they need each other, says when a guest's search would be answered, and stops them again. It
-// never knows what a function does.
+// Package server starts and stops the local system: the stores, the sandbox upstreams, Pub/Sub, the
+// functions, the scheduler and the gateway, in the order of their dependencies. It reports readiness
+// after a search through the gateway has succeeded. It contains no logic of any function.
 package server
 
 import (
@@ -28,17 +28,18 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Options are what a person chooses.
+// Options are the settings of the command line.
 type Options struct {
 	Root    string         // of the repository
-	State   string         // directory of everything that outlives a run; "": .local in Root
-	Dataset string         // file of accommodations; "": the embedded ones
-	PageDir string         // folder of the page's files; "": those in the binary
-	Port    int            // of the gateway on 127.0.0.1; 0: any
-	Out     io.Writer      // what is said to the person
-	Backoff pubsub.Backoff // between pushes of one message; zero: broker.Local
+	State   string         // directory of all files that outlive a run; "" is .local in Root
+	Dataset string         // file of accommodations; "" is the embedded data set
+	PageDir string         // directory of the page's files; "" uses the files in the binary
+	Port    int            // of the gateway on 127.0.0.1; 0 is any free port
+	Out     io.Writer      // messages for the developer
+	Backoff pubsub.Backoff // between pushes of a message; zero is pubsub.DefaultBackoff
 }
 
+// state returns the state directory.
 func (o Options) state() string {
 	if o.State != "" {
 		return o.State
@@ -48,19 +49,21 @@ func (o Options) state() string {
 
 func (o Options) printf(format string, args ...any) { fmt.Fprintf(o.Out, format+"\n", args...) }
 
-// Server is a local system that runs.
+// Server is a running local system.
 type Server struct {
 	URL string // of the gateway
 
-	cleanup []func()
+	cleanup []func() // run by Stop in reverse order
 }
 
-// Run starts the system and serves until ctx ends, which is no error, however far the start has come.
+// Run starts the system and serves until ctx ends. It prints "ready: <URL>" when the system is ready
+// and "stopping" when ctx ends. It returns the error of Start, or nil once ctx has ended, even during
+// the start.
 func Run(ctx context.Context, o Options) error {
-	said := make(chan struct{})
+	printed := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		o.printf("stopping")
-		close(said)
+		close(printed)
 	})()
 	s, err := Start(ctx, o)
 	if err == nil {
@@ -69,13 +72,14 @@ func Run(ctx context.Context, o Options) error {
 		<-ctx.Done()
 	}
 	if ctx.Err() != nil {
-		<-said
+		<-printed
 		return nil
 	}
 	return err
 }
 
-// Stop ends everything that Start began, in the opposite order.
+// Stop stops all parts in reverse order of their start. Requests in flight get up to 5 s to finish;
+// pushes under way are cut off. Stop may be called repeatedly, but not concurrently.
 func (s *Server) Stop() {
 	for len(s.cleanup) > 0 {
 		last := len(s.cleanup) - 1
@@ -87,7 +91,13 @@ func (s *Server) Stop() {
 
 func (s *Server) addCleanup(undo func()) { s.cleanup = append(s.cleanup, undo) }
 
-// Start returns when a search through the gateway is answered. When it fails it leaves nothing running.
+// Start starts the system and returns when a search through the gateway has succeeded. It sets the
+// environment variables of the functions and replaces slog's default logger until Stop, so a process
+// can run one Server at a time.
+//
+// The stores get 60 s to start, the broker 10 s and the first search 20 s. Start returns an error, and
+// leaves nothing running, if a part does not start in that time, if another system uses the same state
+// directory, if the port is in use, if the data set has no usable row, or if ctx ends.
 func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	s := &Server{}
 	defer func() {
@@ -100,28 +110,28 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, err
 	}
 	if running, ok := runfile.Read(state); ok && running.IsRunning() {
-		return nil, fmt.Errorf("a local system with this state already runs at %s: stop it first, or name another --state and --port", running.URL)
+		return nil, fmt.Errorf("a local system with this state already runs at %s: stop it first, or choose another --state and --port", running.URL)
 	}
 	if err := os.MkdirAll(state, 0o755); err != nil {
 		return nil, err
 	}
-	door, err := s.openListener(o.Port)
+	startup, err := s.openListener(o.Port)
 	if err != nil {
 		return nil, err
 	}
-	front, doors, paths, err := o.handlers()
+	public, internal, paths, err := o.handlers()
 	if err != nil {
 		return nil, err
 	}
 
 	var data *dataset.Dataset
-	var kept dataStores
+	var stores dataStores
 	all, within := errgroup.WithContext(ctx)
 	all.Go(func() (err error) { data, err = loadDataset(o); return err })
-	all.Go(func() (err error) { kept.database, err = startPostgres(within, &kept, state); return err })
-	all.Go(func() (err error) { kept.redis, err = startRedis(within, &kept, state); return err })
+	all.Go(func() (err error) { stores.database, err = startPostgres(within, &stores, state); return err })
+	all.Go(func() (err error) { stores.redis, err = startRedis(within, &stores, state); return err })
 	err = all.Wait()
-	s.addCleanup(kept.stop)
+	s.addCleanup(stores.stop)
 	if err != nil {
 		return nil, err
 	}
@@ -140,16 +150,16 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	env, err := functionEnv(state, kept, broker, urls, flagsPath)
+	env, err := functionEnv(state, stores, broker, urls, flagsPath)
 	if err != nil {
 		return nil, err
 	}
-	behind, err := listen(0)
+	internalListener, err := listen(0)
 	if err != nil {
 		return nil, err
 	}
-	s.addCleanup(func() { behind.Close() })
-	base := "http://" + behind.Addr().String()
+	s.addCleanup(func() { internalListener.Close() })
+	base := "http://" + internalListener.Addr().String()
 	bff, err := newTenantStub(state, base, env)
 	if err != nil {
 		return nil, err
@@ -158,8 +168,9 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := s.openFunctions(ctx, web.Functions(), env, log); err != nil {
 		return nil, err
 	}
-	s.addCleanup(serve(behind, doors)) // ends before the log is closed: a relay that is cut off says so there
-	parts, db, err := s.components(ctx, kept, broker, urls)
+	// Stops before the log file is closed, because a relay that is cut off writes a log record.
+	s.addCleanup(serve(internalListener, internal))
+	components, db, err := s.components(ctx, stores, broker, urls)
 	if err != nil {
 		return nil, err
 	}
@@ -167,31 +178,32 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	inside := adminapi.New(adminapi.Options{
-		Components: parts, Sandbox: box, Data: data, FlagsPath: flagsPath, Events: events, Telemetry: telemetry, Jobs: jobs, DB: db,
+	admin := adminapi.New(adminapi.Options{
+		Components: components, Sandbox: box, Data: data, FlagsPath: flagsPath, Events: events, Telemetry: telemetry, Jobs: jobs, DB: db,
 		Tenant: bff, RequestLog: requestlog.Follow(log, web.BasePath+"/"),
 	})
-	door.setHandlers(page.New(front, o.PageDir, o.publicAPI()), inside)
+	startup.setHandlers(page.New(public, o.PageDir, o.publicAPI()), admin)
 	if err := runfile.Write(state, runfile.Run{PID: os.Getpid(), URL: s.URL, Env: env}); err != nil {
 		return nil, err
 	}
 	s.addCleanup(func() { runfile.Remove(state) })
 
-	o.printf("data:  %s", describeDataset(data))
+	o.printf("data: %s", describeDataset(data))
 	o.printf("state: %s (request log: log/functions.jsonl)", state)
-	o.printf("doors: %s%s/… (api/internal.openapi.yaml)", base, internalBase)
-	o.printf("queue: PUBSUB_EMULATOR_HOST=%s PUBSUB_PROJECT=%s", broker.Host, broker.Project)
+	o.printf("internal endpoints: %s%s/… (api/internal.openapi.yaml)", base, internalBase)
+	o.printf("Pub/Sub: PUBSUB_EMULATOR_HOST=%s PUBSUB_PROJECT=%s", broker.Host, broker.Project)
 	if err := probe(ctx, s.URL, data); err != nil {
 		return nil, err
 	}
 	for _, u := range box.Upstreams {
-		u.Reset() // the probe's calls are nobody's
+		u.Reset() // the counters exclude the calls of the probe
 	}
 	return s, nil
 }
 
-// openFunctions sets the environment of the functions and opens them. Their log records go to a file: a terminal is no
-// place for them, and a pipe that nobody reads would stop every request.
+// openFunctions sets the environment of the functions and opens them. It truncates the file logPath and
+// sends their log records there: the records would flood a terminal, and a pipe without a reader would
+// block every request.
 func (s *Server) openFunctions(ctx context.Context, functions []*web.Function, env map[string]string, logPath string) error {
 	if err := s.setenv(env); err != nil {
 		return err
@@ -217,7 +229,7 @@ func (s *Server) openFunctions(ctx context.Context, functions []*web.Function, e
 	return nil
 }
 
-// setenv sets variables until the system stops.
+// setenv sets environment variables until Stop.
 func (s *Server) setenv(env map[string]string) error {
 	for name, value := range env {
 		before, was := os.LookupEnv(name)
@@ -235,26 +247,26 @@ func (s *Server) setenv(env map[string]string) error {
 	return nil
 }
 
-// components are what healthz asks, and the pool that the outbox is read with.
-func (s *Server) components(ctx context.Context, kept dataStores, broker *pubsub.Broker, urls map[string]string) ([]adminapi.Component, *pgxpool.Pool, error) {
-	db, err := postgres.Open(ctx, postgres.Config{URL: kept.database})
+// components returns the components of healthz and a pool for the outbox. It dials Postgres.
+func (s *Server) components(ctx context.Context, stores dataStores, broker *pubsub.Broker, urls map[string]string) ([]adminapi.Component, *pgxpool.Pool, error) {
+	db, err := postgres.Open(ctx, postgres.Config{URL: stores.database})
 	if err != nil {
 		return nil, nil, err
 	}
 	s.addCleanup(db.Close)
-	rdb := redisclient.Open(redisclient.Config{Addr: kept.redis})
+	rdb := redisclient.Open(redisclient.Config{Addr: stores.redis})
 	s.addCleanup(func() { rdb.Close() })
-	parts := []adminapi.Component{
+	all := []adminapi.Component{
 		{Name: "postgres", Ping: db.Ping},
 		{Name: "redis", Ping: func(ctx context.Context) error { return rdb.Ping(ctx).Err() }},
 		{Name: "pubsub", Ping: broker.Ping},
 	}
 	for _, name := range sandbox.UpstreamNames {
-		parts = append(parts, adminapi.Component{Name: name, Ping: func(ctx context.Context) error {
+		all = append(all, adminapi.Component{Name: name, Ping: func(ctx context.Context) error {
 			return sandbox.Ping(ctx, http.DefaultClient, urls[name])
 		}})
 	}
-	return parts, db, nil
+	return all, db, nil
 }
 
 func loadDataset(o Options) (*dataset.Dataset, error) {
@@ -264,6 +276,8 @@ func loadDataset(o Options) (*dataset.Dataset, error) {
 	return dataset.Load(o.Dataset)
 }
 
+// describeDataset returns one line about the data set, with the number of skipped rows and the reason
+// for the first.
 func describeDataset(data *dataset.Dataset) string {
 	text := fmt.Sprintf("%s: %d places to stay in %d cities of %d countries",
 		data.Report.Source, len(data.Properties), len(data.Cities), len(data.Countries))

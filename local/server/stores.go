@@ -14,14 +14,15 @@ import (
 	private "melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
-// dataStores are the two places data are kept in, ours or those the environment names.
+// dataStores are Postgres and Redis: started by this process, or named by DATABASE_URL and REDIS_ADDR.
 type dataStores struct {
 	database string // URL
 	redis    string // address
 
-	stopPostgres, stopRedis func() error // nil for one that is not ours
+	stopPostgres, stopRedis func() error // nil for a store that this process did not start
 }
 
+// stop stops the stores that this process started and prints errors to standard error.
 func (s *dataStores) stop() {
 	for _, stop := range []func() error{s.stopRedis, s.stopPostgres} {
 		if stop == nil {
@@ -33,9 +34,10 @@ func (s *dataStores) stop() {
 	}
 }
 
-const storeStartTimeout = 60 * time.Second // a cluster that has to recover takes its time
+const storeStartTimeout = 60 * time.Second // long enough for a cluster that must recover first
 
-// startPostgres returns the URL of a database with the newest schema.
+// startPostgres returns the URL of a database with the newest schema. It starts a private cluster
+// unless DATABASE_URL is set. It waits up to 60 s, migrations included.
 func startPostgres(ctx context.Context, s *dataStores, state string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeStartTimeout)
 	defer cancel()
@@ -52,8 +54,9 @@ func startPostgres(ctx context.Context, s *dataStores, state string) (string, er
 	return url, migrations.Apply(ctx, url)
 }
 
-// startRedis returns the address of a Redis without anything of ours in it. A run begins with an empty cache, because
-// it may have another data set than the last one.
+// startRedis returns the address of a Redis without keys of a local system. It starts a private Redis
+// unless REDIS_ADDR is set. Each run begins with an empty cache, because the data set may differ from
+// the previous run. startRedis waits up to 60 s.
 func startRedis(ctx context.Context, s *dataStores, state string) (addr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeStartTimeout)
 	defer cancel()
@@ -64,7 +67,8 @@ func startRedis(ctx context.Context, s *dataStores, state string) (addr string, 
 	return addr, err
 }
 
-// deleteLocalKeys removes the keys of a local system from a Redis that is not ours alone. Keys of any other environment stay.
+// deleteLocalKeys deletes the keys of the environment "local" from a shared Redis. Keys of other
+// environments stay. If ENVIRONMENT names another environment, deleteLocalKeys deletes nothing.
 func deleteLocalKeys(ctx context.Context, addr string) error {
 	if name := os.Getenv("ENVIRONMENT"); name != "" && name != localEnvironment {
 		return nil
@@ -77,16 +81,17 @@ func deleteLocalKeys(ctx context.Context, addr string) error {
 		pipe.Unlink(ctx, keys.Val())
 	}
 	if err := keys.Err(); err != nil {
-		return fmt.Errorf("system: empty redis at %s: %w", addr, err)
+		return fmt.Errorf("server: empty redis at %s: %w", addr, err)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("system: empty redis at %s: %w", addr, err)
+		return fmt.Errorf("server: empty redis at %s: %w", addr, err)
 	}
 	return nil
 }
 
-// postgresDir is where the private cluster lives: beside the rest of the state, unless we are root and the way there is
-// closed to others, as below /root. Postgres refuses to run as root, and another user could not reach it.
+// postgresDir returns the directory of the private cluster: postgres in the state directory, or a
+// directory below /var/tmp if this process runs as root and other users cannot reach the state
+// directory, as below /root. Postgres refuses to run as root and then runs as another user.
 func postgresDir(state string) (string, error) {
 	if os.Geteuid() != 0 || isReachableByAll(state) {
 		return filepath.Join(state, "postgres"), nil
@@ -100,7 +105,7 @@ func postgresDir(state string) (string, error) {
 	return filepath.Join(dir, "postgres"), nil
 }
 
-// isReachableByAll reports whether everybody may walk to dir.
+// isReachableByAll reports whether every user may enter dir and its parents.
 func isReachableByAll(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -115,8 +120,8 @@ func isReachableByAll(dir string) bool {
 	}
 }
 
-// Migrate brings a database to the newest schema: that of DATABASE_URL, of the system that runs, or the private
-// cluster, which is started for it.
+// Migrate brings a database to the newest schema: the database of DATABASE_URL, else of the running
+// system, else the private cluster, which Migrate starts and stops. It waits up to 60 s for a cluster.
 func Migrate(ctx context.Context, o Options) error {
 	state, err := filepath.Abs(o.state())
 	if err != nil {
@@ -126,9 +131,9 @@ func Migrate(ctx context.Context, o Options) error {
 	if os.Getenv("DATABASE_URL") == "" && ok && running.IsRunning() {
 		err = migrations.Apply(ctx, running.Env["DATABASE_URL"])
 	} else if err = os.MkdirAll(state, 0o755); err == nil {
-		var kept dataStores
-		_, err = startPostgres(ctx, &kept, state)
-		kept.stop()
+		var stores dataStores
+		_, err = startPostgres(ctx, &stores, state)
+		stores.stop()
 	}
 	if err != nil {
 		return err

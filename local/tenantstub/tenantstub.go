@@ -1,6 +1,6 @@
-// Package tenant stands in for the BFF of a tenant, to which guests are handed over. It knows of this service what
-// every such BFF knows: the verifier and the keys of package handoff, and the private door to consume a handoff at. It
-// never looks into a store.
+// Package tenantstub is a stub of bff-tenant-booking-service, which receives handed-over guests. It
+// uses only the interfaces of the real service: the token verifier and the keys of package handoff,
+// and the internal endpoint that consumes a handoff. It never reads a store.
 package tenantstub
 
 import (
@@ -21,45 +21,49 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
 )
 
-// How it is known at the private door.
+// Claims of the stub's ID tokens.
 const (
 	Account  = "bff-tenant@platform.invalid"
-	Audience = "https://bff-consumer.invalid" // the name of the service that has the door
+	Audience = "https://bff-consumer.invalid" // the service that owns the internal endpoint
 )
 
 const (
 	instanceName    = "local-bff-tenant"
-	maxAttempts     = 2               // with one key: a call whose answer was lost, or is 503, may be repeated
-	requestTimeout  = 5 * time.Second // for each; the door's own budget is half of that
+	maxAttempts     = 2               // with the same idempotency key, after a lost response or a 503
+	requestTimeout  = 5 * time.Second // of one attempt; the endpoint's own budget is half of it
 	maxResponseBody = 64 << 10
 )
 
-// BFF is safe for concurrent use.
+// BFF is the stub. It is safe for concurrent use.
 type BFF struct {
-	url    string // URL
+	url    string // base URL of the internal endpoints
 	keys   handoff.Keys
 	issuer *oidctest.Issuer
 	now    func() time.Time
 
-	// begun are the keys, by handoff, of uses that nobody knows the end of. It may have been consumed all the same, so
-	// a guest who reloads asks under the same key; under a new one that would be a second use.
+	// pendingKeys holds idempotency keys by handoff id while the result is unknown. The endpoint may
+	// have consumed such a handoff, so a reload of the page must repeat the same key: a new key would
+	// count as a second use.
 	pendingKeys sync.Map
 }
 
-// New makes the BFF that calls the door at a URL with ID tokens of an issuer.
-func New(door string, keys handoff.Keys, i *oidctest.Issuer, now func() time.Time) *BFF {
-	return &BFF{url: door, keys: keys, issuer: i, now: now}
+// New returns a BFF that calls the internal endpoints below a base URL with ID tokens of an issuer. It
+// does no input or output.
+func New(url string, keys handoff.Keys, i *oidctest.Issuer, now func() time.Time) *BFF {
+	return &BFF{url: url, keys: keys, issuer: i, now: now}
 }
 
-// Response is what the private door said.
+// Response is the response of the internal endpoint.
 type Response struct {
 	Status      int
-	ContentType string // of the body
-	Body        []byte
+	ContentType string
+	Body        []byte // truncated to 64 KiB
 }
 
-// Bootstrap begins a booking with the token of the URL that a guest came by. A token that is not genuine or has expired
-// is refused here, without a call.
+// Bootstrap consumes the handoff of a token, the value of h in the booking page's URL. It makes at most
+// two HTTP calls of at most 5 s each. The response may be a rejection. Bootstrap returns a problem
+// without any call for an empty token (Invalid), an expired token (HandoffExpired) or a token with a
+// wrong signature (HandoffSignatureInvalid), and UpstreamUnavailable if the last call gets no response.
 func (b *BFF) Bootstrap(ctx context.Context, token string) (*Response, error) {
 	if token == "" {
 		return nil, problem.Invalid(problem.FieldError{Field: "token", Code: "required", Detail: "Send the value of h in the booking page's URL."})
@@ -67,7 +71,7 @@ func (b *BFF) Bootstrap(ctx context.Context, token string) (*Response, error) {
 	h, err := b.keys.Verify(token, b.now())
 	switch {
 	case errors.Is(err, handoff.ErrExpired):
-		return nil, problem.New(problem.HandoffExpired, "The guest must ask for a new one.", err)
+		return nil, problem.New(problem.HandoffExpired, "The guest must request a new handoff.", err)
 	case err != nil:
 		return nil, problem.New(problem.HandoffSignatureInvalid, "The token is not genuine.", err)
 	}
@@ -75,22 +79,23 @@ func (b *BFF) Bootstrap(ctx context.Context, token string) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Of this use: once it is answered, another bootstrap with the same token is another use.
+	// The key identifies this use. After a response, the next Bootstrap with the same token is a new use.
 	key, _ := b.pendingKeys.LoadOrStore(h.ID, rand.Text())
-	var answer *Response
+	var response *Response
 	for range maxAttempts {
-		answer, err = b.consume(ctx, h.ID, key.(string), body)
-		if err == nil && answer.Status != http.StatusServiceUnavailable {
+		response, err = b.consume(ctx, h.ID, key.(string), body)
+		if err == nil && response.Status != http.StatusServiceUnavailable {
 			b.pendingKeys.CompareAndDelete(h.ID, key)
-			return answer, nil
+			return response, nil
 		}
 	}
 	if err == nil {
-		return answer, nil
+		return response, nil
 	}
 	return nil, problem.New(problem.UpstreamUnavailable, "The handoff cannot be consumed at present.", err)
 }
 
+// consume calls the internal endpoint once.
 func (b *BFF) consume(ctx context.Context, id, key string, body []byte) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -1,5 +1,6 @@
-// Package web owns the page that a person sees at the address of the local system: a guest's side over the public API, a look inside,
-// and the API reference. It is files and their headers; what moves is in the browser. It is never deployed.
+// Package web owns the web page of the local system: the guest's view on the public API, the view of
+// the system's inside, and the API reference. It serves static files with their headers; all logic of
+// the page runs in the browser. It is never deployed.
 package web
 
 import (
@@ -23,27 +24,29 @@ import (
 //go:embed static
 var embedded embed.FS
 
-// documents are the addresses that have a document of their own; any other file is asked for by its name.
+// documents maps URL paths to HTML files. Other files have the URL path of their name.
 var documents = map[string]string{"/": "index.html", "/book": "book.html", "/docs": "docs.html"}
 
-// apiDescriptionPath is where the API reference finds what it renders.
+// apiDescriptionPath is the URL path of the OpenAPI document that the API reference renders.
 const apiDescriptionPath = "/docs/consumer.openapi.yaml"
 
-// Nothing is asked from elsewhere and nothing in a document runs: not even our own mistakes could tell anybody what a guest does.
+// contentSecurityPolicy forbids requests to other origins and inline scripts, so even a bug in the page
+// cannot leak a guest's data.
 const contentSecurityPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// docsContentSecurityPolicy lets the renderer of the API reference set styles, as it does in its markup.
+// docsContentSecurityPolicy also allows inline styles, which the renderer of the API reference uses.
 const docsContentSecurityPolicy = contentSecurityPolicy + "; style-src 'self' 'unsafe-inline'"
 
-// Page serves files. It is safe for concurrent use.
+// Page serves the files of the page. It is safe for concurrent use.
 type Page struct {
 	files fs.FS
-	api   string // file of the API description
+	api   string // path of the OpenAPI document
 	next  http.Handler
 }
 
-// New puts the page in front of next, which gets what is no address of the page. The files are those in the binary, or, for those who
-// work on them, in a folder; api is the file of the API description.
+// New returns a Page that passes requests for other paths to next. folder is a directory with the files
+// of the page, for work on them; "" uses the files in the binary. api is the path of the OpenAPI
+// document. Page reads a file at each request.
 func New(next http.Handler, folder, api string) *Page {
 	files, _ := fs.Sub(embedded, "static") // cannot fail: the folder is compiled in
 	if folder != "" {
@@ -52,6 +55,8 @@ func New(next http.Handler, folder, api string) *Page {
 	return &Page{files, api, next}
 }
 
+// ServeHTTP serves a file of the page or calls the next handler. It responds 405 to methods other than
+// GET and HEAD on a file.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, document := documents[r.URL.Path]
 	if !document {
@@ -59,7 +64,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, found := p.read(r.URL.Path, name)
 	switch {
-	case !found || !document && strings.HasSuffix(name, ".html"): // a document has one address
+	case !found || !document && strings.HasSuffix(name, ".html"): // a document has the path in documents only
 		p.next.ServeHTTP(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
@@ -69,6 +74,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// read returns the content of a file. found is false for a missing file.
 func (p *Page) read(url, name string) (body []byte, found bool) {
 	var err error
 	if url == apiDescriptionPath {
@@ -81,7 +87,7 @@ func (p *Page) read(url, name string) (body []byte, found bool) {
 	return body, err == nil
 }
 
-// mediaTypes are those that a system's own table may not have.
+// mediaTypes are missing in the tables of some operating systems.
 var mediaTypes = map[string]string{".woff2": "font/woff2", ".js": "text/javascript; charset=utf-8", ".yaml": "application/yaml", ".md": "text/markdown; charset=utf-8"}
 
 func serveFile(w http.ResponseWriter, r *http.Request, name string, body []byte) {
@@ -93,9 +99,9 @@ func serveFile(w http.ResponseWriter, r *http.Request, name string, body []byte)
 	if name == "docs.html" {
 		h.Set("Content-Security-Policy", docsContentSecurityPolicy)
 	}
-	h.Set("Referrer-Policy", "no-referrer") // an address may hold a token
+	h.Set("Referrer-Policy", "no-referrer") // a URL may contain a handoff token
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Cache-Control", "no-cache") // asked again each time: another build may be behind the same address
+	h.Set("Cache-Control", "no-cache") // the next request may reach another build
 	h.Set("ETag", `"`+hex.EncodeToString(sum[:12])+`"`)
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(body))
 }
