@@ -1,3 +1,7 @@
+// Package multiprocess tests functions that run as processes of their own beside a development server:
+// with the environment that Terraform gives them, during a rollout, and in a stampede. The processes are
+// this test binary. The package has tests only; ./dev test runs them without the race detector, which
+// would slow the processes down.
 package multiprocess
 
 import (
@@ -31,7 +35,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
 )
 
-// TestMain makes the test binary a deployed function when it is started as the platform starts one.
+// TestMain runs a function when FUNCTION_TARGET is set, as the platform does, the search folder when searchState is
+// set, and the tests otherwise.
 func TestMain(m *testing.M) {
 	if os.Getenv("FUNCTION_TARGET") != "" {
 		fmt.Fprintln(os.Stderr, funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT")))
@@ -49,8 +54,9 @@ func TestMain(m *testing.M) {
 
 const edgeSecret = "the-secret-that-the-load-balancer-adds"
 
-// localEnv is the environment of a deployed function on this machine: what Terraform gives it, but for what only the platform has.
-// Nothing is added that is not named here, and what the local system does not stand in for stays as it is.
+// localEnv returns the environment of a deployed function on this machine: the one that Terraform plans, with local
+// values for the services that only the platform has. It adds only the variables that it names, and keeps the
+// planned values that need no local replacement.
 func localEnv(f terraform.Function, local map[string]string, keySet string) []string {
 	env := maps.Clone(f.Environment)
 	replace := func(name, with, value string) {
@@ -61,21 +67,21 @@ func localEnv(f terraform.Function, local map[string]string, keySet string) []st
 			}
 		}
 	}
-	// Cloud SQL and its login; Redis has no password here.
+	// Postgres replaces Cloud SQL and its login. The local Redis has no password.
 	replace("CLOUDSQL_INSTANCE", "DATABASE_URL", local["DATABASE_URL"])
 	replace("CLOUDSQL_USER", "", "")
 	replace("CLOUDSQL_DATABASE", "", "")
 	replace("CLOUDSQL_ADDRESS", "", "")
 	replace("CLOUDSQL_CA", "", "")
 	replace("REDIS_ADDR", "REDIS_ADDR", local["REDIS_ADDR"])
-	replace("ENVIRONMENT", "ENVIRONMENT", "local") // the sandbox's flags and the probe are below that name
-	// The upstreams are sandboxes, which want no token; a collector of the test; the flags are a file.
+	replace("ENVIRONMENT", "ENVIRONMENT", "local") // the prefix of the development server's Redis keys
+	// Sandbox upstreams, which need no token; the test's OTLP collector; flags in a file.
 	for _, name := range []string{"SEARCH_URL", "PRICING_URL", "PROPERTY_URL", "THEME_URL", "UPSTREAM_AUTH"} {
 		replace(name, name, local[name])
 	}
 	replace("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT", local["OTEL_EXPORTER_OTLP_ENDPOINT"])
 	replace("REMOTE_CONFIG_PROJECT", "FLAGS_FILE", local["FLAGS_FILE"])
-	// Google's key set; the broker, and the project its topics are in.
+	// The key set of Google; the broker and the project of its topics.
 	replace("CALLER_ISSUER", "CALLER_ISSUER", oidctest.IssuerURL)
 	replace("CALLER_KEYS", "CALLER_KEYS", keySet)
 	replace("PUBSUB_ENDPOINT", "PUBSUB_EMULATOR_HOST", local["PUBSUB_EMULATOR_HOST"])
@@ -89,7 +95,7 @@ func localEnv(f terraform.Function, local map[string]string, keySet string) []st
 			env[name] = local[name]
 		}
 	}
-	// What the platform sets.
+	// Variables that the platform sets.
 	env["FUNCTION_TARGET"], env["K_SERVICE"], env["K_REVISION"] = f.EntryPoint, f.Name, f.Name+"-00001-abc"
 	var all []string
 	for name, value := range env {
@@ -98,13 +104,14 @@ func localEnv(f terraform.Function, local map[string]string, keySet string) []st
 	return all
 }
 
-// startFunctions starts every function of a plan as a process of its own and returns where each is, by the address it is deployed at.
+// startFunctions starts a process for each planned function and returns the local address of each, by its deployed
+// address.
 func startFunctions(t *testing.T, functions []terraform.Function, local map[string]string, keySet string) map[string]*url.URL {
 	t.Helper()
 	at := map[string]*url.URL{}
 	var ready errgroup.Group
 	for _, f := range functions {
-		// The framework listens by itself, so a port that is free now must do.
+		// The framework opens the port itself, so the test cannot hold the port until then.
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -115,8 +122,8 @@ func startFunctions(t *testing.T, functions []terraform.Function, local map[stri
 		at[f.URI] = &url.URL{Scheme: "http", Host: addr}
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(localEnv(f, local, keySet), "PORT="+port)
-		said := new(bytes.Buffer)
-		cmd.Stdout, cmd.Stderr = said, said
+		output := new(bytes.Buffer)
+		cmd.Stdout, cmd.Stderr = output, output
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +133,7 @@ func startFunctions(t *testing.T, functions []terraform.Function, local map[stri
 			cmd.Process.Kill()
 			<-ended
 			if t.Failed() {
-				t.Logf("%s:\n%s", f.Name, said)
+				t.Logf("%s:\n%s", f.Name, output)
 			}
 		})
 		ready.Go(func() error { return servertest.WaitListening(addr, ended) })
@@ -137,7 +144,8 @@ func startFunctions(t *testing.T, functions []terraform.Function, local map[stri
 	return at
 }
 
-// startGateway is the gateway with its document and the edge before it, and beside them what the journey uses of the local system.
+// startGateway serves the routes of the planned gateway document as the edge and the gateway do, and the routes below
+// /_local/ of the development server. also replaces some of these routes.
 func startGateway(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, local string, also map[string]http.HandlerFunc) string {
 	t.Helper()
 	routes, err := plan.Routes()
@@ -166,8 +174,8 @@ func startGateway(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, lo
 	return server.URL
 }
 
-// TestDeployedFunctions_ServeWithPlannedEnvironment runs the README's journey against processes that have what Terraform gives
-// them, by the gateway's document, and calls every private door as its subscription does.
+// The test runs the journey of docs/tour.md through the planned gateway against processes with the planned
+// environment, and calls every internal route as its Pub/Sub subscription does.
 func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 	plan, err := terraform.PlanEnvironment(t.Context(), servertest.Root(t), t.TempDir(), "production")
 	if errors.Is(err, terraform.ErrMissing) && os.Getenv("CI") == "" {
@@ -215,9 +223,10 @@ func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 	bootstrap := bootstrapHandler(t, byName["Consume"], at, google, run.Env["HANDOFF_KEYS"])
 	relay := func(w http.ResponseWriter, r *http.Request) {
 		if status := pushMessage(r.Context(), t, at[byName["Relay"].URI].String()+"/internal/jobs/relay", `{"once":true}`); status != http.StatusOK {
-			t.Errorf("relay: %d", status)
+			t.Errorf("relay: %d, want 200", status)
 		}
-		// The system's own relay may have had the session's events in hand: its job waits until nothing is left.
+		// The relay of the development server may be publishing events of this session: its job waits until all are
+		// published.
 		_, answer := servertest.Call(t, http.MethodPost, s.URL+"/_local/jobs/relay", "")
 		json.MarshalWrite(w, answer)
 	}
@@ -226,7 +235,7 @@ func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 	})
 	servertest.RunJourney(t, gate, servertest.TourScript(t, "A guest's journey"))
 	if exports.Load() == 0 {
-		t.Error("nothing was told to the collector")
+		t.Error("the functions exported no trace and no metric")
 	}
 
 	pushed, _, err := plan.Subscriptions()
@@ -236,48 +245,49 @@ func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 	for _, sub := range pushed {
 		data, want := `{"dryRun":true}`, http.StatusOK
 		if strings.Contains(sub.Endpoint, "/events/") {
-			data, want = `{}`, http.StatusOK // no event of that subject: it is parked, and acknowledged
+			data, want = `{}`, http.StatusOK // not an event of the subject: quarantined and acknowledged
 		}
 		status := pushMessage(t.Context(), t, at[sub.Audience].String()+strings.TrimPrefix(sub.Endpoint, sub.Audience), data)
 		if status != want && status != http.StatusNoContent {
-			t.Errorf("%s: %d", sub.Name, status)
+			t.Errorf("%s: %d, want %d or 204", sub.Name, status, want)
 		}
 	}
 	res, answer := servertest.Call(t, http.MethodPost, at[byName["Migrate"].URI].String()+"/internal/migrate", "")
-	users := strings.Split(byName["Migrate"].Environment["DATABASE_USERS"], ",") // of the functions and of who is on call; none is here
+	users := strings.Split(byName["Migrate"].Environment["DATABASE_USERS"], ",") // of functions and people on call; the local database has none of these users
 	if res.StatusCode != http.StatusOK || len(users) < len(functions) || len(answer["missing"].([]any)) != len(users) {
-		t.Errorf("migrate: %d %v", res.StatusCode, answer)
+		t.Errorf("migrate: %d %v, want 200 and %d missing users", res.StatusCode, answer, len(users))
 	}
 	for name, f := range byName {
 		if f.Kind != "public" {
 			continue
 		}
-		// The gateway's own host: no edge, no secret.
+		// A request that bypasses the edge has no edge secret.
 		res, err := http.Get(at[f.URI].String() + "/")
 		if err != nil {
 			t.Fatal(err)
 		}
 		res.Body.Close()
 		if res.StatusCode != http.StatusForbidden {
-			t.Errorf("%s is reached around the edge: %d", name, res.StatusCode)
+			t.Errorf("%s: a request that bypasses the edge gets %d, want 403", name, res.StatusCode)
 		}
 	}
 }
 
-// bootstrapHandler is a tenant's BFF that uses handoffs at the deployed door, by the name and the account that Terraform lets in.
+// bootstrapHandler returns a tenant's BFF that consumes handoffs at the process of Consume, with the audience and the
+// account that Terraform plans.
 func bootstrapHandler(t *testing.T, consume terraform.Function, at map[string]*url.URL, google *oidctest.Issuer, ring string) http.HandlerFunc {
 	t.Helper()
 	keys, err := handoff.ParseKeys(ring)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+	consumeProxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 		p.SetURL(at[consume.URI])
 		token := google.Token(consume.Environment["CALLER_AUDIENCE"], consume.Environment["CALLER_ACCOUNTS"], time.Now())
 		p.Out.Header.Set("Authorization", "Bearer "+token)
 	}})
-	t.Cleanup(door.Close)
-	bff := tenantstub.New(door.URL, keys, google, time.Now)
+	t.Cleanup(consumeProxy.Close)
+	bff := tenantstub.New(consumeProxy.URL, keys, google, time.Now)
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in struct {
 			Token string `json:"token"`
@@ -297,7 +307,7 @@ func bootstrapHandler(t *testing.T, consume terraform.Function, at map[string]*u
 	}
 }
 
-// pushMessage posts a message as Pub/Sub wraps it and returns the status of the answer.
+// pushMessage posts a message as Pub/Sub does and returns the status of the response; 0 when there is none.
 func pushMessage(ctx context.Context, t *testing.T, to, data string) int {
 	t.Helper()
 	body := fmt.Sprintf(`{"message":{"messageId":"%d","publishTime":"2026-12-01T00:00:00Z","data":%q},"subscription":"s","deliveryAttempt":1}`,

@@ -27,14 +27,14 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// internalFunctions has each private function but the one of migrations, which whoever deploys calls before a rollout.
+// internalFunctions returns the internal functions except Migrate, which a deployment calls before the rollout.
 func internalFunctions(t *testing.T) (all []*deployedFunction) {
 	t.Helper()
 	operations, err := gateway.Operations(filepath.Join(servertest.Root(t), "api", "internal.openapi.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{ // of tenants whom no guest sees
+	payloads := map[string]string{ // the tenant has no hotels, so that guests see no effect
 		"ThemePublished":   `"themeId":"thm_1","publishedVersion":"thv_1","publishedAt":%q`,
 		"ListingIndexed":   `"propertyId":"ppt_00000000000000000000000042","geoCell":"h3:8a283082aa67fff","indexedAt":%q`,
 		"TenantSuspended":  `"reason":"billing-overdue","suspendedAt":%q`,
@@ -42,12 +42,12 @@ func internalFunctions(t *testing.T) (all []*deployedFunction) {
 	}
 	for _, op := range operations {
 		d := &deployedFunction{op: op, request: servertest.RouteRequest{Path: op.Path}}
-		switch payload, event := told[op.Function]; {
+		switch payload, event := payloads[op.Function]; {
 		case op.Function == "Migrate":
 			continue
 		case event:
 			d.newPush = func() string { return servertest.PushBody(newPlatformEvent(op.Function, payload)) }
-		case op.Function == "Relay": // one tick ends with what is there; that of the clock goes on for a minute
+		case op.Function == "Relay": // publishes the outbox once; a scheduled run goes on for a minute
 			d.newPush = func() string { return servertest.PushBody(`{"once":true}`) }
 		default:
 			d.newPush = func() string { return servertest.PushBody(`{}`) }
@@ -57,7 +57,7 @@ func internalFunctions(t *testing.T) (all []*deployedFunction) {
 	return all
 }
 
-// newPlatformEvent is a new event of the platform, by the function it is for.
+// newPlatformEvent returns a new platform event for a function.
 func newPlatformEvent(function, payload string) string {
 	now := time.Now()
 	stamp := timestamp.Format(now.UTC())
@@ -70,7 +70,7 @@ func newPlatformEvent(function, payload string) string {
 		id.New(id.Event, now), subject, stamp, stamp, stamp)
 }
 
-// newTenantBFF is a tenant's BFF that uses handoffs at the newest process of Consume.
+// newTenantBFF returns a tenant's BFF that consumes handoffs at the current process of Consume.
 func newTenantBFF(t *testing.T, private []*deployedFunction, state string, env map[string]string) *tenantstub.BFF {
 	t.Helper()
 	google, err := oidctest.New("of-the-rollout")
@@ -87,19 +87,19 @@ func newTenantBFF(t *testing.T, private []*deployedFunction, state string, env m
 		t.Fatal(err)
 	}
 	consume := private[slices.IndexFunc(private, func(d *deployedFunction) bool { return d.op.Function == "Consume" })]
-	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	consumeProxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		to := consume.assign()
 		defer to.markSent()
-		at, _ := url.Parse(to.instance.url) // ours
+		at, _ := url.Parse(to.instance.url)
 		proxy := httputil.NewSingleHostReverseProxy(at)
 		proxy.Transport = to.instance.client.Transport
 		proxy.ServeHTTP(w, r.WithContext(to.withTrace(r.Context())))
 	}))
-	t.Cleanup(door.Close)
-	return tenantstub.New(door.URL, keys, google, time.Now)
+	t.Cleanup(consumeProxy.Close)
+	return tenantstub.New(consumeProxy.URL, keys, google, time.Now)
 }
 
-// keepToken keeps the token of a handoff for the tenant.
+// keepToken stores the token of a handoff response for consumeTokens.
 func (l *loadGenerator) keepToken(answer []byte) error {
 	var handoff struct {
 		URL string `json:"url"`
@@ -112,7 +112,7 @@ func (l *loadGenerator) keepToken(answer []byte) error {
 	return nil
 }
 
-// sendInternal asks at a private door: the tenant with a handoff at Consume, the broker at all others.
+// sendInternal sends a request to an internal function: a tenant's consume to Consume, a push to the others.
 func (l *loadGenerator) sendInternal(ctx context.Context, d *deployedFunction, bff *tenantstub.BFF) {
 	if d.op.Function != "Consume" {
 		l.send(ctx, d)
@@ -121,7 +121,7 @@ func (l *loadGenerator) sendInternal(ctx context.Context, d *deployedFunction, b
 	l.consumeTokens(ctx, bff)
 }
 
-// consumeTokens has the tenant use every handoff that was minted by now.
+// consumeTokens consumes every handoff minted so far.
 func (l *loadGenerator) consumeTokens(ctx context.Context, bff *tenantstub.BFF) {
 	var tokens []string
 	l.locked(func() { tokens, l.tokens = l.tokens, nil })
@@ -143,10 +143,11 @@ func (l *loadGenerator) consumeTokens(ctx context.Context, bff *tenantstub.BFF) 
 	}
 }
 
-// checkAllPublished holds the messages that arrived against the outbox: each row is one, and none waits or was given up.
+// checkAllPublished compares the arrived messages with the outbox: each row has been published and has arrived. No
+// platform event may be quarantined.
 func checkAllPublished(t *testing.T, s *server.Server, database string) {
 	t.Helper()
-	servertest.TelemetryMessages(t, s, "", 0) // what was committed by now is sent
+	servertest.TelemetryMessages(t, s, "", 0) // publishes all committed events
 	arrived := map[string]bool{}
 	for since, more := "", true; more; {
 		_, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/telemetry?since="+since, "")
@@ -175,11 +176,11 @@ func checkAllPublished(t *testing.T, s *server.Server, database string) {
 		t.Error(err)
 	}
 	if events == 0 {
-		t.Error("there was nothing to tell")
+		t.Error("the outbox has no event")
 	}
 	var parked int
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM bff_consumer.inbox_parked").Scan(&parked); err != nil || parked > 0 {
-		t.Errorf("%d events of others were parked, %v", parked, err)
+		t.Errorf("%d platform events are quarantined, %v; want 0", parked, err)
 	}
-	t.Logf("%d events told", events)
+	t.Logf("%d events published", events)
 }

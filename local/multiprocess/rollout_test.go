@@ -35,26 +35,26 @@ type instance struct {
 	client *http.Client
 	stderr bytes.Buffer
 	exited chan struct{}
-	unsent sync.WaitGroup // requests that were handed to it and are not yet on their way
+	unsent sync.WaitGroup // requests assigned to the process and not yet written to its connection
 }
 
-// deployedFunction is a function whose requests go to its newest generation.
+// deployedFunction is a function and its current process, which receives the requests.
 type deployedFunction struct {
 	op      gateway.Operation
 	request servertest.RouteRequest // from the root
-	newPush func() string           // makes the body of a push instead, at a private door
+	newPush func() string           // returns the body of a push, for internal functions; nil for public ones
 	mu      sync.RWMutex
 	current *instance
 }
 
-// assignedRequest is a request in the hands of a process.
+// assignedRequest is a request that is assigned to a process.
 type assignedRequest struct {
 	instance *instance
-	sent     chan struct{} // closed when it is on its way, or over
+	sent     chan struct{} // closed when the request is written, or has ended
 	markSent func()
 }
 
-// assign is the process that a request is for.
+// assign assigns a request to the current process.
 func (d *deployedFunction) assign() *assignedRequest {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -64,11 +64,12 @@ func (d *deployedFunction) assign() *assignedRequest {
 	return &assignedRequest{g, sent, sync.OnceFunc(func() { g.unsent.Done(); close(sent) })}
 }
 
+// withTrace marks the request as sent when it has been written.
 func (to *assignedRequest) withTrace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { to.markSent() }})
 }
 
-// swap sends what comes from now on to another process, and returns the one that had it.
+// swap makes g the current process and returns the one before.
 func (d *deployedFunction) swap(g *instance) *instance {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,6 +78,7 @@ func (d *deployedFunction) swap(g *instance) *instance {
 	return old
 }
 
+// startInstance starts a process of a function and waits until it listens. The process ends with the test.
 func startInstance(t *testing.T, target string, env map[string]string) *instance {
 	t.Helper()
 	port := servertest.FreePort(t)
@@ -106,7 +108,7 @@ func startInstance(t *testing.T, target string, env map[string]string) *instance
 	return g
 }
 
-// loadGenerator asks functions and counts what comes back.
+// loadGenerator sends requests to functions and counts the responses.
 type loadGenerator struct {
 	cookies  []string
 	requests atomic.Int64
@@ -115,11 +117,12 @@ type loadGenerator struct {
 	mu       sync.Mutex
 	failures []string
 	statuses map[int]int // by status; 0 is an error
-	retries  []string    // pushes that were not taken, and came again
-	tokens   []string    // of handoffs that were not used yet
+	retries  []string    // failed pushes that were repeated
+	tokens   []string    // of handoffs that are not consumed
 }
 
-// send asks a function once. The channel is closed when the request is on its way.
+// send sends a request in a goroutine. A failed push is repeated with the broker's backoff. The channel is closed when
+// the first request has been written.
 func (l *loadGenerator) send(ctx context.Context, d *deployedFunction) <-chan struct{} {
 	n := l.requests.Add(1)
 	body := d.request.Body
@@ -130,7 +133,7 @@ func (l *loadGenerator) send(ctx context.Context, d *deployedFunction) <-chan st
 	l.wg.Go(func() {
 		status, err := l.sendOnce(ctx, d, first, n, body)
 		for pause := pubsub.DefaultBackoff.Min; d.newPush != nil && (err != nil || status >= 300) && pause <= pubsub.DefaultBackoff.Max; pause *= 2 {
-			<-time.After(pause) // the broker's; its message comes again until it is taken
+			<-time.After(pause) // the broker's backoff
 			l.locked(func() { l.retries = append(l.retries, fmt.Sprintf("%s: %d %v", d.op.Function, status, err)) })
 			status, err = l.sendOnce(ctx, d, d.assign(), n, body)
 		}
@@ -159,7 +162,7 @@ func (l *loadGenerator) sendOnce(ctx context.Context, d *deployedFunction, to *a
 	req.Header.Set("Content-Type", "application/json")
 	if d.newPush == nil {
 		req.Header.Set("Idempotency-Key", "rollout-"+strconv.FormatInt(n, 10))
-		if d.op.Function != "SessionClear" { // whose session is gone is a stranger to the others
+		if d.op.Function != "SessionClear" { // a cleared session would fail the other requests
 			req.Header.Set("Cookie", l.cookies[n%int64(len(l.cookies))])
 		}
 	}
@@ -179,15 +182,15 @@ func (l *loadGenerator) sendOnce(ctx context.Context, d *deployedFunction, to *a
 }
 
 const (
-	guestRequestsPerSecond   = 200 // requests of guests a second
-	inFlightAtSwitch         = 3   // more of the function that is replaced, in its old process's hands when that is told to end
-	guestRequestsPerInternal = 4   // so many requests of guests to one at a private door
+	guestRequestsPerSecond   = 200
+	inFlightAtSwitch         = 3 // extra requests that the old process has received when it gets SIGTERM
+	guestRequestsPerInternal = 4 // guest requests per internal request
 )
 
-// TestRollout_LosesNoRequestAndNoEvent replaces the process of each function, one after the other, as a rollout does: requests go
-// to the new one as soon as it listens, then the old one gets SIGTERM, with requests in its hands. All the while guests ask every route, 200
-// times a second in all, and not one may be refused. What Pub/Sub pushes is pushed again until it is taken, what a tenant's BFF asks as often
-// as it does; of that, every event must arrive, and every handoff be used.
+// The test replaces the process of each function in turn, as a rollout does: the new process receives all requests as
+// soon as it listens, then the old process gets SIGTERM while it has requests in flight. Meanwhile guests send 200
+// requests a second to all routes, and no request may fail. Failed pushes are repeated, as Pub/Sub does, and a tenant's
+// BFF retries as it does in production. Every event must arrive, and every handoff must be consumed.
 func TestRollout_LosesNoRequestAndNoEvent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every function")
@@ -221,7 +224,7 @@ func TestRollout_LosesNoRequestAndNoEvent(t *testing.T) {
 			select {
 			case <-ctx.Done():
 				return
-			case <-next.C: // a slow machine leaves ticks out
+			case <-next.C: // a busy machine skips ticks; the loop below catches up
 			}
 			for ; n < int(time.Since(began).Seconds()*guestRequestsPerSecond); n++ {
 				l.send(t.Context(), guests[n%len(guests)])
@@ -243,23 +246,24 @@ func TestRollout_LosesNoRequestAndNoEvent(t *testing.T) {
 	}
 	l.wg.Wait()
 	if len(l.failures) > 0 {
-		t.Errorf("%d lost of %d:\n%s", len(l.failures), l.requests.Load(), strings.Join(l.failures[:min(len(l.failures), 20)], "\n"))
+		t.Errorf("%d of %d requests failed:\n%s", len(l.failures), l.requests.Load(), strings.Join(l.failures[:min(len(l.failures), 20)], "\n"))
 	}
-	t.Logf("%d functions in %v, %d requests, %.0f a second: %v; %d pushed again", len(all), took.Round(time.Millisecond), l.requests.Load(),
+	t.Logf("%d functions in %v, %d requests, %.0f a second: %v; %d pushes repeated", len(all), took.Round(time.Millisecond), l.requests.Load(),
 		float64(l.requests.Load())/took.Seconds(), l.statuses, len(l.retries))
 	for _, push := range l.retries {
-		t.Logf("again: %.300s", push)
+		t.Logf("repeated: %.300s", push)
 	}
 	checkAllPublished(t, s, env["DATABASE_URL"])
 }
 
-// replaceInstance replaces a process by another and waits until the old one has ended.
+// replaceInstance makes g the current process, ends the old process with SIGTERM and waits for its end. The exit
+// status must be 0.
 func (l *loadGenerator) replaceInstance(t *testing.T, d *deployedFunction, g *instance) {
 	t.Helper()
 	var sent []<-chan struct{}
 	for range inFlightAtSwitch {
 		if d.op.Function == "Consume" {
-			break // whose requests are those of handoffs
+			break // its requests need tokens
 		}
 		sent = append(sent, l.send(t.Context(), d))
 	}
@@ -267,7 +271,7 @@ func (l *loadGenerator) replaceInstance(t *testing.T, d *deployedFunction, g *in
 		<-s
 	}
 	old := d.swap(g)
-	old.unsent.Wait() // the platform does not end a process that it is handing a request to
+	old.unsent.Wait() // the platform sends no SIGTERM while it hands over a request
 	if err := old.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +281,7 @@ func (l *loadGenerator) replaceInstance(t *testing.T, d *deployedFunction, g *in
 	}
 }
 
-// publicFunctions has each of guests' functions with a good request of it, as the table of all routes has it.
+// publicFunctions returns the public functions with a valid request of each.
 func publicFunctions(t *testing.T, table map[string]servertest.RouteRequest) []*deployedFunction {
 	t.Helper()
 	var all []*deployedFunction

@@ -14,7 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 )
 
-// TestWarmUp_ConnectsToRequiredStoresBeforeServing starts functions beside stores that end each connection at once: they answer all the same.
+// The test starts functions whose stores close every connection: a function connects to the stores that it needs, and
+// serves although they fail.
 func TestWarmUp_ConnectsToRequiredStoresBeforeServing(t *testing.T) {
 	for function, wants := range map[string]struct{ redis, postgres bool }{
 		"Session": {true, true}, "WishlistAdd": {true, true}, "TelemetryClick": {true, true}, "Handoff": {true, true}, "Consume": {false, true},
@@ -31,8 +32,8 @@ func TestWarmUp_ConnectsToRequiredStoresBeforeServing(t *testing.T) {
 			"SESSION_KEYS=k1:" + ring, "PEPPERS=p1:" + ring, "HANDOFF_KEYS=hmac-2026-11:" + ring,
 			"PUBSUB_PROJECT=p", "PUBSUB_EMULATOR_HOST=127.0.0.1:1", "CALLER_AUDIENCE=https://a.invalid", "CALLER_ACCOUNTS=a@b.invalid",
 		}
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &said, &said
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -50,17 +51,18 @@ func TestWarmUp_ConnectsToRequiredStoresBeforeServing(t *testing.T) {
 		cmd.Process.Kill()
 		<-ended
 		if err != nil || reachedRedis != wants.redis || reachedPostgres != wants.postgres {
-			t.Errorf("%s: %v, reached Redis %v, Postgres %v: %s", function, err, reachedRedis, reachedPostgres, &said)
+			t.Errorf("%s: %v, connected to Redis %v, to Postgres %v; want %+v\n%s", function, err, reachedRedis, reachedPostgres, wants, &output)
 		}
 	}
 }
 
+// closingStore is a server that closes every connection.
 type closingStore struct {
 	addr        string
 	connections atomic.Int64
 }
 
-// newClosingStore is a store that ends each connection.
+// newClosingStore starts a server that counts its connections and closes each at once.
 func newClosingStore(t *testing.T) *closingStore {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

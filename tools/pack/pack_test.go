@@ -25,81 +25,81 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/tools/internal/pack"
 )
 
-// journeyState goes through the packed functions, one after the other. What one answers, the next is asked with.
+// journeyState is the state of a guest's journey through the packed functions. A step uses the results of earlier steps.
 type journeyState struct {
-	env                      map[string]string // of every function
+	env                      map[string]string // of every program
 	issuer                   *oidctest.Issuer
 	cookie, property, tenant string
-	token                    string // of the handoff
+	token                    string // of the minted handoff
 }
 
-// journeySteps are every folder, in the order of the journey: one of its entry points, and what is asked of it.
+// journeySteps returns a step for every folder, in the order of the journey: one entry point and its requests.
 func journeySteps() []journeyStep {
 	return []journeyStep{
-		{"migrate", "Migrate", func(t *testing.T, way *journeyState, url string) {
+		{"migrate", "Migrate", func(t *testing.T, j *journeyState, url string) {
 			res, report := servertest.Call(t, http.MethodPost, url+"/internal/migrate", "")
 			if newest, _ := report["newest"].(string); res.StatusCode != http.StatusOK || !strings.HasSuffix(newest, ".sql") {
 				t.Errorf("%d %v", res.StatusCode, report)
 			}
 		}},
-		{"search", "Search", func(t *testing.T, way *journeyState, url string) {
+		{"search", "Search", func(t *testing.T, j *journeyState, url string) {
 			res, found := servertest.Call(t, http.MethodPost, url+web.BasePath+"/search", servertest.SearchBody("Kabul"))
 			list, _ := found["listings"].([]any)
 			if res.StatusCode != http.StatusOK || len(list) == 0 || len(res.Cookies()) == 0 {
 				t.Fatalf("%d %v", res.StatusCode, found)
 			}
-			way.cookie = "gms_id=" + res.Cookies()[0].Value
+			j.cookie = "gms_id=" + res.Cookies()[0].Value
 			hotel := list[0].(map[string]any)
-			way.property, way.tenant = hotel["propertyId"].(string), hotel["tenantId"].(string)
+			j.property, j.tenant = hotel["propertyId"].(string), hotel["tenantId"].(string)
 		}},
-		{"detail", "Detail", func(t *testing.T, way *journeyState, url string) {
-			res, page := servertest.Call(t, http.MethodGet, url+web.BasePath+"/hotels/"+way.property, "")
+		{"detail", "Detail", func(t *testing.T, j *journeyState, url string) {
+			res, page := servertest.Call(t, http.MethodGet, url+web.BasePath+"/hotels/"+j.property, "")
 			hotel, _ := page["property"].(map[string]any)
-			if res.StatusCode != http.StatusOK || hotel["propertyId"] != way.property {
+			if res.StatusCode != http.StatusOK || hotel["propertyId"] != j.property {
 				t.Errorf("%d %v", res.StatusCode, page)
 			}
 		}},
 		{"wishlist", "WishlistAdd", callRoute("WishlistAdd")},
 		{"telemetry", "TelemetryClick", callRoute("TelemetryClick")},
 		{"session", "Session", callRoute("Session")},
-		{"handoff", "Handoff", func(t *testing.T, way *journeyState, to string) {
-			res, answer := servertest.Call(t, http.MethodPost, to+web.BasePath+"/handoff", servertest.RouteRequests(way.property, way.tenant)["Handoff"].Body,
-				"Cookie", way.cookie, "Idempotency-Key", "packed-"+way.property)
+		{"handoff", "Handoff", func(t *testing.T, j *journeyState, to string) {
+			res, answer := servertest.Call(t, http.MethodPost, to+web.BasePath+"/handoff", servertest.RouteRequests(j.property, j.tenant)["Handoff"].Body,
+				"Cookie", j.cookie, "Idempotency-Key", "packed-"+j.property)
 			link, _ := answer["url"].(string)
 			at, err := url.Parse(link)
 			if res.StatusCode != http.StatusCreated || err != nil {
 				t.Fatalf("%d %v", res.StatusCode, answer)
 			}
-			way.token = at.Query().Get("h")
+			j.token = at.Query().Get("h")
 		}},
-		{"consume", "Consume", func(t *testing.T, way *journeyState, url string) {
-			keys, err := handoff.ParseKeys(way.env["HANDOFF_KEYS"])
+		{"consume", "Consume", func(t *testing.T, j *journeyState, url string) {
+			keys, err := handoff.ParseKeys(j.env["HANDOFF_KEYS"])
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := tenantstub.New(url, keys, way.issuer, time.Now).Bootstrap(t.Context(), way.token)
+			answer, err := tenantstub.New(url, keys, j.issuer, time.Now).Bootstrap(t.Context(), j.token)
 			if err != nil || answer.Status != http.StatusOK {
 				t.Fatalf("%+v, %v", answer, err)
 			}
 		}},
-		{"invalidate", "TenantReinstated", func(t *testing.T, way *journeyState, url string) {
+		{"invalidate", "TenantReinstated", func(t *testing.T, j *journeyState, url string) {
 			const subject = "melmastoon.tenant.reinstated.v1"
 			now := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 			event := `{"envelope":{"eventId":"` + id.New(id.Event, time.Now()) + `","subject":"` + subject + `","version":1,"occurredAt":"` + now +
 				`","publishedAt":"` + now + `","producer":"tenant-service","tenantId":null,"requestId":"r","traceId":"t"},"payload":{"tenantId":"` +
-				way.tenant + `","reinstatedAt":"` + now + `"}}`
+				j.tenant + `","reinstatedAt":"` + now + `"}}`
 			res, answer := servertest.Call(t, http.MethodPost, url+"/internal/events/tenant-reinstated", servertest.PushBody(event))
 			if res.StatusCode != http.StatusOK || answer["outcome"] != "done" {
 				t.Errorf("%d %v", res.StatusCode, answer)
 			}
 		}},
-		{"relay", "Relay", func(t *testing.T, way *journeyState, url string) {
+		{"relay", "Relay", func(t *testing.T, j *journeyState, url string) {
 			res, report := servertest.Call(t, http.MethodPost, url+"/internal/jobs/relay", servertest.PushBody(`{"once":true}`))
 			if res.StatusCode != http.StatusOK || report["depth"] != 0.0 {
 				t.Errorf("%d %v", res.StatusCode, report)
 			}
 		}},
-		{"sweep", "SweepInbox", func(t *testing.T, way *journeyState, url string) {
+		{"sweep", "SweepInbox", func(t *testing.T, j *journeyState, url string) {
 			res, report := servertest.Call(t, http.MethodPost, url+"/internal/jobs/sweep-inbox", servertest.PushBody(`{"dryRun":true}`))
 			if res.StatusCode != http.StatusOK || report["dryRun"] != true {
 				t.Errorf("%d %v", res.StatusCode, report)
@@ -113,57 +113,59 @@ type journeyStep struct {
 	run            func(*testing.T, *journeyState, string)
 }
 
-// callRoute asks a public route as the table of all routes does.
+// callRoute sends the valid request of servertest.RouteRequests to a public function.
 func callRoute(function string) func(*testing.T, *journeyState, string) {
-	return func(t *testing.T, way *journeyState, url string) {
-		v, method := servertest.RouteRequests(way.property, way.tenant)[function], http.MethodPost
+	return func(t *testing.T, j *journeyState, url string) {
+		v, method := servertest.RouteRequests(j.property, j.tenant)[function], http.MethodPost
 		if v.Body == "" {
 			method = http.MethodGet
 		}
-		if res, answer := servertest.Call(t, method, url+web.BasePath+v.Path, v.Body, "Cookie", way.cookie); res.StatusCode >= 300 {
+		if res, answer := servertest.Call(t, method, url+web.BasePath+v.Path, v.Body, "Cookie", j.cookie); res.StatusCode >= 300 {
 			t.Errorf("%d %v", res.StatusCode, answer)
 		}
 	}
 }
 
-// TestPack_EachArchiveBuildsOfflineAndServes packs every folder, builds each archive as the platform does, and takes a guest through the
-// programs: each in a process of its own that knows nothing but its settings.
+// The test packs every folder, builds each archive as the platform does, and runs a guest's journey through the programs.
+// Each program runs as a process whose environment has the function's settings only.
 func TestPack_EachArchiveBuildsOfflineAndServes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every function")
 	}
 	state := servertest.StateDir(t)
 	servertest.Start(t, state)
-	way := &journeyState{env: servertest.FunctionEnv(t, state)}
+	j := &journeyState{env: servertest.FunctionEnv(t, state)}
 	var err error
-	if way.issuer, err = oidctest.New("packed"); err != nil {
+	if j.issuer, err = oidctest.New("packed"); err != nil {
 		t.Fatal(err)
 	}
-	way.env["CALLER_KEYS"] = filepath.Join(t.TempDir(), "keys.json")
-	if err := os.WriteFile(way.env["CALLER_KEYS"], way.issuer.KeySet(), 0o600); err != nil {
+	j.env["CALLER_KEYS"] = filepath.Join(t.TempDir(), "keys.json")
+	if err := os.WriteFile(j.env["CALLER_KEYS"], j.issuer.KeySet(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	folders, err := repository.FunctionFolders(servertest.Root(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	binaries := t.TempDir()
-	packFolders(t, pack.All, t.TempDir(), binaries)
+	archives, binaries := t.TempDir(), t.TempDir()
+	packFolders(t, pack.All, archives, binaries)
+	t.Run("reproducible", func(t *testing.T) { checkReproducible(t, filepath.Join(archives, "search.zip")) })
 	for _, s := range journeySteps() {
 		folders = slices.DeleteFunc(folders, func(f string) bool { return f == s.folder })
 		if !t.Run(s.folder, func(t *testing.T) {
 			dir := filepath.Join(binaries, s.folder)
-			s.run(t, way, startProgram(t, filepath.Join(dir, "main"), dir, s.target, way.env))
+			s.run(t, j, startProgram(t, filepath.Join(dir, "main"), dir, s.target, j.env))
 		}) {
-			return // the next would be asked with what this one did not answer
+			return // the next step needs the results of this one
 		}
 	}
 	if len(folders) > 0 {
-		t.Errorf("never asked: %v", folders)
+		t.Errorf("folders without a step: %v", folders)
 	}
 }
 
-// startProgram runs a program until the test ends, with these settings and no other, and returns its URL when it listens.
+// startProgram runs a program until the test ends, with settings as its whole environment. It returns the program's URL
+// as soon as the program listens.
 func startProgram(t *testing.T, binary, dir, target string, settings map[string]string) string {
 	t.Helper()
 	port := servertest.FreePort(t)
@@ -212,30 +214,30 @@ func packFolders(t *testing.T, folder, out, built string) {
 	t.Logf("packed in %v:\n%s", time.Since(began).Round(time.Millisecond), &log)
 }
 
-func TestPack_IsReproducible(t *testing.T) {
-	if testing.Short() {
-		t.Skip("vendors")
-	}
-	var archives [2]string
-	for i := range archives {
-		dir := t.TempDir()
-		packFolders(t, "search", dir, "")
-		archive, err := os.ReadFile(filepath.Join(dir, "search.zip"))
-		if err != nil {
+// checkReproducible packs the search folder again and compares the archive with the file first. The archive has no test
+// and no package of another function.
+func checkReproducible(t *testing.T, first string) {
+	t.Helper()
+	again := t.TempDir()
+	packFolders(t, "search", again, "")
+	var archives [2][]byte
+	for i, path := range []string{first, filepath.Join(again, "search.zip")} {
+		var err error
+		if archives[i], err = os.ReadFile(path); err != nil {
 			t.Fatal(err)
 		}
-		archives[i] = string(archive)
 	}
-	if archives[0] != archives[1] {
-		t.Errorf("%d and %d bytes that differ", len(archives[0]), len(archives[1]))
+	if !bytes.Equal(archives[0], archives[1]) {
+		t.Errorf("two archives of the same files differ: %d and %d bytes", len(archives[0]), len(archives[1]))
 	}
-	in, err := zip.NewReader(strings.NewReader(archives[0]), int64(len(archives[0])))
+	in, err := zip.NewReader(bytes.NewReader(archives[0]), int64(len(archives[0])))
 	if err != nil {
 		t.Fatal(err)
 	}
+	const vendored = "vendor/melmastoon.ghasi.io/"
 	for _, file := range in.File {
-		ours := strings.HasPrefix(file.Name, "vendor/melmastoon.ghasi.io/") && !strings.HasPrefix(file.Name, "vendor/melmastoon.ghasi.io/bff-consumer/shared/")
-		if strings.HasSuffix(file.Name, "_test.go") || ours {
+		foreign := strings.HasPrefix(file.Name, vendored) && !strings.HasPrefix(file.Name, vendored+"bff-consumer/shared/")
+		if strings.HasSuffix(file.Name, "_test.go") || foreign {
 			t.Errorf("%s is packed", file.Name)
 		}
 	}

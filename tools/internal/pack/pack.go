@@ -3,6 +3,7 @@
 package pack
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -14,6 +15,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"melmastoon.ghasi.io/bff-consumer/local/repository"
 )
@@ -32,7 +35,8 @@ type Options struct {
 
 // Run writes OutDir/<folder>.zip for each folder and logs its size and SHA-256. With BuildDir it builds the
 // archive and logs the program's path. The archives contain the files of the working tree. Run logs packed files
-// that differ from the commit, because no commit reproduces such an archive.
+// that differ from the commit, because no commit reproduces such an archive. It packs two folders at a time and
+// logs them in order when all are done.
 func Run(ctx context.Context, o Options) error {
 	folders, err := repository.FunctionFolders(o.Root)
 	if err != nil {
@@ -48,29 +52,47 @@ func Run(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	var packed []string
-	for _, folder := range folders {
-		archive, files, err := FunctionArchive(ctx, o.Root, folder)
-		if err != nil {
+	logs, packed := make([]bytes.Buffer, len(folders)), make([][]string, len(folders))
+	all, running := errgroup.WithContext(ctx)
+	all.SetLimit(2) // a link uses little more than one core
+	for i, folder := range folders {
+		all.Go(func() (err error) {
+			packed[i], err = packFolder(running, o, folder, filepath.Join(out, folder+".zip"), &logs[i])
 			return err
-		}
-		path := filepath.Join(out, folder+".zip")
-		if err := writeAtomic(path, archive); err != nil {
-			return err
-		}
-		packed = append(packed, files...)
-		fmt.Fprintf(o.Log, "%s  %.1f MB  sha256:%x\n", path, float64(len(archive))/1e6, sha256.Sum256(archive))
-		if o.BuildDir == "" {
-			continue
-		}
-		program, err := Build(ctx, archive, filepath.Join(o.BuildDir, folder))
-		if err != nil {
-			return fmt.Errorf("pack: %s: %w", folder, err)
-		}
-		fmt.Fprintln(o.Log, program)
+		})
 	}
-	slices.Sort(packed)
-	return reportUncommitted(ctx, o, slices.Compact(packed))
+	err = all.Wait()
+	for i := range logs {
+		io.Copy(o.Log, &logs[i])
+	}
+	if err != nil {
+		return err
+	}
+	files := slices.Concat(packed...)
+	slices.Sort(files)
+	return reportUncommitted(ctx, o, slices.Compact(files))
+}
+
+// packFolder writes the archive of a folder to path and builds the archive if o.BuildDir is set. It returns the
+// packed files.
+func packFolder(ctx context.Context, o Options, folder, path string, log io.Writer) ([]string, error) {
+	archive, files, err := FunctionArchive(ctx, o.Root, folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeAtomic(path, archive); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(log, "%s  %.1f MB  sha256:%x\n", path, float64(len(archive))/1e6, sha256.Sum256(archive))
+	if o.BuildDir == "" {
+		return files, nil
+	}
+	program, err := Build(ctx, archive, filepath.Join(o.BuildDir, folder))
+	if err != nil {
+		return nil, fmt.Errorf("pack: %s: %w", folder, err)
+	}
+	fmt.Fprintln(log, program)
+	return files, nil
 }
 
 // reportUncommitted logs the packed files that differ from the commit. Without git, or outside a git repository,
