@@ -1,79 +1,88 @@
 package ratelimit
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 )
 
 func TestRate_BurstIsQuarterMinuteAtLeastOne(t *testing.T) {
+	t.Parallel()
 	for perMinute, burst := range map[int]int{1: 1, 3: 1, 4: 1, 5: 2, 7: 2, 8: 2, 9: 3, 10: 3, 12: 3, 48: 12, 120: 30, 1200: 300, 1_000_000: 250_000} {
-		p := newRate(perMinute)
-		if p.burst != burst || p.remaining(0) != burst || p.remaining(p.fillTime()) != 0 {
-			t.Errorf("%d a minute: a burst of %d, %d left of a full bucket", perMinute, p.burst, p.remaining(0))
-		}
-		if off := p.interval*time.Duration(perMinute) - time.Minute; off < 0 || off > time.Duration(perMinute)*time.Microsecond {
-			t.Errorf("%d a minute take %s", perMinute, time.Minute+off)
-		}
+		t.Run(fmt.Sprint(perMinute, " per minute"), func(t *testing.T) {
+			r := newRate(perMinute)
+			if got := r.remaining(0); r.burst != burst || got != burst {
+				t.Errorf("burst %d, %d requests in a full bucket, want %d", r.burst, got, burst)
+			}
+			if got := r.remaining(r.fillTime()); got != 0 {
+				t.Errorf("%d requests in an empty bucket, want 0", got)
+			}
+			if excess := r.interval*time.Duration(perMinute) - time.Minute; excess < 0 || excess > time.Duration(perMinute)*time.Microsecond {
+				t.Errorf("%d intervals take %s, want a minute and at most 1 µs more per interval", perMinute, time.Minute+excess)
+			}
+		})
 	}
 }
 
-// What is let through in any span of time is at most the burst and what the span gains; and whoever keeps to the pace, or
-// waits as told, is never refused.
+// In any span of time at most the burst and the requests gained in the span are allowed. A client that
+// keeps the rate, or waits for retryAfter, is never refused.
 func TestRate_NeverExceedsLimitAndAllowsAfterWait(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		p := newRate(1 + random.IntN(2000))
+		r := newRate(1 + random.IntN(2000))
 		now := time.Duration(0)
 		full := now // when the bucket is full again
 		var taken []time.Duration
 		for range 400 {
-			now += time.Duration(random.ExpFloat64() * float64(p.interval) * 0.7).Truncate(time.Microsecond)
+			now += time.Duration(random.ExpFloat64() * float64(r.interval) * 0.7).Truncate(time.Microsecond)
 			before := full - now
-			lack, ok := p.spend(before)
+			deficit, ok := r.spend(before)
 			if ok {
-				full = now + lack
+				full = now + deficit
 				taken = append(taken, now)
 				continue
 			}
-			if lack != min(max(before, 0), p.fillTime()) || p.remaining(lack) != 0 {
-				t.Fatalf("seed %d: refused with %d left, and lacks %s instead of %s", seed, p.remaining(lack), lack, before)
+			if want := min(max(before, 0), r.fillTime()); deficit != want || r.remaining(deficit) != 0 {
+				t.Fatalf("seed %d: refused with deficit %s and %d requests left, want %s and 0", seed, deficit, r.remaining(deficit), want)
 			}
-			wait := p.retryAfter(lack)
-			if wait <= 0 || wait > p.interval {
-				t.Fatalf("seed %d: told to wait %s of %s", seed, wait, p.interval)
+			wait := r.retryAfter(deficit)
+			if wait <= 0 || wait > r.interval {
+				t.Fatalf("seed %d: retry after %s, want at most %s", seed, wait, r.interval)
 			}
-			if _, early := p.spend(full - (now + wait - time.Microsecond)); early {
-				t.Fatalf("seed %d: let through before the time", seed)
+			if _, ok := r.spend(full - (now + wait - time.Microsecond)); ok {
+				t.Fatalf("seed %d: allowed 1 µs before the retry time", seed)
 			}
-			if _, ok := p.spend(full - (now + wait)); !ok {
-				t.Fatalf("seed %d: waited as told, and is refused", seed)
+			if _, ok := r.spend(full - (now + wait)); !ok {
+				t.Fatalf("seed %d: refused at the retry time", seed)
 			}
 		}
 		for i := range taken {
 			for j := i; j < len(taken); j++ {
-				most := p.burst + int((taken[j]-taken[i])/p.interval)
-				if n := j - i + 1; n > most {
-					t.Fatalf("seed %d: %d within %s, at most %d", seed, n, taken[j]-taken[i], most)
+				limit := r.burst + int((taken[j]-taken[i])/r.interval)
+				if n := j - i + 1; n > limit {
+					t.Fatalf("seed %d: %d requests allowed within %s, want at most %d", seed, n, taken[j]-taken[i], limit)
 				}
 			}
 		}
 		full, now = 0, 0
-		for range 300 { // at the pace
-			lack, ok := p.spend(full - now)
+		for range 300 { // at exactly the rate
+			deficit, ok := r.spend(full - now)
 			if !ok {
-				t.Fatalf("seed %d: refused at the pace of the limit", seed)
+				t.Fatalf("seed %d: refused at the rate of the limit", seed)
 			}
-			full = now + lack
-			now += p.interval
+			full = now + deficit
+			now += r.interval
 		}
 	}
 }
 
 func TestRate_LoweredLimitDoesNotLockOut(t *testing.T) {
-	p := newRate(120)
-	lack, ok := p.spend(time.Hour) // of limits, or of a clock, that were others
-	if ok || p.retryAfter(lack) != p.interval {
-		t.Errorf("wait %s", p.retryAfter(lack))
+	t.Parallel()
+	r := newRate(120)
+	deficit, ok := r.spend(time.Hour) // from higher limits, or from a clock that was set back
+	if got := r.retryAfter(deficit); ok || got != r.interval {
+		t.Errorf("allowed %t, retry after %s; want false, %s", ok, got, r.interval)
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 var testKeys = redisclient.Keys{Env: "test"}
 
-// harness is a room with a clock of its own for when Redis is away, and a way to count one request.
+// harness is a Limiter with a manual clock for the instance's buckets.
 type harness struct {
 	*Limiter
 	t     testing.TB
@@ -29,56 +29,56 @@ func newHarness(t testing.TB, rdb redis.UniversalClient, change func(*flags.Valu
 	if change != nil {
 		change(v)
 	}
-	d := &harness{t: t}
-	d.clock.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano())
-	d.Limiter = New(rdb, testKeys, flags.Static(*v), func() time.Time { return time.Unix(0, d.clock.Load()) })
-	return d
+	h := &harness{t: t}
+	h.clock.Store(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).UnixNano())
+	h.Limiter = New(rdb, testKeys, flags.Static(*v), func() time.Time { return time.Unix(0, h.clock.Load()) })
+	return h
 }
 
-// request counts one request; nil while limits are off.
-func (d *harness) request(class Class, c Client) *Result {
+// request counts one request. The result is nil while limits are switched off.
+func (h *harness) request(class Class, c Client) *Result {
 	ctx := context.Background()
-	pipe := d.rdb.Pipeline()
-	asked := d.Enqueue(ctx, pipe, class, c)
+	pipe := h.rdb.Pipeline()
+	pending := h.Enqueue(ctx, pipe, class, c)
 	lua.Exec(ctx, pipe)
-	return d.Resolve(ctx, asked)
+	return h.Resolve(ctx, pending)
 }
 
-// countAllowed is how many of n requests are let through.
-func (d *harness) countAllowed(n int, class Class, c Client) (through int) {
+// countAllowed sends n requests and returns the number of allowed requests.
+func (h *harness) countAllowed(n int, class Class, c Client) (allowed int) {
 	for range n {
-		if s := d.request(class, c); s == nil || !s.Refused {
-			through++
+		if got := h.request(class, c); got == nil || !got.Refused {
+			allowed++
 		}
 	}
-	return through
+	return allowed
 }
 
-// untilFull is what a bucket in Redis lacks of being full, give or take what it gained since.
-func (d *harness) untilFull(class Class, kind, name string) time.Duration {
-	d.t.Helper()
-	full, err := d.rdb.Get(context.Background(), testKeys.Bucket(string(class), kind, name)).Int64()
+// untilFull returns the time until a bucket in Redis is full.
+func (h *harness) untilFull(class Class, kind, name string) time.Duration {
+	h.t.Helper()
+	full, err := h.rdb.Get(context.Background(), testKeys.Bucket(string(class), kind, name)).Int64()
 	if err == redis.Nil {
 		return 0
 	}
 	if err != nil {
-		d.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	return time.UnixMicro(full).Sub(d.rdb.Time(context.Background()).Val())
+	return time.UnixMicro(full).Sub(h.rdb.Time(context.Background()).Val())
 }
 
-// age makes a bucket in Redis older, as waiting would.
-func (d *harness) age(by time.Duration, class Class, kind, name string) {
-	d.t.Helper()
+// age refills a bucket in Redis as if the time had passed.
+func (h *harness) age(by time.Duration, class Class, kind, name string) {
+	h.t.Helper()
 	ctx, key := context.Background(), testKeys.Bucket(string(class), kind, name)
-	full, err := d.rdb.Get(ctx, key).Int64()
+	full, err := h.rdb.Get(ctx, key).Int64()
 	if err != nil {
-		d.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	d.rdb.Set(ctx, key, strconv.FormatInt(full-by.Microseconds(), 10), time.Minute)
+	h.rdb.Set(ctx, key, strconv.FormatInt(full-by.Microseconds(), 10), time.Minute)
 }
 
-// limits are the same for every class.
+// limits sets the same limits for every class.
 func limits(cookie, fingerprint, address int) func(*flags.Values) {
 	return func(v *flags.Values) {
 		l := flags.Limit{Cookie: cookie, Fingerprint: fingerprint, IP: address}

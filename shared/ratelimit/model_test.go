@@ -12,104 +12,104 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// observation is when the server was asked for a request, and what it said.
+// observation is the server's answer for one request.
 type observation struct {
-	at    int64 // µs since 1970
+	at    int64 // µs since 1970, by the server's clock
 	taken bool
 }
 
-// replayModel is how many requests the model lets through that come at those moments.
-func replayModel(p rate, moments []observation) (through int) {
-	slices.SortFunc(moments, func(a, b observation) int { return cmp.Compare(a.at, b.at) })
+// replayModel returns the number of requests that the model allows at the observed times.
+func replayModel(r rate, observations []observation) (allowed int) {
+	slices.SortFunc(observations, func(a, b observation) int { return cmp.Compare(a.at, b.at) })
 	var full int64
-	for _, m := range moments {
-		if lack, ok := p.spend(time.Duration(full-m.at) * time.Microsecond); ok {
-			full = m.at + lack.Microseconds()
-			through++
+	for _, o := range observations {
+		if deficit, ok := r.spend(time.Duration(full-o.at) * time.Microsecond); ok {
+			full = o.at + deficit.Microseconds()
+			allowed++
 		}
 	}
-	return through
+	return allowed
 }
 
 func TestLimiter_HundredClientsMatchModel(t *testing.T) {
-	const buckets, clients, each = 100, 100, 3
-	d := newHarness(t, redistest.New(t), limits(240, noLimit, noLimit)) // a burst of 60, and 4 a second: 300 ask
+	const buckets, clients, each = 25, 100, 3
+	h := newHarness(t, redistest.New(t), limits(240, noLimit, noLimit)) // a burst of 60 and 4 a second, for 300 requests
 	var mu sync.Mutex
-	asked := map[string][]observation{}
-	begin := make(chan struct{})
+	observed := map[string][]observation{}
+	start := make(chan struct{})
 	var all sync.WaitGroup
 	for client := range clients {
 		all.Go(func() {
-			<-begin
+			<-start
 			for i := range buckets * each {
 				cookie := guest((i + client) % buckets).Cookie
 				ctx := context.Background()
-				pipe := d.rdb.Pipeline()
-				a := d.Enqueue(ctx, pipe, Read, Client{Cookie: cookie})
+				pipe := h.rdb.Pipeline()
+				pending := h.Enqueue(ctx, pipe, Read, Client{Cookie: cookie})
 				lua.Exec(ctx, pipe)
-				spent, err := lua.ParseSpend(a.buckets[0].cmd)
-				if s := d.Resolve(ctx, a); err != nil || s.Refused == spent.Taken {
-					t.Errorf("%v: %+v of %+v", err, s, spent)
+				spent, err := lua.ParseSpend(pending.buckets[0].cmd)
+				if got := h.Resolve(ctx, pending); err != nil || got.Refused == spent.Taken {
+					t.Errorf("%+v from the reply %+v, error %v", got, spent, err)
 				}
 				mu.Lock()
-				asked[cookie] = append(asked[cookie], observation{spent.ServerTime, spent.Taken})
+				observed[cookie] = append(observed[cookie], observation{spent.ServerTime, spent.Taken})
 				mu.Unlock()
 			}
 		})
 	}
-	close(begin)
+	close(start)
 	all.Wait()
-	if len(asked) != buckets {
-		t.Fatalf("%d buckets", len(asked))
+	if len(observed) != buckets {
+		t.Fatalf("%d buckets, want %d", len(observed), buckets)
 	}
 	refused := 0
-	for cookie, moments := range asked {
-		through := 0
-		for _, m := range moments {
-			if m.taken {
-				through++
+	for cookie, observations := range observed {
+		allowed := 0
+		for _, o := range observations {
+			if o.taken {
+				allowed++
 			}
 		}
-		refused += len(moments) - through
-		if want := replayModel(newRate(240), moments); through < want-1 || through > want+1 {
-			t.Errorf("%s: %d let through, the model says %d", cookie, through, want)
+		refused += len(observations) - allowed
+		if want := replayModel(newRate(240), observations); allowed < want-1 || allowed > want+1 {
+			t.Errorf("%s: %d requests allowed, want %d by the model", cookie, allowed, want)
 		}
 	}
 	if refused == 0 {
-		t.Error("nobody was refused, so nothing was compared")
+		t.Error("no request was refused, so the test compared nothing")
 	}
 }
 
-// Cookies that are refused by their own bucket, or by the address they share, take of the other only for a moment: what an
-// address has lost in the end is what was let through.
+// A request that its cookie's bucket refuses takes from the shared address bucket only until the refund. In
+// the end the address bucket lacks exactly the allowed requests.
 func TestLimiter_ConcurrentRefusalsConsumeNothing(t *testing.T) {
 	const addresses, cookies, each = 5, 6, 40
-	d := newHarness(t, redistest.New(t), limits(8, noLimit, 200)) // bursts of 2 and 50: 12 of 240 are let through
+	h := newHarness(t, redistest.New(t), limits(8, noLimit, 200)) // bursts of 2 and 50: 12 of 240 requests are allowed
 	var mu sync.Mutex
-	through := map[string]int{}
+	allowed := map[string]int{}
 	began := time.Now()
 	var all sync.WaitGroup
 	for n := range addresses * cookies {
 		all.Go(func() {
 			c := guest(n)
 			c.Address = guest(n % addresses).Address
-			let := d.countAllowed(each, Read, c)
+			n := h.countAllowed(each, Read, c)
 			mu.Lock()
-			through[c.Address] += let
+			allowed[c.Address] += n
 			mu.Unlock()
 		})
 	}
 	all.Wait()
-	p := newRate(200)
-	for address, let := range through {
-		lost := p.interval*time.Duration(let) - d.untilFull(Read, "address", address)
+	r := newRate(200)
+	for address, n := range allowed {
+		difference := r.interval*time.Duration(n) - h.untilFull(Read, "address", address)
 		took := time.Since(began)
 		gained := int(took/newRate(8).interval) + 1
-		if let > cookies*(2+gained) || let < cookies {
-			t.Errorf("%s: %d let through in %s", address, let, took)
+		if low, high := cookies, cookies*(2+gained); n < low || n > high {
+			t.Errorf("%s: %d requests allowed in %s, want %d to %d", address, n, took, low, high)
 		}
-		if lost < -p.interval || lost > took+p.interval {
-			t.Errorf("%s: %d let through in %s, and it lacks %s less", address, let, took, lost)
+		if difference < -r.interval || difference > took+r.interval {
+			t.Errorf("%s: the deficit differs from %d allowed requests by %s after %s", address, n, difference, took)
 		}
 	}
 }

@@ -11,57 +11,61 @@ import (
 )
 
 func TestLimiter_WithoutRedisInstanceLimits(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	rdb := redisclient.Open(redisclient.Config{Addr: server.Addr})
 	defer rdb.Close()
-	d := newHarness(t, rdb, limits(40, 200, 400)) // bursts of 10, 50, 100; one in 1.5 s, 0.3 s, 0.15 s
-	d.request(Read, guest(1))
+	h := newHarness(t, rdb, limits(40, 200, 400)) // bursts of 10, 50, 100; one request in 1.5 s, 0.3 s, 0.15 s
+	h.request(Read, guest(1))
 	server.Stop()
-	if n := d.countAllowed(200, Read, guest(1)); n != 10 {
-		t.Errorf("%d let through", n)
+	if n := h.countAllowed(200, Read, guest(1)); n != 10 {
+		t.Errorf("%d requests allowed, want 10", n)
 	}
-	s := d.request(Read, guest(1))
-	if !s.Refused || s.Policy != "read-cookie" || s.Reset != 1500*time.Millisecond {
-		t.Errorf("%+v", s)
+	if got := h.request(Read, guest(1)); !got.Refused || got.Policy != "read-cookie" || got.Reset != 1500*time.Millisecond {
+		t.Errorf("%+v, want a refusal by read-cookie for 1.5s", got)
 	}
 	c := guest(1)
-	for _, c.Cookie = range []string{"gms_a", "gms_b", "gms_c", "gms_d"} { // the refused ones took nothing of the fingerprint's
-		if n := d.countAllowed(20, Read, c); n != 10 {
-			t.Errorf("%s: %d let through", c.Cookie, n)
+	for _, c.Cookie = range []string{"gms_a", "gms_b", "gms_c", "gms_d"} { // the refused requests took nothing from the fingerprint's bucket
+		if n := h.countAllowed(20, Read, c); n != 10 {
+			t.Errorf("%s: %d requests allowed, want 10", c.Cookie, n)
 		}
 	}
 	c.Cookie = "gms_e"
-	if n := d.countAllowed(20, Read, c); n != 0 {
-		t.Errorf("%d more than the fingerprint has", n)
+	if n := h.countAllowed(20, Read, c); n != 0 {
+		t.Errorf("%d requests allowed with an empty fingerprint bucket, want 0", n)
 	}
-	d.clock.Add(int64(300 * time.Millisecond))
-	if n := d.countAllowed(5, Read, c); n != 1 {
-		t.Errorf("after its time: %d", n)
+	h.clock.Add(int64(300 * time.Millisecond))
+	if n := h.countAllowed(5, Read, c); n != 1 {
+		t.Errorf("%d requests allowed after one interval, want 1", n)
 	}
 	server.Start()
-	for deadline := time.Now().Add(15 * time.Second); rdb.Ping(t.Context()).Err() != nil; {
+	for deadline := time.Now().Add(15 * time.Second); rdb.Ping(t.Context()).Err() != nil; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("Redis does not come back")
+			t.Fatal("no reply from Redis within 15s of its start")
 		}
 	}
-	if d.request(Read, c).Refused || len(server.Client().Keys(t.Context(), "*").Val()) != 3 {
-		t.Error("Redis is back and not asked")
+	if got := h.request(Read, c); got.Refused {
+		t.Errorf("with Redis again: %+v, want an allowed request", got)
+	}
+	if keys := server.Client().Keys(t.Context(), "*").Val(); len(keys) != 3 {
+		t.Errorf("with Redis again: keys %q, want three buckets", keys)
 	}
 }
 
 func TestLimiter_NoRequestFailsWhileRedisRestarts(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	rdb := redisclient.Open(redisclient.Config{Addr: server.Addr})
 	defer rdb.Close()
-	d := newHarness(t, rdb, nil)
-	var asked, refused atomic.Int64
+	h := newHarness(t, rdb, nil)
+	var requests, refused atomic.Int64
 	var all sync.WaitGroup
 	for n := range 20 {
 		all.Go(func() {
-			for i := range 100 { // each client a few times: nobody is near a limit
-				s := d.request(Read, guest(n*100+i/4))
-				asked.Add(1)
-				if s == nil || s.Refused {
+			for i := range 100 { // four requests per client, far from every limit
+				got := h.request(Read, guest(n*100+i/4))
+				requests.Add(1)
+				if got == nil || got.Refused {
 					refused.Add(1)
 				}
 				if n == 0 && i%25 == 0 {
@@ -74,29 +78,34 @@ func TestLimiter_NoRequestFailsWhileRedisRestarts(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if asked.Load() != 2000 || refused.Load() != 0 {
-		t.Errorf("%d asked, %d refused", asked.Load(), refused.Load())
+	if requests.Load() != 2000 || refused.Load() != 0 {
+		t.Errorf("%d requests, %d refused; want 2000 and 0", requests.Load(), refused.Load())
 	}
 }
 
 func TestLocalLimiter_BucketCountIsBounded(t *testing.T) {
-	d := newHarness(t, nil, nil)
-	for n := range maxLocalBuckets {
+	t.Parallel()
+	h := newHarness(t, nil, nil)
+	spend := func(n int) bool {
 		b := &bucket{key: guest(n).Cookie, rate: newRate(4)}
-		if d.local.spend([]*bucket{b}); !b.taken {
-			t.Fatal("a first request is refused")
+		h.local.spend([]*bucket{b})
+		return b.taken
+	}
+	for n := range maxLocalBuckets {
+		if !spend(n) {
+			t.Fatalf("client %d: first request refused", n)
 		}
 	}
+	// Each new client evicts the least recently used bucket, which is full again afterwards.
 	for _, c := range []struct {
-		n     int
-		taken bool
-	}{{0, false}, {maxLocalBuckets, true}, {0, false}, {1, true}} { // the last newcomer pushed out the one unused for longest
-		b := &bucket{key: guest(c.n).Cookie, rate: newRate(4)}
-		if d.local.spend([]*bucket{b}); b.taken != c.taken {
-			t.Errorf("client %d: %v", c.n, b.taken)
+		client int
+		taken  bool
+	}{{0, false}, {maxLocalBuckets, true}, {0, false}, {1, true}} {
+		if got := spend(c.client); got != c.taken {
+			t.Errorf("client %d: allowed %t, want %t", c.client, got, c.taken)
 		}
 	}
-	if n := d.local.fullAt.Len(); n != maxLocalBuckets {
-		t.Errorf("%d kept", n)
+	if n := h.local.fullAt.Len(); n != maxLocalBuckets {
+		t.Errorf("%d buckets, want %d", n, maxLocalBuckets)
 	}
 }
