@@ -11,7 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// BenchmarkEvaluate is all that a request costs here besides Redis: the agent and the headers judged, the evidence weighed.
+// BenchmarkEvaluate measures the cost of a request without Redis: classifying the user agent, checking the
+// headers and evaluating the evidence.
 func BenchmarkEvaluate(b *testing.B) {
 	d := newHarness(nil)
 	guest := browser()
@@ -30,8 +31,8 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkEnqueue is a round trip with nothing but the detector's reads, of a client as slow as a guest and of one that
-// fills what is kept.
+// BenchmarkEnqueue measures a round trip with the detector's commands only, for a client at the pace of a
+// guest and for a client that fills the lists in Redis.
 func BenchmarkEnqueue(b *testing.B) {
 	for name, every := range map[string]time.Duration{"guest": 6 * time.Second, "flood": time.Millisecond} {
 		b.Run(name, func(b *testing.B) {
@@ -39,11 +40,11 @@ func BenchmarkEnqueue(b *testing.B) {
 			for b.Loop() {
 				d.time = d.time.Add(every)
 				pipe := d.rdb.Pipeline()
-				read := d.Enqueue(b.Context(), pipe, client("gms_1"), true)
+				pending := d.Enqueue(b.Context(), pipe, client("gms_1"), true)
 				if err := lua.Exec(b.Context(), pipe); err != nil {
 					b.Fatal(err)
 				}
-				d.Resolve(read, bot.Request{})
+				d.Resolve(pending, bot.Request{})
 			}
 		})
 	}

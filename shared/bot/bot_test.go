@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,50 +25,53 @@ const (
 func withCadence(c Cadence) History { return History{Cadence: c} }
 
 var (
-	// sharedGroup is a group of guests who are fast together, this one of them slow.
+	// sharedGroup is a client group of several guests: the group is fast, this guest's session is slow.
 	sharedGroup = Cadence{Group: RequestCounts{40, 200}, Session: RequestCounts{3, 9}, HasCookie: true, SinceCookie: 10 * time.Millisecond}
-	// fastSession is one session that is fast by itself.
+	// fastSession is a single fast session.
 	fastSession = Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true, SinceCookie: 10 * time.Millisecond}
 )
 
 func TestEvaluate_SignalWeights(t *testing.T) {
+	t.Parallel()
 	tool, driver := agent.Classify("curl/8"), agent.Classify(headless)
 	for name, c := range map[string]struct {
 		of      Evidence
 		value   float64
 		verdict Verdict
-		reasons string
+		signals string
 	}{
-		"a guest":                        {Evidence{}, 0, Human, ""},
-		"a tool":                         {Evidence{Agent: tool}, 0.5, Suspect, "ua-pattern 0.50 tool-curl"},
-		"nobody says nothing":            {Evidence{Agent: agent.Classify("")}, 0.5, Suspect, "ua-pattern 0.50 empty"},
-		"a driven browser":               {Evidence{Agent: driver}, 0.4, Human, "ua-pattern 0.40 automation-headless"},
-		"a driven browser, odd headers":  {Evidence{Agent: driver, Anomaly: "no-accept"}, 0.55, Suspect, "ua-pattern 0.40 automation-headless, header-anomaly 0.15 no-accept"},
-		"odd headers":                    {Evidence{Anomaly: "no-accept"}, 0.15, Human, "header-anomaly 0.15 no-accept"},
-		"a cookie of another browser":    {Evidence{CookieMismatch: true}, 0.15, Human, "header-anomaly 0.15 cookie-of-another-browser"},
-		"both":                           {Evidence{CookieMismatch: true, Anomaly: "no-accept"}, 0.15, Human, "header-anomaly 0.15 no-accept"},
-		"fast guests at one address":     {Evidence{History: withCadence(sharedGroup)}, 0.3, Human, "cadence 0.30 40 reqs/2s"},
-		"and one of them with a change":  {Evidence{History: withCadence(sharedGroup), CookieMismatch: true}, 0.45, Suspect, "cadence 0.30 40 reqs/2s, header-anomaly 0.15 cookie-of-another-browser"},
-		"a session that is fast":         {Evidence{History: withCadence(fastSession)}, 0.45, Suspect, "cadence 0.45 12 reqs/2s"},
-		"a fast tool":                    {Evidence{Agent: tool, History: withCadence(fastSession)}, 0.95, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s"},
-		"50 sessions of a model":         {Evidence{History: History{Sessions: 50}}, 0, Human, ""},
-		"150":                            {Evidence{History: History{Sessions: 150}}, 0.13, Human, "fingerprint-collision 0.13 shared-with-150-sessions"},
-		"250":                            {Evidence{History: History{Sessions: 250}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
-		"as many as are kept":            {Evidence{History: History{Sessions: 256}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-256-sessions"},
-		"a thief's model":                {Evidence{History: History{Replays: 1}}, 0.05, Human, "fingerprint-collision 0.05 handoff-replayed"},
-		"a busy thief's":                 {Evidence{History: History{Replays: 99}}, 0.1, Human, "fingerprint-collision 0.10 handoff-replayed"},
-		"a guest with it, among others":  {Evidence{History: History{Cadence: sharedGroup, Replays: 99}}, 0.4, Human, "cadence 0.30 40 reqs/2s, fingerprint-collision 0.10 handoff-replayed"},
-		"both collisions":                {Evidence{History: History{Sessions: 250, Replays: 9}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
-		"solved":                         {Evidence{Agent: tool, Challenge: &ChallengeResult{-0.5, "score-90"}}, 0, Human, "ua-pattern 0.50 tool-curl, recaptcha -0.50 score-90"},
-		"failed":                         {Evidence{Agent: tool, Challenge: &ChallengeResult{7, "score-10"}}, 1, Bot, "ua-pattern 0.50 tool-curl, recaptcha 0.50 score-10"},
-		"everything":                     {Evidence{Agent: tool, History: History{fastSession, 250, 9}, Anomaly: "no-accept"}, 1, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s, fingerprint-collision 0.25 shared-with-250-sessions, header-anomaly 0.15 no-accept"},
-		"a search engine that claims it": {Evidence{Agent: agent.Classify(googlebot)}, 0.5, Suspect, "ua-pattern 0.50 tool-Googlebot"},
-		"one that is it":                 {Evidence{Agent: agent.Classify(googlebot), Verified: true, History: withCadence(fastSession)}, 0, Human, "ua-pattern 0.00 verified-googlebot"},
+		"a guest":              {Evidence{}, 0, Human, ""},
+		"a tool":               {Evidence{Agent: tool}, 0.5, Suspect, "ua-pattern 0.50 tool-curl"},
+		"an empty user agent":  {Evidence{Agent: agent.Classify("")}, 0.5, Suspect, "ua-pattern 0.50 empty"},
+		"an automated browser": {Evidence{Agent: driver}, 0.4, Human, "ua-pattern 0.40 automation-headless"},
+		"an automated browser with a header anomaly": {Evidence{Agent: driver, Anomaly: "no-accept"}, 0.55, Suspect, "ua-pattern 0.40 automation-headless, header-anomaly 0.15 no-accept"},
+		"a header anomaly":                           {Evidence{Anomaly: "no-accept"}, 0.15, Human, "header-anomaly 0.15 no-accept"},
+		"the cookie of another browser":              {Evidence{CookieMismatch: true}, 0.15, Human, "header-anomaly 0.15 cookie-of-another-browser"},
+		"cookie mismatch and header anomaly":         {Evidence{CookieMismatch: true, Anomaly: "no-accept"}, 0.15, Human, "header-anomaly 0.15 no-accept"},
+		"a fast shared group":                        {Evidence{History: withCadence(sharedGroup)}, 0.3, Human, "cadence 0.30 40 reqs/2s"},
+		"a fast shared group with a cookie mismatch": {Evidence{History: withCadence(sharedGroup), CookieMismatch: true}, 0.45, Suspect, "cadence 0.30 40 reqs/2s, header-anomaly 0.15 cookie-of-another-browser"},
+		"a fast session":                             {Evidence{History: withCadence(fastSession)}, 0.45, Suspect, "cadence 0.45 12 reqs/2s"},
+		"a fast tool":                                {Evidence{Agent: tool, History: withCadence(fastSession)}, 0.95, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s"},
+		"50 sessions of a group":                     {Evidence{History: History{Sessions: 50}}, 0, Human, ""},
+		"150 sessions of a group":                    {Evidence{History: History{Sessions: 150}}, 0.13, Human, "fingerprint-collision 0.13 shared-with-150-sessions"},
+		"250 sessions of a group":                    {Evidence{History: History{Sessions: 250}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
+		"256 sessions of a group":                    {Evidence{History: History{Sessions: 256}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-256-sessions"},
+		"one handoff replay":                         {Evidence{History: History{Replays: 1}}, 0.05, Human, "fingerprint-collision 0.05 handoff-replayed"},
+		"99 handoff replays":                         {Evidence{History: History{Replays: 99}}, 0.1, Human, "fingerprint-collision 0.10 handoff-replayed"},
+		"99 handoff replays in a fast shared group":  {Evidence{History: History{Cadence: sharedGroup, Replays: 99}}, 0.4, Human, "cadence 0.30 40 reqs/2s, fingerprint-collision 0.10 handoff-replayed"},
+		"sessions and replays":                       {Evidence{History: History{Sessions: 250, Replays: 9}}, 0.25, Human, "fingerprint-collision 0.25 shared-with-250-sessions"},
+		"a tool with a good challenge result":        {Evidence{Agent: tool, Challenge: &ChallengeResult{-0.5, "score-90"}}, 0, Human, "ua-pattern 0.50 tool-curl, recaptcha -0.50 score-90"},
+		"a tool with a bad challenge result":         {Evidence{Agent: tool, Challenge: &ChallengeResult{7, "score-10"}}, 1, Bot, "ua-pattern 0.50 tool-curl, recaptcha 0.50 score-10"},
+		"all signals":                                {Evidence{Agent: tool, History: History{fastSession, 250, 9}, Anomaly: "no-accept"}, 1, Bot, "ua-pattern 0.50 tool-curl, cadence 0.45 12 reqs/2s, fingerprint-collision 0.25 shared-with-250-sessions, header-anomaly 0.15 no-accept"},
+		"an unverified search engine":                {Evidence{Agent: agent.Classify(googlebot)}, 0.5, Suspect, "ua-pattern 0.50 tool-Googlebot"},
+		"a verified search engine":                   {Evidence{Agent: agent.Classify(googlebot), Verified: true, History: withCadence(fastSession)}, 0, Human, "ua-pattern 0.00 verified-googlebot"},
 	} {
-		s := Evaluate(c.of)
-		if s.Value != c.value || s.Verdict != c.verdict || formatSignals(s) != c.reasons {
-			t.Errorf("%s: %v %s %q, want %v %s %q", name, s.Value, s.Verdict, formatSignals(s), c.value, c.verdict, c.reasons)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := Evaluate(c.of)
+			if s.Value != c.value || s.Verdict != c.verdict || formatSignals(s) != c.signals {
+				t.Errorf("%v %s %q, want %v %s %q", s.Value, s.Verdict, formatSignals(s), c.value, c.verdict, c.signals)
+			}
+		})
 	}
 }
 
@@ -89,6 +93,7 @@ func formatWeight(f float64) string {
 }
 
 func TestEvaluate_CadenceOfOneOrSeveralClients(t *testing.T) {
+	t.Parallel()
 	const never = -time.Millisecond
 	for name, c := range map[string]struct {
 		of       Cadence
@@ -96,29 +101,32 @@ func TestEvaluate_CadenceOfOneOrSeveralClients(t *testing.T) {
 		want     float64
 		detail   string
 	}{
-		"11 in 2 s":                             {Cadence{Group: RequestCounts{11, 11}, SinceCookie: never}, false, 0, ""},
-		"12 in 2 s without a cookie":            {Cadence{Group: RequestCounts{12, 12}, SinceCookie: never}, false, singleClientWeight, "12 reqs/2s"},
-		"the last cookie is longer ago":         {Cadence{Group: RequestCounts{12, 30}, SinceCookie: ShortWindow}, false, singleClientWeight, "12 reqs/2s"},
-		"one of them had a cookie":              {Cadence{Group: RequestCounts{12, 12}, SinceCookie: ShortWindow - 1}, false, fastWeight, "12 reqs/2s"},
-		"this one has":                          {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{1, 1}, HasCookie: true, SinceCookie: never}, false, fastWeight, "12 reqs/2s"},
-		"12 in 2 s by one session":              {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true}, false, singleClientWeight, "12 reqs/2s"},
-		"11 of 12 by one session":               {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{11, 11}, HasCookie: true}, false, fastWeight, "12 reqs/2s"},
-		"120 in a minute":                       {Cadence{Group: RequestCounts{4, 120}, SinceCookie: never}, false, 0, ""},
-		"121 in a minute without a cookie":      {Cadence{Group: RequestCounts{4, 121}, SinceCookie: never}, false, singleClientWeight, "121 reqs/60s"},
-		"121, one of them with":                 {Cadence{Group: RequestCounts{4, 121}, SinceCookie: LongWindow - 1}, false, fastWeight, "121 reqs/60s"},
-		"121 by one session":                    {Cadence{Group: RequestCounts{4, 121}, Session: RequestCounts{4, 121}, HasCookie: true}, false, singleClientWeight, "121 reqs/60s"},
-		"a campaign's first visits":             {Cadence{Group: RequestCounts{47, 47}, SinceCookie: never}, true, fastWeight, "47 reqs/2s"},
-		"more than a campaign brings":           {Cadence{Group: RequestCounts{48, 48}, SinceCookie: never}, true, singleClientWeight, "48 reqs/2s"},
-		"a session is not excused by campaigns": {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true}, true, singleClientWeight, "12 reqs/2s"},
-		"looked at without its session":         {Cadence{Group: RequestCounts{30, 90}, SinceCookie: 0}, false, fastWeight, "30 reqs/2s"},
+		"11 in 2 s":                              {Cadence{Group: RequestCounts{11, 11}, SinceCookie: never}, false, 0, ""},
+		"12 in 2 s without a cookie":             {Cadence{Group: RequestCounts{12, 12}, SinceCookie: never}, false, singleClientWeight, "12 reqs/2s"},
+		"last cookie before the window":          {Cadence{Group: RequestCounts{12, 30}, SinceCookie: ShortWindow}, false, singleClientWeight, "12 reqs/2s"},
+		"a cookie within the window":             {Cadence{Group: RequestCounts{12, 12}, SinceCookie: ShortWindow - 1}, false, fastWeight, "12 reqs/2s"},
+		"a cookie on this request":               {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{1, 1}, HasCookie: true, SinceCookie: never}, false, fastWeight, "12 reqs/2s"},
+		"12 in 2 s by one session":               {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true}, false, singleClientWeight, "12 reqs/2s"},
+		"11 of 12 by one session":                {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{11, 11}, HasCookie: true}, false, fastWeight, "12 reqs/2s"},
+		"120 in a minute":                        {Cadence{Group: RequestCounts{4, 120}, SinceCookie: never}, false, 0, ""},
+		"121 in a minute without a cookie":       {Cadence{Group: RequestCounts{4, 121}, SinceCookie: never}, false, singleClientWeight, "121 reqs/60s"},
+		"121 in a minute, one with a cookie":     {Cadence{Group: RequestCounts{4, 121}, SinceCookie: LongWindow - 1}, false, fastWeight, "121 reqs/60s"},
+		"121 in a minute by one session":         {Cadence{Group: RequestCounts{4, 121}, Session: RequestCounts{4, 121}, HasCookie: true}, false, singleClientWeight, "121 reqs/60s"},
+		"47 in 2 s in campaign mode":             {Cadence{Group: RequestCounts{47, 47}, SinceCookie: never}, true, fastWeight, "47 reqs/2s"},
+		"48 in 2 s in campaign mode":             {Cadence{Group: RequestCounts{48, 48}, SinceCookie: never}, true, singleClientWeight, "48 reqs/2s"},
+		"a fast session in campaign mode":        {Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true}, true, singleClientWeight, "12 reqs/2s"},
+		"a route that does not read the session": {Cadence{Group: RequestCounts{30, 90}, SinceCookie: 0}, false, fastWeight, "30 reqs/2s"},
 	} {
-		if weight, detail := c.of.weigh(c.campaign); weight != c.want || detail != c.detail {
-			t.Errorf("%s: %v %q, want %v %q", name, weight, detail, c.want, c.detail)
-		}
+		t.Run(name, func(t *testing.T) {
+			if weight, detail := c.of.weigh(c.campaign); weight != c.want || detail != c.detail {
+				t.Errorf("%v %q, want %v %q", weight, detail, c.want, c.detail)
+			}
+		})
 	}
 }
 
 func TestActionFor_ModeAndVerdict(t *testing.T) {
+	t.Parallel()
 	got := map[string]Action{}
 	for _, mode := range []flags.BotMode{flags.BotOff, flags.BotObserve, flags.BotEnforce} {
 		for _, v := range []Verdict{Human, Suspect, Bot} {
@@ -126,53 +134,59 @@ func TestActionFor_ModeAndVerdict(t *testing.T) {
 			got[string(mode)+" "+string(v)+" solved"] = ActionFor(mode, v, true)
 		}
 	}
-	for what, act := range got {
-		want := map[string]Action{"enforce suspect": Challenge, "enforce bot": HardBlock, "enforce bot solved": HardBlock}[what]
-		if want == "" {
-			want = None
-		}
-		if act != want {
-			t.Errorf("%s: %s, want %s", what, act, want)
-		}
+	want := map[string]Action{}
+	for name := range got {
+		want[name] = None
+	}
+	want["enforce suspect"], want["enforce bot"], want["enforce bot solved"] = Challenge, HardBlock, HardBlock
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
-// A thief chooses a fingerprint that many guests have. None of them is challenged for his replays.
+// A client that replays handoffs may use a fingerprint that many guests have. The penalty must not change
+// the verdict for these guests.
 func TestEvaluate_PenaltyAloneIsNotSuspect(t *testing.T) {
+	t.Parallel()
 	shared := Cadence{Group: RequestCounts{40, 100}, Session: RequestCounts{1, 4}, HasCookie: true}
 	for sessions := range 251 {
 		seen := History{Cadence: shared, Sessions: sessions}
 		without := Evaluate(Evidence{History: seen}).Verdict
 		for seen.Replays = range 5 {
 			if with := Evaluate(Evidence{History: seen}).Verdict; with != without {
-				t.Fatalf("%d sessions, %d replays: %s, without them %s", sessions, seen.Replays, with, without)
+				t.Fatalf("%d sessions, %d replays: %s, want %s as without replays", sessions, seen.Replays, with, without)
 			}
 		}
 	}
 }
 
-// Every name that a judgement may have makes a detail that the event may carry.
+// Every name of a classification gives a detail that the event schema accepts.
 func TestEvaluate_DetailsMatchEventSchema(t *testing.T) {
+	t.Parallel()
 	form := regexp.MustCompile(`^([a-z][A-Za-z0-9-]{0,47}|[0-9]{1,5} reqs/[0-9]{1,4}s)$`)
 	for _, ua := range []string{
 		"", "curl/8", headless, googlebot, "Acme hotel prices", "Mozilla/5.0 Acme/1.0", "x@example.org", "node.js", "page speed x",
 		"www.uptime.com", "PTST/1", "Macintosh; Intel Mac OS X) Word/16",
 	} {
-		e := Evidence{Agent: agent.Classify(ua), History: History{Cadence{Group: RequestCounts{512, 512}, SinceCookie: -1}, 256, 3}, Anomaly: "no-accept"}
-		for _, s := range Evaluate(e).Signals {
-			if !form.MatchString(s.Detail) {
-				t.Errorf("%q of %q", s.Detail, ua)
+		t.Run(ua, func(t *testing.T) {
+			e := Evidence{Agent: agent.Classify(ua), History: History{Cadence{Group: RequestCounts{512, 512}, SinceCookie: -1}, 256, 3}, Anomaly: "no-accept"}
+			for _, s := range Evaluate(e).Signals {
+				if !form.MatchString(s.Detail) {
+					t.Errorf("detail %q does not match %s", s.Detail, form)
+				}
 			}
-		}
+		})
 	}
 	long := agentDetail(agent.Classification{Kind: agent.Automation, Name: strings.Repeat("-x", 40)})
 	if !form.MatchString(long) || len(long) > 48 {
-		t.Errorf("%q", long)
+		t.Errorf("detail %q of %d characters, want at most 48 and the form %s", long, len(long), form)
 	}
 }
 
-// Whatever is observed, a score is one, and no kind of signal weighs more than it may.
+// For any evidence the score is within 0 … 1, matches the verdict and the sum of a signal kind stays within
+// its bound.
 func TestEvaluate_AnyEvidenceGivesValidScore(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(27, 0))
 	agents := []string{"", "curl/8", headless, chrome, googlebot}
 	pace := func() RequestCounts { return RequestCounts{random.IntN(60), random.IntN(600)} }
@@ -188,7 +202,7 @@ func TestEvaluate_AnyEvidenceGivesValidScore(t *testing.T) {
 		}
 		s := Evaluate(e)
 		if !(s.Value >= 0 && s.Value <= 1) || s.Verdict != verdict(s.Value) {
-			t.Fatalf("%+v of %+v", s, e)
+			t.Fatalf("score %+v for %+v, want 0 … 1 and its verdict", s, e)
 		}
 		seen[s.Verdict]++
 		kinds := map[string]float64{}
@@ -196,13 +210,13 @@ func TestEvaluate_AnyEvidenceGivesValidScore(t *testing.T) {
 			kinds[r.Kind] += r.Weight
 		}
 		if kinds[cadence] > singleClientWeight || roundHundredths(kinds[collision]) > maxCollisionWeight || kinds[uaPattern] > 0.5 || kinds[anomaly] > 0.15 {
-			t.Fatalf("a kind weighs too much: %v", kinds)
+			t.Fatalf("weights by kind %v exceed a bound", kinds)
 		}
-		if diff := cmp.Diff(s, Evaluate(e)); diff != "" {
-			t.Fatal("the same evidence, another score")
+		if again := Evaluate(e); !reflect.DeepEqual(s, again) {
+			t.Fatal("another score for the same evidence:", cmp.Diff(s, again))
 		}
 	}
 	if len(seen) != 3 {
-		t.Errorf("%v", seen)
+		t.Errorf("verdicts %v, want all three", seen)
 	}
 }

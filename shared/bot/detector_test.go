@@ -33,17 +33,17 @@ var (
 	noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 )
 
-// failingResolver is a resolver that is away.
+// failingResolver is a Resolver whose lookups fail.
 type failingResolver struct{}
 
 func (failingResolver) LookupAddr(context.Context, string) ([]string, error) {
-	return nil, errors.New("away")
+	return nil, errors.New("no DNS")
 }
 func (failingResolver) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
-	return nil, errors.New("away")
+	return nil, errors.New("no DNS")
 }
 
-// harness is a room with its Redis, a clock that tests move, and what admission would do with them.
+// harness is a Detector with a real Redis and a manual clock.
 type harness struct {
 	*bot.Detector
 	rdb  redis.UniversalClient
@@ -61,23 +61,23 @@ func browser() http.Header {
 	return http.Header{"User-Agent": {chrome}, "Accept": {"*/*"}, "Accept-Language": {"fa-AF"}}
 }
 
-// hash is one as session.Visit makes them, of what it is told.
+// hash returns a hash in the form of session.Client.
 func hash(of string) string { return fmt.Sprintf("sha256:%064x", of) }
 
 func client(session string) bot.Client {
 	return bot.Client{Fingerprint: hash("fingerprint"), Address: hash("address"), Session: session}
 }
 
-// evaluate is the way in of a request: one pipeline, one evaluation.
+// evaluate reads the history of a request in one pipeline and evaluates the request.
 func (d *harness) evaluate(t testing.TB, c bot.Client, count bool) bot.Score {
 	t.Helper()
 	pipe := d.rdb.Pipeline()
-	read := d.Enqueue(t.Context(), pipe, c, count)
+	pending := d.Enqueue(t.Context(), pipe, c, count)
 	lua.Exec(t.Context(), pipe)
-	return bot.Evaluate(d.Resolve(read, bot.Request{Header: browser()}))
+	return bot.Evaluate(d.Resolve(pending, bot.Request{Header: browser()}))
 }
 
-// startSession is the way out of a request that began a session.
+// startSession records a session start, as the last pipeline of a request does.
 func (d *harness) startSession(t testing.TB, c bot.Client, session string) {
 	t.Helper()
 	pipe := d.rdb.Pipeline()
@@ -87,48 +87,48 @@ func (d *harness) startSession(t testing.TB, c bot.Client, session string) {
 	}
 }
 
-// What admission does with the room, from the pipeline to the batch.
+// TestDetector_RequestFlow makes all calls of a request, from the first pipeline to the batch.
 func TestDetector_RequestFlow(t *testing.T) {
 	d := newHarness(redistest.New(t))
-	d.evaluate(t, client(""), false) // the server learns the script
+	d.evaluate(t, client(""), false) // loads the script into the server
 	trips := redistest.Count(d.rdb)
 	ctx, c := t.Context(), client("gms_1")
 
-	// In: one pipeline, with the reads of session, limits and cache.
+	// The first pipeline, together with the read of the session.
 	pipe := d.rdb.Pipeline()
 	session := pipe.HMGet(ctx, keys.Session(c.Session), "createdAt")
-	read := d.Enqueue(ctx, pipe, c, true)
+	pending := d.Enqueue(ctx, pipe, c, true)
 	if err := lua.Exec(ctx, pipe); err != nil || session.Err() != nil {
 		t.Fatal(err, session.Err())
 	}
 	if n := trips.TakeCount(); n != 1 {
-		t.Errorf("%d round trips", n)
+		t.Errorf("%d round trips, want 1", n)
 	}
-	// The verdict, without any.
+	// The verdict, without a round trip.
 	header := browser()
 	header.Set("User-Agent", "curl/8.5.0")
-	evidence := d.Resolve(read, bot.Request{Header: header, Address: netip.MustParseAddr("203.0.113.9")})
+	evidence := d.Resolve(pending, bot.Request{Header: header, Address: netip.MustParseAddr("203.0.113.9")})
 	score := bot.Evaluate(evidence)
-	act := bot.ActionFor(flags.BotEnforce, score.Verdict, false)
-	if score.Verdict != bot.Suspect || act != bot.Challenge {
-		t.Errorf("%+v, %s", score, act)
+	action := bot.ActionFor(flags.BotEnforce, score.Verdict, false)
+	if score.Verdict != bot.Suspect || action != bot.Challenge {
+		t.Errorf("%+v, action %s; want suspect and challenge", score, action)
 	}
-	// A token came with it: the same evidence, and what came of the challenge.
+	// The same evidence with the result of a challenge.
 	evidence.Challenge = &bot.ChallengeResult{Weight: -0.4, Detail: "score-90"}
 	if s := bot.Evaluate(evidence); bot.ActionFor(flags.BotEnforce, s.Verdict, true) != bot.None || s.Value != 0.1 {
-		t.Errorf("%+v", s)
+		t.Errorf("with a challenge result: %+v, want score 0.1 and no action", s)
 	}
-	// The record, before the answer.
+	// The record, before the response.
 	batch := &pgx.Batch{}
-	if d.ShouldRecord(c, score.Verdict, act) {
-		if _, err := bot.Record(batch, bot.Entry{Client: c, AgentHash: hash("agent"), Score: score, Action: act, At: d.time}); err != nil {
+	if d.ShouldRecord(c, score.Verdict, action) {
+		if _, err := bot.Record(batch, bot.Entry{Client: c, AgentHash: hash("agent"), Score: score, Action: action, At: d.time}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if batch.Len() != 2 || trips.TakeCount() != 0 {
-		t.Errorf("%d statements", batch.Len())
+		t.Errorf("%d statements, want 2 without a round trip", batch.Len())
 	}
-	// Out, when the request began a session.
+	// The last pipeline, if the request started a session.
 	d.startSession(t, client(""), "gms_2")
 }
 
@@ -137,26 +137,28 @@ func TestDetector_TwelveRequestsInTwoSecondsAreNotHuman(t *testing.T) {
 		cookie func(i int) string
 		begins func(i int) bool
 	}{
-		"without a cookie":             {func(int) string { return "" }, func(int) bool { return false }},
-		"and a session for each":       {func(int) string { return "" }, func(int) bool { return true }},
-		"with a cookie from the start": {func(int) string { return "gms_0" }, func(int) bool { return false }},
-		"with the cookie of the first": {func(i int) string { return map[bool]string{true: "gms_0"}[i > 0] }, func(i int) bool { return i == 0 }},
+		"no cookie":                        {func(int) string { return "" }, func(int) bool { return false }},
+		"no cookie, a session per request": {func(int) string { return "" }, func(int) bool { return true }},
+		"a cookie from the start":          {func(int) string { return "gms_0" }, func(int) bool { return false }},
+		"the cookie of the first request":  {func(i int) string { return map[bool]string{true: "gms_0"}[i > 0] }, func(i int) bool { return i == 0 }},
 	} {
-		d := newHarness(redistest.New(t))
-		for i := range 12 {
-			score := d.evaluate(t, client(c.cookie(i)), true)
-			if c.begins(i) {
-				d.startSession(t, client(""), fmt.Sprint("gms_", i))
+		t.Run(name, func(t *testing.T) {
+			d := newHarness(redistest.New(t))
+			for i := range 12 {
+				score := d.evaluate(t, client(c.cookie(i)), true)
+				if c.begins(i) {
+					d.startSession(t, client(""), fmt.Sprint("gms_", i))
+				}
+				if want := i == 11; (score.Verdict != bot.Human) != want {
+					t.Errorf("request %d is %s by %v, want not human only for request 12", i+1, score.Verdict, score.Signals)
+				}
+				d.time = d.time.Add(180 * time.Millisecond)
 			}
-			if want := i == 11; (score.Verdict != bot.Human) != want {
-				t.Errorf("%s: request %d is %s by %v", name, i+1, score.Verdict, score.Signals)
+			d.time = d.time.Add(time.Second)
+			if s := d.evaluate(t, client("gms_0"), true); s.Verdict != bot.Human {
+				t.Errorf("after a pause: %s by %v, want human", s.Verdict, s.Signals)
 			}
-			d.time = d.time.Add(180 * time.Millisecond)
-		}
-		d.time = d.time.Add(time.Second)
-		if s := d.evaluate(t, client("gms_0"), true); s.Verdict != bot.Human {
-			t.Errorf("%s: after a pause it is %s by %v", name, s.Verdict, s.Signals)
-		}
+		})
 	}
 }
 
@@ -164,15 +166,15 @@ func TestDetector_SharedAddressAndModelIsNotOneClient(t *testing.T) {
 	d := newHarness(redistest.New(t))
 	for i := range 60 {
 		if s := d.evaluate(t, client(fmt.Sprint("gms_", i%10)), true); s.Verdict != bot.Human {
-			t.Fatalf("request %d: %+v", i, s)
+			t.Fatalf("request %d: %+v, want human", i, s)
 		}
-		d.time = d.time.Add(30 * time.Millisecond) // 66 in 2 s, of ten guests
+		d.time = d.time.Add(30 * time.Millisecond) // 66 requests in 2 s from ten guests
 	}
 	if s := d.evaluate(t, client("gms_3"), true); s.Value != 0.3 {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want score 0.3", s)
 	}
 	if s := d.evaluate(t, bot.Client{Fingerprint: hash("another"), Address: hash("address")}, true); s.Value != 0 {
-		t.Errorf("another model: %+v", s)
+		t.Errorf("another fingerprint: %+v, want score 0", s)
 	}
 }
 
@@ -180,17 +182,17 @@ func TestDetector_UncountedRequestsAddNothing(t *testing.T) {
 	d := newHarness(redistest.New(t))
 	for range 40 {
 		if s := d.evaluate(t, client(""), false); s.Value != 0 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("%+v, want score 0", s)
 		}
 	}
 	if n := d.rdb.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys", n)
+		t.Errorf("%d keys, want 0", n)
 	}
 	for range 12 {
 		d.evaluate(t, client(""), true)
 	}
 	if s := d.evaluate(t, client(""), false); s.Verdict != bot.Suspect {
-		t.Errorf("who is fast elsewhere is %+v", s)
+		t.Errorf("uncounted request of a fast client: %+v, want suspect", s)
 	}
 }
 
@@ -200,24 +202,25 @@ func TestDetector_CollisionsAndPenaltyAddWeight(t *testing.T) {
 		d.startSession(t, client(""), fmt.Sprint("gms_", i))
 		if i == 149 {
 			if s := d.evaluate(t, client(""), false); s.Value != 0.13 {
-				t.Errorf("150 sessions: %+v", s)
+				t.Errorf("150 sessions: %+v, want score 0.13", s)
 			}
 		}
 	}
 	if s := d.evaluate(t, client(""), false); s.Value != 0.25 || s.Signals[0].Detail != "shared-with-256-sessions" {
-		t.Errorf("300 sessions: %+v", s)
+		t.Errorf("300 sessions: %+v, want score 0.25 of 256 sessions", s)
 	}
 	d.time = d.time.Add(25 * time.Hour)
 	if s := d.evaluate(t, client(""), false); s.Value != 0 {
-		t.Errorf("a day later: %+v", s)
+		t.Errorf("a day later: %+v, want score 0", s)
 	}
 	d.rdb.Incr(t.Context(), keys.Penalty(hash("fingerprint")))
 	if s := d.evaluate(t, client(""), false); s.Value != 0.05 || s.Signals[0].Detail != "handoff-replayed" {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want score 0.05 by handoff-replayed", s)
 	}
 }
 
 func TestDetector_WithoutRedisUsesRemainingEvidence(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	rdb := redisclient.Open(redisclient.Config{Addr: server.Addr})
 	t.Cleanup(func() { rdb.Close() })
@@ -225,75 +228,79 @@ func TestDetector_WithoutRedisUsesRemainingEvidence(t *testing.T) {
 	server.Stop()
 	for range 20 {
 		if s := d.evaluate(t, client(""), true); s.Value != 0 || len(s.Signals) != 0 {
-			t.Fatalf("%+v", s)
+			t.Fatalf("%+v, want score 0 without signals", s)
 		}
 	}
 	tool := bot.Request{Header: http.Header{"User-Agent": {"curl/8.5.0"}}}
 	if s := bot.Evaluate(d.Resolve(nil, tool)); s.Value != 0.5 {
-		t.Errorf("never asked: %+v", s)
+		t.Errorf("history not read: %+v, want score 0.5", s)
 	}
 }
 
 func TestDetector_VerifiesGooglebotByAddressRange(t *testing.T) {
 	d := newHarness(redistest.New(t))
 	for addr, want := range map[string]bot.Verdict{"66.249.66.1": bot.Human, "2001:4860:4801:10::1": bot.Human, "203.0.113.9": bot.Suspect} {
-		for range 20 { // at any pace
-			pipe := d.rdb.Pipeline()
-			c := bot.Client{Fingerprint: hash("bot"), Address: hash(addr)}
-			read := d.Enqueue(t.Context(), pipe, c, addr != "203.0.113.9")
-			lua.Exec(t.Context(), pipe)
-			s := bot.Evaluate(d.Resolve(read, bot.Request{Header: http.Header{"User-Agent": {googlebot}}, Address: netip.MustParseAddr(addr)}))
-			if s.Verdict != want {
-				t.Fatalf("%s: %+v", addr, s)
+		t.Run(addr, func(t *testing.T) {
+			for range 20 {
+				pipe := d.rdb.Pipeline()
+				c := bot.Client{Fingerprint: hash("bot"), Address: hash(addr)}
+				pending := d.Enqueue(t.Context(), pipe, c, addr != "203.0.113.9")
+				lua.Exec(t.Context(), pipe)
+				s := bot.Evaluate(d.Resolve(pending, bot.Request{Header: http.Header{"User-Agent": {googlebot}}, Address: netip.MustParseAddr(addr)}))
+				if s.Verdict != want {
+					t.Fatalf("%+v, want %s", s, want)
+				}
 			}
-		}
+		})
 	}
 }
 
-// Memory stands for Redis where time is simulated, so it must be the same.
+// Simulations use InMemoryHistory in place of Redis, so both must give the same history.
 func TestInMemoryHistory_MatchesRedis(t *testing.T) {
 	for seed := range uint64(5) {
-		d, m := newHarness(redistest.New(t)), bot.NewInMemoryHistory()
-		random := rand.New(rand.NewPCG(seed, 27))
-		for i := range 700 {
-			d.time = d.time.Add(time.Duration(random.Float64() * random.Float64() * random.Float64() * float64(4*time.Second))).Truncate(time.Millisecond)
-			c := client(map[bool]string{true: fmt.Sprint("gms_", random.IntN(3))}[random.IntN(3) > 0])
-			count := random.IntN(8) > 0
-			if random.IntN(20) == 0 {
-				id := fmt.Sprint("gms_new", i)
-				d.startSession(t, c, id)
-				m.SessionStarted(c, id, d.time)
-				c.Session = id
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			d, m := newHarness(redistest.New(t)), bot.NewInMemoryHistory()
+			random := rand.New(rand.NewPCG(seed, 27))
+			for i := range 700 {
+				d.time = d.time.Add(time.Duration(random.Float64() * random.Float64() * random.Float64() * float64(4*time.Second))).Truncate(time.Millisecond)
+				c := client(map[bool]string{true: fmt.Sprint("gms_", random.IntN(3))}[random.IntN(3) > 0])
+				count := random.IntN(8) > 0
+				if random.IntN(20) == 0 {
+					id := fmt.Sprint("gms_new", i)
+					d.startSession(t, c, id)
+					m.SessionStarted(c, id, d.time)
+					c.Session = id
+				}
+				pipe := d.rdb.Pipeline()
+				pending := d.Enqueue(t.Context(), pipe, c, count)
+				if err := lua.Exec(t.Context(), pipe); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(d.Resolve(pending, bot.Request{Header: browser()}).History, m.Observe(c, d.time, count)); diff != "" {
+					t.Fatalf("request %d: %s", i, diff)
+				}
 			}
-			pipe := d.rdb.Pipeline()
-			read := d.Enqueue(t.Context(), pipe, c, count)
-			if err := lua.Exec(t.Context(), pipe); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(d.Resolve(read, bot.Request{Header: browser()}).History, m.Observe(c, d.time, count)); diff != "" {
-				t.Fatalf("seed %d, request %d: %s", seed, i, diff)
-			}
-		}
+		})
 	}
 }
 
-// What a client sends and where it is must not be found in Redis, whatever it is.
+// No user agent, session id or address of a client is stored in Redis or repeated in a score.
 func TestDetector_StoresNoClientDataInRedis(t *testing.T) {
 	d := newHarness(redistest.New(t))
-	for i := range 1000 {
+	for i := range 250 {
 		canary := fmt.Sprintf("c4n4ry%04d", i)
 		addr := netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})
 		c := bot.Client{Fingerprint: hash(fmt.Sprint(i)), Address: hash(fmt.Sprint(i / 2)), Session: "gms_" + canary}
 		pipe := d.rdb.Pipeline()
-		read := d.Enqueue(t.Context(), pipe, c, true)
+		pending := d.Enqueue(t.Context(), pipe, c, true)
 		d.EnqueueSessionStart(t.Context(), pipe, c, "gms_new"+canary)
 		if err := lua.Exec(t.Context(), pipe); err != nil {
 			t.Fatal(err)
 		}
 		header := http.Header{"User-Agent": {canary + "/1.0 (" + canary + "@example.org)"}, "X-Client-Screen": {canary}}
-		score := bot.Evaluate(d.Resolve(read, bot.Request{Header: header, Address: addr}))
-		if told := fmt.Sprint(score); strings.Contains(told, canary) || strings.Contains(told, addr.String()) {
-			t.Fatal(told)
+		score := bot.Evaluate(d.Resolve(pending, bot.Request{Header: header, Address: addr}))
+		if text := fmt.Sprint(score); strings.Contains(text, canary) || strings.Contains(text, addr.String()) {
+			t.Fatalf("score %s contains data of the client", text)
 		}
 	}
 	for _, key := range d.rdb.Keys(t.Context(), "*").Val() {
@@ -307,10 +314,10 @@ func TestDetector_StoresNoClientDataInRedis(t *testing.T) {
 			values = []string{d.rdb.Get(t.Context(), key).Val()}
 		}
 		if all := key + fmt.Sprint(values); strings.Contains(all, "c4n4ry") || strings.Contains(all, "203.0.") {
-			t.Fatal(all)
+			t.Fatalf("key and values %s contain data of a client", all)
 		}
 		if ttl := d.rdb.PTTL(t.Context(), key).Val(); ttl <= 0 || ttl > 24*time.Hour {
-			t.Fatalf("%s lives %v", key, ttl)
+			t.Fatalf("%s: TTL %v, want at most 24h", key, ttl)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-// insertRecord writes one verdict as its caller would, in one round trip.
+// insertRecord writes an entry in one round trip.
 func insertRecord(t *testing.T, db *pgxpool.Pool, e bot.Entry) {
 	t.Helper()
 	batch := &pgx.Batch{}
@@ -31,7 +31,7 @@ func insertRecord(t *testing.T, db *pgxpool.Pool, e bot.Entry) {
 	}
 }
 
-// testEntry is a tool's that was fast.
+// testEntry returns the entry of a fast tool.
 func testEntry(session string) bot.Entry {
 	return bot.Entry{
 		Client: client("gms_somebody"), AgentHash: hash("agent"), Session: session, Action: bot.Challenge, At: noon,
@@ -43,7 +43,7 @@ func testEntry(session string) bot.Entry {
 	}
 }
 
-// row is one of bot_score_log, as text.
+// rows returns the rows of bot_score_log as text.
 func rows(t *testing.T, db *pgxpool.Pool) []string {
 	t.Helper()
 	found, _ := db.Query(t.Context(), `
@@ -57,7 +57,7 @@ func rows(t *testing.T, db *pgxpool.Pool) []string {
 	return all
 }
 
-// recorded are the messages in the outbox.
+// recorded returns the messages in the outbox.
 func recorded(t *testing.T, db *pgxpool.Pool) []string {
 	t.Helper()
 	found, _ := db.Query(t.Context(), `SELECT payload::text FROM bff_consumer.outbox ORDER BY id`)
@@ -69,6 +69,7 @@ func recorded(t *testing.T, db *pgxpool.Pool) []string {
 }
 
 func TestRecord_WritesRowAndEvent(t *testing.T) {
+	t.Parallel()
 	db, session := pgtest.New(t), id.New(id.Session, noon)
 	e := testEntry(session)
 	insertRecord(t, db, e)
@@ -81,7 +82,7 @@ func TestRecord_WritesRowAndEvent(t *testing.T) {
 	}
 	messages := recorded(t, db)
 	if len(messages) != 1 {
-		t.Fatalf("%d events", len(messages))
+		t.Fatalf("%d events, want 1", len(messages))
 	}
 	var message struct {
 		Envelope struct{ Subject, SessionID, RequestID string }
@@ -92,15 +93,15 @@ func TestRecord_WritesRowAndEvent(t *testing.T) {
 	}
 	p := message.Payload
 	if p.GuestSessionID != session || p.Verdict != "bot" || p.ActionTaken != "challenge" || len(p.Signals) != 3 || p.FingerprintHash != hash("fingerprint") {
-		t.Errorf("%+v", p)
+		t.Errorf("payload %+v, want the verdict bot with three signals of session %s", p, session)
 	}
 	if message.Envelope.SessionID != session || message.Envelope.RequestID != e.RequestID {
-		t.Errorf("%+v", message.Envelope)
+		t.Errorf("envelope %+v, want session %s and request %s", message.Envelope, session, e.RequestID)
 	}
 	validateMessage(t, messages[0])
 }
 
-// validateMessage holds a message to its schema, as it is when the relay has sent it.
+// validateMessage checks a message against its schema, in the form in which the relay sends it.
 func validateMessage(t *testing.T, message string) {
 	t.Helper()
 	var m map[string]map[string]any
@@ -118,57 +119,63 @@ func validateMessage(t *testing.T, message string) {
 }
 
 func TestRecord_WithoutSessionNamesNoSession(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	insertRecord(t, db, testEntry(""))
 	if got := rows(t, db); len(got) != 1 || !strings.HasPrefix(got[0], "- ") {
-		t.Errorf("%q", got)
+		t.Errorf("rows %q, want one without a session id", got)
 	}
 	messages := recorded(t, db)
 	if len(messages) != 1 || strings.Contains(messages[0], "gms_") {
-		t.Fatalf("%q", messages)
+		t.Fatalf("messages %q, want one without a session id", messages)
 	}
 	validateMessage(t, messages[0])
 }
 
 func TestRecord_OptedOutGuestEmitsNoEvent(t *testing.T) {
 	for name, c := range map[string]struct {
-		choice string // what Postgres knows, as the row after the session's id
-		silent bool
+		choice   string // row of session_choice after the session id; empty for no row
+		optedOut bool
 	}{
-		"as is known here":     {"", true},
-		"as Postgres knows":    {"false, false, now(), NULL", false},
-		"who cleared it since": {"true, false, now(), now()", false},
+		"known to the caller":       {"", true},
+		"known to Postgres only":    {"false, false, now(), NULL", false},
+		"session cleared meanwhile": {"true, false, now(), now()", false},
 	} {
-		db, session := pgtest.New(t), id.New(id.Session, noon)
-		if c.choice != "" {
-			if _, err := db.Exec(t.Context(), `
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, session := pgtest.New(t), id.New(id.Session, noon)
+			if c.choice != "" {
+				if _, err := db.Exec(t.Context(), `
 				INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 				VALUES ('`+session+`', `+c.choice+`)`); err != nil {
-				t.Fatal(err)
+					t.Fatal(err)
+				}
 			}
-		}
-		e := testEntry(session)
-		e.OptedOut = c.silent
-		insertRecord(t, db, e)
-		if got := rows(t, db); len(got) != 1 || !strings.HasPrefix(got[0], "- ") {
-			t.Errorf("%s: %q", name, got)
-		}
-		if messages := recorded(t, db); len(messages) != 0 {
-			t.Errorf("%s: %q", name, messages)
-		}
+			e := testEntry(session)
+			e.OptedOut = c.optedOut
+			insertRecord(t, db, e)
+			if got := rows(t, db); len(got) != 1 || !strings.HasPrefix(got[0], "- ") {
+				t.Errorf("rows %q, want one without a session id", got)
+			}
+			if messages := recorded(t, db); len(messages) != 0 {
+				t.Errorf("messages %q, want none", messages)
+			}
+		})
 	}
 }
 
 func TestRecord_RejectsInvalidHash(t *testing.T) {
+	t.Parallel()
 	e := testEntry("")
 	e.AgentHash = chrome
 	batch := &pgx.Batch{}
 	if _, err := bot.Record(batch, e); err == nil || batch.Len() != 0 {
-		t.Errorf("%v, %d statements", err, batch.Len())
+		t.Errorf("error %v, %d statements; want an error and 0", err, batch.Len())
 	}
 }
 
 func TestShouldRecord_OncePerMinute(t *testing.T) {
+	t.Parallel()
 	d := newHarness(nil)
 	due := func(c bot.Client, v bot.Verdict, act bot.Action) (n int) {
 		for range 100 {
@@ -180,17 +187,17 @@ func TestShouldRecord_OncePerMinute(t *testing.T) {
 	}
 	c := client("")
 	if due(c, bot.Human, bot.None) != 0 {
-		t.Error("humans are recorded")
+		t.Error("a human is recorded")
 	}
-	if due(c, bot.Suspect, bot.Challenge) != 1 || due(client("gms_1"), bot.Suspect, bot.Challenge) != 0 {
-		t.Error("a suspect is not recorded once")
+	if first, other := due(c, bot.Suspect, bot.Challenge), due(client("gms_1"), bot.Suspect, bot.Challenge); first != 1 || other != 0 {
+		t.Errorf("a suspect is recorded %d times and %d times with another session, want 1 and 0", first, other)
 	}
 	if due(c, bot.Bot, bot.HardBlock) != 1 || due(c, bot.Suspect, bot.None) != 1 {
-		t.Error("another verdict or action is not another record")
+		t.Error("another verdict or action is not recorded once")
 	}
 	d.time = d.time.Add(time.Minute)
 	if due(c, bot.Suspect, bot.Challenge) != 1 {
-		t.Error("a minute later it is not recorded")
+		t.Error("a suspect is not recorded once a minute later")
 	}
 	n := 0
 	for i := range 5000 {
@@ -199,9 +206,9 @@ func TestShouldRecord_OncePerMinute(t *testing.T) {
 		}
 	}
 	if n != 599 {
-		t.Errorf("%d records of one who is another with every request, want what was left of 600", n)
+		t.Errorf("%d records of a client with changing fingerprints, want the remaining 599 of 600", n)
 	}
 	if d.time = d.time.Add(time.Minute); due(c, bot.Suspect, bot.Challenge) != 1 {
-		t.Error("nothing is recorded in the minute after")
+		t.Error("a suspect is not recorded in the minute after 600 records")
 	}
 }

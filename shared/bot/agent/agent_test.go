@@ -1,21 +1,28 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
 func TestClassify_BrowsersAreHuman(t *testing.T) {
-	for what, ua := range browserAgents {
-		if j := agent.Classify(ua); j != (agent.Classification{}) {
-			t.Errorf("%s: %v %q for %q", what, j.Kind, j.Name, ua)
-		}
+	t.Parallel()
+	for name, ua := range browserAgents {
+		t.Run(name, func(t *testing.T) {
+			if got := agent.Classify(ua); got != (agent.Classification{}) {
+				t.Errorf("%v %q for %q, want human", got.Kind, got.Name, ua)
+			}
+		})
 	}
 }
 
 func TestClassify_DeclaredToolsAreTools(t *testing.T) {
+	t.Parallel()
 	for ua, name := range map[string]string{
 		"curl/8.5.0":                         "curl",
 		"python-requests/2.32.3":             "python-requests",
@@ -37,13 +44,16 @@ func TestClassify_DeclaredToolsAreTools(t *testing.T) {
 		"Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/1 Firefox/140.0 HAL":                                                         "",
 		"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 AcmeCrawler": "crawl",
 	} {
-		j := agent.Classify(ua)
-		if want := kindOf(name); j.Kind != want || j.Name != name {
-			t.Errorf("%v %q, want %q, for %q", j.Kind, j.Name, name, ua)
-		}
+		t.Run(ua, func(t *testing.T) {
+			got := agent.Classify(ua)
+			if want := kindOf(name); got.Kind != want || got.Name != name {
+				t.Errorf("%v %q, want %v %q", got.Kind, got.Name, want, name)
+			}
+		})
 	}
 }
 
+// kindOf returns the kind of a classification by the name of its rule.
 func kindOf(name string) agent.Kind {
 	if name == "" {
 		return agent.Human
@@ -52,27 +62,32 @@ func kindOf(name string) agent.Kind {
 }
 
 func TestClassify_DrivenBrowserIsAutomation(t *testing.T) {
+	t.Parallel()
 	const chrome = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0.0.0 Safari/537.36"
-	if j := agent.Classify(chrome); j.Kind != agent.Automation || j.Name != "headless" || j.Kind.Weight() != 0.4 {
-		t.Errorf("%+v", j)
+	if got := agent.Classify(chrome); got.Kind != agent.Automation || got.Name != "headless" || got.Kind.Weight() != 0.4 {
+		t.Errorf("%+v, want automation headless with the weight 0.4", got)
 	}
-	if j := agent.Classify(chrome + " AcmeBot/1.0"); j.Kind != agent.Tool {
-		t.Errorf("what declares itself as well is %v", j.Kind)
+	if got := agent.Classify(chrome + " AcmeBot/1.0"); got.Kind != agent.Tool {
+		t.Errorf("an automated browser with a tool's name is %v, want tool", got.Kind)
 	}
-	if j := agent.Classify("puppeteer"); j.Kind != agent.Tool || j.Kind.Weight() != 0.5 {
-		t.Errorf("what is no browser at all is %v", j.Kind)
+	if got := agent.Classify("puppeteer"); got.Kind != agent.Tool || got.Kind.Weight() != 0.5 {
+		t.Errorf("a driver's name alone is %v, want tool", got.Kind)
 	}
 }
 
 func TestClassify_EmptyAgent(t *testing.T) {
+	t.Parallel()
 	for _, ua := range []string{"", "  ", "\t\n", `""`} {
-		if j := agent.Classify(ua); j.Kind != agent.Empty || j.Name != "empty" || j.Kind.Weight() != 0.5 {
-			t.Errorf("%q: %+v", ua, j)
-		}
+		t.Run(fmt.Sprintf("%q", ua), func(t *testing.T) {
+			if got := agent.Classify(ua); got.Kind != agent.Empty || got.Name != "empty" || got.Kind.Weight() != 0.5 {
+				t.Errorf("%+v, want empty with the weight 0.5", got)
+			}
+		})
 	}
 }
 
 func TestClassify_NamesSearchEngines(t *testing.T) {
+	t.Parallel()
 	for ua, want := range map[string]string{
 		"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": "googlebot",
 		"Googlebot-Image/1.0": "googlebot",
@@ -84,36 +99,43 @@ func TestClassify_NamesSearchEngines(t *testing.T) {
 		"Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)":                                                                                                        "",
 		browserAgents["Chrome on Windows"]:                                                                                                                                          "",
 	} {
-		if j := agent.Classify(ua); j.Crawler != want {
-			t.Errorf("%q, want %q, for %q", j.Crawler, want, ua)
-		}
+		t.Run(ua, func(t *testing.T) {
+			if got := agent.Classify(ua); got.Crawler != want {
+				t.Errorf("crawler %q, want %q", got.Crawler, want)
+			}
+		})
 	}
 }
 
-// What a judgement says is written down for a year, so it must not carry what a client made up.
+// A classification is stored for a year, so it must not contain text that a client sent.
 func TestClassify_NeverRepeatsAgentText(t *testing.T) {
+	t.Parallel()
 	const canary = "c4n4ry"
 	for _, ua := range []string{
 		canary + " " + canary, canary + "/1.0", canary + "bot/1.0", "bot-" + canary, "Mozilla/5.0 (compatible; " + canary + "/1.0)",
 		"Mozilla/5.0 " + canary + "/1.0", canary + "@example.org", "http://" + canary + ".example", "curl/8 " + canary,
 		"Googlebot/" + canary, canary + ", Mozilla/5.0 (X)", "HeadlessChrome " + canary,
 	} {
-		j := agent.Classify(ua)
-		if j.Kind == agent.Human || j.Name == "" || strings.Contains(j.Name+j.Crawler, canary) {
-			t.Errorf("%+v for %q", j, ua)
-		}
+		t.Run(ua, func(t *testing.T) {
+			got := agent.Classify(ua)
+			if got.Kind == agent.Human || got.Name == "" || strings.Contains(got.Name+got.Crawler, canary) {
+				t.Errorf("%+v, want a rule name without %q", got, canary)
+			}
+		})
 	}
 }
 
 func TestKind_HasName(t *testing.T) {
-	if got := []string{agent.Human.String(), agent.Tool.String(), agent.Automation.String(), agent.Empty.String()}; strings.Join(got, " ") != "human tool automation empty" {
-		t.Error(got)
+	t.Parallel()
+	got := []string{agent.Human.String(), agent.Tool.String(), agent.Automation.String(), agent.Empty.String()}
+	if diff := cmp.Diff([]string{"human", "tool", "automation", "empty"}, got); diff != "" {
+		t.Error(diff)
 	}
 	if w := agent.Human.Weight(); w != 0 {
-		t.Errorf("a human weighs %v", w)
+		t.Errorf("weight of human %v, want 0", w)
 	}
 	if agent.Release() != "crawler-user-agents 1.60.0" {
-		t.Errorf("the list is %q", agent.Release())
+		t.Errorf("list %q, want crawler-user-agents 1.60.0", agent.Release())
 	}
 }
 
@@ -125,15 +147,15 @@ func FuzzClassify(f *testing.F) {
 		f.Add(ua)
 	}
 	f.Fuzz(func(t *testing.T, ua string) {
-		j := agent.Classify(ua)
-		if (j.Kind == agent.Human) != (j.Name == "") || len(j.Name) > 60 {
-			t.Fatalf("%+v", j)
+		got := agent.Classify(ua)
+		if (got.Kind == agent.Human) != (got.Name == "") || len(got.Name) > 60 {
+			t.Fatalf("%+v, want a name of at most 60 bytes except for human", got)
 		}
-		if j.Kind != agent.Human && j.Kind != agent.Empty && agent.Classify(" "+ua+" ") != j {
-			t.Fatal("blanks around it change the judgement")
+		if got.Kind != agent.Human && got.Kind != agent.Empty && agent.Classify(" "+ua+" ") != got {
+			t.Fatalf("with blanks around: %+v, want %+v", agent.Classify(" "+ua+" "), got)
 		}
-		if !agent.Known(j.Name) {
-			t.Fatalf("%q is none of our names", j.Name)
+		if !agent.Known(got.Name) {
+			t.Fatalf("unknown rule name %q", got.Name)
 		}
 	})
 }

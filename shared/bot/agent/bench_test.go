@@ -15,7 +15,7 @@ func BenchmarkClassify(b *testing.B) {
 		"people":  all,
 		"crawler": {"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"},
 		"tool":    {"curl/8.5.0"},
-		// As long as is looked at, of what costs most.
+		// User agents of the full length that cost the most.
 		"hostile words":    {strings.Repeat("cubot Current b.co@", 200)},
 		"hostile patterns": {strings.Repeat("Current Spider ", 200)},
 		"hostile domains":  {strings.Repeat("a.b@a.c ", 300)},

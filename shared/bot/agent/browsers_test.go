@@ -1,6 +1,6 @@
 package agent_test
 
-// browserAgents are agents as browsers and apps send them, put together for these tests.
+// browserAgents are user agents in the form that browsers and apps send, composed for these tests.
 var browserAgents = map[string]string{
 	"Chrome on Windows":   "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36",
 	"Edge on Windows":     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36 Edg/147.0.0.0",

@@ -1,6 +1,6 @@
 package agent
 
-// Known says whether a name can be that of a judgement: an entry of the list, one of our words, or a rule's.
+// Known reports whether a classification can have a name: of a list entry, a keyword or a rule.
 func Known(name string) bool {
 	l := loadedRules()
 	for _, ns := range []*literalSet{&l.listed, &l.keywords, &l.automations} {

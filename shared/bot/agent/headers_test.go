@@ -9,13 +9,14 @@ import (
 
 const hints = `"Google Chrome";v="147", "Not.A/Brand";v="8", "Chromium";v="147"`
 
-// page and call are what Chrome sends when a guest opens a page, and when our client fetches.
+// page returns the headers of Chrome for a page load.
 func page() http.Header {
 	return header("User-Agent", browserAgents["Chrome on Windows"], "Accept", "text/html,application/xhtml+xml,*/*;q=0.8",
 		"Accept-Language", "fa-AF,fa;q=0.9", "Sec-Ch-Ua", hints, "Sec-Ch-Ua-Mobile", "?0", "Sec-Ch-Ua-Platform", `"Windows"`,
 		"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "document")
 }
 
+// fetch returns the headers of Chrome for a call with fetch.
 func fetch() http.Header {
 	h := page()
 	h.Set("Accept", "*/*")
@@ -24,6 +25,7 @@ func fetch() http.Header {
 	return h
 }
 
+// header returns headers from names and values.
 func header(pairs ...string) http.Header {
 	h := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -33,24 +35,28 @@ func header(pairs ...string) http.Header {
 }
 
 func TestAnomaly_BrowsersHaveNone(t *testing.T) {
+	t.Parallel()
 	bare := header("User-Agent", browserAgents["Chrome on Windows"], "Accept", "*/*", "Accept-Language", "en")
-	desktop := page() // as a phone asks for it
+	desktop := page() // as a phone requests it
 	desktop.Set("User-Agent", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/147.0.0.0 Safari/537.36")
 	desktop.Set("Sec-Ch-Ua-Platform", `"Android"`)
-	for what, h := range map[string]http.Header{
+	for name, h := range map[string]http.Header{
 		"a page": page(), "a fetch": fetch(), "without hints and Sec-Fetch": bare, "a phone's desktop page": desktop,
-		"Safari":       header("User-Agent", browserAgents["Safari on iPhone"], "Accept", "*/*", "Accept-Language", "ps"),
-		"Opera Mini":   header("User-Agent", browserAgents["Opera Mini"]),
-		"a tool's own": header("User-Agent", "curl/8.5.0", "Accept", "*/*"),
-		"nothing":      {},
+		"Safari":     header("User-Agent", browserAgents["Safari on iPhone"], "Accept", "*/*", "Accept-Language", "ps"),
+		"Opera Mini": header("User-Agent", browserAgents["Opera Mini"]),
+		"a tool":     header("User-Agent", "curl/8.5.0", "Accept", "*/*"),
+		"no headers": {},
 	} {
-		if got := agent.Anomaly(h); got != "" {
-			t.Errorf("%s: %s", what, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := agent.Anomaly(h); got != "" {
+				t.Errorf("anomaly %q, want none", got)
+			}
+		})
 	}
 }
 
 func TestAnomaly_ImitatorsHaveOne(t *testing.T) {
+	t.Parallel()
 	for want, change := range map[string]func(http.Header){
 		"no-accept":                func(h http.Header) { h.Del("Accept") },
 		"no-accept-language":       func(h http.Header) { h.Del("Accept-Language") },
@@ -62,9 +68,11 @@ func TestAnomaly_ImitatorsHaveOne(t *testing.T) {
 		"hints-of-another-version": func(h http.Header) { h.Set("Sec-Ch-Ua", `"Chromium";v="120", "Google Chrome";v="120"`) },
 		"hints-of-another-system":  func(h http.Header) { h.Set("Sec-Ch-Ua-Platform", `"macOS"`) },
 	} {
-		h := fetch()
-		if change(h); agent.Anomaly(h) != want {
-			t.Errorf("%q, want %s", agent.Anomaly(h), want)
-		}
+		t.Run(want, func(t *testing.T) {
+			h := fetch()
+			if change(h); agent.Anomaly(h) != want {
+				t.Errorf("anomaly %q, want %q", agent.Anomaly(h), want)
+			}
+		})
 	}
 }
