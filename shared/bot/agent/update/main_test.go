@@ -5,9 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestCompact_ExpandsPatternsToLiterals(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{
 		"crawler-user-agents.json": `[
@@ -28,7 +31,7 @@ func TestCompact_ExpandsPatternsToLiterals(t *testing.T) {
 	}
 	_, err = compact(found)
 	if err == nil || !strings.Contains(err.Error(), "get$") {
-		t.Errorf("both ends at once cannot be written, but: %v", err)
+		t.Errorf("a pattern with both anchors: error %v, want one that names the pattern", err)
 	}
 	found.entries[1].Pattern = "^[wW]get"
 	got, err := compact(found)
@@ -40,28 +43,32 @@ func TestCompact_ExpandsPatternsToLiterals(t *testing.T) {
 		"=\t PT/\tPT", "=\tAcme/\tAcme", "=\tAdsBot-Acme", "=\tFeed\tFeed\treader.example",
 		"=\ta.example", "=\tb.example\ta.example", "^\tPT/\tPT", "^\tWget\twget", "^\twget", "",
 	}, "\n")
-	if string(got) != want {
-		t.Errorf("%q\nwant\n%q", got, want)
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Error(diff)
 	}
 }
 
 func TestCompact_RejectsPatternWithoutLiteral(t *testing.T) {
+	t.Parallel()
 	for _, pattern := range []string{`.*`, `a+b`, `[a-z]*`, `xy`, `(`, `abc.*def.*ghi`} {
-		found := release{}
-		found.entries = append(found.entries, struct {
-			Pattern string `json:"pattern"`
-		}{pattern})
-		if got, err := compact(found); err == nil {
-			t.Errorf("%s becomes %q", pattern, got)
-		}
+		t.Run(pattern, func(t *testing.T) {
+			found := release{}
+			found.entries = append(found.entries, struct {
+				Pattern string `json:"pattern"`
+			}{pattern})
+			if got, err := compact(found); err == nil {
+				t.Errorf("list %q, want an error", got)
+			}
+		})
 	}
 }
 
 func TestReadRelease_RequiresEveryFile(t *testing.T) {
+	t.Parallel()
 	if _, err := readRelease(filepath.Join(t.TempDir(), "package.tgz")); err == nil {
-		t.Error("a release that is not there was read")
+		t.Error("a missing package was read")
 	}
 	if err := run(filepath.Join(t.TempDir(), "x.json"), t.TempDir()); err == nil {
-		t.Error("nothing was written as a list")
+		t.Error("a missing release was written")
 	}
 }
