@@ -17,18 +17,22 @@ const document = `{"campaignMode": false,
  "botMode": "enforce"}`
 
 func TestDefaults_MatchDecisions(t *testing.T) {
+	t.Parallel()
 	for _, doc := range []string{document, `{}`} {
-		v, err := Parse([]byte(doc), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(Defaults(), v); diff != "" {
-			t.Error(diff)
-		}
+		t.Run(doc, func(t *testing.T) {
+			v, err := Parse([]byte(doc), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Defaults(), v); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
 func TestValues_JSONRoundTrip(t *testing.T) {
+	t.Parallel()
 	want := nonDefaultValues()
 	data, err := json.Marshal(want)
 	if err != nil {
@@ -43,7 +47,7 @@ func TestValues_JSONRoundTrip(t *testing.T) {
 	}
 }
 
-// nonDefaultValues differs from the defaults in every field.
+// nonDefaultValues returns values that differ from the defaults in every field.
 func nonDefaultValues() *Values {
 	return &Values{
 		CampaignMode: true,
@@ -55,6 +59,7 @@ func nonDefaultValues() *Values {
 }
 
 func TestParse_FillsAbsentValuesWithDefaults(t *testing.T) {
+	t.Parallel()
 	v, err := Parse([]byte(`{"sampling": {"page.viewed": 0.5}, "limits": {"read": {"ip": 7}}, "colour": "red"}`), nonDefaultValues())
 	if err != nil {
 		t.Fatal(err)
@@ -68,27 +73,28 @@ func TestParse_FillsAbsentValuesWithDefaults(t *testing.T) {
 }
 
 func TestParse_BadFieldKeepsLastValueAndIsNamed(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ doc, want string }{
-		"word for a boolean":   {`{"campaignMode": "yes"}`, "read campaignMode"},
-		"null":                 {`{"campaignMode": null}`, "read campaignMode"},
-		"number for a boolean": {`{"limitsEnabled": 1}`, "read limitsEnabled"},
-		"rate over one":        {`{"sampling": {"search.executed": 10}}`, "read sampling"},
-		"rate below zero":      {`{"sampling": {"search.executed": -0.1}}`, "read sampling"},
-		"rate of a type":       {`{"sampling": {"search.executed": "0.1"}}`, "read sampling"},
-		"no limit":             {`{"limits": {"read": {"cookie": 0}}}`, "read limits"},
-		"half a limit":         {`{"limits": {"read": {"cookie": 1.5}}}`, "read limits"},
-		"limits of a type":     {`{"limits": [120]}`, "read limits"},
-		"unknown mode":         {`{"botMode": "panic"}`, "read botMode"},
-		"mode of a type":       {`{"botMode": true}`, "read botMode"},
-		"nothing to solve":     {`{"challenge": {"difficulty": 0}}`, "read challenge"},
-		"too hard a puzzle":    {`{"challenge": {"difficulty": 25}}`, "read challenge"},
-		"difficulty of a type": {`{"challenge": {"difficulty": "16"}}`, "read challenge"},
+		"string for boolean":    {`{"campaignMode": "yes"}`, "read campaignMode"},
+		"null":                  {`{"campaignMode": null}`, "read campaignMode"},
+		"number for boolean":    {`{"limitsEnabled": 1}`, "read limitsEnabled"},
+		"rate over one":         {`{"sampling": {"search.executed": 10}}`, "read sampling"},
+		"rate below zero":       {`{"sampling": {"search.executed": -0.1}}`, "read sampling"},
+		"string for rate":       {`{"sampling": {"search.executed": "0.1"}}`, "read sampling"},
+		"limit of zero":         {`{"limits": {"read": {"cookie": 0}}}`, "read limits"},
+		"fractional limit":      {`{"limits": {"read": {"cookie": 1.5}}}`, "read limits"},
+		"array for limits":      {`{"limits": [120]}`, "read limits"},
+		"unknown mode":          {`{"botMode": "panic"}`, "read botMode"},
+		"boolean for mode":      {`{"botMode": true}`, "read botMode"},
+		"difficulty of zero":    {`{"challenge": {"difficulty": 0}}`, "read challenge"},
+		"difficulty over 24":    {`{"challenge": {"difficulty": 25}}`, "read challenge"},
+		"string for difficulty": {`{"challenge": {"difficulty": "16"}}`, "read challenge"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			last := nonDefaultValues()
 			v, err := Parse([]byte(c.doc), last)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("%v, want %s", err, c.want)
+				t.Fatalf("error %v, want %s", err, c.want)
 			}
 			want := Defaults()
 			switch c.want {
@@ -113,29 +119,34 @@ func TestParse_BadFieldKeepsLastValueAndIsNamed(t *testing.T) {
 }
 
 func TestParse_BadFieldDoesNotAffectOthers(t *testing.T) {
+	t.Parallel()
 	v, err := Parse([]byte(`{"campaignMode": true, "botMode": 3, "limits": 4}`), nil)
 	if err == nil || !strings.Contains(err.Error(), "botMode") || !strings.Contains(err.Error(), "limits") {
-		t.Error(err)
+		t.Errorf("error %v, want one that names botMode and limits", err)
 	}
 	if !v.CampaignMode || v.BotMode != BotEnforce {
-		t.Errorf("%+v", v)
+		t.Errorf("%+v, want campaign mode and the bot mode enforce", v)
 	}
 }
 
 func TestParse_InvalidDocumentKeepsAllValues(t *testing.T) {
+	t.Parallel()
 	for _, doc := range []string{``, `{"campaignMode": tru`, `[]`, `{"botMode":"off","botMode":"off"}`} {
-		last := nonDefaultValues()
-		v, err := Parse([]byte(doc), last)
-		if err == nil || v != last {
-			t.Errorf("%s: %+v, %v", doc, v, err)
-		}
+		t.Run(doc, func(t *testing.T) {
+			last := nonDefaultValues()
+			v, err := Parse([]byte(doc), last)
+			if err == nil || v != last {
+				t.Errorf("values %+v, error %v; want the last values and an error", v, err)
+			}
+		})
 	}
 }
 
 func TestParse_NeverMutatesSharedValues(t *testing.T) {
+	t.Parallel()
 	last := nonDefaultValues()
 	if _, err := Parse([]byte(`{"sampling": {"search.executed": 1, "x": 9}}`), last); err == nil {
-		t.Fatal("rate 9 was read")
+		t.Fatal("no error for the rate 9")
 	}
 	if diff := cmp.Diff(nonDefaultValues(), last); diff != "" {
 		t.Error(diff)
@@ -143,8 +154,9 @@ func TestParse_NeverMutatesSharedValues(t *testing.T) {
 }
 
 func TestSamplingRate_DefaultsToOne(t *testing.T) {
+	t.Parallel()
 	v := Defaults()
 	if v.SamplingRate("search.executed") != 0.1 || v.SamplingRate("session.started") != 1 {
-		t.Errorf("%v, %v", v.SamplingRate("search.executed"), v.SamplingRate("session.started"))
+		t.Errorf("rates %v and %v, want 0.1 and 1", v.SamplingRate("search.executed"), v.SamplingRate("session.started"))
 	}
 }

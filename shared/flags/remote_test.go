@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// template is what the service answers, with our parameters in and outside a group.
+// template returns a template of the service, with parameters inside and outside a group.
 func template(campaignMode, sampling, botMode string) string {
 	return fmt.Sprintf(`{
 		"conditions": [{"name": "android", "expression": "device.os == 'android'"}],
@@ -37,11 +37,11 @@ func template(campaignMode, sampling, botMode string) string {
 	}`, campaignMode, botMode, sampling)
 }
 
-// fakeRemoteConfig stands in for Remote Config.
+// fakeRemoteConfig is a fake of the Remote Config service.
 type fakeRemoteConfig struct {
 	*httptest.Server
 	mu       sync.Mutex
-	answer   func(w http.ResponseWriter, r *http.Request)
+	handler  func(w http.ResponseWriter, r *http.Request)
 	requests []*http.Request
 }
 
@@ -51,9 +51,9 @@ func newFakeRemoteConfig(t *testing.T) (*fakeRemoteConfig, *remote) {
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.requests = append(s.requests, r)
-		answer := s.answer
+		handler := s.handler
 		s.mu.Unlock()
-		answer(w, r)
+		handler(w, r)
 	}))
 	t.Cleanup(s.Close)
 	return s, &remote{
@@ -62,7 +62,7 @@ func newFakeRemoteConfig(t *testing.T) (*fakeRemoteConfig, *remote) {
 	}
 }
 
-// serve answers a template under an ETag, and 304 to who has it.
+// serve responds with a template and its ETag, and with 304 to a request with the ETag.
 func (s *fakeRemoteConfig) serve(etag, body string) {
 	s.respond(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", etag)
@@ -74,10 +74,10 @@ func (s *fakeRemoteConfig) serve(etag, body string) {
 	})
 }
 
-func (s *fakeRemoteConfig) respond(answer func(w http.ResponseWriter, r *http.Request)) {
+func (s *fakeRemoteConfig) respond(handler func(w http.ResponseWriter, r *http.Request)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.answer = answer
+	s.handler = handler
 }
 
 func TestRemote_ReadsTemplateOnceThenByETag(t *testing.T) {
@@ -112,20 +112,20 @@ func TestRemote_ReadsTemplateOnceThenByETag(t *testing.T) {
 	same = s.Current()
 	r.refresh(t.Context(), s)
 	if s.Current() != same {
-		t.Error("the template we have was read again")
+		t.Error("a known template was read again")
 	}
 
-	var asked []string
+	var etags []string
 	for _, req := range service.requests {
 		if got := req.Header.Get("Authorization"); got != "Bearer secret" {
-			t.Errorf("authorised by %q", got)
+			t.Errorf("authorization %q, want Bearer secret", got)
 		}
 		if got := req.URL.Path; got != "/v1/projects/p/namespaces/firebase-server/remoteConfig" {
-			t.Errorf("asked %s", got)
+			t.Errorf("path %s", got)
 		}
-		asked = append(asked, req.Header.Get("If-None-Match"))
+		etags = append(etags, req.Header.Get("If-None-Match"))
 	}
-	if diff := cmp.Diff([]string{"", `"one"`, `"one"`, `"two"`}, asked); diff != "" {
+	if diff := cmp.Diff([]string{"", `"one"`, `"one"`, `"two"`}, etags); diff != "" {
 		t.Error(diff)
 	}
 	if text := log(); text != "" {
@@ -134,18 +134,18 @@ func TestRemote_ReadsTemplateOnceThenByETag(t *testing.T) {
 }
 
 func TestRemote_FailureKeepsLastGoodValues(t *testing.T) {
-	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){
+	for name, handler := range map[string]func(w http.ResponseWriter, r *http.Request){
 		"500":       func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "broken", 500) },
 		"forbidden": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 403) },
 		"not JSON":  func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
-		"too long": func(w http.ResponseWriter, _ *http.Request) {
+		"too large": func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"a": "`+strings.Repeat("a", maxTemplate)+`"}`)
 		},
-		"cut off": func(w http.ResponseWriter, _ *http.Request) {
+		"truncated": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			fmt.Fprint(w, "{")
 		},
-		"hung up": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		"disconnected": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := captureLog(t)
@@ -155,19 +155,19 @@ func TestRemote_FailureKeepsLastGoodValues(t *testing.T) {
 			r.refresh(t.Context(), s)
 			good := s.Current()
 
-			service.respond(answer)
+			service.respond(handler)
 			r.refresh(t.Context(), s)
 			if s.Current() != good {
-				t.Errorf("%+v", s.Current())
+				t.Errorf("%+v, want the last valid values", s.Current())
 			}
 			if log() == "" {
-				t.Error("nobody was told")
+				t.Error("the error was not logged")
 			}
 
 			service.serve(`"two"`, template("false", `{}`, "off"))
 			r.refresh(t.Context(), s)
 			if s.Current().CampaignMode {
-				t.Error("did not recover")
+				t.Error("the next valid template was not read")
 			}
 		})
 	}
@@ -184,17 +184,17 @@ func TestRemote_BadParameterKeepsValueAndLogsOnce(t *testing.T) {
 	r.refresh(t.Context(), s)
 	v := s.Current()
 	if !v.CampaignMode || v.SamplingRate("search.executed") != 0.5 {
-		t.Errorf("the last good value is lost: %+v", v)
+		t.Errorf("%+v, want the last valid campaign mode and sampling rate", v)
 	}
 	if v.BotMode != BotOff {
-		t.Error("the good parameter beside it was not taken")
+		t.Errorf("bot mode %s, want the new value off", v.BotMode)
 	}
 	if text := log(); !strings.Contains(text, "campaignMode") || !strings.Contains(text, "sampling") {
-		t.Errorf("told %q", text)
+		t.Errorf("log %q, want the names of both fields", text)
 	}
 	r.refresh(t.Context(), s)
 	if text := log(); text != "" {
-		t.Errorf("told again: %q", text)
+		t.Errorf("logged again: %q", text)
 	}
 }
 
@@ -205,26 +205,26 @@ func TestRemote_WithoutTokenSendsNothing(t *testing.T) {
 	s := newSource(Defaults())
 	r.refresh(t.Context(), s)
 	if len(service.requests) > 0 || !strings.Contains(log(), "no credentials") {
-		t.Errorf("%d requests", len(service.requests))
+		t.Errorf("%d requests, want 0 and a log", len(service.requests))
 	}
 	r.url, r.token = ":", func(context.Context) (string, error) { return "secret", nil }
 	r.refresh(t.Context(), s)
 	if log() == "" {
-		t.Error("an address that is none is no trouble")
+		t.Error("an invalid URL was not logged")
 	}
 }
 
 func TestRemoteConfig_SendsScopedToken(t *testing.T) {
 	metadata := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if scope := r.FormValue("scopes"); scope != "https://www.googleapis.com/auth/firebase.remoteconfig" {
-			t.Errorf("scope %q", scope)
+			t.Errorf("scope %q, want the scope of Remote Config", scope)
 		}
 		fmt.Fprint(w, `{"access_token": "granted", "token_type": "Bearer", "expires_in": 3600}`)
 	}))
 	defer metadata.Close()
 	t.Setenv("GCE_METADATA_HOST", strings.TrimPrefix(metadata.URL, "http://"))
 	if token, err := newRemote("p").token(t.Context()); token != "granted" || err != nil {
-		t.Errorf("%q, %v", token, err)
+		t.Errorf("token %q, error %v; want granted", token, err)
 	}
 }
 
@@ -246,61 +246,62 @@ func TestRemote_SlowServiceNeverBlocksReader(t *testing.T) {
 	s := remoteSource(r)
 	s.Current()
 	<-arrived
-	for range 1_000 { // with the service hung all the while
+	for range 1_000 { // while the service does not respond
 		if s.Current().CampaignMode {
-			t.Fatal("not the defaults")
+			t.Fatalf("%+v, want the defaults", s.Current())
 		}
 	}
 	second := newSource(Defaults())
-	r.refresh(t.Context(), second) // while the first is on its way: not a second one
+	r.refresh(t.Context(), second) // returns at once, because the first refresh is running
 	close(release)
-	r.mu.Lock() // the refresh under way is over
+	r.mu.Lock() // waits for the end of the refresh
 	defer r.mu.Unlock()
 	if !s.current.Load().CampaignMode {
-		t.Error("the answer was lost")
+		t.Error("the response was lost")
 	}
 	if len(service.requests) != 1 {
-		t.Errorf("%d requests", len(service.requests))
+		t.Errorf("%d requests, want 1", len(service.requests))
 	}
 }
 
 func TestRemote_OneRefreshPerThirtySeconds(t *testing.T) {
 	captureLog(t)
 	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int32
+		var refreshes atomic.Int32
 		s := remoteSource(&remote{token: func(ctx context.Context) (string, error) {
 			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > remoteTimeout {
-				t.Error("a refresh may take for ever")
+				t.Error("a refresh has no deadline within remoteTimeout")
 			}
-			asked.Add(1)
+			refreshes.Add(1)
 			return "", errors.New("no credentials")
 		}})
-		if asked.Load() != 0 {
-			t.Error("opened before anybody asked")
+		if refreshes.Load() != 0 {
+			t.Error("refreshed before the first read")
 		}
 		for range 3 * 60 { // three minutes of one request a second
 			s.Current()
 			<-time.After(time.Second)
 		}
-		if n := asked.Load(); n != 6 {
-			t.Errorf("asked %d times in three minutes", n)
+		if n := refreshes.Load(); n != 6 {
+			t.Errorf("%d refreshes in three minutes, want 6", n)
 		}
 		<-time.After(time.Hour)
-		if n := asked.Load(); n != 6 {
-			t.Error("asked without a reader")
+		if n := refreshes.Load(); n != 6 {
+			t.Errorf("%d refreshes after an hour without a read, want 6", n)
 		}
 	})
 }
 
 func TestRemote_EveryFlagHasParameter(t *testing.T) {
+	t.Parallel()
 	fields := slices.Sorted(maps.Values(parameters))
 	v := reflect.TypeFor[Values]()
 	for i := range v.NumField() {
 		if name := v.Field(i).Tag.Get("json"); !slices.Contains(fields, name) {
-			t.Errorf("%s cannot be set", name)
+			t.Errorf("field %s has no parameter", name)
 		}
 	}
 	if len(fields) != v.NumField() {
-		t.Errorf("parameters of no flag: %v", fields)
+		t.Errorf("fields %q of parameters, want %d", fields, v.NumField())
 	}
 }

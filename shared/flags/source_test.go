@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// captureLog collects what is logged during a test.
+// captureLog replaces the default logger for a test. The returned function returns and removes the log so far.
 func captureLog(t *testing.T) func() string {
 	t.Helper()
 	var log logBuffer
@@ -32,7 +32,7 @@ func (r *logBuffer) Write(p []byte) (int, error) {
 	return r.text.Write(p)
 }
 
-// drain empties the record.
+// drain returns the text and empties the buffer.
 func (r *logBuffer) drain() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -41,9 +41,10 @@ func (r *logBuffer) drain() string {
 }
 
 func TestStatic_ValuesNeverChange(t *testing.T) {
+	t.Parallel()
 	s := Static(*nonDefaultValues())
 	if got := s.Current(); got.BotMode != BotObserve || got != s.Current() {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v, want the same values at each call", got)
 	}
 }
 
@@ -56,41 +57,41 @@ func TestFile_RereadsAtMostTenTimesPerSecond(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	synctest.Test(t, func(t *testing.T) { // the clock of the bubble stands unless we wait
+	synctest.Test(t, func(t *testing.T) { // the clock advances only while the test waits
 		s := File(path)
 		if s.Current().CampaignMode {
-			t.Error("a missing file is not the defaults")
+			t.Error("a missing file does not mean the defaults")
 		}
 		write(`{"campaignMode": true}`)
 		if s.Current().CampaignMode {
-			t.Error("read again at once")
+			t.Error("the file was read again within the interval")
 		}
 		<-time.After(fileInterval)
 		if !s.Current().CampaignMode {
-			t.Error("not read again after the interval")
+			t.Error("the file was not read again after the interval")
 		}
 
 		first := s.Current()
 		<-time.After(fileInterval)
 		if s.Current() != first {
-			t.Error("read again without a change")
+			t.Error("an unchanged file was read again")
 		}
 
 		write(`{"campaignMode": true, "botMode": "obs`)
 		<-time.After(fileInterval)
 		if s.Current() != first || log() == "" {
-			t.Error("half a document took effect, or nobody was told")
+			t.Error("an invalid document took effect or was not logged")
 		}
 		<-time.After(fileInterval)
 		s.Current()
 		if text := log(); text != "" {
-			t.Error("told twice: " + text)
+			t.Error("logged twice: " + text)
 		}
 
 		write(`{"botMode": "observe"}`)
 		<-time.After(fileInterval)
 		if v := s.Current(); v.CampaignMode || v.BotMode != BotObserve || log() != "" {
-			t.Errorf("%+v", v)
+			t.Errorf("%+v, want the bot mode observe only, without a log", v)
 		}
 
 		if err := os.Remove(path); err != nil {
@@ -98,7 +99,7 @@ func TestFile_RereadsAtMostTenTimesPerSecond(t *testing.T) {
 		}
 		<-time.After(fileInterval)
 		if v := s.Current(); v.BotMode != BotEnforce {
-			t.Errorf("%+v", v)
+			t.Errorf("after the file was removed: %+v, want the defaults", v)
 		}
 	})
 }
@@ -113,20 +114,20 @@ func TestFile_UnreadableFileKeepsValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := File(path)
 		if !s.Current().CampaignMode {
-			t.Error("not read at the start")
+			t.Error("the file was not read at the start")
 		}
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Mkdir(path, 0o700); err != nil { // a directory can be looked at, but not read
+		if err := os.Mkdir(path, 0o700); err != nil { // Stat succeeds on a directory, ReadFile fails
 			t.Fatal(err)
 		}
 		<-time.After(fileInterval)
 		if !s.Current().CampaignMode || log() == "" {
-			t.Error("lost, or nobody was told")
+			t.Error("the values were lost or the error was not logged")
 		}
 	})
-	if s := File(filepath.Join(path, "\x00")); s.Current().CampaignMode || log() == "" { // cannot be looked at
-		t.Error("not the defaults, or nobody was told")
+	if s := File(filepath.Join(path, "\x00")); s.Current().CampaignMode || log() == "" { // Stat fails
+		t.Error("not the defaults, or the error was not logged")
 	}
 }

@@ -13,12 +13,13 @@ const (
 )
 
 func TestRing_FirstKeyIsActiveAllAreFound(t *testing.T) {
+	t.Parallel()
 	ring, err := Parse("hmac-2026-11:" + secretA + ", hmac-2026-05:" + secretB)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := ring.Active().ID; got != "hmac-2026-11" {
-		t.Errorf("active key is %s", got)
+		t.Errorf("active key %s, want hmac-2026-11", got)
 	}
 	if _, ok := ring.Find("hmac-2026-05"); !ok {
 		t.Error("the older key is not found")
@@ -29,22 +30,24 @@ func TestRing_FirstKeyIsActiveAllAreFound(t *testing.T) {
 }
 
 func TestKeySum_DependsOnPurposeAndPartBoundaries(t *testing.T) {
+	t.Parallel()
 	ring, _ := Parse("a:" + secretA)
 	k := ring.Active()
 	if bytes.Equal(k.Sum("session", []byte("x")), k.Sum("handoff", []byte("x"))) {
-		t.Error("two purposes give one sum")
+		t.Error("two purposes give the same MAC")
 	}
 	if bytes.Equal(k.Sum("s", []byte("ab"), []byte("c")), k.Sum("s", []byte("a"), []byte("bc"))) {
-		t.Error("moving a byte between parts does not change the sum")
+		t.Error("moving a byte between parts does not change the MAC")
 	}
 }
 
 func TestParse_ErrorsDoNotContainSecrets(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"empty":        "",
 		"no colon":     secretA,
-		"no name":      ":" + secretA,
-		"odd name":     "a b:" + secretA,
+		"no id":        ":" + secretA,
+		"invalid id":   "a b:" + secretA,
 		"short secret": "a:QUFB",
 		"not base64":   "a:%%%" + secretA,
 		"twice":        "a:" + secretA + ",a:" + secretB,
@@ -56,7 +59,7 @@ func TestParse_ErrorsDoNotContainSecrets(t *testing.T) {
 				t.Fatal("accepted")
 			}
 			if strings.Contains(err.Error(), secretA) {
-				t.Errorf("the error shows the secret: %v", err)
+				t.Errorf("the error contains the secret: %v", err)
 			}
 		})
 	}
@@ -64,9 +67,10 @@ func TestParse_ErrorsDoNotContainSecrets(t *testing.T) {
 
 // The vector is test case 2 of RFC 4231, whose key is too short for a ring.
 func TestKeyHMAC_MatchesRFC4231(t *testing.T) {
+	t.Parallel()
 	k := newKey("", []byte("Jefe"))
 	const want = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
 	if got := hex.EncodeToString(k.HMAC([]byte("what do ya want for nothing?"))); got != want {
-		t.Errorf("%s, not %s", got, want)
+		t.Errorf("HMAC %s, want %s", got, want)
 	}
 }
