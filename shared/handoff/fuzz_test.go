@@ -9,7 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-// What verifies is what we could have signed: signing what a token says gives the same token.
+// FuzzKeysVerifySignature_Token: signing the content of an accepted token again gives the same token.
 func FuzzKeysVerifySignature_Token(f *testing.F) {
 	k := mustParseKeys(f, keyNovember, keyMay)
 	_, token := mustSign(f, k, newHandoff())
@@ -19,7 +19,8 @@ func FuzzKeysVerifySignature_Token(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) { checkSignsBack(t, k, token) })
 }
 
-// FuzzKeysVerifySignature_SignedText lets the fuzzer sign, so that what it finds behind the MAC is held against the same property.
+// FuzzKeysVerifySignature_SignedText gives each text of the fuzzer a valid MAC, to test the property beyond
+// the MAC.
 func FuzzKeysVerifySignature_SignedText(f *testing.F) {
 	k := mustParseKeys(f, keyNovember, keyMay)
 	h, _ := mustSign(f, k, newHandoff())
@@ -36,14 +37,15 @@ func FuzzKeysVerifySignature_SignedText(f *testing.F) {
 	})
 }
 
-// FuzzKeysSign_RoundTrip signs what the fuzzer makes up: it is refused, or it reads back as it was, fifteen lines of it.
+// FuzzKeysSign_RoundTrip: Sign rejects a handoff of the fuzzer, or Verify returns the same handoff and the
+// text has fifteen lines.
 func FuzzKeysSign_RoundTrip(f *testing.F) {
 	k := mustParseKeys(f, keyNovember)
 	f.Add("bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC", "tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3D", 2026, 12, 1, 3, 2, 1, 1, "AFN", "ps-AF", noon.UnixMilli())
 	f.Add("bhd_\n", "tnt_", 0, 0, 0, 0, 0, 0, 0, "A\nB", "", int64(-1))
-	f.Fuzz(func(t *testing.T, own, tenant string, y, m, d, nights, adults, children, rooms int, currency, locale string, minted int64) {
+	f.Fuzz(func(t *testing.T, handoffID, tenant string, y, m, d, nights, adults, children, rooms int, currency, locale string, minted int64) {
 		h := newHandoff()
-		h.ID, h.TenantID, h.Currency, h.Locale = own, tenant, currency, locale
+		h.ID, h.TenantID, h.Currency, h.Locale = handoffID, tenant, currency, locale
 		h.Adults, h.Children, h.Rooms = adults, children, rooms
 		h.Dates.CheckIn = stay.Date{Year: y, Month: time.Month(m), Day: d}
 		h.Dates.CheckOut = h.Dates.CheckIn.AddDays(nights % 1000)
@@ -54,15 +56,15 @@ func FuzzKeysSign_RoundTrip(f *testing.F) {
 		}
 		got, err := k.Verify(token, h.MintedAt)
 		if err != nil || got != h {
-			t.Fatalf("signed %+v, read %+v: %v", h, got, err)
+			t.Fatalf("verified %+v, error %v; want %+v", got, err, h)
 		}
 		if text, _, _ := splitToken(token); strings.Count(text, "\n") != canonicalLines-1 {
-			t.Fatalf("%q", text)
+			t.Fatalf("text %q, want %d lines", text, canonicalLines)
 		}
 	})
 }
 
-// checkSignsBack holds a token against the property of all three.
+// checkSignsBack checks that an accepted token is the token that Sign returns for its content.
 func checkSignsBack(t *testing.T, k Keys, token string) {
 	h, err := k.VerifySignature(token)
 	if err != nil {
@@ -71,6 +73,6 @@ func checkSignsBack(t *testing.T, k Keys, token string) {
 	key, _ := k.ring.Find(h.KeyID)
 	again, err := Keys{keyring.Ring{key}}.Sign(&h)
 	if err != nil || again != token {
-		t.Fatalf("accepted a forgery: %q, we sign %q, %v", token, again, err)
+		t.Fatalf("token %q accepted, but signing gives %q, error %v", token, again, err)
 	}
 }

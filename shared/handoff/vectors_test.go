@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/vectortest"
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// vectors is what a verifier in any language checks itself with.
+// vectors are the published test vectors for verifiers in any language.
 type vectors struct {
 	About  []string       `json:"about"`
 	Keys   []vectorKey    `json:"keys"`
@@ -61,13 +63,13 @@ type rejectVector struct {
 	Reason string    `json:"why"` // signature or expired
 }
 
-// generateVectors is the file as this package would write it.
+// generateVectors returns the vectors that this package generates.
 func generateVectors(t *testing.T) vectors {
 	t.Helper()
 	v := vectors{About: []string{
 		"Test vectors of the handoff token. The secrets are for tests only.",
 		"token = base64url(canonical) '.' base64url(HMAC-SHA-256(secret, canonical)), no padding. canonical: 15 lines, LF between them, none at the end.",
-		"A verifier knows the keys below, active and grace alike, and no other. At the time `now` it accepts every token of `accept`, reads those fields, and refuses every token of `refuse`: as not genuine (signature) or as too late (expired).",
+		"A verifier has exactly the keys below, active and in grace. At the time `now` the verifier accepts every token of `accept` with the stated fields, and rejects every token of `refuse` for the reason `why`: invalid (signature) or expired.",
 	}}
 	for _, k := range []string{keyNovember, keyMay} {
 		name, secret, _ := strings.Cut(k, ":")
@@ -85,7 +87,7 @@ func generateVectors(t *testing.T) vectors {
 	}{
 		{"the active key", mustParseKeys(t, keyNovember), newHandoff(), 0},
 		{"the key in grace", mustParseKeys(t, keyMay), newHandoff(), time.Minute},
-		{"the last millisecond of its life", mustParseKeys(t, keyNovember), newHandoff(), TTL - time.Millisecond},
+		{"the last millisecond before expiry", mustParseKeys(t, keyNovember), newHandoff(), TTL - time.Millisecond},
 		{"the largest party, over a leap day", mustParseKeys(t, keyNovember), family, time.Second},
 	} {
 		h, token := mustSign(t, c.k, c.h)
@@ -97,35 +99,35 @@ func generateVectors(t *testing.T) vectors {
 	text, mac, _ := strings.Cut(token, ".")
 	active := mustParseKeys(t, keyNovember).ring.Active()
 	signed := func(old, new string) string { return signText([]byte(strings.Replace(good, old, new, 1)), active) }
-	refuse := func(name, token string) {
+	reject := func(name, token string) {
 		v.Reject = append(v.Reject, rejectVector{name, noon.Add(time.Minute), token, "signature"})
 	}
-	_, foreign := mustSign(t, mustParseKeys(t, keyApril), newHandoff())
-	refuse("a key that is not known any more", foreign)
-	refuse("the name of a known key, the secret of another", tokenWithKeyID(t, keyApril, "hmac-2026-11"))
-	refuse("another currency under the same MAC", strings.Replace(token, text, encoding.EncodeToString([]byte(strings.Replace(good, "AFN", "USD", 1))), 1))
-	refuse("truncated", token[:len(token)-1])
-	refuse("padded", token+"=")
-	refuse("standard base64 of the MAC, padded", text+"."+base64.StdEncoding.EncodeToString(active.HMAC([]byte(good))))
-	refuse("a newline behind", token+"\n")
-	refuse("a newline inside", text[:40]+"\n"+text[40:]+"."+mac)
-	refuse("three parts", token+"."+mac)
-	refuse("SHA-1 instead of SHA-256", text+".2jmj7l5rSw0yVb_vlWAYkK_YBwk")
-	refuse("no MAC", text+".")
-	refuse("signed, but of version 2", signed("v1\n", "v2\n"))
-	refuse("signed, but a newline at the end", signText([]byte(good+"\n"), active))
-	refuse("signed, but with CR LF", signed("\nAFN\n", "\r\nAFN\n"))
-	refuse("signed, but for 31 minutes", signed("12:30:00.041Z", "12:31:00.041Z"))
-	refuse("signed, but with a leading zero", signed("\n2\n", "\n02\n"))
-	refuse("signed, but without milliseconds", signed("12:00:00.041Z", "12:00:00Z"))
-	refuse("signed, but with a lower-case id", signed("bhd_01KAH9ZWV9", "bhd_01kah9zwv9"))
+	_, retired := mustSign(t, mustParseKeys(t, keyApril), newHandoff())
+	reject("a retired key", retired)
+	reject("the id of a known key with the secret of another key", tokenWithKeyID(t, keyApril, "hmac-2026-11"))
+	reject("another currency under the same MAC", strings.Replace(token, text, encoding.EncodeToString([]byte(strings.Replace(good, "AFN", "USD", 1))), 1))
+	reject("truncated", token[:len(token)-1])
+	reject("padded", token+"=")
+	reject("standard base64 of the MAC, padded", text+"."+base64.StdEncoding.EncodeToString(active.HMAC([]byte(good))))
+	reject("a newline at the end", token+"\n")
+	reject("a newline inside", text[:40]+"\n"+text[40:]+"."+mac)
+	reject("three parts", token+"."+mac)
+	reject("SHA-1 instead of SHA-256", text+".2jmj7l5rSw0yVb_vlWAYkK_YBwk")
+	reject("no MAC", text+".")
+	reject("signed, but version 2", signed("v1\n", "v2\n"))
+	reject("signed, but a newline at the end", signText([]byte(good+"\n"), active))
+	reject("signed, but CR LF", signed("\nAFN\n", "\r\nAFN\n"))
+	reject("signed, but for 31 minutes", signed("12:30:00.041Z", "12:31:00.041Z"))
+	reject("signed, but a leading zero", signed("\n2\n", "\n02\n"))
+	reject("signed, but no milliseconds", signed("12:00:00.041Z", "12:00:00Z"))
+	reject("signed, but a lower-case id", signed("bhd_01KAH9ZWV9", "bhd_01kah9zwv9"))
 	v.Reject = append(v.Reject,
-		rejectVector{"after half an hour", noon.Add(TTL), token, "expired"},
-		rejectVector{"from the future", noon.Add(-2 * time.Minute), token, "signature"})
+		rejectVector{"after 30 minutes", noon.Add(TTL), token, "expired"},
+		rejectVector{"minted in the future", noon.Add(-2 * time.Minute), token, "signature"})
 	return v
 }
 
-// tokenWithKeyID is a token that says it was signed by another key than the one that signed it.
+// tokenWithKeyID returns a token that key signed and that names another key id.
 func tokenWithKeyID(t *testing.T, key, name string) string {
 	_, secret, _ := strings.Cut(key, ":")
 	_, token := mustSign(t, mustParseKeys(t, name+":"+secret), newHandoff())
@@ -141,10 +143,12 @@ func toVectorFields(h Handoff) vectorFields {
 }
 
 func TestVectors_MatchGenerated(t *testing.T) {
-	vectortest.CheckGolden(t, generateVectors(t), "tokens changed: whoever verifies ours would refuse them. If that is meant, it is version 2.")
+	t.Parallel()
+	vectortest.CheckGolden(t, generateVectors(t), "the generated tokens differ from the published vectors: verifiers would reject the tokens; an intended change needs version 2")
 }
 
 func TestVectors_VerifyAsStated(t *testing.T) {
+	t.Parallel()
 	v := vectortest.Read[vectors](t)
 	var list []string
 	for _, k := range v.Keys {
@@ -152,41 +156,48 @@ func TestVectors_VerifyAsStated(t *testing.T) {
 	}
 	k := mustParseKeys(t, list...)
 	for _, c := range v.Accept {
-		h, err := k.Verify(c.Token, c.Now)
-		if err != nil || toVectorFields(h) != c.Handoff {
-			t.Errorf("%s: %+v, %v", c.Name, h, err)
-		}
+		t.Run(c.Name, func(t *testing.T) {
+			h, err := k.Verify(c.Token, c.Now)
+			if diff := cmp.Diff(c.Handoff, toVectorFields(h)); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+		})
 	}
 	for _, c := range v.Reject {
-		want := map[string]error{"signature": ErrSignature, "expired": ErrExpired}[c.Reason]
-		if _, err := k.Verify(c.Token, c.Now); want == nil || !errors.Is(err, want) {
-			t.Errorf("%s: %v", c.Name, err)
-		}
+		t.Run(c.Name, func(t *testing.T) {
+			want := map[string]error{"signature": ErrSignature, "expired": ErrExpired}[c.Reason]
+			if _, err := k.Verify(c.Token, c.Now); want == nil || !errors.Is(err, want) {
+				t.Errorf("error %v, want %v", err, want)
+			}
+		})
 	}
 }
 
-// The vectors agree with the specification, not only with this package: nothing of it is used here.
+// The vectors follow from the specification: this test uses no code of the package.
 func TestVectors_FollowFromSpecification(t *testing.T) {
+	t.Parallel()
 	v := vectortest.Read[vectors](t)
 	for _, c := range v.Accept {
-		f := c.Handoff
-		number := func(n int) string { b, _ := json.Marshal(n); return string(b) }
-		text := strings.Join([]string{
-			"v1", f.ID, f.GuestSessionID, f.TenantID, f.PropertyID, f.CheckIn, f.CheckOut,
-			number(f.Adults), number(f.Children), number(f.Rooms), f.Currency, f.Locale, f.MintedAt, f.ExpiresAt, f.KeyID,
-		}, "\n")
-		var secret []byte
-		for _, k := range v.Keys {
-			if k.ID == f.KeyID {
-				secret, _ = base64.StdEncoding.DecodeString(k.Secret)
+		t.Run(c.Name, func(t *testing.T) {
+			f := c.Handoff
+			number := func(n int) string { b, _ := json.Marshal(n); return string(b) }
+			text := strings.Join([]string{
+				"v1", f.ID, f.GuestSessionID, f.TenantID, f.PropertyID, f.CheckIn, f.CheckOut,
+				number(f.Adults), number(f.Children), number(f.Rooms), f.Currency, f.Locale, f.MintedAt, f.ExpiresAt, f.KeyID,
+			}, "\n")
+			var secret []byte
+			for _, k := range v.Keys {
+				if k.ID == f.KeyID {
+					secret, _ = base64.StdEncoding.DecodeString(k.Secret)
+				}
 			}
-		}
-		mac := hmac.New(sha256.New, secret)
-		mac.Write([]byte(text))
-		sum := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
-		token := base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + sum
-		if text != c.Canonical || sum != c.HMAC || token != c.Token {
-			t.Errorf("%s: %q %s", c.Name, text, sum)
-		}
+			mac := hmac.New(sha256.New, secret)
+			mac.Write([]byte(text))
+			sum := base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+			token := base64.RawURLEncoding.EncodeToString([]byte(text)) + "." + sum
+			if text != c.Canonical || sum != c.HMAC || token != c.Token {
+				t.Errorf("canonical %q, HMAC %s, token %s; want %q, %s, %s", text, sum, token, c.Canonical, c.HMAC, c.Token)
+			}
+		})
 	}
 }

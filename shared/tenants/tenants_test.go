@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// harness is one instance's view, with a clock that tests move.
+// harness is the SuspensionCache of one instance with a manual clock.
 type harness struct {
 	*SuspensionCache
 	db   *pgxpool.Pool
@@ -29,16 +29,16 @@ func newHarness(t *testing.T, rdb redis.UniversalClient, db Querier) *harness {
 	return d
 }
 
-// request does what admission does.
+// request enqueues and resolves the set, as a request does.
 func (d *harness) request() *SuspendedSet {
 	ctx := context.Background()
 	pipe := d.rdb.Pipeline()
-	peeked := d.Enqueue(ctx, pipe)
+	queued := d.Enqueue(ctx, pipe)
 	pipe.Exec(ctx)
-	return d.Resolve(ctx, peeked)
+	return d.Resolve(ctx, queued)
 }
 
-// insertSuspension writes what the consumer of tenant.suspended.v1 commits before it tells Redis.
+// insertSuspension writes the record that the consumer of tenant.suspended.v1 commits before it calls Suspend.
 func insertSuspension(t *testing.T, db *pgxpool.Pool, tenant string) {
 	t.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)
@@ -62,7 +62,7 @@ func TestSuspend_VisibleToNextRequest(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
 	a, b := newHarness(t, rdb, db), newHarness(t, rdb, db)
 	if s := a.request(); !s.Known() || s.Has(firstTenant) {
-		t.Fatalf("at first %+v", s)
+		t.Fatalf("at first: %+v, want a known set without the tenant", s)
 	}
 	insertSuspension(t, db, firstTenant)
 	if err := b.Suspend(t.Context(), firstTenant); err != nil {
@@ -90,7 +90,7 @@ func TestResolve_RestoresLostSetFromPostgres(t *testing.T) {
 		t.Error("the set was not restored")
 	}
 	if !rdb.SIsMember(t.Context(), d.keys.Set, firstTenant).Val() {
-		t.Error("not in Redis")
+		t.Error("the set was not restored in Redis")
 	}
 }
 
@@ -99,7 +99,7 @@ func TestSuspend_OnLostSetLosesNoSuspension(t *testing.T) {
 	d := newHarness(t, rdb, db)
 	insertSuspension(t, db, firstTenant)
 	insertSuspension(t, db, secondTenant)
-	if err := d.Suspend(t.Context(), secondTenant); err != nil { // Redis knows neither
+	if err := d.Suspend(t.Context(), secondTenant); err != nil { // Redis has no set
 		t.Fatal(err)
 	}
 	if s := d.request(); !s.Has(firstTenant) || !s.Has(secondTenant) {
@@ -109,23 +109,23 @@ func TestSuspend_OnLostSetLosesNoSuspension(t *testing.T) {
 
 func TestResolve_RestoreFromOldReadLosesNoSuspension(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
-	late := &slowDB{Querier: db, started: make(chan struct{}), release: make(chan struct{})}
-	reader, writer := newHarness(t, rdb, late), newHarness(t, rdb, db)
+	slow := &slowDB{Querier: db, started: make(chan struct{}), release: make(chan struct{})}
+	reader, writer := newHarness(t, rdb, slow), newHarness(t, rdb, db)
 	done := make(chan *SuspendedSet)
 	go func() { done <- reader.request() }()
-	<-late.started // the reader has the record as it was
+	<-slow.started // the reader has read the record before the suspension
 	insertSuspension(t, db, firstTenant)
 	if err := writer.Suspend(t.Context(), firstTenant); err != nil {
 		t.Fatal(err)
 	}
-	close(late.release)
+	close(slow.release)
 	<-done
 	if !reader.request().Has(firstTenant) {
-		t.Error("the suspension was overwritten by an older record")
+		t.Error("an older record overwrote the suspension")
 	}
 }
 
-// slowDB answers with what Postgres said, later.
+// slowDB is a Postgres whose first reply waits until release is closed.
 type slowDB struct {
 	Querier
 	started, release chan struct{}
@@ -142,6 +142,7 @@ func (s *slowDB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, 
 }
 
 func TestResolve_SnapshotOutlivesRedisAndPostgres(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	url, proxy := pgtest.ProxiedURL(t)
 	db, err := pgxpool.New(t.Context(), url)
@@ -156,36 +157,38 @@ func TestResolve_SnapshotOutlivesRedisAndPostgres(t *testing.T) {
 	proxy.Break()
 	d.time = d.time.Add(time.Hour)
 	if s := d.request(); !s.Known() || !s.Has(firstTenant) {
-		t.Errorf("forgotten: %+v", s)
+		t.Errorf("without stores: %+v, want the last set", s)
 	}
-	blind := newHarness(t, d.rdb, db)
-	if blind.request().Known() {
-		t.Error("an instance that reached neither store claims to know")
+	other := newHarness(t, d.rdb, db)
+	if other.request().Known() {
+		t.Error("known on an instance that never reached a store")
 	}
 	server.Start()
 	proxy.Heal()
-	blind.time = blind.time.Add(2 * time.Second)
-	if s := blind.request(); !s.Known() || !s.Has(firstTenant) {
-		t.Errorf("not read when the stores came back: %+v", s)
+	other.time = other.time.Add(2 * time.Second)
+	if s := other.request(); !s.Known() || !s.Has(firstTenant) {
+		t.Errorf("with the stores again: %+v, want the suspended tenant", s)
 	}
 }
 
 func TestResolve_WithoutRedisRereadsPostgresAfterFiveMinutes(t *testing.T) {
+	t.Parallel()
 	server, db := redistest.NewServer(t), pgtest.New(t)
 	d := newHarness(t, server.Client(), db)
 	d.request()
 	server.Stop()
 	insertSuspension(t, db, firstTenant)
 	if d.request().Has(firstTenant) {
-		t.Fatal("the copy is young, yet it was read anew")
+		t.Fatal("the set was read again within five minutes")
 	}
 	d.time = d.time.Add(snapshotTTL)
 	if !d.request().Has(firstTenant) {
-		t.Error("the suspension is in the record and was not seen")
+		t.Error("the set was not read from Postgres after five minutes")
 	}
 }
 
 func TestResolve_WithoutStoresKeepsSnapshotAndRetriesEachSecond(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
 	rdb, db := server.Client(), &unresponsiveDB{}
 	d := newHarness(t, rdb, db)
@@ -196,18 +199,18 @@ func TestResolve_WithoutStoresKeepsSnapshotAndRetriesEachSecond(t *testing.T) {
 	d.time = d.time.Add(snapshotTTL)
 	for range 10 {
 		if !d.request().Has(firstTenant) {
-			t.Fatal("the copy was forgotten")
+			t.Fatal("the last set was lost")
 		}
 	}
 	if db.queries != 1 {
-		t.Errorf("asked %d times within a second", db.queries)
+		t.Errorf("%d queries within a second, want 1", db.queries)
 	}
 }
 
 func TestResolve_RestoresEvictedSet(t *testing.T) {
 	for name, change := range map[string]func(*harness) error{
-		"evicted":                       func(*harness) error { return nil },
-		"evicted, and changed after it": func(d *harness) error { return d.Suspend(context.Background(), secondTenant) },
+		"evicted":                        func(*harness) error { return nil },
+		"evicted and changed afterwards": func(d *harness) error { return d.Suspend(context.Background(), secondTenant) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			rdb, db := redistest.New(t), pgtest.New(t)
@@ -215,7 +218,7 @@ func TestResolve_RestoresEvictedSet(t *testing.T) {
 			insertSuspension(t, db, firstTenant)
 			insertSuspension(t, db, secondTenant)
 			d.request()
-			rdb.Del(t.Context(), d.keys.Set) // its version stays
+			rdb.Del(t.Context(), d.keys.Set) // the version stays
 			if err := change(d); err != nil {
 				t.Fatal(err)
 			}
@@ -223,18 +226,19 @@ func TestResolve_RestoresEvictedSet(t *testing.T) {
 				t.Error("a suspended tenant is missing")
 			}
 			if !rdb.SIsMember(t.Context(), d.keys.Set, firstTenant).Val() {
-				t.Error("not restored")
+				t.Error("the set was not restored in Redis")
 			}
 		})
 	}
 }
 
 func TestResolve_WithoutRedisReadsPostgres(t *testing.T) {
+	t.Parallel()
 	server, db := redistest.NewServer(t), pgtest.New(t)
 	insertSuspension(t, db, firstTenant)
 	server.Stop()
 	if s := newHarness(t, server.Client(), db).request(); !s.Known() || !s.Has(firstTenant) {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v, want the suspended tenant", s)
 	}
 }
 
@@ -242,12 +246,12 @@ func TestResolve_RereadsSnapshotAfterFiveMinutes(t *testing.T) {
 	rdb, db := redistest.New(t), pgtest.New(t)
 	d := newHarness(t, rdb, db)
 	d.request()
-	rdb.SAdd(t.Context(), d.keys.Set, firstTenant) // without a new version: somebody repaired the set by hand
+	rdb.SAdd(t.Context(), d.keys.Set, firstTenant) // a manual change without a new version
 	if d.request().Has(firstTenant) {
-		t.Fatal("the version is not what decides")
+		t.Fatal("the set was read again with the same version")
 	}
 	d.time = d.time.Add(snapshotTTL)
 	if !d.request().Has(firstTenant) {
-		t.Error("the copy is older than five minutes")
+		t.Error("the set was not read again after five minutes")
 	}
 }

@@ -60,33 +60,37 @@ func suspendTenant(t *testing.T, db *pgxpool.Pool, tenant string) {
 }
 
 func TestConsume_ReturnsRecordedEntry(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
-	whole, bare := newEntry(), newEntry()
+	complete, bare := newEntry(), newEntry()
 	bare.ChildrenAges, bare.Campaign, bare.Children = nil, nil, 0
-	for name, e := range map[string]Entry{"with all details": whole, "with none": bare} {
-		if err := insert(t, db, e); err != nil {
-			t.Fatal(err)
-		}
-		at := noon.Add(time.Minute)
-		got, err := Consume(t.Context(), db, e.ID, Attempt{Consumer: "tenant-1", At: at})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(Consumed{e.Handoff, e.Details, at}, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-		standing, err := FindStatus(t.Context(), db, e.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		standing.ExpiresAt = standing.ExpiresAt.UTC()
-		if diff := cmp.Diff(Status{e.GuestSessionID, true, at, false, e.ExpiresAt, e.Fingerprint, e.IPHash}, standing); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+	for name, e := range map[string]Entry{"all details": complete, "no details": bare} {
+		t.Run(name, func(t *testing.T) {
+			if err := insert(t, db, e); err != nil {
+				t.Fatal(err)
+			}
+			at := noon.Add(time.Minute)
+			got, err := Consume(t.Context(), db, e.ID, Attempt{Consumer: "tenant-1", At: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(Consumed{e.Handoff, e.Details, at}, got); diff != "" {
+				t.Error(diff)
+			}
+			status, err := FindStatus(t.Context(), db, e.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			status.ExpiresAt = status.ExpiresAt.UTC()
+			if diff := cmp.Diff(Status{e.GuestSessionID, true, at, false, e.ExpiresAt, e.Fingerprint, e.IPHash}, status); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
 func TestQueue_SuspendedTenantFailsTransaction(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	e := newEntry()
 	suspendTenant(t, db, e.TenantID)
@@ -96,14 +100,14 @@ func TestQueue_SuspendedTenantFailsTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.SendBatch(t.Context(), &b).Close(); !IsTenantSuspended(err) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want the one of a suspended tenant", err)
 	}
 	var other *string
 	if err := db.QueryRow(t.Context(), "SELECT to_regclass('something_else')::text").Scan(&other); err != nil || other != nil {
-		t.Errorf("the rest of the transaction stayed: %v", err)
+		t.Errorf("error %v, table %v; want a rolled back transaction", err, other)
 	}
 	if _, err := FindStatus(t.Context(), db, e.ID); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
+		t.Errorf("error %v, want ErrNotFound", err)
 	}
 	if err := insert(t, db, newEntry()); err != nil {
 		t.Errorf("another tenant: %v", err)
@@ -111,52 +115,58 @@ func TestQueue_SuspendedTenantFailsTransaction(t *testing.T) {
 }
 
 func TestIsTenantSuspended_FalseForOtherErrors(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	e := newEntry()
 	if err := insert(t, db, e); err != nil {
 		t.Fatal(err)
 	}
-	twice := insert(t, db, e)
+	duplicate := insert(t, db, e)
 	reversed := newEntry()
 	reversed.Dates.CheckIn, reversed.Dates.CheckOut = reversed.Dates.CheckOut, reversed.Dates.CheckIn
 	long := newEntry()
 	long.ExpiresAt = long.ExpiresAt.Add(time.Millisecond)
 	_, empty := db.Exec(t.Context(), "INSERT INTO bff_consumer.handoff_replay_log (id) VALUES ('bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC')")
 	for name, err := range map[string]error{
-		"twice": twice, "reversed": insert(t, db, reversed), "too long a life": insert(t, db, long), "another column": empty,
-		"a deadline": context.DeadlineExceeded,
+		"duplicate": duplicate, "reversed dates": insert(t, db, reversed), "too long a life": insert(t, db, long), "another column": empty,
+		"deadline": context.DeadlineExceeded,
 	} {
-		if err == nil || IsTenantSuspended(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err == nil || IsTenantSuspended(err) {
+				t.Errorf("error %v, want an error that is not of a suspended tenant", err)
+			}
+		})
 	}
 	for name, spoil := range map[string]func(*Entry){
 		"tenant": func(e *Entry) { e.TenantID = "x" }, "property": func(e *Entry) { e.PropertyID = "x" },
 		"fingerprint": func(e *Entry) { e.Fingerprint = "ab" }, "address": func(e *Entry) { e.IPHash = "sha256:xy" },
 	} {
-		e := newEntry()
-		spoil(&e)
-		if err := Queue(&pgx.Batch{}, e); err == nil {
-			t.Errorf("%s: recorded", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			e := newEntry()
+			spoil(&e)
+			if err := Queue(&pgx.Batch{}, e); err == nil {
+				t.Error("no error")
+			}
+		})
 	}
 }
 
 func TestConsume_ConcurrentAttemptsConsumeOnce(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	for range 10 {
 		e := newEntry()
 		if err := insert(t, db, e); err != nil {
 			t.Fatal(err)
 		}
-		var used, refused atomic.Int64
+		var consumed, refused atomic.Int64
 		var all sync.WaitGroup
 		for n := range 20 {
 			all.Go(func() {
 				_, err := Consume(t.Context(), db, e.ID, Attempt{Consumer: "tenant", KeyHash: []byte{byte(n)}, At: noon})
 				switch {
 				case err == nil:
-					used.Add(1)
+					consumed.Add(1)
 				case errors.Is(err, ErrNotConsumed):
 					refused.Add(1)
 				default:
@@ -165,51 +175,54 @@ func TestConsume_ConcurrentAttemptsConsumeOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if used.Load() != 1 || refused.Load() != 19 {
-			t.Errorf("%d used it, %d were refused", used.Load(), refused.Load())
+		if consumed.Load() != 1 || refused.Load() != 19 {
+			t.Errorf("%d attempts consumed the handoff, %d were refused; want 1 and 19", consumed.Load(), refused.Load())
 		}
 	}
 }
 
 func TestConsume_AcceptsAndRejects(t *testing.T) {
-	key := []byte("key")
+	t.Parallel()
+	db, key := pgtest.New(t), []byte("key")
 	for name, c := range map[string]struct {
-		before func(*testing.T, *pgxpool.Pool, Entry)
-		use    Attempt
-		ok     bool
+		before  func(*testing.T, *pgxpool.Pool, Entry)
+		attempt Attempt
+		ok      bool
 	}{
-		"nobody":             {nil, Attempt{"a", nil, noon}, true},
-		"at the last moment": {nil, Attempt{"a", nil, noon.Add(handoff.TTL - time.Millisecond)}, true},
-		"too late":           {nil, Attempt{"a", nil, noon.Add(handoff.TTL)}, false},
-		"suspended":          {func(t *testing.T, db *pgxpool.Pool, e Entry) { suspendTenant(t, db, e.TenantID) }, Attempt{"a", nil, noon}, false},
-		"again":              {consumedBefore(key), Attempt{"a", key, noon.Add(59 * time.Second)}, true},
-		"again too late":     {consumedBefore(key), Attempt{"a", key, noon.Add(time.Minute)}, false},
-		"again, another":     {consumedBefore(key), Attempt{"b", key, noon}, false},
-		"again, no key":      {consumedBefore(key), Attempt{"a", nil, noon}, false},
-		"no key, again":      {consumedBefore(nil), Attempt{"a", nil, noon}, false},
-		"no key, then one":   {consumedBefore(nil), Attempt{"a", key, noon}, false},
+		"not consumed":                 {nil, Attempt{"a", nil, noon}, true},
+		"last millisecond":             {nil, Attempt{"a", nil, noon.Add(handoff.TTL - time.Millisecond)}, true},
+		"expired":                      {nil, Attempt{"a", nil, noon.Add(handoff.TTL)}, false},
+		"suspended":                    {func(t *testing.T, db *pgxpool.Pool, e Entry) { suspendTenant(t, db, e.TenantID) }, Attempt{"a", nil, noon}, false},
+		"repeated":                     {consumedBefore(key), Attempt{"a", key, noon.Add(59 * time.Second)}, true},
+		"repeated after 60 s":          {consumedBefore(key), Attempt{"a", key, noon.Add(time.Minute)}, false},
+		"repeated by another consumer": {consumedBefore(key), Attempt{"b", key, noon}, false},
+		"repeated without key":         {consumedBefore(key), Attempt{"a", nil, noon}, false},
+		"without key, twice":           {consumedBefore(nil), Attempt{"a", nil, noon}, false},
+		"without key, then with key":   {consumedBefore(nil), Attempt{"a", key, noon}, false},
 	} {
-		db := pgtest.New(t)
-		e := newEntry()
-		if err := insert(t, db, e); err != nil {
-			t.Fatal(err)
-		}
-		if c.before != nil {
-			c.before(t, db, e)
-		}
-		got, err := Consume(t.Context(), db, e.ID, c.use)
-		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrNotConsumed) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if strings.HasPrefix(name, "again") && err == nil && !got.ConsumedAt.Equal(noon) {
-			t.Errorf("%s: used at %s", name, got.ConsumedAt)
-		}
+		t.Run(name, func(t *testing.T) {
+			e := newEntry()
+			if err := insert(t, db, e); err != nil {
+				t.Fatal(err)
+			}
+			if c.before != nil {
+				c.before(t, db, e)
+			}
+			got, err := Consume(t.Context(), db, e.ID, c.attempt)
+			if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrNotConsumed) {
+				t.Errorf("error %v, want success %t", err, c.ok)
+			}
+			if strings.HasPrefix(name, "repeated") && err == nil && !got.ConsumedAt.Equal(noon) {
+				t.Errorf("consumed at %s, want %s", got.ConsumedAt, noon)
+			}
+		})
 	}
-	if _, err := Consume(t.Context(), pgtest.New(t), id.New(id.Handoff, noon), Attempt{"a", nil, noon}); !errors.Is(err, ErrNotConsumed) {
-		t.Errorf("unknown: %v", err)
+	if _, err := Consume(t.Context(), db, id.New(id.Handoff, noon), Attempt{"a", nil, noon}); !errors.Is(err, ErrNotConsumed) {
+		t.Errorf("unknown handoff: error %v, want ErrNotConsumed", err)
 	}
 }
 
+// consumedBefore consumes the entry at noon as consumer "a" with a key.
 func consumedBefore(key []byte) func(*testing.T, *pgxpool.Pool, Entry) {
 	return func(t *testing.T, db *pgxpool.Pool, e Entry) {
 		t.Helper()
