@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// discardResponse is a response that costs nothing to write.
+// discardResponse is a ResponseWriter that discards the body.
 type discardResponse struct{ header http.Header }
 
 func (d discardResponse) Header() http.Header         { return d.header }
@@ -38,22 +38,23 @@ func benchmarkWrite(b *testing.B, accept string) {
 	b.ReportMetric(float64(len(raw)), "stored-B")
 }
 
-// The bytes of a GET, already here, to a compressed answer.
+// BenchmarkWrite_Gzip measures the way from the bytes of a GET to a compressed response.
 func BenchmarkWrite_Gzip(b *testing.B) { benchmarkWrite(b, "gzip, deflate, br") }
 
-// The same for a client that takes no gzip.
+// BenchmarkWrite_Identity measures the same for a client without gzip.
 func BenchmarkWrite_Identity(b *testing.B) { benchmarkWrite(b, "") }
 
-// One GET, and what Do makes of it; BenchmarkGet is the GET alone.
+// BenchmarkGetOrLoad_Hit measures a hit with the GET; BenchmarkGetOrLoad_RedisGetOnly measures only
+// the GET.
 func BenchmarkGetOrLoad_Hit(b *testing.B) {
 	p := newProcess(b, redisAddr(b), newClock())
-	recipe := Loader{TTL: time.Minute, Load: func(context.Context) (Loaded, error) {
+	loader := Loader{TTL: time.Minute, Load: func(context.Context) (Loaded, error) {
 		e, err := NewEntry(200, listOf(23_000), nil, nil)
 		return Loaded{Entry: e}, err
 	}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := p.GetOrLoad(b.Context(), testKey, nil, recipe); err != nil {
+		if _, _, err := p.GetOrLoad(b.Context(), testKey, nil, loader); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -74,7 +75,7 @@ func BenchmarkGetOrLoad_RedisGetOnly(b *testing.B) {
 	}
 }
 
-// What a miss pays to be a cheap hit later.
+// BenchmarkNewEntry measures the compression at a miss.
 func BenchmarkNewEntry(b *testing.B) {
 	body := listOf(23_000)
 	b.ReportAllocs()

@@ -15,22 +15,22 @@ func TestDecoder_DecodesEachBodyOnce(t *testing.T) {
 	d := NewDecoder[thing](2)
 	first, err := d.Decode(pack(`{"Name":"a"}`))
 	if err != nil || first.Name != "a" {
-		t.Fatal(first, err)
+		t.Fatalf("got %v, %v, want Name a", first, err)
 	}
 	if again, err := d.Decode(pack(`{"Name":"a"}`)); again != first || err != nil {
-		t.Errorf("the same body again: %p, want %p: %v", again, first, err)
+		t.Errorf("decoding the same body again: got %p, %v, want %p", again, err, first)
 	}
 	if other, err := d.Decode(pack(`{"Name":"b"}`)); err != nil || other.Name != "b" {
-		t.Errorf("another body: %v %v", other, err)
+		t.Errorf("decoding another body: got %v, %v, want Name b", other, err)
 	}
-	for range 2 { // a failure is not kept for an answer
+	for range 2 { // the decoder must not cache a failure
 		if v, err := d.Decode(pack(`{"Name":`)); err == nil {
-			t.Errorf("half a body says %v", v)
+			t.Errorf("decoding half a body: got %v, want an error", v)
 		}
 	}
 	cut := pack(`{"Name":"something longer"}`)
 	cut.compressed = cut.compressed[:len(cut.compressed)/2]
 	if v, err := d.Decode(cut); err == nil {
-		t.Errorf("half a packed body says %v", v)
+		t.Errorf("decoding a truncated compressed body: got %v, want an error", v)
 	}
 }

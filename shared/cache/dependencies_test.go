@@ -9,7 +9,7 @@ import (
 
 const partKey = "test:bff-consumer:cache:property:p"
 
-// loadFromPart is a Fill of an answer that is made of the part.
+// loadFromPart returns the load function of a composite entry that depends on the part.
 func loadFromPart(t testing.TB, c *Cache, part func(context.Context) (Loaded, error)) func(context.Context) (Loaded, error) {
 	return func(ctx context.Context) (Loaded, error) {
 		e, _, err := c.GetOrLoad(ctx, partKey, nil, Loader{TTL: time.Minute, Load: part})
@@ -24,21 +24,21 @@ func loadFromPart(t testing.TB, c *Cache, part func(context.Context) (Loaded, er
 
 func TestDependsOn_CompositeEntryIsStored(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	if _, err := p.Invalidate(t.Context(), "tag", "another"); err != nil { // before both: forbids nothing
+	if _, err := p.Invalidate(t.Context(), "tag", "another"); err != nil { // earlier than both loads: no effect
 		t.Fatal(err)
 	}
 	expectLoad(t, p.Cache, Loader{Load: loadFromPart(t, p.Cache, loadBody(t, "part", "tag"))}, "made of part", Miss)
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "made of part", Hit)
 	p.rdb.Del(t.Context(), testKey)
-	if _, err := p.Invalidate(t.Context(), "another"); err != nil { // not the part's tag, and the part is older
+	if _, err := p.Invalidate(t.Context(), "another"); err != nil { // not a tag of the part, which is older
 		t.Fatal(err)
 	}
 	expectLoad(t, p.Cache, Loader{Load: loadFromPart(t, p.Cache, unexpectedLoad(t))}, "made of part", Miss)
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "made of part", Hit)
 }
 
-// TestDependsOn_PartOlderThanInvalidationPreventsStore: the part's own fill is under way when the
-// invalidation comes, and the answer joins it.
+// The load of the part is in progress during the invalidation, and the composite load joins the
+// load of the part.
 func TestDependsOn_PartOlderThanInvalidationPreventsStore(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
 	var truth atomic.Value
@@ -63,35 +63,35 @@ func TestDependsOn_PartOlderThanInvalidationPreventsStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	fresh := func(context.Context) (Loaded, error) { return newLoaded(t, truth.Load().(string), "tag"), nil }
-	joining := stepReached(p, "get", 2) // the answer's own, and the part's
+	joining := stepReached(p, "get", 2) // of the composite entry, and of the part
 	whole := loadAsync(t, t.Context(), p.Cache, loadFromPart(t, p.Cache, fresh))
 	<-joining
 	close(finish)
 	<-alone
-	<-whole // old or new, as its fill joined the part's or came after it
+	<-whole // old or new: the load joined the load of the part, or came later
 	p.interceptor.set(nil, nil)
 	waitForGoroutines(t)
 	if body, state := mustLoad(t, p.Cache, Loader{Load: loadFromPart(t, p.Cache, fresh)}); body != "made of new" {
-		t.Fatalf("afterwards: %s %q", state, body)
+		t.Fatalf("after the invalidation: got %s %q, want body %q", state, body, "made of new")
 	}
 }
 
-// TestDependsOn_PartBeingDeletedPreventsStore: an answer is made while the invalidation has noted
-// its time but not yet deleted the part.
+// The composite load runs after the invalidation has stored its time and before it deletes the
+// part.
 func TestDependsOn_PartBeingDeletedPreventsStore(t *testing.T) {
 	addr, clock := redisAddr(t), newClock()
-	p, buster := newProcess(t, addr, clock), newProcess(t, addr, clock)
+	p, invalidating := newProcess(t, addr, clock), newProcess(t, addr, clock)
 	if _, _, err := p.GetOrLoad(t.Context(), partKey, nil, Loader{TTL: time.Minute, Load: loadBody(t, "old", "tag")}); err != nil {
 		t.Fatal(err)
 	}
-	buster.interceptor.set(func(step string) error {
+	invalidating.interceptor.set(func(step string) error {
 		if step == "del" {
 			expectLoad(t, p.Cache, Loader{Load: loadFromPart(t, p.Cache, unexpectedLoad(t))}, "made of old", Miss)
 		}
 		return nil
 	}, nil)
-	if n, err := buster.Invalidate(t.Context(), "tag"); err != nil || n != 1 {
-		t.Fatalf("removed %d, %v", n, err)
+	if n, err := invalidating.Invalidate(t.Context(), "tag"); err != nil || n != 1 {
+		t.Fatalf("got %d entries removed, %v, want 1", n, err)
 	}
 	expectLoad(t, p.Cache, Loader{Load: loadFromPart(t, p.Cache, loadBody(t, "new", "tag"))}, "made of new", Miss)
 }

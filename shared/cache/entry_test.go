@@ -24,7 +24,7 @@ func TestEntry_EncodeDecodeRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, e := range map[string]Entry{"a list": sampleEntry(t), "a rated list": rated, "nothing": negative} {
+	for name, e := range map[string]Entry{"list": sampleEntry(t), "list with rates": rated, "negative": negative} {
 		t.Run(name, func(t *testing.T) {
 			got, err := decode(e.encode())
 			if err != nil {
@@ -35,13 +35,13 @@ func TestEntry_EncodeDecodeRoundTrip(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, e)
 			}
 			if !slices.Equal(slices.Collect(got.TenantIDs()), slices.Collect(e.TenantIDs())) {
-				t.Errorf("owners %q, want %q", got.tenantIDs, e.tenantIDs)
+				t.Errorf("got tenant ids %q, want %q", got.tenantIDs, e.tenantIDs)
 			}
 			if got.digest != e.digest || got.startedAt != e.startedAt {
-				t.Errorf("digest %x since %d, want %x since %d", got.digest, got.startedAt, e.digest, e.startedAt)
+				t.Errorf("got digest %x started at %d, want %x started at %d", got.digest, got.startedAt, e.digest, e.startedAt)
 			}
 			if bodyText(t, got) != bodyText(t, &e) {
-				t.Errorf("body %q, want %q", bodyText(t, got), bodyText(t, &e))
+				t.Errorf("got body %q, want %q", bodyText(t, got), bodyText(t, &e))
 			}
 		})
 	}
@@ -54,49 +54,49 @@ func TestEntry_DecodeDetectsEveryChangedByte(t *testing.T) {
 		changed := bytes.Clone(whole)
 		changed[i] ^= 0x10
 		if _, err := decode(changed); err == nil {
-			t.Errorf("byte %d changed: accepted", i)
+			t.Errorf("decode accepted an entry with byte %d changed", i)
 		}
 		if _, err := decode(whole[:i]); err == nil {
-			t.Errorf("cut to %d bytes: accepted", i)
+			t.Errorf("decode accepted an entry cut to %d bytes", i)
 		}
 	}
 	if _, err := decode(append(bytes.Clone(whole), 0)); err == nil {
-		t.Error("one byte more: accepted")
+		t.Error("decode accepted an entry with an extra byte")
 	}
 }
 
 func TestNewEntry_RejectsBodyOverTwoMebibytes(t *testing.T) {
 	if _, err := NewEntry(200, make([]byte, maxBody+1), nil, nil); err == nil {
-		t.Error("packed more")
+		t.Error("NewEntry accepted a body over 2 MiB")
 	}
 	e, err := NewEntry(200, bytes.Repeat([]byte("ab"), maxBody/2), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if b, err := e.Body(); err != nil || len(b) != maxBody {
-		t.Errorf("%d bytes, %v", len(b), err)
+		t.Errorf("got %d bytes, %v, want %d", len(b), err, maxBody)
 	}
 	e.size++
 	if _, err := e.Body(); err == nil {
-		t.Error("unpacked more")
+		t.Error("Body returned more than 2 MiB")
 	}
 }
 
 func TestEntry_BodyVerifiesChecksum(t *testing.T) {
-	for name, spoil := range map[string]func(*Entry){
-		"another checksum": func(e *Entry) { e.crc++ },
-		"longer than said": func(e *Entry) { e.size++ },
-		"nothing packed":   func(e *Entry) { e.compressed = nil },
-		"not deflate":      func(e *Entry) { e.compressed = slices.Concat(gzipHeader, []byte("\xff\xff\xff")) },
+	for name, corrupt := range map[string]func(*Entry){
+		"another checksum":    func(e *Entry) { e.crc++ },
+		"longer than size":    func(e *Entry) { e.size++ },
+		"no compressed bytes": func(e *Entry) { e.compressed = nil },
+		"not deflate":         func(e *Entry) { e.compressed = slices.Concat(gzipHeader, []byte("\xff\xff\xff")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := sampleEntry(t)
-			spoil(&e)
+			corrupt(&e)
 			if b, err := e.Body(); err == nil {
-				t.Errorf("unpacked %q", b)
+				t.Errorf("got %q, want an error", b)
 			}
-			if got := bodyText(t, new(sampleEntry(t))); got != `{"listings":[1,2,3]` { // the next user of the same unpacker
-				t.Errorf("then %q", got)
+			if got := bodyText(t, new(sampleEntry(t))); got != `{"listings":[1,2,3]` { // with the same decompressor
+				t.Errorf("then a valid entry: got %q", got)
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if again := e.encode(); !bytes.Equal(again[2:checksumOffset], b[2:checksumOffset]) || !bytes.Equal(again[headerSize:], b[headerSize:]) {
-			t.Errorf("read %x, would write %x", b, again)
+			t.Errorf("decoded %x, encoded %x", b, again)
 		}
 		e.Body()
 	})

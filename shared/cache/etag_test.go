@@ -38,18 +38,18 @@ func TestWriteShared_EqualBodiesShareETagPerEncoding(t *testing.T) {
 			for _, accept := range []string{"gzip", "identity"} {
 				tag := writeShared(t, e, "GET", accept).Header().Get("ETag")
 				if len(tag) < 24 || !strings.HasPrefix(tag, `"`) || !strings.HasSuffix(tag, `"`) {
-					t.Errorf("%s, %s: %q is not a strong tag", name, accept, tag)
+					t.Errorf("%s: got %q, want a strong ETag", accept, tag)
 				}
 				body := accept + map[bool]string{true: " other"}[name == "other"]
 				if before, ok := seen[tag]; ok && before != body {
-					t.Errorf("%s: %s and %s share %s", name, before, body, tag)
+					t.Errorf("bodies %s and %s have the same ETag %s", before, body, tag)
 				}
 				seen[tag] = body
 			}
 		})
 	}
 	if len(seen) != 4 {
-		t.Errorf("%v", seen)
+		t.Errorf("got ETags %v, want 4", seen)
 	}
 }
 
@@ -61,25 +61,25 @@ func TestWriteShared_MatchingETagReturns304(t *testing.T) {
 		lines []string
 		want  int
 	}{
-		"nothing":                     {nil, 200},
+		"no header":                   {nil, 200},
 		"empty":                       {[]string{""}, 200},
-		"the tag":                     {[]string{tag}, 304},
-		"the tag, weakened":           {[]string{"W/" + tag}, 304},
-		"anything":                    {[]string{"*"}, 304},
-		"anything, with blanks":       {[]string{" *\t"}, 304},
-		"another":                     {[]string{`"another"`}, 200},
-		"another encoding":            {[]string{plain}, 200},
+		"same tag":                    {[]string{tag}, 304},
+		"same tag, weak":              {[]string{"W/" + tag}, 304},
+		"asterisk":                    {[]string{"*"}, 304},
+		"asterisk with blanks":        {[]string{" *\t"}, 304},
+		"other tag":                   {[]string{`"another"`}, 200},
+		"tag of other encoding":       {[]string{plain}, 200},
 		"in a list":                   {[]string{`"a", W/"b",` + tag + ` , "c"`}, 304},
 		"in a list without blanks":    {[]string{`"a",W/` + tag}, 304},
-		"in a list with empty ones":   {[]string{`, ,"a",,` + tag}, 304},
-		"behind a tag with a comma":   {[]string{`"a,b", ` + tag}, 304},
-		"only inside another":         {[]string{`"x` + strings.Trim(tag, `"`) + `"`}, 200},
+		"in a list with empty items":  {[]string{`, ,"a",,` + tag}, 304},
+		"after a tag with a comma":    {[]string{`"a,b", ` + tag}, 304},
+		"only inside another tag":     {[]string{`"x` + strings.Trim(tag, `"`) + `"`}, 200},
 		"on the second line":          {[]string{`"a"`, tag}, 304},
 		"without quotes":              {[]string{strings.Trim(tag, `"`)}, 200},
 		"without its second quote":    {[]string{strings.TrimSuffix(tag, `"`)}, 200},
-		"behind something malformed":  {[]string{`nonsense, ` + tag}, 200},
+		"after malformed text":        {[]string{`nonsense, ` + tag}, 200},
 		"with a small w":              {[]string{"w/" + tag}, 200},
-		"a quote alone":               {[]string{`"`}, 200},
+		"only a quote":                {[]string{`"`}, 200},
 		"an asterisk as a tag":        {[]string{`"*"`}, 200},
 		"an asterisk in a list":       {[]string{`"a", *`}, 200},
 		"a very long list without it": {[]string{strings.Repeat(`"a",`, 4000)}, 200},
@@ -88,17 +88,17 @@ func TestWriteShared_MatchingETagReturns304(t *testing.T) {
 			for _, method := range []string{"GET", "HEAD"} {
 				w := writeShared(t, &e, method, "gzip", c.lines...)
 				if w.Code != c.want {
-					t.Errorf("%s, %s: %d, want %d", name, method, w.Code, c.want)
+					t.Errorf("%s: got status %d, want %d", method, w.Code, c.want)
 				}
 				h := w.Header()
 				if h.Get("ETag") != tag || h.Get("Vary") != "Accept-Encoding" || h.Get("Cache-Control") == "" {
-					t.Errorf("%s, %s: %v", name, method, h)
+					t.Errorf("%s: got headers %v, want ETag %s, Vary and Cache-Control", method, h, tag)
 				}
 				if w.Code == 304 && (w.Body.Len() > 0 || h.Get("Content-Length")+h.Get("Content-Type")+h.Get("Content-Encoding") != "") {
-					t.Errorf("%s, %s: 304 with %d bytes, %v", name, method, w.Body.Len(), h)
+					t.Errorf("%s: got 304 with %d bytes and headers %v, want no body", method, w.Body.Len(), h)
 				}
 				if w.Code == 200 && (method == "GET") != (w.Body.Len() > 0) {
-					t.Errorf("%s, %s: %d bytes", name, method, w.Body.Len())
+					t.Errorf("%s: got %d bytes", method, w.Body.Len())
 				}
 			}
 		})
@@ -109,7 +109,7 @@ func TestWriteShared_HeadHasHeadersOfGet(t *testing.T) {
 	e := sampleEntry(t)
 	get, head := writeShared(t, &e, "GET", "gzip"), writeShared(t, &e, "HEAD", "gzip")
 	if fmt.Sprint(get.Header()) != fmt.Sprint(head.Header()) || head.Body.Len() != 0 {
-		t.Errorf("%v, want %v", head.Header(), get.Header())
+		t.Errorf("HEAD: got headers %v, want %v and no body", head.Header(), get.Header())
 	}
 }
 
@@ -118,6 +118,6 @@ func TestWriteShared_CorruptBodyHasNoETag(t *testing.T) {
 	e.crc++
 	w := httptest.NewRecorder()
 	if err := e.WriteShared(w, httptest.NewRequest(http.MethodGet, "/", nil)); err == nil || len(w.Header()) != 0 {
-		t.Errorf("%v, headers %v", err, w.Header())
+		t.Errorf("got error %v and headers %v, want an error and no headers", err, w.Header())
 	}
 }

@@ -12,33 +12,33 @@ import (
 	"time"
 )
 
-// loadResult is what one call of Do came back with.
+// loadResult is the result of a call of GetOrLoad.
 type loadResult struct {
 	body  string
 	state State
 	err   error
 }
 
-// loadAsync calls Do aside.
-func loadAsync(t testing.TB, ctx context.Context, c *Cache, fill func(context.Context) (Loaded, error)) <-chan loadResult {
-	answer := make(chan loadResult, 1)
+// loadAsync calls GetOrLoad on a new goroutine.
+func loadAsync(t testing.TB, ctx context.Context, c *Cache, load func(context.Context) (Loaded, error)) <-chan loadResult {
+	result := make(chan loadResult, 1)
 	go func() {
-		e, state, err := c.GetOrLoad(ctx, testKey, nil, Loader{TTL: time.Minute, Load: fill})
+		e, state, err := c.GetOrLoad(ctx, testKey, nil, Loader{TTL: time.Minute, Load: load})
 		a := loadResult{state: state, err: err}
 		if err == nil {
 			a.body = bodyText(t, e)
 		}
-		answer <- a
+		result <- a
 	}()
-	return answer
+	return result
 }
 
-// blockingLoader answers slowly: not before it is told to.
+// blockingLoader is a loader that blocks until release is closed.
 type blockingLoader struct {
 	t       testing.TB
 	calls   atomic.Int32
-	started chan struct{} // one for each call
-	release chan struct{} // closed when they may answer
+	started chan struct{} // receives a value per call
+	release chan struct{} // closed to let all calls return
 }
 
 func newBlockingLoader(t testing.TB) *blockingLoader {
@@ -56,7 +56,8 @@ func (u *blockingLoader) load(ctx context.Context) (Loaded, error) {
 	}
 }
 
-// stepReached tells when a process has taken a step in Redis so many times.
+// stepReached returns a channel that is closed after p has taken a step in Redis the given number
+// of times.
 func stepReached(p *process, name string, times int) <-chan struct{} {
 	reached := make(chan struct{})
 	var n atomic.Int32
@@ -68,7 +69,7 @@ func stepReached(p *process, name string, times int) <-chan struct{} {
 	return reached
 }
 
-// waitForGoroutines waits until no goroutine of this package's own is left.
+// waitForGoroutines waits up to 10 s until all goroutines of this package have ended.
 func waitForGoroutines(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -81,14 +82,14 @@ func waitForGoroutines(t testing.TB) {
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("goroutines are left:\n%s", all)
+			t.Fatalf("goroutines of the cache are still running:\n%s", all)
 		}
 		runtime.Gosched()
 	}
 }
 
-// waitingContext is the context of callers who have read already: the first thing they ask of it is
-// to wait, in a flight.
+// waitingContext calls onWait on the first call of Done. A caller with a prefetched miss first
+// calls Done when it waits for a flight.
 type waitingContext struct {
 	context.Context
 	onWait func()
@@ -99,26 +100,26 @@ func (w waitingContext) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// loadConcurrently calls Do many times at once, for an entry that was read in vain, and returns
-// when all of them wait.
-func loadConcurrently(t testing.TB, c *Cache, n int, fill func(context.Context) (Loaded, error)) <-chan loadResult {
-	seen := c.read(t.Context(), testKey)
-	answers := make(chan loadResult, n)
+// loadConcurrently makes n concurrent calls of GetOrLoad with a prefetched miss, and returns when
+// all callers wait.
+func loadConcurrently(t testing.TB, c *Cache, n int, load func(context.Context) (Loaded, error)) <-chan loadResult {
+	prefetched := c.read(t.Context(), testKey)
+	results := make(chan loadResult, n)
 	var all sync.WaitGroup
 	all.Add(n)
 	for range n {
 		go func() {
 			ctx := waitingContext{t.Context(), sync.OnceFunc(all.Done)}
-			e, state, err := c.GetOrLoad(ctx, testKey, seen, Loader{TTL: time.Minute, Load: fill})
+			e, state, err := c.GetOrLoad(ctx, testKey, prefetched, Loader{TTL: time.Minute, Load: load})
 			a := loadResult{state: state, err: err}
 			if err == nil {
 				a.body = bodyText(t, e)
 			}
-			answers <- a
+			results <- a
 		}()
 	}
 	all.Wait()
-	return answers
+	return results
 }
 
 func TestGetOrLoad_ThousandCallersShareOneLoad(t *testing.T) {
@@ -133,20 +134,20 @@ func TestGetOrLoad_ThousandCallersShareOneLoad(t *testing.T) {
 	}
 	close(u.release)
 	states := map[State]int{}
-	for _, answers := range processes {
+	for _, results := range processes {
 		for range 250 {
-			a := <-answers
+			a := <-results
 			if a.err != nil || a.body != "answer" {
-				t.Fatalf("%q, %v", a.body, a.err)
+				t.Fatalf("got %q, %v, want answer", a.body, a.err)
 			}
 			states[a.state]++
 		}
 	}
 	if n := u.calls.Load(); n != 1 {
-		t.Fatalf("%d fills", n)
+		t.Fatalf("got %d loads, want 1", n)
 	}
-	if states[Miss] != 250 || states[Hit] != 750 { // those of the leader's process, and those it left an entry for
-		t.Fatalf("%v", states)
+	if states[Miss] != 250 || states[Hit] != 750 { // the leader's process, and the other three processes
+		t.Fatalf("got states %v, want 250 MISS and 750 HIT", states)
 	}
 	waitForGoroutines(t)
 }
@@ -176,21 +177,21 @@ func TestGetOrLoad_FollowerProcessPollsOnce(t *testing.T) {
 			mu.Unlock()
 		}
 	})
-	var answers []<-chan loadResult
+	var results []<-chan loadResult
 	for range 100 {
-		answers = append(answers, loadAsync(t, t.Context(), follower.Cache, unexpectedLoad(t)))
+		results = append(results, loadAsync(t, t.Context(), follower.Cache, unexpectedLoad(t)))
 	}
 	for range 4 {
 		<-polls
 	}
 	close(u.release)
-	for _, answer := range append(answers, first) {
-		if a := <-answer; a.err != nil || a.body != "answer" {
-			t.Fatalf("%q, %v", a.body, a.err)
+	for _, result := range append(results, first) {
+		if a := <-result; a.err != nil || a.body != "answer" {
+			t.Fatalf("got %q, %v, want answer", a.body, a.err)
 		}
 	}
 	if most != 1 {
-		t.Fatalf("%d polled at once", most)
+		t.Fatalf("got %d concurrent polls, want 1", most)
 	}
 	waitForGoroutines(t)
 }
@@ -204,11 +205,11 @@ func TestGetOrLoad_CanceledWaiterFailsNoOther(t *testing.T) {
 	waiter := loadAsync(t, t.Context(), p.Cache, unexpectedLoad(t))
 	leave()
 	if a := <-starter; !errors.Is(a.err, context.Canceled) {
-		t.Fatalf("the one who left: %v", a.err)
+		t.Fatalf("cancelled caller: got error %v, want context.Canceled", a.err)
 	}
 	close(u.release)
 	if a := <-waiter; a.err != nil || a.body != "answer" {
-		t.Fatalf("the one who stayed: %q, %v", a.body, a.err)
+		t.Fatalf("other caller: got %q, %v", a.body, a.err)
 	}
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "answer", Hit)
 	waitForGoroutines(t)
@@ -238,38 +239,38 @@ func TestGetOrLoad_SharesErrorAndReleasesLock(t *testing.T) {
 		return Loaded{}, errLoad
 	})
 	<-began
-	second := loadAsync(t, t.Context(), p.Cache, loadBody(t, "either")) // joins, or comes after: never waits for a lease to lapse
+	second := loadAsync(t, t.Context(), p.Cache, loadBody(t, "either")) // joins or comes later; never waits for the lock to expire
 	close(finish)
 	if a := <-first; !errors.Is(a.err, errLoad) {
-		t.Fatalf("the first: %v", a.err)
+		t.Fatalf("first caller: got error %v, want %v", a.err, errLoad)
 	}
 	if a := <-second; !errors.Is(a.err, errLoad) && a.body != "either" {
-		t.Fatalf("the second: %q, %v", a.body, a.err)
+		t.Fatalf("second caller: got %q, %v", a.body, a.err)
 	}
 	if n := p.rdb.Exists(t.Context(), testKeys.Lock(testKey)).Val(); n != 0 {
-		t.Fatal("the lock is still there")
+		t.Fatal("the lock still exists")
 	}
 }
 
 func TestGetOrLoad_PanicOrHangInLoadReturnsError(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	a := <-loadAsync(t, t.Context(), p.Cache, func(context.Context) (Loaded, error) { panic("a bad answer") })
-	if a.err == nil || !strings.Contains(a.err.Error(), "a bad answer") || !strings.Contains(a.err.Error(), "flight_test.go") {
-		t.Errorf("panic: %v", a.err)
+	a := <-loadAsync(t, t.Context(), p.Cache, func(context.Context) (Loaded, error) { panic("a bad response") })
+	if a.err == nil || !strings.Contains(a.err.Error(), "a bad response") || !strings.Contains(a.err.Error(), "flight_test.go") {
+		t.Errorf("after a panic: got error %v, want the panic with a stack", a.err)
 	}
 	a = <-loadAsync(t, t.Context(), p.Cache, func(context.Context) (Loaded, error) { runtime.Goexit(); return Loaded{}, nil })
 	if !errors.Is(a.err, errGoexit) {
-		t.Errorf("goexit: %v", a.err)
+		t.Errorf("after Goexit: got error %v, want %v", a.err, errGoexit)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), headroom+gracePeriod)
 	defer cancel()
-	deaf := make(chan struct{})
-	a = <-loadAsync(t, ctx, p.Cache, func(context.Context) (Loaded, error) { <-deaf; return Loaded{}, nil })
+	hung := make(chan struct{})
+	a = <-loadAsync(t, ctx, p.Cache, func(context.Context) (Loaded, error) { <-hung; return Loaded{}, nil })
 	if !errors.Is(a.err, context.DeadlineExceeded) {
-		t.Errorf("deaf to its context: %v", a.err)
+		t.Errorf("load without regard to its context: got error %v, want a deadline", a.err)
 	}
-	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "later")}, "later", Miss) // the key is not stuck with it
-	close(deaf)
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "later")}, "later", Miss) // the hung load does not block the key
+	close(hung)
 	waitForGoroutines(t)
 }
 
@@ -282,12 +283,12 @@ func TestGetOrLoad_LongerDeadlineRetriesShortFlight(t *testing.T) {
 	<-u.started
 	waiter := loadAsync(t, t.Context(), p.Cache, u.load)
 	if a := <-starter; !errors.Is(a.err, context.DeadlineExceeded) {
-		t.Fatalf("the starter: %v", a.err)
+		t.Fatalf("starter: got error %v, want a deadline", a.err)
 	}
-	<-u.started // the other began anew
+	<-u.started // the second flight
 	close(u.release)
 	if a := <-waiter; a.err != nil || a.body != "answer" {
-		t.Fatalf("the waiter: %q, %v", a.body, a.err)
+		t.Fatalf("waiter: got %q, %v", a.body, a.err)
 	}
 	waitForGoroutines(t)
 }
@@ -296,11 +297,11 @@ func TestGetOrLoad_LoadEndsInTimeToStoreAndWrite(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
 	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
-	mine, _ := ctx.Deadline()
+	callerDeadline, _ := ctx.Deadline()
 	a := <-loadAsync(t, ctx, p.Cache, func(ctx context.Context) (Loaded, error) {
-		its, _ := ctx.Deadline()
-		if left := mine.Sub(its); left < headroom {
-			t.Errorf("leaves %v", left)
+		loadDeadline, _ := ctx.Deadline()
+		if left := callerDeadline.Sub(loadDeadline); left < headroom {
+			t.Errorf("got %v between the deadlines of load and caller, want at least %v", left, headroom)
 		}
 		return newLoaded(t, "answer"), nil
 	})

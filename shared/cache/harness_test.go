@@ -24,12 +24,12 @@ const testKey = "test:bff-consumer:cache:search:list:q"
 
 var (
 	errCut    = errors.New("connection cut by the test")
-	errLoad   = errors.New("upstream said no")
+	errLoad   = errors.New("load failed in the test")
 	testKeys  = redisclient.Keys{Env: "test"}
 	testStart = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 )
 
-// clock is the time of a test, the same for all its caches.
+// clock is the clock of all caches of a test.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -49,14 +49,14 @@ func (c *clock) advance(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// process is a cache with a client of its own, as another instance would have, and a tap on what it
-// sends.
+// process is a cache with its own client, like another instance, and an interceptor of the traffic
+// to Redis.
 type process struct {
 	*Cache
 	interceptor *interceptor
 }
 
-// newProcess makes one on the Redis at addr. Its jitter is off.
+// newProcess returns a process with the Redis at addr and without jitter.
 func newProcess(t testing.TB, addr string, clock *clock) *process {
 	t.Helper()
 	rdb := redisclient.Open(redisclient.Config{Addr: addr})
@@ -107,7 +107,7 @@ func loadScripts(t testing.TB, rdb redis.UniversalClient) {
 	}
 }
 
-// flush forgets everything but the scripts, between two cases of one test.
+// flush deletes all keys, but not the scripts, between two cases of a test.
 func (p *process) flush(t testing.TB) {
 	t.Helper()
 	p.interceptor.set(nil, nil)
@@ -116,11 +116,11 @@ func (p *process) flush(t testing.TB) {
 	}
 }
 
-// interceptor sees every step a process takes in Redis, by the name of its first script or command,
-// and may hold it up or make it fail.
+// interceptor is a client hook around every step of a process in Redis, named by the first script
+// or command. It can delay or fail a step.
 type interceptor struct {
 	mu     sync.Mutex
-	before func(step string) error // an error is the step's answer, and it is not sent
+	before func(step string) error // an error replaces the reply, and the step is not sent
 	after  func(step string)
 }
 
@@ -166,7 +166,7 @@ func (p *interceptor) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	}
 }
 
-// scriptNames maps what is sent for a script, digest or source, to the script's name.
+// scriptNames maps the digest and the source of each script to the name of the script.
 var scriptNames = sync.OnceValue(func() map[string]string {
 	files, err := filepath.Glob("../lua/*.lua")
 	if err != nil || len(files) == 0 {
@@ -193,7 +193,7 @@ func stepName(cmd redis.Cmder) string {
 	return cmd.Name()
 }
 
-// loadBody is a Fill that says body.
+// loadBody returns a load function with the given body and tags.
 func loadBody(t testing.TB, body string, tags ...string) func(context.Context) (Loaded, error) {
 	return func(context.Context) (Loaded, error) { return newLoaded(t, body, tags...), nil }
 }
@@ -208,12 +208,12 @@ func newLoaded(t testing.TB, body string, tags ...string) Loaded {
 
 func unexpectedLoad(t testing.TB) func(context.Context) (Loaded, error) {
 	return func(context.Context) (Loaded, error) {
-		t.Error("filled again")
+		t.Error("unexpected load")
 		return Loaded{}, errLoad
 	}
 }
 
-// mustLoad asks and expects an answer.
+// mustLoad calls GetOrLoad and returns body and state. An error fails the test.
 func mustLoad(t testing.TB, c *Cache, r Loader) (body string, state State) {
 	t.Helper()
 	if r.TTL == 0 {
@@ -221,7 +221,7 @@ func mustLoad(t testing.TB, c *Cache, r Loader) (body string, state State) {
 	}
 	e, state, err := c.GetOrLoad(t.Context(), testKey, nil, r)
 	if err != nil {
-		t.Errorf("do: %v", err)
+		t.Errorf("GetOrLoad: %v", err)
 		return "", state
 	}
 	return bodyText(t, e), state
@@ -236,7 +236,7 @@ func bodyText(t testing.TB, e *Entry) string {
 	return string(b)
 }
 
-// expectLoad asks and expects exactly that.
+// expectLoad calls GetOrLoad and compares body and state.
 func expectLoad(t testing.TB, c *Cache, r Loader, body string, state State) {
 	t.Helper()
 	if b, s := mustLoad(t, c, r); b != body || s != state {

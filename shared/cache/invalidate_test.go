@@ -11,10 +11,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// stepper is one side of a race: it stops before each of its steps until it is let on.
+// stepper is a side of a race. It stops before each step until step is called.
 type stepper struct {
-	pending  chan string   // the step it is about to take; closed when it has ended
-	proceed  chan struct{} // lets it take that step
+	pending  chan string   // the next step; closed at the end
+	proceed  chan struct{} // starts the next step
 	finished bool
 }
 
@@ -33,7 +33,7 @@ func (a *stepper) await() {
 	a.finished = !ok
 }
 
-// step lets it take one step, and returns when that is done.
+// step runs a single step and returns after the step.
 func (a *stepper) step() {
 	if !a.finished {
 		a.proceed <- struct{}{}
@@ -41,81 +41,81 @@ func (a *stepper) step() {
 	}
 }
 
-// interleavings are all ways to merge f steps of a fill with b steps of an invalidation.
-func interleavings(f, b int) []string {
-	if f == 0 || b == 0 {
-		return []string{strings.Repeat("F", f) + strings.Repeat("B", b)}
+// interleavings returns all orders of l steps of a load and i steps of an invalidation.
+func interleavings(l, i int) []string {
+	if l == 0 || i == 0 {
+		return []string{strings.Repeat("L", l) + strings.Repeat("I", i)}
 	}
 	var all []string
-	for _, rest := range interleavings(f-1, b) {
-		all = append(all, "F"+rest)
+	for _, rest := range interleavings(l-1, i) {
+		all = append(all, "L"+rest)
 	}
-	for _, rest := range interleavings(f, b-1) {
-		all = append(all, "B"+rest)
+	for _, rest := range interleavings(l, i-1) {
+		all = append(all, "I"+rest)
 	}
 	return all
 }
 
-// TestInvalidate_NoInterleavingWithLoadKeepsOldEntry plays every one of them, for an entry that is
-// absent, stale, and fresh with old rates. A fill's steps are lock, read of the truth, tags, store;
-// an invalidation's are the change of the truth, then in Redis detach, delete and forget.
+// The test plays all interleavings, for an entry that is absent, stale, or fresh with old rates.
+// The steps of a load are lock, read of the source, tags, store. The steps of an invalidation are
+// the change of the source, then detach, delete and forget in Redis.
 func TestInvalidate_NoInterleavingWithLoadKeepsOldEntry(t *testing.T) {
 	addr := redisAddr(t)
 	for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute, "rates": 2 * time.Minute} {
 		clock := newClock()
-		filler, buster, witness := newProcess(t, addr, clock), newProcess(t, addr, clock), newProcess(t, addr, clock)
+		loading, invalidating, observer := newProcess(t, addr, clock), newProcess(t, addr, clock), newProcess(t, addr, clock)
 		for _, order := range interleavings(4, 4) {
 			t.Run(kind+"/"+order, func(t *testing.T) {
-				filler.flush(t)
-				buster.flush(t)
-				var truth atomic.Value
-				truth.Store("old")
-				recipe := Loader{TTL: 5 * time.Minute, Load: func(ctx context.Context) (Loaded, error) {
-					return loadWithRates(t, clock, truth.Load().(string))(ctx)
+				loading.flush(t)
+				invalidating.flush(t)
+				var source atomic.Value
+				source.Store("old")
+				loader := Loader{TTL: 5 * time.Minute, Load: func(ctx context.Context) (Loaded, error) {
+					return loadWithRates(t, clock, source.Load().(string))(ctx)
 				}}
 				if age > 0 {
-					expectLoad(t, filler.Cache, recipe, "old", Miss)
+					expectLoad(t, loading.Cache, loader, "old", Miss)
 					clock.advance(age)
 				}
-				runInterleaving(t, order, filler, buster, recipe, &truth)
-				if body, state := mustLoad(t, witness.Cache, recipe); !strings.HasPrefix(body, "new") {
-					t.Fatalf("afterwards: %s %q", state, body)
+				runInterleaving(t, order, loading, invalidating, loader, &source)
+				if body, state := mustLoad(t, observer.Cache, loader); !strings.HasPrefix(body, "new") {
+					t.Fatalf("after the invalidation: got %s %q, want a body with prefix new", state, body)
 				}
 			})
 		}
 	}
 }
 
-func runInterleaving(t *testing.T, order string, filler, buster *process, recipe Loader, truth *atomic.Value) {
-	fill := newStepper(func(gate func(string)) {
-		filler.interceptor.set(func(step string) error {
+func runInterleaving(t *testing.T, order string, loading, invalidating *process, loader Loader, source *atomic.Value) {
+	load := newStepper(func(gate func(string)) {
+		loading.interceptor.set(func(step string) error {
 			if step != "get" && step != "extend" {
 				gate(step)
 			}
 			return nil
 		}, nil)
-		gated := recipe
-		gated.Load = func(ctx context.Context) (Loaded, error) { gate("fill"); return recipe.Load(ctx) }
+		gated := loader
+		gated.Load = func(ctx context.Context) (Loaded, error) { gate("load"); return loader.Load(ctx) }
 		gated.RefreshRates = func(ctx context.Context, old *Entry) (Loaded, error) {
-			gate("renew")
+			gate("refresh rates")
 			return refreshRates(t, newClock())(ctx, old)
 		}
-		mustLoad(t, filler.Cache, gated)
+		mustLoad(t, loading.Cache, gated)
 	})
-	bust := newStepper(func(gate func(string)) {
-		buster.interceptor.set(func(step string) error { gate(step); return nil }, nil)
-		gate("truth")
-		truth.Store("new")
-		if _, err := buster.Invalidate(t.Context(), "tag"); err != nil {
+	invalidation := newStepper(func(gate func(string)) {
+		invalidating.interceptor.set(func(step string) error { gate(step); return nil }, nil)
+		gate("source")
+		source.Store("new")
+		if _, err := invalidating.Invalidate(t.Context(), "tag"); err != nil {
 			t.Error(err)
 		}
 	})
 	for _, side := range order {
-		map[rune]*stepper{'F': fill, 'B': bust}[side].step()
+		map[rune]*stepper{'L': load, 'I': invalidation}[side].step()
 	}
-	for !fill.finished || !bust.finished { // steps beyond the usual: the release of a lock
-		fill.step()
-		bust.step()
+	for !load.finished || !invalidation.finished { // additional steps, such as the release of a lock
+		load.step()
+		invalidation.step()
 	}
 }
 
@@ -126,26 +126,26 @@ func TestInvalidate_RemovesOnlyTaggedEntries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i := range batchSize + 1 { // more than one round trip's worth
+	for i := range batchSize + 1 { // more than a batch
 		put(fmt.Sprintf("test:both:%d", i), "tenant:a", "cell:1")
 	}
 	put("test:a", "tenant:a")
 	put("test:b", "tenant:b")
 	put("test:none")
 	if n, err := p.Invalidate(t.Context(), "tenant:a", "cell:1", "cell:1", "never seen"); err != nil || n != batchSize+2 {
-		t.Fatalf("removed %d, %v", n, err)
+		t.Fatalf("got %d entries removed, %v", n, err)
 	}
 	if n := p.rdb.Exists(t.Context(), "test:b", "test:none").Val(); n != 2 {
-		t.Fatalf("%d of 2 others left", n)
+		t.Fatalf("got %d untagged entries, want 2", n)
 	}
-	if left := p.rdb.Keys(t.Context(), "*").Val(); len(left) != 2+1+3 { // others, their tag, three notes of the time
-		t.Fatalf("left: %q", left)
+	if left := p.rdb.Keys(t.Context(), "*").Val(); len(left) != 2+1+3 { // other entries, a tag, three invalidation times
+		t.Fatalf("got keys %q, want 6", left)
 	}
 	if n, err := p.Invalidate(t.Context(), "tenant:a"); err != nil || n != 0 {
-		t.Fatalf("again: removed %d, %v", n, err)
+		t.Fatalf("second call: got %d entries removed, %v, want 0", n, err)
 	}
 	if n, err := p.Invalidate(t.Context()); err != nil || n != 0 {
-		t.Fatalf("nothing: removed %d, %v", n, err)
+		t.Fatalf("without tags: got %d entries removed, %v, want 0", n, err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestInvalidate_RepeatFinishesInterruptedRun(t *testing.T) {
 				return nil
 			}, nil)
 			if _, err := p.Invalidate(t.Context(), "tag"); err == nil {
-				t.Fatal("no error")
+				t.Fatal("got no error from an interrupted invalidation")
 			}
 			p.interceptor.set(nil, nil)
 			if _, err := p.Invalidate(t.Context(), "tag"); err != nil {
@@ -169,19 +169,18 @@ func TestInvalidate_RepeatFinishesInterruptedRun(t *testing.T) {
 			}
 			expectLoad(t, p.Cache, Loader{Load: loadBody(t, "new", "tag")}, "new", Miss)
 			if n := p.rdb.ZCard(t.Context(), testKeys.TagPending("tag")).Val(); n != 0 {
-				t.Fatalf("%d still to be deleted", n)
+				t.Fatalf("got %d pending entries, want 0", n)
 			}
 		})
 	}
 }
 
-// TestInvalidate_KeepsEntriesDetachedByAnotherCall: the first Bust has read what it will delete;
-// meanwhile a newer entry is stored and the second Bust detaches it, and dies. The first must not
-// forget it.
+// The first call has read the entries to delete. Then a newer entry is stored, and the second call
+// detaches the newer entry and dies. The first call must not forget the newer entry.
 func TestInvalidate_KeepsEntriesDetachedByAnotherCall(t *testing.T) {
 	addr, clock := redisAddr(t), newClock()
-	first, second, filler := newProcess(t, addr, clock), newProcess(t, addr, clock), newProcess(t, addr, clock)
-	expectLoad(t, filler.Cache, Loader{Load: loadBody(t, "one", "tag")}, "one", Miss)
+	first, second, loading := newProcess(t, addr, clock), newProcess(t, addr, clock), newProcess(t, addr, clock)
+	expectLoad(t, loading.Cache, Loader{Load: loadBody(t, "one", "tag")}, "one", Miss)
 	second.interceptor.set(func(step string) error {
 		if step == "del" {
 			return errCut
@@ -190,9 +189,9 @@ func TestInvalidate_KeepsEntriesDetachedByAnotherCall(t *testing.T) {
 	}, nil)
 	first.interceptor.set(func(step string) error {
 		if step == "zremrangebyscore" {
-			expectLoad(t, filler.Cache, Loader{Load: loadBody(t, "two", "tag")}, "two", Miss)
+			expectLoad(t, loading.Cache, Loader{Load: loadBody(t, "two", "tag")}, "two", Miss)
 			if _, err := second.Invalidate(t.Context(), "tag"); err == nil {
-				t.Error("the second did not die")
+				t.Error("got no error from the interrupted second call")
 			}
 		}
 		return nil
@@ -202,18 +201,18 @@ func TestInvalidate_KeepsEntriesDetachedByAnotherCall(t *testing.T) {
 	}
 	second.interceptor.set(nil, nil)
 	if n, err := second.Invalidate(t.Context(), "tag"); err != nil || n != 1 {
-		t.Fatalf("repeated: removed %d, %v", n, err)
+		t.Fatalf("repeated second call: got %d entries removed, %v, want 1", n, err)
 	}
 }
 
 func TestInvalidate_TagCanBeReloadedAtOnce(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	for i := range 20 { // as fast as the server's clock allows
+	for i := range 20 { // faster than the resolution of the server's clock
 		body := fmt.Sprint(i)
 		expectLoad(t, p.Cache, Loader{Load: loadBody(t, body, "tag")}, body, Miss)
 		expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, body, Hit)
 		if n, err := p.Invalidate(t.Context(), "tag"); err != nil || n != 1 {
-			t.Fatalf("removed %d, %v", n, err)
+			t.Fatalf("got %d entries removed, %v", n, err)
 		}
 	}
 }
@@ -243,22 +242,22 @@ func TestInvalidate_RepeatFinishesInterruptedLargeTag(t *testing.T) {
 				if step == broken {
 					seen++
 				}
-				if seen == 2 { // of the second step
+				if seen == 2 { // in the second batch
 					return errCut
 				}
 				return nil
 			}, nil)
 			first, err := p.Invalidate(t.Context(), "tag")
 			if err == nil || first < batchSize || first == entries {
-				t.Fatalf("removed %d, %v", first, err)
+				t.Fatalf("interrupted call: got %d entries removed, %v", first, err)
 			}
 			p.interceptor.set(nil, nil)
 			second, err := p.Invalidate(t.Context(), "tag")
 			if err != nil || first+second != entries {
-				t.Errorf("removed %d, then %d of %d: %v", first, second, entries, err)
+				t.Errorf("got %d, then %d entries removed, %v, want %d in all", first, second, err, entries)
 			}
-			if left := p.rdb.Keys(t.Context(), "*").Val(); len(left) != 1 { // the note of the time
-				t.Errorf("left: %q", left)
+			if left := p.rdb.Keys(t.Context(), "*").Val(); len(left) != 1 { // the invalidation time
+				t.Errorf("got keys %q, want 1", left)
 			}
 		})
 	}

@@ -24,33 +24,33 @@ func TestLease_OneFollowerReplacesDeadLeader(t *testing.T) {
 	<-dying.started
 
 	u := newBlockingLoader(t)
-	var answers []<-chan loadResult
+	var results []<-chan loadResult
 	for range 3 {
 		follower := newProcess(t, addr, clock)
 		polled := stepReached(follower, "acquire", 2)
 		for range 20 {
-			answers = append(answers, loadAsync(t, t.Context(), follower.Cache, u.load))
+			results = append(results, loadAsync(t, t.Context(), follower.Cache, u.load))
 		}
 		<-polled
 	}
 	if n := u.calls.Load(); n != 0 {
-		t.Fatalf("%d fills while the leader lives", n)
+		t.Fatalf("got %d loads by followers of a live leader, want 0", n)
 	}
 	leader.interceptor.set(func(string) error { return errCut }, nil) // the leader can no longer extend the lock
 	expireLock(t, newProcess(t, addr, clock))
 	<-u.started // a follower has taken over
 	close(u.release)
-	for _, answer := range answers {
-		if a := <-answer; a.err != nil || a.body != "answer" {
-			t.Fatalf("%q, %v", a.body, a.err)
+	for _, result := range results {
+		if a := <-result; a.err != nil || a.body != "answer" {
+			t.Fatalf("got %q, %v, want answer", a.body, a.err)
 		}
 	}
 	if n := u.calls.Load(); n != 1 {
-		t.Fatalf("%d took over", n)
+		t.Fatalf("got %d loads after the takeover, want 1", n)
 	}
 	close(dying.release)
-	if a := <-last; a.err != nil || a.state != Miss { // it was only cut off, and answers its own callers
-		t.Fatalf("the old leader: %s, %v", a.state, a.err)
+	if a := <-last; a.err != nil || a.state != Miss { // the old leader still answers its own callers
+		t.Fatalf("old leader: got %s, %v, want MISS", a.state, a.err)
 	}
 	waitForGoroutines(t)
 }
@@ -61,11 +61,11 @@ func TestLease_LostLeaseStoresNothing(t *testing.T) {
 	u := newBlockingLoader(t)
 	old := loadAsync(t, t.Context(), slow.Cache, u.load)
 	<-u.started
-	slow.rdb.Del(t.Context(), testKeys.Lock(testKey)) // as if it had lapsed
+	slow.rdb.Del(t.Context(), testKeys.Lock(testKey)) // as if the lock had expired
 	expectLoad(t, quick.Cache, Loader{Load: loadBody(t, "newer")}, "newer", Miss)
 	close(u.release)
 	if a := <-old; a.err != nil || a.body != "answer" {
-		t.Fatalf("its own caller: %q, %v", a.body, a.err)
+		t.Fatalf("caller of the slow process: got %q, %v, want answer", a.body, a.err)
 	}
 	expectLoad(t, quick.Cache, Loader{Load: unexpectedLoad(t)}, "newer", Hit)
 }
@@ -81,9 +81,9 @@ func TestLease_LeaderExtendsWhileLoading(t *testing.T) {
 	second := loadAsync(t, t.Context(), follower.Cache, unexpectedLoad(t))
 	<-extended
 	close(u.release)
-	for _, answer := range []<-chan loadResult{first, second} {
-		if a := <-answer; a.err != nil || a.body != "answer" {
-			t.Fatalf("%q, %v", a.body, a.err)
+	for _, result := range []<-chan loadResult{first, second} {
+		if a := <-result; a.err != nil || a.body != "answer" {
+			t.Fatalf("got %q, %v, want answer", a.body, a.err)
 		}
 	}
 }

@@ -19,12 +19,12 @@ func TestGetOrLoad_HitForTTLThenStaleForTenMinutes(t *testing.T) {
 	clock.advance(time.Minute - time.Millisecond)
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "one", Hit)
 	clock.advance(time.Millisecond)
-	expectLoad(t, p.Cache, Loader{Load: fails}, "one", Stale) // the refresh fails, what is kept serves
+	expectLoad(t, p.Cache, Loader{Load: fails}, "one", Stale) // the load fails, so the stale entry is the result
 	clock.advance(10*time.Minute - time.Millisecond)
 	expectLoad(t, p.Cache, Loader{Load: fails}, "one", Stale)
 	clock.advance(time.Millisecond)
 	if _, _, err := p.GetOrLoad(t.Context(), testKey, nil, Loader{TTL: time.Minute, Load: fails}); !errors.Is(err, errLoad) {
-		t.Fatalf("past its keep: %v", err)
+		t.Fatalf("after the expiry: got error %v, want %v", err, errLoad)
 	}
 	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "two")}, "two", Miss)
 }
@@ -46,13 +46,13 @@ func TestGetOrLoad_OneCallerRefreshesStaleEntry(t *testing.T) {
 		refreshed <- state
 	}()
 	<-began
-	for range 3 { // while it works: this process and another, answered without waiting
+	for range 3 { // during the load, callers of both processes do not wait
 		expectLoad(t, a.Cache, Loader{Load: unexpectedLoad(t)}, "old", Stale)
 		expectLoad(t, b.Cache, Loader{Load: unexpectedLoad(t)}, "old", Stale)
 	}
 	close(finish)
 	if state := <-refreshed; state != Miss {
-		t.Fatalf("the refresher got %s", state)
+		t.Fatalf("refreshing caller: got %s, want MISS", state)
 	}
 	expectLoad(t, b.Cache, Loader{Load: unexpectedLoad(t)}, "new", Hit)
 }
@@ -65,23 +65,23 @@ func TestGetOrLoad_NegativeEntryLivesThirtySeconds(t *testing.T) {
 		e, err := NewEntry(404, nil, nil, nil)
 		return Loaded{Entry: e}, err
 	}
-	status := func(fill func(context.Context) (Loaded, error)) (int, State) {
-		e, state, err := p.GetOrLoad(t.Context(), testKey, nil, Loader{TTL: time.Hour, Load: fill})
+	status := func(load func(context.Context) (Loaded, error)) (int, State) {
+		e, state, err := p.GetOrLoad(t.Context(), testKey, nil, Loader{TTL: time.Hour, Load: load})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e.Status, state
 	}
 	if s, state := status(absent); s != 404 || state != Miss {
-		t.Fatalf("first: %d %s", s, state)
+		t.Fatalf("first call: got %d %s, want 404 MISS", s, state)
 	}
 	clock.advance(NegativeTTL - time.Millisecond)
 	if s, state := status(unexpectedLoad(t)); s != 404 || state != Hit {
-		t.Fatalf("within 30 s: %d %s", s, state)
+		t.Fatalf("within 30 s: got %d %s, want 404 HIT", s, state)
 	}
 	clock.advance(time.Millisecond)
 	if s, state := status(loadBody(t, "here now")); s != 200 || state != Miss {
-		t.Fatalf("after 30 s: %d %s", s, state)
+		t.Fatalf("after 30 s: got %d %s, want 200 MISS", s, state)
 	}
 }
 
@@ -95,11 +95,11 @@ func TestGetOrLoad_JitterStaysWithinTenPercent(t *testing.T) {
 		ttl := f.FreshUntil.Sub(clock.now())
 		low, high = min(low, ttl), max(high, ttl)
 		if kept := f.ExpiresAt.Sub(f.FreshUntil); kept != staleTTL {
-			t.Fatalf("kept %v past freshness", kept)
+			t.Fatalf("got %v between freshness and expiry, want %v", kept, staleTTL)
 		}
 	}
 	if low < 54*time.Second || high > 66*time.Second || high-low < 10*time.Second {
-		t.Fatalf("between %v and %v", low, high)
+		t.Fatalf("got TTLs from %v to %v, want 54 s to 66 s", low, high)
 	}
 }
 
@@ -123,18 +123,18 @@ func TestGetOrLoad_UsesEnqueuedRead(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
 	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "one")}, "one", Miss)
 	pipe := p.rdb.Pipeline()
-	seen := p.Enqueue(t.Context(), pipe, testKey)
+	prefetched := p.Enqueue(t.Context(), pipe, testKey)
 	pipe.Exec(t.Context())
 	trips := redistest.Count(p.rdb)
-	e, state, err := p.GetOrLoad(t.Context(), testKey, seen, Loader{TTL: time.Minute, Load: unexpectedLoad(t)})
+	e, state, err := p.GetOrLoad(t.Context(), testKey, prefetched, Loader{TTL: time.Minute, Load: unexpectedLoad(t)})
 	if err != nil || state != Hit || bodyText(t, e) != "one" {
-		t.Fatalf("%v %s", err, state)
+		t.Fatalf("got %s, %v, want HIT one", state, err)
 	}
 	if n := trips.TakeCount(); n != 0 {
-		t.Fatalf("%d round trips", n)
+		t.Fatalf("got %d round trips, want 0", n)
 	}
-	if owners := slices.Collect(e.TenantIDs()); !slices.Equal(owners, []string{"tnt_a", "tnt_b"}) || string(e.Index) != "index" {
-		t.Fatalf("owners %v, index %q", owners, e.Index)
+	if tenantIDs := slices.Collect(e.TenantIDs()); !slices.Equal(tenantIDs, []string{"tnt_a", "tnt_b"}) || string(e.Index) != "index" {
+		t.Fatalf("got tenant ids %v, index %q", tenantIDs, e.Index)
 	}
 }
 
@@ -143,13 +143,13 @@ func TestGetOrLoad_MissTakesFourRoundTrips(t *testing.T) {
 	trips := redistest.Count(p.rdb)
 	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "one", "tag", "another", "tag")}, "one", Miss)
 	if n := trips.TakeCount(); n != 4 { // read, lock, tags, store
-		t.Fatalf("%d round trips", n)
+		t.Fatalf("got %d round trips, want 4", n)
 	}
 }
 
 func TestGetOrLoad_CorruptEntryIsMiss(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	for name, value := range map[string]string{"empty": "", "foreign": `{"json": true}`, "cut": "\x01\x00\x00\xc8"} {
+	for name, value := range map[string]string{"empty": "", "not an entry": `{"json": true}`, "truncated": "\x01\x00\x00\xc8"} {
 		t.Run(name, func(t *testing.T) {
 			p.rdb.Set(t.Context(), testKey, value, 0)
 			expectLoad(t, p.Cache, Loader{Load: loadBody(t, "anew")}, "anew", Miss)
@@ -166,11 +166,11 @@ func TestGetOrLoad_RedisExpiresEntry(t *testing.T) {
 		testKey: 11 * time.Minute, testKeys.Tag("tag"): 11 * time.Minute,
 	} {
 		if ttl := p.rdb.PTTL(t.Context(), key).Val(); ttl <= most-time.Minute || ttl > most {
-			t.Errorf("%s expires in %v", key, ttl)
+			t.Errorf("%s: got TTL %v, want about %v", key, ttl, most)
 		}
 	}
 	if n := p.rdb.Exists(t.Context(), testKeys.Lock(testKey)).Val(); n != 0 {
-		t.Error("the lock is still there")
+		t.Error("the lock still exists")
 	}
 }
 
@@ -187,7 +187,7 @@ func TestGetOrLoad_FailedReadStillReturnsStoredEntry(t *testing.T) {
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "one", Hit)
 	clock.advance(2 * time.Minute)
 	expectLoad(t, p.Cache, Loader{Load: func(context.Context) (Loaded, error) { return Loaded{}, errLoad }}, "one", Stale)
-	p.rdb.Set(t.Context(), testKeys.Lock(testKey), "somebody else", 0)
+	p.rdb.Set(t.Context(), testKeys.Lock(testKey), "other", 0)
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "one", Stale)
 }
 
@@ -196,7 +196,7 @@ func TestGetOrLoad_CanceledCallerLoadsNothing(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	if _, _, err := p.GetOrLoad(ctx, testKey, nil, Loader{TTL: time.Minute, Load: unexpectedLoad(t)}); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+		t.Fatalf("got error %v, want context.Canceled", err)
 	}
 	waitForGoroutines(t)
 }

@@ -21,17 +21,17 @@ func TestRetryRedis_DoesNotRetryRefusals(t *testing.T) {
 					return nil
 				}
 				tries++
-				return healthy.ConfigSet(t.Context(), "maxmemory", "1").Err() // from now on there is no memory for more
+				return healthy.ConfigSet(t.Context(), "maxmemory", "1").Err() // from now on Redis refuses writes
 			}, nil)
 			expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
-			if tries > 2 { // by the script's digest, and by its source, which the server did not know
-				t.Errorf("%d tries", tries)
+			if tries > 2 { // by digest, and by source after NOSCRIPT
+				t.Errorf("got %d tries, want at most 2", tries)
 			}
 		})
 	}
 }
 
-// serverError is an error that the server answered with.
+// serverError is an error reply of the server.
 type serverError string
 
 func (r serverError) Error() string { return string(r) }
@@ -52,7 +52,7 @@ func TestRetryRedis_RetriesOnlyTransientErrors(t *testing.T) {
 				return nil
 			})
 			if n != tries || (tries == 1) != errors.Is(got, err) {
-				t.Errorf("%d tries, %v", n, got)
+				t.Errorf("got %d tries, %v, want %d", n, got, tries)
 			}
 		})
 	}
@@ -60,8 +60,8 @@ func TestRetryRedis_RetriesOnlyTransientErrors(t *testing.T) {
 
 func TestGetOrLoad_OverwritesKeysOfWrongType(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	p.rdb.RPush(t.Context(), testKey, "written by hand")
-	p.rdb.RPush(t.Context(), testKeys.Lock(testKey), "this too")
+	p.rdb.RPush(t.Context(), testKey, "a list")
+	p.rdb.RPush(t.Context(), testKeys.Lock(testKey), "a list")
 	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "answer", Hit)
 }
@@ -69,7 +69,7 @@ func TestGetOrLoad_OverwritesKeysOfWrongType(t *testing.T) {
 func TestLease_LockWithoutTTLExpires(t *testing.T) {
 	addr, clock := redisAddr(t), newClock()
 	p, other := newProcess(t, addr, clock), newProcess(t, addr, clock)
-	p.rdb.Set(t.Context(), testKeys.Lock(testKey), "written by hand", 0)
+	p.rdb.Set(t.Context(), testKeys.Lock(testKey), "other", 0)
 	acquired := stepReached(p, "acquire", 1)
 	go func() {
 		<-acquired // the first attempt has set the TTL

@@ -15,19 +15,19 @@ func TestGetOrLoad_WithoutRedisLoadsOncePerProcess(t *testing.T) {
 	p.read(t.Context(), testKey)
 	server.Stop()
 	u := newBlockingLoader(t)
-	answers := loadConcurrently(t, p.Cache, 50, u.load)
+	results := loadConcurrently(t, p.Cache, 50, u.load)
 	close(u.release)
 	for range 50 {
-		if a := <-answers; a.err != nil || a.body != "answer" || a.state != Miss {
-			t.Fatalf("%s %q, %v", a.state, a.body, a.err)
+		if a := <-results; a.err != nil || a.body != "answer" || a.state != Miss {
+			t.Fatalf("got %s %q, %v, want MISS answer", a.state, a.body, a.err)
 		}
 	}
 	if n := u.calls.Load(); n != 1 {
-		t.Fatalf("%d fills", n)
+		t.Fatalf("got %d loads, want 1", n)
 	}
-	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "read in vain")}, "read in vain", Miss)
-	if _, err := p.Invalidate(t.Context(), "tag"); !redisclient.IsUnavailable(err) { // an event that did nothing must come again
-		t.Fatalf("bust: %v", err)
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "not stored")}, "not stored", Miss)
+	if _, err := p.Invalidate(t.Context(), "tag"); !redisclient.IsUnavailable(err) { // so that the event is redelivered
+		t.Fatalf("Invalidate: got error %v, want an unavailable Redis", err)
 	}
 	server.Start()
 	p = newProcess(t, server.Addr, newClock())
@@ -36,8 +36,7 @@ func TestGetOrLoad_WithoutRedisLoadsOncePerProcess(t *testing.T) {
 	waitForGoroutines(t)
 }
 
-// TestGetOrLoad_SurvivesRedisLossAtEveryStep cuts a process off before each step of a miss, of a
-// refresh and of a renewal.
+// The test cuts a process off from Redis before each step of a miss, of a reload and of a refresh of rates.
 func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
 	for kind, age := range map[string]time.Duration{"absent": 0, "stale": 6 * time.Minute, "rates": 2 * time.Minute} {
 		for _, lostAt := range []string{"get", "acquire", "register", "store"} {
@@ -46,9 +45,9 @@ func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
 				addr := ownRedisAddr(t)
 				clock := newClock()
 				p := newProcess(t, addr, clock)
-				recipe := Loader{TTL: 5 * time.Minute, Load: loadWithRates(t, clock, "list"), RefreshRates: refreshRates(t, clock)}
+				loader := Loader{TTL: 5 * time.Minute, Load: loadWithRates(t, clock, "list"), RefreshRates: refreshRates(t, clock)}
 				if age > 0 {
-					expectLoad(t, p.Cache, recipe, "list", Miss)
+					expectLoad(t, p.Cache, loader, "list", Miss)
 					clock.advance(age)
 				}
 				cut := false
@@ -59,17 +58,17 @@ func TestGetOrLoad_SurvivesRedisLossAtEveryStep(t *testing.T) {
 					return nil
 				}, nil)
 				body, state := "list", Miss
-				if kind == "rates" && lostAt != "get" { // that one was read before
+				if kind == "rates" && lostAt != "get" { // the refresh needs the old entry
 					body, state = "list, rated", Hit
 				}
-				expectLoad(t, p.Cache, recipe, body, state)
+				expectLoad(t, p.Cache, loader, body, state)
 			})
 		}
 	}
 }
 
-// A hung Redis costs 400 ms before the fill and 400 ms after it, so a caller with not much more
-// than that, and the headroom a flight leaves, has its answer in time whatever the step at which
+// A hung Redis costs 400 ms before the load and 400 ms after the load. A caller with little more
+// time than that and the headroom of a flight gets the entry in time, whatever the step at which
 // Redis hangs.
 func TestGetOrLoad_HungRedisCostsAtMostItsBudget(t *testing.T) {
 	for _, hangs := range []string{"get", "acquire", "register"} {
@@ -85,14 +84,14 @@ func TestGetOrLoad_HungRedisCostsAtMostItsBudget(t *testing.T) {
 			}, nil)
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
-			fill := func(ctx context.Context) (Loaded, error) {
+			load := func(ctx context.Context) (Loaded, error) {
 				if ctx.Err() != nil {
-					t.Error("no time left to fill")
+					t.Error("the load has no time left")
 				}
 				return newLoaded(t, "answer", "tag"), nil
 			}
-			if a := <-loadAsync(t, ctx, p.Cache, fill); a.err != nil || a.body != "answer" {
-				t.Fatalf("%q, %v", a.body, a.err)
+			if a := <-loadAsync(t, ctx, p.Cache, load); a.err != nil || a.body != "answer" {
+				t.Fatalf("got %q, %v, want answer", a.body, a.err)
 			}
 			waitForGoroutines(t)
 		})

@@ -41,19 +41,19 @@ func TestWrite_BothEncodingsContainBodyAndTail(t *testing.T) {
 				}
 				whole := string(body) + string(tail)
 				if got := respond(t, &e, "GET", "", tail, nil).Body.String(); got != whole {
-					t.Errorf("identity: %d bytes, want %d", len(got), len(whole))
+					t.Errorf("identity: got %d bytes, want %d", len(got), len(whole))
 				}
 				w := respond(t, &e, "GET", "gzip", tail, nil)
 				z, err := stdgzip.NewReader(w.Body)
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := io.ReadAll(z) // to the end: the checksum and size there are verified
+				got, err := io.ReadAll(z) // up to the end, so the reader verifies checksum and size
 				if err != nil || string(got) != whole {
-					t.Errorf("gzip: %d bytes, want %d: %v", len(got), len(whole), err)
+					t.Errorf("gzip: got %d bytes, want %d: %v", len(got), len(whole), err)
 				}
 				if n := w.Result().ContentLength; n != int64(w.Body.Len()) && w.Body.Len() != 0 {
-					t.Errorf("Content-Length %d, body %d", n, w.Body.Len())
+					t.Errorf("got Content-Length %d for a body of %d bytes", n, w.Body.Len())
 				}
 			})
 		}
@@ -84,10 +84,10 @@ func TestWrite_RealServerServesStoredEntry(t *testing.T) {
 			resp.Body.Close()
 			want := map[string]string{"GET": `{"listings":[1,2,3],"n":1}`}[method]
 			if err != nil || string(b) != want || resp.Uncompressed != (gzipped && method == "GET") {
-				t.Errorf("%s: %q, decompressed %v, %v", method, b, resp.Uncompressed, err)
+				t.Errorf("%s: got %q, decompressed %t, %v, want %q", method, b, resp.Uncompressed, err, want)
 			}
 			if ct := resp.Header.Get("Content-Type"); ct != "application/json" {
-				t.Errorf("%s: Content-Type %q", method, ct)
+				t.Errorf("%s: got Content-Type %q", method, ct)
 			}
 		}
 	}
@@ -99,10 +99,10 @@ func TestWrite_HeadHasHeadersOfGet(t *testing.T) {
 		get := respond(t, &e, "GET", accept, []byte("}"), nil)
 		head := respond(t, &e, "HEAD", accept, []byte("}"), nil)
 		if head.Body.Len() != 0 {
-			t.Errorf("%q: %d bytes", accept, head.Body.Len())
+			t.Errorf("Accept-Encoding %q: got a HEAD body of %d bytes", accept, head.Body.Len())
 		}
 		if fmt.Sprint(head.Header()) != fmt.Sprint(get.Header()) || head.Header().Get("Content-Length") != strconv.Itoa(get.Body.Len()) {
-			t.Errorf("%q: %v, want %v", accept, head.Header(), get.Header())
+			t.Errorf("Accept-Encoding %q: got HEAD headers %v, want %v", accept, head.Header(), get.Header())
 		}
 	}
 }
@@ -131,14 +131,14 @@ func TestWrite_NegotiatesGzip(t *testing.T) {
 		t.Run(accept, func(t *testing.T) {
 			w := respond(t, &e, "GET", accept, nil, nil)
 			if got := w.Header().Get("Content-Encoding") == "gzip"; got != want {
-				t.Errorf("%q: gzip %v", accept, got)
+				t.Errorf("got gzip %t, want %t", got, want)
 			}
 		})
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header["Accept-Encoding"] = []string{"br", "gzip"}
 	if !acceptsGzip(r.Header) {
-		t.Error("the second line of the header was not read")
+		t.Error("acceptsGzip ignores the second line of the header")
 	}
 }
 
@@ -157,10 +157,10 @@ func TestWrite_KeepsCallerHeaders(t *testing.T) {
 				h.Set("Content-Type", "application/problem+json")
 			})
 			if got := strings.Join(w.Header()["Vary"], "; "); got != want {
-				t.Errorf("Vary %q became %q, want %q", have, got, want)
+				t.Errorf("got Vary %q, want %q", got, want)
 			}
 			if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
-				t.Errorf("Content-Type %q", ct)
+				t.Errorf("got Content-Type %q, want application/problem+json", ct)
 			}
 		})
 	}
@@ -172,11 +172,11 @@ func TestWrite_CorruptBodyWritesNothing(t *testing.T) {
 	w := httptest.NewRecorder()
 	err := e.Write(w, httptest.NewRequest("GET", "/", nil), nil)
 	if !errors.Is(err, errCorrupt) || len(w.Header()) != 0 || w.Body.Len() != 0 {
-		t.Errorf("%v, headers %v, %d bytes", err, w.Header(), w.Body.Len())
+		t.Errorf("got error %v, headers %v and %d bytes, want only an error", err, w.Header(), w.Body.Len())
 	}
 }
 
-// listOf is JSON of about n bytes, as repetitive as a list of hotels.
+// listOf returns n bytes of JSON, as repetitive as a list of hotels.
 func listOf(n int) []byte {
 	var b bytes.Buffer
 	for i := 0; b.Len() < n; i++ {
