@@ -20,7 +20,7 @@ import (
 
 func TestProblem_MapsUpstreamErrors(t *testing.T) {
 	failure := func(r upstream.Reason) error {
-		return fmt.Errorf("ask: %w", &upstream.Error{Upstream: "search", Reason: r})
+		return fmt.Errorf("search: %w", &upstream.Error{Upstream: "search", Reason: r})
 	}
 	for name, c := range map[string]struct {
 		err  error
@@ -29,19 +29,19 @@ func TestProblem_MapsUpstreamErrors(t *testing.T) {
 		"not found":    {fmt.Errorf("x: %w", upstream.ErrNotFound), problem.ResourceNotFound},
 		"timeout":      {failure(upstream.Timeout), problem.UpstreamBudgetExceeded},
 		"budget":       {failure(upstream.Budget), problem.UpstreamBudgetExceeded},
-		"a deadline":   {context.DeadlineExceeded, problem.UpstreamBudgetExceeded},
+		"deadline":     {context.DeadlineExceeded, problem.UpstreamBudgetExceeded},
 		"unavailable":  {failure(upstream.Unavailable), problem.UpstreamUnavailable},
 		"breaker open": {failure(upstream.BreakerOpen), problem.UpstreamUnavailable},
 		"bad response": {failure(upstream.BadResponse), problem.UpstreamUnavailable},
-		"anything":     {errors.New("a bug"), problem.Internal},
+		"other error":  {errors.New("a bug"), problem.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := problem.FromError(Problem(c.err))
 			if p.Kind != c.want || c.want.Retriable && p.RetryAfter == 0 {
-				t.Errorf("%s: %s after %s", name, p.Kind.Code, p.RetryAfter)
+				t.Errorf("got %s with Retry-After %s, want %s", p.Kind.Code, p.RetryAfter, c.want.Code)
 			}
 			if !errors.Is(p, c.err) && c.want != problem.Internal {
-				t.Errorf("%s: the cause is lost", name)
+				t.Errorf("the problem does not wrap %v", c.err)
 			}
 		})
 	}
@@ -49,24 +49,24 @@ func TestProblem_MapsUpstreamErrors(t *testing.T) {
 
 func TestDegradedPart_NamesPartAndReason(t *testing.T) {
 	if got := DegradedPart("pricing", nil); got != nil {
-		t.Errorf("nothing failed: %v", got)
+		t.Errorf("without an error: got %v, want nil", got)
 	}
 	for want, err := range map[string]error{
 		"breaker-open": &upstream.Error{Upstream: "pricing", Reason: upstream.BreakerOpen},
 		"timeout":      context.DeadlineExceeded,
-		"unavailable":  errors.New("odd"),
+		"unavailable":  errors.New("other"),
 	} {
 		if got := DegradedPart("pricing", err); len(got) != 1 || got[0].Part != "pricing" || got[0].Reason != want {
-			t.Errorf("%v: %v", err, got)
+			t.Errorf("error %v: got %v, want part pricing with reason %s", err, got, want)
 		}
 	}
 }
 
-// fakeThemeConfig is theme-config: tenant 0 is unknown to it, the others have a brand.
+// fakeThemeConfig simulates theme-config: tenant 0 is unknown, every other tenant has a brand.
 type fakeThemeConfig struct {
 	*httptest.Server
 	calls      atomic.Int64
-	hangTenant atomic.Value // tenant id
+	hangTenant atomic.Value // id of the tenant whose request hangs
 }
 
 func newFetcher(t *testing.T) (*Fetcher, *fakeThemeConfig, *redistest.Counter) {
@@ -110,12 +110,12 @@ func TestBrands_FetchedOnceThenReadInOneRoundTrip(t *testing.T) {
 	p, th, trips := newFetcher(t)
 	brands, _, missing := p.Brands(t.Context(), tenantIDs(40))
 	if len(brands) != 39 || brands[tenantID(0)] != nil || len(missing) != 0 || th.calls.Load() != 40 {
-		t.Fatalf("%d brands after %d calls, missing %v", len(brands), th.calls.Load(), missing)
+		t.Fatalf("got %d brands, %d calls, degraded %v, want 39, 40 and none", len(brands), th.calls.Load(), missing)
 	}
 	trips.TakeCount()
 	again, _, missing := p.Brands(t.Context(), tenantIDs(40))
 	if n := trips.TakeCount(); n != 1 || len(again) != 39 || len(missing) != 0 || th.calls.Load() != 40 {
-		t.Errorf("%d round trips, %d brands, %d calls, missing %v", n, len(again), th.calls.Load(), missing)
+		t.Errorf("second call: got %d round trips, %d brands, %d calls, degraded %v, want 1, 39, 40 and none", n, len(again), th.calls.Load(), missing)
 	}
 }
 
@@ -124,6 +124,6 @@ func TestBrands_SilentTenantDelaysNoOther(t *testing.T) {
 	th.hangTenant.Store(tenantID(3))
 	brands, _, missing := p.Brands(t.Context(), tenantIDs(6)[1:])
 	if len(brands) != 4 || len(missing) != 1 || missing[0].Part != "theme" || missing[0].Reason != "timeout" {
-		t.Errorf("%d brands, missing %v", len(brands), missing)
+		t.Errorf("got %d brands, degraded %v, want 4 and theme with a timeout", len(brands), missing)
 	}
 }

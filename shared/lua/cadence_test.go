@@ -14,19 +14,19 @@ import (
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func init() {
-	scriptTests["cadence, collide"] = func(t *testing.T, c redis.UniversalClient) {
+	scriptTests["cadence, record_group_session"] = func(t *testing.T, c redis.UniversalClient) {
 		w := Windows{Short: 2 * time.Second, Long: time.Minute, MaxTimes: 8}
 		bare := CadenceKeys{Group: "{g}", Cookie: "{g}:cookie"}
 		own := CadenceKeys{Group: "{g}", Cookie: "{g}:cookie", Session: "{g}:own:1"}
 		for i, step := range []struct {
 			keys CadenceKeys
 			at   time.Duration
-			look bool
+			only bool // count without recording
 			want CadenceCounts
 		}{
 			{bare, 0, true, CadenceCounts{SinceCookie: -time.Millisecond}},
 			{bare, 0, false, CadenceCounts{Group: [2]int{1, 1}, SinceCookie: -time.Millisecond}},
-			{own, time.Second, false, CadenceCounts{[2]int{2, 2}, [2]int{2, 2}, -time.Millisecond}}, // the first of its own is that of collide
+			{own, time.Second, false, CadenceCounts{[2]int{2, 2}, [2]int{2, 2}, -time.Millisecond}}, // the first own request is that of RecordGroupSession
 			{own, 1999 * time.Millisecond, false, CadenceCounts{[2]int{3, 3}, [2]int{3, 3}, 999 * time.Millisecond}},
 			{own, 2 * time.Second, false, CadenceCounts{[2]int{3, 4}, [2]int{3, 4}, time.Millisecond}},
 			{bare, 2 * time.Second, true, CadenceCounts{[2]int{3, 4}, [2]int{}, 0}},
@@ -34,16 +34,16 @@ func init() {
 			{own, 62 * time.Second, false, CadenceCounts{[2]int{1, 2}, [2]int{1, 1}, time.Minute}},
 		} {
 			pipe := c.Pipeline()
-			counted := RecordCadence(t.Context(), pipe, step.keys, noon.Add(step.at), !step.look, w)
+			counted := RecordCadence(t.Context(), pipe, step.keys, noon.Add(step.at), !step.only, w)
 			if err := Exec(t.Context(), pipe); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := counted.Result(); err != nil || got != step.want {
-				t.Errorf("step %d: %+v, %v, want %+v", i, got, err, step.want)
+				t.Errorf("step %d: got %+v, %v, want %+v", i, got, err, step.want)
 			}
 			if i == 1 {
 				if n := addSession(t, c, "1", noon, 3); n != 1 {
-					t.Errorf("%d sessions after the first", n)
+					t.Errorf("got %d sessions after the first, want 1", n)
 				}
 			}
 		}
@@ -51,10 +51,10 @@ func init() {
 			addSession(t, c, fmt.Sprint(i), noon.Add(time.Duration(i)*time.Minute), 3)
 		}
 		if n := addSession(t, c, "2", noon.Add(time.Hour), 3); n != 3 {
-			t.Errorf("%d sessions are kept, want 3", n)
+			t.Errorf("got %d sessions, want 3", n)
 		}
 		if n := addSession(t, c, "9", noon.Add(25*time.Hour), 3); n != 1 {
-			t.Errorf("%d sessions a day later, want 1", n)
+			t.Errorf("got %d sessions a day later, want 1", n)
 		}
 		left := map[string]time.Duration{}
 		for _, key := range c.Keys(t.Context(), "*").Val() {
@@ -62,16 +62,16 @@ func init() {
 		}
 		for key, ttl := range left {
 			if ttl <= 0 || ttl > 24*time.Hour || key != "{g}:sessions" && ttl > time.Minute {
-				t.Errorf("%s lives %v", key, ttl)
+				t.Errorf("got TTL %v of %s", ttl, key)
 			}
 		}
 	}
 }
 
-func addSession(t *testing.T, c redis.UniversalClient, mark string, at time.Time, kept int) int {
+func addSession(t *testing.T, c redis.UniversalClient, hash string, at time.Time, kept int) int {
 	t.Helper()
 	pipe := c.Pipeline()
-	cmd := RecordGroupSession(t.Context(), pipe, "{g}:sessions", "{g}:own:"+mark, mark, at, kept, 24*time.Hour, time.Minute)
+	cmd := RecordGroupSession(t.Context(), pipe, "{g}:sessions", "{g}:own:"+hash, hash, at, kept, 24*time.Hour, time.Minute)
 	if err := Exec(t.Context(), pipe); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestRecordCadence_KeepsOnlyCountedTimes(t *testing.T) {
 	}
 	for _, key := range []string{keys.Group, keys.Session} {
 		if n := c.LLen(t.Context(), key).Val(); n != 16 {
-			t.Errorf("%s has %d", key, n)
+			t.Errorf("got %d times in %s, want 16", n, key)
 		}
 	}
 }

@@ -30,13 +30,13 @@ func TestExec_OneRoundTripPlusOneForMissingScripts(t *testing.T) {
 		a, errA := first.Int64()
 		b, errB := second.Int64()
 		if errA != nil || errB != nil || a != 0 || b != 7 {
-			t.Errorf("scripts: %d %v, %d %v", a, errA, b, errB)
+			t.Errorf("scripts: got %d, %v and %d, %v, want 0 and 7", a, errA, b, errB)
 		}
 		if plain.Val() != "value" || !errors.Is(absent.Err(), redis.Nil) {
-			t.Errorf("commands: %q, %v", plain.Val(), absent.Err())
+			t.Errorf("commands: got %q, %v, want value and redis.Nil", plain.Val(), absent.Err())
 		}
 		if n := trips.TakeCount(); n != want {
-			t.Errorf("%d round trips, want %d", n, want)
+			t.Errorf("got %d round trips, want %d", n, want)
 		}
 	}
 }
@@ -44,17 +44,17 @@ func TestExec_OneRoundTripPlusOneForMissingScripts(t *testing.T) {
 func TestExec_ReturnsFirstRealError(t *testing.T) {
 	c := redistest.New(t)
 	ctx, now := t.Context(), time.Now()
-	c.Set(ctx, "{a}", "no sorted set", 0)
+	c.Set(ctx, "{a}", "not a sorted set", 0)
 	pipe := c.Pipeline()
 	pipe.Get(ctx, "absent")
 	bad := Register(ctx, pipe, TagKeys{"{a}", "{a}:busted", ""}, "e", now, now.Add(time.Minute))
 	good := Register(ctx, pipe, TagKeys{"{b}", "{b}:busted", ""}, "e", now, now.Add(time.Minute))
 	err := Exec(ctx, pipe)
 	if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") || bad.Err() == nil || good.Err() != nil {
-		t.Errorf("%v; %v, %v", err, bad.Err(), good.Err())
+		t.Errorf("got %v (commands %v, %v), want WRONGTYPE only for the first script", err, bad.Err(), good.Err())
 	}
 	if err := Exec(ctx, c.Pipeline()); err != nil {
-		t.Errorf("an empty pipeline: %v", err)
+		t.Errorf("empty pipeline: got %v, want nil", err)
 	}
 }
 
@@ -72,9 +72,9 @@ func TestRegister_TagLivesAsLongAsLongestEntry(t *testing.T) {
 	register("long", now, time.Hour)
 	register("short", now, time.Minute)
 	if ttl := c.PTTL(ctx, tag.Entries).Val(); ttl < 59*time.Minute {
-		t.Errorf("the short one cut the life to %v", ttl)
+		t.Errorf("got TTL %v after a shorter entry, want at least 59m", ttl)
 	}
-	register("long", now, time.Minute) // a shorter successor, which may yet be refused
+	register("long", now, time.Minute) // a shorter replacement, which may not be stored in the end
 	register("new", now.Add(2*time.Minute), time.Minute)
 	pipe := c.Pipeline()
 	detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 9)
@@ -82,8 +82,8 @@ func TestRegister_TagLivesAsLongAsLongestEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	taken, err := detached.Result()
-	if got := strings.Join(taken.Entries, " "); err != nil || got != "long new" { // "short" is over
-		t.Errorf("%q, %v", got, err)
+	if got := strings.Join(taken.Entries, " "); err != nil || got != "long new" { // "short" has expired
+		t.Errorf("got %q, %v, want %q", got, err, "long new")
 	}
 }
 
@@ -97,7 +97,7 @@ func TestDetach_InvalidationTimesAreUnique(t *testing.T) {
 		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 9)
 		Exec(ctx, pipe)
 		if taken, err := detached.Result(); err != nil || taken.ServerTime != want {
-			t.Fatalf("%d, %v", taken.ServerTime, err)
+			t.Fatalf("got %d, %v, want %d", taken.ServerTime, err, want)
 		}
 	}
 }
@@ -124,27 +124,27 @@ func TestDetach_TakesLargeTagInSteps(t *testing.T) {
 	forget := func(at int64) { c.ZRemRangeByScore(ctx, tag.Pending, "-inf", fmt.Sprint(at)) }
 	fill("a", 5)
 	first := step()
-	again := step() // the first step was left unfinished
+	again := step() // the first batch was not finished
 	if !first.More || !again.More || len(first.Entries) != 2 || !slices.Equal(first.Entries, again.Entries) || first.ServerTime != again.ServerTime {
-		t.Errorf("%+v, then %+v", first, again)
+		t.Errorf("unfinished batch: got %+v, then %+v, want the same 2 entries", first, again)
 	}
 	forget(again.ServerTime)
 	second := step()
 	forget(second.ServerTime)
 	third := step()
 	if !second.More || third.More || second.ServerTime <= first.ServerTime || len(third.Entries) != 1 {
-		t.Errorf("%+v, then %+v", second, third)
+		t.Errorf("got %+v, then %+v, want later batches with 2 and 1 entries", second, third)
 	}
-	fill("b", 1) // stored anew before the last step is finished
+	fill("b", 1) // stored before the end of the last batch
 	if last := step(); !last.More || !slices.Equal(last.Entries, third.Entries) {
-		t.Errorf("%+v after %+v", last, third)
+		t.Errorf("got %+v, want the unfinished batch %+v with more", last, third)
 	}
 	forget(third.ServerTime)
 	if last := step(); last.More || !slices.Equal(last.Entries, []string{"b0"}) {
-		t.Errorf("%+v", last)
+		t.Errorf("got %+v, want the entry b0", last)
 	}
 	c.ZRemRangeByScore(ctx, tag.Pending, "-inf", "+inf")
 	if last := step(); last.More || last.Entries != nil || last.ServerTime <= third.ServerTime {
-		t.Errorf("of nothing: %+v", last)
+		t.Errorf("empty tag: got %+v, want no entries and a later time", last)
 	}
 }

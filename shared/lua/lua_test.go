@@ -11,8 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// scriptTests runs each script once, twice where that tells more, and checks what it did. It is run
-// on a server that knows no script yet.
+// scriptTests runs every script and checks the effects, on a server that does not know the scripts
+// yet.
 var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 	"remove_buffered": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
@@ -20,88 +20,88 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 		c.LPush(ctx, "spill", "a", "b", "a", "c", "d") // from the right: a b a c d
 		for i, want := range []int64{2, 1, 0} {
 			if n, err := RemoveBuffered(ctx, c, "spill", []string{"c", "a"}, 3); err != nil || n != want {
-				t.Errorf("time %d: %d removed, %v", i, n, err)
+				t.Errorf("call %d: got %d rows removed, %v, want %d", i, n, err, want)
 			}
 		}
 		if left := c.LRange(ctx, "spill", 0, -1).Val(); !slices.Equal(left, []string{"d", "b"}) {
-			t.Errorf("%v are left", left)
+			t.Errorf("got rows %v, want [d b]", left)
 		}
 		c.Del(ctx, "spill")
 	},
 	"set_unless_cleared": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
-		c.Del(ctx, "{s}:it", "{s}:cleared")
+		c.Del(ctx, "{s}:key", "{s}:cleared")
 		put := func(value string) (kept int64) {
 			pipe := c.Pipeline()
-			cmd := SetUnlessCleared(ctx, pipe, "{s}:it", "{s}:cleared", value, 90*time.Second)
+			cmd := SetUnlessCleared(ctx, pipe, "{s}:key", "{s}:cleared", value, 90*time.Second)
 			if err := Exec(ctx, pipe); err != nil {
 				t.Fatal(err)
 			}
 			kept, _ = cmd.Int64()
 			return kept
 		}
-		if put("a") != 1 || put("b") != 1 || c.Get(ctx, "{s}:it").Val() != "b" {
-			t.Error("not kept")
+		if put("a") != 1 || put("b") != 1 || c.Get(ctx, "{s}:key").Val() != "b" {
+			t.Error("the value was not stored")
 		}
-		if left := c.PTTL(ctx, "{s}:it").Val(); left <= 80*time.Second || left > 90*time.Second {
-			t.Errorf("for %v", left)
+		if left := c.PTTL(ctx, "{s}:key").Val(); left <= 80*time.Second || left > 90*time.Second {
+			t.Errorf("got TTL %v, want about 90s", left)
 		}
-		c.Del(ctx, "{s}:it")
+		c.Del(ctx, "{s}:key")
 		c.Set(ctx, "{s}:cleared", 1, 0)
-		if put("c") != 0 || c.Exists(ctx, "{s}:it").Val() != 0 {
-			t.Error("kept for a session that was cleared")
+		if put("c") != 0 || c.Exists(ctx, "{s}:key").Val() != 0 {
+			t.Error("stored for a cleared session")
 		}
 	},
 	"acquire, extend, release": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		won, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
 		if err != nil || !won.Acquired || won.ServerTime == 0 || won.Entry != "" {
-			t.Fatalf("%+v, %v", won, err)
+			t.Fatalf("got %+v, %v, want an acquired lock and no entry", won, err)
 		}
 		if lost, err := Acquire(ctx, c, "lock:{e}", "e", "you", time.Second); err != nil || lost.Acquired {
-			t.Errorf("taken twice: %+v, %v", lost, err)
+			t.Errorf("acquire a held lock: got %+v, %v", lost, err)
 		}
 		if ok, err := Extend(ctx, c, "lock:{e}", "you", time.Second); err != nil || ok {
-			t.Errorf("a stranger extended it: %v", err)
+			t.Errorf("another token extended the lock: %v", err)
 		}
 		if ok, err := Extend(ctx, c, "lock:{e}", "me", time.Second); err != nil || !ok {
-			t.Errorf("the owner could not extend it: %v", err)
+			t.Errorf("the owner could not extend the lock: %v", err)
 		}
 		if ok, err := Release(ctx, c, "lock:{e}", "you"); err != nil || ok {
-			t.Errorf("a stranger released it: %v", err)
+			t.Errorf("another token released the lock: %v", err)
 		}
 		if ok, err := Release(ctx, c, "lock:{e}", "me"); err != nil || !ok {
-			t.Errorf("the owner could not release it: %v", err)
+			t.Errorf("the owner could not release the lock: %v", err)
 		}
 	},
-	"acquire in spite of what was written by hand": func(t *testing.T, c redis.UniversalClient) {
+	"acquire repairs keys written by hand": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
-		c.RPush(ctx, "e", "no entry")
-		c.RPush(ctx, "lock:{e}", "no lock")
+		c.RPush(ctx, "e", "not an entry")
+		c.RPush(ctx, "lock:{e}", "not a lock")
 		if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Acquired || got.Entry != "" {
-			t.Fatalf("keys of a wrong type: %+v, %v", got, err)
+			t.Fatalf("keys of a wrong type: got %+v, %v, want an acquired lock", got, err)
 		}
 		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || !ok || c.Get(ctx, "e").Val() != "x" {
-			t.Errorf("the entry did not heal: %v", err)
+			t.Errorf("the entry of a wrong type was not overwritten: %v", err)
 		}
-		c.Set(ctx, "lock:{e}", "for ever", 0)
+		c.Set(ctx, "lock:{e}", "other", 0)
 		got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
 		if ttl := c.PTTL(ctx, "lock:{e}").Val(); err != nil || got.Acquired || got.Entry != "x" || ttl <= 0 || ttl > time.Second {
-			t.Errorf("a lock without end: %+v, %v, lives %v", got, err, ttl)
+			t.Errorf("lock without a TTL: got %+v, %v, TTL %v", got, err, ttl)
 		}
 		c.Del(ctx, "e", "lock:{e}")
 	},
-	"acquire again, for want of an answer": func(t *testing.T, c redis.UniversalClient) {
+	"acquire again after a lost reply": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		for range 2 {
 			if got, err := Acquire(ctx, c, "lock:{e}", "e", "me", time.Second); err != nil || !got.Acquired {
-				t.Fatalf("%+v, %v", got, err)
+				t.Fatalf("got %+v, %v, want an acquired lock", got, err)
 			}
 		}
 		c.Set(ctx, "lock:{e}", "you", time.Minute)
 		Acquire(ctx, c, "lock:{e}", "e", "me", time.Second)
 		if ttl := c.PTTL(ctx, "lock:{e}").Val(); ttl <= time.Second {
-			t.Errorf("cut another's lease to %v", ttl)
+			t.Errorf("got TTL %v of another token's lock, want a minute", ttl)
 		}
 		c.Del(ctx, "lock:{e}")
 	},
@@ -112,21 +112,21 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 			t.Fatal(err)
 		}
 		if left := c.ZRange(ctx, "seen", 0, -1).Val(); !slices.Equal(left, []string{"back"}) {
-			t.Errorf("left: %v", left)
+			t.Errorf("got sessions %v, want [back]", left)
 		}
 		c.Del(ctx, "seen")
 	},
 	"store": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x"), time.Minute); err != nil || ok {
-			t.Errorf("stored without the lock: %v", err)
+			t.Errorf("Store without the lock succeeded: %v", err)
 		}
 		c.Set(ctx, "lock:{e}", "me", time.Second)
 		if ok, err := Store(ctx, c, "e", "lock:{e}", "me", []byte("x\x00y"), time.Minute); err != nil || !ok {
-			t.Errorf("not stored with the lock: %v", err)
+			t.Errorf("Store with the lock failed: %v", err)
 		}
 		if got := c.Get(ctx, "e").Val(); got != "x\x00y" || c.Exists(ctx, "lock:{e}").Val() != 0 {
-			t.Errorf("holds %q", got)
+			t.Errorf("got entry %q, or the lock still exists", got)
 		}
 	},
 	"spend, refund": func(t *testing.T, c redis.UniversalClient) {
@@ -140,7 +140,7 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 			}
 			spent, err := ParseSpend(cmd)
 			if now := c.Time(ctx).Val().UnixMicro(); err != nil || spent.ServerTime > now || spent.ServerTime < now-time.Minute.Microseconds() {
-				t.Errorf("at %d, %v", spent.ServerTime, err)
+				t.Errorf("got server time %d, %v, want about %d", spent.ServerTime, err, now)
 			}
 			return spent
 		}
@@ -153,29 +153,29 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		c.Del(ctx, "b")
 		if s := spend(); !s.Taken || s.UntilFull != gain {
-			t.Errorf("of a full one: %+v", s)
+			t.Errorf("full bucket: got %+v", s)
 		}
 		if s := spend(); !s.Taken || s.UntilFull <= gain || s.UntilFull > whole {
-			t.Errorf("the last: %+v", s)
+			t.Errorf("last token: got %+v", s)
 		}
 		if s := spend(); s.Taken || s.UntilFull <= gain || s.UntilFull > whole {
-			t.Errorf("of an empty one: %+v", s)
+			t.Errorf("empty bucket: got %+v", s)
 		}
 		if ttl := c.PTTL(ctx, "b").Val(); ttl <= gain || ttl > whole {
-			t.Errorf("kept for %s", ttl)
+			t.Errorf("got TTL %s", ttl)
 		}
 		refund()
 		if ttl := c.PTTL(ctx, "b").Val(); ttl <= 0 || ttl > gain {
-			t.Errorf("kept for %s after a refund", ttl)
+			t.Errorf("after a refund: got TTL %s", ttl)
 		}
 		if s := spend(); !s.Taken {
-			t.Errorf("what was given back: %+v", s)
+			t.Errorf("after a refund: got %+v, want a taken token", s)
 		}
 		for range 3 {
 			refund()
 		}
 		if c.Exists(ctx, "b").Val() != 0 {
-			t.Error("fuller than full")
+			t.Error("a refund to a full bucket created a key")
 		}
 	},
 	"register, detach": func(t *testing.T, c redis.UniversalClient) {
@@ -187,7 +187,7 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 			t.Fatal(err)
 		}
 		if at, err := registered.Int64(); err != nil || at != 0 {
-			t.Errorf("busted at %d, %v", at, err)
+			t.Errorf("got invalidation time %d, %v, want 0", at, err)
 		}
 		detached := Detach(ctx, pipe, tag, time.Minute, time.Hour, 9)
 		if err := Exec(ctx, pipe); err != nil {
@@ -195,17 +195,17 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 		}
 		taken, err := detached.Result()
 		if err != nil || taken.ServerTime == 0 || taken.More || !slices.Equal(taken.Entries, []string{"e1"}) {
-			t.Errorf("%+v %v", taken, err)
+			t.Errorf("got %+v, %v, want the entry e1", taken, err)
 		}
 		again := Register(ctx, pipe, tag, "e2", now, now.Add(time.Minute))
 		Exec(ctx, pipe)
-		if busted, err := again.Int64(); err != nil || busted != taken.ServerTime {
-			t.Errorf("busted at %d, not %d: %v", busted, taken.ServerTime, err)
+		if at, err := again.Int64(); err != nil || at != taken.ServerTime {
+			t.Errorf("got invalidation time %d, %v, want %d", at, err, taken.ServerTime)
 		}
 	},
 	"update_session": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
-		visit := func(v SessionUpdate) SessionUpdateResult {
+		update := func(v SessionUpdate) SessionUpdateResult {
 			pipe := c.Pipeline()
 			v.Session, v.History, v.Cleared = "s:{1}", "s:{1}:history", "s:{1}:cleared"
 			v.TTL, v.MaxHistory = time.Minute, 2
@@ -213,41 +213,41 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 			if err := Exec(ctx, pipe); err != nil {
 				t.Fatal(err)
 			}
-			noted, err := ParseSessionUpdate(cmd)
+			result, err := ParseSessionUpdate(cmd)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return noted
+			return result
 		}
 		touch := SessionUpdate{Changes: map[string]string{"a": "1"}, HistoryEntry: "x"}
-		if noted := visit(touch); !noted.Missing || noted.Cleared || len(c.Keys(ctx, "*").Val()) != 0 {
-			t.Errorf("a session that was lost: %+v", noted)
+		if result := update(touch); !result.Missing || result.Cleared || len(c.Keys(ctx, "*").Val()) != 0 {
+			t.Errorf("missing session: got %+v", result)
 		}
 		c.Set(ctx, "s:{1}:cleared", 1, time.Minute)
-		if noted := visit(touch); !noted.Cleared || noted.Missing || len(c.Keys(ctx, "*").Val()) != 1 {
-			t.Errorf("a session that was cleared: %+v", noted)
+		if result := update(touch); !result.Cleared || result.Missing || len(c.Keys(ctx, "*").Val()) != 1 {
+			t.Errorf("cleared session: got %+v", result)
 		}
 		c.Del(ctx, "s:{1}:cleared")
 		for _, entry := range []string{"1", "2", "3"} {
-			if noted := visit(SessionUpdate{Create: true, Changes: map[string]string{"a": entry}, HistoryEntry: entry}); noted.Cleared || noted.Missing {
-				t.Error("not written")
+			if result := update(SessionUpdate{Create: true, Changes: map[string]string{"a": entry}, HistoryEntry: entry}); result.Cleared || result.Missing {
+				t.Error("the session was not written")
 			}
 		}
 		if got := c.LRange(ctx, "s:{1}:history", 0, -1).Val(); !slices.Equal(got, []string{"3", "2"}) {
-			t.Errorf("history %v", got)
+			t.Errorf("got history %v, want [3 2]", got)
 		}
-		if visit(SessionUpdate{}).Cleared || c.HGet(ctx, "s:{1}", "a").Val() != "3" {
-			t.Error("a touch without changes")
+		if update(SessionUpdate{}).Cleared || c.HGet(ctx, "s:{1}", "a").Val() != "3" {
+			t.Error("an update without changes failed or changed a field")
 		}
 		if ttl := c.PTTL(ctx, "s:{1}").Val(); ttl <= 0 || ttl > time.Minute {
-			t.Errorf("lives %s", ttl)
+			t.Errorf("got TTL %s, want at most a minute", ttl)
 		}
 		c.Set(ctx, "s:{1}:cleared", 1, time.Minute)
-		if !visit(SessionUpdate{Create: true, Changes: map[string]string{"a": "4"}}).Cleared {
-			t.Error("a session that was cleared was written")
+		if !update(SessionUpdate{Create: true, Changes: map[string]string{"a": "4"}}).Cleared {
+			t.Error("a cleared session was written")
 		}
 	},
-	"suspended": func(t *testing.T, c redis.UniversalClient) {
+	"suspended_change, suspended_restore": func(t *testing.T, c redis.UniversalClient) {
 		ctx := t.Context()
 		keys := SuspendedKeys{"set", "{set}:version", "{set}:restorer"}
 		restore := func(token string, tenants ...string) string {
@@ -265,28 +265,28 @@ var scriptTests = map[string]func(t *testing.T, c redis.UniversalClient){
 			return ok
 		}
 		if restore("me", "a") != "" {
-			t.Error("restored without the right to")
+			t.Error("restored without a token")
 		}
 		c.Set(ctx, keys.RestoreToken, "me", 0)
 		if change(Suspend, "a") || restore("me", "b") != "" {
-			t.Error("a set that was changed meanwhile was restored")
+			t.Error("restored with a revoked token")
 		}
 		c.Set(ctx, keys.RestoreToken, "me", 0)
 		v := restore("me", "a", "b")
 		if len(v) < 16 || c.Get(ctx, keys.Version).Val() != v {
-			t.Fatalf("version %q", v)
+			t.Fatalf("got version %q", v)
 		}
 		c.Set(ctx, keys.RestoreToken, "you", 0)
 		if restore("you", "c") != "" {
-			t.Error("restored twice")
+			t.Error("restored an existing set")
 		}
 		if !change(Suspend, "c") || !change(Reinstate, "a") {
-			t.Error("not changed")
+			t.Error("the set was not changed")
 		}
 		got := c.SMembers(ctx, "set").Val()
 		slices.Sort(got)
 		if !slices.Equal(got, []string{"b", "c"}) || c.Get(ctx, keys.Version).Val() <= v {
-			t.Errorf("%v", got)
+			t.Errorf("got suspended tenants %v, want [b c] and a higher version", got)
 		}
 	},
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A script is read when it is first sent, which is too late to find that there is none.
+// load reads a file on first use, so a wrong name would fail only in a request.
 func TestScripts_EmbeddedAndLoadedOnce(t *testing.T) {
 	embedded, err := fs.Glob(sources, "*.lua")
 	if err != nil {
@@ -29,6 +29,6 @@ func TestScripts_EmbeddedAndLoadedOnce(t *testing.T) {
 	}
 	slices.Sort(named)
 	if diff := cmp.Diff(embedded, named); diff != "" || len(named) == 0 {
-		t.Errorf("files (-) and names (+): %s", diff)
+		t.Errorf("script files (-) and loaded names (+):\n%s", diff)
 	}
 }

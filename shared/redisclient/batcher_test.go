@@ -14,25 +14,25 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// fakeRedis stands for Redis: round trips begin and stay under way until the test ends them. Every
-// GET is answered with its key.
+// fakeRedis simulates Redis: a round trip starts and stays in flight until the test ends it. Every
+// GET returns its key.
 type fakeRedis struct {
 	process    redis.ProcessPipelineHook
-	finish     chan error // of the round trip that began first, then of the next
+	finish     chan error // ends the round trips in order of their start
 	mu         sync.Mutex
 	roundTrips []roundTrip
 }
 
-// roundTrip is what came in one round trip.
+// roundTrip is a recorded round trip.
 type roundTrip struct {
 	ctx  context.Context
 	keys []string
 }
 
-// newFakeRedis is the wire of a client with so much patience.
-func newFakeRedis(patience time.Duration) *fakeRedis {
+// newFakeRedis returns a fakeRedis for a client with the given I/O timeout.
+func newFakeRedis(timeout time.Duration) *fakeRedis {
 	w := &fakeRedis{finish: make(chan error)}
-	w.process = pipelineBatcher{ioTimeout: patience}.ProcessPipelineHook(func(ctx context.Context, cmds []redis.Cmder) error {
+	w.process = pipelineBatcher{ioTimeout: timeout}.ProcessPipelineHook(func(ctx context.Context, cmds []redis.Cmder) error {
 		t := roundTrip{ctx: ctx}
 		for _, cmd := range cmds {
 			t.keys = append(t.keys, fmt.Sprint(cmd.Args()[len(cmd.Args())-1]))
@@ -58,9 +58,9 @@ func newFakeRedis(patience time.Duration) *fakeRedis {
 
 var errWrongType = errors.New("WRONGTYPE")
 
-// get asks for keys in a pipeline of their own; what becomes of it can be received.
+// get sends a pipeline of GETs and returns a channel with the error of the pipeline.
 func (w *fakeRedis) get(ctx context.Context, keys ...string) <-chan error {
-	answered := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		var cmds []redis.Cmder
 		for _, key := range keys {
@@ -69,26 +69,26 @@ func (w *fakeRedis) get(ctx context.Context, keys ...string) <-chan error {
 		err := w.process(ctx, cmds)
 		for i, cmd := range cmds {
 			if got := cmd.(*redis.StringCmd).Val(); cmd.Err() == nil && got != keys[i] {
-				err = fmt.Errorf("asked for %s and got %s", keys[i], got)
+				err = fmt.Errorf("GET %s: got %s", keys[i], got)
 			}
 		}
-		answered <- err
+		result <- err
 	}()
 	synctest.Wait()
-	return answered
+	return result
 }
 
-// newBusyRedis is a wire on which as many round trips are under way as are begun before others
-// wait.
-func newBusyRedis(t *testing.T, patience time.Duration) *fakeRedis {
-	w := newFakeRedis(patience)
+// newBusyRedis returns a fakeRedis with maxInFlight round trips in flight, so that further
+// pipelines wait.
+func newBusyRedis(t *testing.T, timeout time.Duration) *fakeRedis {
+	w := newFakeRedis(timeout)
 	for range maxInFlight {
 		w.get(t.Context(), "first")
 	}
 	return w
 }
 
-// newRoundTrips are the round trips since those of busy.
+// newRoundTrips returns the round trips after those of newBusyRedis.
 func (w *fakeRedis) newRoundTrips() []roundTrip {
 	synctest.Wait()
 	w.mu.Lock()
@@ -101,21 +101,21 @@ func TestPipelineBatcher_MergesConcurrentPipelines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		one, two, three := w.get(t.Context(), "a", "b"), w.get(t.Context(), "wrong", "c"), w.get(t.Context(), "d")
-		if begun := w.newRoundTrips(); len(begun) != 0 {
-			t.Fatalf("began beside %d others: %v", maxInFlight, begun)
+		if started := w.newRoundTrips(); len(started) != 0 {
+			t.Fatalf("with %d round trips in flight: got %v, want none", maxInFlight, started)
 		}
 		w.finish <- nil
-		if begun := w.newRoundTrips(); len(begun) != 1 || fmt.Sprint(begun[0].keys) != "[a b wrong c d]" {
-			t.Fatalf("when one had ended: %v", begun)
+		if started := w.newRoundTrips(); len(started) != 1 || fmt.Sprint(started[0].keys) != "[a b wrong c d]" {
+			t.Fatalf("after the end of a round trip: got %v, want one batch of 5 keys", started)
 		}
 		close(w.finish)
-		for who, answered := range map[string]<-chan error{"the first": one, "the last": three} {
-			if err := <-answered; err != nil {
-				t.Errorf("%s: %v", who, err)
+		for name, result := range map[string]<-chan error{"first": one, "last": three} {
+			if err := <-result; err != nil {
+				t.Errorf("%s pipeline: %v", name, err)
 			}
 		}
 		if err := <-two; !errors.Is(err, errWrongType) {
-			t.Errorf("whose command was refused: %v", err)
+			t.Errorf("pipeline with a refused command: got %v, want %v", err, errWrongType)
 		}
 	})
 }
@@ -128,12 +128,12 @@ func TestPipelineBatcher_LimitsBatchSize(t *testing.T) {
 			w.get(t.Context(), "k")
 		}
 		w.finish <- nil
-		if begun := w.newRoundTrips(); len(begun) != 1 || len(begun[0].keys) != maxBatch {
-			t.Fatalf("%v", begun)
+		if started := w.newRoundTrips(); len(started) != 1 || len(started[0].keys) != maxBatch {
+			t.Fatalf("got %v, want one full batch", started)
 		}
 		w.finish <- nil
-		if begun := w.newRoundTrips(); len(begun) != 2 || len(begun[1].keys) != 1 {
-			t.Fatalf("%v", begun)
+		if started := w.newRoundTrips(); len(started) != 2 || len(started[1].keys) != 1 {
+			t.Fatalf("got round trips %v", started)
 		}
 		close(w.finish)
 	})
@@ -145,17 +145,17 @@ func TestPipelineBatcher_SendsSeparatelyAfterTenMilliseconds(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		one, two := w.get(t.Context(), "a"), w.get(t.Context(), "b")
 		<-time.After(maxWait)
-		if begun := w.newRoundTrips(); len(begun) != 1 || len(begun[0].keys) != 2 {
-			t.Fatalf("beside what hangs: %v", begun)
+		if started := w.newRoundTrips(); len(started) != 1 || len(started[0].keys) != 2 {
+			t.Fatalf("after %v: got %v, want one extra batch of 2 keys", maxWait, started)
 		}
 		three := w.get(t.Context(), "c")
-		w.finish <- nil // of the three that are under way
-		if begun := w.newRoundTrips(); len(begun) != 1 {
-			t.Fatalf("beside two others: %v", begun)
+		w.finish <- nil // of the three in flight
+		if started := w.newRoundTrips(); len(started) != 1 {
+			t.Fatalf("with two round trips in flight: got %v, want 1", started)
 		}
 		w.finish <- nil
-		if begun := w.newRoundTrips(); len(begun) != 2 {
-			t.Fatalf("beside one other: %v", begun)
+		if started := w.newRoundTrips(); len(started) != 2 {
+			t.Fatalf("with a round trip in flight: got %v, want 2", started)
 		}
 		close(w.finish)
 		if err := errors.Join(<-one, <-two, <-three); err != nil {
@@ -167,14 +167,14 @@ func TestPipelineBatcher_SendsSeparatelyAfterTenMilliseconds(t *testing.T) {
 func TestPipelineBatcher_PreconnectsWhenFirstPipelineWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
+		calls := 0
 		end := make(chan error)
-		process := pipelineBatcher{ioTimeout: ioTimeout, preconnect: func() { asked++ }}.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return <-end })
+		process := pipelineBatcher{ioTimeout: ioTimeout, preconnect: func() { calls++ }}.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return <-end })
 		for n, want := range []int{0, 0, 1, 1} {
 			go process(t.Context(), []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")})
 			synctest.Wait()
-			if asked != want {
-				t.Errorf("with %d before: %d times", n, asked)
+			if calls != want {
+				t.Errorf("after %d earlier pipelines: got %d calls of preconnect, want %d", n, calls, want)
 			}
 		}
 		close(end)
@@ -189,8 +189,8 @@ func TestPipelineBatcher_CanceledWaiterLeavesBatch(t *testing.T) {
 		gone := w.get(ctx, "gone")
 		stays := w.get(t.Context(), "stays")
 		cancel()
-		if begun := w.newRoundTrips(); len(begun) != 1 || begun[0].ctx.Err() == nil {
-			t.Fatalf("its commands are told by a context that has ended: %v", begun)
+		if started := w.newRoundTrips(); len(started) != 1 || started[0].ctx.Err() == nil {
+			t.Fatalf("got %v, want one round trip with an ended context", started)
 		}
 		close(w.finish)
 		<-gone
@@ -205,20 +205,20 @@ func TestPipelineBatcher_EndsAtEarliestDeadlineNotOnCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newBusyRedis(t, ioTimeout)
 		first := time.Now().Add(100 * time.Millisecond)
-		leads, hangUp := context.WithTimeout(t.Context(), 110*time.Millisecond)
+		leader, cancelLeader := context.WithTimeout(t.Context(), 110*time.Millisecond)
 		hurried, cancel := context.WithDeadline(t.Context(), first)
 		defer cancel()
-		w.get(leads, "a")
+		w.get(leader, "a")
 		w.get(hurried, "b")
 		w.get(t.Context(), "c")
 		w.finish <- nil
-		begun := w.newRoundTrips()
-		hangUp()
-		if len(begun) != 1 {
-			t.Fatalf("%v", begun)
+		started := w.newRoundTrips()
+		cancelLeader()
+		if len(started) != 1 {
+			t.Fatalf("got round trips %v", started)
 		}
-		if at, limited := begun[0].ctx.Deadline(); !limited || !at.Equal(first) || begun[0].ctx.Err() != nil {
-			t.Errorf("ends at %v, want %v; %v", at, first, begun[0].ctx.Err())
+		if at, limited := started[0].ctx.Deadline(); !limited || !at.Equal(first) || started[0].ctx.Err() != nil {
+			t.Errorf("got deadline %v, error %v, want %v", at, started[0].ctx.Err(), first)
 		}
 		close(w.finish)
 	})
@@ -233,19 +233,19 @@ func TestPipelineBatcher_SeparatesDistantDeadlines(t *testing.T) {
 			t.Cleanup(cancel)
 			w.get(ctx, key)
 		}
-		within(40*time.Millisecond, "what is left of a step")
-		within(100*time.Millisecond, "a step")
-		within(100*time.Millisecond, "another")
-		w.get(t.Context(), "without end")
+		within(40*time.Millisecond, "40 ms")
+		within(100*time.Millisecond, "100 ms")
+		within(100*time.Millisecond, "also 100 ms")
+		w.get(t.Context(), "no deadline")
 		w.finish <- nil
 		w.finish <- nil
-		begun := w.newRoundTrips()
-		if len(begun) != 2 || len(begun[0].keys)+len(begun[1].keys) != 4 {
-			t.Fatalf("%v", begun)
+		started := w.newRoundTrips()
+		if len(started) != 2 || len(started[0].keys)+len(started[1].keys) != 4 {
+			t.Fatalf("got round trips %v", started)
 		}
-		for _, trip := range begun {
+		for _, trip := range started {
 			if at, limited := trip.ctx.Deadline(); len(trip.keys) > 1 && limited && time.Until(at) < 100*time.Millisecond {
-				t.Errorf("%v have %v", trip.keys, time.Until(at))
+				t.Errorf("batch %v: got %v until the deadline, want at least 100ms", trip.keys, time.Until(at))
 			}
 		}
 		close(w.finish)
@@ -263,8 +263,8 @@ func TestPipelineBatcher_LongTimeoutIsNotShortened(t *testing.T) {
 		}
 		w.finish <- nil
 		w.finish <- nil
-		if begun := w.newRoundTrips(); len(begun) != 2 {
-			t.Errorf("%v", begun)
+		if started := w.newRoundTrips(); len(started) != 2 {
+			t.Errorf("got round trips %v, want 2", started)
 		}
 		close(w.finish)
 	})
@@ -277,16 +277,16 @@ func TestPipelineBatcher_BypassesTransactionsAndLargePipelines(t *testing.T) {
 		hurried, cancel := context.WithTimeout(t.Context(), minTimeout-time.Millisecond)
 		defer cancel()
 		w.get(hurried, "hurried")
-		if begun := w.newRoundTrips(); len(begun) != 1 {
-			t.Errorf("with less than 25 ms: %v", begun)
+		if started := w.newRoundTrips(); len(started) != 1 {
+			t.Errorf("pipeline with less than 25 ms left: got %v, want 1 round trip", started)
 		}
 		go w.process(t.Context(), []redis.Cmder{redis.NewStatusCmd(t.Context(), "multi"), redis.NewSliceCmd(t.Context(), "exec")})
-		if begun := w.newRoundTrips(); len(begun) != 2 {
-			t.Errorf("a transaction: %v", begun)
+		if started := w.newRoundTrips(); len(started) != 2 {
+			t.Errorf("transaction: got %v, want 2 round trips", started)
 		}
 		w.get(t.Context(), make([]string, maxPipelineSize+1)...)
-		if begun := w.newRoundTrips(); len(begun) != 3 {
-			t.Errorf("a large one: %v", begun)
+		if started := w.newRoundTrips(); len(started) != 3 {
+			t.Errorf("large pipeline: got %v, want 3 round trips", started)
 		}
 		for range maxInFlight + 3 {
 			w.finish <- errWrongType
@@ -298,57 +298,57 @@ func TestPipelineBatcher_PanicReleasesOtherWaiters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		begun, end := make(chan int), make(chan bool)
+		started, end := make(chan int), make(chan bool)
 		process := pipelineBatcher{ioTimeout: ioTimeout}.ProcessPipelineHook(func(_ context.Context, cmds []redis.Cmder) error {
-			begun <- len(cmds)
+			started <- len(cmds)
 			if <-end {
 				panic("a bug")
 			}
 			return nil
 		})
-		told := make(chan any, 2*maxInFlight+2)
-		ask := func() {
+		outcomes := make(chan any, 2*maxInFlight+2)
+		send := func() {
 			go func() {
 				defer func() {
 					if p := recover(); p != nil {
-						told <- p
+						outcomes <- p
 					}
 				}()
-				told <- process(t.Context(), []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")})
+				outcomes <- process(t.Context(), []redis.Cmder{redis.NewStringCmd(t.Context(), "get", "k")})
 			}()
 			synctest.Wait()
 		}
 		for range maxInFlight {
-			ask()
-			<-begun
+			send()
+			<-started
 		}
-		ask()
-		ask()
+		send()
+		send()
 		for range maxInFlight {
 			end <- true
 			synctest.Wait()
 		}
-		if n := <-begun; n != 2 {
-			t.Fatalf("those who waited came as %d", n)
+		if n := <-started; n != 2 {
+			t.Fatalf("got a batch of %d commands, want 2", n)
 		}
 		end <- true
 		for range maxInFlight + 2 {
-			if r := <-told; r == nil {
-				t.Error("one whose command was not answered was told that all is well")
+			if r := <-outcomes; r == nil {
+				t.Error("a pipeline without a reply has no error")
 			}
 		}
 		for range maxInFlight {
-			ask()
-			<-begun
+			send()
+			<-started
 		}
 		close(end)
 		for range maxInFlight {
-			if r := <-told; r != nil {
-				t.Error(r)
+			if r := <-outcomes; r != nil {
+				t.Errorf("after the panics: got error %v", r)
 			}
 		}
 		if waited := time.Since(start); waited != 0 {
-			t.Errorf("somebody had to wait %v to go beside", waited)
+			t.Errorf("a pipeline waited %v, want 0", waited)
 		}
 	})
 }
@@ -371,14 +371,14 @@ func TestPipelineBatcher_ReturnsEachCallersReplies(t *testing.T) {
 				got := pipe.Get(t.Context(), key)
 				pipe.Exec(t.Context())
 				if set.Err() != nil || refused.Err() == nil || got.Val() != fmt.Sprint(caller, " ", n) {
-					t.Errorf("caller %d: %v, %v, %q", caller, set.Err(), refused.Err(), got.Val())
+					t.Errorf("caller %d: got SET error %v, LPUSH error %v, GET %q", caller, set.Err(), refused.Err(), got.Val())
 				}
 			}
 		})
 	}
 	all.Wait()
 	if n := trips.TakeCount(); n >= callers*times {
-		t.Errorf("%d pipelines took %d round trips", callers*times, n)
+		t.Errorf("got %d round trips for %d pipelines, want fewer", n, callers*times)
 	}
 }
 
@@ -400,7 +400,7 @@ func TestPipelineBatcher_HungServerFailsCallersInTime(t *testing.T) {
 			got := pipe.Get(ctx, "k")
 			pipe.Exec(ctx)
 			if !IsUnavailable(got.Err()) {
-				t.Errorf("%v, %q", got.Err(), got.Val())
+				t.Errorf("got %q, %v, want an unavailable Redis", got.Val(), got.Err())
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// testBreaker is a breaker before a Redis that answers whatever the test says.
+// testBreaker is a breaker with a simulated Redis whose reply the test sets.
 type testBreaker struct {
 	breaker
 	clock time.Time
@@ -50,14 +50,14 @@ func TestBreaker_OpensForOneSecondAfterFiveFailures(t *testing.T) {
 	d.fail(t, 5)
 	d.sent, d.reply = 0, nil
 	if err := d.get(t.Context()); !errors.Is(err, ErrUnavailable) || d.sent != 0 {
-		t.Fatalf("sixth command: %v, sent %d", err, d.sent)
+		t.Fatalf("sixth command: got %v, %d sent, want ErrUnavailable, 0", err, d.sent)
 	}
 	d.clock = d.clock.Add(openTimeout)
 	if err := d.get(t.Context()); err != nil || d.sent != 1 {
-		t.Fatalf("after the pause: %v, sent %d", err, d.sent)
+		t.Fatalf("after the pause: got %v, %d sent, want nil, 1", err, d.sent)
 	}
 	if err := d.get(t.Context()); err != nil {
-		t.Fatalf("once it answered: %v", err)
+		t.Fatalf("after a reply: got %v, want nil", err)
 	}
 }
 
@@ -69,36 +69,36 @@ func TestBreaker_SendsOneProbeWhenHalfOpen(t *testing.T) {
 	ctx := t.Context()
 	inner := make([]error, 3)
 	cmd := redis.NewStringCmd(ctx, "get", "k")
-	err := d.ProcessHook(func(context.Context, redis.Cmder) error { // while this one is on its way, three others come
+	err := d.ProcessHook(func(context.Context, redis.Cmder) error { // three further commands during the probe
 		for i := range inner {
 			inner[i] = d.get(ctx)
 		}
 		return io.ErrUnexpectedEOF
 	})(ctx, cmd)
 	if !errors.Is(err, io.ErrUnexpectedEOF) || d.sent != 0 {
-		t.Fatalf("the try: %v, others sent %d", err, d.sent)
+		t.Fatalf("probe: got %v, %d further commands sent, want none", err, d.sent)
 	}
 	for _, err := range inner {
 		if !errors.Is(err, ErrUnavailable) {
-			t.Errorf("another command: %v", err)
+			t.Errorf("command during the probe: got %v, want ErrUnavailable", err)
 		}
 	}
 	if err := d.get(ctx); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("after a failed try: %v", err)
+		t.Errorf("after a failed probe: got %v, want ErrUnavailable", err)
 	}
 }
 
 func TestBreaker_CountsOnlyConsecutiveFailures(t *testing.T) {
 	t.Parallel()
-	for name, reply := range map[string]error{"an answer": nil, "an absent key": redis.Nil, "an error reply": redis.ErrNoScript} {
-		t.Run(name+" starts the count again", func(t *testing.T) {
+	for name, reply := range map[string]error{"reply": nil, "absent key": redis.Nil, "error reply": redis.ErrNoScript} {
+		t.Run(name, func(t *testing.T) {
 			d := newTestBreaker()
 			d.fail(t, maxFailures-1)
 			d.reply = reply
 			d.get(t.Context())
 			d.fail(t, maxFailures-1)
 			if err := d.get(t.Context()); errors.Is(err, ErrUnavailable) {
-				t.Fatal("the door shut")
+				t.Fatal("the breaker opened")
 			}
 		})
 	}
@@ -107,20 +107,20 @@ func TestBreaker_CountsOnlyConsecutiveFailures(t *testing.T) {
 func TestBreaker_IgnoresLocalFailures(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]error{
-		"a caller who left": context.Canceled, "a caller out of time in our queue": context.DeadlineExceeded,
-		"a busy pool": redis.ErrPoolTimeout, "a closed client": redis.ErrClosed,
+		"cancelled caller": context.Canceled, "deadline while waiting for a connection": context.DeadlineExceeded,
+		"full pool": redis.ErrPoolTimeout, "closed client": redis.ErrClosed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newTestBreaker()
 			d.fail(t, maxFailures-1)
 			for d.reply = reply; d.sent < 20; {
 				if err := d.get(t.Context()); errors.Is(err, ErrUnavailable) {
-					t.Fatal("the door shut")
+					t.Fatal("the breaker opened")
 				}
 			}
 			d.fail(t, 1)
 			if err := d.get(t.Context()); !errors.Is(err, ErrUnavailable) {
-				t.Fatal("the failures before it were forgotten")
+				t.Fatal("the breaker did not count the earlier failures")
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func TestBreaker_IgnoresFailuresWithShortDeadline(t *testing.T) {
 	d.reply = os.ErrDeadlineExceeded
 	for range 10 {
 		if err := d.get(ctx); errors.Is(err, ErrUnavailable) {
-			t.Fatal("the door shut")
+			t.Fatal("the breaker opened")
 		}
 	}
 }
@@ -144,14 +144,14 @@ func TestBreaker_IgnoresFailureWhileOthersSucceed(t *testing.T) {
 	t.Parallel()
 	d := newTestBreaker()
 	ctx := t.Context()
-	slow := func(context.Context, redis.Cmder) error { // meanwhile another command is answered
+	slow := func(context.Context, redis.Cmder) error { // another command succeeds meanwhile
 		d.reply = nil
 		d.get(ctx)
 		return io.ErrUnexpectedEOF
 	}
 	for range 2 * maxFailures {
 		if err := d.ProcessHook(slow)(ctx, redis.NewStringCmd(ctx, "get", "k")); errors.Is(err, ErrUnavailable) {
-			t.Fatal("the door shut")
+			t.Fatal("the breaker opened")
 		}
 	}
 }
@@ -160,14 +160,14 @@ func TestBreaker_LateReplyClosesIt(t *testing.T) {
 	t.Parallel()
 	d := newTestBreaker()
 	d.fail(t, maxFailures-1)
-	d.now = func() time.Time { // the clock is read between counting the last failure and shutting the door
+	d.now = func() time.Time { // the breaker reads the clock between counting the last failure and opening
 		d.onReply()
 		return d.clock
 	}
 	d.onFailure(d.replies.Load())
 	d.now = func() time.Time { return d.clock }
 	d.clock, d.reply = d.clock.Add(openTimeout), nil
-	for range 2 { // one tries, and then all may pass
+	for range 2 { // the probe, and a command after it
 		if err := d.get(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -186,11 +186,11 @@ func TestBreaker_CountsFailedDialOnce(t *testing.T) {
 		d.get(ctx)
 	}
 	if err := d.get(ctx); errors.Is(err, ErrUnavailable) {
-		t.Fatal("the door shut early")
+		t.Fatal("the breaker opened too early")
 	}
 	dial(ctx, "tcp", "nowhere")
 	if err := d.get(ctx); !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("after five dials: %v", err)
+		t.Fatalf("after five failed dials: got %v, want ErrUnavailable", err)
 	}
 }
 
@@ -200,10 +200,10 @@ func TestBreaker_RefusesWholePipeline(t *testing.T) {
 	ctx := t.Context()
 	d.fail(t, 5)
 	cmds := []redis.Cmder{redis.NewStringCmd(ctx, "get", "a"), redis.NewStringCmd(ctx, "get", "b")}
-	d.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { t.Error("sent"); return nil })(ctx, cmds)
+	d.ProcessPipelineHook(func(context.Context, []redis.Cmder) error { t.Error("the pipeline was sent"); return nil })(ctx, cmds)
 	for _, cmd := range cmds {
 		if !errors.Is(cmd.Err(), ErrUnavailable) {
-			t.Errorf("%v: %v", cmd.Args(), cmd.Err())
+			t.Errorf("%v: got %v, want ErrUnavailable", cmd.Args(), cmd.Err())
 		}
 	}
 }
@@ -222,7 +222,7 @@ func TestBreaker_CountsPipelineBrokenAfterFirstReply(t *testing.T) {
 		d.ProcessPipelineHook(broken)(ctx, cmds)
 	}
 	if err := d.get(ctx); !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("after five broken pipelines: %v", err)
+		t.Fatalf("after five broken pipelines: got %v, want ErrUnavailable", err)
 	}
 }
 
@@ -234,24 +234,24 @@ func TestBreaker_ServerStopsAndRestarts(t *testing.T) {
 	defer c.Close()
 	get := func() error { return c.Get(t.Context(), "k").Err() }
 	if err := get(); !errors.Is(err, redis.Nil) {
-		t.Fatalf("a server that is there: %v", err)
+		t.Fatalf("running server: got %v, want redis.Nil", err)
 	}
 	server.Stop()
 	for range maxFailures {
 		if err := get(); !IsUnavailable(err) || errors.Is(err, ErrUnavailable) {
-			t.Fatalf("a server that is gone: %v", err)
+			t.Fatalf("stopped server: got %v, want an unavailable Redis", err)
 		}
 	}
 	if err := get(); !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("a server known to be gone: %v", err)
+		t.Fatalf("stopped server and open breaker: got %v, want ErrUnavailable", err)
 	}
 	server.Start()
 	clock = clock.Add(openTimeout)
-	if err := get(); !errors.Is(err, redis.Nil) { // HELLO of the new connection passes the shut door with it
-		t.Fatalf("a server that is back: %v", err)
+	if err := get(); !errors.Is(err, redis.Nil) { // the open breaker lets the HELLO of the new connection pass
+		t.Fatalf("restarted server: got %v, want redis.Nil", err)
 	}
 	if err := get(); !errors.Is(err, redis.Nil) {
-		t.Fatalf("a server that stays: %v", err)
+		t.Fatalf("second command to the restarted server: got %v, want redis.Nil", err)
 	}
 }
 
@@ -264,11 +264,11 @@ func TestOpen_HungServerCostsOnlyItsTimeout(t *testing.T) {
 	server.Hang()
 	for range maxFailures {
 		if err := c.Get(t.Context(), "k").Err(); !IsUnavailable(err) {
-			t.Fatalf("hung: %v", err)
+			t.Fatalf("hung server: got %v, want an unavailable Redis", err)
 		}
 	}
 	if err := c.Get(t.Context(), "k").Err(); !errors.Is(err, ErrUnavailable) {
-		t.Fatalf("known to hang: %v", err)
+		t.Fatalf("hung server and open breaker: got %v, want ErrUnavailable", err)
 	}
 }
 
@@ -286,13 +286,13 @@ func TestWithLongTimeout_WaitsLongerAndSharesBreaker(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := longer.Get(t.Context(), "k").Err(); !errors.Is(err, redis.Nil) {
-		t.Errorf("a server that takes long: %v", err)
+		t.Errorf("slow server: got %v, want redis.Nil", err)
 	}
 	server.Hang()
 	for range maxFailures {
 		c.Get(t.Context(), "k")
 	}
 	if err := longer.Get(t.Context(), "k").Err(); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("known to hang: %v", err)
+		t.Errorf("hung server and open breaker: got %v, want ErrUnavailable", err)
 	}
 }

@@ -40,13 +40,14 @@ func TestKeys_ScriptKeysShareSlot(t *testing.T) {
 	} {
 		for _, key := range group[1:] {
 			if hashTag(key) != hashTag(group[0]) {
-				t.Errorf("%s and %s are in different slots", group[0], key)
+				t.Errorf("keys %s and %s are in different slots", group[0], key)
 			}
 		}
 	}
 }
 
-// hashTag is what a cluster hashes of a key: what is in the first braces, if anything.
+// hashTag returns the part of a key that a cluster hashes: the text in the first braces, or the
+// whole key.
 func hashTag(key string) string {
 	if _, after, ok := strings.Cut(key, "{"); ok {
 		if tag, _, ok := strings.Cut(after, "}"); ok && tag != "" {
@@ -67,7 +68,7 @@ func TestEscapePart_CannotLeaveItsPosition(t *testing.T) {
 	} {
 		t.Run(in, func(t *testing.T) {
 			if got := EscapePart(in); got != want {
-				t.Errorf("Part(%q) = %q, want %q", in, got, want)
+				t.Errorf("EscapePart(%q): got %q, want %q", in, got, want)
 			}
 		})
 	}

@@ -21,12 +21,12 @@ func TestPreconnect_OpensOneIdleConnection(t *testing.T) {
 		runtime.Gosched()
 	}
 	if stats := c.PoolStats(); stats.IdleConns != 1 || stats.TotalConns != 1 {
-		t.Errorf("%d connections, %d idle", stats.TotalConns, stats.IdleConns)
+		t.Errorf("got %d connections, %d idle, want 1 and 1", stats.TotalConns, stats.IdleConns)
 	}
 	if s.ensureIdle(); s.dialling.Load() {
-		t.Error("another is made beside one that is idle")
+		t.Error("dials although a connection is idle")
 	}
 	if n := trips.TakeCount(); n != 0 {
-		t.Errorf("%d round trips were counted", n)
+		t.Errorf("got %d round trips, want 0", n)
 	}
 }
