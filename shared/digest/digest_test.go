@@ -12,13 +12,13 @@ func TestFormat_RoundTrip(t *testing.T) {
 	const digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
 	text := Format(sum[:])
 	if text != "sha256:"+digits {
-		t.Errorf("%s", text)
+		t.Errorf("got %s, want sha256:%s", text, digits)
 	}
 	if got, err := Parse(text); err != nil || !bytes.Equal(got, sum[:]) {
-		t.Errorf("%x, %v", got, err)
+		t.Errorf("got %x, %v, want %x", got, err, sum)
 	}
 	if got := Hex(text); got != digits {
-		t.Errorf("%s", got)
+		t.Errorf("got %s, want %s", got, digits)
 	}
 }
 
@@ -26,7 +26,7 @@ func TestParse_RejectsInvalidText(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"", "ab", "sha1:ab", "sha256:xy", "sha256:abc", "SHA256:ab"} {
 		if sum, err := Parse(s); err == nil {
-			t.Errorf("%q is %x", s, sum)
+			t.Errorf("Parse(%q): got %x, want an error", s, sum)
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// referenceCell is what the reference implementation answered: a point, its cell at a resolution,
-// and a parent of that cell.
+// referenceCell is an output of the reference implementation: a point, the cell of the point at a
+// resolution, and a parent of the cell.
 type referenceCell struct {
 	p            Point
 	res          int
@@ -35,7 +35,7 @@ func reference(t testing.TB) (all []referenceCell) {
 		all = append(all, r)
 	}
 	if err := lines.Err(); err != nil || len(all) < 1000 {
-		t.Fatalf("%d lines read: %v", len(all), err)
+		t.Fatalf("got %d lines, %v, want at least 1000", len(all), err)
 	}
 	return all
 }
@@ -44,7 +44,7 @@ func TestParent_MatchesReference(t *testing.T) {
 	t.Parallel()
 	for _, r := range reference(t) {
 		if got := r.cell.Parent(r.parent.Res()); got != r.parent {
-			t.Errorf("%v at %d: %v, want %v", r.cell, r.parent.Res(), got, r.parent)
+			t.Errorf("parent of %v at resolution %d: got %v, want %v", r.cell, r.parent.Res(), got, r.parent)
 		}
 	}
 }
@@ -57,16 +57,16 @@ func TestAncestors_OrderedByResolution(t *testing.T) {
 	}
 	all := c.Ancestors()
 	if len(all) != 11 || all[10] != c || all[0].String() != "h3:8029fffffffffff" {
-		t.Fatalf("%v", all)
+		t.Fatalf("got ancestors %v", all)
 	}
 	for res, a := range all {
 		if a.Res() != res || !a.Valid() || a != c.Parent(res) {
-			t.Errorf("at %d: %v", res, a)
+			t.Errorf("ancestor at resolution %d: got %v", res, a)
 		}
 	}
 	for _, res := range []int{-1, 11, 15, 16} {
 		if got := c.Parent(res); got != 0 {
-			t.Errorf("parent at %d: %v", res, got)
+			t.Errorf("parent at resolution %d: got %v, want 0", res, got)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestParseCell_IsStrict(t *testing.T) {
 		{"child beside a pentagon's centre", "8108bffffffffff", true},
 		{"finest pentagon", "8fea00000000000", true},
 		{"beside a pentagon's centre, then K", "82088ffffffffff", true},
-		{"what a pentagon lacks, of a hexagon", "82280ffffffffff", true},
+		{"gap of a pentagon, in a hexagon", "82280ffffffffff", true},
 
 		{"empty", "", false},
 		{"only a prefix", "h3:", false},
@@ -102,7 +102,7 @@ func TestParseCell_IsStrict(t *testing.T) {
 		{"short", "8a283082aa67ff", false},
 		{"long", "8a283082aa67fffff", false},
 		{"not hexadecimal", "8a283082aa67ffg", false},
-		{"no cell", "0", false},
+		{"zero", "0", false},
 		{"highest bit", "88a283082aa67fff", false},
 		{"mode of an edge", "10a283082aa67fff", false},
 		{"reserved bits", "9a283082aa67fff", false},
@@ -110,17 +110,17 @@ func TestParseCell_IsStrict(t *testing.T) {
 		{"a digit missing", "8a283082aa7ffff", false},
 		{"a digit too many", "8a283082aa67ffe", false},
 		{"finest with a digit missing", "8f283082aa67fff", false},
-		{"in the gap of a pentagon", "81087ffffffffff", false},
-		{"deeper in the gap of a pentagon", "82080ffffffffff", false},
-		{"in the gap of the last pentagon", "84ea017ffffffff", false},
+		{"gap of a pentagon", "81087ffffffffff", false},
+		{"deeper gap of a pentagon", "82080ffffffffff", false},
+		{"gap of the last pentagon", "84ea017ffffffff", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := ParseCell(c.in)
 			if (err == nil) != c.ok || got.Valid() != c.ok {
-				t.Errorf("%s: %q: %v, %v", c.name, c.in, got, err)
+				t.Errorf("ParseCell(%q): got %v, %v, want ok %t", c.in, got, err, c.ok)
 			}
 			if c.ok && got.String() != "h3:"+strings.TrimPrefix(c.in, "h3:") {
-				t.Errorf("%s: %q became %v", c.name, c.in, got)
+				t.Errorf("ParseCell(%q).String(): got %v", c.in, got)
 			}
 		})
 	}
@@ -135,11 +135,11 @@ func FuzzParseCell(f *testing.F) {
 			return
 		}
 		if name := c.String(); name != s && name != "h3:"+s {
-			t.Fatalf("%q parsed as %v", s, c)
+			t.Fatalf("ParseCell(%q).String(): got %v", s, c)
 		}
 		for _, a := range c.Ancestors() {
 			if again, err := ParseCell(a.String()); err != nil || again != a {
-				t.Fatalf("%v has the ancestor %v: %v", c, a, err)
+				t.Fatalf("ancestor %v of %v: got %v, %v", a, c, again, err)
 			}
 		}
 	})

@@ -9,13 +9,13 @@ func TestCellAt_MatchesReference(t *testing.T) {
 	t.Parallel()
 	for _, r := range reference(t) {
 		if got := CellAt(r.p, r.res); got != r.cell {
-			t.Errorf("%v at %d: %v, want %v", r.p, r.res, got, r.cell)
+			t.Errorf("CellAt(%v, %d): got %v, want %v", r.p, r.res, got, r.cell)
 		}
 	}
 }
 
-// Resolution r has 2 + 120·7^r cells: a home that were wrong would lose some, or make some that do
-// not exist.
+// Resolution r has 2 + 120·7^r cells: a wrong base cell site would miss cells or create invalid
+// cells.
 func TestCellAt_ReachesEveryCell(t *testing.T) {
 	t.Parallel()
 	everywhere := rectangle(Box{-90, -180, 90, 180}, 0)
@@ -25,12 +25,12 @@ func TestCellAt_ReachesEveryCell(t *testing.T) {
 			onFace, z := locate(v, res)
 			c := cellOf(onFace, z, res)
 			if !c.Valid() || c.Res() != res {
-				t.Fatalf("%v is no cell of resolution %d", uint64(c), res)
+				t.Fatalf("got %v, want a cell of resolution %d", uint64(c), res)
 			}
 			found[c] = true
 		}
 		if len(found) != want {
-			t.Errorf("resolution %d: %d cells, want %d", res, len(found), want)
+			t.Errorf("resolution %d: got %d cells, want %d", res, len(found), want)
 		}
 	}
 }
@@ -39,12 +39,12 @@ func TestCellAt_InvalidInputHasNoCell(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Point{{91, 0}, {0, 181}, {math.NaN(), 0}, {0, math.Inf(1)}} {
 		if c := CellAt(p, 8); c != 0 || c.Valid() {
-			t.Errorf("%v: %v", p, c)
+			t.Errorf("CellAt(%v, 8): got %v, want 0", p, c)
 		}
 	}
 	for _, res := range []int{-1, 16} {
 		if c := CellAt(Point{34, 69}, res); c != 0 {
-			t.Errorf("resolution %d: %v", res, c)
+			t.Errorf("resolution %d: got %v, want 0", res, c)
 		}
 	}
 }
@@ -53,11 +53,11 @@ func TestCellAt_AntimeridianHasOneSetOfCells(t *testing.T) {
 	t.Parallel()
 	for lat := -90.0; lat <= 90; lat += 7.3 {
 		if east, west := CellAt(Point{lat, 180}, 10), CellAt(Point{lat, -180}, 10); east != west {
-			t.Errorf("%v°: %v and %v", lat, east, west)
+			t.Errorf("latitude %v: got %v at 180° and %v at -180°, want the same cell", lat, east, west)
 		}
 	}
 	if a, b := CellAt(Point{90, 0}, 15), CellAt(Point{90, 123}, 15); a != b {
-		t.Errorf("the pole: %v and %v", a, b)
+		t.Errorf("pole: got %v and %v, want the same cell", a, b)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 func newRand() *rand.Rand { return rand.New(rand.NewPCG(3, 14)) }
 
-// edgeCasePoint prefers the places where grids go wrong: poles, the antimeridian, vertices and
-// edges of the icosahedron.
+// edgeCasePoint returns a random point, often near an edge case of grids: a pole, the antimeridian,
+// a vertex or an edge of the icosahedron.
 func edgeCasePoint(r *rand.Rand) Point {
 	near := math.Pow(10, -6*r.Float64())
 	anywhere := direction(math.Asin(2*r.Float64()-1), 2*math.Pi*r.Float64())
@@ -34,7 +34,7 @@ func pointAt(v vector) Point {
 	return Point{math.Asin(v[2]) * 180 / math.Pi, math.Atan2(v[1], v[0]) * 180 / math.Pi}
 }
 
-// destination is the point a distance away from another, in a direction.
+// destination returns the point at a distance and bearing from p.
 func destination(p Point, km, bearing float64) Point {
 	v := p.vector()
 	east := direction(0, radians(p.Lng)+math.Pi/2)
@@ -44,14 +44,14 @@ func destination(p Point, km, bearing float64) Point {
 	return pointAt(vector{}.plus(cos, v).plus(sin, ahead))
 }
 
-// assertCovered checks the promise for one point: its own cell, and the ancestor of a finer one.
+// assertCovered checks that the cover has the cell of p, and the ancestor of a finer cell of p.
 func assertCovered(t *testing.T, cover []Cell, p Point, finer int) bool {
 	t.Helper()
 	res := cover[0].Res()
 	own, ancestor := CellAt(p, res), CellAt(p, max(res, finer)).Parent(res)
 	for _, c := range []Cell{own, ancestor} {
 		if _, found := slices.BinarySearch(cover, c); !found {
-			t.Errorf("%v is in %v, not covered by %v", p, c, cover)
+			t.Errorf("point %v: the cover %v lacks the cell %v", p, cover, c)
 			return false
 		}
 	}
@@ -65,15 +65,15 @@ func TestCoverCircle_CoversEveryPoint(t *testing.T) {
 		centre, km, most := edgeCasePoint(r), 3000*math.Pow(10, -6*r.Float64()), 3+r.IntN(60)
 		cover := CoverCircle(centre, km, most)
 		if len(cover) == 0 && km < 500 && most >= 12 {
-			t.Fatalf("%v, %v km: no cover of %d cells", centre, km, most)
+			t.Fatalf("%v, %v km: got no cover, want at most %d cells", centre, km, most)
 		}
 		if len(cover) > most {
-			t.Fatalf("%v, %v km: %d cells, at most %d were asked for", centre, km, len(cover), most)
+			t.Fatalf("%v, %v km: got %d cells, want at most %d", centre, km, len(cover), most)
 		}
 		for i := 0; i < 200 && len(cover) > 0; i++ {
-			p := destination(centre, km*(1-math.Pow(r.Float64(), 3))*0.9999999, 2*math.Pi*r.Float64()) // most near the rim
+			p := destination(centre, km*(1-math.Pow(r.Float64(), 3))*0.9999999, 2*math.Pi*r.Float64()) // mostly near the rim
 			if !assertCovered(t, cover, p, r.IntN(MaxRes+1)) {
-				t.Fatalf("the circle: %v, %v km", centre, km)
+				t.Fatalf("circle: %v, %v km", centre, km)
 			}
 		}
 	}
@@ -90,12 +90,12 @@ func TestCoverBox_CoversEveryPoint(t *testing.T) {
 			b.NeLng -= 360
 		}
 		if !b.Valid() {
-			continue // at the very pole
+			continue // at the pole
 		}
 		most := 3 + r.IntN(60)
 		cover := CoverBox(b, most)
 		if len(cover) > most {
-			t.Fatalf("%v: %d cells, at most %d were asked for", b, len(cover), most)
+			t.Fatalf("%v: got %d cells, want at most %d", b, len(cover), most)
 		}
 		for i := 0; i < 200 && len(cover) > 0; i++ {
 			p := Point{sw.Lat + (b.NeLat-sw.Lat)*edgeBiased(r), sw.Lng + width*edgeBiased(r)}
@@ -103,13 +103,13 @@ func TestCoverBox_CoversEveryPoint(t *testing.T) {
 				p.Lng -= 360
 			}
 			if b.Contains(p) && !assertCovered(t, cover, p, r.IntN(MaxRes+1)) {
-				t.Fatalf("the box: %v", b)
+				t.Fatalf("box: %v", b)
 			}
 		}
 	}
 }
 
-// edgeBiased is from 0 to 1, and often one of them.
+// edgeBiased returns a random number from 0 to 1, often exactly 0 or 1.
 func edgeBiased(r *rand.Rand) float64 {
 	return math.Max(0, math.Min(r.Float64()*1.5-0.25, 1))
 }
@@ -134,12 +134,12 @@ func TestCover_OneResolutionSortedAndFinest(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if len(c.cover) == 0 || len(c.cover) > c.most || c.cover[0].Res() != c.res {
-				t.Errorf("%s: %d cells: %v", c.name, len(c.cover), c.cover)
+				t.Errorf("got %d cells %v, want at most %d of resolution %d", len(c.cover), c.cover, c.most, c.res)
 				return
 			}
 			for i, cell := range c.cover {
 				if !cell.Valid() || cell.Res() != c.res || i > 0 && cell <= c.cover[i-1] {
-					t.Errorf("%s: %v", c.name, c.cover)
+					t.Errorf("got %v, want sorted cells of resolution %d", c.cover, c.res)
 					break
 				}
 			}
@@ -147,8 +147,8 @@ func TestCover_OneResolutionSortedAndFinest(t *testing.T) {
 	}
 }
 
-// A cover may hold cells just beyond the rim, as their descendants may reach over it, but none
-// further away.
+// A cover may contain cells just beyond the rim, because descendants may reach over the rim, but no
+// cells further away.
 func TestCoverCircle_ContainsNoDistantCell(t *testing.T) {
 	t.Parallel()
 	r := newRand()
@@ -162,7 +162,7 @@ func TestCoverCircle_ContainsNoDistantCell(t *testing.T) {
 			}
 			p := destination(centre, (km+acrossKm)*math.Sqrt(r.Float64()), 2*math.Pi*r.Float64())
 			if i == 39999 {
-				t.Fatalf("%v, %v km: nowhere near: %v", centre, km, cover)
+				t.Fatalf("%v, %v km: the cover has distant cells %v", centre, km, cover)
 			}
 			if at, found := slices.BinarySearch(cover, CellAt(p, cover[0].Res())); found {
 				cover = slices.Delete(cover, at, at+1)
@@ -175,18 +175,18 @@ func TestCover_InvalidInputHasNoCover(t *testing.T) {
 	t.Parallel()
 	kabul := Point{34.5553, 69.2075}
 	for name, cover := range map[string][]Cell{
-		"no place":            CoverCircle(Point{91, 0}, 1, 32),
-		"negative radius":     CoverCircle(kabul, -1, 32),
-		"radius not a number": CoverCircle(kabul, math.NaN(), 32),
-		"endless radius":      CoverCircle(kabul, math.Inf(1), 32),
-		"no cells":            CoverCircle(kabul, 1, 0),
-		"fewer than none":     CoverCircle(kabul, 1, -1),
-		"inverted box":        CoverBox(Box{12, 20, 10, 25}, 32),
-		"too large":           CoverBox(Box{-90, -180, 90, 180}, 121),
+		"invalid centre":           CoverCircle(Point{91, 0}, 1, 32),
+		"negative radius":          CoverCircle(kabul, -1, 32),
+		"radius not a number":      CoverCircle(kabul, math.NaN(), 32),
+		"infinite radius":          CoverCircle(kabul, math.Inf(1), 32),
+		"no cells":                 CoverCircle(kabul, 1, 0),
+		"negative number of cells": CoverCircle(kabul, 1, -1),
+		"inverted box":             CoverBox(Box{12, 20, 10, 25}, 32),
+		"too large":                CoverBox(Box{-90, -180, 90, 180}, 121),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if cover != nil {
-				t.Errorf("%s: %v", name, cover)
+				t.Errorf("got %v, want nil", cover)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func TestPoint_OutOfRangeIsInvalid(t *testing.T) {
 		{Point{0, math.Inf(-1)}, false},
 	} {
 		if got := c.p.Valid(); got != c.want {
-			t.Errorf("%v: valid %t", c.p, got)
+			t.Errorf("%v: got valid %t, want %t", c.p, got, c.want)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestDistanceKm_KnownDistances(t *testing.T) {
 	}{
 		{"a city to itself", kabul, kabul, 0},
 		{"Kabul to Herat", kabul, herat, 642.5},
-		{"and back", herat, kabul, 642.5},
+		{"Herat to Kabul", herat, kabul, 642.5},
 		{"over the antimeridian", Point{0, 179.5}, Point{0, -179.5}, quarter / 90},
 		{"pole to pole", Point{90, 12}, Point{-90, -120}, 2 * quarter},
 		{"to the antipode", Point{30, 20}, Point{-30, -160}, 2 * quarter},
@@ -47,7 +47,7 @@ func TestDistanceKm_KnownDistances(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if got := DistanceKm(c.a, c.b); math.Abs(got-c.want) > 0.1 && math.Abs(got-c.want) > 1e-6*c.want ||
 				c.want < 1 && math.Abs(got-c.want) > 1e-9 {
-				t.Errorf("%s: %v km, want %v", c.name, got, c.want)
+				t.Errorf("got %v km, want %v", got, c.want)
 			}
 		})
 	}
@@ -67,19 +67,19 @@ func TestBox_ValidEnclosesArea(t *testing.T) {
 		{"upside down", Box{12, 20, 10, 25}, 0},
 		{"no height", Box{12, 20, 12, 25}, 0},
 		{"no width", Box{10, 20, 12, 20}, 0},
-		{"no width, by two names", Box{10, 180, 12, -180}, 0},
+		{"no width, 180 and -180", Box{10, 180, 12, -180}, 0},
 		{"beyond the pole", Box{80, 20, 91, 25}, 0},
 		{"beyond the antimeridian", Box{10, 170, 12, 190}, 0},
 		{"not a number", Box{nan, 20, 12, 25}, 0},
 		{"not a number", Box{10, 20, 12, nan}, 0},
-		{"endless", Box{10, -inf, 12, inf}, 0},
+		{"infinite", Box{10, -inf, 12, inf}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.b.Valid(); got != (c.area > 0) {
-				t.Errorf("%s: valid %t", c.name, got)
+				t.Errorf("got valid %t, want %t", got, c.area > 0)
 			}
 			if got := c.b.AreaDeg2(); c.area > 0 && math.Abs(got-c.area) > 1e-9 {
-				t.Errorf("%s: %v square degrees, want %v", c.name, got, c.area)
+				t.Errorf("got %v square degrees, want %v", got, c.area)
 			}
 		})
 	}
@@ -104,7 +104,7 @@ func TestBox_ContainsItsEdges(t *testing.T) {
 		{Box{10, -180, 12, -170}, Point{11, 180}, true},
 	} {
 		if got := c.b.Contains(c.p); got != c.want {
-			t.Errorf("%v contains %v: %t", c.b, c.p, got)
+			t.Errorf("%v contains %v: got %t, want %t", c.b, c.p, got, c.want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func TestNew_AscendsWithinMillisecond(t *testing.T) {
 		ids = append(ids, New(Event, now))
 	}
 	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 1000 {
-		t.Fatal("ids of one millisecond are not strictly ascending")
+		t.Fatal("ids of the same millisecond are not strictly ascending")
 	}
 }
 
@@ -32,8 +32,8 @@ func TestNew_ConcurrentIDsAreUnique(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 500 {
-				if _, twice := seen.LoadOrStore(New(Request, now), true); twice {
-					t.Error("the same id twice")
+				if _, duplicate := seen.LoadOrStore(New(Request, now), true); duplicate {
+					t.Error("got a duplicate id")
 				}
 			}
 		})
@@ -44,11 +44,11 @@ func TestNew_ConcurrentIDsAreUnique(t *testing.T) {
 func TestTime_ReturnsCreationTime(t *testing.T) {
 	t.Parallel()
 	if got := Time(New(Session, now)); !got.Equal(now) {
-		t.Errorf("time is %s, want %s", got, now)
+		t.Errorf("got time %s, want %s", got, now)
 	}
 	for _, broken := range []string{"", "gms", "gms_", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "gms_01ARZ3NDEKTSV4RRFFQ69G5FA!", "gms-01ARZ3NDEKTSV4RRFFQ69G5FAV"} {
 		if got := Time(broken); !got.IsZero() {
-			t.Errorf("time of %q is %s, want none", broken, got)
+			t.Errorf("Time(%q): got %s, want the zero time", broken, got)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestNew_BrokenClockGivesValidIDs(t *testing.T) {
 	t.Parallel()
 	for _, at := range []time.Time{time.Unix(-1, 0), {}, time.UnixMilli(int64(ulid.MaxTime()) + 1)} {
 		if got := New(Tenant, at); !Valid(Tenant, got) || !Time(got).Equal(time.UnixMilli(0)) {
-			t.Errorf("minted %q at %s", got, at)
+			t.Errorf("at %s: got %q, want a valid id with time 0", at, got)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestNew_EntropyOverflowRestarts(t *testing.T) {
 	defer func() { entropy.MonotonicEntropy = saved }()
 	for range 3 {
 		if got := New(Tenant, now); !Valid(Tenant, got) {
-			t.Fatalf("minted %q", got)
+			t.Fatalf("got %q, want a valid id", got)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestParse_AcceptsOnlyCanonicalForm(t *testing.T) {
 	t.Parallel()
 	const good = "ppt_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	if !Valid(Property, good) || !Valid(Property, "ppt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ") {
-		t.Fatal("a canonical id is refused")
+		t.Fatal("Valid rejects a canonical id")
 	}
 	for _, bad := range []string{
 		"", "ppt_", good[4:], "tnt_" + good[4:], "PPT_" + good[4:], strings.ToLower(good), "ppt_01ARZ3NDEKTSV4RRFFQ69G5FaV",
@@ -88,10 +88,10 @@ func TestParse_AcceptsOnlyCanonicalForm(t *testing.T) {
 		"ppt_8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "ppt_01ARZ3NDEKTSV4RRFFQ69G5F\xff\xff", "ppt_01ARZ3NDEKTSV4RRFFQ69G5FA\x00",
 	} {
 		if _, err := Parse(Property, bad); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%q parses", bad)
+			t.Errorf("Parse(%q): got %v, want ErrMalformed", bad, err)
 		}
 		if _, err := UUID(Property, bad); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%q has a UUID", bad)
+			t.Errorf("UUID(%q): got %v, want ErrMalformed", bad, err)
 		}
 	}
 }
@@ -105,11 +105,11 @@ func TestUUID_RoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if back := FromUUID(Tenant, u); back != s {
-			t.Fatalf("%s came back as %s", s, back)
+			t.Fatalf("got %s, want %s", back, s)
 		}
 	}
 	if all := FromUUID(Tenant, [16]byte(slices.Repeat([]byte{0xff}, 16))); all != "tnt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ" {
-		t.Errorf("all ones are %s", all)
+		t.Errorf("got %s for all ones", all)
 	}
 }
 
@@ -119,7 +119,7 @@ func FuzzParse_AcceptsOnlyCanonicalForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		u, err := UUID(Session, s)
 		if err == nil && FromUUID(Session, u) != s {
-			t.Fatalf("%q parses but is not canonical", s)
+			t.Fatalf("Parse accepted %q, which is not canonical", s)
 		}
 	})
 }
@@ -136,19 +136,19 @@ func TestDerive_IsDeterministic(t *testing.T) {
 	at := time.UnixMilli(1_790_000_000_123)
 	first := Derive(Event, at, "gms_1", "a")
 	if !Valid(Event, first) || !Time(first).Equal(at) || Derive(Event, at, "gms_1", "a") != first {
-		t.Fatalf("%s", first)
+		t.Fatalf("got %s, want a valid id with time %s, and the same id again", first, at)
 	}
 	for _, other := range []string{
 		Derive(Event, at, "gms_1", "b"), Derive(Event, at, "gms_2", "a"), Derive(Event, at, "gms_1a"), Derive(Event, at, "gms_", "1a"),
 		Derive(Event, at.Add(time.Millisecond), "gms_1", "a"), Derive(Event, at, "gms_1", "a", ""),
 	} {
 		if other == first || !Valid(Event, other) {
-			t.Errorf("%s", other)
+			t.Errorf("other input: got %s, want another valid id", other)
 		}
 	}
 	for _, odd := range []time.Time{{}, time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		if got := Derive(PageView, odd, "x"); !Valid(PageView, got) {
-			t.Errorf("%v: %s", odd, got)
+			t.Errorf("at %v: got %s, want a valid id", odd, got)
 		}
 	}
 }

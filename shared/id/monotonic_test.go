@@ -8,23 +8,23 @@ import (
 
 func TestMonotonic_AscendsDespiteOtherIDs(t *testing.T) {
 	t.Parallel()
-	var s Monotonic
+	var m Monotonic
 	var ids []string
 	for range 100 {
-		ids = append(ids, s.New(Event, now))
-		New(Event, now.Add(time.Millisecond)) // after which New begins anywhere
+		ids = append(ids, m.New(Event, now))
+		New(Event, now.Add(time.Millisecond)) // so that New continues with other random bits
 	}
-	ids = append(ids, s.New(Event, now.Add(time.Millisecond)), s.New(Event, now))
+	ids = append(ids, m.New(Event, now.Add(time.Millisecond)), m.New(Event, now))
 	if !slices.IsSorted(ids) || len(slices.Compact(ids)) != 102 {
-		t.Error("ids of a series are not strictly ascending")
+		t.Error("ids of a Monotonic are not strictly ascending")
 	}
 	for _, id := range ids {
 		if !Valid(Event, id) {
-			t.Errorf("%s is none", id)
+			t.Errorf("got %s, want a valid id", id)
 		}
 	}
 	if at := Time(ids[99]); !at.Equal(now) {
-		t.Errorf("minted at %v, it says %v", now, at)
+		t.Errorf("got time %v, want %v", at, now)
 	}
 }
 
@@ -33,7 +33,7 @@ func TestSuccessor_IsLeastGreaterID(t *testing.T) {
 	for before, after := range map[string]string{
 		"01KD1HS7J00000000000000000": "01KD1HS7J00000000000000001",
 		"01KD1HS7J0000000000000ZZZZ": "01KD1HS7J00000000000010000",
-		"01KD1HS7J0ZZZZZZZZZZZZZZZZ": "01KD1HS7J10000000000000000", // no more of that millisecond
+		"01KD1HS7J0ZZZZZZZZZZZZZZZZ": "01KD1HS7J10000000000000000", // carry into the time
 	} {
 		t.Run(before, func(t *testing.T) {
 			u, err := parse(before)
@@ -41,7 +41,7 @@ func TestSuccessor_IsLeastGreaterID(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := successor(u).String(); got != after {
-				t.Errorf("after %s comes %s, want %s", before, got, after)
+				t.Errorf("got %s, want %s", got, after)
 			}
 		})
 	}

@@ -16,13 +16,13 @@ func TestParse_AcceptsOnlySupportedTags(t *testing.T) {
 	} {
 		t.Run(in, func(t *testing.T) {
 			if got, err := Parse(in); err != nil || got != want {
-				t.Errorf("%q is %q, %v; want %q", in, got, err, want)
+				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
 		})
 	}
 	for _, bad := range []string{"", "de", "fa", "ps", "en-US", "en_US", "fa_AF", "*", "prs-IR", " en", "en\x00", "xx-YY", strings.Repeat("e", 1<<16)} {
 		if got, err := Parse(bad); !errors.Is(err, ErrNotSupported) {
-			t.Errorf("%.20q is %q", bad, got)
+			t.Errorf("Parse(%.20q): got %q, %v, want ErrNotSupported", bad, got, err)
 		}
 	}
 }
@@ -37,13 +37,13 @@ func TestMatch_BestTagForHeader(t *testing.T) {
 	} {
 		t.Run(in, func(t *testing.T) {
 			if got, ok := Match(in); !ok || got != want {
-				t.Errorf("%q gives %q, %v; want %q", in, got, ok, want)
+				t.Errorf("got %q, %t, want %q", got, ok, want)
 			}
 		})
 	}
-	for _, none := range []string{"", "uz-AF", "ja,ko;q=0.8", ";;;", "\xff\xfe", "x", strings.Repeat("a", 600), "en-\x00"} {
-		if got, ok := Match(none); ok || got != Default {
-			t.Errorf("%.20q gives %q, %v; want the default and false", none, got, ok)
+	for _, unmatched := range []string{"", "uz-AF", "ja,ko;q=0.8", ";;;", "\xff\xfe", "x", strings.Repeat("a", 600), "en-\x00"} {
+		if got, ok := Match(unmatched); ok || got != Default {
+			t.Errorf("Match(%.20q): got %q, %t, want the default and false", unmatched, got, ok)
 		}
 	}
 }
@@ -51,16 +51,16 @@ func TestMatch_BestTagForHeader(t *testing.T) {
 func TestMatch_CutsLongHeaderAtEntry(t *testing.T) {
 	t.Parallel()
 	if got, ok := Match(strings.Repeat("ja,", 15) + "fr"); !ok || got != "fr" {
-		t.Errorf("the last entry that counts gives %q, %v", got, ok)
+		t.Errorf("match in entry 16: got %q, %t, want fr", got, ok)
 	}
 	if got, ok := Match(strings.Repeat("ja,", 16) + "fr"); ok {
-		t.Errorf("one entry more was read: %q", got)
+		t.Errorf("match in entry 17: got %q, want none", got)
 	}
 	if got, ok := Match(strings.Repeat(",", 600) + "fr"); ok {
-		t.Errorf("read beyond the limit: %q", got)
+		t.Errorf("match after 512 bytes: got %q, want none", got)
 	}
 	if got, ok := Match("xx,fr;q=0.5," + strings.Repeat("en-", 300)); !ok || got != "fr" {
-		t.Errorf("what stands before the limit gives %q, %v", got, ok)
+		t.Errorf("match before the limit: got %q, %t, want fr", got, ok)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestMatch_EveryTagMatchesItself(t *testing.T) {
 	t.Parallel()
 	for _, tag := range Supported() {
 		if got, ok := Match(string(tag) + ";q=0.9"); !ok || got != tag {
-			t.Errorf("%s gives %s", tag, got)
+			t.Errorf("Match(%s): got %s, %t", tag, got, ok)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestMatchFirstEntry_AgreesWithMatcher(t *testing.T) {
 			for _, rest := range []string{"", ",en;q=0.9", ",fa-AF", ",de,fr;q=0.3"} {
 				_, i, confidence := matcher().Match(parseAcceptLanguage(header + rest)...)
 				if confidence == language.No || supported[i] != quick {
-					t.Errorf("%s%s: %s, the matcher says %s (%s)", header, rest, quick, supported[i], confidence)
+					t.Errorf("%s%s: got %s, want %s of the matcher (%s)", header, rest, quick, supported[i], confidence)
 				}
 			}
 		}
@@ -96,7 +96,7 @@ func TestSupported_ReturnsCopy(t *testing.T) {
 	t.Parallel()
 	Supported()[0] = "xx"
 	if Supported()[0] != Default {
-		t.Error("the set was changed")
+		t.Error("a caller changed the supported tags")
 	}
 }
 
@@ -105,7 +105,7 @@ func FuzzMatch_ReturnsSupportedTag(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		tag, _ := Match(header)
 		if _, err := Parse(string(tag)); err != nil {
-			t.Fatalf("%q gives %q", header, tag)
+			t.Fatalf("Match(%q): got %q, want a supported tag", header, tag)
 		}
 	})
 }

@@ -12,12 +12,12 @@ func TestParse_AcceptsOnlySupportedCurrencies(t *testing.T) {
 	t.Parallel()
 	for _, c := range Supported() {
 		if got, err := Parse(string(c)); err != nil || got != c {
-			t.Errorf("%s: %s, %v", c, got, err)
+			t.Errorf("Parse(%q): got %s, %v", c, got, err)
 		}
 	}
 	for _, bad := range []string{"", "usd", "Usd", "CHF", "AFA", "XXX", "US", "USDT", " USD", "USD\n"} {
 		if got, err := Parse(bad); !errors.Is(err, ErrNotSupported) {
-			t.Errorf("%q is %s", bad, got)
+			t.Errorf("Parse(%q): got %s, %v, want ErrNotSupported", bad, got, err)
 		}
 	}
 }
@@ -30,7 +30,7 @@ func TestForCountry_ChoosesCurrency(t *testing.T) {
 	} {
 		t.Run(country, func(t *testing.T) {
 			if got := ForCountry(country); got != want {
-				t.Errorf("%q: %s, want %s", country, got, want)
+				t.Errorf("got %s, want %s", got, want)
 			}
 		})
 	}
@@ -43,18 +43,18 @@ func TestDigits_MatchISO4217(t *testing.T) {
 	} {
 		t.Run(code, func(t *testing.T) {
 			if got, ok := Digits(code); !ok || got != want {
-				t.Errorf("%s has %d, %v; want %d", code, got, ok, want)
+				t.Errorf("got %d, %t, want %d", got, ok, want)
 			}
 		})
 	}
-	for _, dead := range []string{"", "usd", "AFA", "TRL", "BYR", "HRK", "XXX", "XTS", "XAU", "ZWL", "ANG", "SLL"} {
-		if _, ok := Digits(dead); ok {
-			t.Errorf("%q is active", dead)
+	for _, inactive := range []string{"", "usd", "AFA", "TRL", "BYR", "HRK", "XXX", "XTS", "XAU", "ZWL", "ANG", "SLL"} {
+		if _, ok := Digits(inactive); ok {
+			t.Errorf("%q is in the table of active currencies", inactive)
 		}
 	}
 	for _, c := range Supported() {
 		if _, ok := Digits(string(c)); !ok {
-			t.Errorf("%s is not in the table", c)
+			t.Errorf("the supported currency %s is not in the table", c)
 		}
 	}
 }
@@ -67,11 +67,11 @@ func TestDigits_TableHasNoDuplicates(t *testing.T) {
 	}
 	slices.Sort(all)
 	if len(slices.Compact(slices.Clone(all))) != len(all) {
-		t.Error("a code is there twice")
+		t.Error("the table has a duplicate code")
 	}
 	for _, code := range all {
 		if len(code) != 3 || strings.ToUpper(code) != code {
-			t.Errorf("%q is no code", code)
+			t.Errorf("got %q, want three capitals", code)
 		}
 	}
 }
@@ -80,12 +80,12 @@ func TestParseMinor_AcceptsOnlyCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"0", "1", "-1", "450000", "999999999999999999", "-999999999999999999"} {
 		if m, err := ParseMinor(good); err != nil || string(m) != good {
-			t.Errorf("%s: %s, %v", good, m, err)
+			t.Errorf("ParseMinor(%q): got %s, %v", good, m, err)
 		}
 	}
 	for _, bad := range []string{"", "-", "-0", "00", "01", "-01", "+1", "1.0", "1e3", " 1", "1 ", "1_000", "١٢", "--1", "0x1", "1000000000000000000", "NaN"} {
 		if m, err := ParseMinor(bad); !errors.Is(err, ErrMalformed) {
-			t.Errorf("%q is %s", bad, m)
+			t.Errorf("ParseMinor(%q): got %s, %v, want ErrMalformed", bad, m, err)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestMinor_ComparesAsNumber(t *testing.T) {
 			x, _ := new(big.Int).SetString(a, 10)
 			y, _ := new(big.Int).SetString(b, 10)
 			if got := Minor(a).Cmp(Minor(b)); got != x.Cmp(y) {
-				t.Errorf("%s against %s: %d", a, b, got)
+				t.Errorf("%s.Cmp(%s): got %d, want %d", a, b, got, x.Cmp(y))
 			}
 		}
 	}

@@ -49,13 +49,13 @@ func TestHotelDetail_EncodeDecodeRoundTrip(t *testing.T) {
 	full.Locale, full.Currency, full.Degraded = "fa-AF", "AFN", []Degraded{{"theme", "timeout"}}
 	until := full.SetRate(DefaultStay(now), weekQuote(now), now)
 	if !until.Equal(now.Add(time.Minute)) {
-		t.Errorf("fresh until %s", until)
+		t.Errorf("got fresh until %s, want %s", until, now.Add(time.Minute))
 	}
 	bare := NewHotelDetail(&upstream.PropertyDetail{PropertyID: hit(0).PropertyID, TenantID: hit(0).TenantID}, nil, nil, "", HandoffHint{})
 	if until := bare.SetRate(DefaultStay(now), nil, now); !until.Equal(now.Add(time.Minute)) {
-		t.Errorf("asked again at %s", until)
+		t.Errorf("sold out: got fresh until %s, want %s", until, now.Add(time.Minute))
 	}
-	for name, d := range map[string]*HotelDetail{"full": full, "bare": bare} {
+	for name, d := range map[string]*HotelDetail{"all parts": full, "only mandatory parts": bare} {
 		t.Run(name, func(t *testing.T) {
 			body, err := d.Encode()
 			if err != nil {
@@ -67,15 +67,15 @@ func TestHotelDetail_EncodeDecodeRoundTrip(t *testing.T) {
 			}
 			twice, err := again.Encode()
 			if err != nil || string(twice) != string(body) {
-				t.Errorf("%s: %s, then %s, %v", name, body, twice, err)
+				t.Errorf("encoded again: got %s, %v, want %s", twice, err, body)
 			}
 			if strings.Contains(string(body), "null") {
-				t.Errorf("%s: a member without a value: %s", name, body)
+				t.Errorf("got a null member: %s", body)
 			}
 		})
 	}
 	if _, err := DecodeHotelDetail([]byte(`{"property":7}`)); err == nil {
-		t.Error("opened what is no detail")
+		t.Error("DecodeHotelDetail accepted malformed JSON")
 	}
 }
 
@@ -94,20 +94,20 @@ func TestHotelDetail_JSONMembers(t *testing.T) {
 	for _, name := range []string{"property", "rooms", "amenities", "photos", "policies", "brandPeek", "cheapestRateSnapshot",
 		"priceCalendarPreview", "similarProperties", "popularitySignals", "handoffHint", "degraded"} { // docs/spec/routes.md#view-models
 		if members[name] == nil {
-			t.Errorf("no %s in %s", name, body)
+			t.Errorf("member %s is missing in %s", name, body)
 		}
 	}
 	if got := string(members["handoffHint"]); got != `{"url":"https://kabul-grand.example/book","ttlSeconds":1800}` {
-		t.Error(got)
+		t.Errorf("got handoffHint %s", got)
 	}
 	if got := string(members["defaultStay"]); got != `{"dates":{"checkIn":"2026-11-21","checkOut":"2026-11-22"},"occupancy":{"adults":2,"children":0,"rooms":1}}` {
-		t.Error(got)
+		t.Errorf("got defaultStay %s", got)
 	}
 	if len(d.SimilarProperties) != 4 || len(d.PriceCalendarPreview) != 7 || d.Property.GuestRating.Count != 120 {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want 4 similar properties, 7 days and 120 reviews", body)
 	}
 	if b := d.BrandPeek; !b.Neutral || b.LogoURL != "https://img.example/hero.jpg" {
-		t.Errorf("the stand-in is %+v", b)
+		t.Errorf("got brand %+v, want a neutral brand with the hero photo", b)
 	}
 }
 
@@ -118,12 +118,12 @@ func TestHotelDetail_HidesSmallPopularityCounts(t *testing.T) {
 	} {
 		got := popularity(upstream.Popularity{BookedLast24h: counts[0], ViewedLast1h: counts[1]})
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%v: %s", counts, diff)
+			t.Errorf("counts %v (- want + got):\n%s", counts, diff)
 		}
 	}
 	d := NewHotelDetail(property(), &upstream.Hotel{Hit: *hit(0)}, nil, "", HandoffHint{})
 	if d.PopularitySignals != nil || d.Property.GuestRating != nil || d.SimilarProperties != nil {
-		t.Errorf("%+v", d)
+		t.Errorf("hotel without counts: got %+v", d)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestHotelDetail_NeutralBrandUsesBestImage(t *testing.T) {
 		"":                             heroImage(none, nil),
 	} {
 		if url != want {
-			t.Errorf("%q, want %q", url, want)
+			t.Errorf("got %q, want %q", url, want)
 		}
 	}
 }
@@ -149,15 +149,15 @@ func TestHotelDetail_MarkStaleMarksEveryPrice(t *testing.T) {
 	d.MarkStale() // nothing to mark
 	d.SetRate(DefaultStay(now), weekQuote(now), now)
 	if body, _ := d.Encode(); strings.Count(string(body), `"isStale":true`) != 0 {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want no stale rate", body)
 	}
 	d.MarkStale()
 	if body, _ := d.Encode(); strings.Count(string(body), `"isStale":true`) != 8 {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want 8 stale rates", body)
 	}
 	d.SetRate(DefaultStay(now), weekQuote(now), now)
 	if body, _ := d.Encode(); strings.Count(string(body), `"isStale":true`) != 0 {
-		t.Errorf("renewed: %s", body)
+		t.Errorf("after new rates: got %s, want no stale rate", body)
 	}
 }
 
@@ -165,15 +165,15 @@ func TestHotelDetail_OwnTenantIDIsFirst(t *testing.T) {
 	t.Parallel()
 	d := NewHotelDetail(property(), hotel(), nil, "", HandoffHint{}) // tenants 0; 1 2 0 1
 	if want := []string{hit(0).TenantID, hit(1).TenantID, hit(2).TenantID}; !slices.Equal(d.TenantIDs(), want) {
-		t.Errorf("%v", d.TenantIDs())
+		t.Errorf("got tenants %v, want %v", d.TenantIDs(), want)
 	}
 	d.RemoveTenants(func(tenant string) bool { return tenant == hit(1).TenantID })
 	if want := []string{hit(0).TenantID, hit(2).TenantID}; !slices.Equal(d.TenantIDs(), want) || len(d.SimilarProperties) != 2 {
-		t.Errorf("%v", d.TenantIDs())
+		t.Errorf("after the removal: got tenants %v, want %v", d.TenantIDs(), want)
 	}
 	d.RemoveTenants(func(string) bool { return true })
 	if body, _ := d.Encode(); strings.Contains(string(body), "similarProperties") {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want no similarProperties", body)
 	}
 }
 
@@ -189,10 +189,10 @@ func TestDefaultStay_IsTomorrowNightInUTC(t *testing.T) {
 	} {
 		s := DefaultStay(at)
 		if got := s.Dates.CheckIn.String(); got != want || s.Dates.Nights() != 1 {
-			t.Errorf("%s: %s", at, got)
+			t.Errorf("at %s: got check-in %s, want %s and 1 night", at, got, want)
 		}
-		if wrong := append(s.Dates.Validate(at), s.Occupancy.Validate()...); len(wrong) > 0 {
-			t.Errorf("%s: could not be searched: %v", at, wrong)
+		if faults := append(s.Dates.Validate(at), s.Occupancy.Validate()...); len(faults) > 0 {
+			t.Errorf("at %s: got an invalid stay: %v", at, faults)
 		}
 	}
 }
@@ -213,25 +213,25 @@ func TestAvailability_EncodeDecodeRoundTrip(t *testing.T) {
 		`{"date":"2026-11-20","available":true,"roomsLeft":3,"cheapestMinor":"450000","currency":"AFN"},`+
 		`{"date":"2026-11-22","available":false,"roomsLeft":0}],"degraded":[]}`, q.PropertyID)
 	if string(body) != want {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want %s", body, want)
 	}
 	again, err := DecodeAvailability(body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(a.Days, again.Days); diff != "" || !again.HasPrice() {
-		t.Error(diff)
+		t.Errorf("days (- want + got), has price %t:\n%s", again.HasPrice(), diff)
 	}
 	again.MarkStale()
 	if body, _ := again.Encode(); strings.Count(string(body), `"isStale":true`) != 1 {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want 1 stale price", body)
 	}
 	if empty := NewAvailability(q, nil); empty.HasPrice() {
-		t.Error("nothing is priced")
+		t.Error("an availability without days has a price")
 	} else if body, _ := empty.Encode(); !strings.Contains(string(body), `"days":[]`) {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want an empty list of days", body)
 	}
 	if _, err := DecodeAvailability([]byte("[]")); err == nil {
-		t.Error("opened what is no availability")
+		t.Error("DecodeAvailability accepted malformed JSON")
 	}
 }

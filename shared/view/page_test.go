@@ -55,7 +55,7 @@ func page(t testing.TB, items int) *Page {
 	return p
 }
 
-// listing is what a client reads.
+// listing is the response as a client decodes it.
 type listing struct {
 	Listings []struct {
 		PropertyID   string        `json:"propertyId"`
@@ -99,15 +99,15 @@ func TestPage_EncodeDecodeRoundTrip(t *testing.T) {
 		p.Degraded = []Degraded{{"theme", "timeout"}}
 		again := roundTrip(t, p)
 		if diff := cmp.Diff(decodeListing(t, p), decodeListing(t, again)); diff != "" {
-			t.Errorf("%d items: %s", items, diff)
+			t.Errorf("%d items (- want + got):\n%s", items, diff)
 		}
 		if diff := cmp.Diff(p.Place, again.Place); diff != "" {
-			t.Error(diff)
+			t.Errorf("place (- want + got):\n%s", diff)
 		}
 		body, _, _ := p.Encode()
 		twice, _, _ := again.Encode()
 		if string(body) != string(twice) {
-			t.Errorf("%d items: the bytes changed", items)
+			t.Errorf("%d items: got %s, want %s", items, twice, body)
 		}
 	}
 }
@@ -115,15 +115,15 @@ func TestPage_EncodeDecodeRoundTrip(t *testing.T) {
 func TestPage_RemoveTenantsDropsItems(t *testing.T) {
 	t.Parallel()
 	p := roundTrip(t, page(t, 9))
-	gone := hit(1).TenantID
-	p.RemoveTenants(func(tenant string) bool { return tenant == gone })
+	removedTenant := hit(1).TenantID
+	p.RemoveTenants(func(tenant string) bool { return tenant == removedTenant })
 	l := decodeListing(t, roundTrip(t, p))
 	if len(l.Listings) != 6 || l.ResultCount != 44 {
-		t.Errorf("%d cards of %d", len(l.Listings), l.ResultCount)
+		t.Errorf("got %d cards and result count %d, want 6 and 44", len(l.Listings), l.ResultCount)
 	}
 	for _, card := range l.Listings {
-		if card.TenantID == gone {
-			t.Errorf("%s is still there", card.PropertyID)
+		if card.TenantID == removedTenant {
+			t.Errorf("property %s of the removed tenant is on the page", card.PropertyID)
 		}
 	}
 }
@@ -136,11 +136,11 @@ func TestPage_MarksOnlyExpiredRatesStale(t *testing.T) {
 	l := decodeListing(t, p)
 	for n, want := range map[int]bool{0: true, 2: false, 4: false} {
 		if got := l.Listings[n].RateSnapshot.IsStale; got != want {
-			t.Errorf("card %d: stale %t", n, got)
+			t.Errorf("card %d: got stale %t, want %t", n, got, want)
 		}
 	}
 	if body, _, _ := p.Encode(); !strings.Contains(string(body), `\"isStale\":false`) {
-		t.Error("the text of a hotel was changed")
+		t.Error("MarkStale changed the text of a hotel")
 	}
 }
 
@@ -150,14 +150,14 @@ func TestNewRateSnapshot_FreshForAtMostOneMinute(t *testing.T) {
 		q    upstream.Quote
 		want time.Time
 	}{
-		"as pricing says":              {upstream.Quote{CapturedAt: now, TTLExpiresAt: now.Add(20 * time.Second)}, now.Add(20 * time.Second)},
-		"a minute after its capture":   {upstream.Quote{CapturedAt: now.Add(-10 * time.Second), TTLExpiresAt: now.Add(time.Hour)}, now.Add(50 * time.Second)},
-		"pricing's clock is far ahead": {upstream.Quote{CapturedAt: now.Add(time.Hour), TTLExpiresAt: now.Add(2 * time.Hour)}, now.Add(time.Minute)},
+		"expiry from pricing":    {upstream.Quote{CapturedAt: now, TTLExpiresAt: now.Add(20 * time.Second)}, now.Add(20 * time.Second)},
+		"a minute after capture": {upstream.Quote{CapturedAt: now.Add(-10 * time.Second), TTLExpiresAt: now.Add(time.Hour)}, now.Add(50 * time.Second)},
+		"clock of pricing ahead": {upstream.Quote{CapturedAt: now.Add(time.Hour), TTLExpiresAt: now.Add(2 * time.Hour)}, now.Add(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			snapshot, until := NewRateSnapshot(&c.q, now)
 			if !until.Equal(c.want) || snapshot.TTLExpiresAt != timestamp.Format(c.want) || snapshot.IsStale {
-				t.Errorf("%s: until %s, %+v", name, until, snapshot)
+				t.Errorf("got fresh until %s, snapshot %+v, want %s", until, snapshot, c.want)
 			}
 		})
 	}
@@ -174,14 +174,14 @@ func TestItem_SpotlightedPinHasRate(t *testing.T) {
 	p := &Page{Member: "pins", Items: []Item{item}}
 	body, _, _ := p.Encode()
 	if !strings.Contains(string(body), `"brandColor":"#6b7280","cheapestNightlyMinor":"450000","currency":"AFN"}`) {
-		t.Errorf("%s", body)
+		t.Errorf("got %s, want the rate members on the pin", body)
 	}
 }
 
 func TestNewCard_Badges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		theirs, ours string
+		serving, own string
 		badges       []string
 		want         []string
 	}{
@@ -192,13 +192,13 @@ func TestNewCard_Badges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := hit(1)
-			h.ServingRegion, h.Badges = c.theirs, c.badges
-			got := NewCard(h, nil, c.ours).Badges
+			h.ServingRegion, h.Badges = c.serving, c.badges
+			got := NewCard(h, nil, c.own).Badges
 			if len(got) == 0 && len(c.want) == 0 {
 				return
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("%s: %s", name, diff)
+				t.Errorf("badges (- want + got):\n%s", diff)
 			}
 		})
 	}
@@ -208,11 +208,11 @@ func TestNewCard_FiveAmenitiesAndNeutralBrand(t *testing.T) {
 	t.Parallel()
 	card := NewCard(hit(1), nil, "")
 	if len(card.AmenityHighlights) != 5 || !card.BrandPeek.Neutral {
-		t.Errorf("%+v", card)
+		t.Errorf("got card %+v, want 5 amenities and a neutral brand", card)
 	}
 	brand := &upstream.Brand{PrimaryColor: "#aabbcc", LogoURL: "https://l.example/x.svg", BrandName: upstream.Localized{Default: "B"}}
 	if card = NewCard(hit(1), brand, ""); card.BrandPeek.Neutral || card.BrandPeek.PrimaryColor != "#aabbcc" {
-		t.Errorf("%+v", card.BrandPeek)
+		t.Errorf("got brand %+v, want the brand of the tenant", card.BrandPeek)
 	}
 }
 
@@ -224,7 +224,7 @@ func FuzzDecodePage(f *testing.F) {
 	f.Add(body, index)
 	f.Add(body, []byte(`{"m":"listings","i":99999999999,"r":-1}`+"\n"))
 	f.Fuzz(func(t *testing.T, body, index []byte) {
-		p, err := DecodePage(body, index, []string{"a", "b", "c"}) // whatever the bytes: an error or a page, never a panic
+		p, err := DecodePage(body, index, []string{"a", "b", "c"}) // an error or a page, never a panic
 		if err == nil {
 			p.MarkStale(now)
 			p.RemoveTenants(func(string) bool { return true })
