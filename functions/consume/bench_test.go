@@ -14,8 +14,8 @@ import (
 
 const clientsPerCore = 16
 
-// BenchmarkConsume measures the whole pipeline and, for comparison, the update of one row by its key alone.
-// Run both together and compare the ratio.
+// BenchmarkConsume measures the whole pipeline and, for comparison, the update of one row by its
+// key alone. Run both together and compare the ratio.
 func BenchmarkConsume(b *testing.B) {
 	h := newHarness(b)
 	cfg, err := pgxpool.ParseConfig(h.Database)
@@ -48,7 +48,8 @@ func BenchmarkConsume(b *testing.B) {
 	})
 }
 
-// runParallel mints a handoff for each run of op before the timer starts, and runs op by many clients.
+// runParallel mints a handoff for each run of op before the timer starts, and runs op by many
+// clients.
 func (h *harness) runParallel(b *testing.B, op func(mintedHandoff) bool) {
 	out := make([]mintedHandoff, b.N)
 	for i := range out {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Twenty callers consume each handoff at once. On a busy machine the deciding statement may time out after
-// it committed; then the caller repeats the call. A report may be written twice then, but never more often
-// than the calls.
+// Twenty callers consume each handoff at once. On a busy machine the deciding statement may time
+// out after it committed; then the caller repeats the call. A report may be written twice then, but
+// never more often than the calls.
 func TestConsume_OneOfManyConcurrentCallersSucceeds(t *testing.T) {
 	t.Parallel()
 	handoffs := 60
@@ -53,8 +53,8 @@ func TestConsume_ConcurrentRetriesGetSameResponse(t *testing.T) {
 	}
 }
 
-// consumeConcurrently consumes m twenty times at once, with one key. Then it repeats the calls that got a
-// retriable 503, one after the other, up to 20 times each; retries counts the repetitions.
+// consumeConcurrently consumes m twenty times at once, with one key. Then it repeats the calls that
+// got a retriable 503, one after the other, up to 20 times each; retries counts the repetitions.
 func (h *harness) consumeConcurrently(m mintedHandoff, by func(n int) string) (answers []*response, retries int) {
 	h.T.Helper()
 	answers = make([]*response, 20)

@@ -60,14 +60,17 @@ type campaign struct {
 
 const consumeTimeout = time.Second // for all statements of a consumption together
 
-// Serve answers POST /internal/handoff/{id}/consume: it consumes a handoff, once, and returns it to the
-// tenant's BFF. Only listed service accounts may call it; any other caller is 403 before the body is read.
+// Serve answers POST /internal/handoff/{id}/consume: the first call consumes the handoff and
+// returns the handoff to the tenant's BFF. Only listed service accounts may call it; any other
+// caller is 403 before the body is read.
 //
-// It costs one Postgres statement; a refusal costs a second transaction, and a counted replay one Redis
-// round trip of at most 100 ms. All statements together have 1 s and ignore a client that hangs up.
+// The cost is a Postgres statement; a refusal costs a second transaction, and a counted replay a
+// Redis round trip of at most 100 ms. All statements together have 1 s and continue when the client
+// hangs up.
 //
-// Without Postgres the answer is 503. Without Redis only the penalty of a replay is lost. A caller repeats
-// a call with a lost answer or a 503 under the same Idempotency-Key within 60 s and gets the same answer.
+// Without Postgres the answer is 503. Without Redis only the penalty of a replay is lost. A caller
+// repeats a call with a lost answer or a 503 under the same Idempotency-Key within 60 s and gets
+// the same answer.
 func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	account, err := c.callers.Verify(r)
 	if err != nil {
@@ -97,7 +100,7 @@ func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 		sum := sha256.Sum256([]byte(account + "|" + key)) // keys of different accounts never match
 		attempt.KeyHash = sum[:]
 	}
-	// A caller that hangs up must not interrupt the decision, but the decision keeps a deadline.
+	// The decision continues when the caller hangs up, but keeps a deadline.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), consumeTimeout)
 	defer cancel()
 	done := web.FromContext(ctx).Phase("consume")
@@ -130,8 +133,8 @@ func (r *request) check() error {
 	return nil
 }
 
-// verify accepts a genuine token of the handoff that the path names. It accepts an expired token too: a
-// caller that consumed it in time may repeat the call, and ledger.Consume checks the time itself.
+// verify accepts a genuine token of the handoff in the path. An expired token is accepted too:
+// after a consumption in time the caller may repeat the call, and ledger.Consume checks the time.
 func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, error) {
 	h, err := c.keys.Verify(token, now)
 	if errors.Is(err, handoff.ErrExpired) {
@@ -143,9 +146,9 @@ func (c *Consume) verify(token, id string, now time.Time) (handoff.Handoff, erro
 	return h, err
 }
 
-// handleRejected returns the problem of a handoff that was not consumed. One transaction reads the row and
-// records a replay with its event, before the answer; the status cannot change in between, because a
-// consumed handoff stays consumed. An error of Postgres is 503.
+// handleRejected returns the problem of an unconsumed handoff. A single transaction reads the row
+// and records a replay with its event, before the answer; the status cannot change in between,
+// because a consumed handoff stays consumed. An error of Postgres is 503.
 func (c *Consume) handleRejected(ctx context.Context, r *http.Request, token handoff.Handoff, attempt ledger.Attempt) error {
 	defer web.FromContext(ctx).Phase("reject")()
 	var (

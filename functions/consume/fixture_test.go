@@ -36,7 +36,8 @@ func parseKeys(t testing.TB, s string) handoff.Keys {
 // mintedHandoff is a minted handoff with its token.
 type mintedHandoff struct{ id, token, sessionID, tenantID string }
 
-// mint signs a token and writes the ledger's row, as POST /handoff does. keys is nil for the active key.
+// mint signs a token and writes the ledger's row, as POST /handoff does. keys is nil for the active
+// key.
 func (h *harness) mint(keys ...string) mintedHandoff {
 	h.T.Helper()
 	if keys == nil {

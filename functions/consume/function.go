@@ -1,5 +1,6 @@
-// Package consume owns the internal endpoint with which a tenant's BFF consumes a handoff, once. Package
-// shared/handoff/ledger owns the table. This package never mints a token and reads no guest session.
+// Package consume owns the internal endpoint with which a tenant's BFF consumes a handoff, once.
+// Package shared/handoff/ledger owns the table. This package never mints a token and reads no guest
+// session.
 package consume
 
 import (
@@ -7,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 

@@ -24,7 +24,8 @@ const (
 
 var sharedIssuer = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("one") })
 
-// harness serves the function with real stores, which tests can break, and with a fake token issuer.
+// harness serves the function with real stores, which tests can break, and with a fake token
+// issuer.
 type harness struct {
 	*functest.Harness
 	consume *Consume
@@ -72,7 +73,8 @@ func (a *response) hasStatus(status int, code string) bool {
 	return a.StatusCode == status && (code == "" || strings.HasSuffix(a.Code, "."+code))
 }
 
-// postConsume sends m's token as the instance "by" of a tenant's BFF. headers adds or replaces headers.
+// postConsume sends m's token as the instance "by" of a tenant's BFF. headers adds or replaces
+// headers.
 func (h *harness) postConsume(m mintedHandoff, by string, headers ...string) *response {
 	h.T.Helper()
 	return h.post(m.id, fmt.Sprintf(`{"token":%q,"consumedBy":%q}`, m.token, by), headers...)

@@ -12,8 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// A replay raises the bot score of the fingerprint's next requests. The test uses the fingerprint of a tool,
-// because only verdicts above human are recorded.
+// A replay raises the bot score of the fingerprint's next requests. The test uses the fingerprint
+// of a tool, because only verdicts above human are recorded.
 func TestConsume_ReplayRaisesBotScoreOfFingerprint(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -20,8 +20,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// replayReporter reports a second use of a handoff: a row of bot_score_log, the event bot_suspected.v1, and a
-// penalty for the fingerprint of the guest who minted the handoff. Safe for concurrent use.
+// replayReporter reports a second use of a handoff: a row of bot_score_log, the event
+// bot_suspected.v1, and a penalty for the fingerprint of the minting guest. Safe for concurrent
+// use.
 type replayReporter struct {
 	rdb      redis.UniversalClient
 	keys     redisclient.Keys
@@ -35,10 +36,10 @@ const (
 	penaltyTimeout = 100 * time.Millisecond
 )
 
-// record writes the verdict and its event with two statements of tx. counted reports whether this use is
-// recorded for the first time: a call that is repeated with its key counts once, however often it is
-// refused. outbox.Add writes no event of a guest who refused telemetry. The user agent is that of the
-// calling service; no user agent of the guest is stored. Errors are those of Postgres.
+// record writes the verdict and its event with two statements of tx. counted reports whether this
+// use is recorded for the first time: repetitions of a call with the same key count once.
+// outbox.Add writes no event of an opted-out guest. The user agent belongs to the calling service;
+// no user agent of the guest is stored. Errors come from Postgres.
 func (p *replayReporter) record(ctx context.Context, tx pgx.Tx, r *http.Request, use replay, status ledger.Status) (counted bool, err error) {
 	call := web.FromContext(ctx)
 	e := event.BotSuspected{
@@ -77,9 +78,9 @@ type replay struct {
 	handoffID string
 }
 
-// deriveID returns the same id for each repetition of a call with its key. The time in the id is that of the
-// first use, which every refused call reads, and which is later than the time of the mint's event. Without
-// a key every call is another use with a new id.
+// deriveID returns the same id for each repetition of a call with the same key. The time in the id
+// is the time of the first use, known to every refused call and later than the mint's event.
+// Without a key every call is another use with a new id.
 func (u replay) deriveID(p id.Prefix, status ledger.Status) string {
 	if u.KeyHash == nil {
 		return id.New(p, u.At)
@@ -96,8 +97,8 @@ func parseDigest(hash string) []byte {
 	return sum
 }
 
-// addPenalty raises the penalty of a fingerprint for a day, in one Redis round trip of at most 100 ms. A
-// failure is logged only: the verdict is in bot_score_log.
+// addPenalty raises the penalty of a fingerprint for a day, in a Redis round trip of at most 100
+// ms. A failure is logged only: the verdict is in bot_score_log.
 func (p *replayReporter) addPenalty(ctx context.Context, fingerprint string) {
 	ctx, cancel := context.WithTimeout(ctx, penaltyTimeout)
 	defer cancel()

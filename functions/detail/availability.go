@@ -32,16 +32,19 @@ func NewAvailability(p *wiring.Deps) *Availability {
 
 const availabilityTTL = time.Minute
 
-// Serve answers GET /hotels/{propertyId}/availability with the free nights of at most 62 days. The answer
-// is shared (public) and the same in every language and currency. web.Budget bounds the request to 2.5 s.
+// Serve answers GET /hotels/{propertyId}/availability with the free nights of at most 62 days. The
+// answer is shared (public) and the same in every language and currency. web.Budget bounds the
+// request to 2.5 s.
 //
-// A warm hit costs one Redis round trip of at most 100 ms, which writes rate-limit counters only, and no
-// call to Postgres or an upstream. An entry is fresh for a minute, or 15 s without property-service.
+// A warm hit costs a Redis round trip of at most 100 ms, which writes rate-limit counters only, and
+// no call to Postgres or an upstream. An entry is fresh for a minute, or 15 s without
+// property-service.
 //
-// Without Redis each process loads by itself and stores nothing. Without Postgres the answer is the same.
-// Without search-aggregation the stored entry is served up to 10 minutes past its freshness, with expired
-// prices marked stale; else the answer is 503, or 504 when time ran out. Without property-service the
-// owner is unknown: "degraded" names "property", and a suspended tenant's hotel is not hidden.
+// Without Redis each process loads by itself and stores nothing. Without Postgres the answer is the
+// same. Without search-aggregation the stored entry is served up to 10 minutes past its freshness,
+// with expired prices marked stale; else the answer is 503, or 504 when time ran out. Without
+// property-service the owner is unknown: "degraded" names "property", and a suspended tenant's
+// hotel is not hidden.
 func (a *Availability) Serve(w http.ResponseWriter, r *http.Request) error {
 	property, err := propertyFromPath(r)
 	if err != nil {
@@ -74,10 +77,10 @@ func (a *Availability) cacheKey(q upstream.AvailabilityQuery) string {
 	return a.keys.Key("cache", "availability", q.PropertyID, q.From.String(), q.To.String(), occupancy)
 }
 
-// load gets the days from search-aggregation and, side by side, the owner of the hotel from the cache or
-// property-service. lookup needs the owner to hide the hotels of suspended tenants. Without an answer
-// about the owner the page is partial and fresh for partialTTL. Errors are those of search-aggregation
-// and of encoding.
+// load gets the days from search-aggregation and, side by side, the owner of the hotel from the
+// cache or property-service. lookup needs the owner to hide the hotels of suspended tenants.
+// Without an answer about the owner the page is partial and fresh for partialTTL. Errors come from
+// search-aggregation and of encoding.
 func (a *Availability) load(ctx context.Context, q upstream.AvailabilityQuery) (cache.Loaded, error) {
 	ctx, cancel := context.WithCancel(ctx) // when search-aggregation fails, the owner is no longer needed
 	defer cancel()
@@ -120,8 +123,8 @@ func (a *Availability) load(ctx context.Context, q upstream.AvailabilityQuery) (
 	return loaded, err
 }
 
-// prepareForResponse returns the entry with expired prices marked as stale. An entry without expired prices
-// is returned as it is, without decompression.
+// prepareForResponse returns the entry with expired prices marked as stale. An entry without
+// expired prices is returned as it is, without decompression.
 func (a *Availability) prepareForResponse(e *cache.Entry) (*cache.Entry, error) {
 	if !a.ratesExpired(e) {
 		return e, nil

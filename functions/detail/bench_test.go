@@ -20,8 +20,8 @@ func (s *discardWriter) Header() http.Header         { return s.header }
 func (s *discardWriter) WriteHeader(status int)      { s.status = status }
 func (s *discardWriter) Write(p []byte) (int, error) { s.size += len(p); return len(p), nil }
 
-// BenchmarkDetail_CacheHit measures a cached page and, for comparison, two lower bounds: a handler that
-// writes the same bytes, and a handler that reads the bytes from Redis first.
+// BenchmarkDetail_CacheHit measures a cached page and, for comparison, two lower bounds: a handler
+// that writes the same bytes, and a handler that reads the bytes from Redis first.
 func BenchmarkDetail_CacheHit(b *testing.B) {
 	h := newHarness(b)
 	h.Log.Discard()

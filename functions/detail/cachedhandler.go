@@ -19,8 +19,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// cachedHandler holds what both routes share: it admits a request, reads or loads the cache entry, and
-// writes the entry. The first tenant of an entry is the tenant of its hotel. Safe for concurrent use.
+// cachedHandler is the common part of both routes: admit a request, read or load the cache entry,
+// and write the entry. The first tenant of an entry is the tenant of the hotel. Safe for concurrent
+// use.
 type cachedHandler struct {
 	guests *guest.Controller
 	cache  *cache.Cache
@@ -43,7 +44,8 @@ type page interface {
 	Encode() ([]byte, error)
 }
 
-// pack encodes and compresses a page into a cache entry. tenants begins with the tenant of the hotel.
+// pack encodes and compresses a page into a cache entry. tenants begins with the tenant of the
+// hotel.
 func pack(p page, tenants []string, isPartial, isPriced bool) (cache.Entry, error) {
 	var marks []byte
 	if isPartial {
@@ -63,16 +65,17 @@ func pack(p page, tenants []string, isPartial, isPriced bool) (cache.Entry, erro
 	return entry, nil
 }
 
-// notFoundEntry returns the negative entry of a property that does not exist. It is kept for 30 s
+// notFoundEntry returns the negative entry of an unknown property, kept for 30 s
 // (cache.NegativeTTL).
 func notFoundEntry(propertyID string) (cache.Loaded, error) {
 	entry, err := cache.NewEntry(http.StatusNotFound, nil, nil, nil)
 	return cache.Loaded{Entry: entry, Tags: []string{cache.PropertyTag(propertyID)}}, err
 }
 
-// lookup admits the request and returns the entry under key, read in the round trip of BeginAnonymous or made
-// by the loader. Its errors are problems: a refusal by rate limits or bot detection; 404 for an unknown hotel
-// and for a hotel of a suspended tenant; 503 or 504 when the loader failed and no entry is stored.
+// lookup admits the request and returns the entry under key, read in the round trip of
+// BeginAnonymous or made by the loader. Errors are problems: a refusal by rate limits or bot
+// detection; 404 for an unknown hotel and for a hotel of a suspended tenant; 503 or 504 when the
+// loader failed and no entry is stored.
 func (s *cachedHandler) lookup(w http.ResponseWriter, r *http.Request, key string, loader cache.Loader) (*cache.Entry, cache.State, *tenants.SuspendedSet, error) {
 	var prefetched *cache.Pending
 	ctx, suspended, err := s.guests.BeginAnonymous(w, r, func(ctx context.Context, pipe redis.Pipeliner) {
@@ -109,8 +112,8 @@ func (s *cachedHandler) ratesExpired(e *cache.Entry) bool {
 	return hasMark(e, markPriced) && s.now().After(e.RatesFreshUntil)
 }
 
-// respond writes an entry. A stale entry, and one that is partial or has expired prices, may not be stored
-// at the edge.
+// respond writes an entry. The edge may store an entry that is stale, partial or has expired prices
+// for 15 s only.
 func (s *cachedHandler) respond(w http.ResponseWriter, r *http.Request, in web.SharedQuery, e *cache.Entry, state cache.State) error {
 	if hasMark(e, markPartial) {
 		web.FromContext(r.Context()).AddLogField("degraded", true)

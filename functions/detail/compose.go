@@ -19,16 +19,17 @@ const (
 	calendarDays = 7
 	// searchTimeout bounds the call of search-aggregation to the time of one try.
 	searchTimeout = 1500 * time.Millisecond
-	// compositionReserve is the time that optional parts leave of the load's budget to compose the page.
+	// compositionReserve is the rest of the load's budget, after the optional parts, to compose the
+	// page.
 	compositionReserve = 100 * time.Millisecond
 )
 
-// load composes the page. It calls property-service and search-aggregation side by side; pricing and
-// theme-config need the tenant, so they follow the answer that names it. Only the property is mandatory:
-// errors are those of property-service and of encoding, and a missing optional part is named in
-// "degraded".
+// load composes the page. Calls of property-service and search-aggregation run side by side;
+// pricing and theme-config need the tenant, so their calls follow the answers. Only the property is
+// mandatory: errors come from property-service and of encoding, and a missing optional part is
+// named in "degraded".
 //
-// The property has no cache entry of its own: this page is that entry.
+// The property has no separate cache entry: this page is the entry.
 func (d *Detail) load(ctx context.Context, q pageRequest) (cache.Loaded, error) {
 	ctx, cancel := context.WithCancel(ctx) // when property-service fails, the other parts are no longer needed
 	defer cancel()
@@ -72,8 +73,8 @@ func (d *Detail) load(ctx context.Context, q pageRequest) (cache.Loaded, error) 
 	return loaded, err
 }
 
-// refreshRates replaces the rates of a cached page by new quotes and leaves the rest as it is. It returns
-// the error of pricing; then the cache serves the old entry.
+// refreshRates replaces the rates of a cached page by new quotes and leaves the rest as it is. It
+// returns the error of pricing; then the cache serves the old entry.
 func (d *Detail) refreshRates(ctx context.Context, q pageRequest, old *cache.Entry) (cache.Loaded, error) {
 	page, err := decodePage(old)
 	if err != nil {
@@ -88,8 +89,8 @@ func (d *Detail) refreshRates(ctx context.Context, q pageRequest, old *cache.Ent
 	return d.packWithRates(page, s, quotes) // the load registered the tags for as long as the entry is kept
 }
 
-// packWithRates sets the rate of the stay, packs the page and sets the time at which its rates are
-// refreshed: after pricingRetryDelay (2 s) when pricing did not answer, after a minute when the stay is
+// packWithRates sets the rate of the stay, packs the page and sets the time of the next refresh of
+// rates: after pricingRetryDelay (2 s) when pricing did not answer, after a minute when the stay is
 // sold out, else when the rate expires.
 func (d *Detail) packWithRates(page *view.HotelDetail, s view.Stay, quotes map[string]upstream.Quote) (cache.Loaded, error) {
 	var quote *upstream.Quote
@@ -105,7 +106,7 @@ func (d *Detail) packWithRates(page *view.HotelDetail, s view.Stay, quotes map[s
 	return cache.Loaded{Entry: entry}, err
 }
 
-// searchPart is what search-aggregation gives to a page, with the brands of the similar hotels.
+// searchPart is the share of search-aggregation in a page, with the brands of the similar hotels.
 type searchPart struct {
 	hotel   *upstream.Hotel // nil: no answer, or the hotel is not listed
 	brands  map[string]*upstream.Brand
@@ -113,8 +114,8 @@ type searchPart struct {
 	missing []view.Degraded
 }
 
-// loadSearchPart calls search-aggregation, within 1.5 s, and then gets the brands of similar hotels, within
-// 750 ms. A failure is named in missing; a hotel that is not listed is no failure.
+// loadSearchPart calls search-aggregation, within 1.5 s, and then gets the brands of similar
+// hotels, within 750 ms. A failure is named in missing; an unlisted hotel is no failure.
 func (d *Detail) loadSearchPart(ctx context.Context, q pageRequest) searchPart {
 	searchCtx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
@@ -153,7 +154,7 @@ func quoteRequest(q pageRequest, tenant string, s view.Stay) upstream.QuoteReque
 	}
 }
 
-// cacheTags returns the tags that invalidate a page: every hotel and every tenant on it.
+// cacheTags returns the invalidation tags of a page: every hotel and every tenant on the page.
 func cacheTags(page *view.HotelDetail) []string {
 	list := []string{cache.PropertyTag(page.Property.PropertyID)}
 	for _, tenant := range page.TenantIDs() {

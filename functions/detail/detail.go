@@ -28,7 +28,7 @@ type Detail struct {
 	link      handoff.Link
 }
 
-// NewDetail returns the handler of GET /hotels/{propertyId}. link is the booking URL that the page hints at.
+// NewDetail returns the handler of GET /hotels/{propertyId}. link is the booking URL in the page.
 func NewDetail(p *wiring.Deps, link handoff.Link) *Detail {
 	return &Detail{newCachedHandler(p), p.Keys, p.Upstreams, p.Compose, p.Region, link}
 }
@@ -39,27 +39,29 @@ const (
 	pricingRetryDelay = 2 * time.Second  // until a page without rates calls pricing again
 )
 
-// pageRequest identifies a page and its cache entry.
+// pageRequest identifies a page and the cache entry of the page.
 type pageRequest struct {
 	propertyID string
 	locale     locale.Tag
 	currency   money.Currency
 }
 
-// Serve answers GET /hotels/{propertyId} with the page of one hotel. The answer is shared (public): it
-// reads no cookie and sets none. web.Budget bounds the request to 2.5 s.
+// Serve answers GET /hotels/{propertyId} with the page of a hotel. The answer is shared (public):
+// no cookie is read or set. web.Budget bounds the request to 2.5 s.
 //
-// A warm hit costs one Redis round trip of at most 100 ms, which writes rate-limit counters only, and no
-// call to Postgres or an upstream. An entry is fresh for 5 minutes, or 15 s without search-aggregation or
-// theme-config; rates are fresh for 60 s at most, and a single caller quotes new ones.
+// A warm hit costs a Redis round trip of at most 100 ms, which writes rate-limit counters only, and
+// no call to Postgres or an upstream. An entry is fresh for 5 minutes, or 15 s without
+// search-aggregation or theme-config; rates are fresh for 60 s at most, and a single caller quotes
+// new rates.
 //
 // Failures:
 //   - Redis: each process loads by itself and stores nothing.
 //   - Postgres: the answer is the same.
-//   - property-service: the stored page up to 10 minutes past its freshness, else 503, or 504 when time
-//     ran out. An unknown property is 404 for 30 s.
-//   - search-aggregation, pricing, theme-config: a page without that part, named in "degraded" and never
-//     stored at the edge. Stored rates that expired are marked isStale.
+//   - property-service: the stored page up to 10 minutes past its freshness, else 503, or 504 when
+//     time ran out. An unknown property is 404 for 30 s.
+//   - search-aggregation, pricing, theme-config: a page without that part. The part is named in
+//     "degraded", the edge may store the answer for 15 s only, and expired rates are marked
+//     isStale.
 //
 // The page of a suspended tenant is 404.
 func (d *Detail) Serve(w http.ResponseWriter, r *http.Request) error {
@@ -90,9 +92,9 @@ func (d *Detail) cacheKey(q pageRequest) string {
 	return d.keys.Key("cache", "detail", q.propertyID, string(q.locale), string(q.currency))
 }
 
-// prepareForResponse removes similar hotels of suspended tenants and marks expired rates as stale. Nearly
-// every entry needs neither and is returned as it is, without decompression. Its only errors are those of
-// decoding and encoding.
+// prepareForResponse removes similar hotels of suspended tenants and marks expired rates as stale.
+// Nearly every entry needs neither and is returned unchanged, without decompression. The only
+// errors come from decoding and encoding.
 func (d *Detail) prepareForResponse(e *cache.Entry, suspended *tenants.SuspendedSet) (*cache.Entry, error) {
 	expired, hasSuspended := d.ratesExpired(e), false
 	for tenant := range e.TenantIDs() {
@@ -115,7 +117,7 @@ func (d *Detail) prepareForResponse(e *cache.Entry, suspended *tenants.Suspended
 	return &entry, err
 }
 
-// decodePage decompresses and decodes a cached page so that the caller can change it.
+// decodePage decompresses and decodes a cached page for changes.
 func decodePage(e *cache.Entry) (*view.HotelDetail, error) {
 	body, err := e.Body()
 	if err != nil {

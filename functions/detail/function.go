@@ -1,6 +1,6 @@
-// Package detail owns two public routes about one hotel: its page and its availability calendar. Both
-// answers are shared: they depend on the URL, language and currency, never on the guest, and may be
-// stored at the edge. It writes no table.
+// Package detail owns two public routes about a hotel: the page and the availability calendar. Both
+// answers are shared: answers depend on URL, language and currency, never on the guest, and may be
+// stored at the edge. The package writes no table.
 package detail
 
 import (
@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
@@ -25,10 +25,10 @@ func init() {
 
 // environment holds the settings of this function besides wiring.Environment.
 type environment struct {
-	Link handoff.Link `env:"HANDOFF_LINK"` // booking URL with {tenantSlug} in it; default: handoff.DefaultLink
+	Link handoff.Link `env:"HANDOFF_LINK"` // booking URL with {tenantSlug}; default: handoff.DefaultLink
 }
 
-// openDetail builds Detail from the environment. It reports all missing or malformed settings at once.
+// openDetail builds Detail from the environment. Reports all missing or malformed settings at once.
 func openDetail(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {

@@ -48,7 +48,8 @@ func (h *harness) get(path string, headers ...string) *response {
 	return h.send("GET", path, headers...)
 }
 
-// send sends a request and decodes an uncompressed answer. It fails the test when the answer sets a cookie.
+// send sends a request and decodes an uncompressed answer. It fails the test when the answer sets a
+// cookie.
 func (h *harness) send(method, path string, headers ...string) *response {
 	h.T.Helper()
 	a := &response{Result: h.Do(method, path, "", "", headers...)}

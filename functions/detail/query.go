@@ -13,11 +13,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-const maxAvailabilityDays = 62 // of one request, first and last included
+const maxAvailabilityDays = 62 // of a request, first and last included
 
-// parseAvailabilityQuery decodes and validates the query string at the time now: the days from "from" to
-// "to", both included, for two adults in one room unless the URL names other numbers. A number has one
-// valid spelling, because each URL is an entry of its own at the edge. It returns all faults.
+// parseAvailabilityQuery decodes and validates the query string at the time now: the days from
+// "from" to "to", both included, for two adults in a single room unless the URL names other
+// numbers. A number has a single valid spelling, because each URL is a separate entry at the edge.
+// The result has all faults.
 func parseAvailabilityQuery(values url.Values, now time.Time) (q upstream.AvailabilityQuery, faults problem.FieldErrors) {
 	today := stay.DateOf(now.UTC())
 	q.From, faults = parseDate(values, "from", faults)
@@ -63,8 +64,8 @@ func parseDate(values url.Values, name string, faults problem.FieldErrors) (stay
 	return d, faults
 }
 
-// parseNumber decodes a whole number in the form that strconv.Itoa writes, or returns the default for an
-// absent one.
+// parseNumber decodes a whole number in the form of strconv.Itoa, or returns the default for an
+// absent number.
 func parseNumber(values url.Values, name string, defaultValue int, faults problem.FieldErrors) (int, problem.FieldErrors) {
 	if !values.Has(name) {
 		return defaultValue, faults

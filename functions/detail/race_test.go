@@ -34,9 +34,9 @@ func TestDetail_ConcurrentMissesShareOneLoad(t *testing.T) {
 	}
 }
 
-// The test pauses an upstream after it has read its data, changes the data, and invalidates the property:
-// for the page and the availability, without an entry and with a stale one. The subtests share stores; each
-// begins with an empty Redis and a new instance.
+// The test pauses an upstream after it has read its data, changes the data, and invalidates the
+// property: for the page and the availability, without an entry and with a stale one. The subtests
+// share stores; each begins with an empty Redis and a new instance.
 func TestDetail_InvalidationBeatsConcurrentLoad(t *testing.T) {
 	t.Parallel()
 	days := hotelPath + "/availability?from=2026-12-01&to=2026-12-02"

@@ -24,9 +24,9 @@ import (
 
 const clientsPerCore = 16
 
-// BenchmarkHandoffMint measures a mint and a repetition through the whole pipeline and, for comparison, the
-// three inserts of a mint alone: pipelined as the mint sends them, and one after the other. Run all together
-// and compare the ratios.
+// BenchmarkHandoffMint measures a mint and a repetition through the whole pipeline and, for
+// comparison, the three inserts of a mint alone: pipelined as the mint sends them, and one after
+// the other. Run all together and compare the ratios.
 func BenchmarkHandoffMint(b *testing.B) {
 	h := &harness{Harness: functest.New(b), upstreams: newUpstreams(b)}
 	h.Set(time.UnixMilli(1_795_000_000_000))

@@ -20,9 +20,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// TestHandoffMintCrash_ChildProcess is the process that TestHandoffMintCrash_KilledMintIsAtomic starts. It
-// mints once and kills itself with SIGKILL before step CRASH_AT of its conversation with Postgres. It exits
-// with 0 when the conversation has fewer steps.
+// TestHandoffMintCrash_ChildProcess is the process that TestHandoffMintCrash_KilledMintIsAtomic
+// starts. It mints once and kills itself with SIGKILL before step CRASH_AT of its conversation with
+// Postgres. It exits with 0 when the conversation has fewer steps.
 func TestHandoffMintCrash_ChildProcess(t *testing.T) {
 	t.Parallel()
 	at, err := strconv.ParseInt(os.Getenv("CRASH_AT"), 10, 64)
@@ -110,8 +110,8 @@ func TestHandoffMintCrash_KilledMintIsAtomic(t *testing.T) {
 	}
 }
 
-// waitForDisconnect waits until Postgres has closed the connection of the killed process, which may still
-// process its last messages.
+// waitForDisconnect waits until Postgres has closed the connection of the killed process, which may
+// still process its last messages.
 func (h *harness) waitForDisconnect() {
 	h.T.Helper()
 	deadline := time.After(15 * time.Second)

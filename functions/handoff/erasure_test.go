@@ -26,8 +26,8 @@ func (h *harness) erase(id string) {
 	}
 }
 
-// remaining returns the stored data of a session, and any idempotency key, except the ledger and the mark of
-// a clear.
+// remaining returns the stored data of a session, and any idempotency key, except the ledger and
+// the mark of a clear.
 func (h *harness) remaining(id string) (found []string) {
 	h.T.Helper()
 	for _, key := range h.Deps.Redis.Keys(context.Background(), "*").Val() {

@@ -1,6 +1,6 @@
-// Package handoff owns POST /handoff: it mints the signed token with which a guest continues at a tenant's
-// booking page. Package shared/handoff owns the token's format and keys, shared/handoff/ledger the table.
-// This package never consumes a token.
+// Package handoff owns POST /handoff: minting the signed token for a guest's way to a tenant's
+// booking page. Package shared/handoff owns the token's format and keys, shared/handoff/ledger the
+// table. This package never consumes a token.
 package handoff
 
 import (
@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
@@ -28,10 +28,10 @@ func init() {
 // environment holds the settings of this function besides wiring.Environment.
 type environment struct {
 	Keys handoff.Keys `env:"HANDOFF_KEYS,required"` // signs tokens, the active key first; see handoff.ParseKeys
-	Link handoff.Link `env:"HANDOFF_LINK"`          // booking URL with {tenantSlug} in it; default: handoff.DefaultLink
+	Link handoff.Link `env:"HANDOFF_LINK"`          // booking URL with {tenantSlug}; default: handoff.DefaultLink
 }
 
-// open builds Handoff from the environment. It reports all missing or malformed settings at once.
+// open builds Handoff from the environment. Reports all missing or malformed settings at once.
 func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {
@@ -44,7 +44,7 @@ func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	return New(p, e.Keys, e.Link).Serve, nil
 }
 
-// New returns the handler. keys signs the tokens; link is the booking URL that carries them.
+// New returns the handler. keys signs the tokens; link is the booking URL for the tokens.
 func New(p *wiring.Deps, keys handoff.Keys, link handoff.Link) *Mint {
 	return &Mint{
 		guests: p.Guests.WithClass(gate.Handoff), cache: p.Cache, parts: p.Compose, idempotency: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),

@@ -20,7 +20,8 @@ const (
 	retiredKey = "hmac-2026-05:bWF5J3Mga2V5LCBpbiB0ZXN0cyBvbmx5Li4uLi4uLi4="
 )
 
-// harness serves the function with real stores, which tests can break, and with controllable upstreams.
+// harness serves the function with real stores, which tests can break, and with controllable
+// upstreams.
 type harness struct {
 	*functest.Harness
 	upstreams *functest.Upstreams
@@ -97,7 +98,8 @@ func (h *harness) mustMint(body string, headers ...string) *response {
 	return a
 }
 
-// guestHeaders begins a session with a mint and returns its cookie and an Idempotency-Key as headers.
+// guestHeaders begins a session with a mint and returns its cookie and an Idempotency-Key as
+// headers.
 func (h *harness) guestHeaders(key string) []string {
 	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "of-the-first-visit").SessionCookie()
 	return []string{"Cookie", "gms_id=" + cookie, "Idempotency-Key", key}

@@ -205,8 +205,8 @@ func TestHandoffMintIdempotency_ConcurrentRequestsMintOnce(t *testing.T) {
 	}
 }
 
-// postWithRetry repeats the request until the answer is not retriable. Answers are retriable while the first
-// request runs, and on a busy machine when a store misses its timeout.
+// postWithRetry repeats the request until the answer is not retriable. Answers are retriable while
+// the first request runs, and on a busy machine when a store misses its timeout.
 func (h *harness) postWithRetry(headers ...string) *response {
 	a := h.post(h.requestBody(), headers...)
 	for a.Retriable {
@@ -215,8 +215,8 @@ func (h *harness) postWithRetry(headers ...string) *response {
 	return a
 }
 
-// postConcurrently sends n requests at once, with retries, and returns the answer. It fails the test unless
-// all answers are the same and at most one is not replayed.
+// postConcurrently sends n requests at once, with retries, and returns the answer. It fails the
+// test unless all answers are the same and at most one is not replayed.
 func (h *harness) postConcurrently(guest []string, n int) string {
 	var (
 		all   sync.WaitGroup
@@ -304,8 +304,8 @@ func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 	}
 }
 
-// Statements are prepared by name, and a migration changes the tables afterwards. Statements that only write
-// must never fail for that.
+// Statements are prepared by name, and a migration changes the tables afterwards. Statements that
+// only write must never fail for that.
 func TestHandoffMint_SurvivesSchemaMigration(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

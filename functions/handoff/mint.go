@@ -45,17 +45,18 @@ type mintResponse struct {
 	TTLSeconds int    `json:"ttlSeconds"`
 }
 
-// Serve answers POST /handoff: it mints one handoff for each Idempotency-Key and answers 201 with the
-// booking URL. A repeated key gets the same bytes. The answer is personal (private, no-store). web.Budget
-// bounds the request to 2.5 s.
+// Serve answers POST /handoff: each Idempotency-Key mints a single handoff, answered by 201 with
+// the booking URL. A repeated key gets the same bytes. The answer is personal (private, no-store).
+// web.Budget bounds the request to 2.5 s.
 //
-// With warm entries of property and brand it costs two Redis round trips of at most 100 ms each, for the
-// reads and for the copy of the answer, and one Postgres transaction in one round trip of at most 1 s. A
-// repetition is charged as a read, which costs a second Redis round trip, and does not use Postgres.
+// With warm entries of property and brand the cost is two Redis round trips of at most 100 ms each,
+// for the reads and for the copy of the answer, and a Postgres transaction in a single round trip
+// of at most 1 s. A repetition is charged as a read, which costs a second Redis round trip, and
+// does not use Postgres.
 //
 // Failures:
-//   - Redis: Postgres alone deduplicates. The answer is 503 in a process that has never read the suspended
-//     tenants and cannot read them from Postgres.
+//   - Redis: Postgres alone deduplicates. The answer is 503 in a process that has never read the
+//     suspended tenants, from Redis or from Postgres.
 //   - Postgres: 503, nothing is minted.
 //   - property-service, without a cached owner: 503, or 504 when time ran out.
 //   - theme-config: the slug of property-service.
@@ -108,9 +109,9 @@ func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// parseRequest decodes and validates the body and the Idempotency-Key. past holds the faults of dates that
-// are past now. They refuse a new handoff only: a repetition after midnight still gets its answer. Its
-// errors are problems.
+// parseRequest decodes and validates the body and the Idempotency-Key. past holds the faults of
+// past dates, which refuse a new handoff only: a repetition after midnight still gets the first
+// answer. Errors are problems.
 func (m *Mint) parseRequest(r *http.Request) (in *request, past []problem.FieldError, key idempotency.Request, err error) {
 	in = &request{Occupancy: stay.UnsetOccupancy()}
 	if err = web.Decode(r, in); err != nil {
@@ -137,10 +138,10 @@ func writeResponse(w http.ResponseWriter, answer idempotency.Response) {
 	_, _ = w.Write(answer.Body) // a client that hung up can repeat the request with its key
 }
 
-// prepare checks tenant and property, signs the token, and returns the answer with the statements to commit:
-// the ledger's row, and the event or, for a guest without consent, the refusal. It costs at most one call
-// of property-service and of theme-config, side by side. Its errors are problems, or errors of signing and
-// encoding.
+// prepare checks tenant and property, signs the token, and returns the answer with the statements
+// to commit: the ledger's row, and the event or, for a guest without consent, the refusal. It costs
+// at most one call of property-service and of theme-config, side by side. Errors are problems, or
+// errors of signing and encoding.
 func (m *Mint) prepare(ctx context.Context, r *http.Request, guest *guest.Guest, prefetched prefetchedParts, in *request) (a idempotency.Response, b *pgx.Batch, err error) {
 	switch {
 	case !guest.Suspended.Known():
@@ -175,8 +176,8 @@ func suspendedProblem(cause error) error {
 	return problem.New(problem.TenantSuspended, "This hotel takes no bookings at present.", cause)
 }
 
-// newEntry builds the ledger's row of a handoff that is not signed yet. Currency, locale and campaign of
-// the request take precedence over those of the session; a campaign without values means none.
+// newEntry builds the ledger's row of an unsigned handoff. Currency, locale and campaign of the
+// request take precedence over the session's values; a campaign without values means no campaign.
 func (m *Mint) newEntry(guest *guest.Guest, in *request) ledger.Entry {
 	now := m.now()
 	e := ledger.Entry{

@@ -17,8 +17,8 @@ func (h *harness) countOptOuts() int {
 	return h.Count("session_choice WHERE NOT telemetry AND cleared_at IS NULL")
 }
 
-// reportReplay writes the event of a replay as functions/consume does, which knows the session from the
-// ledger only.
+// reportReplay writes the event of a replay as functions/consume does, which knows the session from
+// the ledger only.
 func (h *harness) reportReplay(session string) {
 	h.T.Helper()
 	e := event.New(event.Meta{SessionID: session, Now: h.Now()}, event.BotSuspected{GuestSessionID: session, EvaluatedAt: h.Now()})
@@ -109,7 +109,8 @@ func TestHandoffMint_UnknownConsentIsCheckedInTransaction(t *testing.T) {
 	events, minted := len(h.Messages(initiatedSubject)), h.Count("handoff_replay_log")
 	h.FlushRedis()
 
-	// The lock keeps the first mint from reading the consent. It ends when that mint waits inside its transaction.
+	// The lock keeps the first mint from reading the consent. It ends when that mint waits inside
+	// its transaction.
 	blocker, err := h.Deps.DB.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,8 @@ func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) { // serial: 
 // browserHeaders are the headers of a browser besides its User-Agent.
 var browserHeaders = []string{"Accept", "*/*", "Accept-Language", "fa-AF"}
 
-// A guest clicks several times, and the page sends the same key each time. The flags are the defaults.
+// A guest clicks several times, and the page sends the same key each time. The flags are the
+// defaults.
 func TestHandoffMint_ConcurrentRetriesAreNotRateLimited(t *testing.T) {
 	t.Parallel()
 	h := newHarnessWithFlags(t, `{}`)
@@ -122,8 +123,8 @@ func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) { // serial: 
 	}
 }
 
-// Of several requests at once with a new key the first is refused and releases its claim. The others must not
-// mint for the price of a read.
+// Of several requests at once with a new key the first is refused and releases its claim. The
+// others must not mint for the price of a read.
 func TestHandoffMint_RetriesOfRateLimitedRequestAreLimited(t *testing.T) {
 	t.Parallel()
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000},"read":{"cookie":100000,"ip":100000,"fingerprint":100000}}}`)

@@ -32,9 +32,9 @@ type campaign struct {
 
 const maxCampaignAge = 365 * 24 * time.Hour
 
-// check validates the request at the time now and rewrites currency and locale in the platform's spelling.
-// past holds the faults of dates that are past; the request is valid on an earlier day. err is a problem
-// with all faults, for a request that is valid on no day.
+// check validates the request at the time now and rewrites currency and locale in the platform's
+// spelling. past holds the faults of dates that are past; the request is valid on an earlier day.
+// err is a problem with all faults, for a request that is valid on no day.
 func (r *request) check(now time.Time) (past []problem.FieldError, err error) {
 	var faults []problem.FieldError
 	add := func(field, code, detail string) {
@@ -77,7 +77,8 @@ func (r *request) check(now time.Time) (past []problem.FieldError, err error) {
 	return faults, nil
 }
 
-// check returns the faults of a campaign and rewrites its time in the stored form: UTC, whole milliseconds.
+// check returns the faults of a campaign and rewrites its time in the stored form: UTC, whole
+// milliseconds.
 func (c *campaign) check(now time.Time) (faults []problem.FieldError) {
 	add := func(field, code, detail string) {
 		faults = append(faults, problem.FieldError{Field: "sourceCampaign." + field, Code: code, Detail: detail})

@@ -12,16 +12,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// prefetchedParts are the cache entries that the slug needs, read in the round trip of BeginRetry.
+// prefetchedParts are the cache entries for the slug, read in the round trip of BeginRetry.
 type prefetchedParts struct{ owner, brand *cache.Pending }
 
-// slug returns the name of the tenant's booking page after it checked that the property belongs to the
-// tenant. The slug comes from theme-config's brand. While theme-config does not answer within 750 ms, or
-// knows no brand, the slug of property-service is used, so that a guest can book without the brand.
+// slug checks the owner of the property and returns the name of the tenant's booking page. The slug
+// comes from theme-config's brand. While theme-config does not answer within 750 ms, or knows no
+// brand, the slug of property-service is used: a guest can book without the brand.
 //
-// Fresh cache entries cost nothing; else property-service and theme-config are called side by side. Its
-// errors are problems: 404 for an unknown property or one of another tenant, 503 or 504 without
-// property-service.
+// Fresh cache entries cost nothing; else property-service and theme-config are called side by side.
+// Its errors are problems: 404 for an unknown property or a property of another tenant, 503 or 504
+// without property-service.
 func (m *Mint) slug(ctx context.Context, prefetched prefetchedParts, in *request) (string, error) {
 	var (
 		brandErr error
@@ -50,8 +50,8 @@ func (m *Mint) slug(ctx context.Context, prefetched prefetchedParts, in *request
 	return brand.TenantSlug, nil
 }
 
-// hotelNotFound returns a 404 problem that names both ids: either may be wrong, because the hotel may belong
-// to another tenant.
+// hotelNotFound returns a 404 problem that names both ids: either may be wrong, because the hotel
+// may belong to another tenant.
 func hotelNotFound(cause error) error {
 	const detail = "There is no such hotel of this tenant."
 	p := problem.New(problem.ResourceNotFound, detail, cause)

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// tracedConn is a connection to Postgres that sends one message of the protocol at a time. It calls onStep
-// before each message and after each read.
+// tracedConn is a connection to Postgres that sends one message of the protocol at a time. It calls
+// onStep before each message and after each read.
 type tracedConn struct {
 	net.Conn
 	onStep  func(step string)
@@ -42,7 +42,8 @@ func (w *tracedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// tracedPool returns a pool with the configuration of db, an application name, and traced connections.
+// tracedPool returns a pool with the configuration of db, an application name, and traced
+// connections.
 func tracedPool(t testing.TB, db *pgxpool.Pool, name string, before func(step string)) *pgxpool.Pool {
 	t.Helper()
 	cfg := db.Config().Copy()

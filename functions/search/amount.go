@@ -7,11 +7,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// amount is a price in minor units, decoded from a decimal string or a whole JSON number; never negative.
-// The platform's model writes the bounds of a price range as numbers without a unit, while every amount
-// of this API is a string of minor units (docs/spec/routes.md#values). Both forms are accepted so that no
-// client has to guess. A client that sends major units finds no hotel in its range; the OpenAPI document
-// states the unit.
+// amount is a price in minor units, decoded from a decimal string or a whole JSON number; never
+// negative. The platform's model writes the bounds of a price range as numbers without a unit,
+// while every amount of this API is a string of minor units (docs/spec/routes.md#values). Both
+// forms are accepted so that no client has to guess. A client that sends major units finds no hotel
+// in its range; the OpenAPI document states the unit.
 type amount struct{ value money.Minor }
 
 // UnmarshalJSONFrom decodes either form. Any other token is the FieldError "malformed".

@@ -15,7 +15,7 @@ const (
 	maxBoxDeg2  = 25
 )
 
-// area is the place to search. Exactly one of its four places is set, and Mode names that place.
+// area is the place to search. Mode names the single place of the four that is set.
 type area struct {
 	Mode        string  `json:"mode"`
 	Point       *circle `json:"point"`
@@ -26,8 +26,8 @@ type area struct {
 
 var geoModes = []string{"point", "bounding-box", "city", "region"}
 
-// circle is upstream.Circle as decoded from a request. Pointers tell an absent number from 0: latitude 0,
-// longitude 0 is a place off Africa.
+// circle is upstream.Circle as decoded from a request. Pointers tell an absent number from 0:
+// latitude 0, longitude 0 is a place off Africa.
 type circle struct {
 	Lat      *float64 `json:"lat"`
 	Lng      *float64 `json:"lng"`
@@ -42,18 +42,18 @@ type box struct {
 	NeLng *float64 `json:"neLng"`
 }
 
-// value returns the circle. It panics unless every number is set.
+// value returns the circle. Panics unless every number is set.
 func (c *circle) value() upstream.Circle {
 	return upstream.Circle{Lat: *c.Lat, Lng: *c.Lng, RadiusKm: *c.RadiusKm}
 }
 
-// value returns the box. It panics unless every number is set.
+// value returns the box. Panics unless every number is set.
 func (b *box) value() geo.Box {
 	return geo.Box{SwLat: *b.SwLat, SwLng: *b.SwLng, NeLat: *b.NeLat, NeLng: *b.NeLng}
 }
 
-// check validates the area: Mode is known, its place is set and valid, and no other place is set. It
-// normalizes the names of city and region.
+// check validates the area: Mode is known, the named place is set and valid, and no other place is
+// set. Names of city and region are normalized.
 func (a *area) check(f *problem.FieldErrors) {
 	given := map[string]bool{
 		"point": a.Point != nil, "bounding-box": a.BoundingBox != nil, "city": a.City != "", "region": a.Region != "",
@@ -110,14 +110,14 @@ func (b *box) check(f *problem.FieldErrors) {
 	}
 }
 
-// requiredNumber is one number of a circle or box; value is nil when it is absent.
+// requiredNumber is a number of a circle or box; value is nil for an absent number.
 type requiredNumber struct {
 	name  string
 	value *float64
 }
 
-// requireNumbers adds a fault for each absent number of the field parent. It reports whether all numbers
-// are present.
+// requireNumbers adds a fault for each absent number of the field parent. complete reports whether
+// all numbers are present.
 func requireNumbers(f *problem.FieldErrors, parent string, numbers ...requiredNumber) (complete bool) {
 	complete = true
 	for _, n := range numbers {

@@ -10,7 +10,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// BenchmarkSearchList_WarmHit measures a warm search through the whole pipeline, without the client's network.
+// BenchmarkSearchList_WarmHit measures a warm search through the whole pipeline, without the
+// client's network.
 func BenchmarkSearchList_WarmHit(b *testing.B) {
 	h := newHarnessWithFlags(b, samplingOff)
 	h.upstreams.Update(func() { h.upstreams.hits = 20 })

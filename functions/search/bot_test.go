@@ -22,7 +22,8 @@ const (
 	botsEnforced = `{"botMode":"enforce","challenge":{"difficulty":6}}`
 )
 
-// sendFrom sends a request from an address with the headers of a browser. more adds or replaces headers.
+// sendFrom sends a request from an address with the headers of a browser. more adds or replaces
+// headers.
 func (h *harness) sendFrom(addr, method, path, body string, more ...string) *functest.Result {
 	h.T.Helper()
 	r := httptest.NewRequest(method, web.BasePath+path, strings.NewReader(body))

@@ -35,15 +35,16 @@ func NewFacets(guests *guest.Controller, keys redisclient.Keys, cache *cache.Cac
 const facetsTTL = time.Hour
 
 // Serve answers GET /facets with the filter values of a country or of a region in it. The answer is
-// shared: it reads no cookie, sets none, and may be stored at the edge. web.Budget bounds the request to
-// 2.5 s.
+// shared: it reads no cookie, sets none, and may be stored at the edge. web.Budget bounds the
+// request to 2.5 s.
 //
-// A warm hit costs one Redis round trip of at most 100 ms, which writes rate-limit counters only, and no
-// call to Postgres or search-aggregation. An entry is fresh for an hour; an unknown place is 404 for 30 s.
+// A warm hit costs a Redis round trip of at most 100 ms, which writes rate-limit counters only, and
+// no call to Postgres or search-aggregation. An entry is fresh for an hour; an unknown place is 404
+// for 30 s.
 //
-// Without Redis each process calls search-aggregation and stores nothing. Without Postgres the answer is
-// the same. Without search-aggregation the stored entry is served up to 10 minutes past its freshness;
-// else the answer is 503, or 504 when time ran out.
+// Without Redis each process calls search-aggregation and stores nothing. Without Postgres the
+// answer is the same. Without search-aggregation the stored entry is served up to 10 minutes past
+// its freshness; else the answer is 503, or 504 when time ran out.
 func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 	in, err := web.ReadSharedQuery(r, "country", "region")
 	if err != nil {
@@ -61,8 +62,8 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 	if len(f) > 0 {
 		return problem.Invalid(f...)
 	}
-	// The key ends with the locale (docs/spec/keys.md#cache-entries), because labels are translated: a
-	// response in one language must never be served for another.
+	// The key ends with the locale (docs/spec/keys.md#cache-entries), because labels are
+	// translated: a response in one language must never be served for another.
 	key := h.keys.Key("cache", "facets", country, redisclient.EscapePart(strings.ToLower(region)), string(in.Locale))
 	var prefetched *cache.Pending
 	ctx, _, err := h.guests.BeginAnonymous(w, r, func(ctx context.Context, pipe redis.Pipeliner) {

@@ -24,8 +24,8 @@ type Finder struct {
 	now       func() time.Time
 }
 
-// NewFinder returns a Finder. region is the cloud region of this service, for the badge of hotels that
-// another region serves.
+// NewFinder returns a Finder. region is the cloud region of this service, for the badge of hotels
+// that another region serves.
 func NewFinder(keys redisclient.Keys, cache *cache.Cache, up *upstream.Upstreams, parts *compose.Fetcher, flags *flags.Source, region string, now func() time.Time) *Finder {
 	return &Finder{keys, cache, up, parts, flags, region, now}
 }
@@ -46,9 +46,9 @@ func (f *Finder) listTTL() time.Duration {
 	return pageTTL
 }
 
-// listLoader loads one page of a list: one call to search-aggregation, then pricing (one batch for the
-// first 20 cards, 800 ms) and brands (750 ms) side by side. A failure of pricing or theme-config is named
-// in "degraded"; errors are those of search-aggregation and of encoding.
+// listLoader loads one page of a list: one call to search-aggregation, then pricing (one batch for
+// the first 20 cards, 800 ms) and brands (750 ms) side by side. A failure of pricing or
+// theme-config is named in "degraded"; errors come from search-aggregation and of encoding.
 func (f *Finder) listLoader(q upstream.SearchQuery, hash string) cache.Loader {
 	return cache.Loader{
 		TTL: f.listTTL(),
@@ -95,8 +95,9 @@ func (f *Finder) listLoader(q upstream.SearchQuery, hash string) cache.Loader {
 	}
 }
 
-// refreshRates replaces the rates of a cached list by one batch of new quotes and leaves the rest as it
-// is. When pricing fails, it returns the list with expired rates marked stale and no error.
+// refreshRates replaces the rates of a cached list by a batch of new quotes and leaves the rest
+// unchanged. When pricing fails, the result is the list with expired rates marked stale and no
+// error.
 func (f *Finder) refreshRates(ctx context.Context, q upstream.SearchQuery, old *cache.Entry) (cache.Loaded, error) {
 	page, err := decodePage(old)
 	if err != nil {
@@ -108,8 +109,8 @@ func (f *Finder) refreshRates(ctx context.Context, q upstream.SearchQuery, old *
 	}
 	quotes, err := f.upstreams.Pricing.Preview(ctx, quoteRequest(q, properties))
 	if err != nil {
-		// The marked list is stored, so that the next hits copy bytes again and pricing is called once in
-		// 2 s instead of once per hit.
+		// The marked list is stored, so that the next hits copy bytes again and pricing is called
+		// once in 2 s instead of once per hit.
 		web.FromContext(ctx).AddLogField("notRenewed", err.Error())
 		page.MarkStale(f.now().Add(pricingRetryDelay))
 		loaded, err := pack(page, nil)
@@ -123,8 +124,8 @@ func (f *Finder) refreshRates(ctx context.Context, q upstream.SearchQuery, old *
 	return f.packList(page, nil) // the first load registered the tags for as long as the entry is kept
 }
 
-// setRates sets the rate of each card that has a quote and removes the other rates. A card without a
-// quote is sold out, beyond the first 20 cards, or pricing did not answer.
+// setRates sets the rate of each card that has a quote and removes the other rates. A card without
+// a quote is sold out, beyond the first 20 cards, or pricing did not answer.
 func (f *Finder) setRates(page *view.Page, quotes map[string]upstream.Quote) error {
 	for n := range page.Items {
 		item := &page.Items[n]

@@ -1,12 +1,13 @@
-// Package search owns three public routes that find hotels: POST /search (a list), POST /search/map
-// (pins) and GET /facets (values to filter by). It composes answers from search-aggregation, pricing
-// and theme-config and caches them in Redis. It writes no table of its own and never books or mints.
+// Package search owns three public routes to find hotels: POST /search (a list), POST /search/map
+// (pins) and GET /facets (values to filter by). The package composes answers from
+// search-aggregation, pricing and theme-config and caches the answers in Redis. It owns no table
+// and never books or mints.
 package search
 
 import (
 	"context"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
@@ -47,7 +48,7 @@ func openFacets(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, err
 	return NewFacets(p.Guests, p.Keys, p.Cache, p.Upstreams).Serve, nil
 }
 
-// build makes what list and map share. It returns an error for missing or malformed settings.
+// build constructs the parts shared by list and map. The error names missing or malformed settings.
 func build(ctx context.Context, warmUp *lifecycle.WarmUp) (*Finder, *Responder, error) {
 	p, err := wiring.FromEnv(ctx, warmUp)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// harness serves the three functions of this module with real stores, which tests can break, and with
-// controllable upstreams.
+// harness serves the three functions of this module with real stores, which tests can break, and
+// with controllable upstreams.
 type harness struct {
 	*functest.Harness
 	upstreams *upstreams
@@ -31,7 +31,8 @@ func newHarnessWith(base *functest.Harness, flags string) *harness {
 	return h
 }
 
-// newInstance returns another process of the functions with the same stores, upstreams, flags and clock.
+// newInstance returns another process of the functions with the same stores, upstreams, flags and
+// clock.
 func (h *harness) newInstance() *harness {
 	h.T.Helper()
 	other := &harness{h.NewInstance(), h.upstreams, h.flagsPath}

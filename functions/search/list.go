@@ -56,8 +56,8 @@ func (p *pageRequest) toUpstream(f *problem.FieldErrors) upstream.Page {
 	return page
 }
 
-// parseList decodes, validates and normalizes a body of POST /search. A body that cannot be decoded
-// is a problem with one fault; a decoded body is a problem with all of its faults.
+// parseList decodes, validates and normalizes a body of POST /search. The problem of an undecodable
+// body has a single fault; the problem of a decoded body has all faults.
 func parseList(body []byte, now time.Time) (*parsedQuery, error) {
 	in := listRequest{query: defaultQuery()}
 	if err := web.DecodeBytes(body, &in); err != nil {
@@ -71,18 +71,19 @@ func parseList(body []byte, now time.Time) (*parsedQuery, error) {
 	return &parsedQuery{query: in.normalize(upstream.List, nil, page), filters: in.Filters.telemetryKeys(), page: page}, nil
 }
 
-// Serve answers POST /search with one page of hotel cards. The answer is personal (private,
-// no-store): it carries the guest's search session id. web.Budget bounds the request to 2.5 s.
+// Serve answers POST /search with a page of hotel cards. The answer is personal (private,
+// no-store), because of the guest's search session id. web.Budget bounds the request to 2.5 s.
 //
-// A warm hit costs one Redis round trip, of at most 100 ms, and no call to Postgres or an upstream.
-// There is a second round trip, of at most 100 ms, when the session changed (it is new, or its last
-// search was another) or was last saved over a minute ago. There is one write to Postgres when the
-// session is new or search.executed is sampled.
+// A warm hit costs a Redis round trip, of at most 100 ms, and no call to Postgres or an upstream.
+// There is a second round trip, of at most 100 ms, when the session changed (a new session, or
+// another search than the last) or was last saved over a minute ago. There is a write to Postgres
+// when the session is new or search.executed is sampled.
 //
 // Failures:
-//   - Redis: every process loads by itself and stores nothing; the session is degraded and not saved.
-//   - Postgres: the answer is the same. Events wait in a Redis list; without both stores they are lost
-//     and logged.
+//   - Redis: every process loads by itself and stores nothing; the session is degraded and not
+//     saved.
+//   - Postgres: the answer is the same. Events wait in a Redis list; without both stores the events
+//     are lost and the loss is logged.
 //   - search-aggregation: a stored page up to 10 minutes past its freshness, else 503, or 504 when
 //     time ran out.
 //   - pricing: cards without rates, or with stored rates marked isStale.

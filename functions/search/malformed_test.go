@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// malformedBodies returns bodies that must be refused, each with the field that the refusal names ("" for
-// any field). Most bodies replace a part of a valid one.
+// malformedBodies returns bodies that must be refused, each with the field that the refusal names
+// ("" for any field). Most bodies replace a part of a valid one.
 func malformedBodies(h *harness) map[string]struct{ body, field string } {
 	type c = struct{ body, field string }
 	with := func(pairs ...string) string { return h.requestBody("Kabul", pairs...) }

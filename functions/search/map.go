@@ -69,16 +69,16 @@ func parseMap(body []byte, now time.Time) (*parsedQuery, error) {
 	}, nil
 }
 
-// Serve answers POST /search/map with at most 250 pins and the rate of the spotlighted pin. The answer
-// is personal (private, no-store). web.Budget bounds the request to 2.5 s.
+// Serve answers POST /search/map with at most 250 pins and the rate of the spotlighted pin. The
+// answer is personal (private, no-store). web.Budget bounds the request to 2.5 s.
 //
-// The pins are one cache entry and the spotlighted rate is another, so a guest who moves from pin to
-// pin causes calls to pricing only. One round trip reads both entries; the costs of a warm hit and the
-// failures of Redis, Postgres and search-aggregation are those of List.Serve. A warm hit with a
-// spotlighted pin also decompresses, decodes and compresses the page.
+// The pins are one cache entry and the spotlighted rate is another, so a guest who moves from pin
+// to pin causes calls to pricing only. One round trip reads both entries; the costs of a warm hit
+// and the failures of Redis, Postgres and search-aggregation are those of List.Serve. A warm hit
+// with a spotlighted pin also decompresses, decodes and compresses the page.
 //
-// Without pricing the spotlighted pin has no rate; without theme-config pins have neutral brands. Both
-// are named in "degraded".
+// Without pricing the spotlighted pin has no rate; without theme-config pins have neutral brands.
+// Both are named in "degraded".
 func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	var parsed *parsedQuery
 	if err := web.WithJSONBody(r, m.queries.decodeInto(&parsed)); err != nil {
@@ -122,9 +122,10 @@ func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// addSpotlightRate returns the entry with the rate of the spotlighted pin. It returns e unchanged when
-// the property is not on the map. A rate that pricing did not give is named in "degraded"; a sold-out
-// property has no rate and is not named. Its only errors are those of decoding and encoding the page.
+// addSpotlightRate returns the entry with the rate of the spotlighted pin. It returns e unchanged
+// when the property is not on the map. A rate that pricing did not give is named in "degraded"; a
+// sold-out property has no rate and is not named. The only errors come from decoding and encoding
+// the page.
 func (m *Map) addSpotlightRate(ctx context.Context, prefetched map[string]*cache.Pending, q upstream.SearchQuery, hash, property string, e *cache.Entry) (*cache.Entry, error) {
 	page, err := decodePage(e)
 	if err != nil {

@@ -33,10 +33,10 @@ func pack(page *view.Page, tags []string) (cache.Loaded, error) {
 	return loaded, nil
 }
 
-// packList packs a list and sets the time at which its rates are refreshed: when the first rate expires;
-// after a minute when no card has a rate; after pricingRetryDelay (2 s) when pricing did not answer or a
-// rate expires sooner than that. It marks rates that expire before the refresh as stale now, because
-// hits until then are sent unchanged.
+// packList packs a list and sets the time of the next refresh of rates: when the first rate
+// expires; after a minute when no card has a rate; after pricingRetryDelay (2 s) when pricing did
+// not answer or a rate expires sooner. Rates with an earlier expiry than the refresh are marked
+// stale now, because hits until the refresh are sent unchanged.
 func (f *Finder) packList(page *view.Page, tags []string) (cache.Loaded, error) {
 	until, soon := page.RatesFreshUntil(), f.now().Add(pricingRetryDelay)
 	switch {
@@ -55,7 +55,7 @@ func (f *Finder) packList(page *view.Page, tags []string) (cache.Loaded, error) 
 	return loaded, err
 }
 
-// decodePage decompresses and decodes a cached page so that the caller can change it.
+// decodePage decompresses and decodes a cached page for changes.
 func decodePage(e *cache.Entry) (*view.Page, error) {
 	body, err := e.Body()
 	if err != nil {
@@ -64,16 +64,16 @@ func decodePage(e *cache.Entry) (*view.Page, error) {
 	return view.DecodePage(body, e.Index, slices.Collect(e.TenantIDs()))
 }
 
-// logDegraded names the missing parts of a page in the log record of the request that composed it.
+// logDegraded names the missing parts of a page in the log record of the composing request.
 func logDegraded(ctx context.Context, page *view.Page) {
 	if len(page.Degraded) > 0 {
 		web.FromContext(ctx).AddLogField("degraded", page.Degraded)
 	}
 }
 
-// prepareForResponse removes cards of suspended tenants and marks expired rates as stale. Nearly every
-// entry needs neither and is returned as it is, without decompression. Its only errors are those of
-// decoding and encoding.
+// prepareForResponse removes cards of suspended tenants and marks expired rates as stale. Nearly
+// every entry needs neither and is returned as it is, without decompression. The only errors come
+// from decoding and encoding.
 func (f *Finder) prepareForResponse(e *cache.Entry, suspended *tenants.SuspendedSet) (*cache.Entry, error) {
 	now := f.now()
 	stale := !e.RatesFreshUntil.IsZero() && now.After(e.RatesFreshUntil)
@@ -96,9 +96,9 @@ func (f *Finder) prepareForResponse(e *cache.Entry, suspended *tenants.Suspended
 	return &loaded.Entry, err
 }
 
-// cacheTags returns the tags that invalidate a page: its tenants and the cells of its area, or
-// UnknownAreaTag without cells. A list also has a tag for each hotel, because a hotel may move out of
-// the area. A map has none: it has up to 250 hotels.
+// cacheTags returns the invalidation tags of a page: the tenants and the cells of the area, or
+// UnknownAreaTag without cells. A list also has a tag for each hotel, because a hotel may move out
+// of the area. A map has no hotel tags, because a map has up to 250 hotels.
 func cacheTags(page *view.Page, area upstream.Area, found []geo.Cell) []string {
 	var list []string
 	for _, owner := range page.TenantIDs() {
@@ -122,7 +122,7 @@ const (
 	pinsMember     = "pins"
 )
 
-// maxCoverCells bounds the cells that cover an area. More cells would cover it more closely, but each
+// maxCoverCells bounds the cells of an area. More cells would cover the area more closely, but each
 // cell costs a Redis command when the page is stored.
 const maxCoverCells = 16
 
@@ -139,7 +139,7 @@ func coveringCells(area upstream.Area, found []geo.Cell) []geo.Cell {
 	}
 }
 
-// listMembers encodes the members that follow the cards of a list. They are the same for every guest.
+// listMembers encodes the members behind the cards of a list, which are the same for every guest.
 func listMembers(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
 	members := []member{
 		{"queryHash", hash}, {"page", q.Page}, {"sortKey", q.SortKey}, {"locale", q.Locale}, {"currency", q.Currency},
@@ -147,7 +147,7 @@ func listMembers(q upstream.SearchQuery, hash string, found upstream.SearchResul
 	return encodeMembers(members, found)
 }
 
-// mapMembers is listMembers for a map, which has no page and no sort key.
+// mapMembers is listMembers for a map, without page and sort key.
 func mapMembers(q upstream.SearchQuery, hash string, found upstream.SearchResult) ([]byte, error) {
 	return encodeMembers([]member{{"queryHash", hash}, {"locale", q.Locale}, {"currency", q.Currency}}, found)
 }

@@ -13,8 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// parsedQuery is a decoded, validated and normalized body. Requests with the same body share it, so only
-// its hashes may change. Safe for concurrent use.
+// parsedQuery is a decoded, validated and normalized body, shared by requests with the same body.
+// Only the hashes may change. Safe for concurrent use.
 type parsedQuery struct {
 	query               upstream.SearchQuery // without locale and currency
 	filters             event.Filters
@@ -29,7 +29,7 @@ type preference struct {
 	currency money.Currency
 }
 
-// hash returns the query hash for a locale and currency. It computes each hash once.
+// hash returns the query hash for a locale and currency, and computes each hash once.
 func (q *parsedQuery) hash(l locale.Tag, c money.Currency) string {
 	p := preference{l, c}
 	if known, ok := q.hashes.Load(p); ok {
@@ -40,9 +40,9 @@ func (q *parsedQuery) hash(l locale.Tag, c money.Currency) string {
 	return hash
 }
 
-// queryCache is an LRU cache of parsed bodies, in process memory. A page that a campaign links to is
-// requested thousands of times with the same bytes, and parsing them is a tenth of the cost of a warm
-// hit. Safe for concurrent use.
+// queryCache is an LRU cache of parsed bodies, in process memory. A page that a campaign links to
+// is requested thousands of times with the same bytes, and parsing them is a tenth of the cost of a
+// warm hit. Safe for concurrent use.
 type queryCache struct {
 	entries *lru.Cache[string, *parsedQuery]
 	parse   func(body []byte, now time.Time) (*parsedQuery, error)
@@ -54,8 +54,8 @@ const (
 	maxCachedBody    = 1 << 10 // bytes; larger bodies are parsed each time
 )
 
-// newQueryCache returns an empty cache of at most 2,048 bodies of at most 1 KiB. parse validates dates
-// against the time it is given.
+// newQueryCache returns an empty cache of at most 2,048 bodies of at most 1 KiB. parse validates
+// dates against the time it is given.
 func newQueryCache(now func() time.Time, parse func([]byte, time.Time) (*parsedQuery, error)) *queryCache {
 	entries, err := lru.New[string, *parsedQuery](maxCachedQueries)
 	if err != nil {
@@ -64,8 +64,8 @@ func newQueryCache(now func() time.Time, parse func([]byte, time.Time) (*parsedQ
 	return &queryCache{entries, parse, now}
 }
 
-// get returns the parsed body, from the cache when it was parsed today (UTC): a check-in date that was
-// valid yesterday may have passed. Errors are those of parse and are not cached.
+// get returns the parsed body, from the cache when it was parsed today (UTC): a check-in date that
+// was valid yesterday may have passed. Errors come from parse and are not cached.
 func (c *queryCache) get(body []byte) (*parsedQuery, error) {
 	now := c.now()
 	today := stay.DateOf(now.UTC())

@@ -10,9 +10,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// The test pauses an upstream after it has read its data, changes the data, and invalidates each tag that
-// the platform's events name: for lists and maps, without an entry and with a stale one. The subtests share
-// stores; each begins with an empty Redis and a new instance.
+// The test pauses an upstream after it has read its data, changes the data, and invalidates each
+// tag that the platform's events name: for lists and maps, without an entry and with a stale one.
+// The subtests share stores; each begins with an empty Redis and a new instance.
 func TestSearch_InvalidationBeatsConcurrentLoad(t *testing.T) {
 	t.Parallel()
 	city, err := geo.ParseCell("h3:842f2cdffffffff")
@@ -65,8 +65,8 @@ func TestSearch_InvalidationBeatsConcurrentLoad(t *testing.T) {
 	}
 }
 
-// A cached list keeps the cards of a suspended tenant, and each answer filters them by the suspensions of
-// that moment. The second case loads the list while the tenant is suspended.
+// A cached list keeps the cards of a suspended tenant, and each answer filters them by the
+// suspensions of that moment. The second case loads the list while the tenant is suspended.
 func TestSearchList_ShowsReinstatedTenantAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHarnessWithFlags(t, samplingOff)

@@ -16,9 +16,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The limits of a search. The specification does not name maxPlaceName and maxFilterValues, nor the 40
-// characters of a filter code (isCode). Every value is part of a cache key or goes to an upstream, so
-// requests without limits could fill the cache or overload an upstream.
+// The limits of a search. The specification does not name maxPlaceName and maxFilterValues, nor the
+// 40 characters of a filter code (isCode). Every value is part of a cache key or goes to an
+// upstream, so requests without limits could fill the cache or overload an upstream.
 const (
 	maxLimit        = 50
 	defaultLimit    = 20
@@ -53,16 +53,16 @@ type filters struct {
 	Neighbourhoods          []string    `json:"neighbourhoods"`
 }
 
-// priceRange bounds the price of a night in minor units. Amounts are decimal strings; whole JSON numbers
-// are accepted too, see docs/spec/routes.md#search-query.
+// priceRange bounds the price of a night in minor units. Amounts are decimal strings; whole JSON
+// numbers are accepted too, see docs/spec/routes.md#search-query.
 type priceRange struct {
 	Min      *amount `json:"min"`
 	Max      *amount `json:"max"`
 	Currency string  `json:"currency"`
 }
 
-// check validates the query at the time now, sorts its filters and fills in the default sort key. It
-// returns all faults.
+// check validates the query at the time now, sorts its filters and fills in the default sort key.
+// It returns all faults.
 func (q *query) check(now time.Time) problem.FieldErrors {
 	var f problem.FieldErrors
 	q.Geo.check(&f)
@@ -78,8 +78,8 @@ func (q *query) check(now time.Time) problem.FieldErrors {
 	return f
 }
 
-// parsePlaceName validates a name that the guest typed and returns it in NFC, trimmed and with single
-// spaces. An empty name is valid; a name of spaces alone is not.
+// parsePlaceName validates a name that the guest typed and returns it in NFC, trimmed and with
+// single spaces. An empty name is valid; a name of spaces alone is not.
 func parsePlaceName(f *problem.FieldErrors, field, s string) string {
 	if s == "" {
 		return ""
@@ -144,7 +144,8 @@ func (p *priceRange) check(f *problem.FieldErrors) {
 	}
 }
 
-// checkCodes validates codes such as "halal-kitchen" and returns them sorted and without duplicates.
+// checkCodes validates codes such as "halal-kitchen" and returns them sorted and without
+// duplicates.
 func checkCodes(f *problem.FieldErrors, field string, list []string) []string {
 	if len(list) > maxFilterValues {
 		f.Add(field, "too-many", "Too many values.")

@@ -19,8 +19,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Responder ends a request of List and Map: it continues or begins the search session, records history
-// and telemetry, and writes the answer. Safe for concurrent use.
+// Responder ends a request of List and Map: it continues or begins the search session, records
+// history and telemetry, and writes the answer. Safe for concurrent use.
 type Responder struct {
 	guests   *guest.Controller
 	sessions *session.Store
@@ -47,9 +47,10 @@ const samplingKey = "search.executed" // key of the sampling rate in the flags
 
 // respond calls guest.Finish and then writes the cached page with the search session id appended.
 //
-// Finish costs one Redis round trip of at most 100 ms, or none for a session that was saved within the
-// last minute and runs a known search; events cost one Postgres write. A failure of either store is
-// logged and does not change the answer. Errors are those of encoding the query and writing the answer.
+// Finish costs a Redis round trip of at most 100 ms, or none for a session that was saved within
+// the last minute and runs a known search; events cost a Postgres write. A failure of either store
+// is logged and does not change the answer. Errors come from encoding the query and writing the
+// answer.
 func (p *Responder) respond(ctx context.Context, w http.ResponseWriter, r *http.Request, guest *guest.Guest, s result) error {
 	now := p.now()
 	searchID, isNew := guest.ResumeSearch(s.hash, now)

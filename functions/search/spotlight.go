@@ -22,9 +22,9 @@ type cachedRate struct {
 	Until time.Time          `json:"until"`
 }
 
-// spotlightRate returns the rate of one pin, nil for a sold-out property, from the cache or from pricing
-// within 800 ms. A pin has no field to mark its rate stale, so an expired rate is not shown: the second
-// result names pricing as degraded, as it does when pricing fails.
+// spotlightRate returns the rate of one pin, nil for a sold-out property, from the cache or from
+// pricing within 800 ms. A pin has no field to mark its rate stale, so an expired rate is not
+// shown: the second result names pricing as degraded, as it does when pricing fails.
 func (f *Finder) spotlightRate(ctx context.Context, prefetched map[string]*cache.Pending, q upstream.SearchQuery, hash string, property upstream.PropertyRef) (*view.RateSnapshot, []view.Degraded) {
 	key := f.spotlightKey(hash, property.PropertyID)
 	entry, _, err := f.cache.GetOrLoad(ctx, key, prefetched[key], cache.Loader{

@@ -10,15 +10,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Clear answers POST /session/clear: it erases the session and expires the client's cookie. A request
-// without a stored session (no cookie, a cookie of another browser, or a cleared session) is 204 too.
+// Clear answers POST /session/clear with 204: the session is erased and the client's cookie
+// expires. A request without a stored session (no cookie, a cookie of another browser, or a cleared
+// session) is 204 too.
 //
-// The steps are one Redis round trip of at most 800 ms; one Postgres transaction of at most 1.5 s, which
-// deletes the records and marks the id as cleared, so that requests still in progress cannot write for
-// the id afterwards; and the deletions in Redis and Postgres, 1.5 s at most together.
+// The steps are a Redis round trip of at most 800 ms; a Postgres transaction of at most 1.5 s,
+// which deletes the records and marks the id as cleared, so requests still in progress cannot write
+// for the id afterwards; and the deletions in Redis and Postgres, 1.5 s at most together.
 //
-// Without Redis or Postgres the answer is 503 and the client keeps the cookie. The guest can repeat the
-// request, because each step may be repeated.
+// Without Redis or Postgres the answer is 503 and the client keeps the cookie. The guest can repeat
+// the request, because each step may be repeated.
 func (h *Handlers) Clear(w http.ResponseWriter, r *http.Request) error {
 	ctx, g, err := h.begin(h.longTimeoutGuests, w, r)
 	if err != nil {
@@ -41,8 +42,8 @@ func (h *Handlers) Clear(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// erase records the end of the session with its event, in Postgres, and then erases every copy. Its errors
-// are problems.
+// erase records the end of the session with its event, in Postgres, and then erases every copy. Its
+// errors are problems.
 func (h *Handlers) erase(ctx context.Context, g *loadedGuest) error {
 	now := g.LastSeenAt
 	err := h.eraser.Begin(ctx, g.Session, g.Events(ctx, event.SessionEnded{

@@ -12,14 +12,14 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Consent answers POST /session/consent. The row in Postgres decides: after its commit no event of a guest
-// who refused is written, whatever the copies in Redis or in other instances say.
+// Consent answers POST /session/consent. The row in Postgres decides: after the commit no event of
+// an opted-out guest is written, even if copies in Redis or in other instances are older.
 //
-// It costs two Redis round trips of at most 100 ms each, one Postgres write of at most 1.5 s and one
-// Postgres read of at most 300 ms. A client that hangs up does not end the write.
+// The cost is two Redis round trips of at most 100 ms each, a Postgres write of at most 1.5 s and a
+// Postgres read of at most 300 ms. The write continues when the client hangs up.
 //
-// Without Redis the decision is recorded, and the next GET /session updates the copy. Without Postgres the
-// answer is 503 and nothing changes.
+// Without Redis the decision is recorded, and the next GET /session updates the copy. Without
+// Postgres the answer is 503 and nothing changes.
 func (h *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Telemetry *bool `json:"consentTelemetry"`
@@ -49,10 +49,11 @@ func (h *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, newGuestSession(g, state))
 }
 
-const writeTimeout = 1500 * time.Millisecond // for a mutation in Postgres, and for reads without which a request fails
+const writeTimeout = 1500 * time.Millisecond // for a mutation in Postgres, and for mandatory reads
 
-// setConsent records the decision in Postgres, within 1.5 s and also after the client hung up. Its errors
-// are problems: 503 without Postgres, and a retriable problem for a session that was cleared meanwhile.
+// setConsent records the decision in Postgres, within 1.5 s and also after the client hung up. Its
+// errors are problems: 503 without Postgres, and a retriable problem for a session cleared
+// meanwhile.
 func (h *Handlers) setConsent(ctx context.Context, g *loadedGuest, telemetry, marketing *bool) error {
 	defer web.FromContext(ctx).Phase("record")()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)

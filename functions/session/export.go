@@ -13,9 +13,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// export holds all stored data of a session in its stored form: hashes stay hashes. It leaves out the
-// answers stored under idempotency keys, because they contain tokens, and events that were published,
-// which analytics stores under the session's id.
+// export holds all stored data of a session in the stored form: hashes stay hashes. Left out are
+// answers stored under idempotency keys, because of their tokens, and published events, because
+// analytics stores published events under the session's id.
 type export struct {
 	ExportedAt       string                  `json:"exportedAt"`
 	Session          *guestSession           `json:"session"`
@@ -32,12 +32,12 @@ type export struct {
 	BotVerdicts      []exportedVerdict       `json:"botVerdicts"`
 }
 
-// Export answers GET /session/export with all stored data of the session. The answer is complete or a 503:
-// the guest could not see that data of an unavailable store is missing.
+// Export answers GET /session/export with all stored data of the session. The answer is complete or
+// a 503: the guest could not notice the missing data of an unavailable store.
 //
-// It costs two Redis round trips of at most 800 ms each, one for the search sessions, the reads of the
-// Redis list of unsent events in chunks of 1,000 rows, and two Postgres round trips of at most 1.5 s each.
-// The request's budget of 2.5 s bounds them together.
+// The cost is two Redis round trips of at most 800 ms each, another for the search sessions, the
+// reads of the Redis list of unsent events in chunks of 1,000 rows, and two Postgres round trips of
+// at most 1.5 s each. The request's budget of 2.5 s bounds the sum.
 func (h *Handlers) Export(w http.ResponseWriter, r *http.Request) error {
 	ctx, g, err := h.begin(h.longTimeoutGuests, w, r)
 	if err != nil {
@@ -87,8 +87,8 @@ var visibleFields = []string{
 	"createdAt", "lastSeenAt", "localePreference", "currencyPreference", "campaignAttribution", "consentTelemetry", "consentMarketing",
 }
 
-// technicalFields returns the fields of the hash that guestSession does not show. The hash belongs to the
-// session of the cookie, so the result is empty when the guest has another session.
+// technicalFields returns the fields of the hash that guestSession does not show. The hash belongs
+// to the session of the cookie, so the result is empty when the guest has another session.
 func (g *loadedGuest) technicalFields() map[string]string {
 	rest := map[string]string{}
 	if g.redisHash == nil || g.Request.ID != g.ID {

@@ -60,8 +60,8 @@ type exportedVerdict struct {
 	EvaluatedAt     string         `json:"evaluatedAt"`
 }
 
-// readExportData reads all rows of a session in one Postgres round trip of at most 1.5 s. Each statement
-// has its own snapshot. Errors are those of Postgres.
+// readExportData reads all rows of a session in a Postgres round trip of at most 1.5 s. Each
+// statement has its own snapshot. Errors come from Postgres.
 func (h *Handlers) readExportData(ctx context.Context, sessionID string) (*exportData, error) {
 	defer web.FromContext(ctx).Phase("collect")()
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

@@ -1,12 +1,12 @@
-// Package session owns the six routes for a guest's own session: reading, choosing language and currency,
-// consent, clearing, and export. Package shared/session owns the stored session; this package never
-// writes its keys or tables itself.
+// Package session owns the six routes for a guest's own session: reading, choosing language and
+// currency, consent, clearing, and export. Package shared/session owns the stored session; this
+// package never writes keys or tables of the session directly.
 package session
 
 import (
 	"context"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
@@ -24,7 +24,7 @@ func init() {
 	register("SessionExport", "GET "+web.BasePath+"/session/export", func(h *Handlers) web.Handler { return h.Export })
 }
 
-// register registers one entry point. Opening it reads the environment, and a process about to listen
+// register registers an entry point. Opening reads the environment, and a process about to listen
 // connects to Redis and Postgres first.
 func register(name, pattern string, method func(*Handlers) web.Handler) {
 	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {

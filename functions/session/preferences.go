@@ -8,7 +8,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Locale answers POST /session/locale: it changes the language of the session. setPreference has the costs
+// Locale answers POST /session/locale: a new language for the session. setPreference has the costs
 // and failures.
 func (h *Handlers) Locale(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
@@ -27,7 +27,7 @@ func (h *Handlers) Locale(w http.ResponseWriter, r *http.Request) error {
 	return h.setPreference(w, r, func(s *session.Session) { s.SetLocale(tag) })
 }
 
-// Currency answers POST /session/currency: it changes the currency of the session. setPreference has the
+// Currency answers POST /session/currency: a new currency for the session. setPreference has the
 // costs and failures.
 func (h *Handlers) Currency(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
@@ -46,12 +46,13 @@ func (h *Handlers) Currency(w http.ResponseWriter, r *http.Request) error {
 	return h.setPreference(w, r, func(s *session.Session) { s.SetCurrency(c) })
 }
 
-// setPreference stores a preference and answers with the session. Preferences are stored in Redis alone.
+// setPreference stores a preference and answers with the session. Preferences are stored in Redis
+// alone.
 //
-// It costs two Redis round trips of at most 800 ms each, one Postgres read of at most 300 ms, and one
-// Postgres write of the event of the change.
+// The cost is two Redis round trips of at most 800 ms each, a Postgres read of at most 300 ms, and
+// a Postgres write of the event of the change.
 //
-// Without Redis the answer is 503: a preference that was not stored must not look stored. Without Postgres
+// Without Redis the answer is 503: an unstored preference must not look stored. Without Postgres
 // the answer has the copy of the wishlist, and the event waits in a Redis list.
 func (h *Handlers) setPreference(w http.ResponseWriter, r *http.Request, set func(*session.Session)) error {
 	ctx, g, err := h.begin(h.longTimeoutGuests, w, r)

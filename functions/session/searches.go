@@ -14,8 +14,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// searchSessions returns the running search sessions of a guest with all their fields in Redis, sorted by
-// key. It costs one Redis round trip with the timeouts of WithLongTimeout, and returns the error of Redis.
+// searchSessions returns the running search sessions of a guest with all their fields in Redis,
+// sorted by key. The cost is a Redis round trip with the timeouts of WithLongTimeout; the error is
+// that of Redis.
 func (h *Handlers) searchSessions(ctx context.Context, g *loadedGuest) (list []map[string]any, err error) {
 	keys := h.sessions.SearchKeys(g.Session, g.lists)
 	slices.Sort(keys)
@@ -42,8 +43,8 @@ func (h *Handlers) searchSessions(ctx context.Context, g *loadedGuest) (list []m
 	return list, nil
 }
 
-// decodeField converts a field of a search session from its form in Redis to JSON: times to RFC 3339 in
-// UTC, the query to an object, the count to a number. Other fields, and values that cannot be converted,
+// decodeField converts a field of a search session from its form in Redis to JSON: times to RFC
+// 3339 in UTC, the query to an object, the count to a number. Other fields and malformed values
 // stay strings.
 func decodeField(field, value string) any {
 	switch field {

@@ -26,8 +26,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
-// Handlers holds the dependencies of the session routes. Each exported method is a handler; its answer is
-// personal (private, no-store) and bounded by web.Budget (2.5 s). Safe for concurrent use.
+// Handlers holds the dependencies of the session routes. Each exported method is a handler; its
+// answer is personal (private, no-store) and bounded by web.Budget (2.5 s). Safe for concurrent
+// use.
 type Handlers struct {
 	guests            *guest.Controller
 	longTimeoutGuests *guest.Controller // for routes that fail without Redis: 800 ms each way instead of 100 ms
@@ -90,8 +91,8 @@ type loadedGuest struct {
 	redisHash *redis.MapStringStringCmd // nil without a genuine cookie; the hash of the cookie's session, which may differ from the guest's
 }
 
-// begin admits a guest. The round trip of guest.Begin also reads the lists and the raw hash of the cookie's
-// session. Errors are those of guest.Begin.
+// begin admits a guest. The round trip of guest.Begin also reads the lists and the raw hash of the
+// cookie's session. Errors come from guest.Begin.
 func (h *Handlers) begin(guests *guest.Controller, w http.ResponseWriter, r *http.Request) (context.Context, *loadedGuest, error) {
 	g := &loadedGuest{}
 	ctx, admitted, err := guests.Begin(w, r, func(ctx context.Context, pipe redis.Pipeliner, request *session.Request) {
@@ -106,12 +107,13 @@ func (h *Handlers) begin(guests *guest.Controller, w http.ResponseWriter, r *htt
 
 // Show answers GET /session.
 //
-// It costs one Redis round trip and one Postgres round trip, and a second Redis round trip when the session
-// was last saved over a minute ago or the copy of the wishlist in Redis needs repair. Redis may take
-// 100 ms each time, Postgres 300 ms.
+// It costs a Redis round trip and a Postgres round trip, and a second Redis round trip when the
+// session was last saved over a minute ago or the copy of the wishlist in Redis needs repair. Redis
+// may take 100 ms each time, Postgres 300 ms.
 //
-// Without Redis the answer has the session's id, the recorded consent and the wishlist, and names "session"
-// in "degraded". Without Postgres the answer has the copy of the wishlist and names "wishlist".
+// Without Redis the answer has the session's id, the recorded consent and the wishlist, and names
+// "session" in "degraded". Without Postgres the answer has the copy of the wishlist and names
+// "wishlist".
 func (h *Handlers) Show(w http.ResponseWriter, r *http.Request) error {
 	ctx, g, err := h.begin(h.guests, w, r)
 	if err != nil {
@@ -125,7 +127,8 @@ func (h *Handlers) Show(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, newGuestSession(g, state))
 }
 
-// sessionState is the part of an answer that comes from Postgres, and the repair of the copy in Redis.
+// sessionState is the part of an answer that comes from Postgres, and the repair of the copy in
+// Redis.
 type sessionState struct {
 	wishlist wishlist.List
 	degraded []view.Degraded
@@ -134,10 +137,10 @@ type sessionState struct {
 
 const readTimeout = 300 * time.Millisecond // for the records in Postgres; after that the copies are shown
 
-// loadState reads consent and wishlist from Postgres, in one round trip of at most timeout, and applies the
-// recorded consent to the session. While Postgres is unavailable or takes longer, it returns the copy of
-// the wishlist in Redis and names "wishlist" as degraded. For a session that was cleared it finishes the
-// erasure and returns a retriable problem.
+// loadState reads consent and wishlist from Postgres, in a single round trip of at most timeout,
+// and applies the recorded consent to the session. While Postgres is unavailable or takes longer,
+// it returns the copy of the wishlist in Redis and names "wishlist" as degraded. For a session that
+// was cleared it finishes the erasure and returns a retriable problem.
 func (h *Handlers) loadState(ctx context.Context, g *loadedGuest, timeout time.Duration) (*sessionState, error) {
 	list, consent, err := h.readRecords(ctx, g.ID, timeout)
 	copied, found := g.lists.Wishlist(g.Session)
@@ -162,7 +165,7 @@ func (h *Handlers) loadState(ctx context.Context, g *loadedGuest, timeout time.D
 	return state, nil
 }
 
-// readRecords reads consent and wishlist of a session in one Postgres round trip of at most timeout.
+// readRecords reads consent and wishlist of a session in a Postgres round trip of at most timeout.
 func (h *Handlers) readRecords(ctx context.Context, id string, timeout time.Duration) (list wishlist.List, consent *session.ConsentRecord, err error) {
 	defer web.FromContext(ctx).Phase("read")()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -198,8 +201,8 @@ func newGuestSession(g *loadedGuest, state *sessionState) *guestSession {
 
 const retryAfter = time.Second // of a problem that an unavailable store caused
 
-// notSavedProblem returns the 503 problem of a request that needs Redis when Redis failed with err, or the
-// retriable problem of a cleared session.
+// notSavedProblem returns the 503 problem of a request that needs Redis when Redis failed with err,
+// or the retriable problem of a cleared session.
 func notSavedProblem(err error) error {
 	if errors.Is(err, session.ErrCleared) {
 		return erasure.ClearedProblem(err)

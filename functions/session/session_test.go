@@ -56,8 +56,8 @@ func (h *harness) newGuest(headers ...string) string {
 	return h.MustDo(200, "GET", "/session", "", "", headers...).SessionCookie()
 }
 
-// runRequest runs a request of another function: guest.Begin, work, guest.Finish. It calls work twice, first
-// with a pipeline that is never sent, for its history entry.
+// runRequest runs a request of another function: guest.Begin, work, guest.Finish. It calls work
+// twice, first with a pipeline that is never sent, for its history entry.
 func (h *harness) runRequest(cookie string, work func(ctx context.Context, s *session.Session, pipe redis.Pipeliner) *session.HistoryEntry) {
 	r := httptest.NewRequest("POST", "/search", nil)
 	r.Header.Set("User-Agent", functest.Firefox)

@@ -6,8 +6,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// Redis pauses for 350 ms, as a server does that gets no processor or forks: before Begin, and between
-// Begin and Finish. Routes with the long timeout must succeed.
+// Redis pauses for 350 ms, as a server does that gets no processor or forks: before Begin, and
+// between Begin and Finish. Routes with the long timeout must succeed.
 func TestSession_ToleratesShortRedisPause(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

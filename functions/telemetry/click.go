@@ -12,7 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// click holds the members of click.recorded.v1 (docs/spec/events.md#click-recorded) that a client reports.
+// click holds the members of click.recorded.v1 (docs/spec/events.md#click-recorded) that a client
+// reports.
 type click struct {
 	commonFields
 	Kind       string `json:"kind"`
@@ -24,7 +25,8 @@ type click struct {
 	OccurredAt string `json:"occurredAt"`
 }
 
-// viewSourceByKind maps the kind of a click to the source of an entry in the recently viewed properties.
+// viewSourceByKind maps the kind of a click to the source of an entry in the recently viewed
+// properties.
 var viewSourceByKind = map[string]string{
 	"listing-card":     "search-list",
 	"map-pin":          "search-map",
@@ -37,7 +39,7 @@ var clickKinds = slices.Sorted(maps.Keys(viewSourceByKind))
 
 const maxPosition = 10_000
 
-// Click answers POST /telemetry/click: it records one click or up to 50. See record.
+// Click answers POST /telemetry/click: 1 to 50 clicks. See record.
 func (h *Handlers) Click(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		click

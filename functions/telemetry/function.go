@@ -1,11 +1,12 @@
-// Package telemetry owns the three routes for events that clients report: clicks, page views and steps of
-// the booking funnel. It validates reports and records them as events; it never publishes them.
+// Package telemetry owns the three routes for events that clients report: clicks, page views and
+// steps of the booking funnel. It validates reports and records them as events; it never publishes
+// them.
 package telemetry
 
 import (
 	"context"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
@@ -20,7 +21,7 @@ func init() {
 	register("TelemetryFunnel", "POST "+web.BasePath+"/telemetry/funnel", func(h *Handlers) web.Handler { return h.Funnel })
 }
 
-// register registers one entry point. Opening it reads the environment, and a process about to listen
+// register registers an entry point. Opening reads the environment, and a process about to listen
 // connects to Redis and Postgres first.
 func register(name, pattern string, method func(*Handlers) web.Handler) {
 	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {

@@ -11,8 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// funnelStep holds the members of funnel.step_recorded.v1 (docs/spec/events.md#funnel-step-recorded) that a
-// client reports.
+// funnelStep holds the client's members of funnel.step_recorded.v1
+// (docs/spec/events.md#funnel-step-recorded).
 type funnelStep struct {
 	commonFields
 	Step       string         `json:"step"`
@@ -27,7 +27,7 @@ const (
 	maxMetadataNumber  = 1_000_000
 )
 
-// Funnel answers POST /telemetry/funnel: it records one step of the booking funnel or up to 50. See record.
+// Funnel answers POST /telemetry/funnel: 1 to 50 steps of the booking funnel. See record.
 func (h *Handlers) Funnel(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		funnelStep
@@ -61,7 +61,7 @@ func (s *funnelStep) check(f *validator) {
 	}
 	for name, value := range s.Metadata {
 		accepted, ok := metadataValue(value)
-		if !ok || !event.IsMetadataName(name) { // the fault does not repeat the name: it may be personal data
+		if !ok || !event.IsMetadataName(name) { // the fault omits the name, which may be personal data
 			f.add("metadata", "malformed", "Members are small whole numbers, booleans and lower-case words, under plain names.")
 			return
 		}
@@ -69,8 +69,8 @@ func (s *funnelStep) check(f *validator) {
 	}
 }
 
-// metadataValue accepts booleans, whole numbers from 0 to 1,000,000, and words of event.IsMetadataWord. No
-// sentence, address or telephone number has such a form.
+// metadataValue accepts booleans, whole numbers from 0 to 1,000,000, and words of
+// event.IsMetadataWord. No sentence, address or telephone number has such a form.
 func metadataValue(value any) (any, bool) {
 	switch v := value.(type) {
 	case bool:

@@ -6,7 +6,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// harness serves the functions of this module with real stores, which tests can break, and no upstream.
+// harness serves the functions of this module with real stores, which tests can break, and no
+// upstream.
 type harness struct{ *functest.Harness }
 
 func newHarness(t testing.TB) *harness {

@@ -11,7 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// pageView holds the members of page.viewed.v1 (docs/spec/events.md#page-viewed) that a client reports.
+// pageView holds the members of page.viewed.v1 (docs/spec/events.md#page-viewed) that a client
+// reports.
 type pageView struct {
 	commonFields
 	Path       string `json:"path"`
@@ -21,7 +22,7 @@ type pageView struct {
 	ViewedAt   string `json:"viewedAt"`
 }
 
-// PageView answers POST /telemetry/page-view: it records one page view or up to 50. See record.
+// PageView answers POST /telemetry/page-view: 1 to 50 page views. See record.
 func (h *Handlers) PageView(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		pageView
@@ -65,8 +66,8 @@ func (v *pageView) check(f *validator) {
 	f.timestamp("viewedAt", v.ViewedAt)
 }
 
-// propertyFromPath returns the property id of a path such as /hotels/ppt_… or /fa/hotels/ppt_…, or "" for
-// any other path.
+// propertyFromPath returns the property id of a path such as /hotels/ppt_… or /fa/hotels/ppt_…, or
+// "" for any other path.
 func propertyFromPath(path string) string {
 	_, rest, ok := strings.Cut(path, "/hotels/")
 	property, _, _ := strings.Cut(rest, "/")

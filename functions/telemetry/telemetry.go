@@ -20,8 +20,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// Handlers holds the dependencies of the telemetry routes. Its methods Click, PageView and Funnel are the
-// handlers; record has their costs and failures. Safe for concurrent use.
+// Handlers holds the dependencies of the telemetry routes. Click, PageView and Funnel are the
+// handlers; the comment of record has the costs and failures. Safe for concurrent use.
 type Handlers struct {
 	guests   *guest.Controller
 	sessions *session.Store
@@ -32,32 +32,32 @@ func NewHandlers(p *wiring.Deps) *Handlers {
 	return &Handlers{p.Guests.WithClass(gate.Telemetry), p.Sessions}
 }
 
-const maxEvents = 50 // of one request
+const maxEvents = 50 // of a request
 
-// report is one event as a client reports it.
+// report is an event as reported by a client.
 type report interface {
 	// check adds the faults of the report to f.
 	check(f *validator)
 	// subject returns the subject of the event.
 	subject() string
-	// fields returns the members that every kind of report may have.
+	// fields returns the members common to all kinds of reports.
 	fields() *commonFields
-	// occurredAt returns the time that the client names, or "".
+	// occurredAt returns the time reported by the client, or "".
 	occurredAt() string
 	// payload builds the event. ids makes the ids inside the event.
 	payload(g *guest.Guest, at time.Time, ids func(id.Prefix) string) event.Payload
-	// viewedProperty returns the property that the guest opened and how the guest came to it; "" if none.
+	// viewedProperty returns the property opened by the guest and the source of the view, or "".
 	viewedProperty() (property, tenant, source string)
 }
 
-// commonFields holds the members that every kind of report may have.
+// commonFields holds the members common to all kinds of reports.
 type commonFields struct {
 	SearchSessionID string `json:"searchSessionId"`
 	EventID         string `json:"eventId"`
 }
 
-// parseReports returns the reports of a body, validated: the body itself, or the 1 to 50 members of its
-// "events". Its error is a problem with all faults of the first 50 reports.
+// parseReports returns the reports of a body, validated: the body itself, or the 1 to 50 members of
+// "events". The error is a problem with all faults of the first 50 reports.
 func parseReports[T any, P interface {
 	*T
 	report
@@ -109,15 +109,16 @@ type acceptedResponse struct {
 	Accepted int `json:"accepted"`
 }
 
-// record writes the reports of one request as events, all or none, and adds viewed properties to the
-// guest's list. It answers 202 with the number of accepted reports: 0 without consent and for a session
-// that was cleared. The answer is personal (private, no-store); web.Budget bounds the request to 2.5 s.
+// record writes the reports of one request as events, all or none, and adds viewed properties to
+// the guest's list. The answer is 202 with the number of accepted reports: 0 without consent and
+// for a cleared session. The answer is personal (private, no-store); web.Budget bounds the request
+// to 2.5 s.
 //
-// It costs two Redis round trips of at most 100 ms each and one Postgres write of at most 300 ms.
+// The cost is two Redis round trips of at most 100 ms each and a Postgres write of at most 300 ms.
 //
-// Without Postgres the events wait in a Redis list, unless the guest's consent is unknown. When no store
-// takes the events, the answer is 503 and the client sends them again: an eventId makes a repetition
-// harmless. Without Redis the events are recorded and the viewed properties are lost.
+// Without Postgres the events wait in a Redis list, unless the guest's consent is unknown. When no
+// store takes the events, the answer is 503 and the client sends them again: an eventId makes a
+// repetition harmless. Without Redis the events are recorded and the viewed properties are lost.
 func (h *Handlers) record(w http.ResponseWriter, r *http.Request, reports []report) error {
 	ctx, guest, err := h.guests.Begin(w, r, nil)
 	if err != nil {
@@ -152,9 +153,9 @@ const (
 	maxSessionAge      = 365 * 24 * time.Hour   // the longest life of a session
 )
 
-// eventTime returns the time that the client names, in UTC and whole milliseconds. It returns the time of
-// the request for an absent or unreadable time, and for a time over a minute before the session or over a
-// minute ahead: the clocks of telephones are wrong, which is no reason to lose an event.
+// eventTime returns the reported time in UTC and whole milliseconds, or the time of the request for
+// an absent or unreadable time and for a time over a minute before the session or over a minute
+// ahead: the clocks of telephones are wrong, and an event must not be lost for a wrong clock.
 func eventTime(reported string, guest *guest.Guest) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, reported)
 	if err != nil || at.Before(id.Time(guest.ID).Add(-maxClockSkew)) || at.After(guest.LastSeenAt.Add(maxClockSkew)) {
@@ -163,13 +164,13 @@ func eventTime(reported string, guest *guest.Guest) time.Time {
 	return at.UTC().Truncate(time.Millisecond)
 }
 
-// eventIDs returns the source of the ids of a report. Without an eventId the ids are new. With an eventId
-// they are derived, so that the outbox stores a repeated report once.
+// eventIDs returns the source of the ids of a report. Without an eventId the ids are new. With an
+// eventId they are derived, so that the outbox stores a repeated report once.
 //
-// A derived id depends only on values that the client repeats: session, subject, eventId and the reported
-// time, limited to the life of a session. Without a reported time it has the first moment of the session
-// that is later than session.started, because the relay sends the events of a session in order of id. The
-// session is part of the derivation, so two guests never share an id.
+// A derived id depends only on values in each repetition: session, subject, eventId and the
+// reported time, limited to the life of a session. Without a reported time the id has the first
+// moment of the session after session.started, because the relay sends the events of a session in
+// order of id. The session is part of the derivation, so two guests never share an id.
 func eventIDs(guest *guest.Guest, r report) func(id.Prefix) string {
 	name := r.fields().EventID
 	if name == "" {

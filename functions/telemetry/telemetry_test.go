@@ -32,7 +32,8 @@ func clickBody(n int, more ...string) string {
 
 func batchBody(events ...string) string { return `{"events":[` + strings.Join(events, ",") + `]}` }
 
-// mustSend sends reports, fails the test unless want of them are accepted, and returns the session's id.
+// mustSend sends reports, fails the test unless want of them are accepted, and returns the
+// session's id.
 func (h *harness) mustSend(want int, path, cookie, body string, headers ...string) string {
 	h.T.Helper()
 	a := h.MustDo(202, "POST", "/telemetry/"+path, cookie, body, headers...)

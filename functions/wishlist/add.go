@@ -67,15 +67,16 @@ type addResponse struct {
 	Size int           `json:"size"`
 }
 
-// Serve answers POST /wishlist: it adds a property to the list, 201 for a new entry and 200 for an existing
-// one. The answer is personal (private, no-store). web.Budget bounds the request to 2.5 s.
+// Serve answers POST /wishlist: 201 for a new entry of the list and 200 for an existing entry. The
+// answer is personal (private, no-store). web.Budget bounds the request to 2.5 s.
 //
-// It costs two Redis round trips of at most 100 ms each and one Postgres round trip of at most 1.5 s, which
-// writes the row and the event. When the copy in Redis does not fit the change (concurrent additions, or a
-// lost copy), one more Postgres read and Redis write rebuild it.
+// The cost is two Redis round trips of at most 100 ms each and a Postgres round trip of at most 1.5
+// s, which writes the row and the event. When the copy in Redis does not fit the change (concurrent
+// additions, or a lost copy), another Postgres read and Redis write rebuild the copy.
 //
-// Without Postgres the answer is 503 and nothing changes. Without Redis the entry is stored, and the next
-// read of the list repairs the copy. A full list is 422; a session cleared meanwhile is a retriable 503.
+// Without Postgres the answer is 503 and nothing changes. Without Redis the entry is stored, and
+// the next read of the list repairs the copy. A full list is 422; a session cleared meanwhile is a
+// retriable 503.
 func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	var in addRequest
 	if err := web.Decode(r, &in); err != nil {
@@ -107,8 +108,8 @@ func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, status, addResponse{change.Item, change.Size})
 }
 
-// finishMutation saves the session and the copy of the list in one Redis round trip, and rebuilds a copy
-// that did not fit the change. A failure is logged only: the row in Postgres is committed.
+// finishMutation saves the session and the copy of the list in a Redis round trip, and rebuilds a
+// copy that did not fit the change. A failure is logged only: the row in Postgres is committed.
 func finishMutation(ctx context.Context, w http.ResponseWriter, guests *guest.Controller, store *wishlist.Store, guest *guest.Guest, change *wishlist.Change) {
 	result := guests.Finish(ctx, w, guest, nil, func(pipe redis.Pipeliner) { store.EnqueueCopy(ctx, pipe, guest.ID, change) })
 	err := result.SaveErr
@@ -120,8 +121,9 @@ func finishMutation(ctx context.Context, w http.ResponseWriter, guests *guest.Co
 	}
 }
 
-// mutationProblem returns the problem of a mutation that Postgres refused or did not take: 422 for a full
-// list, 503 without Postgres, and a retriable problem for a session that was cleared meanwhile.
+// mutationProblem returns the problem of a mutation that Postgres refused or did not take: 422 for
+// a full list, 503 without Postgres, and a retriable problem for a session that was cleared
+// meanwhile.
 func mutationProblem(ctx context.Context, guests *guest.Controller, guest *guest.Guest, err error) error {
 	if errors.Is(err, wishlist.ErrFull) {
 		return problem.New(problem.WishlistLimitExceeded, "Take something off the list first: it holds at most 100.", err)

@@ -1,11 +1,12 @@
-// Package wishlist owns the three routes of a guest's wishlist: listing, adding and removing. Package
-// shared/wishlist owns the table and its copy in Redis; this package never touches either itself.
+// Package wishlist owns the three routes of a guest's wishlist: listing, adding and removing.
+// Package shared/wishlist owns the table and its copy in Redis; this package never touches either
+// itself.
 package wishlist
 
 import (
 	"context"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
@@ -22,7 +23,7 @@ func init() {
 		func(p *wiring.Deps) web.Handler { return NewRemove(p, newStore(p)).Serve })
 }
 
-// register registers one entry point. Opening it reads the environment, and a process about to listen
+// register registers an entry point. Opening reads the environment, and a process about to listen
 // connects to Redis and Postgres first.
 func register(name, pattern string, build func(*wiring.Deps) web.Handler) {
 	functions.HTTP(name, web.Register(name, pattern, func(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {

@@ -6,8 +6,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// harness serves the functions of this module with real stores, which tests can break, and with controllable
-// upstreams.
+// harness serves the functions of this module with real stores, which tests can break, and with
+// controllable upstreams.
 type harness struct {
 	*functest.Harness
 	upstreams *functest.Upstreams

@@ -43,17 +43,18 @@ type listItem struct {
 	Listing *view.ListingCard `json:"listing"`
 }
 
-// Serve answers GET /wishlist with the list, newest first, and the card of each hotel. The answer is
-// personal (private, no-store). web.Budget bounds the request to 2.5 s.
+// Serve answers GET /wishlist with the list, newest first, and the card of each hotel. The answer
+// is personal (private, no-store). web.Budget bounds the request to 2.5 s.
 //
-// A warm hit costs one Redis round trip of at most 100 ms for session and copy, one Postgres read of at
-// most 300 ms, and two Redis round trips for the cached cards and brands. A missing card is a call of
-// search-aggregation (1.2 s for all cards), a missing brand a call of theme-config (750 ms for all
-// brands). A session last saved over a minute ago, or a wrong copy, costs one more Redis round trip.
+// A warm hit costs a Redis round trip of at most 100 ms for session and copy, a Postgres read of at
+// most 300 ms, and two Redis round trips for the cached cards and brands. A missing card is a call
+// of search-aggregation (1.2 s for all cards), a missing brand a call of theme-config (750 ms for
+// all brands). A session last saved over a minute ago, or a wrong copy, costs a more Redis round
+// trip.
 //
 // Failures:
-//   - Postgres: the copy in Redis, and "wishlist" in "degraded". Without a copy Postgres has 1 s, and
-//     then the answer is 503.
+//   - Postgres: the copy in Redis, and "wishlist" in "degraded". Without a copy Postgres has 1 s,
+//     and then the answer is 503.
 //   - Redis: the list from Postgres; cards and brands from the upstreams.
 //   - search-aggregation: items without cards, and "search" in "degraded".
 //   - theme-config: neutral brands, and "theme" in "degraded".
@@ -95,9 +96,9 @@ func (h *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, answer)
 }
 
-// addCards fills in the items of the answer, with cards and brands from the cache or the upstreams. A hotel
-// that search-aggregation does not list has no card, nor has a hotel of a suspended tenant. Missing parts
-// are named in "degraded".
+// addCards fills in the items of the answer, with cards and brands from the cache or the upstreams.
+// A hotel that search-aggregation does not list has no card, nor has a hotel of a suspended tenant.
+// Missing parts are named in "degraded".
 func (h *List) addCards(ctx context.Context, guest *guest.Guest, items []wishlist.Item, into *listResponse) {
 	defer web.FromContext(ctx).Phase("compose")()
 	properties := make([]string, len(items))

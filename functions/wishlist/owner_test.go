@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An item stores the tenant that the client named. The card names the tenant that owns the hotel, which a
-// handoff needs.
+// An item stores the tenant that the client named. The card names the tenant that owns the hotel,
+// which a handoff needs.
 func TestWishlistList_CardNamesOwningTenant(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -21,9 +21,9 @@ type Remove struct {
 // NewRemove returns the handler of DELETE /wishlist/{propertyId}.
 func NewRemove(p *wiring.Deps, store *wishlist.Store) *Remove { return &Remove{p.Guests, store} }
 
-// Serve answers DELETE /wishlist/{propertyId}: it removes a property from the list and answers 204, also
-// for a property that is not on the list. The answer is personal; costs, budgets and failures are those of
-// Add.Serve.
+// Serve answers DELETE /wishlist/{propertyId}: it removes a property from the list and answers 204,
+// also for a property that is not on the list. The answer is personal; costs, budgets and failures
+// are those of Add.Serve.
 func (h *Remove) Serve(w http.ResponseWriter, r *http.Request) error {
 	property := r.PathValue("propertyId")
 	if !id.Valid(id.Property, property) {

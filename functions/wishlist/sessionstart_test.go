@@ -9,8 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// The relay may publish wishlist.added as soon as its transaction is committed, so session.started must be
-// committed with it.
+// The relay may publish wishlist.added as soon as its transaction is committed, so session.started
+// must be committed with it.
 func TestWishlistAdd_StartsSessionInSameTransaction(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

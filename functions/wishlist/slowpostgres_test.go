@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// waitForLockWaiter returns when a query has waited for a lock for half a second, which is longer than the
-// 300 ms of a list with a copy.
+// waitForLockWaiter returns when a query has waited for a lock for half a second, which is longer
+// than the 300 ms of a list with a copy.
 func (h *harness) waitForLockWaiter(ctx context.Context) error {
 	for waiting := false; !waiting; {
 		err := h.DB.QueryRow(ctx, `
