@@ -1,21 +1,16 @@
 package relay
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
+	"os"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 	"melmastoon.ghasi.io/bff-consumer/shared/config"
@@ -24,20 +19,21 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
+
+// TestMain makes the Pub/Sub library talk to a server without TLS. newRelay overrides the address.
+func TestMain(m *testing.M) {
+	os.Setenv("PUBSUB_EMULATOR_HOST", "127.0.0.1:1")
+	os.Exit(m.Run())
+}
 
 var keys = redisclient.Keys{Env: "test"}
 
-// harness is a database, a broker and a clock that tests move; relays are started in it.
+// harness adds a fake Pub/Sub to the common harness. Its clock is the clock of every relay of the test.
 type harness struct {
-	testing.TB
-	url       string
-	db        *pgxpool.Pool // of the test
-	broker    *pubsubtest.Broker
-	redisAddr string
-	clock     atomic.Int64
+	*functest.Harness
+	broker *pubsubtest.Broker
 }
 
 func newHarness(t testing.TB) *harness {
@@ -47,39 +43,27 @@ func newHarness(t testing.TB) *harness {
 		t.Fatal(err)
 	}
 	t.Cleanup(broker.Stop)
-	t.Setenv("PUBSUB_EMULATOR_HOST", broker.Addr)
-	h := &harness{TB: t, url: pgtest.URL(t), broker: broker, redisAddr: "127.0.0.1:1"} // nobody is there
-	if h.db, err = pgxpool.New(context.Background(), h.url); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.db.Close)
-	h.clock.Store(time.Now().UnixMilli())
+	h := &harness{functest.New(t), broker}
+	h.UseInternalAPI()
 	return h
 }
 
-func (h *harness) withRedis() *harness {
-	redistest.New(h.TB)
-	h.redisAddr = redistest.Addr(h.TB)
-	return h
-}
-
-func (h *harness) now() time.Time { return time.UnixMilli(h.clock.Load()).UTC() }
-
-func (h *harness) advance(d time.Duration) { h.clock.Add(d.Milliseconds() + 1) }
+// advancePast moves the clock by d and a millisecond, so that a row due after d is due.
+func (h *harness) advancePast(d time.Duration) { h.Advance(d + time.Millisecond) }
 
 func (h *harness) newRelay(change ...func(*environment)) *Relay {
-	h.Helper()
+	h.T.Helper()
 	e := environment{
-		Environment: config.Environment{Env: keys.Env, RedisAddr: h.redisAddr, Postgres: postgres.Config{URL: h.url}}, MaxConns: 6, Project: "test", Run: maxRunDuration, Workers: 4,
+		Environment: config.Environment{Env: keys.Env, RedisAddr: h.Redis.Addr, Postgres: postgres.Config{URL: h.Database}}, MaxConns: 6, Project: "test", Endpoint: h.broker.Addr, Run: maxRunDuration, Workers: 4,
 	}
 	for _, c := range change {
 		c(&e)
 	}
-	r, err := build(context.Background(), e, h.now, nil)
+	r, err := build(context.Background(), e, h.Now, nil)
 	if err != nil {
-		h.Fatal(err)
+		h.T.Fatal(err)
 	}
-	h.Cleanup(func() {
+	h.T.Cleanup(func() {
 		r.db.Close()
 		r.rdb.Close()
 		r.broker.Close()
@@ -87,31 +71,32 @@ func (h *harness) newRelay(change ...func(*environment)) *Relay {
 	return r
 }
 
-// runOnce drains as far as it goes.
+// runOnce runs the relay until nothing more can be sent.
 func (h *harness) runOnce(r *Relay) Report {
-	h.Helper()
-	report, err := r.Run(h.Context(), Options{Once: true})
+	h.T.Helper()
+	report, err := r.Run(h.T.Context(), Options{Once: true})
 	if err != nil {
-		h.Error(err)
+		h.T.Error(err)
 	}
 	return report
 }
 
-// startRun starts a run that ends with the test, or with stop, which returns its report.
+// startRun starts a run that ends with the test or with stop, which returns the report. An error of the
+// run fails the test.
 func (h *harness) startRun(r *Relay) (stop func() Report) {
-	try := h.startFallibleRun(r)
+	stopRun := h.startFallibleRun(r)
 	stop = sync.OnceValue(func() Report {
-		report, err := try()
+		report, err := stopRun()
 		if err != nil {
-			h.Error(err)
+			h.T.Error(err)
 		}
 		return report
 	})
-	h.Cleanup(func() { stop() })
+	h.T.Cleanup(func() { stop() })
 	return stop
 }
 
-// startFallibleRun is begin for a run that may fail.
+// startFallibleRun is startRun for a run that may fail.
 func (h *harness) startFallibleRun(r *Relay) (stop func() (Report, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var report Report
@@ -122,29 +107,38 @@ func (h *harness) startFallibleRun(r *Relay) (stop func() (Report, error)) {
 		report, err = r.Run(ctx, Options{})
 	}()
 	stop = sync.OnceValues(func() (Report, error) { cancel(); <-done; return report, err })
-	h.Cleanup(func() { stop() })
+	h.T.Cleanup(func() { stop() })
 	return stop
 }
 
-// awaitMessages waits until so many messages have arrived.
+// awaitMessages waits until the broker has accepted n messages.
 func (h *harness) awaitMessages(n int) {
-	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), 30*time.Second)
+	h.T.Helper()
+	ctx, cancel := context.WithTimeout(h.T.Context(), 30*time.Second)
 	defer cancel()
 	if err := h.broker.Await(ctx, n); err != nil {
-		h.Fatalf("%d of %d messages arrived: %v", len(h.broker.Messages()), n, err)
+		h.T.Fatalf("got %d messages, want %d: %v", len(h.broker.Messages()), n, err)
 	}
 }
 
+// awaitRequests waits until the broker has received n requests.
+func (h *harness) awaitRequests(n int) {
+	h.T.Helper()
+	h.Eventually("requests at the broker", func() bool { return h.broker.Requests() >= n })
+}
+
 func newSession() string { return id.New(id.Session, time.Now()) }
+
+// newSessionInShard returns a session whose rows are in the shard of another session.
+func newSessionInShard(of string) string { return newSession()[:29] + of[29:] }
 
 const (
 	localeTopic   = "melmastoon.bff.consumer.locale.changed.v1"
 	currencyTopic = "melmastoon.bff.consumer.currency.changed.v1"
 )
 
-// newEvents makes events of one session; kinds has a letter for each: l for a change of locale, c of currency, e for its
-// end.
+// newEvents returns events of one session. kinds has a letter for each event: l for a change of locale, c
+// for a change of currency, e for the end of the session.
 func newEvents(session, kinds string) []event.Event {
 	var all []event.Event
 	now := time.Now()
@@ -166,13 +160,17 @@ func newEvents(session, kinds string) []event.Event {
 	return all
 }
 
-// addEvents commits events and returns their ids.
+// addEvents commits events to the outbox and returns their ids.
 func (h *harness) addEvents(all ...event.Event) []string {
-	h.Helper()
-	err := pgx.BeginFunc(h.Context(), h.db, func(tx pgx.Tx) error { return outbox.Add(h.Context(), tx, all...) })
+	h.T.Helper()
+	err := pgx.BeginFunc(h.T.Context(), h.DB, func(tx pgx.Tx) error { return outbox.Add(h.T.Context(), tx, all...) })
 	if err != nil {
-		h.Fatal(err)
+		h.T.Fatal(err)
 	}
+	return eventIDs(all)
+}
+
+func eventIDs(all []event.Event) []string {
 	ids := make([]string, len(all))
 	for i, e := range all {
 		ids[i] = e.ID
@@ -180,108 +178,77 @@ func (h *harness) addEvents(all ...event.Event) []string {
 	return ids
 }
 
-// insertRow writes a row as nobody of us would.
+// insertRow inserts a row with any payload and headers, and returns its id.
 func (h *harness) insertRow(topic, payload, headers string) string {
-	h.Helper()
+	h.T.Helper()
 	row := id.New(id.Event, time.Now())
-	h.exec(`INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
+	h.Exec(`INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
 		VALUES ($1::text, $2, $3::text::jsonb, $4::text::jsonb, 'operational')`, row, topic, payload, headers)
 	return row
 }
 
-func (h *harness) exec(sql string, args ...any) {
-	h.Helper()
-	if _, err := h.db.Exec(context.Background(), sql, args...); err != nil {
-		h.Fatal(err)
-	}
+// queryValue returns the value that a query selects.
+func queryValue[T any](h *harness, sql string, args ...any) T {
+	h.T.Helper()
+	return functest.QueryValue[T](h.Harness, sql, args...)
 }
 
-// queryValue reads one value.
-func queryValue[T any](h *harness, sql string, args ...any) (v T) {
-	h.Helper()
-	if err := h.db.QueryRow(context.Background(), sql, args...).Scan(&v); err != nil {
-		h.Fatal(err)
-	}
-	return v
-}
-
-func (h *harness) countPending() int {
-	return queryValue[int](h, `SELECT count(*) FROM bff_consumer.outbox WHERE published_at IS NULL`)
-}
-
-// receivedIDs is the ids of what the broker took of a session, each where it came first.
+// receivedIDs returns the event ids of a session's messages in the order of their first arrival.
 func (h *harness) receivedIDs(session string) (ids []string) {
-	for _, a := range h.broker.Messages() {
-		if a.OrderingKey == session && !slices.Contains(ids, a.ID) {
-			ids = append(ids, a.ID)
+	for _, m := range h.broker.Messages() {
+		if m.OrderingKey == session && !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
 		}
 	}
 	return ids
 }
 
-// countDuplicates counts what came more than once, and how much of that is owed to answers that were lost.
-func (h *harness) countDuplicates() (all, lost int) {
-	seen := map[string]bool{}
-	last := map[string]bool{} // whether the one before was lost
-	for _, a := range h.broker.Messages() {
-		if seen[a.ID] {
+// countDuplicates counts repeated messages, and the repetitions that follow a lost response.
+func (h *harness) countDuplicates() (all, afterLostResponse int) {
+	seen, lost := map[string]bool{}, map[string]bool{}
+	for _, m := range h.broker.Messages() {
+		if seen[m.ID] {
 			all++
-			if last[a.ID] {
-				lost++
+			if lost[m.ID] {
+				afterLostResponse++
 			}
 		}
-		seen[a.ID], last[a.ID] = true, a.ResponseLost
+		seen[m.ID], lost[m.ID] = true, m.ResponseLost
 	}
-	return all, lost
+	return all, afterLostResponse
 }
 
+// expectReceived checks the messages of a session, without repetitions.
 func (h *harness) expectReceived(session string, want []string) {
-	h.Helper()
+	h.T.Helper()
 	if got := h.receivedIDs(session); !slices.Equal(got, want) {
-		h.Errorf("of %s arrived\n%s\nwant\n%s", session, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		h.T.Errorf("messages of %q (-want +got):\n%s", session, cmp.Diff(want, got))
 	}
 }
 
-// setConsent records what a guest decided.
+// setConsent records the decision of a guest.
 func (h *harness) setConsent(session string, telemetry, cleared bool) {
-	h.exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
+	h.T.Helper()
+	h.Exec(`INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 		VALUES ($1, $2, false, now(), CASE WHEN $3 THEN now() END)
 		ON CONFLICT (guest_session_id) DO UPDATE SET telemetry = excluded.telemetry, cleared_at = excluded.cleared_at`, session, telemetry, cleared)
 }
 
-// captureLogs collects what is said while the test runs.
-func captureLogs(t testing.TB) *lockedBuffer {
-	b := &lockedBuffer{}
+// captureLogs collects the records of the default logger until the end of the test. A test with it must
+// not run in parallel.
+func captureLogs(t testing.TB) *functest.Log {
+	t.Helper()
+	l := &functest.Log{}
 	before := slog.Default()
-	slog.SetDefault(slog.New(slog.NewJSONHandler(b, nil)))
+	slog.SetDefault(slog.New(slog.NewJSONHandler(l, nil)))
 	t.Cleanup(func() { slog.SetDefault(before) })
-	return b
+	return l
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-var _ io.Writer = (*lockedBuffer)(nil)
-
-// toJSON is v as JSON.
-func toJSON(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(err)
+// expectReport compares a report with want.
+func expectReport(t testing.TB, got, want Report) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
 	}
-	return string(b)
 }

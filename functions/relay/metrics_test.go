@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -15,16 +14,16 @@ func TestRelayServe_ExportsMetricsWithoutRowData(t *testing.T) {
 	session := newSession()
 	h.addEvents(newEvents(session, "lc")...)
 	h.addEvents(newEvents(newSession(), "l")...)
-	h.exec(`UPDATE bff_consumer.outbox SET parked_at = now() WHERE id = (SELECT max(id) FROM bff_consumer.outbox)`)
+	h.Exec(`UPDATE bff_consumer.outbox SET parked_at = now() WHERE id = (SELECT max(id) FROM bff_consumer.outbox)`)
 	before := float64(time.Now().Add(-time.Minute).Unix())
-	h.trigger(h.newRelay(), pushBody(`{"once":true}`), io.Discard)
+	h.trigger(h.newRelay(), `{"once":true}`)
 	for name, want := range map[string]float64{"bff.outbox.published": 2, "bff.outbox.depth": 0, "bff.outbox.parked": 1} {
 		if n := collector.Metric(name); n != want {
-			t.Errorf("%s is %v", name, n)
+			t.Errorf("%s: got %v, want %v", name, n, want)
 		}
 	}
 	if at := collector.Metric("bff.job.last_success"); at < before {
-		t.Errorf("last success at %v", at)
+		t.Errorf("last success: got %v, want at least %v", at, before)
 	}
 	published := 0
 	for _, s := range collector.Spans("") {
@@ -33,7 +32,7 @@ func TestRelayServe_ExportsMetricsWithoutRowData(t *testing.T) {
 		}
 	}
 	if published == 0 {
-		t.Error("no publish is traced")
+		t.Error("got no span of a publish request, want at least 1")
 	}
 	collector.AssertAbsent(t, session, "gms_", "WHERE", "payload", "eventId", ":bff-consumer:")
 }
@@ -41,8 +40,8 @@ func TestRelayServe_ExportsMetricsWithoutRowData(t *testing.T) {
 func TestRelayServe_DryRunRecordsNoSuccess(t *testing.T) {
 	collector := otlptest.Open(t)
 	h := newHarness(t)
-	h.trigger(h.newRelay(), pushBody(`{"dryRun":true}`), io.Discard)
+	h.trigger(h.newRelay(), `{"dryRun":true}`)
 	if at := collector.Metric("bff.job.last_success"); at != 0 || collector.Requests() == 0 {
-		t.Errorf("%d requests, last success at %v", collector.Requests(), at)
+		t.Errorf("got %d exports and a last success at %v, want exports without a success", collector.Requests(), at)
 	}
 }

@@ -3,13 +3,12 @@ package relay
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
 
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
@@ -18,52 +17,49 @@ import (
 )
 
 func TestRelayRun_PublishesCommittedEventsWithAttributes(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	session := newSession()
 	ids := h.addEvents(newEvents(session, "llc")...)
-	report := h.runOnce(h.newRelay())
-	if want := (Report{Published: 3, Attempts: 3, Requests: 2}); report != want {
-		t.Errorf("%+v, want %+v", report, want)
-	}
+	expectReport(t, h.runOnce(h.newRelay()), Report{Published: 3, Attempts: 3, Requests: 2})
 	h.expectReceived(session, ids)
-	for _, a := range h.broker.Messages() {
-		if err := strict.ValidateMessage(a.Topic, a.Data); err != nil {
+	for _, m := range h.broker.Messages() {
+		if err := strict.ValidateMessage(m.Topic, m.Data); err != nil {
 			t.Error(err)
 		}
 		var e event.Event
-		if err := json.Unmarshal(a.Data, &e); err != nil {
+		if err := json.Unmarshal(m.Data, &e); err != nil {
 			t.Fatal(err)
 		}
-		if !e.PublishedAt.Equal(h.now()) || e.ID != a.ID || e.Subject != a.Topic || e.SessionID != session {
-			t.Errorf("%s", a.Data)
+		if !e.PublishedAt.Equal(h.Now()) || e.ID != m.ID || e.Subject != m.Topic || e.SessionID != session {
+			t.Errorf("got %s, want event %s of %s, session %s, published at %s", m.Data, m.ID, m.Topic, session, h.Now())
 		}
-		want := map[string]string{ // the ordering key is the message's own
+		want := map[string]string{ // the ordering key is no attribute
 			"eventId": e.ID, "subject": e.Subject, "schemaUri": e.SchemaURI, "retentionClass": string(e.RetentionClass),
 		}
 		if e.Traceparent != "" {
 			want["traceparent"] = e.Traceparent
 		}
-		if !maps.Equal(a.Attributes, want) || a.OrderingKey != session {
-			t.Errorf("attributes %v, key %s", a.Attributes, a.OrderingKey)
+		if diff := cmp.Diff(want, m.Attributes); diff != "" || m.OrderingKey != session {
+			t.Errorf("ordering key: got %s, want %s; attributes (-want +got):\n%s", m.OrderingKey, session, diff)
 		}
 	}
-	if again := h.runOnce(h.newRelay()); again != (Report{}) {
-		t.Errorf("then %+v", again)
-	}
-	if n := queryValue[int](h, `SELECT count(*) FROM bff_consumer.outbox WHERE published_at = $1 AND attempts = 0`, h.now()); n != 3 {
-		t.Errorf("%d rows are marked as published", n)
+	expectReport(t, h.runOnce(h.newRelay()), Report{})
+	if n := queryValue[int](h, `SELECT count(*) FROM bff_consumer.outbox WHERE published_at = $1 AND attempts = 0`, h.Now()); n != 3 {
+		t.Errorf("got %d rows marked as published, want 3", n)
 	}
 }
 
 func TestRelayRun_PublishesNewRowsUntilRunEnds(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	stop := h.startRun(h.newRelay(func(e *environment) { e.Run = 20 * time.Second }))
 	for i := range 5 {
 		h.addEvents(newEvents(newSession(), "l")...)
-		h.awaitMessages(i + 1) // while the same run goes on
+		h.awaitMessages(i + 1) // during the same run
 	}
 	if report := stop(); report.Published != 5 {
-		t.Errorf("%+v", report)
+		t.Errorf("got %d published rows, want 5", report.Published)
 	}
 	short := h.newRelay(func(e *environment) { e.Run = time.Millisecond })
 	if _, err := short.Run(t.Context(), Options{}); err != nil {
@@ -72,13 +68,14 @@ func TestRelayRun_PublishesNewRowsUntilRunEnds(t *testing.T) {
 }
 
 func TestRelayRun_ConcurrentRelaysKeepOrderAndShareWork(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	want := map[string][]string{}
 	total := 0
-	reaction := rand.New(rand.NewPCG(3, 4))
-	h.broker.SetBehavior(func(pubsubtest.Request) pubsubtest.Behavior { // one at a time
-		switch n := reaction.IntN(100); {
+	faults := rand.New(rand.NewPCG(3, 4))
+	h.broker.SetBehavior(func(pubsubtest.Request) pubsubtest.Behavior { // the broker calls it for one request at a time
+		switch n := faults.IntN(100); {
 		case n < 20:
 			return pubsubtest.Behavior{RejectCode: codes.Unavailable}
 		case n < 25:
@@ -104,24 +101,25 @@ func TestRelayRun_ConcurrentRelaysKeepOrderAndShareWork(t *testing.T) {
 		report := stop()
 		published += report.Published
 		if report.Published == 0 {
-			t.Errorf("one of them did nothing: %+v", report)
+			t.Errorf("got a relay without published rows: %+v", report)
 		}
 	}
-	for h.countPending() > 0 { // those whose answer was lost last
+	for h.PendingEvents() > 0 { // rows whose last response was lost
 		published += h.runOnce(h.newRelay()).Published
 	}
 	for session, ids := range want {
 		h.expectReceived(session, ids)
 	}
 	if all, lost := h.countDuplicates(); all != lost || published != int64(total) {
-		t.Errorf("%d duplicates, %d because of lost answers; %d published, want %d", all, lost, published, total)
+		t.Errorf("got %d duplicates, %d after lost responses, and %d published rows; want equal numbers and %d", all, lost, published, total)
 	}
 	if n := queryValue[int](h, `SELECT count(*) FROM bff_consumer.outbox WHERE attempts > 0`); n != 0 {
-		t.Errorf("the outages were charged to %d rows", n)
+		t.Errorf("got %d rows charged for outages, want none", n)
 	}
 }
 
 func TestRelayRun_BatchesConsecutiveRowsOfOneTopic(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	var mu sync.Mutex
 	var sizes []int
@@ -135,73 +133,77 @@ func TestRelayRun_BatchesConsecutiveRowsOfOneTopic(t *testing.T) {
 	ids := h.addEvents(newEvents(session, "lllcclllll")...)
 	h.runOnce(h.newRelay())
 	h.expectReceived(session, ids)
-	if !slices.Equal(sizes, []int{3, 2, 5}) {
-		t.Errorf("requests of %v messages", sizes)
+	if diff := cmp.Diff([]int{3, 2, 5}, sizes); diff != "" {
+		t.Errorf("messages per request (-want +got):\n%s", diff)
 	}
 }
 
 func TestRelayRun_PublishesEventsWithoutSession(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
-	a, b := newEvents("", "lclc"), newEvents("", "l")
-	h.addEvents(a...)
-	row := h.insertRow(localeTopic, `"nonsense"`, `{"eventId":"x"}`)
-	h.addEvents(b...)
+	valid := newEvents("", "lclcl") // with smaller ids than the invalid row
+	row := h.insertRow(localeTopic, `"invalid"`, `{"eventId":"x"}`)
+	h.addEvents(valid...)
 	report := h.runOnce(h.newRelay())
 	if report.Published != 5 || report.Rejected != 1 || report.Requests != 2 {
-		t.Errorf("%+v", report)
+		t.Errorf("got %+v, want 5 published and 1 rejected row in 2 requests", report)
 	}
-	for _, a := range h.broker.Messages() {
-		if _, has := a.Attributes["orderingKey"]; has || a.OrderingKey != "" {
-			t.Errorf("%v", a)
+	for _, m := range h.broker.Messages() {
+		if _, ok := m.Attributes["orderingKey"]; ok || m.OrderingKey != "" {
+			t.Errorf("got %+v, want no ordering key", m)
 		}
 	}
-	h.addEvents(newEvents("", "l")...) // nor does it hold back the others later
+	h.addEvents(newEvents("", "l")...) // the rejected row does not hold it back
 	if report := h.runOnce(h.newRelay()); report.Published != 1 || report.Rejected != 0 {
-		t.Errorf("%+v", report)
+		t.Errorf("got %+v, want 1 published and no rejected row", report)
 	}
-	if due := queryValue[time.Time](h, `SELECT due_at FROM bff_consumer.outbox WHERE id = $1`, row); !due.After(h.now()) {
-		t.Errorf("due %s", due)
+	if due := queryValue[time.Time](h, `SELECT due_at FROM bff_consumer.outbox WHERE id = $1`, row); !due.After(h.Now()) {
+		t.Errorf("due_at: got %s, want after %s", due, h.Now())
 	}
 }
 
 func TestRelayRun_DrainsShardInSeveralBatches(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	want := map[string][]string{}
-	lane := newSession()[29:]
+	shardOf := newSession()
 	for len(want) < 3*batchSize*maxBatchesPerLease {
-		session := newSession()[:29] + lane
+		session := newSessionInShard(shardOf)
 		want[session] = h.addEvents(newEvents(session, "lc")...)
 	}
-	long := newSession()[:29] + lane
+	long := newSessionInShard(shardOf)
 	for range 5 {
 		want[long] = append(want[long], h.addEvents(newEvents(long, "lllllllllllllllc")...)...)
 	}
 	report := h.runOnce(h.newRelay())
 	if report.Depth != 0 || report.Rejected+report.Outages != 0 {
-		t.Errorf("%+v", report)
+		t.Errorf("got %+v, want no pending or rejected row and no outage", report)
 	}
 	for session, ids := range want {
 		h.expectReceived(session, ids)
 	}
 	if all, _ := h.countDuplicates(); all != 0 {
-		t.Errorf("%d duplicates", all)
+		t.Errorf("got %d duplicates, want none", all)
 	}
 }
 
 func TestRelayRun_DryRunOnlyCounts(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.addEvents(newEvents(newSession(), "lc")...)
-	h.exec(`UPDATE bff_consumer.outbox SET created_at = $1`, h.now().Add(-400*time.Second))
+	h.Exec(`UPDATE bff_consumer.outbox SET created_at = $1`, h.Now().Add(-400*time.Second))
 	report, err := h.newRelay().Run(t.Context(), Options{DryRun: true})
-	if want := (Report{Depth: 2, OldestAgeSeconds: 400, DryRun: true}); err != nil || report != want {
-		t.Errorf("%+v %v, want %+v", report, err, want)
+	if err != nil {
+		t.Error(err)
 	}
-	if len(h.broker.Messages()) != 0 {
-		t.Error("it sent something")
+	expectReport(t, report, Report{Depth: 2, OldestAgeSeconds: 400, DryRun: true})
+	if n := h.broker.Requests(); n != 0 {
+		t.Errorf("got %d requests, want none", n)
 	}
 }
 
 func TestRelayRun_FindsEveryShard(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	base := newSession()
 	n := 0
@@ -209,9 +211,9 @@ func TestRelayRun_FindsEveryShard(t *testing.T) {
 		n += len(h.addEvents(newEvents(fmt.Sprintf("%s%c", base[:29], last), "l")...))
 	}
 	n += len(h.addEvents(newEvents("", "l")...))
-	h.insertRow(localeTopic, `{}`, `{"orderingKey":"not-one-of-ours-é"}`) // is found as well
+	h.insertRow(localeTopic, `{}`, `{"orderingKey":"not-one-of-ours-é"}`) // the id of no session, with a last character of two bytes
 	report := h.runOnce(h.newRelay())
 	if report.Published != int64(n) || report.Rejected != 1 {
-		t.Errorf("%+v", report)
+		t.Errorf("got %+v, want %d published and 1 rejected row", report, n)
 	}
 }
