@@ -21,8 +21,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// publishPlatformEvent publishes a platform event and waits until its delivery has ended. It returns the
-// server's record of the event.
+// publishPlatformEvent publishes a platform event and waits until its delivery has ended. It
+// returns the server's record of the event.
 func publishPlatformEvent(t *testing.T, s *server.Server, body string) (outcome map[string]any) {
 	t.Helper()
 	res, published := servertest.Call(t, http.MethodPost, s.URL+"/_local/events", body)

@@ -23,7 +23,8 @@ func isProblem(res *http.Response, answer map[string]any, status int, code strin
 		res.Header.Get("Content-Type") == "application/problem+json" && res.Header.Get("Cache-Control") == "no-store"
 }
 
-// mintHandoff searches, reads a hotel's page and mints a handoff. It returns the handoff and its token.
+// mintHandoff searches, reads a hotel's page and mints a handoff. It returns the handoff and its
+// token.
 func mintHandoff(t *testing.T, s *server.Server) (handoff map[string]any, token string) {
 	t.Helper()
 	res, found := servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody("Kabul"))
@@ -105,7 +106,8 @@ func TestHandoff_SecondConsumeIsRejectedAndReported(t *testing.T) {
 	}
 }
 
-// The script of docs/tour.md runs as a reader pastes it, with the local default flags and with deployed ones.
+// The script of docs/tour.md runs as a reader pastes it, with the local default flags and with
+// deployed ones.
 func TestReadme_JourneyScriptSucceeds(t *testing.T) {
 	script := servertest.TourScript(t, "A guest's journey")
 	s := servertest.Start(t, servertest.StateDir(t))

@@ -1,5 +1,5 @@
-// Command local is the development server: it runs the whole service on one machine, with its stores,
-// sandbox upstreams, functions and gateway. It is never deployed. Programs with another purpose are in
+// Command local is the development server: the whole service on one machine, with stores, sandbox
+// upstreams, functions and gateway. It is never deployed. Programs with another purpose are in
 // tools/.
 package main
 
@@ -40,7 +40,7 @@ Private Postgres and Redis servers run below .local or --state. DATABASE_URL, RE
 PUBSUB_EMULATOR_HOST replace them with others.
 `
 
-// errUsage says that the arguments are wrong. The reason and the usage text have been printed.
+// errUsage means wrong arguments. The reason and the usage text have been printed.
 var errUsage = errors.New("usage")
 
 func main() {

@@ -86,7 +86,8 @@ func TestServer_SearchesFailsOnDemandAndRestarts(t *testing.T) {
 	}
 }
 
-// runSearchFolder runs the search folder beside the server with a state directory, and checks its routes.
+// runSearchFolder runs the search folder beside the server with a state directory, and checks its
+// routes.
 func runSearchFolder(t *testing.T, dir string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())

@@ -35,8 +35,8 @@ func apiOperations(t *testing.T) (all []apiOperation) {
 	return all
 }
 
-// The common problems come from web.Serve and not from a handler: the request is too large or malformed or takes too
-// long, a store or an instance is unavailable, the code has a bug.
+// The common problems come from web.Serve and not from a handler: the request is too large or
+// malformed or takes too long, a store or an instance is unavailable, the code has a bug.
 func TestAPIDocument_ListsCommonProblemsForEveryRoute(t *testing.T) {
 	for _, op := range apiOperations(t) {
 		kinds := []problem.Kind{
@@ -54,8 +54,8 @@ func TestAPIDocument_ListsCommonProblemsForEveryRoute(t *testing.T) {
 	}
 }
 
-// The test sends every route invalid requests that all routes reject alike. Call validates the responses against the
-// API document.
+// The test sends every route invalid requests that all routes reject alike. Call validates the
+// responses against the API document.
 func TestRoutes_RejectInvalidRequestsUniformly(t *testing.T) {
 	s := servertest.Start(t, servertest.StateDir(t))
 	const property, tenant = "ppt_00000000000000000000000009", "tnt_00000000000000000000000009"
@@ -91,7 +91,8 @@ func TestRoutes_RejectInvalidRequestsUniformly(t *testing.T) {
 	}
 }
 
-// problemSummary returns the status and code of a problem, and its invalid fields with their codes, sorted.
+// problemSummary returns the status and code of a problem, and its invalid fields with their codes,
+// sorted.
 func problemSummary(res *http.Response, answer map[string]any) string {
 	code, _ := answer["code"].(string)
 	fields := []string{fmt.Sprint(res.StatusCode, " ", code[strings.LastIndexByte(code, '.')+1:])}
@@ -104,7 +105,8 @@ func problemSummary(res *http.Response, answer map[string]any) string {
 	return strings.Join(fields, " ")
 }
 
-// requiredFields returns the fields that the API document requires of an operation, in the form of problemSummary.
+// requiredFields returns the fields that the API document requires of an operation, in the form of
+// problemSummary.
 func requiredFields(op apiOperation) string {
 	var missing []string
 	for _, p := range op.Parameters {

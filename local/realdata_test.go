@@ -46,7 +46,8 @@ func (f *searchResponse) prices() []int {
 	return list
 }
 
-// The reference accommodations are beside the repository, or below SHARED_DATA. The test skips without the file.
+// The reference accommodations are beside the repository, or below SHARED_DATA. The test skips
+// without the file.
 func TestSearch_FindsReferenceAccommodations(t *testing.T) {
 	file := filepath.Join(cmp.Or(os.Getenv("SHARED_DATA"), filepath.Join("..", "..", "shared", "data")), "hotels", "osm-accommodations.jsonl")
 	if _, err := os.Stat(file); err != nil {

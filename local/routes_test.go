@@ -14,10 +14,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The test sends every route of the API document a valid and an invalid request, with and without a cookie. A public
-// response neither reads nor sets the cookie. A personal response is not cacheable and has the rate limit headers, also
-// when it is a rejection. A rejection has Cache-Control: no-store. The request log has no address, no cookie, no user
-// agent and no handoff token.
+// The test sends every route of the API document a valid and an invalid request, with and without a
+// cookie. A public response neither reads nor sets the cookie. A personal response is not cacheable
+// and has the rate limit headers, also when it is a rejection. A rejection has Cache-Control:
+// no-store. The request log has no address, no cookie, no user agent and no handoff token.
 func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 	state := servertest.StateDir(t)
 	s := servertest.Start(t, state)
@@ -102,8 +102,8 @@ func TestRoutes_ResponseIsEitherSharedOrPersonal(t *testing.T) {
 	}
 }
 
-// checkRateLimitHeaders checks that a personal response has the rate limit headers of the route's class and that a shared
-// response has none.
+// checkRateLimitHeaders checks that a personal response has the rate limit headers of the route's
+// class and that a shared response has none.
 func checkRateLimitHeaders(t *testing.T, function string, shared bool, res *http.Response) {
 	t.Helper()
 	class := "read"

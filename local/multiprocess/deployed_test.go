@@ -1,7 +1,7 @@
-// Package multiprocess tests functions that run as processes of their own beside a development server:
-// with the environment that Terraform gives them, during a rollout, and in a stampede. The processes are
-// this test binary. The package has tests only; ./dev test runs them without the race detector, which
-// would slow the processes down.
+// Package multiprocess tests functions that run as processes of their own beside a development
+// server: with the environment that Terraform gives them, during a rollout, and in a stampede. The
+// processes are this test binary. The package has tests only; ./dev test runs them without the race
+// detector, which would slow the processes down.
 package multiprocess
 
 import (
@@ -35,8 +35,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/oidctest"
 )
 
-// TestMain runs a function when FUNCTION_TARGET is set, as the platform does, the search folder when searchState is
-// set, and the tests otherwise.
+// TestMain runs a function when FUNCTION_TARGET is set, as the platform does, the search folder
+// when searchState is set, and the tests otherwise.
 func TestMain(m *testing.M) {
 	if os.Getenv("FUNCTION_TARGET") != "" {
 		fmt.Fprintln(os.Stderr, funcframework.StartHostPort("127.0.0.1", os.Getenv("PORT")))
@@ -54,9 +54,9 @@ func TestMain(m *testing.M) {
 
 const edgeSecret = "the-secret-that-the-load-balancer-adds"
 
-// localEnv returns the environment of a deployed function on this machine: the one that Terraform plans, with local
-// values for the services that only the platform has. It adds only the variables that it names, and keeps the
-// planned values that need no local replacement.
+// localEnv returns the environment of a deployed function on this machine: the one that Terraform
+// plans, with local values for the services that only the platform has. It adds only the variables
+// that it names, and keeps the planned values that need no local replacement.
 func localEnv(f terraform.Function, local map[string]string, keySet string) []string {
 	env := maps.Clone(f.Environment)
 	replace := func(name, with, value string) {
@@ -104,8 +104,8 @@ func localEnv(f terraform.Function, local map[string]string, keySet string) []st
 	return all
 }
 
-// startFunctions starts a process for each planned function and returns the local address of each, by its deployed
-// address.
+// startFunctions starts a process for each planned function and returns the local address of each,
+// by its deployed address.
 func startFunctions(t *testing.T, functions []terraform.Function, local map[string]string, keySet string) map[string]*url.URL {
 	t.Helper()
 	at := map[string]*url.URL{}
@@ -144,8 +144,8 @@ func startFunctions(t *testing.T, functions []terraform.Function, local map[stri
 	return at
 }
 
-// startGateway serves the routes of the planned gateway document as the edge and the gateway do, and the routes below
-// /_local/ of the development server. also replaces some of these routes.
+// startGateway serves the routes of the planned gateway document as the edge and the gateway do,
+// and the routes below /_local/ of the development server. also replaces some of these routes.
 func startGateway(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, local string, also map[string]http.HandlerFunc) string {
 	t.Helper()
 	routes, err := plan.Routes()
@@ -174,8 +174,8 @@ func startGateway(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, lo
 	return server.URL
 }
 
-// The test runs the journey of docs/tour.md through the planned gateway against processes with the planned
-// environment, and calls every internal route as its Pub/Sub subscription does.
+// The test runs the journey of docs/tour.md through the planned gateway against processes with the
+// planned environment, and calls every internal route as its Pub/Sub subscription does.
 func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 	plan, err := terraform.PlanEnvironment(t.Context(), servertest.Root(t), t.TempDir(), "production")
 	if errors.Is(err, terraform.ErrMissing) && os.Getenv("CI") == "" {
@@ -225,8 +225,8 @@ func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 		if status := pushMessage(r.Context(), t, at[byName["Relay"].URI].String()+"/internal/jobs/relay", `{"once":true}`); status != http.StatusOK {
 			t.Errorf("relay: %d, want 200", status)
 		}
-		// The relay of the development server may be publishing events of this session: its job waits until all are
-		// published.
+		// The relay of the development server may be publishing events of this session: its job
+		// waits until all are published.
 		_, answer := servertest.Call(t, http.MethodPost, s.URL+"/_local/jobs/relay", "")
 		json.MarshalWrite(w, answer)
 	}
@@ -273,8 +273,8 @@ func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 	}
 }
 
-// bootstrapHandler returns a tenant's BFF that consumes handoffs at the process of Consume, with the audience and the
-// account that Terraform plans.
+// bootstrapHandler returns a tenant's BFF that consumes handoffs at the process of Consume, with
+// the audience and the account that Terraform plans.
 func bootstrapHandler(t *testing.T, consume terraform.Function, at map[string]*url.URL, google *oidctest.Issuer, ring string) http.HandlerFunc {
 	t.Helper()
 	keys, err := handoff.ParseKeys(ring)
@@ -307,7 +307,8 @@ func bootstrapHandler(t *testing.T, consume terraform.Function, at map[string]*u
 	}
 }
 
-// pushMessage posts a message as Pub/Sub does and returns the status of the response; 0 when there is none.
+// pushMessage posts a message as Pub/Sub does and returns the status of the response; 0 when there
+// is none.
 func pushMessage(ctx context.Context, t *testing.T, to, data string) int {
 	t.Helper()
 	body := fmt.Sprintf(`{"message":{"messageId":"%d","publishTime":"2026-12-01T00:00:00Z","data":%q},"subscription":"s","deliveryAttempt":1}`,

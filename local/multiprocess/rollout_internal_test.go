@@ -27,7 +27,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 )
 
-// internalFunctions returns the internal functions except Migrate, which a deployment calls before the rollout.
+// internalFunctions returns the internal functions except Migrate, which a deployment calls before
+// the rollout.
 func internalFunctions(t *testing.T) (all []*deployedFunction) {
 	t.Helper()
 	operations, err := gateway.Operations(filepath.Join(servertest.Root(t), "api", "internal.openapi.yaml"))
@@ -112,7 +113,8 @@ func (l *loadGenerator) keepToken(answer []byte) error {
 	return nil
 }
 
-// sendInternal sends a request to an internal function: a tenant's consume to Consume, a push to the others.
+// sendInternal sends a request to an internal function: a tenant's consume to Consume, a push to
+// the others.
 func (l *loadGenerator) sendInternal(ctx context.Context, d *deployedFunction, bff *tenantstub.BFF) {
 	if d.op.Function != "Consume" {
 		l.send(ctx, d)
@@ -143,8 +145,8 @@ func (l *loadGenerator) consumeTokens(ctx context.Context, bff *tenantstub.BFF) 
 	}
 }
 
-// checkAllPublished compares the arrived messages with the outbox: each row has been published and has arrived. No
-// platform event may be quarantined.
+// checkAllPublished compares the arrived messages with the outbox: each row has been published and
+// has arrived. No platform event may be quarantined.
 func checkAllPublished(t *testing.T, s *server.Server, database string) {
 	t.Helper()
 	servertest.TelemetryMessages(t, s, "", 0) // publishes all committed events

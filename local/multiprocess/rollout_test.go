@@ -78,7 +78,8 @@ func (d *deployedFunction) swap(g *instance) *instance {
 	return old
 }
 
-// startInstance starts a process of a function and waits until it listens. The process ends with the test.
+// startInstance starts a process of a function and waits until it listens. The process ends with
+// the test.
 func startInstance(t *testing.T, target string, env map[string]string) *instance {
 	t.Helper()
 	port := servertest.FreePort(t)
@@ -121,8 +122,8 @@ type loadGenerator struct {
 	tokens   []string    // of handoffs that are not consumed
 }
 
-// send sends a request in a goroutine. A failed push is repeated with the broker's backoff. The channel is closed when
-// the first request has been written.
+// send sends a request in a goroutine. A failed push is repeated with the broker's backoff. The
+// channel is closed when the first request has been written.
 func (l *loadGenerator) send(ctx context.Context, d *deployedFunction) <-chan struct{} {
 	n := l.requests.Add(1)
 	body := d.request.Body
@@ -187,10 +188,11 @@ const (
 	guestRequestsPerInternal = 4 // guest requests per internal request
 )
 
-// The test replaces the process of each function in turn, as a rollout does: the new process receives all requests as
-// soon as it listens, then the old process gets SIGTERM while it has requests in flight. Meanwhile guests send 200
-// requests a second to all routes, and no request may fail. Failed pushes are repeated, as Pub/Sub does, and a tenant's
-// BFF retries as it does in production. Every event must arrive, and every handoff must be consumed.
+// The test replaces the process of each function in turn, as a rollout does: the new process
+// receives all requests as soon as it listens, then the old process gets SIGTERM while it has
+// requests in flight. Meanwhile guests send 200 requests a second to all routes, and no request may
+// fail. Failed pushes are repeated, as Pub/Sub does, and a tenant's BFF retries as it does in
+// production. Every event must arrive, and every handoff must be consumed.
 func TestRollout_LosesNoRequestAndNoEvent(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every function")
@@ -256,8 +258,8 @@ func TestRollout_LosesNoRequestAndNoEvent(t *testing.T) {
 	checkAllPublished(t, s, env["DATABASE_URL"])
 }
 
-// replaceInstance makes g the current process, ends the old process with SIGTERM and waits for its end. The exit
-// status must be 0.
+// replaceInstance makes g the current process, ends the old process with SIGTERM and waits for its
+// end. The exit status must be 0.
 func (l *loadGenerator) replaceInstance(t *testing.T, d *deployedFunction, g *instance) {
 	t.Helper()
 	var sent []<-chan struct{}

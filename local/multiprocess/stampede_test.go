@@ -25,8 +25,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// searchState is the environment variable that makes this test binary serve the search folder beside the
-// development server with that state directory.
+// searchState is the environment variable that makes this test binary serve the search folder
+// beside the development server with that state directory.
 const searchState = "MULTIPROCESS_SEARCH_STATE"
 
 func serveSearch(state string) error {
@@ -105,15 +105,16 @@ func searchCity(client *http.Client, processes []*process, i int, city string) c
 	return o
 }
 
-// upstreamCounters are the counters of search-aggregation. A call is abandoned when its process dies, or when its hedge
-// or the hedged call responds first. A client sends a hedge after 800 ms of silence, which a busy machine causes as well
-// as a slow upstream.
+// upstreamCounters are the counters of search-aggregation. A call is abandoned when its process
+// dies, or when its hedge or the hedged call responds first. A client sends a hedge after 800 ms of
+// silence, which a busy machine causes as well as a slow upstream.
 type upstreamCounters struct{ Calls, Abandoned, InFlight int }
 
 // completed returns the number of completed calls, one for each process that loaded the list.
 func (a upstreamCounters) completed() int { return a.Calls - a.Abandoned }
 
-// waitForCounters reads the counters of search-aggregation until they meet a condition, for at most 20 s.
+// waitForCounters reads the counters of search-aggregation until they meet a condition, for at most
+// 20 s.
 func waitForCounters(t *testing.T, s *server.Server, is func(upstreamCounters) bool) upstreamCounters {
 	t.Helper()
 	deadline := time.After(20 * time.Second)
@@ -155,8 +156,8 @@ func setBehaviour(t *testing.T, s *server.Server, upstream, behaviour string) {
 
 const callers = 1000
 
-// measureStarvation measures how long this machine delays runnable goroutines until the test ends. worst returns the
-// longest delay so far.
+// measureStarvation measures how long this machine delays runnable goroutines until the test ends.
+// worst returns the longest delay so far.
 func measureStarvation(t *testing.T) (worst func() time.Duration) {
 	const every = 2 * time.Millisecond
 	var most atomic.Int64
@@ -171,8 +172,9 @@ func measureStarvation(t *testing.T) (worst func() time.Duration) {
 	return func() time.Duration { return time.Duration(most.Load()) }
 }
 
-// checkLatencies fails when a response took longer than web.Budget plus the longest delay by the machine. It reads the
-// latency from the functions' log: a caller's clock would include the queue of a thousand callers on two cores.
+// checkLatencies fails when a response took longer than web.Budget plus the longest delay by the
+// machine. It reads the latency from the functions' log: a caller's clock would include the queue
+// of a thousand callers on two cores.
 func checkLatencies(t *testing.T, state string, answers int, starved time.Duration) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(state, "log", "search-*.jsonl"))
@@ -209,8 +211,8 @@ func checkLatencies(t *testing.T, state string, answers int, starved time.Durati
 	}
 }
 
-// A single call is guaranteed only while Redis responds in time. On a busy machine it may not; the request log shows
-// such requests, and the test tries another city.
+// A single call is guaranteed only while Redis responds in time. On a busy machine it may not; the
+// request log shows such requests, and the test tries another city.
 func TestSearch_StampedeCallsUpstreamOnce(t *testing.T) {
 	state := servertest.StateDir(t)
 	s := servertest.Start(t, state)
@@ -255,15 +257,16 @@ func countDegraded(t *testing.T, state string) (n int) {
 	return n
 }
 
-// The test kills the process that holds the lock of a list while search-aggregation hangs. Then search-aggregation
-// responds at once, so that the process that takes over sends no hedge, and the number of completed calls is the number
-// of processes that took over.
+// The test kills the process that holds the lock of a list while search-aggregation hangs. Then
+// search-aggregation responds at once, so that the process that takes over sends no hedge, and the
+// number of completed calls is the number of processes that took over.
 //
-// The remaining time of the waiting requests depends on the load. A request without time left gets 504, and its repetition
-// gets the list. The test requires a takeover among the waiting requests unless the leader died too late for it.
+// The remaining time of the waiting requests depends on the load. A request without time left gets
+// 504, and its repetition gets the list. The test requires a takeover among the waiting requests
+// unless the leader died too late for it.
 //
-// A single takeover is guaranteed only while Redis responds in time and leases are renewed. Otherwise the test repeats
-// the trial, at most three times.
+// A single takeover is guaranteed only while Redis responds in time and leases are renewed.
+// Otherwise the test repeats the trial, at most three times.
 func TestSearch_OneProcessTakesOverFromKilledLeader(t *testing.T) {
 	const trials = 3
 	for trial, shown := 0, false; trial < trials && !shown && !t.Failed(); trial++ {
@@ -321,12 +324,12 @@ func runTakeoverTrial(t *testing.T, last bool) (shown bool) {
 // leaseLossDelay is the delay after which a process loses its lease of one second (decision 3).
 const leaseLossDelay = 750 * time.Millisecond
 
-// takeoverDelay is the time that a lock outlives its owner, and the same again for the slowest waiting request to notice
-// (decision 3).
+// takeoverDelay is the time that a lock outlives its owner, and the same again for the slowest
+// waiting request to notice (decision 3).
 const takeoverDelay = 2 * time.Second
 
-// killLeader waits until a process holds the lock of a list and calls search-aggregation. It kills that process and
-// returns its index.
+// killLeader waits until a process holds the lock of a list and calls search-aggregation. It kills
+// that process and returns its index.
 func killLeader(t *testing.T, s *server.Server, state string, processes []*process) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(state, "run.json"))

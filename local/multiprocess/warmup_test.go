@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/servertest"
 )
 
-// The test starts functions whose stores close every connection: a function connects to the stores that it needs, and
-// serves although they fail.
+// The test starts functions whose stores close every connection: a function connects to the stores
+// that it needs, and serves although they fail.
 func TestWarmUp_ConnectsToRequiredStoresBeforeServing(t *testing.T) {
 	for function, wants := range map[string]struct{ redis, postgres bool }{
 		"Session": {true, true}, "WishlistAdd": {true, true}, "TelemetryClick": {true, true}, "Handoff": {true, true}, "Consume": {false, true},

@@ -1,5 +1,5 @@
-// Package repository finds this repository on the disk and lists its function folders. It only reads
-// directory entries.
+// Package repository finds the repository on the disk and lists the function folders. The package
+// only reads directories.
 package repository
 
 import (
@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Find returns the nearest directory at or above the working directory that has a go.work. It fails
-// when there is none.
+// Find returns the nearest directory with a go.work at or above the working directory. Find fails
+// without such a directory.
 func Find() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -26,8 +26,8 @@ func Find() (string, error) {
 	}
 }
 
-// FunctionFolders returns the names of the folders under functions/ that have a go.mod, sorted. It
-// fails when root has no such folder.
+// FunctionFolders returns the sorted names of the folders with a go.mod under functions/. The
+// function fails when root has no such folder.
 func FunctionFolders(root string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(root, "functions", "*", "go.mod"))
 	if err != nil {

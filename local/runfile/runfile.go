@@ -1,5 +1,5 @@
-// Package runfile owns run.json, the file by which a running development server tells other processes
-// its address and the environment of its functions. The package starts and stops nothing.
+// Package runfile owns run.json, the file by which a running development server tells other
+// processes its address and the environment of its functions. The package starts and stops nothing.
 package runfile
 
 import (
@@ -47,8 +47,8 @@ func (r Run) IsRunning() bool {
 	return true
 }
 
-// WriteJSON replaces a file atomically with value as indented JSON. Only the current user may read the
-// file.
+// WriteJSON replaces a file atomically with value as indented JSON. Only the current user may read
+// the file.
 func WriteJSON(path string, value any) error {
 	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Call sends a request as a browser does and returns the response and its body, a JSON object; an empty
-// body gives nil. headers are names and values in turns and replace the defaults (a Firefox user agent,
-// JSON, Accept-Language ar). A response of the public API is validated against its OpenAPI document.
+// Call sends a request as a browser does and returns the response and its body, a JSON object; an
+// empty body gives nil. headers are names and values in turns and replace the defaults (a Firefox
+// user agent, JSON, Accept-Language ar). A response of the public API is validated against its
+// OpenAPI document.
 func Call(t *testing.T, method, url, body string, headers ...string) (*http.Response, map[string]any) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// FreePort returns a port of 127.0.0.1 that nothing listens on at the moment. Another process may take
-// it before the caller does.
+// FreePort returns a port of 127.0.0.1 that nothing listens on at the moment. Another process may
+// take it before the caller does.
 func FreePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -19,8 +19,8 @@ func FreePort(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// WaitListening waits until addr accepts a connection. It fails when exited is closed first, and after
-// one minute.
+// WaitListening waits until addr accepts a connection. It fails when exited is closed first, and
+// after one minute.
 func WaitListening(addr string, exited <-chan struct{}) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

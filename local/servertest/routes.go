@@ -14,8 +14,8 @@ type RouteRequest struct {
 	Shared           bool   // the response is the same for every guest
 }
 
-// RouteRequests returns the requests of every operation of the public API document, by function. The
-// property must exist for a valid request to succeed.
+// RouteRequests returns the requests of every operation of the public API document, by function.
+// The property must exist for a valid request to succeed.
 func RouteRequests(property, tenant string) map[string]RouteRequest {
 	search := SearchBody("Kabul")
 	stay := strings.SplitN(search, ",", 3)[2]

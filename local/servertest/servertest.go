@@ -1,6 +1,6 @@
-// Package servertest starts a development server for a test and talks to it as a guest, as Pub/Sub and
-// as a developer do. Tests outside local/server use it; no program does. It never looks into the
-// server's stores.
+// Package servertest starts a development server for a test and sends requests as a guest, as
+// Pub/Sub and as a developer do. Only tests use the package. The package never reads the server's
+// stores.
 package servertest
 
 import (
@@ -22,7 +22,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// Root returns the repository's directory. It ends the test when there is none.
+// Root returns the repository's directory. Outside a repository Root ends the test.
 func Root(t *testing.T) string {
 	t.Helper()
 	root, err := repository.Find()
@@ -45,21 +45,22 @@ func StateDir(t *testing.T) string {
 	return dir
 }
 
-// Start runs a development server with the state directory dir until the test ends. Its database is a
-// new clone of the migrated template of this test process, and its Redis is that of this test process,
-// emptied: Start takes about a second less than StartPrivate. Rate limits and bot detection are off,
-// because a test is one client that sends many requests.
+// Start runs a development server with the state directory dir until the test ends. Its database is
+// a new clone of the migrated template of this test process, and its Redis is the emptied Redis of
+// this test process: Start takes about a second less than StartPrivate. Rate limits and bot
+// detection are off, because a test is a single client with many requests.
 //
-// Start sets environment variables, so the test cannot be parallel, and a process can run one server at
-// a time. Where Postgres or Redis is not installed, Start skips the test; with CI set the test fails.
+// Start sets environment variables, so the test cannot be parallel, and a process can run one
+// server at a time. Where Postgres or Redis is not installed, Start skips the test; with CI set the
+// test fails.
 func Start(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	redistest.New(t) // empties Redis
 	return start(t, server.Options{State: dir}, pgtest.URL(t), redistest.Addr(t))
 }
 
-// StartPrivate is Start with a Postgres and a Redis of the server's own, as ./dev run starts them. A
-// second server with the same directory continues with the same data.
+// StartPrivate is Start with a Postgres and a Redis of the server's own, as ./dev run starts them.
+// A second server with the same directory continues with the same data.
 func StartPrivate(t *testing.T, dir string) *server.Server {
 	t.Helper()
 	return start(t, server.Options{State: dir}, "", "")
@@ -90,8 +91,8 @@ func start(t *testing.T, o server.Options, database, redis string) *server.Serve
 	return s
 }
 
-// SkipIfMissing skips the test when err says that a store is not installed. With CI set it does
-// nothing, so that the test fails.
+// SkipIfMissing skips the test when err says that a store is not installed. With CI set the
+// function does nothing, so that the test fails.
 func SkipIfMissing(t *testing.T, err error) {
 	t.Helper()
 	if missing, ok := errors.AsType[localstores.MissingError](err); ok && os.Getenv("CI") == "" {
@@ -107,8 +108,8 @@ func SetFlags(t *testing.T, s *server.Server, document string) {
 	}
 }
 
-// FunctionEnv returns the environment that the development server with the state directory gives its
-// functions, without VALIDATE_EVENTS: deployed programs do not contain the event schemas.
+// FunctionEnv returns the environment that the development server with the state directory gives
+// its functions, without VALIDATE_EVENTS: deployed programs do not contain the event schemas.
 func FunctionEnv(t *testing.T, state string) map[string]string {
 	t.Helper()
 	run, ok := runfile.Read(state)
@@ -119,7 +120,8 @@ func FunctionEnv(t *testing.T, state string) map[string]string {
 	return run.Env
 }
 
-// Eventually calls holds every 20 ms until it returns true. It ends the test after 30 s.
+// Eventually calls holds every 20 ms until the result is true. After 30 s Eventually ends the
+// test.
 func Eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -133,8 +135,9 @@ func Eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TelemetryMessages publishes all committed events and returns the messages of one subject's topic, or
-// of all topics when subject is empty. It repeats both until at least least messages are there.
+// TelemetryMessages publishes all committed events and returns the messages of one subject's topic,
+// or of all topics when subject is empty. The function repeats both until there are least messages
+// or more.
 func TelemetryMessages(t *testing.T, s *server.Server, subject string, least int) (messages []map[string]any) {
 	t.Helper()
 	Eventually(t, "telemetry messages of "+subject, func() bool {

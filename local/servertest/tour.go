@@ -26,9 +26,10 @@ func TourScript(t *testing.T, chapter string) string {
 	return script
 }
 
-// RunJourney runs the script of "A guest's journey" against the server at url and checks its output. The
-// script prints one line per step: the status first, a part of the response last. The one rejection is
-// the replay of the handoff, and the last line is the bot_suspected event of that guest's session.
+// RunJourney runs the script of "A guest's journey" against the server at url and checks its
+// output. The script prints one line per step: the status first, a part of the response last. The
+// one rejection is the replay of the handoff, and the last line is the bot_suspected event of that
+// guest's session.
 func RunJourney(t *testing.T, url, script string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -30,8 +30,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// environment has the private stores, the sandbox upstreams and the environment variables of the servers
-// under load.
+// environment has the private stores, the sandbox upstreams and the environment variables of the
+// servers under load.
 type environment struct {
 	dir       string // temporary
 	url       string // of the database
@@ -53,8 +53,9 @@ func (h *environment) close() {
 	}
 }
 
-// setUp starts private stores and the sandbox upstreams, and turns off sampling of search events, rate limits
-// and bot detection. Postgres waits for its disk at each commit, as on the platform, unless volatile is set.
+// setUp starts private stores and the sandbox upstreams, and turns off sampling of search events,
+// rate limits and bot detection. Postgres waits for its disk at each commit, as on the platform,
+// unless volatile is set.
 func setUp(ctx context.Context, volatile bool) (_ *environment, err error) {
 	h := &environment{}
 	defer func() {
@@ -121,8 +122,8 @@ type server struct {
 	cmd  *exec.Cmd
 }
 
-// start runs this program again as a server of a kind, with further environment variables. It waits at
-// most 5 s until the server listens.
+// start runs this program again as a server of a kind, with further environment variables. It waits
+// at most 5 s until the server listens.
 func (h *environment) start(kind string, more ...string) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -180,8 +181,8 @@ func searchRequest(where string, headers ...string) []byte {
 	return request("POST", web.BasePath+"/search", `{"geo":`+where+`,`+stayFields()+`}`, headers...)
 }
 
-// stayFields returns the members of a body that name the stay of all guests: 2 adults, 3 nights from 20
-// days ahead.
+// stayFields returns the members of a body that name the stay of all guests: 2 adults, 3 nights
+// from 20 days ahead.
 func stayFields() string {
 	in := time.Now().UTC().AddDate(0, 0, 20)
 	return fmt.Sprintf(`"dates":{"checkIn":%q,"checkOut":%q},"occupancy":{"adults":2,"children":0,"rooms":1}`,
@@ -190,8 +191,8 @@ func stayFields() string {
 
 const cityGeo = `{"mode":"city","city":"Kabul"}`
 
-// do sends one request over a connection of its own. It returns the response's body and its cookie in the
-// form of a Cookie header. A status of 300 and more is an error.
+// do sends one request over a connection of its own. It returns the response's body and its cookie
+// in the form of a Cookie header. A status of 300 and more is an error.
 func (s *server) do(request []byte) (cookie string, body []byte, err error) {
 	conn, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -216,8 +217,8 @@ func (s *server) do(request []byte) (cookie string, body []byte, err error) {
 	return cookie, body, nil
 }
 
-// warmCache sends the first search, as a guest without a cookie. It returns the guest's cookie, the Redis key
-// of the cache entry and the bytes of the response.
+// warmCache sends the first search, as a guest without a cookie. It returns the guest's cookie, the
+// Redis key of the cache entry and the bytes of the response.
 func (h *environment) warmCache(ctx context.Context, s *server) (cookie, key string, entry []byte, err error) {
 	cookie, entry, err = s.do(searchRequest(cityGeo, "Accept-Encoding", "gzip"))
 	if err != nil {
@@ -227,7 +228,7 @@ func (h *environment) warmCache(ctx context.Context, s *server) (cookie, key str
 	if err != nil || len(keys) != 1 {
 		return "", "", nil, fmt.Errorf("bench: the first search left %d entries: %w", len(keys), err)
 	}
-	// Reference (a) writes the bytes of the response; reference (b) writes the value in Redis, which also has a
-	// header and an index.
+	// Reference (a) writes the bytes of the response; reference (b) writes the value in Redis,
+	// which also has a header and an index.
 	return cookie, keys[0], entry, nil
 }

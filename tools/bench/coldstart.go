@@ -44,7 +44,7 @@ func init() {
 
 const emptyFolder = "empty"
 
-// startTarget is a packed function that is started repeatedly, and the first request of each start.
+// startTarget is a packed function and the first request of each start.
 type startTarget struct {
 	folder, target string
 	next           func() []byte
@@ -55,10 +55,10 @@ type startTarget struct {
 	cpu       []time.Duration // user and system time of the process until then
 }
 
-// measureColdStart packs every function, or those of o.Only, builds the archives as the platform does, and
-// measures the time from the start of a process to its first response. It compares each function with an empty
-// function that is built the same way, because the difference is the cost of our code. The programs start in
-// turns; the stores are warm and the programs are in the page cache.
+// measureColdStart packs every function, or those of o.Only, builds the archives as the platform
+// does, and measures the time from the start of a process to its first response. The reference is
+// an empty function, built the same way: the difference is the cost of our code. The programs start
+// in turns; the stores are warm and the programs are in the page cache.
 func measureColdStart(ctx context.Context, o options) error {
 	h, err := setUp(ctx, o.Volatile)
 	if err != nil {
@@ -125,7 +125,8 @@ func (h *environment) buildFolder(ctx context.Context, o options, folder string)
 	return pack.Build(ctx, archive, dir)
 }
 
-// packEmpty packs the empty function with the go.mod of search, so that both link the same versions.
+// packEmpty packs the empty function with the go.mod of search, so that both link the same
+// versions.
 func (h *environment) packEmpty(ctx context.Context, root string) ([]byte, error) {
 	stage := filepath.Join(h.dir, "stage")
 	dir := filepath.Join(stage, "functions", emptyFolder)
@@ -151,9 +152,9 @@ func (h *environment) packEmpty(ctx context.Context, root string) ([]byte, error
 	return pack.ModuleArchive(ctx, dir)
 }
 
-// startTargets returns the empty function and one entry point of every folder, each with a typical first
-// request: lists and pages are in the cache, the guest has a session, and the outbox is empty. A request that
-// succeeds only once has a copy for each start.
+// startTargets returns the empty function and one entry point of every folder, each with a typical
+// first request: lists and pages are in the cache, the guest has a session, and the outbox is
+// empty. Requests for one-time operations have a copy for each start.
 func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTarget, error) {
 	searching, err := h.startFunction("Search")
 	if err != nil {
@@ -177,7 +178,7 @@ func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTar
 		return nil, err
 	}
 	known := []string{"Accept-Encoding", "gzip", "Cookie", cookie}
-	elsewhere := id.New(id.Tenant, time.Now()) // its reinstatement invalidates no page that is requested here
+	elsewhere := id.New(id.Tenant, time.Now()) // a tenant without hotels: invalidates no requested page
 	return []*startTarget{
 		{folder: emptyFolder, target: "Empty", next: repeat(request("GET", "/", ""))},
 		{folder: "search", target: "Search", next: repeat(searchRequest(cityGeo, known...))},
@@ -250,8 +251,8 @@ const (
 	dialInterval = 100 * time.Microsecond // dialing takes about 1 % of one core from the starting process
 )
 
-// firstResponse dials addr until a process listens, sends the request and reads the whole response. It fails
-// after startTimeout and for a status of 300 and more.
+// firstResponse dials addr until a process listens, sends the request and reads the whole response.
+// It fails after startTimeout and for a status of 300 and more.
 func firstResponse(addr string, ask []byte) error {
 	for until := time.Now().Add(startTimeout); ; time.Sleep(dialInterval) {
 		conn, err := net.Dial("tcp", addr)

@@ -21,16 +21,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The guests of the measurement: so many that no guest sends requests at the rate of a bot or exceeds a rate
-// limit.
+// The guests of the measurement: so many that no guest sends requests at the rate of a bot or
+// exceeds a rate limit.
 const (
 	costGuests  = 1000
 	costRounds  = 4 // requests per guest and kind
 	costClients = 4 // concurrent
 )
 
-// costFlags are the default flags, except that the guests share a fingerprint and mint more handoffs in a
-// minute than the default limits allow.
+// costFlags are the default flags, except that the guests share a fingerprint and mint more
+// handoffs in a minute than the default limits allow.
 const costFlags = `{"limits":{"handoff":{"cookie":1000,"ip":1000,"fingerprint":1000000},
 	"read":{"fingerprint":1000000},"telemetry":{"fingerprint":1000000}}}`
 
@@ -56,8 +56,9 @@ type cost struct {
 	wal                        int     // bytes of write-ahead log
 }
 
-// measureCosts measures the cost of a request of each kind in its process, in Redis and in Postgres, with rate
-// limits and bot detection on. Then it prints the data that the requests left in the stores.
+// measureCosts measures the cost of a request of each kind in its process, in Redis and in
+// Postgres, with rate limits and bot detection on. Then it prints the data that the requests left
+// in the stores.
 func measureCosts(ctx context.Context, o options, h *environment) error {
 	if err := os.WriteFile(filepath.Join(h.dir, "flags.json"), []byte(costFlags), 0o600); err != nil {
 		return err
@@ -90,8 +91,8 @@ type costRun struct {
 	servers    map[string]*server
 }
 
-// guestRequest returns a request with the guest's own address and cookie. Requests for shared responses have
-// no cookie.
+// guestRequest returns a request with the guest's own address and cookie. Requests for shared
+// responses have no cookie.
 func (l *costRun) guestRequest(guest int, method, path, body string, more ...string) []byte {
 	l.mu.Lock()
 	cookie := l.cookies[guest]
@@ -158,8 +159,8 @@ func (l *costRun) requestKinds() []requestKind {
 	}
 }
 
-// measure sends the requests of all guests and reads the meters before and after. It creates the requests
-// before the measurement.
+// measure sends the requests of all guests and reads the meters before and after. It creates the
+// requests before the measurement.
 func (l *costRun) measure(ctx context.Context, k requestKind) (cost, error) {
 	s, err := l.serverFor(k.function)
 	if err != nil {
@@ -216,7 +217,8 @@ func warmUp(s *server, request []byte) error {
 	return err
 }
 
-// requestTotals are the counts of the clients. bytesIn are sent to the server, bytesOut received from it.
+// requestTotals are the counts of the clients. bytesIn are sent to the server, bytesOut received
+// from it.
 type requestTotals struct{ requests, failed, bytesIn, bytesOut int }
 
 // sendAll sends each request once, over costClients connections.

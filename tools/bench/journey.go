@@ -34,8 +34,9 @@ func (h *environment) mintScenarios(cookie string) (scenario, error) {
 	return scenario{name: "handoff, mint", server: minting, next: mint, writes: true}, nil
 }
 
-// journeyScenarios starts the servers that a guest uses from a hotel's page to the booking. A request that
-// succeeds only once is new each time; a request that is expensive to create is created before each round.
+// journeyScenarios starts the servers that a guest uses from a hotel's page to the booking.
+// Requests for one-time operations are new each time; expensive requests are created before each
+// round.
 func (h *environment) journeyScenarios(ctx context.Context, searching *server, cookie string) ([]scenario, error) {
 	detail := request("GET", web.BasePath+"/hotels/"+h.data.Properties[0].ID, "", "Accept-Encoding", "gzip")
 	looking, err := h.startFunction("Detail")
@@ -70,7 +71,7 @@ func (h *environment) journeyScenarios(ctx context.Context, searching *server, c
 	return append(contests, scenario{name: "wishlist, add", server: add, next: wishing.next, prepare: wishing.fill, writes: true}), nil
 }
 
-// preparedRequests are requests that are sent once each. A round ends early when they run out.
+// preparedRequests are sent once each. A round ends early without further requests.
 type preparedRequests struct {
 	generate func(n int) ([][]byte, error)
 	list     [][]byte
@@ -92,8 +93,8 @@ func (p *preparedRequests) next() []byte {
 	return nil
 }
 
-// consumeRequests writes n handoffs into Postgres without the function, and returns the requests by which a
-// tenant's BFF consumes them.
+// consumeRequests writes n handoffs into Postgres without the function, and returns the requests by
+// which a tenant's BFF consumes them.
 func (h *environment) consumeRequests(ctx context.Context, n int) ([][]byte, error) {
 	keys, err := handoff.ParseKeys(h.handoffKeys)
 	if err != nil {
@@ -135,7 +136,8 @@ func (h *environment) consumeRequests(ctx context.Context, n int) ([][]byte, err
 
 const wishesPerGuest = 90 // a wishlist holds 100 entries
 
-// wishlistAddRequests returns n additions to wishlists. It creates a guest, by a search, for each 90 of them.
+// wishlistAddRequests returns n additions to wishlists. A new guest, created by a search, makes at
+// most 90 additions.
 func wishlistAddRequests(searching *server, n int) ([][]byte, error) {
 	guests := make([]string, n/wishesPerGuest+1)
 	for i := range guests {

@@ -23,8 +23,9 @@ const (
 	lagDuration = 25 * time.Second
 )
 
-// measureLag commits lagRate events a second for lagDuration while a relay runs, and measures the time from
-// the end of a commit to the arrival of its event at the broker. It waits at most 10 s for the last events.
+// measureLag commits lagRate events a second for lagDuration while a relay runs, and measures the
+// time from the end of a commit to the arrival of its event at the broker. It waits at most 10 s
+// for the last events.
 func measureLag(ctx context.Context, o options, db *pgxpool.Pool, ours *relay.Relay, broker *pubsubtest.Broker) error {
 	if err := fillOutbox(ctx, db, 0); err != nil {
 		return err

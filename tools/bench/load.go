@@ -18,7 +18,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// load is the result of a load test: the time of each response, and the responses that were not 2xx.
+// load is the result of a load test: the time of each response, and the responses that were not
+// 2xx.
 type load struct {
 	durations []time.Duration // sorted
 	failed    failures
@@ -75,8 +76,9 @@ func (l *load) quantile(q float64) time.Duration {
 
 func (l *load) perSecond() float64 { return float64(len(l.durations)) / l.elapsed.Seconds() }
 
-// client is a connection that sends one request after the other. It parses only the status and the length of a
-// response, so that on a small machine the server uses most of the time. Not safe for concurrent use.
+// client is a connection that sends one request after the other. It parses only the status and the
+// length of a response, so that on a small machine the server uses most of the time. Not safe for
+// concurrent use.
 type client struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -90,8 +92,8 @@ func dial(addr string) (*client, error) {
 	return &client{conn, bufio.NewReaderSize(conn, 64<<10)}, nil
 }
 
-// do sends a request and reads the whole response, within 10 s. refused names a response that is not 2xx. A
-// response without Content-Length is an error.
+// do sends a request and reads the whole response, within 10 s. refused names a response that is
+// not 2xx. A response without Content-Length is an error.
 func (c *client) do(request []byte) (refused string, err error) {
 	c.conn.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := c.conn.Write(request); err != nil {
@@ -148,7 +150,8 @@ func runLoad(addr string, n int, lasting time.Duration, next func() []byte) (*lo
 	})
 }
 
-// stampede sends the same request once over each of n connections, at the same time, spread over the addresses.
+// stampede sends the same request once over each of n connections, at the same time, spread over
+// the addresses.
 func stampede(addrs []string, n int, request []byte) (*load, error) {
 	var ready sync.WaitGroup
 	ready.Add(n)

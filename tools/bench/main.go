@@ -1,5 +1,6 @@
-// Command bench measures the functions beside reference servers, each in a process of its own, under
-// load in turns on one machine (docs/performance.md). Its ratios hold elsewhere, its rates do not.
+// Command bench measures the functions beside reference servers, each in a process of its own,
+// under load in turns on one machine (docs/performance.md). Its ratios hold elsewhere, its rates do
+// not.
 package main
 
 import (

@@ -16,8 +16,8 @@ import (
 // reading is the state of the meters at one moment.
 type reading struct {
 	cpu           time.Duration // user and system time of the servers' processes
-	roundTrips    int64         // Redis reads from its clients: one per command or pipeline
-	upstreamCalls int64         // calls that the sandbox upstreams answered
+	roundTrips    int64         // reads by Redis from clients: one per command or pipeline
+	upstreamCalls int64         // answered by the sandbox upstreams
 }
 
 func (r reading) minus(s reading) reading {

@@ -23,8 +23,8 @@ const (
 	eventsPerSession = 3      // of the backlog
 )
 
-// measureRelay measures how fast the relay publishes a backlog, and how long an event takes that is committed
-// while the relay waits.
+// measureRelay measures how fast the relay publishes a backlog, and the delay of an event
+// committed while the relay waits.
 func measureRelay(ctx context.Context, o options, url, redis string) error {
 	broker, err := pubsubtest.Start()
 	if err != nil {
@@ -50,7 +50,7 @@ func measureRelay(ctx context.Context, o options, url, redis string) error {
 	var taken atomic.Int64
 	broker.SetHandler(func(some []pubsubtest.Message) { taken.Add(int64(len(some))) })
 
-	// Publishes the events of earlier benchmarks: those that Postgres did not take in time are buffered in Redis.
+	// Publishes the events of earlier benchmarks: Redis buffers events when Postgres is late.
 	if _, err := ours.Run(ctx, relay.Options{Once: true}); err != nil {
 		return err
 	}

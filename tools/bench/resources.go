@@ -79,7 +79,8 @@ func (m storeReading) cost(before storeReading, name string, a requestTotals) co
 	}
 }
 
-// readPostmasterPID returns the parent process of all Postgres processes; 0 on systems other than Linux.
+// readPostmasterPID returns the parent process of all Postgres processes; 0 on systems other than
+// Linux.
 func (l *costRun) readPostmasterPID(ctx context.Context) (pid int, err error) {
 	if err = l.db.QueryRow(ctx, `SELECT pg_backend_pid()`).Scan(&pid); err != nil {
 		return 0, err
@@ -88,7 +89,8 @@ func (l *costRun) readPostmasterPID(ctx context.Context) (pid int, err error) {
 	return pid, nil
 }
 
-// postgresCPU returns the CPU time of all running Postgres processes; 0 on systems other than Linux.
+// postgresCPU returns the CPU time of all running Postgres processes; 0 on systems other than
+// Linux.
 func (l *costRun) postgresCPU() (sum time.Duration) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
@@ -110,7 +112,8 @@ func procStat(pid string) []string {
 	return strings.Fields(rest)
 }
 
-// printRemaining prints the data that the requests left: in Redis by kind of key, in Postgres by table.
+// printRemaining prints the data that the requests left: in Redis by kind of key, in Postgres by
+// table.
 func (l *costRun) printRemaining(ctx context.Context, o options) error {
 	type class struct {
 		name        string
@@ -206,8 +209,8 @@ func (l *costRun) printRemaining(ctx context.Context, o options) error {
 	return nil
 }
 
-// setMemberSize returns the bytes that one member of a sorted set takes when the set has 10,000 members. Redis
-// encodes small sets more densely.
+// setMemberSize returns the bytes that one member of a sorted set takes when the set has 10,000
+// members. Redis encodes small sets more densely.
 func (l *costRun) setMemberSize(ctx context.Context) (int64, error) {
 	const many = 10_000
 	key := redisclient.Keys{Env: "bench"}.LastSeen("large", false)

@@ -102,8 +102,8 @@ func runBenchmarks(ctx context.Context, o options) error {
 		{name: "search, warm hit, identity", server: searching, next: repeat(unzipped)},
 		{name: "search, miss", server: searching, next: miss},
 	}
-	// Scenarios that write to Postgres run after those that read: the background work of Postgres after writes
-	// would slow down the scenario that follows.
+	// Scenarios that write to Postgres run after those that read: the background work of Postgres
+	// after writes would slow down the scenario that follows.
 	var reading, writing []scenario
 	for _, c := range journey {
 		if c.writes {
@@ -129,7 +129,8 @@ func runBenchmarks(ctx context.Context, o options) error {
 	return measureRelay(ctx, o, h.url, h.redisAddr)
 }
 
-// runInterleaved runs o.Rounds rounds of all scenarios in turns and returns the medians of each scenario.
+// runInterleaved runs o.Rounds rounds of all scenarios in turns and returns the medians of each
+// scenario.
 func (m *meter) runInterleaved(o options, contests []scenario) ([]row, error) {
 	rounds := make([][]row, len(contests))
 	for range o.Rounds {

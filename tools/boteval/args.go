@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parseArgs parses the arguments. The flag package cannot do so, because --bots, --humans and --headers take all
-// files up to the next flag.
+// parseArgs parses the arguments. The flag package cannot do so, because --bots, --humans and
+// --headers take all files up to the next flag.
 func parseArgs(args []string) (o options, err error) {
 	single := map[string]*string{"--log": &o.Log, "--root": &o.Root}
 	lists := map[string]*[]string{"--bots": &o.Bots, "--humans": &o.Humans, "--headers": &o.Headers}

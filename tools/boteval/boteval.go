@@ -58,8 +58,8 @@ func evaluate(o options) error {
 	return replay(o.Out, o.Log)
 }
 
-// setDefaults names the reference data when no file is named. It fails when a list of the reference data is
-// missing; a missing access log is left out.
+// setDefaults names the reference data when no file is named. It fails when a list of the reference
+// data is missing; a missing access log is left out.
 func (o *options) setDefaults() error {
 	if len(o.Bots)+len(o.Humans)+len(o.Headers) > 0 || o.Log != "" {
 		return nil

@@ -32,8 +32,8 @@ type result struct {
 	rows, flagged         int
 	weight, flaggedWeight float64 // sums; 0 without weights
 	undisputed            count
-	inPatternSource       count             // rows that patternSource lists
-	notInPatternSource    count             // rows that only other sources list
+	inPatternSource       count             // rows in patternSource
+	notInPatternSource    count             // rows of other sources only
 	sources               map[string]*count // by source
 	signals               map[string]int    // rows by signal
 	scores                map[float64]int
@@ -69,8 +69,8 @@ func evaluateList(file, kind string) (*result, error) {
 	return r, err
 }
 
-// add classifies one client by its user agent, and in lists of header sets by its headers too. A client is
-// flagged when the verdict is not human.
+// add classifies one client by its user agent, and in lists of header sets by the headers too. A
+// client is flagged when the verdict is not human.
 func (r *result) add(client row) {
 	evidence := bot.Evidence{Agent: agent.Classify(client.UA)}
 	if r.kind == kindHeaders {

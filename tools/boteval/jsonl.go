@@ -11,8 +11,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// forEachLine calls with for each line of a JSON Lines file; a name that ends in .gz means gzip. It skips empty
-// lines. An error names the file and the line; a line has at most 1 MiB.
+// forEachLine calls with for each line of a JSON Lines file; a name that ends in .gz means gzip. It
+// skips empty lines. An error names the file and the line; a line has at most 1 MiB.
 func forEachLine[T any](file string, with func(T) error) error {
 	f, err := os.Open(file)
 	if err != nil {

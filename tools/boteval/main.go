@@ -1,6 +1,6 @@
-// Command boteval measures the part of the bot detector that reads one request alone, the user agent
-// and the header set, on lists of clients that are known to be bots or people. It keeps nothing of what
-// it reads.
+// Command boteval measures the part of the bot detector that reads one request alone, the user
+// agent and the header set, on lists of clients that are known to be bots or people. It keeps
+// nothing of what it reads.
 package main
 
 import (

@@ -12,8 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
-// printLists prints for each list the flagged share, the sources and the signals, and with rows the misclassified
-// rows.
+// printLists prints for each list the flagged share, the sources and the signals, and with rows the
+// misclassified rows.
 func printLists(out io.Writer, results []*result, rows bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "list\tkind\trows\tflagged\tshare\tby weight\tundisputed")
@@ -48,8 +48,8 @@ func printLists(out io.Writer, results []*result, rows bool) error {
 	return w.Flush()
 }
 
-// printSources prints the recall by source. It separates the source of the detector's patterns from the sources
-// that contributed no pattern.
+// printSources prints the recall by source. It separates the source of the detector's patterns from
+// the sources that contributed no pattern.
 func printSources(w io.Writer, r *result) {
 	fmt.Fprintf(w, "\n%s, by source\trows\tflagged\tshare\n", filepath.Base(r.file))
 	line := func(name string, c count) {

@@ -26,7 +26,7 @@ type logEntry struct {
 	at     time.Time
 }
 
-// visitor is one user agent of one client address, which have the same fingerprint.
+// visitor is a user agent at a client address, the equivalent of a fingerprint.
 type visitor struct {
 	client                                           bot.Client
 	class                                            agent.Classification
@@ -35,8 +35,8 @@ type visitor struct {
 	fastWithAssets                                   bool // the cadence signal if assets counted
 }
 
-// replay evaluates the requests of an access log in the order of their times and prints, by label, the number of
-// clients that would have been challenged. It keeps the log in memory.
+// replay evaluates the requests of an access log in the order of their times and prints, by label,
+// the number of clients to challenge. replay keeps the log in memory.
 func replay(out io.Writer, file string) error {
 	var all []logEntry
 	err := forEachLine(file, func(r logEntry) (err error) {
@@ -62,9 +62,9 @@ func replay(out io.Writer, file string) error {
 	return printReplay(out, filepath.Base(file), len(all), visitors)
 }
 
-// observe evaluates one request. The log has no cookies, so observe assumes that browsers return their cookie and
-// that other clients do not: each page request of another client starts a session. Assets do not count as
-// requests, because this service serves only the equivalent of pages.
+// observe evaluates one request. The log has no cookies, so observe assumes returned cookies from
+// browsers and from no other client: each page request of another client starts a session. Assets
+// do not count as requests, because this service serves only the equivalent of pages.
 func (v *visitor) observe(r logEntry, pages, everything *bot.InMemoryHistory) {
 	page := !isAsset(r.Line)
 	score := bot.Evaluate(bot.Evidence{Agent: v.class, History: pages.Observe(v.client, r.at, page)})

@@ -1,4 +1,5 @@
-// Command gatewayspec writes the configuration of the deployed API Gateway from the public API document.
+// Command gatewayspec writes the configuration of the deployed API Gateway from the public API
+// document.
 package main
 
 import (

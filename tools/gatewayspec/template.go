@@ -10,18 +10,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 )
 
-// backendDeadline is the gateway's deadline for a function in seconds. It covers the start of an instance and the
-// function's own deadline, so that the guest receives the function's problem response and not the gateway's.
+// backendDeadline is the gateway's deadline for a function in seconds. It covers the start of an
+// instance and the function's own deadline, so that the guest receives the function's problem
+// response and not the gateway's.
 const backendDeadline = "10.0"
 
 var pathVariable = regexp.MustCompile(`\{([A-Za-z0-9]+)\}`)
 
-// configTemplate returns the configuration of API Gateway for an OpenAPI document, as a Terraform template: the
-// address of a function is ${address.<Function>}. It is OpenAPI 2.0 and has only the parts that the gateway acts
-// upon, the function of each path and method. The functions themselves check bodies and parameters.
+// configTemplate returns the configuration of API Gateway for an OpenAPI document, as a Terraform
+// template: the address of a function is ${address.<Function>}. It is OpenAPI 2.0 and has only the
+// parts that the gateway acts upon, the function of each path and method. The functions themselves
+// check bodies and parameters.
 //
-// Besides the operations of the document each path has OPTIONS, for the preflight requests of browsers, and HEAD
-// where it has GET.
+// Besides the operations of the document each path has OPTIONS, for the preflight requests of
+// browsers, and HEAD where it has GET.
 func configTemplate(file string) ([]byte, error) {
 	operations, err := gateway.Operations(file)
 	if err != nil {
@@ -74,8 +76,8 @@ func templateEntry(op gateway.Operation) string {
 			fmt.Fprintf(&b, "        - {name: %s, in: path, required: true, type: string}\n", name[1])
 		}
 	}
-	// By default the gateway drops the path and turns its variables into a query. It also replaces the caller's
-	// Authorization header, which this API does not use.
+	// By default the gateway drops the path and turns its variables into a query. It also replaces
+	// the caller's Authorization header, which this API does not use.
 	fmt.Fprintf(&b, `      x-google-backend:
         address: ${address.%s}
         path_translation: APPEND_PATH_TO_ADDRESS

@@ -9,8 +9,9 @@ import (
 )
 
 // databaseURL returns DATABASE_URL unless state is set. Otherwise it returns the database of the
-// development server that runs with that state directory; an empty state means .local in the
-// repository, which root finds. It fails when no such server answers HTTP within one second.
+// development server with the state directory; an empty state means .local in the repository
+// (root). The function fails when no such server answers HTTP
+// within one second.
 func databaseURL(state string, root func() (string, error)) (string, error) {
 	if url := os.Getenv("DATABASE_URL"); url != "" && state == "" {
 		return url, nil

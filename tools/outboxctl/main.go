@@ -1,6 +1,6 @@
 // Command outboxctl lists the rows of the outbox that are not published, and replays or parks rows
-// (docs/runbooks/outbox.md). It needs a database only: DATABASE_URL, or the one of a running development
-// server.
+// (docs/runbooks/outbox.md). It needs a database only: DATABASE_URL, or the one of a running
+// development server.
 package main
 
 import (

@@ -35,9 +35,10 @@ const subjectPrefix = "melmastoon.bff.consumer."
 
 const timeout = time.Minute // of one command; some filters have no index, in a table of up to a million rows
 
-// execute runs the command in args on the outbox. It calls database for the URL after it has checked args; state
-// is the value of --state. It uses one connection and takes at most one minute. It returns command.ErrUsage for
-// wrong arguments, and an error when a named row did not change.
+// execute runs the command in args on the outbox. It calls database for the URL after the check of
+// args; state is the value of --state. A command uses one connection and takes at most one minute.
+// execute returns command.ErrUsage for wrong arguments, and an error when a named row did not
+// change.
 func execute(ctx context.Context, args []string, database func(state string) (string, error), out, complaints io.Writer) error {
 	verb := ""
 	if len(args) > 0 {
@@ -108,7 +109,8 @@ func execute(ctx context.Context, args []string, database func(state string) (st
 	}
 }
 
-// list prints the number and age of the rows that wait, the number of parked rows, and the rows of a filter.
+// list prints the number and age of waiting rows, the number of parked rows, and the rows of the
+// filter.
 func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, out io.Writer) error {
 	entries, err := outbox.List(ctx, db, f)
 	if err != nil {
@@ -157,8 +159,8 @@ func list(ctx context.Context, db *pgxpool.Pool, f outbox.Filter, asJSON bool, o
 	return t.Flush()
 }
 
-// printChanges prints a line for each named id: what happened to it, or orElse if its row did not change. It
-// returns an error when a row did not change.
+// printChanges prints a line for each named id: the change, or orElse if the row did not change. In
+// the second case printChanges returns an error.
 func printChanges(out io.Writer, what, orElse string, named, done []string, err error) error {
 	if err != nil {
 		return err
@@ -190,5 +192,5 @@ func age(now, then time.Time) string {
 	return d.String()
 }
 
-// oneLine joins the lines of a broker's error text, which would break the table.
+// oneLine joins the lines of a broker's error text, because a line break would break the table.
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

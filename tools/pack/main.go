@@ -1,5 +1,5 @@
-// Command pack writes the archives that are deployed, one for each folder under functions/. It never
-// deploys anything.
+// Command pack writes the archives that are deployed, one for each folder under functions/. It
+// never deploys anything.
 package main
 
 import (

@@ -25,7 +25,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/tools/internal/pack"
 )
 
-// journeyState is the state of a guest's journey through the packed functions. A step uses the results of earlier steps.
+// journeyState is the state of a guest's journey through the packed functions. A step uses the
+// results of earlier steps.
 type journeyState struct {
 	env                      map[string]string // of every program
 	issuer                   *oidctest.Issuer
@@ -33,7 +34,8 @@ type journeyState struct {
 	token                    string // of the minted handoff
 }
 
-// journeySteps returns a step for every folder, in the order of the journey: one entry point and its requests.
+// journeySteps returns a step for every folder, in the order of the journey: one entry point and
+// its requests.
 func journeySteps() []journeyStep {
 	return []journeyStep{
 		{"migrate", "Migrate", func(t *testing.T, j *journeyState, url string) {
@@ -126,8 +128,9 @@ func callRoute(function string) func(*testing.T, *journeyState, string) {
 	}
 }
 
-// The test packs every folder, builds each archive as the platform does, and runs a guest's journey through the programs.
-// Each program runs as a process whose environment has the function's settings only.
+// The test packs every folder, builds each archive as the platform does, and runs a guest's journey
+// through the programs. Each program runs as a process whose environment has the function's
+// settings only.
 func TestPack_EachArchiveBuildsOfflineAndServes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds every function")
@@ -164,8 +167,8 @@ func TestPack_EachArchiveBuildsOfflineAndServes(t *testing.T) {
 	}
 }
 
-// startProgram runs a program until the test ends, with settings as its whole environment. It returns the program's URL
-// as soon as the program listens.
+// startProgram runs a program until the test ends, with settings as its whole environment. It
+// returns the program's URL as soon as the program listens.
 func startProgram(t *testing.T, binary, dir, target string, settings map[string]string) string {
 	t.Helper()
 	port := servertest.FreePort(t)
@@ -201,8 +204,8 @@ func startProgram(t *testing.T, binary, dir, target string, settings map[string]
 	return "http://" + addr
 }
 
-// packFolders writes the archive of a folder, or of all, below out, and builds it below built unless built is
-// empty.
+// packFolders writes the archive of a folder, or of all, below out, and builds it below built
+// unless built is empty.
 func packFolders(t *testing.T, folder, out, built string) {
 	t.Helper()
 	var log bytes.Buffer
@@ -214,8 +217,8 @@ func packFolders(t *testing.T, folder, out, built string) {
 	t.Logf("packed in %v:\n%s", time.Since(began).Round(time.Millisecond), &log)
 }
 
-// checkReproducible packs the search folder again and compares the archive with the file first. The archive has no test
-// and no package of another function.
+// checkReproducible packs the search folder again and compares the archive with the file first. The
+// archive has no test and no package of another function.
 func checkReproducible(t *testing.T, first string) {
 	t.Helper()
 	again := t.TempDir()

@@ -20,17 +20,17 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// childVerb starts this program as one of the processes of a trial.
+// childVerb starts this program as a process of a trial.
 const childVerb = "soak-child"
 
 const (
-	goroutinesPerWriter  = 8   // they write concurrently
-	sessionsPerGoroutine = 125 // no other goroutine uses them, so that the commits of a session have one order
+	goroutinesPerWriter  = 8   // concurrent
+	sessionsPerGoroutine = 125 // exclusive to the goroutine, so that the commits of a session have one order
 	rollbackShare        = 0.1 // of the mutations
 )
 
-// runChild runs a writer or a relay, as SOAK_CHILD says. It ends when the process is killed, or when stdin
-// closes because the parent process is gone.
+// runChild runs a writer or a relay, as SOAK_CHILD says. It ends when the process is killed, or
+// when stdin closes because the parent process is gone.
 func runChild(ctx context.Context) error {
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
@@ -56,7 +56,8 @@ func runRelay(ctx context.Context) error {
 	return nil
 }
 
-// runWriter commits events at its share of the rate. A restarted writer uses the sessions of its predecessor.
+// runWriter commits events at the writer's share of the rate. A restarted writer uses the sessions
+// of its predecessor.
 func runWriter(ctx context.Context) error {
 	number := os.Getenv("SOAK_NUMBER")
 	rate, err := strconv.Atoi(os.Getenv("SOAK_RATE"))
@@ -73,8 +74,8 @@ func runWriter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Commits of the killed predecessor may still be under way in Postgres. They must come first, or the order of
-	// a session would be wrong.
+	// Commits of the killed predecessor may still be under way in Postgres. They must come first,
+	// or the order of a session would be wrong.
 	for {
 		var others int
 		err := db.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE application_name = $1`, name).Scan(&others)
@@ -109,8 +110,8 @@ func runWriter(ctx context.Context) error {
 
 var errRolledBack = errors.New("rolled back on purpose")
 
-// writeEvents commits mutations: a row of the ledger and its event in the outbox. It rolls back rollbackShare of
-// them.
+// writeEvents commits mutations: a row of the ledger and its event in the outbox. writeEvents rolls
+// back rollbackShare of the mutations.
 func writeEvents(ctx context.Context, db *pgxpool.Pool, sessions []string, every time.Duration) {
 	next := time.Now()
 	for ctx.Err() == nil {

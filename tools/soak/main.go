@@ -1,6 +1,6 @@
-// Command soak commits mutations and publishes their events while it kills the processes that do so and
-// while the Pub/Sub broker fails. It has stores of its own and compares the published events with the
-// committed mutations.
+// Command soak commits mutations and publishes their events while it kills the processes that do so
+// and while the Pub/Sub broker fails. It has stores of its own and compares the published events
+// with the committed mutations.
 package main
 
 import (

@@ -14,8 +14,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/functions/relay/pubsubtest"
 )
 
-// ledgerSchema is the table of the committed mutations: a mutation inserts its row in the transaction of its
-// event. The sequence counts rollbacks, because a rollback does not undo nextval.
+// ledgerSchema is the table of the committed mutations: a mutation inserts its row in the
+// transaction of its event. The sequence counts rollbacks, because a rollback does not undo
+// nextval.
 const ledgerSchema = `
 	CREATE SCHEMA soak;
 	CREATE TABLE soak.ledger (
@@ -39,8 +40,8 @@ func newArrivalLog() *arrivalLog {
 	return &arrivalLog{ackLost: map[string]bool{}, latestID: map[string]string{}}
 }
 
-// record adds the messages of one accepted request. Events of a session are committed in the order of their
-// ids, so a lower id after a higher one is out of order.
+// record adds the messages of one accepted request. Events of a session are committed in the order
+// of their ids, so a lower id after a higher one is out of order.
 func (l *arrivalLog) record(some []pubsubtest.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +104,8 @@ type Report struct {
 	NotCommitted       int // arrived events that were never committed
 	OutOfOrder         int // events that arrived after a later event of their session
 	ChargedRows        int // rows with a counted attempt, or parked; outages must not count
-	ExpectedDuplicates int // repeated because the response was lost
-	OtherDuplicates    int // repeated because a relay was killed, or for no reason
+	ExpectedDuplicates int // repeated after a lost response
+	OtherDuplicates    int // repeated after a kill, or without reason
 
 	Took time.Duration
 }

@@ -60,9 +60,9 @@ type child struct {
 	stdin  io.Closer
 }
 
-// runTrial runs a trial and prints its report. It returns an error when an event was lost, invented or out of
-// order, when a row was charged with an attempt, or when more than 1 % of the mutations arrived twice without
-// need.
+// runTrial runs a trial and prints its report. It returns an error when an event was lost, invented
+// or out of order, when a row was charged with an attempt, or when more than 1 % of the mutations
+// arrived twice without need.
 func runTrial(ctx context.Context, o options) (Report, error) {
 	s := &soak{options: o, random: rand.New(rand.NewPCG(o.Seed, 1)), killed: map[string]int{}}
 	fmt.Fprintf(o.Out, "seed %d: %d mutations, %d writers, %d relays, %d kills\n", o.Seed, o.Mutations, writers, relays, o.Kills)
@@ -130,8 +130,8 @@ func (s *soak) open(ctx context.Context) (closeAll func(), err error) {
 	return closeAll, nil
 }
 
-// run starts all processes and kills random ones at random points of the progress, until every committed event
-// has been published.
+// run starts all processes and kills random ones at random points of the progress, until every
+// committed event has been published.
 func (s *soak) run(ctx context.Context) error {
 	for i := range writers {
 		s.children = append(s.children, &child{kind: "writer", number: i})
@@ -144,8 +144,8 @@ func (s *soak) run(ctx context.Context) error {
 			return err
 		}
 	}
-	// Progress is the number of commits plus the number of arrivals. No process is killed in the last tenth, so
-	// that the trial ends.
+	// Progress is the number of commits plus the number of arrivals. No process is killed in the
+	// last tenth, so that the trial ends.
 	deaths := make([]int, s.Kills)
 	for i := range deaths {
 		deaths[i] = s.random.IntN(2 * s.Mutations * 9 / 10)
@@ -193,7 +193,8 @@ func (s *soak) run(ctx context.Context) error {
 	}
 }
 
-// killRandom kills a random process and starts it again. Once all mutations are committed it kills relays only.
+// killRandom kills a random process and starts it again. Once all mutations are committed it kills
+// relays only.
 func (s *soak) killRandom(writing bool) error {
 	victims := s.children
 	if !writing {

@@ -35,8 +35,8 @@ func TestRun_DeliversAllEventsWhileProcessesAreKilled(t *testing.T) {
 	if _, missing := errors.AsType[localstores.MissingError](err); missing && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
-	// On so few mutations each kill weighs more than in a full trial, so the bound is not 1 %: a killed relay may
-	// repeat the messages that it had in flight.
+	// On so few mutations each kill weighs more than in a full trial, so the bound is not 1 %: a
+	// killed relay may repeat the messages that it had in flight.
 	const inFlight = 4 * 32
 	if err != nil && !(errors.Is(err, errFailed) && r.Missing+r.NotCommitted+r.OutOfOrder+r.ChargedRows == 0 && r.OtherDuplicates <= inFlight*r.KilledRelays) {
 		t.Error(err)

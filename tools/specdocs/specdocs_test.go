@@ -1,7 +1,7 @@
-// Package specdocs compares docs/spec with the code. A table between <!-- table: NAME --> and <!-- end --> is
-// generated from its source: the OpenAPI documents, the error catalogue, the event schemas, schema.sql or the
-// default flags. A test fails when a table differs; `go test ./tools/specdocs -update` writes the tables. The
-// package has tests only.
+// Package specdocs compares docs/spec with the code. A table between <!-- table: NAME --> and <!--
+// end --> is generated from its source: the OpenAPI documents, the error catalogue, the event
+// schemas, schema.sql or the default flags. A test fails when a table differs; `go test
+// ./tools/specdocs -update` writes the tables. The package has tests only.
 package specdocs
 
 import (
@@ -28,8 +28,9 @@ type table struct {
 	header []string
 	rows   [][]string
 
-	// described means that people write the last column. Rows then have one cell less than the header, and
-	// markdown copies the last cell from the document by the row's first cell. A row without text fails the test.
+	// described means that people write the last column. Rows then have one cell less than the
+	// header, and markdown copies the last cell from the document by the row's first cell. A row
+	// without text fails the test.
 	described bool
 }
 
@@ -64,7 +65,8 @@ func TestSpecDocs_TablesMatchTheirSources(t *testing.T) {
 	}
 }
 
-// markdown returns the table. old is the table in the document, which has the column that people write.
+// markdown returns the table. old is the table in the document, which has the column that people
+// write.
 func (tab *table) markdown(t *testing.T, old string) string {
 	t.Helper()
 	texts := map[string]string{}
@@ -94,7 +96,8 @@ func (tab *table) markdown(t *testing.T, old string) string {
 	return b.String()
 }
 
-// cited finds the names of documents in files, with or without an anchor: docs/spec/keys.md#sessions.
+// cited finds the names of documents in files, with or without an anchor:
+// docs/spec/keys.md#sessions.
 var (
 	cited    = regexp.MustCompile(`\bdocs/[A-Za-z0-9_/.-]+\.md(#[A-Za-z0-9_-]+)?`)
 	linked   = regexp.MustCompile(`\]\(([^)\s:]+\.md)?(#[^)\s]+)?\)`)
@@ -103,7 +106,8 @@ var (
 	noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestSpecDocs_CitationsResolve checks every document and heading that a text file of the repository names.
+// TestSpecDocs_CitationsResolve checks every document and heading that a text file of the
+// repository names.
 func TestSpecDocs_CitationsResolve(t *testing.T) {
 	known := map[string]map[string]bool{}
 	resolve := func(file, document, anchor string) {

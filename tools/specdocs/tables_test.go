@@ -150,8 +150,8 @@ func consumed(t *testing.T) table {
 	return tab
 }
 
-// rateLimits lists the default limits. The burst of a token bucket is a quarter of its limit per minute, rounded
-// up.
+// rateLimits lists the default limits. The burst of a token bucket is a quarter of its limit per
+// minute, rounded up.
 func rateLimits() table {
 	tab := table{file: "limits.md", name: "rate limits", header: []string{
 		"Class", "Cookie", "Address", "Fingerprint", "Burst (cookie, address, fingerprint)",

@@ -1,5 +1,5 @@
-// Command testtimes reads the output of `go test -json`, prints it as `go test` does, and writes the
-// seconds that each package took into a document. `./dev test --times` runs it.
+// Command testtimes reads the output of `go test -json`, prints the text that `go test` would
+// print, and writes the seconds per package into a document. `./dev test --times` runs it.
 package main
 
 import (
@@ -50,7 +50,7 @@ func run(_ context.Context, args []string) error {
 	return err
 }
 
-// packageTime is the time that the tests of one package took.
+// packageTime is the time of the tests of one package.
 type packageTime struct {
 	path    string
 	seconds float64
@@ -62,9 +62,9 @@ type event struct {
 	Elapsed                       float64
 }
 
-// readEvents reads a stream of events until its end. It writes the output of packages and of failed tests
-// to out, and returns the packages with tests, slowest first, and the number of failed tests and packages. A
-// line that is not JSON, such as a compiler error, goes to out unchanged.
+// readEvents reads a stream of events until its end. It writes the output of packages and of failed
+// tests to out, and returns the packages with tests, slowest first, and the number of failed tests
+// and packages. A line without JSON, such as a compiler error, goes to out unchanged.
 func readEvents(in io.Reader, out io.Writer) (packages []packageTime, failed int, err error) {
 	output := map[string]*strings.Builder{} // of each running test
 	lines := bufio.NewReader(in)
@@ -134,7 +134,7 @@ func table(packages []packageTime) string {
 	return b.String()
 }
 
-// replaceTable replaces the table in a document. It fails when the document has no marked place for it.
+// replaceTable replaces the table in a document. A document without the two marks is an error.
 func replaceTable(text, table string) (string, error) {
 	const begin, end = "<!-- table: seconds per package -->\n", "<!-- end -->"
 	before, rest, found := strings.Cut(text, begin)

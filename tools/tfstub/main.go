@@ -1,6 +1,7 @@
-// Command tfstub replaces the google and google-beta providers in tests of Terraform. It serves the schema in
-// schema.json.gz, accepts every configuration that fits the schema, and plans new resources. It cannot apply.
-// The program's name selects the provider; README.md describes the directory layout.
+// Command tfstub replaces the google and google-beta providers in tests of Terraform. It serves the
+// schema in schema.json.gz, accepts every configuration that fits the schema, and plans new
+// resources. It cannot apply. The program's name selects the provider; README.md describes the
+// directory layout.
 package main
 
 import (
@@ -35,7 +36,8 @@ func main() {
 	}
 }
 
-// server implements the methods that validate, plan and mocked providers call. Any other method panics.
+// server implements the methods that validate, plan and mocked providers call. Any other method
+// panics.
 type server struct {
 	tf.ProviderServer
 	address   string
@@ -150,7 +152,8 @@ func (s *server) PlanResourceChange(
 	return &tf.PlanResourceChangeResponse{PlannedState: &d, UnsafeToUseLegacyTypeSystem: true}, err
 }
 
-// markComputed returns v with an unknown value for each computed attribute that the configuration does not set.
+// markComputed returns v with an unknown value for each computed attribute that the configuration
+// does not set.
 func markComputed(b *tf.SchemaBlock, v tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || !v.IsKnown() {
 		return v, nil

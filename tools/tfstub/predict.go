@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// predictedAttributes has computed attributes by type and path, in the form that the platform gives them, so that
-// a plan shows the values that depend on them: push addresses, environment variables of functions. {name} stands
+// predictedAttributes has computed attributes by type and path, in the platform's form, so that
+// a plan shows dependent values: push addresses, environment variables of functions. {name} stands
 // for another attribute of the resource or an argument of the provider.
 var predictedAttributes = map[string]map[string]string{
 	"google_api_gateway_gateway":             {"default_hostname": "{gateway_id}-abc.gateway.dev"},
@@ -38,7 +38,7 @@ var predictedAttributes = map[string]map[string]string{
 
 var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
 
-// predict sets the predicted attributes of a resource that are unknown.
+// predict sets the unknown predicted attributes of a resource.
 func (s *server) predict(typ string, v tftypes.Value) (tftypes.Value, error) {
 	if v.IsNull() || predictedAttributes[typ] == nil {
 		return v, nil
@@ -58,8 +58,8 @@ func (s *server) predict(typ string, v tftypes.Value) (tftypes.Value, error) {
 	return v, nil
 }
 
-// setUnknown replaces the unknown value at path by text, or by a number. It descends into lists with one element;
-// an unknown list becomes a list with one element. Known values stay.
+// setUnknown replaces the unknown value at path by text, or by a number. setUnknown descends into
+// lists with one element; an unknown list becomes a list with one element. Known values stay.
 func setUnknown(v tftypes.Value, path []string, text string) (tftypes.Value, error) {
 	if !v.IsKnown() && len(path) == 0 {
 		if v.Type().Is(tftypes.Number) {
@@ -92,7 +92,8 @@ func setUnknown(v tftypes.Value, path []string, text string) (tftypes.Value, err
 	return tftypes.NewValue(v.Type(), fields), err
 }
 
-// unknownObject returns an object with unknown attributes; for other types it returns an unknown value.
+// unknownObject returns an object with unknown attributes; for other types it returns an unknown
+// value.
 func unknownObject(t tftypes.Type) tftypes.Value {
 	object, ok := t.(tftypes.Object)
 	if !ok {
@@ -105,7 +106,7 @@ func unknownObject(t tftypes.Type) tftypes.Value {
 	return tftypes.NewValue(t, fields)
 }
 
-// stringAttributes returns the attributes that are known strings.
+// stringAttributes returns the known string attributes.
 func stringAttributes(v tftypes.Value) (map[string]string, error) {
 	fields := map[string]tftypes.Value{}
 	if err := v.As(&fields); err != nil {

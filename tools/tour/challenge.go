@@ -21,7 +21,8 @@ const (
 	difficulty = 8
 )
 
-// challenge solves the proof of work that a tool receives, and shows how a search engine is verified.
+// challenge solves the proof of work that a tool receives, and shows how a search engine is
+// verified.
 func challenge(t *tour) {
 	facets := api + "/facets?country=AF"
 	// A new device, because the detector records a verdict once a minute per device.
@@ -98,7 +99,8 @@ func challenge(t *tour) {
 	})
 }
 
-// solve counts up from 0 until the SHA-256 of the puzzle, a dot and the number begins with enough zero bits.
+// solve counts up from 0 until the SHA-256 of the puzzle, a dot and the number begins with enough
+// zero bits.
 func solve(puzzle string, difficulty int) (solution string, tries int) {
 	for n := 0; ; n++ {
 		text := puzzle + "." + strconv.Itoa(n)

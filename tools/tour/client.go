@@ -29,7 +29,8 @@ type answer struct {
 // shown limits how much of a request body is printed.
 const shown = 160
 
-// send prints a request and sends it as the current guest. headers are name, value, name, value, …; a body is sent as JSON.
+// send prints a request and sends it as the current guest. headers are name, value, name, value, …;
+// a body is sent as JSON.
 func (t *tour) send(method, path string, body any, headers ...string) (*answer, error) {
 	text, err := encode(body)
 	if err != nil {

@@ -113,7 +113,8 @@ func limits(t *tour) {
 	})
 }
 
-// suspension suspends a tenant and reinstates it. The last event of the chapter is always the reinstatement.
+// suspension suspends a tenant and reinstates it. The last event of the chapter is always the
+// reinstatement.
 func suspension(t *tour) {
 	query := with(stay(), "geo", city("Kabul"))
 	var hotel card

@@ -361,7 +361,8 @@ func (t *tour) cursor() (string, error) {
 	}
 }
 
-// relay publishes all committed events. The development server runs a relay all the time; this call waits for it.
+// relay publishes all committed events. The development server runs a relay all the time; this call
+// waits for it.
 func (t *tour) relay() {
 	t.step("Drain the outbox", "200, status ok", func() (string, error) {
 		a, err := t.send(http.MethodPost, local+"/jobs/relay", nil)

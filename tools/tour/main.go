@@ -1,6 +1,6 @@
-// Command tour runs the journeys of docs/tour.md step by step against a running development server. It
-// prints each request, the expected answer and the actual answer, and restores every switch that it
-// changes. It never reads the server's stores.
+// Command tour runs the journeys of docs/tour.md step by step against a running development server.
+// It prints each request, the expected answer and the actual answer, and restores every switch that
+// it changes. It never reads the server's stores.
 package main
 
 import (

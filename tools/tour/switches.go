@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// save reads the server's switches, which restore brings back.
+// save reads the server's switches, for restore.
 func (t *tour) save() error {
 	var upstreams map[string]struct {
 		Behaviour map[string]any `json:"behaviour"`
@@ -26,8 +26,8 @@ func (t *tour) save() error {
 	return nil
 }
 
-// restore undoes what the tour changed since the last restore, the newest change first. It does not end with the tour's
-// context: an interrupted tour restores its switches too.
+// restore undoes the changes of the tour since the last restore, the newest change first. restore
+// ignores the end of the tour's context, so an interrupted tour restores the switches too.
 func (t *tour) restore() {
 	undo := t.saved
 	t.saved = nil
@@ -39,7 +39,7 @@ func (t *tour) restore() {
 	}
 }
 
-// put sends a request that restores a switch.
+// put sends a request to restore a switch.
 func put(method, path string, body any) func(*tour) error {
 	return func(t *tour) error {
 		text, err := json.Marshal(body)
@@ -83,7 +83,7 @@ func (t *tour) misbehave(upstream string, behaviour map[string]any) error {
 	return err
 }
 
-// heal gives an upstream the behaviour that it had before the tour.
+// heal gives an upstream the behaviour of the time before the tour.
 func (t *tour) heal(upstream string) error {
 	a, err := t.send(http.MethodPut, local+"/upstreams/"+upstream, t.behaviours[upstream])
 	if err == nil {

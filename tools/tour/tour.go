@@ -12,9 +12,9 @@ import (
 // restoreTimeout bounds the restoring of switches after a run, also of a run that was interrupted.
 const restoreTimeout = 10 * time.Second
 
-// runTour runs all chapters against the server at url and writes the report to out. A failed step ends its
-// chapter; the next chapter starts with a new guest. The error has the number of failed steps. runTour restores
-// the switches after each chapter, also when ctx ends.
+// runTour runs all chapters against the server at url and writes the report to out. A failed step
+// ends its chapter; the next chapter starts with a new guest. The error has the number of failed
+// steps. runTour restores the switches after each chapter, also when ctx ends.
 func runTour(ctx context.Context, url string, out io.Writer) error {
 	t := &tour{ctx: ctx, url: strings.TrimRight(url, "/"), out: out, http: &http.Client{Timeout: 30 * time.Second}}
 	if err := t.save(); err != nil {
@@ -77,8 +77,8 @@ func (t *tour) chapter(steps func(*tour)) {
 	steps(t)
 }
 
-// step prints a step and runs it. do sends the requests and returns a summary of the responses; its error
-// describes the difference to the expected responses.
+// step prints a step and runs it. do sends the requests and returns a summary of the responses; its
+// error describes the difference to the expected responses.
 func (t *tour) step(title, expect string, do func() (string, error)) {
 	t.steps++
 	fmt.Fprintf(t.out, "\n%2d %s\n", t.steps, title)
@@ -97,7 +97,8 @@ func (t *tour) step(title, expect string, do func() (string, error)) {
 	fmt.Fprintf(t.out, "   ok      %v\n", took)
 }
 
-// poll repeats do every 100 ms until it succeeds, for at most limit. It prints the requests of the first attempt only.
+// poll repeats do every 100 ms until it succeeds, for at most limit. It prints the requests of the
+// first attempt only.
 func (t *tour) poll(limit time.Duration, do func() (string, error)) (got string, err error) {
 	ctx, cancel := context.WithTimeout(t.ctx, limit)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package command has the flags, usage texts and exit status that all programs in tools/ share. It has no
+// Package command has the flags, usage texts and exit status of the programs in tools/. It has no
 // code of a particular program.
 package command
 
@@ -15,12 +15,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/repository"
 )
 
-// ErrUsage says that the arguments are wrong. The program has printed the reason and its usage text.
+// ErrUsage means wrong arguments. The program has printed the reason and the usage text.
 var ErrUsage = errors.New("usage")
 
-// Main runs a program and exits. The status is 0 on success and after -h, 2 for wrong arguments, 1 for
-// any other error, which Main prints. SIGINT and SIGTERM cancel the context; a second signal kills the
-// process.
+// Main runs a program and exits. The status is 0 on success and after -h, 2 for wrong arguments, 1
+// for any other error, which Main prints. SIGINT and SIGTERM cancel the context; a second signal
+// kills the process.
 func Main(name string, run func(ctx context.Context, args []string) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
@@ -53,8 +53,8 @@ func NewFlags(usage string) *Flags {
 // RootFlag adds --root, which names the repository's directory. ./dev sets it.
 func (f *Flags) RootFlag() { f.StringVar(&f.root, "root", "", "") }
 
-// Root returns the value of --root, or else the repository that contains the working directory. It
-// fails when neither is there.
+// Root returns the value of --root, or else the repository around the working directory. Root
+// fails without both.
 func (f *Flags) Root() (string, error) {
 	if f.root != "" {
 		return f.root, nil
@@ -62,8 +62,8 @@ func (f *Flags) Root() (string, error) {
 	return repository.Find()
 }
 
-// Parse parses flags. For -h it prints the usage text and returns flag.ErrHelp; for wrong arguments it
-// returns ErrUsage.
+// Parse parses flags. For -h it prints the usage text and returns flag.ErrHelp; for wrong arguments
+// it returns ErrUsage.
 func (f *Flags) Parse(args []string) error {
 	switch err := f.FlagSet.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):

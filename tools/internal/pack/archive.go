@@ -11,12 +11,14 @@ import (
 	"time"
 )
 
-// zipEpoch is the modification time of every file in an archive: the first day that zip can express.
+// zipEpoch is the modification time of every file in an archive: the first day that zip can
+// express.
 var zipEpoch = time.Date(1980, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// compress returns the zip archive of a directory. The same files give the same bytes, as long as the same
-// release of Go compresses them: files are in lexical order, with mode 0644 and zipEpoch. They are writable
-// because the platform's packer refuses a read-only go.mod. A symbolic link is an error.
+// compress returns the zip archive of a directory. The same files give the same bytes, as long as
+// the same release of Go compresses them: files are in lexical order, with mode 0644 and zipEpoch.
+// They are writable because the platform's packer refuses a read-only go.mod. A symbolic link is an
+// error.
 func compress(dir string) ([]byte, error) {
 	var buffer bytes.Buffer
 	out := zip.NewWriter(&buffer)
@@ -49,7 +51,8 @@ func compress(dir string) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-// extract writes the files of an archive below a directory. A name that leaves the directory is an error.
+// extract writes the files of an archive below a directory. A name that leaves the directory is an
+// error.
 func extract(archive []byte, dir string) error {
 	in, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 
 const (
 	frameworkModule = "github.com/GoogleCloudPlatform/functions-framework-go"
-	sourceDir       = "serverless_function_source_code" // to which the packer moves the upload
-	appPackage      = "functions.local/app"             // the package that the packer adds
+	sourceDir       = "serverless_function_source_code" // the packer moves the upload to this folder
+	appPackage      = "functions.local/app"             // the packer adds this package
 )
 
-// mainSource is the main package that the packer adds for a function that registers itself.
+// mainSource is the main package of the packer for a self-registering function.
 const mainSource = `package main
 
 import (
@@ -45,13 +45,13 @@ func main() {
 }
 `
 
-// Build builds an archive in the empty directory dir as the platform's Go packer does (its functions_framework
-// and build steps, as of August 2026, for modules with a vendor folder), and returns the path of the program. It
-// fails where the packer refuses an archive.
+// Build builds an archive in the empty directory dir as the platform's Go packer does (its
+// functions_framework and build steps, as of August 2026, for modules with a vendor folder), and
+// returns the path of the program. Build fails where the packer refuses an archive.
 //
-// The build has no network: the module proxy is off and the module cache is empty. It shares the cache of
-// compiled packages, with trimmed paths so that the name of dir does not matter; the platform does not. A build
-// takes several seconds, most of them for linking.
+// The build has no network: the module proxy is off and the module cache is empty. It shares the
+// cache of compiled packages, with trimmed paths so that the name of dir does not matter. (The
+// platform shares no cache.) A build takes several seconds, most of them for linking.
 func Build(ctx context.Context, archive []byte, dir string) (string, error) {
 	src := filepath.Join(dir, "workspace", sourceDir)
 	if err := extract(archive, src); err != nil {
@@ -104,8 +104,8 @@ func Build(ctx context.Context, archive []byte, dir string) (string, error) {
 	return binary, err
 }
 
-// parseImports returns the imports of all Go files at the root. As the packer does, it reads every file
-// regardless of its name and build constraints, and all files must have the same package name.
+// parseImports returns the imports of all Go files at the root. As the packer does, it reads every
+// file regardless of its name and build constraints, and all files must have the same package name.
 func parseImports(dir string) (map[string]bool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -135,8 +135,8 @@ func parseImports(dir string) (map[string]bool, error) {
 	return imports, nil
 }
 
-// offlineEnv returns the environment of a build without network. The build inherits the toolchain and its build
-// cache, and nothing else.
+// offlineEnv returns the environment of a build without network. The build inherits the toolchain
+// and its build cache, and nothing else.
 func offlineEnv(ctx context.Context, dir string) ([]string, error) {
 	cache, err := commandOutput(exec.CommandContext(ctx, "go", "env", "GOCACHE"))
 	if err != nil {

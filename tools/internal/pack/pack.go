@@ -1,5 +1,5 @@
-// Package pack makes the archives that are deployed, one for each folder under functions/, and builds an archive
-// as the platform does. It never deploys an archive.
+// Package pack makes the archives that are deployed, one for each folder under functions/, and
+// builds an archive as the platform does. It never deploys an archive.
 package pack
 
 import (
@@ -33,10 +33,10 @@ type Options struct {
 	Log      io.Writer // one line per archive and program
 }
 
-// Run writes OutDir/<folder>.zip for each folder and logs its size and SHA-256. With BuildDir it builds the
-// archive and logs the program's path. The archives contain the files of the working tree. Run logs packed files
-// that differ from the commit, because no commit reproduces such an archive. It packs two folders at a time and
-// logs them in order when all are done.
+// Run writes OutDir/<folder>.zip for each folder and logs its size and SHA-256. With BuildDir it
+// builds the archive and logs the program's path. The archives contain the files of the working
+// tree. Run logs packed files that differ from the commit, because no commit reproduces such an
+// archive. Run packs two folders at a time and logs the folders in order at the end.
 func Run(ctx context.Context, o Options) error {
 	folders, err := repository.FunctionFolders(o.Root)
 	if err != nil {
@@ -73,8 +73,8 @@ func Run(ctx context.Context, o Options) error {
 	return reportUncommitted(ctx, o, slices.Compact(files))
 }
 
-// packFolder writes the archive of a folder to path and builds the archive if o.BuildDir is set. It returns the
-// packed files.
+// packFolder writes the archive of a folder to path and builds the archive if o.BuildDir is set. It
+// returns the packed files.
 func packFolder(ctx context.Context, o Options, folder, path string, log io.Writer) ([]string, error) {
 	archive, files, err := FunctionArchive(ctx, o.Root, folder)
 	if err != nil {
@@ -95,8 +95,8 @@ func packFolder(ctx context.Context, o Options, folder, path string, log io.Writ
 	return files, nil
 }
 
-// reportUncommitted logs the packed files that differ from the commit. Without git, or outside a git repository,
-// it logs that the commit is unknown.
+// reportUncommitted logs the packed files that differ from the commit. Without git, or outside a
+// git repository, the log says that the commit is unknown.
 func reportUncommitted(ctx context.Context, o Options, packed []string) error {
 	cmd := exec.CommandContext(ctx, "git", "-C", o.Root, "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames")
 	out, err := cmd.Output()

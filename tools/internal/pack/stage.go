@@ -17,13 +17,13 @@ import (
 // modulePrefix starts the paths of all modules of this repository.
 const modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 
-// FunctionArchive returns the archive of a folder under functions/ and the files of the repository that are in
-// it, as paths relative to root.
+// FunctionArchive returns the archive of a folder under functions/ and the files of the repository
+// that are in it, as paths relative to root.
 //
-// Of this repository's packages the archive contains the files that the compiler reads for Linux on amd64: Go
-// files and embedded files, no tests and no unused packages. (The packer parses every Go file at the root and
-// refuses a second package name.) Of other modules it contains the copies of go mod vendor, so that the build
-// needs no network.
+// Of this repository's packages the archive contains the files that the compiler reads for Linux on
+// amd64: Go files and embedded files, no tests and no unused packages. (The packer parses every Go
+// file at the root and refuses a second package name.) Of other modules it contains the copies of
+// go mod vendor, so that the build needs no network.
 func FunctionArchive(ctx context.Context, root, folder string) (archive []byte, files []string, err error) {
 	stage, err := os.MkdirTemp("", "bff-consumer-pack-")
 	if err != nil {
@@ -44,7 +44,8 @@ func FunctionArchive(ctx context.Context, root, folder string) (archive []byte, 
 	return archive, files, nil
 }
 
-// ModuleArchive vendors the dependencies of the module in dir and returns the archive of dir. It changes dir.
+// ModuleArchive vendors the dependencies of the module in dir and returns the archive of dir. It
+// changes dir.
 func ModuleArchive(ctx context.Context, dir string) ([]byte, error) {
 	if _, err := runCommand(ctx, dir, nil, "go", "mod", "vendor"); err != nil {
 		return nil, err
@@ -61,9 +62,9 @@ type listedPackage struct {
 	GoFiles, CgoFiles, CFiles, HFiles, SFiles, SysoFiles, EmbedFiles []string
 }
 
-// sourceFiles returns the repository's files in the archive of a folder, relative to root and sorted: go.mod and
-// go.sum of each module of this repository that the folder uses, and the compiled and embedded files of their
-// packages.
+// sourceFiles returns the repository's files in the archive of a folder, relative to root and
+// sorted: go.mod and go.sum of each module of this repository that the folder uses, and the
+// compiled and embedded files of their packages.
 func sourceFiles(ctx context.Context, root, folder string) ([]string, error) {
 	root, err := filepath.EvalSymlinks(root) // go list prints resolved paths
 	if err == nil {
@@ -123,8 +124,9 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, content, 0o644)
 }
 
-// runCommand runs a command outside the workspace, with further environment variables, and returns its standard
-// output. It ignores the caller's GOFLAGS: neither -mod nor -tags may change an archive.
+// runCommand runs a command outside the workspace, with further environment variables, and returns
+// its standard output. It ignores the caller's GOFLAGS: neither -mod nor -tags may change an
+// archive.
 func runCommand(ctx context.Context, dir string, more []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

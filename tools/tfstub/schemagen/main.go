@@ -1,5 +1,6 @@
-// Command schemagen writes the schema that tfstub serves. It parses the source of the real providers, which
-// declare their types as Go literals. It does not compile the providers: parsing takes seconds, compiling minutes.
+// Command schemagen writes the schema that tfstub serves. It parses the source of the real
+// providers, which declare types as Go literals. schemagen does not compile the providers: parsing
+// takes seconds, compiling minutes.
 //
 //	go run ./schemagen -google DIR -beta DIR -types types.txt > schema.json.gz
 //
@@ -72,7 +73,8 @@ func run(google, beta, types string) error {
 			return err
 		}
 		out.Providers["hashicorp/"+name] = provider{
-			// The arguments that terraform/ may set; tests do not check the provider's configuration.
+			// The arguments that terraform/ may set; tests do not check the provider's
+			// configuration.
 			Provider:  schema{Block: optionalStrings("project", "region", "zone", "user_project_override", "billing_project")},
 			Resources: map[string]schema{},
 		}

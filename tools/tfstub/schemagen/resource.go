@@ -46,8 +46,8 @@ func timeoutsBlock(lit *ast.CompositeLit) *block {
 	return b
 }
 
-// iamParent returns the schema of the parent resource in a call of ResourceIamMember, or of a function that
-// returns such a call. It returns nil for other expressions.
+// iamParent returns the schema of the parent resource in a call of ResourceIamMember, or of a
+// function that returns such a call. It returns nil for other expressions.
 func (p *pkg) iamParent(e ast.Expr) ast.Expr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {
@@ -68,8 +68,8 @@ func (p *pkg) iamParent(e ast.Expr) ast.Expr {
 	return nil
 }
 
-// iamMemberBlock returns the block of an IAM member resource: the parent's fields and those that the provider's
-// IAM package adds.
+// iamMemberBlock returns the block of an IAM member resource: the parent's fields and those that
+// the provider's IAM package adds.
 func (p *pkg) iamMemberBlock(parent ast.Expr) (*block, error) {
 	lit, err := p.resolveLiteral(parent)
 	if err != nil {
@@ -161,7 +161,8 @@ func (p *pkg) elem(e ast.Expr) (_ *ast.CompositeLit, isResource bool, _ error) {
 	return lit, selectorName(lit.Type) == "Resource", nil
 }
 
-// attributeType returns a type in Terraform's notation: "string", ["list", "string"], ["set", ["object", {…}]].
+// attributeType returns a type in Terraform's notation: "string", ["list", "string"], ["set",
+// ["object", {…}]].
 func (p *pkg) attributeType(kind string, elem *ast.CompositeLit, isResource bool) (any, error) {
 	switch kind {
 	case "TypeString":

@@ -31,7 +31,8 @@ type pkg struct {
 }
 
 // parseAll parses every directory that registers types. Newer providers register
-// `registry.Schema{Name: …, Schema: ResourceX()}`; older ones have a file resource_x.go with a function resourceX.
+// `registry.Schema{Name: …, Schema: ResourceX()}`; older ones have a file resource_x.go with a
+// function resourceX.
 func (s *providerSource) parseAll() error {
 	s.constructors = map[string]constructor{}
 	dirs, names := map[string]*pkg{}, map[string]*pkg{}
@@ -85,8 +86,8 @@ func (p *pkg) add(f *ast.File) {
 	}
 }
 
-// addRegistrations records the resources that a file registers. Data sources and lists have the same names and
-// are ignored.
+// addRegistrations records the resources that a file registers. Data sources and lists have the
+// same names and are ignored.
 func (s *providerSource) addRegistrations(f *ast.File, in *pkg) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		lit, ok := n.(*ast.CompositeLit)
@@ -155,7 +156,8 @@ func (p *pkg) resolveLiteral(e ast.Expr) (*ast.CompositeLit, error) {
 	return nil, fmt.Errorf("cannot read %T", e)
 }
 
-// returnedLiteral returns the composite literal that a function returns, directly or through a local variable.
+// returnedLiteral returns the composite literal that a function returns, directly or through a
+// local variable.
 func (p *pkg) returnedLiteral(f *ast.FuncDecl) (*ast.CompositeLit, error) {
 	locals := &pkg{map[string]ast.Expr{}, p.funcs, p.packages}
 	for k, v := range p.values {
