@@ -95,7 +95,7 @@ func TestRecordCadence_KeepsOnlyCountedTimes(t *testing.T) {
 		last, _ = counted.Result()
 	}
 	if diff := cmp.Diff(CadenceCounts{[2]int{16, 16}, [2]int{16, 16}, time.Millisecond}, last); diff != "" {
-		t.Error(diff)
+		t.Errorf("counts (- want + got):\n%s", diff)
 	}
 	for _, key := range []string{keys.Group, keys.Session} {
 		if n := c.LLen(t.Context(), key).Val(); n != 16 {

@@ -19,30 +19,30 @@ func TestBreaker_OpensAfterFiveConsecutiveFailures(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		server http.HandlerFunc
-		asked  int // calls until it opens: a call whose tries both fail counts twice
+		calls  int // calls until the breaker opens; a call with two failed tries counts twice
 	}{
-		{"failures that are not tried again", respondStatus(500), 5},
-		{"failures that are", respondStatus(503), 3},
+		{"failures without a retry", respondStatus(500), 5},
+		{"failures with a retry", respondStatus(503), 3},
 		{"dropped connections", dropConnection, 3},
-		{"silence", hang, 3},
-		{"bad answers", respondJSON([]byte(`{"value":1}`)), 5},
+		{"timeouts", hang, 3},
+		{"bad responses", respondJSON([]byte(`{"value":1}`)), 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, oneSecond, c.server, func(t *testing.T, client *client, calls *atomic.Int32) {
-				for range c.asked {
+				for range c.calls {
 					if _, err := get(t.Context(), client); ReasonOf(err) == "" || ReasonOf(err) == BreakerOpen {
-						t.Fatalf("%v after %d requests", err, calls.Load())
+						t.Fatalf("got %v after %d requests, want a failure before the breaker opens", err, calls.Load())
 					}
 				}
 				if _, err := get(t.Context(), client); ReasonOf(err) != BreakerOpen || calls.Load() != failuresToOpen {
-					t.Errorf("%v after %d requests", err, calls.Load())
+					t.Errorf("got %v after %d requests, want breaker-open after %d", err, calls.Load(), failuresToOpen)
 				}
 			})
 		})
 	}
 }
 
-// The log is what the team on call and the local page know of a breaker.
+// The team on call and the local web page know the state of a breaker only from the log.
 func TestBreaker_LogsEveryStateChange(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
@@ -61,11 +61,11 @@ func TestBreaker_LogsEveryStateChange(t *testing.T) {
 		}
 		for _, change := range []string{"from=closed to=open", "from=open to=half-open", "from=half-open to=closed"} {
 			if want := "upstream=" + c.name + " " + change; strings.Count(log.String(), want) != 1 {
-				t.Errorf("%s is not there once:\n%s", want, log.String())
+				t.Errorf("got log without exactly one %q:\n%s", want, log.String())
 			}
 		}
 		if n := strings.Count(log.String(), "\n"); n != 3 {
-			t.Errorf("%d records:\n%s", n, log.String())
+			t.Errorf("got %d log records, want 3:\n%s", n, log.String())
 		}
 	})
 }
@@ -79,14 +79,14 @@ func TestBreaker_HalfOpensAfterFourSeconds(t *testing.T) {
 		}
 		<-time.After(openTimeout - ms)
 		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
-			t.Fatalf("too early: %v", err)
+			t.Fatalf("during the pause: got %v, want breaker-open", err)
 		}
 		<-time.After(2 * ms)
 		if _, err := get(t.Context(), c); ReasonOf(err) != Unavailable {
-			t.Fatalf("the probe: %v", err)
+			t.Fatalf("first probe: got %v, want unavailable", err)
 		}
 		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
-			t.Fatalf("a failed probe closes nothing: %v", err)
+			t.Fatalf("after a failed probe: got %v, want breaker-open", err)
 		}
 		<-time.After(openTimeout + ms)
 
@@ -95,15 +95,15 @@ func TestBreaker_HalfOpensAfterFourSeconds(t *testing.T) {
 			_, err := get(t.Context(), c)
 			probe <- err
 		}()
-		synctest.Wait() // until the probe is at the server
+		synctest.Wait() // the probe has reached the server
 		if _, err := get(t.Context(), c); ReasonOf(err) != BreakerOpen {
-			t.Errorf("beside the probe: %v", err)
+			t.Errorf("call during the probe: got %v, want breaker-open", err)
 		}
 		if err := <-probe; err != nil {
-			t.Errorf("the probe: %v", err)
+			t.Errorf("second probe: got %v, want nil", err)
 		}
 		if _, err := get(t.Context(), c); err != nil || calls.Load() != 8 {
-			t.Errorf("after a good probe: %v after %d requests", err, calls.Load())
+			t.Errorf("after a successful probe: got %v after %d requests, want nil after 8", err, calls.Load())
 		}
 	})
 }
@@ -128,9 +128,9 @@ func TestBreaker_CountsOnlyUpstreamFaults(t *testing.T) {
 		{"400", respondStatus(400), context.WithCancel, false},
 		{"403", respondStatus(403), context.WithCancel, false},
 		{"429", respondStatus(429), context.WithCancel, false},
-		{"a caller that left", hang, soon, false},
-		{"a try that had little time", hang, within(499 * ms), false},
-		{"a try that had half of what is granted", hang, within(500 * ms), true},
+		{"cancelled caller", hang, soon, false},
+		{"timeout with less than half of the time limit", hang, within(499 * ms), false},
+		{"timeout with half of the time limit", hang, within(500 * ms), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, oneSecond, c.server, func(t *testing.T, client *client, calls *atomic.Int32) {
@@ -144,7 +144,7 @@ func TestBreaker_CountsOnlyUpstreamFaults(t *testing.T) {
 					want = failuresToOpen
 				}
 				if n := calls.Load(); n != want {
-					t.Errorf("%d requests, want %d", n, want)
+					t.Errorf("got %d requests, want %d", n, want)
 				}
 			})
 		})
@@ -159,7 +159,7 @@ func TestBreaker_SuccessResetsFailureCount(t *testing.T) {
 			get(t.Context(), c)
 		}
 		if _, err := get(t.Context(), c); err != nil {
-			t.Error(err)
+			t.Errorf("got %v, want a closed breaker", err)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestBreaker_IgnoresLosingAttempt(t *testing.T) {
 	var n atomic.Int32
 	server := func(w http.ResponseWriter, r *http.Request) {
 		if n.Add(1)%2 == 1 {
-			hang(w, r) // every first try
+			hang(w, r) // the first try of every call
 			return
 		}
 		respondGood(w, r)
@@ -179,10 +179,10 @@ func TestBreaker_IgnoresLosingAttempt(t *testing.T) {
 			if _, err := get(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // for the loser to be gone
+			synctest.Wait() // the losing try has ended
 		}
 		if n := c.breaker.Counts().TotalFailures; n != 0 {
-			t.Errorf("%d failures counted", n)
+			t.Errorf("got %d failures, want 0", n)
 		}
 	})
 }
@@ -190,17 +190,17 @@ func TestBreaker_IgnoresLosingAttempt(t *testing.T) {
 func TestBreaker_RefusedRetryIsNotTheReportedReason(t *testing.T) {
 	t.Parallel()
 	bubble(t, policy{timeout: 1500 * ms, hedgeDelay: 800 * ms}, respondInOrder(hang, respondStatus(500)), func(t *testing.T, c *client, calls *atomic.Int32) {
-		silent := make(chan error, 1)
+		hung := make(chan error, 1)
 		go func() {
 			_, err := get(t.Context(), c)
-			silent <- err
+			hung <- err
 		}()
-		synctest.Wait() // until it is at the server
+		synctest.Wait() // the first try has reached the server
 		for range failuresToOpen {
 			get(t.Context(), c)
 		}
-		if err := <-silent; ReasonOf(err) != Timeout || calls.Load() != 1+failuresToOpen {
-			t.Errorf("%v after %d requests", err, calls.Load())
+		if err := <-hung; ReasonOf(err) != Timeout || calls.Load() != 1+failuresToOpen {
+			t.Errorf("got %v after %d requests, want timeout after %d", err, calls.Load(), 1+failuresToOpen)
 		}
 	})
 }
@@ -212,9 +212,9 @@ func TestBreaker_IsPerUpstream(t *testing.T) {
 		u.Theme.Brand(t.Context(), kabulTenant)
 	}
 	if _, err := u.Theme.Brand(t.Context(), kabulTenant); ReasonOf(err) != BreakerOpen {
-		t.Errorf("theme: %v", err)
+		t.Errorf("theme: got %v, want breaker-open", err)
 	}
 	if _, err := u.Property.Get(t.Context(), kabulHotel, "en"); ReasonOf(err) != Unavailable {
-		t.Errorf("property: %v", err)
+		t.Errorf("property: got %v, want unavailable", err)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"testing/synctest"
 )
 
-// bubble runs f in a bubble of simulated time with a client of a real net/http server inside the
-// same bubble, which they talk to through pipes: what takes 1,500 ms takes no time, and no less.
+// bubble runs f in a synctest bubble with a client and a real net/http server, connected through
+// in-memory pipes. Time in the bubble is simulated: 1,500 ms take no real time, and measured
+// durations are exact.
 func bubble(t *testing.T, p policy, server http.HandlerFunc, f func(t *testing.T, c *client, calls *atomic.Int32)) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -34,17 +35,17 @@ func bubble(t *testing.T, p policy, server http.HandlerFunc, f func(t *testing.T
 	})
 }
 
-// pipeListener is a listener without a network.
+// pipeListener is an in-memory listener.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 }
 
 func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
+	clientEnd, serverEnd := net.Pipe()
 	select {
-	case l.conns <- there:
-		return here, nil
+	case l.conns <- serverEnd:
+		return clientEnd, nil
 	case <-l.closed:
 		return nil, net.ErrClosed
 	case <-ctx.Done():
@@ -64,8 +65,7 @@ func (l *pipeListener) Accept() (net.Conn, error) {
 func (l *pipeListener) Close() error   { close(l.closed); return nil }
 func (l *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 
-// respondInOrder answers the first request with the first handler and so on; the last one answers
-// all that follow.
+// respondInOrder handles request n with step n, and all further requests with the last step.
 func respondInOrder(steps ...http.HandlerFunc) http.HandlerFunc {
 	var n atomic.Int32
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +89,7 @@ func respondStatus(code int) http.HandlerFunc {
 	}
 }
 
-// value is what the scripted upstream answers.
+// value is the response body of the test servers.
 type value struct {
 	Value string `json:"value"`
 }

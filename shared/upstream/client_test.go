@@ -17,7 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// newTestClient is a client of a real server that is slow only when a test says so.
+// newTestClient returns a client with a time limit of 1 s for the server at base.
 func newTestClient(t *testing.T, base string, tokens TokenSource) *client {
 	t.Helper()
 	u, err := baseURL(base)
@@ -40,8 +40,8 @@ func TestFetch_RejectsBodyOverLimit(t *testing.T) {
 	}{
 		{"2 MiB", fits, true, ""},
 		{"2 MiB in chunks", fits, false, ""},
-		{"a byte more", fits + " ", true, BadResponse},
-		{"a byte more in chunks", fits + " ", false, BadResponse},
+		{"one byte over", fits + " ", true, BadResponse},
+		{"one byte over in chunks", fits + " ", false, BadResponse},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func TestFetch_RejectsBodyOverLimit(t *testing.T) {
 			}))
 			defer server.Close()
 			if _, err := get(t.Context(), newTestClient(t, server.URL, nil)); ReasonOf(err) != c.reason || err != nil && c.reason == "" {
-				t.Errorf("%v, want %q", err, c.reason)
+				t.Errorf("got %v, want reason %q", err, c.reason)
 			}
 		})
 	}
@@ -62,9 +62,9 @@ func TestFetch_RejectsBodyOverLimit(t *testing.T) {
 
 func TestFetch_StopsReadingAtLimit(t *testing.T) {
 	t.Parallel()
-	gone := make(chan struct{})
+	stopped := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer close(gone)
+		defer close(stopped)
 		for chunk := bytes.Repeat([]byte("x"), 64<<10); ; {
 			if _, err := w.Write(chunk); err != nil {
 				return
@@ -73,9 +73,9 @@ func TestFetch_StopsReadingAtLimit(t *testing.T) {
 	}))
 	defer server.Close()
 	if _, err := get(t.Context(), newTestClient(t, server.URL, nil)); !errors.Is(err, errTooLarge) {
-		t.Error(err)
+		t.Errorf("got %v, want %v", err, errTooLarge)
 	}
-	<-gone
+	<-stopped
 }
 
 func TestFetch_TruncatedBodyIsUnavailable(t *testing.T) {
@@ -87,32 +87,32 @@ func TestFetch_TruncatedBodyIsUnavailable(t *testing.T) {
 	}, respondGood)))
 	defer server.Close()
 	if _, err := get(t.Context(), newTestClient(t, server.URL, nil)); err != nil || calls.Load() != 2 {
-		t.Errorf("%v after %d requests", err, calls.Load())
+		t.Errorf("got %v after %d requests, want nil after 2", err, calls.Load())
 	}
 }
 
 func TestFetch_DoesNotFollowRedirects(t *testing.T) {
 	t.Parallel()
-	var elsewhere atomic.Int32
-	trap := httptest.NewServer(countRequests(&elsewhere, respondGood))
-	defer trap.Close()
+	var followed atomic.Int32
+	target := httptest.NewServer(countRequests(&followed, respondGood))
+	defer target.Close()
 	for _, code := range []int{301, 302, 303, 307, 308} {
-		server := httptest.NewServer(http.RedirectHandler(trap.URL, code))
+		server := httptest.NewServer(http.RedirectHandler(target.URL, code))
 		_, err := get(t.Context(), newTestClient(t, server.URL, nil))
 		server.Close()
 		if e, ok := errors.AsType[*Error](err); !ok || e.Reason != BadResponse || e.Status != code {
-			t.Errorf("%d: %v", code, err)
+			t.Errorf("status %d: got %v, want bad-response with the status", code, err)
 		}
 	}
-	if elsewhere.Load() != 0 {
-		t.Error("a redirect was followed")
+	if followed.Load() != 0 {
+		t.Error("the client followed a redirect")
 	}
 }
 
 func TestNewTransport_IgnoresProxyEnvironment(t *testing.T) {
 	t.Parallel()
 	if NewTransport().Proxy != nil {
-		t.Error("a proxy could read the ID tokens")
+		t.Error("got a proxy from the environment, which could read the ID tokens")
 	}
 }
 
@@ -120,8 +120,8 @@ func TestNewTransport_UsesHTTP2WhereOffered(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if r.ProtoMajor != 2 || string(body) != `{"value":"asked"}` {
-			t.Errorf("%s %s", r.Proto, body)
+		if r.ProtoMajor != 2 || string(body) != `{"value":"request"}` {
+			t.Errorf("got protocol %s and body %s, want HTTP/2", r.Proto, body)
 		}
 		respondGood(w, r)
 	}))
@@ -130,7 +130,7 @@ func TestNewTransport_UsesHTTP2WhereOffered(t *testing.T) {
 	defer server.Close()
 	c := newTestClient(t, server.URL, nil)
 	c.transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
-	if _, err := fetch(t.Context(), c, call{path: "/", body: value{"asked"}}, func(*value) error { return nil }); err != nil {
+	if _, err := fetch(t.Context(), c, call{path: "/", body: value{"request"}}, func(*value) error { return nil }); err != nil {
 		t.Error(err)
 	}
 }
@@ -148,7 +148,7 @@ func TestFetch_ResponseDoesNotAliasBuffer(t *testing.T) {
 	first, err := fetch(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
 	fetch(t.Context(), c, call{path: "/"}, func(*reply) error { return nil })
 	if err != nil || first.Value != "first" || string(first.Rest) != `{"a":1}` {
-		t.Errorf("%+v %v", first, err)
+		t.Errorf("got %+v, %v, want the first response", first, err)
 	}
 }
 
@@ -172,12 +172,12 @@ func TestFetch_ReusesConnectionAfterEveryStatus(t *testing.T) {
 		get(t.Context(), c)
 	}
 	if _, err := get(t.Context(), c); err != nil || connections.Load() != 1 {
-		t.Errorf("%v over %d connections", err, connections.Load())
+		t.Errorf("got %v over %d connections, want nil over 1", err, connections.Load())
 	}
 }
 
-// A frozen instance wakes up with connections that died in its sleep: that is no failure of the
-// upstream.
+// A frozen instance of Cloud Run resumes with dead connections in the pool. This is not a failure
+// of the upstream.
 func TestFetch_ReplacesDeadPooledConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -201,7 +201,7 @@ func TestFetch_ReplacesDeadPooledConnection(t *testing.T) {
 			io.Copy(io.Discard, r.Body)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n{\"value\":\"good\"}")
 		}
-		http.ReadRequest(in) // the next one is read and never answered
+		http.ReadRequest(in) // no response to this request
 	}
 	go func() {
 		defer close(served)
@@ -216,7 +216,7 @@ func TestFetch_ReplacesDeadPooledConnection(t *testing.T) {
 		}
 	}
 	if n := c.breaker.Counts(); n.TotalFailures != 0 || n.Requests != 2 {
-		t.Errorf("the breaker saw %+v", n)
+		t.Errorf("got breaker counts %+v, want 2 requests and no failure", n)
 	}
 	c.transport.(*http.Transport).CloseIdleConnections()
 	<-served
@@ -241,27 +241,27 @@ func TestFetch_SendsIDToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "Bearer for " + server.URL; got != want {
-		t.Errorf("%q, want %q", got, want)
+		t.Errorf("got Authorization %q, want %q", got, want)
 	}
 }
 
 func TestFetch_TokenFailureSendsNothingAndIsNoFault(t *testing.T) {
 	t.Parallel()
-	var calls, asked atomic.Int32
+	var calls, tokenRequests atomic.Int32
 	server := httptest.NewServer(countRequests(&calls, respondGood))
 	defer server.Close()
-	broken := errors.New("metadata server is away")
+	broken := errors.New("metadata server unavailable")
 	c := newTestClient(t, server.URL, tokenFunc(func(context.Context, string) (string, error) {
-		asked.Add(1)
+		tokenRequests.Add(1)
 		return "", broken
 	}))
 	for range failuresToOpen {
 		if _, err := get(t.Context(), c); ReasonOf(err) != Unavailable || !errors.Is(err, broken) {
-			t.Error(err)
+			t.Errorf("got %v, want unavailable because of %v", err, broken)
 		}
 	}
-	if calls.Load() != 0 || asked.Load() != 2*failuresToOpen || c.breaker.Counts().TotalFailures != 0 {
-		t.Errorf("%d requests, %d tokens asked for, %+v", calls.Load(), asked.Load(), c.breaker.Counts())
+	if calls.Load() != 0 || tokenRequests.Load() != 2*failuresToOpen || c.breaker.Counts().TotalFailures != 0 {
+		t.Errorf("got %d requests, %d token requests, breaker counts %+v", calls.Load(), tokenRequests.Load(), c.breaker.Counts())
 	}
 }
 
@@ -270,7 +270,7 @@ func TestFetch_UnencodableQueryIsInternalError(t *testing.T) {
 	c := newTestClient(t, "http://127.0.0.1:1", nil)
 	_, err := fetch(t.Context(), c, call{path: "/", body: func() {}}, func(*value) error { return nil })
 	if err == nil || ReasonOf(err) != "" {
-		t.Error(err)
+		t.Errorf("got %v, want an error without a reason", err)
 	}
 }
 
@@ -278,15 +278,15 @@ func TestNew_ReportsAllBadURLs(t *testing.T) {
 	t.Parallel()
 	_, err := New(Config{SearchURL: "https://ok.test", PricingURL: "https://[", PropertyURL: "", ThemeURL: "https://u:p@host/"})
 	if err == nil {
-		t.Fatal("accepted")
+		t.Fatal("New accepted bad URLs")
 	}
 	for _, name := range []string{"pricing", "property", "theme"} {
 		if !strings.Contains(err.Error(), "upstream: "+name+" url") {
-			t.Errorf("%s is not named in %v", name, err)
+			t.Errorf("got %v, want an error about the %s url", err, name)
 		}
 	}
 	if strings.Contains(err.Error(), "search url") {
-		t.Error(err)
+		t.Errorf("got %v, want no error about the search url", err)
 	}
 }
 
@@ -294,9 +294,9 @@ func TestError_NamesUpstreamAndReason(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("search: %w", &Error{Upstream: "pricing", Reason: Unavailable, Status: 503})
 	if err.Error() != "search: upstream: pricing: unavailable (status 503)" || ReasonOf(err) != Unavailable || ReasonOf(io.EOF) != "" {
-		t.Error(err, ReasonOf(err))
+		t.Errorf("got %q with reason %q", err, ReasonOf(err))
 	}
 	if text := (&Error{Upstream: "theme", Reason: BadResponse, Err: errTooLarge}).Error(); text != "upstream: theme: bad-response: body over 2 MiB" {
-		t.Error(text)
+		t.Errorf("got %q", text)
 	}
 }

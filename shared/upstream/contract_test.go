@@ -35,15 +35,15 @@ var caller = Caller{
 	Bucket:      "b7e23ec29af22b0b",
 }
 
-// exchanges is every method of the clients, with each example answer of its contract.
+// exchanges has every method of the clients with the example responses of the contracts.
 var exchanges = []struct {
 	name, contract, operation, example string
-	ask                                func(context.Context, *Upstreams) (any, error)
+	call                               func(context.Context, *Upstreams) (any, error)
 }{
 	{"a list", "search-aggregation", "querySearch", "kabul", func(ctx context.Context, u *Upstreams) (any, error) {
 		return u.Search.Query(ctx, cityQuery())
 	}},
-	{"a list of nothing", "search-aggregation", "querySearch", "nothing", func(ctx context.Context, u *Upstreams) (any, error) {
+	{"an empty list", "search-aggregation", "querySearch", "nothing", func(ctx context.Context, u *Upstreams) (any, error) {
 		return u.Search.Query(ctx, cityQuery())
 	}},
 	{"a list around a point, all filters", "search-aggregation", "querySearch", "kabul", func(ctx context.Context, u *Upstreams) (any, error) {
@@ -65,7 +65,7 @@ var exchanges = []struct {
 	{"a hotel", "search-aggregation", "getHotel", "", func(ctx context.Context, u *Upstreams) (any, error) {
 		return u.Search.Hotel(ctx, kabulHotel, "fa-AF", "AFN")
 	}},
-	{"its availability", "search-aggregation", "getAvailability", "", func(ctx context.Context, u *Upstreams) (any, error) {
+	{"availability of a hotel", "search-aggregation", "getAvailability", "", func(ctx context.Context, u *Upstreams) (any, error) {
 		days, err := u.Search.Availability(ctx, decemberQuery())
 		return map[string]any{"days": days}, err
 	}},
@@ -101,19 +101,19 @@ func TestContract_RequestsAndResponsesConform(t *testing.T) {
 			server := httptest.NewServer(validateExchange(t, doc, respondJSON(want)))
 			defer server.Close()
 
-			got, err := x.ask(WithCaller(t.Context(), caller), newTestUpstreams(t, server.URL+"/", nil))
+			got, err := x.call(WithCaller(t.Context(), caller), newTestUpstreams(t, server.URL+"/", nil))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(asJSON(t, want), asJSON(t, got), compareOptions); diff != "" {
-				t.Errorf("the client changed a good answer (- sent, + returned):\n%s", diff)
+				t.Errorf("the client changed a valid response (- sent + got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// compareOptions leaves out the coverage, which is returned as cells, and knows that 10:49:00.000Z
-// is 10:49:00Z.
+// compareOptions ignores the coverage, which is returned as cells, and treats 10:49:00.000Z and
+// 10:49:00Z as equal.
 var compareOptions = cmp.Options{
 	cmpopts.IgnoreMapEntries(func(name string, _ any) bool { return name == "coverage" }),
 	cmp.Transformer("time", func(s string) string { return strings.Replace(s, ".000Z", "Z", 1) }),
@@ -129,7 +129,7 @@ func TestContract_EveryOperationIsExercised(t *testing.T) {
 		for path, item := range loadContract(t, name).Paths.Map() {
 			for method, op := range item.Operations() {
 				if !used[op.OperationID] {
-					t.Errorf("%s: nothing asks %s %s", name, method, path)
+					t.Errorf("%s: no test of %s %s", name, method, path)
 				}
 			}
 		}
@@ -147,12 +147,12 @@ func TestContract_OptionalHeadersAreAbsent(t *testing.T) {
 	newTestUpstreams(t, server.URL, nil).Theme.Brand(t.Context(), kabulTenant)
 	for _, name := range []string{"Authorization", "X-Request-Id", "Traceparent", "X-User-Bucket", "X-Tenant-Id", "Accept-Encoding", "Idempotency-Key"} {
 		if values, ok := seen[name]; ok {
-			t.Errorf("%s: %q", name, values)
+			t.Errorf("header %s: got %q, want none", name, values)
 		}
 	}
 }
 
-// loadContract loads a document and proves it valid, its examples included.
+// loadContract loads an OpenAPI document and validates the document with its examples.
 func loadContract(t testing.TB, name string) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("contracts/" + name + ".openapi.yaml")
@@ -162,11 +162,11 @@ func loadContract(t testing.TB, name string) *openapi3.T {
 	if err := doc.Validate(t.Context(), openapi3.EnableExamplesValidation()); err != nil {
 		t.Fatal(err)
 	}
-	doc.Servers = nil // the double's address is not in the document
+	doc.Servers = nil // the address of the test server is not in the document
 	return doc
 }
 
-// contractExample is the body that the contract gives as an example of an operation's 200.
+// contractExample returns the example body of an operation's 200 response.
 func contractExample(t testing.TB, doc *openapi3.T, operation, name string) []byte {
 	t.Helper()
 	for _, item := range doc.Paths.Map() {
@@ -190,7 +190,7 @@ func contractExample(t testing.TB, doc *openapi3.T, operation, name string) []by
 	return nil
 }
 
-// validateExchange fails the test when a request or its answer breaks the contract.
+// validateExchange fails the test if a request or a response does not conform to the contract.
 func validateExchange(t testing.TB, doc *openapi3.T, next http.Handler) http.Handler {
 	router, err := legacy.NewRouter(doc)
 	if err != nil {
@@ -216,7 +216,7 @@ func validateExchange(t testing.TB, doc *openapi3.T, next http.Handler) http.Han
 		out := &openapi3filter.ResponseValidationInput{RequestValidationInput: in, Status: rec.Code, Header: rec.Header(), Options: options}
 		out.SetBodyBytes(rec.Body.Bytes())
 		if err := openapi3filter.ValidateResponse(r.Context(), out); err != nil {
-			t.Errorf("answer: %v", err)
+			t.Errorf("response: %v", err)
 		}
 		for name, values := range rec.Header() {
 			w.Header()[name] = values
@@ -226,8 +226,8 @@ func validateExchange(t testing.TB, doc *openapi3.T, next http.Handler) http.Han
 	})
 }
 
-// reportUndocumented reports what the validator lets pass: a query parameter or one of our headers
-// that the contract does not name.
+// reportUndocumented reports violations ignored by the validator: undocumented query parameters and
+// undocumented X- headers.
 func reportUndocumented(t testing.TB, r *http.Request, route *routers.Route) {
 	t.Helper()
 	for name := range r.URL.Query() {
@@ -258,7 +258,7 @@ func countRequests(n *atomic.Int32, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// newTestUpstreams is every client with the same base.
+// newTestUpstreams returns Upstreams with the same base URL for all services.
 func newTestUpstreams(t testing.TB, base string, tokens TokenSource) *Upstreams {
 	t.Helper()
 	transport := NewTransport()
@@ -270,7 +270,7 @@ func newTestUpstreams(t testing.TB, base string, tokens TokenSource) *Upstreams 
 	return u
 }
 
-// asJSON is a value, or a JSON text, as JSON sees it.
+// asJSON converts a value or a JSON text to the generic types of JSON.
 func asJSON(t testing.TB, v any) any {
 	t.Helper()
 	body, ok := v.([]byte)

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Whatever bytes an upstream sends, nothing panics, and what a client accepts keeps the contract,
-// so that nothing else can reach a guest.
+// No response bytes cause a panic, and every accepted response conforms to the contract, so that no
+// other data can reach a guest.
 func FuzzFetch_AcceptedResponsesKeepContract(f *testing.F) {
 	schemas := map[string]*openapi3.Schema{}
 	for _, x := range exchanges {
@@ -24,7 +24,7 @@ func FuzzFetch_AcceptedResponsesKeepContract(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, x := range exchanges {
-			got, err := x.ask(t.Context(), newCannedUpstreams(t, body))
+			got, err := x.call(t.Context(), newCannedUpstreams(t, body))
 			if ReasonOf(err) == BadResponse {
 				continue
 			}
@@ -38,7 +38,7 @@ func FuzzFetch_AcceptedResponsesKeepContract(f *testing.F) {
 	})
 }
 
-// searchPage is a search answer of n hits, about 750 bytes each.
+// searchPage returns a search response with n hits of about 750 bytes each.
 func searchPage(b *testing.B, n int) []byte {
 	hit := asJSON(b, searchExample(b)).(map[string]any)["hits"].([]any)[0].(map[string]any)
 	hits := make([]any, n)
@@ -57,7 +57,7 @@ func searchPage(b *testing.B, n int) []byte {
 	return body
 }
 
-// BenchmarkFetch_Parse20Hits is what an answer costs from its bytes to checked values.
+// BenchmarkFetch_Parse20Hits measures decoding and checking a response.
 func BenchmarkFetch_Parse20Hits(b *testing.B) {
 	body := searchPage(b, 20)
 	b.SetBytes(int64(len(body)))
@@ -68,20 +68,20 @@ func BenchmarkFetch_Parse20Hits(b *testing.B) {
 			b.Fatal(err)
 		}
 		if err := r.validate(Page{Limit: 20}); err != nil || len(r.Hits) != 20 {
-			b.Fatal(len(r.Hits), err)
+			b.Fatalf("got %d hits, %v, want 20", len(r.Hits), err)
 		}
 	}
 }
 
-// BenchmarkQuery_20Hits is the whole call without a network: encoding the query, breaker, timers,
-// reading, parsing.
+// BenchmarkQuery_20Hits measures a whole call without a network: encoding, breaker, timers,
+// reading, decoding.
 func BenchmarkQuery_20Hits(b *testing.B) {
 	u := newCannedUpstreams(b, searchPage(b, 20))
 	q, ctx := cityQuery(), WithCaller(context.Background(), caller)
 	b.ReportAllocs()
 	for b.Loop() {
 		if r, err := u.Search.Query(ctx, q); err != nil || len(r.Hits) != 20 {
-			b.Fatal(len(r.Hits), err)
+			b.Fatalf("got %d hits, %v, want 20", len(r.Hits), err)
 		}
 	}
 }

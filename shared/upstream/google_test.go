@@ -24,6 +24,6 @@ func TestGoogleTokenSource_RequestsTokenForAudience(t *testing.T) {
 	}
 	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
 	if err != nil || !strings.Contains(string(claims), `"aud":"https://a.test"`) {
-		t.Errorf("%s, %v", claims, err)
+		t.Errorf("got claims %s, %v, want the requested audience", claims, err)
 	}
 }

@@ -13,7 +13,7 @@ func TestPreview_DropsInvalidQuotes(t *testing.T) {
 	t.Parallel()
 	good := contractExample(t, loadContract(t, "pricing"), "previewQuotes", "cards")
 	bad := map[string][]any{
-		"propertyId":            {"x", "ppt_01KA2X5T7QZZZZZZZZZZZZZZZ2", nil, removed{}}, // the second was not asked for
+		"propertyId":            {"x", "ppt_01KA2X5T7QZZZZZZZZZZZZZZZ2", nil, removed{}}, // the second is not in the request
 		"cheapestNightlyMinor":  {"", "-1", "1.5", "1e3", "007", "+1", " 1", strings.Repeat("9", 19), nil, removed{}},
 		"totalForStayMinor":     {"", "-450000", "4 500", removed{}},
 		"currency":              {"", "afn", "XXX", "DEM", "AFNX", removed{}},
@@ -27,15 +27,15 @@ func TestPreview_DropsInvalidQuotes(t *testing.T) {
 			first := asJSON(t, withValue(t, good, "quotes.0."+name, v)).(map[string]any)["quotes"].([]any)[0]
 			got, err := newCannedUpstreams(t, withValue(t, good, "quotes", []any{first, second})).Pricing.Preview(t.Context(), quoteRequest(nil))
 			if err != nil || len(got) != 1 || got[otherHotel].TotalForStayMinor != "1350000" || got[otherHotel].FXSnapshotID != "" {
-				t.Errorf("%s %v: %v %v", name, v, got, err)
+				t.Errorf("%s = %v: got %v, %v, want only the other quote", name, v, got, err)
 			}
 		}
 	}
-	twice := asJSON(t, good).(map[string]any)["quotes"].([]any)[0]
+	first := asJSON(t, good).(map[string]any)["quotes"].([]any)[0]
 	other := asJSON(t, withValue(t, good, "quotes.0.totalForStayMinor", "1")).(map[string]any)["quotes"].([]any)[0]
-	got, err := newCannedUpstreams(t, withValue(t, good, "quotes", []any{twice, other})).Pricing.Preview(t.Context(), quoteRequest(nil))
+	got, err := newCannedUpstreams(t, withValue(t, good, "quotes", []any{first, other})).Pricing.Preview(t.Context(), quoteRequest(nil))
 	if err != nil || len(got) != 1 || got[kabulHotel].TotalForStayMinor != "1350000" {
-		t.Errorf("of two quotes for one property the first is kept: %v %v", got, err)
+		t.Errorf("duplicate quotes: got %v, %v, want the first quote", got, err)
 	}
 }
 
@@ -45,10 +45,10 @@ func TestPreview_MalformedResponseFails(t *testing.T) {
 	for _, body := range [][]byte{
 		withValue(t, good, "quotes", nil), withValue(t, good, "quotes", removed{}), withValue(t, good, "quotes", map[string]any{}),
 		withValue(t, good, "quotes.0.totalForStayMinor", 1350000), withValue(t, good, "quotes.0.capturedAt", "yesterday"),
-		withValue(t, good, "quotes.0.currency", "??"), // the only one
+		withValue(t, good, "quotes.0.currency", "??"), // the only quote
 	} {
 		if got, err := newCannedUpstreams(t, body).Pricing.Preview(t.Context(), quoteRequest(nil)); ReasonOf(err) != BadResponse || got != nil {
-			t.Errorf("%s: %v %v", body, got, err)
+			t.Errorf("body %s: got %v, %v, want bad-response", body, got, err)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestPreview_EmptyBatchSendsNothing(t *testing.T) {
 	t.Parallel()
 	got, err := newCannedUpstreams(t, []byte("never read")).Pricing.Preview(t.Context(), QuoteRequest{})
 	if err != nil || got == nil || len(got) != 0 {
-		t.Errorf("%v %v", got, err)
+		t.Errorf("got %v, %v, want an empty map", got, err)
 	}
 }
 
@@ -73,10 +73,10 @@ func TestPreview_CalendarIsSortedAndInRange(t *testing.T) {
 	got, err := newCannedUpstreams(t, body).Pricing.Preview(t.Context(), quoteRequest(&CalendarSpan{From: day(1), Days: 7}))
 	want := []CalendarDay{{day(1), "1", "AFN"}, {day(3), "3", "AFN"}, {day(7), "7", "AFN"}}
 	if diff := cmp.Diff(want, got[kabulHotel].Calendar); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("error %v (- want + got):\n%s", err, diff)
 	}
 	if got, err := newCannedUpstreams(t, body).Pricing.Preview(t.Context(), quoteRequest(nil)); err != nil || got[kabulHotel].Calendar != nil {
-		t.Errorf("nobody asked for a calendar: %v %v", got, err)
+		t.Errorf("request without a calendar: got %v, %v, want quotes without calendars", got, err)
 	}
 }
 
@@ -94,11 +94,11 @@ func TestAvailability_DaysAreSortedUniqueAndInRange(t *testing.T) {
 	two := 2
 	want := []Day{{Date: day(4), Available: true, RoomsLeft: &two, CheapestMinor: "4", Currency: "AFN"}, {Date: day(5), Available: true}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("error %v (- want + got):\n%s", err, diff)
 	}
 	for _, bad := range [][]byte{withValue(t, good, "days", removed{}), withValue(t, good, "days.0.date", "2026-13-01"), withValue(t, good, "days.0.available", "yes")} {
 		if _, err := newCannedUpstreams(t, bad).Search.Availability(t.Context(), decemberQuery()); ReasonOf(err) != BadResponse {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf("body %s: got %v, want bad-response", bad, err)
 		}
 	}
 }
@@ -111,7 +111,7 @@ func TestHotel_MatchesRequestedProperty(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Hotel(t.Context(), kabulHotel, "en", "USD"); ReasonOf(err) != BadResponse {
-				t.Errorf("%s %v: %v", path, v, err)
+				t.Errorf("value %v: got %v, want bad-response", v, err)
 			}
 		})
 	}
@@ -119,7 +119,7 @@ func TestHotel_MatchesRequestedProperty(t *testing.T) {
 		return asJSON(t, withValue(t, good, "hit.propertyId", id)).(map[string]any)["hit"]
 	}
 	ids := []string{"1", "2", "2", "bad!", "3", "4", "5"}
-	similar := []any{hit(kabulHotel)} // a hotel is not like itself
+	similar := []any{hit(kabulHotel)} // the hotel itself must be dropped
 	for _, id := range ids {
 		similar = append(similar, hit("ppt_01KA2X5T7QZZZZZZZZZZZZZZZ"+id))
 	}
@@ -129,7 +129,7 @@ func TestHotel_MatchesRequestedProperty(t *testing.T) {
 		last += h.PropertyID[len(h.PropertyID)-1:]
 	}
 	if err != nil || last != "1234" {
-		t.Errorf("similar: %s %v", last, err)
+		t.Errorf("similar hotels: got %s, %v, want 1234", last, err)
 	}
 }
 
@@ -147,12 +147,12 @@ func TestFacets_DropsInvalidValues(t *testing.T) {
 	got, err := newCannedUpstreams(t, body).Search.Facets(t.Context(), "AF", "", "en")
 	want := Facets{Country: "AF", Facets: []Facet{{"stars", []FacetValue{{"4", "Four", 2}}}, {"empty", []FacetValue{}}}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v\n%s", err, diff)
+		t.Errorf("error %v (- want + got):\n%s", err, diff)
 	}
 	for path, v := range map[string]any{"country": "IR", "facets": nil} {
 		t.Run(path, func(t *testing.T) {
 			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Facets(t.Context(), "AF", "", "en"); ReasonOf(err) != BadResponse {
-				t.Errorf("%s %v: %v", path, v, err)
+				t.Errorf("value %v: got %v, want bad-response", v, err)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func TestPropertyGet_RequiresRequestedCompleteProperty(t *testing.T) {
 	} {
 		t.Run(path, func(t *testing.T) {
 			if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Property.Get(t.Context(), kabulHotel, "en"); ReasonOf(err) != BadResponse {
-				t.Errorf("%s %v: %v", path, v, err)
+				t.Errorf("value %v: got %v, want bad-response", v, err)
 			}
 		})
 	}
@@ -201,17 +201,17 @@ func TestPropertyGet_DropsInvalidOptionalValues(t *testing.T) {
 		t.Run(c.path, func(t *testing.T) {
 			got, err := newCannedUpstreams(t, withValue(t, good, c.path, c.value)).Property.Get(t.Context(), kabulHotel, "en")
 			if err != nil {
-				t.Errorf("%s %.20v: %v", c.path, c.value, err)
+				t.Errorf("value %.20v: got error %v", c.value, err)
 				return
 			}
 			if diff := cmp.Diff(c.want, c.of(got)); diff != "" {
-				t.Errorf("%s %.20v:\n%s", c.path, c.value, diff)
+				t.Errorf("value %.20v (- want + got):\n%s", c.value, diff)
 			}
 		})
 	}
 }
 
-func TestBrandPeek_RequiresRequestedCompleteBrand(t *testing.T) {
+func TestBrand_RequiresRequestedCompleteBrand(t *testing.T) {
 	t.Parallel()
 	good := contractExample(t, loadContract(t, "theme-config"), "getBrandPeek", "")
 	for path, values := range map[string][]any{
@@ -225,7 +225,7 @@ func TestBrandPeek_RequiresRequestedCompleteBrand(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			for _, v := range values {
 				if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Theme.Brand(t.Context(), kabulTenant); ReasonOf(err) != BadResponse {
-					t.Errorf("%s %v: %v", path, v, err)
+					t.Errorf("value %v: got %v, want bad-response", v, err)
 				}
 			}
 		})
@@ -234,12 +234,12 @@ func TestBrandPeek_RequiresRequestedCompleteBrand(t *testing.T) {
 
 func TestFetch_EscapesIDInPath(t *testing.T) {
 	t.Parallel()
-	// Ids are checked before they get here; this is for the day when one is not.
+	// Handlers validate ids; escaping is a second line of defence.
 	var seen string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen = r.URL.EscapedPath() }))
 	defer server.Close()
 	newTestUpstreams(t, server.URL, nil).Property.Get(t.Context(), "../../admin?x=1#", "en")
 	if want := "/api/v1/properties/..%2F..%2Fadmin%3Fx=1%23"; seen != want {
-		t.Errorf("%s, want %s", seen, want)
+		t.Errorf("got path %s, want %s", seen, want)
 	}
 }

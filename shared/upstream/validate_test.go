@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// cannedTransport is a transport that always brings the same body.
+// cannedTransport is a RoundTripper that always returns the same body.
 type cannedTransport []byte
 
 func (c cannedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -30,10 +30,11 @@ func newCannedUpstreams(t testing.TB, body []byte) *Upstreams {
 	return u
 }
 
+// removed is a value for withValue that removes the member.
 type removed struct{}
 
-// withValue is body with the value at the path (names and indexes, dotted) replaced, or removed
-// when it is absent{}.
+// withValue returns body with the value at a path (member names and indexes, dotted) replaced, or
+// removed for removed{}.
 func withValue(t testing.TB, body []byte, path string, value any) []byte {
 	t.Helper()
 	root := asJSON(t, body)
@@ -95,14 +96,14 @@ func TestQuery_DropsHitWithInvalidMandatoryValue(t *testing.T) {
 			for _, v := range values {
 				got, err := newCannedUpstreams(t, withValue(t, good, "hits.0."+path, v)).Search.Query(t.Context(), cityQuery())
 				if err != nil {
-					t.Errorf("%s %q: %v", path, v, err)
+					t.Errorf("value %q: got error %v", v, err)
 					continue
 				}
 				if len(got.Hits) != 1 || got.Hits[0].PropertyID != otherHotel {
-					t.Errorf("%s %q: was shown", path, v)
+					t.Errorf("value %q: got %d hits, want only the other hit", v, len(got.Hits))
 				}
 				if got.ResultCount != 41 {
-					t.Errorf("%s %q: count %d", path, v, got.ResultCount)
+					t.Errorf("value %q: got count %d, want 41", v, got.ResultCount)
 				}
 			}
 		})
@@ -138,11 +139,11 @@ func TestQuery_OmitsInvalidOptionalValue(t *testing.T) {
 		t.Run(c.path, func(t *testing.T) {
 			got, err := newCannedUpstreams(t, withValue(t, good, "hits.0."+c.path, c.value)).Search.Query(t.Context(), cityQuery())
 			if err != nil || len(got.Hits) != 2 {
-				t.Errorf("%s %v: %d hits, %v", c.path, c.value, len(got.Hits), err)
+				t.Errorf("value %v: got %d hits, %v, want 2", c.value, len(got.Hits), err)
 				return
 			}
 			if diff := cmp.Diff(c.want, c.of(got.Hits[0])); diff != "" {
-				t.Errorf("%s %v:\n%s", c.path, c.value, diff)
+				t.Errorf("value %v (- want + got):\n%s", c.value, diff)
 			}
 		})
 	}
@@ -152,7 +153,7 @@ func TestQuery_AllowsLoopbackImagesWithoutTLS(t *testing.T) {
 	t.Parallel()
 	for _, u := range []string{"http://localhost:8080/x.jpg", "http://127.0.0.1/x.jpg", "http://[::1]:80/x.jpg", "https://img.test/x.jpg?w=1#top", "HTTPS://img.test/%20"} {
 		if !validURL(u) {
-			t.Errorf("%s was refused", u)
+			t.Errorf("validURL rejects %s", u)
 		}
 	}
 }
@@ -175,7 +176,7 @@ func TestQuery_MalformedResponseFails(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			for _, v := range values {
 				if _, err := newCannedUpstreams(t, withValue(t, good, path, v)).Search.Query(t.Context(), cityQuery()); ReasonOf(err) != BadResponse {
-					t.Errorf("%s = %v: %v", path, v, err)
+					t.Errorf("value %v: got %v, want bad-response", v, err)
 				}
 			}
 		})
@@ -186,16 +187,16 @@ func TestQuery_NoUsableHitFails(t *testing.T) {
 	t.Parallel()
 	bad := withValue(t, withValue(t, searchExample(t), "hits.0.propertyId", "x"), "hits.1.thumbnail.url", "x")
 	if _, err := newCannedUpstreams(t, bad).Search.Query(t.Context(), cityQuery()); ReasonOf(err) != BadResponse {
-		t.Error(err)
+		t.Errorf("got %v, want bad-response", err)
 	}
 }
 
 func TestQuery_HitsAreUniqueByProperty(t *testing.T) {
 	t.Parallel()
-	twice := withValue(t, searchExample(t), "hits.1.propertyId", kabulHotel)
-	got, err := newCannedUpstreams(t, twice).Search.Query(t.Context(), cityQuery())
+	duplicate := withValue(t, searchExample(t), "hits.1.propertyId", kabulHotel)
+	got, err := newCannedUpstreams(t, duplicate).Search.Query(t.Context(), cityQuery())
 	if err != nil || len(got.Hits) != 1 || got.Hits[0].TenantID != kabulTenant {
-		t.Errorf("%+v %v", got.Hits, err)
+		t.Errorf("got hits %+v, %v, want the first of two", got.Hits, err)
 	}
 }
 
@@ -205,10 +206,10 @@ func TestQuery_LimitsHitsToRequestedPage(t *testing.T) {
 	q.Page = Page{Limit: 1, Offset: 60}
 	got, err := newCannedUpstreams(t, searchExample(t)).Search.Query(t.Context(), q)
 	if err != nil || len(got.Hits) != 1 || got.ResultCount != 61 {
-		t.Errorf("%d hits, count %d, %v", len(got.Hits), got.ResultCount, err)
+		t.Errorf("got %d hits, count %d, %v, want 1 and 61", len(got.Hits), got.ResultCount, err)
 	}
 	if pageLimit(Page{}) != maxHits || pageLimit(Page{Limit: 1000}) != maxHits {
-		t.Error("there is always a limit")
+		t.Errorf("got page limits %d and %d, want %d", pageLimit(Page{}), pageLimit(Page{Limit: 1000}), maxHits)
 	}
 }
 
@@ -217,7 +218,7 @@ func TestQuery_CoverageIsAllOrNothing(t *testing.T) {
 	good := searchExample(t)
 	got, err := newCannedUpstreams(t, good).Search.Query(t.Context(), cityQuery())
 	if err != nil || len(got.Coverage) != 1 || got.Coverage[0].String() != "h3:8520905bfffffff" {
-		t.Errorf("%v %v", got.Coverage, err)
+		t.Errorf("got coverage %v, %v, want one cell", got.Coverage, err)
 	}
 	const fine = "h3:8920905a28fffff" // resolution 9
 	for _, list := range [][]any{
@@ -226,7 +227,7 @@ func TestQuery_CoverageIsAllOrNothing(t *testing.T) {
 	} {
 		got, err := newCannedUpstreams(t, withValue(t, good, "coverage", list)).Search.Query(t.Context(), cityQuery())
 		if err != nil || got.Coverage != nil {
-			t.Errorf("%v: %v %v", list, got.Coverage, err)
+			t.Errorf("coverage %v: got %v, %v, want none", list, got.Coverage, err)
 		}
 	}
 }
@@ -237,12 +238,12 @@ func TestQuery_PassthroughJSONIsBounded(t *testing.T) {
 	for _, v := range []any{nil, removed{}, strings.Repeat("x", maxJSON)} {
 		got, err := newCannedUpstreams(t, withValue(t, withValue(t, good, "queryRewriteHint", v), "aiProvenance", v)).Search.Query(t.Context(), cityQuery())
 		if err != nil || got.QueryRewriteHint != nil || got.AIProvenance != nil {
-			t.Errorf("%.20v: %.20s %v", v, got.QueryRewriteHint, err)
+			t.Errorf("value %.20v: got %.20s, %v, want none", v, got.QueryRewriteHint, err)
 		}
 	}
 	got, err := newCannedUpstreams(t, withValue(t, good, "queryRewriteHint", []any{1})).Search.Query(t.Context(), cityQuery())
 	if err != nil || !slices.Equal(got.QueryRewriteHint, jsontext.Value("[1]")) {
-		t.Errorf("%s %v", got.QueryRewriteHint, err)
+		t.Errorf("got %s, %v, want [1]", got.QueryRewriteHint, err)
 	}
 }
 
@@ -260,7 +261,7 @@ func TestQuery_OmitsInvalidPlaceValues(t *testing.T) {
 	} {
 		got, err := newCannedUpstreams(t, withValue(t, good, "place", c.sent)).Search.Query(t.Context(), cityQuery())
 		if diff := cmp.Diff(c.want, got.Place); err != nil || diff != "" {
-			t.Errorf("%v: %v\n%s", c.sent, err, diff)
+			t.Errorf("place %v: error %v (- want + got):\n%s", c.sent, err, diff)
 		}
 	}
 }
