@@ -38,7 +38,7 @@ func ring(t testing.TB) keyring.Ring {
 
 func at(now time.Time) func() time.Time { return func() time.Time { return now } }
 
-// harness is a Room with its Redis and a clock that tests move.
+// harness is a Service with a real Redis and a manual clock.
 type harness struct {
 	*Service
 	rdb      redis.UniversalClient
@@ -53,7 +53,7 @@ func newHarness(t testing.TB, rdb redis.UniversalClient) *harness {
 	return d
 }
 
-// request is what a request of the session has to show for itself: it is read, proved and remembered.
+// request makes the calls of one request of the session: Enqueue, Verify and EnqueueSave.
 func (d *harness) request(t *testing.T, token string) Proof {
 	t.Helper()
 	p := d.verify(t, session, token)
@@ -93,34 +93,34 @@ func TestService_ProofLastsAnHourForItsSession(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			d := newHarness(t, redistest.New(t))
 			send := c.token(d)
-			d.time = noon.Add(20 * time.Minute) // a solution lasts no longer for being sent late
+			d.time = noon.Add(20 * time.Minute) // the puzzle still expires an hour after it was issued
 			if p := d.request(t, ""); p != (Proof{}) || d.ttl() > 0 {
-				t.Fatalf("before: %+v", p)
+				t.Fatalf("without a token: %+v, want the zero proof", p)
 			}
 			first := d.request(t, send)
 			if first.Kind != kind || !first.Solved || first.Score != c.score || first.Reason != "" {
-				t.Fatalf("%+v", first)
+				t.Fatalf("first request: %+v, want a solved %s with the score %v", first, kind, c.score)
 			}
 			if left := d.ttl(); left > c.life || left < c.life-time.Minute {
-				t.Errorf("remembered for %v", left)
+				t.Errorf("TTL %v, want %v at most a minute less", left, c.life)
 			}
 			d.rdb.PExpire(t.Context(), keys.SessionPart(session, "challenge"), 30*time.Minute)
-			for _, again := range []string{"", send, "pow1.junk"} {
-				if p := d.request(t, again); p.Kind != kind || !p.Solved || p.Score != c.score {
-					t.Errorf("with %q later: %+v", again, p)
+			for _, sent := range []string{"", send, "pow1.junk"} {
+				if p := d.request(t, sent); p.Kind != kind || !p.Solved || p.Score != c.score {
+					t.Errorf("later request with the token %q: %+v, want the stored proof", sent, p)
 				}
 			}
 			if d.ttl() > 30*time.Minute {
-				t.Error("what is remembered is remembered for longer each time")
+				t.Error("a later request renewed the TTL")
 			}
 			if p := d.verify(t, "gms_another", ""); p != (Proof{}) {
-				t.Errorf("for another session than the one that was read: %+v", p)
+				t.Errorf("another session: %+v, want the zero proof", p)
 			}
 			if p := d.Verify(t.Context(), nil, session, "", guest); p != (Proof{}) {
-				t.Errorf("without a read: %+v", p)
+				t.Errorf("without a read: %+v, want the zero proof", p)
 			}
 			if n := d.provider.calls.Load(); kind == Recaptcha && n != 1 || kind == ProofOfWork && n != 0 {
-				t.Errorf("the provider was asked %d times", n)
+				t.Errorf("%d calls of the provider, want 1 for reCAPTCHA only", n)
 			}
 		})
 	}
@@ -130,15 +130,17 @@ func TestService_UnhelpfulProofIsNotSaved(t *testing.T) {
 	d := newHarness(t, redistest.New(t))
 	d.provider.score = 0.3
 	for name, send := range map[string]string{
-		"a low score": token, "junk": "junk", "a puzzle not solved": d.issuer.Issue(guest, 24).Text + ".0", "nothing": "",
+		"low score": token, "junk": "junk", "unsolved puzzle": d.issuer.Issue(guest, 24).Text + ".0", "no token": "",
 	} {
-		p := d.request(t, send)
-		if p.Solved || d.ttl() > 0 {
-			t.Errorf("%s: %+v", name, p)
-		}
-		if (p.Reason == "") != (name == "a low score" || name == "nothing") || send != "" && strings.Contains(p.Reason, send) {
-			t.Errorf("%s: the log is told %q", name, p.Reason)
-		}
+		t.Run(name, func(t *testing.T) {
+			p := d.request(t, send)
+			if p.Solved || d.ttl() > 0 {
+				t.Errorf("%+v, want no proof and no key", p)
+			}
+			if (p.Reason == "") != (name == "low score" || name == "no token") || send != "" && strings.Contains(p.Reason, send) {
+				t.Errorf("reason %q, want a reason only for an invalid token and without its text", p.Reason)
+			}
+		})
 	}
 }
 
@@ -147,18 +149,19 @@ func TestService_RecaptchaOutweighsPuzzle(t *testing.T) {
 	d.request(t, d.puzzle())
 	d.provider.score = 0.2
 	if p := d.request(t, token); p.Kind != ProofOfWork || !p.Solved {
-		t.Errorf("a low score took the solution away: %+v", p)
+		t.Errorf("after a low score: %+v, want the stored solution", p)
 	}
 	d.provider.score = 0.8
 	if p := d.request(t, token+"2"); p.Kind != Recaptcha || p.Score != 0.8 {
-		t.Errorf("%+v", p)
+		t.Errorf("after a high score: %+v, want a reCAPTCHA proof with 0.8", p)
 	}
 	if p := d.request(t, d.puzzle()); p.Kind != Recaptcha {
-		t.Errorf("a puzzle took reCAPTCHA's place: %+v", p)
+		t.Errorf("after another puzzle: %+v, want the reCAPTCHA proof", p)
 	}
 }
 
 func TestProof_WeightByKindAndScore(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		proof        Proof
 		suspect, bot float64
@@ -175,7 +178,7 @@ func TestProof_WeightByKindAndScore(t *testing.T) {
 		{Proof{Kind: Recaptcha, Score: 0}, 0.5, 0.5},
 	} {
 		if s, b := c.proof.Weight(false), c.proof.Weight(true); math.Abs(s-c.suspect) > 1e-9 || math.Abs(b-c.bot) > 1e-9 {
-			t.Errorf("%+v: %v for a suspect, %v for a bot", c.proof, s, b)
+			t.Errorf("%+v: weights %v for a suspect and %v for a bot, want %v and %v", c.proof, s, b, c.suspect, c.bot)
 		}
 	}
 }
@@ -183,11 +186,11 @@ func TestProof_WeightByKindAndScore(t *testing.T) {
 func TestService_ClearedSessionSavesNothing(t *testing.T) {
 	d := newHarness(t, redistest.New(t))
 	p := d.verify(t, session, d.puzzle())
-	d.rdb.Set(t.Context(), keys.SessionPart(session, "cleared"), 1, time.Minute) // what session.Purge leaves
+	d.rdb.Set(t.Context(), keys.SessionPart(session, "cleared"), 1, time.Minute) // as session.Purge does
 	pipe := d.rdb.Pipeline()
 	d.EnqueueSave(t.Context(), pipe, session, p)
 	if err := lua.Exec(t.Context(), pipe); err != nil || d.ttl() > 0 {
-		t.Errorf("%v: it is remembered", err)
+		t.Errorf("error %v, TTL %v; want no key", err, d.ttl())
 	}
 }
 
@@ -195,46 +198,50 @@ func TestService_UnreadableProofIsIgnored(t *testing.T) {
 	d := newHarness(t, redistest.New(t))
 	key := keys.SessionPart(session, "challenge")
 	for _, value := range []string{"", "recaptcha", "recaptcha x", "recaptcha NaN", "recaptcha 0.4", "recaptcha 7", "recaptcha -1", "proof of work", "{}"} {
-		d.rdb.Set(t.Context(), key, value, time.Minute)
-		if p := d.verify(t, session, ""); p != (Proof{}) {
-			t.Errorf("%q: %+v", value, p)
-		}
+		t.Run(value, func(t *testing.T) {
+			d.rdb.Set(t.Context(), key, value, time.Minute)
+			if p := d.verify(t, session, ""); p != (Proof{}) {
+				t.Errorf("%+v, want the zero proof", p)
+			}
+		})
 	}
 	d.rdb.Del(t.Context(), key)
 	d.rdb.LPush(t.Context(), key, "proof-of-work")
 	if p := d.verify(t, session, ""); p != (Proof{}) {
-		t.Errorf("a list: %+v", p)
+		t.Errorf("a list: %+v, want the zero proof", p)
 	}
 }
 
 func TestService_WithoutRedisTokenStillCounts(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t)
-	away := redisclient.Open(redisclient.Config{Addr: server.Addr})
-	t.Cleanup(func() { away.Close() })
-	d := newHarness(t, away)
+	rdb := redisclient.Open(redisclient.Config{Addr: server.Addr})
+	t.Cleanup(func() { rdb.Close() })
+	d := newHarness(t, rdb)
 	if p := d.request(t, d.puzzle()); !p.Solved {
-		t.Fatalf("%+v", p)
+		t.Fatalf("with Redis: %+v, want solved", p)
 	}
 	server.Stop()
 	if p := d.verify(t, session, ""); p != (Proof{}) {
-		t.Errorf("remembered by whom? %+v", p)
+		t.Errorf("without Redis and token: %+v, want the zero proof", p)
 	}
 	if p := d.verify(t, session, d.puzzle()); !p.Solved {
-		t.Errorf("%+v", p)
+		t.Errorf("without Redis, with a solution: %+v, want solved", p)
 	}
 	if p := d.verify(t, session, token); p.Kind != Recaptcha || !p.Solved {
-		t.Errorf("%+v", p)
+		t.Errorf("without Redis, with a reCAPTCHA token: %+v, want solved", p)
 	}
 }
 
 func TestService_WithoutRecaptchaOffersOnlyPuzzles(t *testing.T) {
+	t.Parallel()
 	r := New(keys, ring(t), nil, at(noon))
 	if p := r.Verify(t.Context(), nil, session, token, guest); p.Solved || p.Reason == "" {
-		t.Errorf("%+v", p)
+		t.Errorf("reCAPTCHA token: %+v, want unsolved with a reason", p)
 	}
-	ways := offers(t, r.Problem(guest, 16))
-	if len(ways) != 1 || ways[0].Kind != ProofOfWork {
-		t.Errorf("%+v", ways)
+	offered := offers(t, r.Problem(guest, 16))
+	if len(offered) != 1 || offered[0].Kind != ProofOfWork {
+		t.Errorf("offers %+v, want the puzzle only", offered)
 	}
 }
 
@@ -243,7 +250,7 @@ func TestService_RecaptchaOutageIsNeutral(t *testing.T) {
 	d.provider.fails.Store(true)
 	p := d.request(t, token)
 	if p.Solved || p.Weight(false) != 0 || p.Reason != "recaptcha: status 503" {
-		t.Errorf("%+v", p)
+		t.Errorf("%+v, want a neutral proof with the reason status 503", p)
 	}
 }
 
@@ -254,28 +261,29 @@ func offers(t *testing.T, p *problem.Problem) []Offer {
 		Providers []Offer `json:"providers"`
 	})
 	if !ok || c.Header != "X-Recaptcha-Token" {
-		t.Fatalf("%+v", p.Extensions)
+		t.Fatalf("extensions %+v, want a challenge with the header X-Recaptcha-Token", p.Extensions)
 	}
 	return c.Providers
 }
 
-func TestProblem_ListsWaysToPass(t *testing.T) {
+func TestServiceProblem_OffersEveryChallenge(t *testing.T) {
+	t.Parallel()
 	r := New(keys, ring(t), &countingProvider{}, at(noon))
 	p := r.Problem(guest, 13)
-	ways := offers(t, p)
-	if p.Kind != problem.SuspectedBot || len(ways) != 2 || ways[0].Kind != Recaptcha || ways[0].SiteKey != site || ways[1].Difficulty != 13 {
-		t.Errorf("%+v %+v", p, ways)
+	offered := offers(t, p)
+	if p.Kind != problem.SuspectedBot || len(offered) != 2 || offered[0].Kind != Recaptcha || offered[0].SiteKey != site || offered[1].Difficulty != 13 {
+		t.Errorf("problem %+v, offers %+v; want reCAPTCHA and a puzzle of difficulty 13", p, offered)
 	}
 	if b := Blocked(); b.Kind != problem.SuspectedBot || len(b.Extensions) != 0 {
-		t.Errorf("%+v", b)
+		t.Errorf("Blocked: %+v, want no extension", b)
 	}
 }
 
-// Of a thousand clients' addresses, agents and tokens nothing is kept, nor told in a puzzle.
+// No address, user agent or token of a client is stored, or part of a proof or puzzle.
 func TestService_StoresNoClientData(t *testing.T) {
 	d := newHarness(t, redistest.New(t))
 	var canaries []string
-	var told strings.Builder
+	var output strings.Builder
 	for i := range 1000 {
 		mark := fmt.Sprintf("canary%04d", i)
 		canaries = append(canaries, mark)
@@ -289,20 +297,20 @@ func TestService_StoresNoClientData(t *testing.T) {
 		pipe := d.rdb.Pipeline()
 		d.EnqueueSave(t.Context(), pipe, id, p)
 		if err := lua.Exec(t.Context(), pipe); err != nil || !p.Solved {
-			t.Fatalf("%+v, %v", p, err)
+			t.Fatalf("%+v, error %v; want solved", p, err)
 		}
-		fmt.Fprintf(&told, "%s %s %+v\n", p, p.Reason, d.issuer.Issue(c, 16))
+		fmt.Fprintf(&output, "%s %s %+v\n", p, p.Reason, d.issuer.Issue(c, 16))
 	}
 	all := d.rdb.Keys(t.Context(), "*").Val()
 	for _, key := range all {
-		told.WriteString(key + " " + d.rdb.Get(t.Context(), key).Val() + "\n")
+		output.WriteString(key + " " + d.rdb.Get(t.Context(), key).Val() + "\n")
 	}
 	if len(all) != 1000 {
-		t.Fatalf("%d keys", len(all))
+		t.Fatalf("%d keys, want 1000", len(all))
 	}
 	for _, mark := range canaries {
-		if strings.Contains(told.String(), mark) {
-			t.Errorf("%s is found", mark)
+		if strings.Contains(output.String(), mark) {
+			t.Errorf("%s is stored or in an output", mark)
 		}
 	}
 }

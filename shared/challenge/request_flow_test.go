@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,8 +34,8 @@ const (
 
 var keys = redisclient.Keys{Env: "test"}
 
-// requestServer plays the way of a request through admission, with what another room would say of its client: X-Score, and the
-// address it comes from.
+// requestServer makes the calls of a request. The header X-Score sets the score of the client, X-From its
+// address.
 type requestServer struct {
 	service *challenge.Service
 	rdb     redis.UniversalClient
@@ -48,7 +49,7 @@ func newRequestServer(t testing.TB, provider challenge.Provider) *requestServer 
 		t.Fatal(err)
 	}
 	d := &requestServer{service: challenge.New(keys, ring, provider, time.Now), rdb: redistest.New(t)}
-	warm := d.rdb.Pipeline() // a server that knows the script, so that round trips are those of every day
+	warm := d.rdb.Pipeline() // load the script, so that round trips are those of a warm server
 	lua.SetUnlessCleared(t.Context(), warm, "warm", "warm:cleared", "up", time.Second)
 	if err := lua.Exec(t.Context(), warm); err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ func (d *requestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie("gms_id"); err == nil && !shared {
 		id = cookie.Value
 		pipe := d.rdb.Pipeline()
-		read = d.service.Enqueue(ctx, pipe, id) // beside everything else the request needs
+		read = d.service.Enqueue(ctx, pipe, id)
 		lua.Exec(ctx, pipe)
 	}
 	score := map[string]float64{"": 0.15, "suspect": 0.5, "bot": 0.95}[r.Header.Get("X-Score")]
@@ -99,7 +100,7 @@ func (d *requestServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// call sends one request; more are names and values of headers.
+// call sends one request with additional headers, names and values.
 func (d *requestServer) call(path string, more ...string) *http.Response {
 	r := httptest.NewRequest(http.MethodPost, path, nil)
 	r.Header.Set("User-Agent", "a phone")
@@ -112,12 +113,12 @@ func (d *requestServer) call(path string, more ...string) *http.Response {
 	return w.Result()
 }
 
-// verification is what a refusal asks for, as it is on the wire, held against the published description.
+// verification returns the offers of a 429 response after checking the body against the API description.
 func verification(t *testing.T, r *http.Response) []challenge.Offer {
 	t.Helper()
 	body, err := io.ReadAll(r.Body)
 	if err != nil || r.StatusCode != 429 {
-		t.Fatalf("%d, %v", r.StatusCode, err)
+		t.Fatalf("status %d, error %v; want 429", r.StatusCode, err)
 	}
 	validateAgainstAPI(t, body)
 	var p struct {
@@ -131,9 +132,15 @@ func verification(t *testing.T, r *http.Response) []challenge.Offer {
 	return p.Challenge.Providers
 }
 
+// loadAPI loads the API description once per process, because loading takes a fifth of a second.
+var loadAPI = sync.OnceValues(func() (*openapi3.T, error) {
+	return openapi3.NewLoader().LoadFromFile("../../api/consumer.openapi.yaml")
+})
+
+// validateAgainstAPI checks the challenge in a problem body against the API description.
 func validateAgainstAPI(t *testing.T, body []byte) {
 	t.Helper()
-	api, err := openapi3.NewLoader().LoadFromFile("../../api/consumer.openapi.yaml")
+	api, err := loadAPI()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,12 +150,12 @@ func validateAgainstAPI(t *testing.T, body []byte) {
 	}
 	if c, ok := value.(map[string]any)["challenge"]; ok {
 		if err := api.Components.Schemas["Challenge"].Value.VisitJSON(c); err != nil {
-			t.Errorf("%s is not as described: %v", body, err)
+			t.Errorf("%s does not match the API description: %v", body, err)
 		}
 	}
 }
 
-// fakeProvider is a provider that says 0.9 of one token and nothing good of others.
+// fakeProvider is a Provider that gives one token the score 0.9 and rejects all others.
 type fakeProvider struct{}
 
 const humanToken = "03A_of_somebody_who_moves_the_mouse"
@@ -174,32 +181,32 @@ func TestService_RequestFlow(t *testing.T) {
 		return r
 	}
 	cookie := []string{"Cookie", "gms_id=gms_new"}
-	also := func(more ...string) []string { return append(append([]string{}, cookie...), more...) }
+	withCookie := func(more ...string) []string { return append(append([]string{}, cookie...), more...) }
 	step("a guest", 204, 0, d.call("/search"))
-	step("a guest with a token of no use", 204, 1, d.call("/search", also(challenge.Header, "junk")...))
-	ways := verification(t, step("a suspect", 429, 0, d.call("/search", "X-Score", "suspect")))
-	if len(ways) != 2 || ways[0].Kind != challenge.Recaptcha || ways[1].Kind != challenge.ProofOfWork {
-		t.Fatalf("%+v", ways)
+	step("a guest with an invalid token", 204, 1, d.call("/search", withCookie(challenge.Header, "junk")...))
+	offered := verification(t, step("a suspect", 429, 0, d.call("/search", "X-Score", "suspect")))
+	if len(offered) != 2 || offered[0].Kind != challenge.Recaptcha || offered[1].Kind != challenge.ProofOfWork {
+		t.Fatalf("offers %+v, want reCAPTCHA and a puzzle", offered)
 	}
-	solved := pow.Solve(ways[1].Challenge, ways[1].Difficulty)
-	step("a shared route, with the solution", 204, 0, d.call("/facets", "X-Score", "suspect", challenge.Header, solved))
-	step("again", 204, 0, d.call("/facets", "X-Score", "suspect", challenge.Header, solved))
-	verification(t, step("a shared route, without", 429, 0, d.call("/facets", "X-Score", "suspect")))
-	verification(t, step("with another's solution", 429, 0, d.call("/facets", "X-Score", "suspect", "X-From", "a farm", challenge.Header, solved)))
+	solved := pow.Solve(offered[1].Challenge, offered[1].Difficulty)
+	step("a shared route with the solution", 204, 0, d.call("/facets", "X-Score", "suspect", challenge.Header, solved))
+	step("the shared route again", 204, 0, d.call("/facets", "X-Score", "suspect", challenge.Header, solved))
+	verification(t, step("a shared route without a solution", 429, 0, d.call("/facets", "X-Score", "suspect")))
+	verification(t, step("with another client's solution", 429, 0, d.call("/facets", "X-Score", "suspect", "X-From", "a farm", challenge.Header, solved)))
 	step("with the solution", 204, 1, d.call("/search", "X-Score", "suspect", challenge.Header, solved))
-	step("with the cookie alone", 204, 1, d.call("/search", also("X-Score", "suspect")...))
+	step("with the cookie alone", 204, 1, d.call("/search", withCookie("X-Score", "suspect")...))
 	verification(t, step("with another cookie", 429, 1, d.call("/search", "Cookie", "gms_id=gms_other", "X-Score", "suspect")))
-	if ways := verification(t, step("a robot with a solution", 429, 1, d.call("/search", also("X-Score", "bot", challenge.Header, solved)...))); ways != nil {
-		t.Errorf("asked for %+v", ways)
+	if offered := verification(t, step("a bot with a solution", 429, 1, d.call("/search", withCookie("X-Score", "bot", challenge.Header, solved)...))); offered != nil {
+		t.Errorf("offers %+v, want none", offered)
 	}
-	step("a robot by all signs that is a human", 204, 2, d.call("/search", also("X-Score", "bot", challenge.Header, humanToken)...))
-	step("and comes back", 204, 1, d.call("/search", also("X-Score", "bot")...))
-	d.rdb.Del(t.Context(), keys.SessionPart("gms_new", "challenge")) // what a clear does
+	step("a bot with a good reCAPTCHA token", 204, 2, d.call("/search", withCookie("X-Score", "bot", challenge.Header, humanToken)...))
+	step("the bot with the stored proof", 204, 1, d.call("/search", withCookie("X-Score", "bot")...))
+	d.rdb.Del(t.Context(), keys.SessionPart("gms_new", "challenge")) // as a clear does
 	d.trips.TakeCount()
-	verification(t, step("after a clear", 429, 1, d.call("/search", also("X-Score", "suspect")...)))
+	verification(t, step("after a clear", 429, 1, d.call("/search", withCookie("X-Score", "suspect")...)))
 }
 
-// documentedExample is the JavaScript that docs/challenge.md shows.
+// documentedExample returns the JavaScript of docs/challenge.md.
 func documentedExample(t *testing.T) []byte {
 	t.Helper()
 	doc, err := os.ReadFile("../../docs/challenge.md")
@@ -224,14 +231,14 @@ const init = {method: "POST", headers: {"X-Score": "suspect", "X-From": "home"}}
 const first = await fetch(url, init), second = await ask(url, init)
 if (first.status !== 429 || second.status !== 204) throw new Error(first.status + " and " + second.status)
 const blocked = await ask(url, {...init, headers: {"X-Score": "bot"}})
-if (blocked.status !== 429 || !(await blocked.json()).code.endsWith("SUSPECTED_BOT")) throw new Error("a refusal that cannot be read")
+if (blocked.status !== 429 || !(await blocked.json()).code.endsWith("SUSPECTED_BOT")) throw new Error("no readable problem SUSPECTED_BOT")
 console.log("solved")
 `
 
 func TestService_DocumentedJavaScriptWorks(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("no node here")
+		t.Skip("no node")
 	}
 	server := httptest.NewServer(newRequestServer(t, fakeProvider{}))
 	defer server.Close()

@@ -13,12 +13,12 @@ func BenchmarkIssuerIssue(b *testing.B) {
 	}
 }
 
-// Whatever is sent costs no more than a good solution.
+// BenchmarkIssuerVerify: no token costs more than a valid solution.
 func BenchmarkIssuerVerify(b *testing.B) {
 	p := Issuer{ring(b, newKey, oldKey), at(noon)}
 	solved := Solve(p.Issue(guest, 12).Text, 12)
 	for name, token := range map[string]string{
-		"solved": solved, "of another": Solve(p.Issue(Client{}, 1).Text, 1), "junk": "pow1." + solved[:30],
+		"solved": solved, "other client": Solve(p.Issue(Client{}, 1).Text, 1), "junk": "pow1." + solved[:30],
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -29,12 +29,12 @@ func BenchmarkIssuerVerify(b *testing.B) {
 	}
 }
 
-// What a client that is a program pays; a page pays more: docs/decisions/0028-bot-challenge-proof-of-work.md.
+// BenchmarkSolve measures the cost of a solution for a program. A web page pays more: docs/decisions/0028-bot-challenge-proof-of-work.md.
 func BenchmarkSolve(b *testing.B) {
 	for _, d := range []int{12, 16} {
 		b.Run(fmt.Sprint(d), func(b *testing.B) {
 			p := Issuer{ring(b, newKey), at(noon)}
-			for n := 0; b.Loop(); n++ { // another puzzle each time: the work differs
+			for n := 0; b.Loop(); n++ { // a new puzzle each time, because the number of hashes varies
 				Solve(p.Issue(Client{fmt.Sprint(n), ""}, d).Text, d)
 			}
 		})

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// countZeroBits counts as the documentation says it, bit by bit.
+// countZeroBits counts the leading zero bits of the SHA-256 bit by bit, as the documentation describes.
 func countZeroBits(s string) (n int) {
 	for _, b := range sha256.Sum256([]byte(s)) {
 		for bit := 7; bit >= 0; bit-- {
@@ -24,8 +24,8 @@ func countZeroBits(s string) (n int) {
 	return n
 }
 
-// issuable says whether the token is a puzzle that the key makes for that client at some time within its life, with a
-// number behind it that solves it. It is written down apart from the code: nothing of that is used but the constants.
+// issuable returns nil if a token is a solved puzzle that the key issues for the client and that is valid at
+// now. It is an independent implementation, which uses only the constants of the package.
 func issuable(token string, secret []byte, keyID string, c Client, now time.Time) error {
 	var difficulty int
 	var expires int64
@@ -44,18 +44,19 @@ func issuable(token string, secret []byte, keyID string, c Client, now time.Time
 	puzzle := fmt.Sprintf("pow1.%d.%d.%s.%s", difficulty, expires, keyID, base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16]))
 	rest, ok := strings.CutPrefix(token, puzzle+".")
 	if _, err := fmt.Sscanf(rest, "%d", &n); !ok || err != nil || fmt.Sprint(n) != rest {
-		return fmt.Errorf("%q is not %q with a number", token, puzzle)
+		return fmt.Errorf("%q is not %q with a nonce", token, puzzle)
 	}
 	if left := time.Unix(expires, 0).Sub(now); left <= 0 || left > puzzleTTL+maxClockSkew {
-		return fmt.Errorf("it has %v left", left)
+		return fmt.Errorf("expires in %v", left)
 	}
 	if countZeroBits(token) < difficulty {
-		return fmt.Errorf("it is not solved: %d of %d", countZeroBits(token), difficulty)
+		return fmt.Errorf("%d leading zero bits, want %d", countZeroBits(token), difficulty)
 	}
 	return nil
 }
 
-// What verifies is what we could have issued, to this client, and somebody solved.
+// FuzzIssuerVerify_AcceptsOnlyIssuedSolutions: an accepted token is a solved puzzle that the issuer issues to the
+// client, and the solution of an issued puzzle is accepted from its client only.
 func FuzzIssuerVerify_AcceptsOnlyIssuedSolutions(f *testing.F) {
 	keys := ring(f, newKey)
 	secret, err := base64.StdEncoding.DecodeString(newKey[3:])
@@ -79,18 +80,18 @@ func FuzzIssuerVerify_AcceptsOnlyIssuedSolutions(f *testing.F) {
 				t.Errorf("accepted: %v", err)
 			}
 		}
-		// And of what we issue to this client: only solved, and by nobody else.
+
 		o := p.Issue(c, 6)
 		good := Solve(o.Text, 6)
 		if _, err := p.Verify(good, c); err != nil {
-			t.Errorf("its own solution: %v", err)
+			t.Errorf("solution of the client's puzzle: %v", err)
 		}
 		if _, err := p.Verify(good, Client{fingerprint + "x", address}); err == nil {
-			t.Error("taken from another client")
+			t.Error("solution accepted from another client")
 		}
 		if token != good && strings.HasPrefix(token, o.Text) {
 			if _, err := p.Verify(token, c); err == nil && countZeroBits(token) < 6 {
-				t.Errorf("not solved: %q", token)
+				t.Errorf("unsolved token %q accepted", token)
 			}
 		}
 	})

@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/vectortest"
 )
 
-// vectors is what a client in any language checks its solver with, and a verifier itself.
+// vectors are the published test vectors for solvers and verifiers in any language.
 type vectors struct {
 	About  []string       `json:"about"`
 	Key    vectorKey      `json:"key"`
@@ -29,7 +29,7 @@ type vectorKey struct {
 type solveVector struct {
 	Challenge   string    `json:"challenge"`
 	Difficulty  int       `json:"difficulty"`
-	Token       string    `json:"token"` // with the smallest number that solves it
+	Token       string    `json:"token"` // solution with the smallest nonce
 	SHA256      string    `json:"sha256"`
 	Fingerprint string    `json:"fingerprint"`
 	Address     string    `json:"address"`
@@ -49,9 +49,9 @@ func buildVectors(t *testing.T) vectors {
 	v := vectors{
 		About: []string{
 			"Test vectors of the proof of work. The key is for tests only.",
-			"A client finds `token` for `challenge`: the challenge, '.', and the smallest number from 0 for which the SHA-256 of the whole begins with `difficulty` zero bits. Any such number will do.",
-			"challenge = 'pow1.' difficulty '.' expires '.' key id '.' base64url, without padding, of the first 16 bytes of the HMAC-SHA-256 of: 'challenge.pow.v1', the text before the last '.', fingerprint and address, each behind its length as 4 bytes, big endian.",
-			"A verifier that knows the key takes every `token` of `solve` at the time `now` from that client, and none of `refuse`.",
+			"A client finds `token` for `challenge`: the challenge, '.', and the smallest number from 0 for which the SHA-256 of the whole text begins with `difficulty` zero bits. Any other number with this property is a solution too.",
+			"challenge = 'pow1.' difficulty '.' expires '.' key id '.' base64url, without padding, of the first 16 bytes of the HMAC-SHA-256 of: 'challenge.pow.v1', the text before the last '.', fingerprint and address; the length of each part precedes it as 4 bytes, big endian.",
+			"A verifier with the key accepts every `token` of `solve` at the time `now` from its client, and rejects every token of `refuse`.",
 		},
 		Key: vectorKey{newKey[:2], newKey[3:]},
 	}
@@ -73,10 +73,12 @@ func buildVectors(t *testing.T) vectors {
 }
 
 func TestVectors_MatchIssuedPuzzles(t *testing.T) {
-	vectortest.CheckGolden(t, buildVectors(t), "puzzles changed: clients know the published ones. If that is meant, the version changes too.")
+	t.Parallel()
+	vectortest.CheckGolden(t, buildVectors(t), "the issued puzzles differ from the published vectors, which clients rely on; an intended change needs a new version")
 }
 
-func TestVectors_CheckAsPublished(t *testing.T) {
+func TestVectors_VerifyAsPublished(t *testing.T) {
+	t.Parallel()
 	v := vectortest.Read[vectors](t)
 	secret, err := base64.StdEncoding.DecodeString(v.Key.Secret)
 	if err != nil {
@@ -84,24 +86,28 @@ func TestVectors_CheckAsPublished(t *testing.T) {
 	}
 	keys := ring(t, v.Key.ID+":"+v.Key.Secret)
 	for _, c := range v.Solve {
-		client := Client{c.Fingerprint, c.Address}
-		if _, err := (Issuer{keys, at(c.Now)}).Verify(c.Token, client); err != nil {
-			t.Errorf("%s: %v", c.Token, err)
-		}
-		if err := issuable(c.Token, secret, v.Key.ID, client, c.Now); err != nil {
-			t.Errorf("the text of the documentation says otherwise: %v", err)
-		}
-		if sum := sha256.Sum256([]byte(c.Token)); hex.EncodeToString(sum[:]) != c.SHA256 || Solve(c.Challenge, c.Difficulty) != c.Token {
-			t.Errorf("%s is solved otherwise", c.Challenge)
-		}
+		t.Run(c.Token, func(t *testing.T) {
+			client := Client{c.Fingerprint, c.Address}
+			if _, err := (Issuer{keys, at(c.Now)}).Verify(c.Token, client); err != nil {
+				t.Errorf("Verify: %v", err)
+			}
+			if err := issuable(c.Token, secret, v.Key.ID, client, c.Now); err != nil {
+				t.Errorf("rejected by the independent implementation: %v", err)
+			}
+			if sum := sha256.Sum256([]byte(c.Token)); hex.EncodeToString(sum[:]) != c.SHA256 || Solve(c.Challenge, c.Difficulty) != c.Token {
+				t.Errorf("solution %s with the hash %x, want %s with %s", Solve(c.Challenge, c.Difficulty), sum, c.Token, c.SHA256)
+			}
+		})
 	}
 	for _, c := range v.Refuse {
-		client := Client{c.Fingerprint, c.Address}
-		if _, err := (Issuer{keys, at(c.Now)}).Verify(c.Token, client); err == nil {
-			t.Errorf("%s: taken", c.Name)
-		}
-		if issuable(c.Token, secret, v.Key.ID, client, c.Now) == nil {
-			t.Errorf("%s: the text of the documentation would take it", c.Name)
-		}
+		t.Run(c.Name, func(t *testing.T) {
+			client := Client{c.Fingerprint, c.Address}
+			if _, err := (Issuer{keys, at(c.Now)}).Verify(c.Token, client); err == nil {
+				t.Error("accepted")
+			}
+			if issuable(c.Token, secret, v.Key.ID, client, c.Now) == nil {
+				t.Error("accepted by the independent implementation")
+			}
+		})
 	}
 }
