@@ -11,28 +11,28 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// BenchmarkStoreAdd measures an addition in Postgres beside a bare transaction of the same two inserts, which decides
-// nothing: no lock, no cap, no dedup, no consent.
+// BenchmarkStoreAdd measures an addition in Postgres, and for comparison a bare transaction with
+// the same two inserts: no lock, no limit, no deduplication, no consent.
 func BenchmarkStoreAdd(b *testing.B) {
 	for _, clients := range []int{1, 8} {
 		name := map[int]string{1: "1 client", 8: "8 clients"}[clients]
 		b.Run("add/"+name, func(b *testing.B) {
-			d := newHarness(b)
+			h := newHarness(b)
 			runParallel(b, clients, func(ctx context.Context) error {
 				w := newAddRequest(1)
 				session := id.New(id.Session, noon)
-				e := d.addedEvent(w)
+				e := h.addedEvent(w)
 				e.SessionID = session
-				_, err := d.Add(ctx, session, w, e)
+				_, err := h.Add(ctx, session, w, e)
 				return err
 			})
 		})
 		b.Run("bare/"+name, func(b *testing.B) {
-			d := newHarness(b)
+			h := newHarness(b)
 			runParallel(b, clients, func(ctx context.Context) error {
 				w := newAddRequest(1)
 				session := id.New(id.Session, noon)
-				e := d.addedEvent(w)
+				e := h.addedEvent(w)
 				e.SessionID = session
 				row, err := outbox.Encode(e)
 				if err != nil {
@@ -47,12 +47,13 @@ func BenchmarkStoreAdd(b *testing.B) {
 				batch.Queue(`
 					INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)
 					VALUES ($1, $2, $3, $4, $5)`, row.ID, row.Topic, string(row.Payload), string(row.Headers), row.RetentionClass)
-				return d.db.SendBatch(ctx, &batch).Close()
+				return h.db.SendBatch(ctx, &batch).Close()
 			})
 		})
 	}
 }
 
+// runParallel runs work b.N times, spread over clients, and reports transactions per second.
 func runParallel(b *testing.B, clients int, work func(context.Context) error) {
 	b.Helper()
 	ctx := b.Context()

@@ -7,21 +7,23 @@ import (
 )
 
 func TestStore_MutationUsesOneRoundTrip(t *testing.T) {
-	d := newHarness(t)
+	t.Parallel()
+	h := newHarness(t)
 	db, trips := pgtest.NewCounting(t)
-	d.Store.db = db
+	h.Store.db = db
 	for n := range 3 {
+		w := newAddRequest(n)
 		trips.TakeCount()
-		if _, err := d.Add(t.Context(), d.session, newAddRequest(n), d.addedEvent(newAddRequest(n))); err != nil {
+		if _, err := h.Add(t.Context(), h.session, w, h.addedEvent(w)); err != nil {
 			t.Fatal(err)
 		}
 		added := trips.TakeCount()
-		if _, err := d.Remove(t.Context(), d.session, newAddRequest(n).PropertyID, d.removedEvent(newAddRequest(n).PropertyID)); err != nil {
+		if _, err := h.Remove(t.Context(), h.session, w.PropertyID, h.removedEvent(w.PropertyID)); err != nil {
 			t.Fatal(err)
 		}
-		// The first use on a connection prepares the statements.
-		if removed := trips.TakeCount(); n > 0 && (added != 1 || removed != 1) {
-			t.Errorf("add %d, remove %d round trips", added, removed)
+		removed := trips.TakeCount()
+		if n > 0 && (added != 1 || removed != 1) { // the first use of a connection prepares the statements
+			t.Errorf("Add took %d round trips, Remove %d; want 1 each", added, removed)
 		}
 	}
 }

@@ -7,64 +7,78 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/redis/go-redis/v9"
 )
 
-// deadlineRecorder is the pool, and remembers until when each batch may take.
+// deadlineRecorder is a pool that records the deadline of each batch.
 type deadlineRecorder struct {
 	BatchSender
 	deadlines []time.Time
-	canceled  []bool // whether the guest had hung up
+	canceled  []bool // the context was canceled
 }
 
-func (w *deadlineRecorder) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
+func (r *deadlineRecorder) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		deadline = time.Now().Add(24 * time.Hour)
 	}
-	w.deadlines, w.canceled = append(w.deadlines, deadline), append(w.canceled, errors.Is(ctx.Err(), context.Canceled))
-	return w.BatchSender.SendBatch(ctx, batch)
+	r.deadlines, r.canceled = append(r.deadlines, deadline), append(r.canceled, errors.Is(ctx.Err(), context.Canceled))
+	return r.BatchSender.SendBatch(ctx, batch)
 }
 
+// recordDeadlines puts a recorder between the store and its pool.
+func (h *harness) recordDeadlines() *deadlineRecorder {
+	r := &deadlineRecorder{BatchSender: h.db}
+	h.Store.db = r
+	return r
+}
+
+// Serial, because the real deadlines of requests apply: each case has mutationTimeout.
 func TestStoreTimeouts_LeaveTimeForTheResponse(t *testing.T) {
-	d := newHarness(t)
-	d.add(newAddRequest(1))
-	for name, c := range map[string]struct {
+	h := newHarness(t)
+	h.add(newAddRequest(1))
+	for _, c := range []struct { // the cases build on each other
+		name  string
 		do    func(context.Context) error
 		steps int
 	}{
-		"what is there": {func(ctx context.Context) error { _, err := d.Add(ctx, d.session, newAddRequest(1)); return err }, 2},
-		"what is new":   {func(ctx context.Context) error { _, err := d.Add(ctx, d.session, newAddRequest(2)); return err }, 1},
-		"a removal": {func(ctx context.Context) error {
-			_, err := d.Remove(ctx, d.session, newAddRequest(2).PropertyID)
+		{"existing item", func(ctx context.Context) error {
+			_, err := h.Add(ctx, h.session, newAddRequest(1))
+			return err
+		}, 2},
+		{"new item", func(ctx context.Context) error {
+			_, err := h.Add(ctx, h.session, newAddRequest(2))
 			return err
 		}, 1},
-		"a copy that was lost": {func(ctx context.Context) error {
-			change, err := d.Add(ctx, d.session, newAddRequest(3))
+		{"removal", func(ctx context.Context) error {
+			_, err := h.Remove(ctx, h.session, newAddRequest(2).PropertyID)
+			return err
+		}, 1},
+		{"lost copy", func(ctx context.Context) error {
+			change, err := h.Add(ctx, h.session, newAddRequest(3))
 			if err != nil {
 				return err
 			}
-			d.rdb.HDel(ctx, d.keys.Session(d.session), "wishlistVersion")
-			pipe := d.rdb.Pipeline()
-			d.EnqueueCopy(ctx, pipe, d.session, change)
-			pipe.Exec(ctx)
-			return d.RebuildCopy(ctx, d.session, change)
+			h.rdb.HDel(ctx, h.keys.Session(h.session), "wishlistVersion")
+			h.exec(func(pipe redis.Pipeliner) { h.EnqueueCopy(ctx, pipe, h.session, change) })
+			return h.RebuildCopy(ctx, h.session, change)
 		}, 2},
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := &deadlineRecorder{BatchSender: d.db}
-			d.Store.db = w
+		t.Run(c.name, func(t *testing.T) {
+			recorder := h.recordDeadlines()
 			ctx, cancel := context.WithTimeout(t.Context(), mutationTimeout)
 			defer cancel()
 			if err := c.do(ctx); err != nil {
 				t.Fatal(err)
 			}
 			deadline, _ := ctx.Deadline()
-			if len(w.deadlines) != c.steps {
-				t.Errorf("%d steps, want %d", len(w.deadlines), c.steps)
+			if got := len(recorder.deadlines); got != c.steps {
+				t.Errorf("%d steps, want %d", got, c.steps)
 			}
-			for n, until := range w.deadlines {
-				if left := deadline.Sub(until); left < responseReserve-10*time.Millisecond { // two readings of the clock
-					t.Errorf("step %d leaves %v for the answer", n, left)
+			const tolerance = 10 * time.Millisecond // between two readings of the clock
+			for n, end := range recorder.deadlines {
+				if left := deadline.Sub(end); left < responseReserve-tolerance {
+					t.Errorf("step %d leaves %v for the response, want %v", n, left, responseReserve)
 				}
 			}
 		})
@@ -72,24 +86,24 @@ func TestStoreTimeouts_LeaveTimeForTheResponse(t *testing.T) {
 }
 
 func TestStoreTimeouts_ApplyWithoutRequestDeadline(t *testing.T) {
-	d := newHarness(t)
-	w := &deadlineRecorder{BatchSender: d.db}
-	d.Store.db = w
-	if _, err := d.Add(t.Context(), d.session, newAddRequest(1)); err != nil {
+	t.Parallel()
+	h := newHarness(t)
+	recorder := h.recordDeadlines()
+	if _, err := h.Add(t.Context(), h.session, newAddRequest(1)); err != nil {
 		t.Fatal(err)
 	}
-	if left := time.Until(w.deadlines[0]); left > mutationTimeout {
-		t.Errorf("%v", left)
+	if left := time.Until(recorder.deadlines[0]); left > mutationTimeout {
+		t.Errorf("the deadline is in %v, want at most %v", left, mutationTimeout)
 	}
 }
 
 func TestStoreAdd_IgnoresClientDisconnect(t *testing.T) {
-	d := newHarness(t)
-	w := &deadlineRecorder{BatchSender: d.db}
-	d.Store.db = w
-	ctx, leave := context.WithTimeout(t.Context(), mutationTimeout)
-	leave()
-	if _, err := d.Add(ctx, d.session, newAddRequest(1)); err != nil || w.canceled[0] {
-		t.Errorf("%v, hung up %t", err, w.canceled[0])
+	t.Parallel()
+	h := newHarness(t)
+	recorder := h.recordDeadlines()
+	ctx, hangUp := context.WithTimeout(t.Context(), mutationTimeout)
+	hangUp()
+	if _, err := h.Add(ctx, h.session, newAddRequest(1)); err != nil || recorder.canceled[0] {
+		t.Errorf("error %v, context canceled %t; want neither", err, recorder.canceled[0])
 	}
 }
