@@ -6,16 +6,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-const kmPerDegree = 111.19 // of latitude, a little less than it is, so that boxes are a little too large
+const kmPerDegree = 111.19 // of latitude, slightly below the real value, so boxes are slightly too large
 
-// boundingBox is a box that encloses a circle.
+// boundingBox returns a box that encloses a circle. Near a pole the box covers all longitudes.
 func boundingBox(center geo.Point, km float64) geo.Box {
 	dLat := km/kmPerDegree + 1e-6
 	south, north := center.Lat-dLat, center.Lat+dLat
 	if south <= -90 || north >= 90 {
 		return geo.Box{SwLat: max(south, -90), SwLng: -180, NeLat: min(north, 90), NeLng: 180}
 	}
-	// The circle is widest towards the nearer pole, not at its centre.
+	// The longitude extent is largest on the side of the nearer pole, not at the centre.
 	dLng := math.Asin(min(1, math.Sin(dLat*math.Pi/180)/math.Cos(center.Lat*math.Pi/180))) * 180 / math.Pi
 	if dLng >= 90 {
 		return geo.Box{SwLat: south, SwLng: -180, NeLat: north, NeLng: 180}

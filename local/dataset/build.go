@@ -9,18 +9,19 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// builder puts a data set together from rows; known is what we know of places.
+// builder builds a data set from rows.
 type builder struct {
 	*Dataset
 	gazetteer *gazetteer
 	words     []nameWord
 	cities    map[string]*City   // by country and folded name
-	regions   map[string]*Region // likewise
-	tenants   map[string]*Tenant // by what makes a tenant one: a brand, a house, a row
+	regions   map[string]*Region // by country and folded name
+	tenants   map[string]*Tenant // by brand, chain or row id; see tenantOf
 	slugs     map[string]bool
 }
 
-// build derives everything from the rows. Their order does not matter.
+// build returns the data set of rows, with all derived members. The order of rows does not matter.
+// build is pure.
 func build(known *gazetteer, rows []Row, report Report) *Dataset {
 	b := builder{
 		Dataset: &Dataset{
@@ -50,6 +51,7 @@ func build(known *gazetteer, rows []Row, report Report) *Dataset {
 	return b.Dataset
 }
 
+// add adds the property of a row.
 func (b *builder) add(row Row) {
 	s := seedOf("property", row.ID)
 	p := &Property{
@@ -78,7 +80,8 @@ func (b *builder) add(row Row) {
 	b.properties[p.ID] = p
 }
 
-// assignPlace puts a property in its city and region.
+// assignPlace sets the city and the region of a property: from the row, or from the gazetteer's nearest
+// city within 40 km for the city and 60 km for the region.
 func (b *builder) assignPlace(p *Property) {
 	row := &p.Row
 	p.CityName = row.City
@@ -109,10 +112,11 @@ func (b *builder) assignPlace(p *Property) {
 	}
 }
 
+// cityOf returns the city of a property and adds a missing city.
 func (b *builder) cityOf(p *Property, known *gazetteerCity) *City {
 	key := p.Country + "\n" + Fold(p.CityName)
 	if known != nil {
-		key = p.Country + "\n" + Fold(known.City) // all spellings of one city are one city
+		key = p.Country + "\n" + Fold(known.City) // all spellings of a city share a key
 	}
 	city := b.cities[key]
 	if city == nil {
@@ -135,6 +139,7 @@ func (b *builder) cityOf(p *Property, known *gazetteerCity) *City {
 	return city
 }
 
+// indexCity makes a city findable by a name.
 func (b *builder) indexCity(name string, city *City) {
 	key := Fold(name)
 	if key != "" && !slices.Contains(b.cityNames[key], city) {
@@ -142,6 +147,7 @@ func (b *builder) indexCity(name string, city *City) {
 	}
 }
 
+// regionOf returns a region by any of its names and adds a missing region.
 func (b *builder) regionOf(country, name string) *Region {
 	known := b.gazetteer.findRegion(country, name)
 	if known != nil {
@@ -160,14 +166,15 @@ func (b *builder) regionOf(country, name string) *Region {
 	return region
 }
 
-// countryAliases are what guests write beside the names CLDR knows.
+// countryAliases are common names of countries that CLDR lacks.
 var countryAliases = map[string][]string{
 	"AE": {"UAE", "Emirates", "الإمارات", "امارات"},
 	"SA": {"KSA", "السعودية", "سعودی"},
 	"MA": {"Al Maghrib"},
 }
 
-// finish does what needs all properties: centres, the regions of cities, the indices of names.
+// finish computes the members that depend on all properties: centres, radii and regions of cities,
+// districts, and the name indices.
 func (b *builder) finish() {
 	for _, city := range b.Cities {
 		if city.Center == (geo.Point{}) {
@@ -195,7 +202,7 @@ func (b *builder) finish() {
 		names := append(countryNames(c.Code), c.Code)
 		b.indexArea(Area{Country: c.Code, Name: c.Name, Properties: c.Properties}, append(names, countryAliases[c.Code]...))
 	}
-	slices.SortFunc(b.Regions, func(x, y *Region) int { // the larger one wins a name that two countries use
+	slices.SortFunc(b.Regions, func(x, y *Region) int { // the larger region wins a name that two countries use
 		return cmp.Or(cmp.Compare(len(y.Properties), len(x.Properties)), cmp.Compare(x.Country, y.Country), cmp.Compare(x.Name, y.Name))
 	})
 	for _, r := range b.Regions {
@@ -212,6 +219,7 @@ func (b *builder) finish() {
 	slices.SortFunc(b.Tenants, func(x, y *Tenant) int { return cmp.Compare(x.ID, y.ID) })
 }
 
+// indexArea makes an area findable by names. Areas indexed earlier win.
 func (b *builder) indexArea(a Area, names []string) {
 	for _, name := range names {
 		key := Fold(name)

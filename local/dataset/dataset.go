@@ -1,6 +1,7 @@
-// Package dataset owns the places to stay that the sandbox upstreams know: read from a file of real ones or invented
-// by us, with all that a row does not say (owner, brand, price, rating, rooms, amenities) derived from the row's id.
-// It never calls a clock or a random source: the same rows give the same data set in every run.
+// Package dataset owns the accommodations of the sandbox upstreams. Rows come from a file of real
+// accommodations or from the embedded data set of invented accommodations. Members that a row lacks
+// (owner, brand, price, rating, rooms, amenities) are derived from the row's id. The package uses no
+// clock and no random source: the same rows give the same data set in every run.
 package dataset
 
 import (
@@ -10,7 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// Dataset is everything the sandbox knows. It does not change after it was built and is safe for concurrent use.
+// Dataset holds all data of the sandbox, in memory. It is immutable and safe for concurrent use.
+// Callers must not change the returned slices and pointers.
 type Dataset struct {
 	Properties []*Property // by country, city, then row id
 	Cities     []*City
@@ -22,38 +24,38 @@ type Dataset struct {
 	properties map[string]*Property
 	tenants    map[string]*Tenant
 	countries  map[string]*Country
-	cityNames  map[string][]*City   // folded name in any language → largest first
-	areaNames  map[string][]Area    // folded name of a region or country → countries first
-	grid       map[[2]int16][]int32 // quarter degree → indices into Properties
+	cityNames  map[string][]*City   // by folded name in any language; largest city first
+	areaNames  map[string][]Area    // by folded name of a region or country; countries first
+	grid       map[[2]int16][]int32 // by cell of a quarter degree; indices into Properties
 }
 
-// Property is one place to stay.
+// Property is an accommodation.
 type Property struct {
 	ID       string // ppt_<ulid>
-	Row      Row    // what the source says; the rest is derived
+	Row      Row    // members from the source; all other members are derived
 	Tenant   *Tenant
 	Country  string  // ISO 3166-1 alpha-2
-	City     *City   // nil: the row names no city and is near none we know
-	CityName string  // as the row spells it; the country's name when there is no city
-	Region   *Region // nil: not known
+	City     *City   // nil if the row names no city and no known city is within 40 km
+	CityName string  // in the row's spelling; the country's name without a city
+	Region   *Region // nil if unknown
 	District string
 
-	Stars         int      // 0: has none
-	Rating        int      // tenths of 0..10; 0: not rated yet
-	Reviews       int      // how many guests gave the rating
-	Rooms         int      // how many it has
-	Amenities     []string // codes; those of the row first
+	Stars         int      // 1 to 5; 0 without stars
+	Rating        int      // in tenths, 0 to 100; 0 without a rating
+	Reviews       int      // number of reviews behind Rating
+	Rooms         int      // number of rooms
+	Amenities     []string // codes; amenities of the row first
 	Badges        []string // shariaCompliant, newProperty
-	Cancellation  string   // free, partial, none
-	NightMicroUSD int64    // what a room for two costs on an ordinary night, in millionths of a US dollar
-	ServingRegion string   // cloud region of its tenant
+	Cancellation  string   // free, partial or none
+	NightMicroUSD int64    // base price of a room for two per night, in millionths of a US dollar
+	ServingRegion string   // cloud region of the tenant
 	BookedLastDay int
 	ViewedLastHr  int
-	Recommended   int    // rank of the sort "recommended": higher first
-	Seed          uint64 // for what differs by night
+	Recommended   int    // score of the sort "recommended"; highest first
+	Seed          uint64 // source of the values that differ by night
 }
 
-// Tenant owns properties.
+// Tenant is an owner of properties.
 type Tenant struct {
 	ID            string // tnt_<ulid>
 	Slug          string // a DNS label, unique
@@ -64,24 +66,24 @@ type Tenant struct {
 	Properties    []*Property
 }
 
-// Text is a name in its own language and in others, by BCP-47 tag.
+// Text is a name with its translations.
 type Text struct {
-	Default   string
-	Localized map[string]string
+	Default   string            // in the local language
+	Localized map[string]string // by BCP-47 tag
 }
 
-// City is a town with places to stay.
+// City is a town with properties.
 type City struct {
 	Name       string
 	Country    string
-	Region     *Region // nil: not known
-	Names      map[string]string
+	Region     *Region           // nil if unknown
+	Names      map[string]string // by language
 	Center     geo.Point
-	RadiusKm   float64 // reaches all its properties
+	RadiusKm   float64 // distance from Center to the farthest property
 	Properties []*Property
 }
 
-// Region is a province, or whatever the country calls its first division.
+// Region is a first-level division of a country, such as a province.
 type Region struct {
 	Name       string
 	Country    string
@@ -89,14 +91,14 @@ type Region struct {
 	Properties []*Property
 }
 
-// Country is a country with places to stay.
+// Country is a country with properties.
 type Country struct {
 	Code       string // ISO 3166-1 alpha-2
 	Name       string // in English
 	Properties []*Property
 }
 
-// Area is what a guest means by a region: a region, or a whole country.
+// Area is a region or a whole country.
 type Area struct {
 	Country    string
 	Region     string // "" for a country
@@ -104,17 +106,18 @@ type Area struct {
 	Properties []*Property
 }
 
-// Property finds a property by its id; nil when there is none.
+// Property returns the property with an id, or nil.
 func (d *Dataset) Property(id string) *Property { return d.properties[id] }
 
-// Tenant finds a tenant by its id; nil when there is none.
+// Tenant returns the tenant with an id, or nil.
 func (d *Dataset) Tenant(id string) *Tenant { return d.tenants[id] }
 
-// Country finds a country by its code; nil when it has no place to stay.
+// Country returns the country with a code, or nil for a country without properties.
 func (d *Dataset) Country(code string) *Country { return d.countries[code] }
 
-// City finds a city by its name in any known language, without regard to case and accents. Of several it is the one
-// with the most places to stay, unless the text goes on with a country or region: "Hyderabad, Pakistan".
+// City finds a city by its name in any known language; see Fold for the comparison. Of several cities
+// with the name, City returns the city with the most properties, unless a country or region follows
+// the name: "Hyderabad, Pakistan". It returns nil for an unknown city.
 func (d *Dataset) City(text string) *City {
 	if found := d.cityNames[Fold(text)]; len(found) > 0 {
 		return found[0]
@@ -134,7 +137,8 @@ func (d *Dataset) City(text string) *City {
 	return nil
 }
 
-// Area finds a country by code or name, or a region by name, in any known language.
+// Area finds a country by code or name, or a region by name, in any known language. A country or region
+// may follow the name, as in City. ok is false for an unknown name.
 func (d *Dataset) Area(text string) (Area, bool) {
 	found := d.areaNames[Fold(text)]
 	if len(found) == 0 {
@@ -154,7 +158,8 @@ func (d *Dataset) Area(text string) (Area, bool) {
 	return found[0], true
 }
 
-// RegionOf finds a region of one country, or, because guests say so, a city of it.
+// RegionOf finds a region of a country by name, or else a city of the country, because guests also
+// write a city where a region is asked for. ok is false for an unknown name.
 func (d *Dataset) RegionOf(country, text string) (name string, properties []*Property, ok bool) {
 	for _, a := range d.areaNames[Fold(text)] {
 		if a.Country == country && a.Region != "" {
@@ -169,7 +174,7 @@ func (d *Dataset) RegionOf(country, text string) (name string, properties []*Pro
 	return "", nil, false
 }
 
-// gridCell is the grid's quarter of a degree.
+// gridCell returns the cell of a point: the latitude and longitude in quarter degrees, rounded down.
 func gridCell(p geo.Point) [2]int16 { return [2]int16{quarterDegrees(p.Lat), quarterDegrees(p.Lng)} }
 
 func quarterDegrees(deg float64) int16 {
@@ -180,7 +185,8 @@ func quarterDegrees(deg float64) int16 {
 	return n
 }
 
-// Within returns the properties inside the box, in the order of Properties.
+// Within returns the properties inside a box, in the order of Properties. The box may cross the
+// antimeridian.
 func (d *Dataset) Within(box geo.Box) []*Property {
 	var hits []int32
 	take := func(indices []int32) {
@@ -193,7 +199,7 @@ func (d *Dataset) Within(box geo.Box) []*Property {
 	south, north, west, east := quarterDegrees(box.SwLat), quarterDegrees(box.NeLat), quarterDegrees(box.SwLng), quarterDegrees(box.NeLng)
 	wide := (int(north) - int(south) + 1) * (int(east) - int(west) + 1)
 	if west > east || wide > len(d.grid) || box.SwLng == -180 || box.NeLng == 180 {
-		// Over the antimeridian, or larger than what is occupied: look at every cell there is.
+		// The box crosses the antimeridian, or has more cells than the grid: visit every cell.
 		for _, indices := range d.grid {
 			take(indices)
 		}
@@ -212,7 +218,7 @@ func (d *Dataset) Within(box geo.Box) []*Property {
 	return found
 }
 
-// Near returns the properties at most km away, nearest first.
+// Near returns the properties within km of a point, nearest first.
 func (d *Dataset) Near(center geo.Point, km float64) []*Property {
 	type near struct {
 		*Property

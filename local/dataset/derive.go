@@ -7,7 +7,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// derive fills in what the row leaves open. All of it is synthetic and depends on the row alone.
+// derive sets the members that the row lacks, except District. The values depend on the row and its
+// tenant only.
 func (p *Property) derive(s seed) {
 	row := &p.Row
 	p.Stars = row.Stars
@@ -37,12 +38,12 @@ func (p *Property) derive(s seed) {
 	p.ViewedLastHr = s.pick("viewed", 5+p.Rooms/3)
 	rating := p.Rating
 	if rating == 0 {
-		rating = 74 // neither hidden nor favoured
+		rating = 74 // a middle rank for properties without a rating
 	}
 	p.Recommended = rating*1000 + min(p.Reviews, 600)*10 + s.pick("recommended", 9000)
 }
 
-// deriveDistrict fills in what depends on the city: the quarter, when the row names none.
+// deriveDistrict sets the district: of the row, or else the direction from the city's centre.
 func (p *Property) deriveDistrict(city *City) {
 	p.District = p.Row.District
 	if p.District != "" {
@@ -67,12 +68,13 @@ func (p *Property) deriveDistrict(city *City) {
 	}
 }
 
-// countryProfile are what differs by country: the price of an ordinary night compared with the average (percent), how
-// many of a hundred houses keep to Islamic rules, whether the current fails, and the cloud region that serves it.
+// countryProfile holds the parameters of derived values by country.
 type countryProfile struct {
-	price, sharia     int
-	muslim, powerCuts bool
-	region            string
+	price     int    // of a night, in percent of the average
+	sharia    int    // sharia-compliant properties, in percent
+	muslim    bool   // halal kitchens and prayer rooms are common
+	powerCuts bool   // backup power is common
+	region    string // cloud region of the country's tenants
 }
 
 var countryProfiles = map[string]countryProfile{
@@ -97,6 +99,7 @@ var countryProfiles = map[string]countryProfile{
 	"LI": {190, 0, false, false, "europe-west1"},
 }
 
+// profileOf returns the profile of a country, or a default.
 func profileOf(country string) countryProfile {
 	if c, ok := countryProfiles[country]; ok {
 		return c
@@ -104,7 +107,7 @@ func profileOf(country string) countryProfile {
 	return countryProfile{price: 100, region: "europe-west1"}
 }
 
-// nightPrice is the price of a room for two on an ordinary night, in millionths of a US dollar.
+// nightPrice returns the base price of a room for two per night, in millionths of a US dollar.
 func (p *Property) nightPrice(s seed) int64 {
 	dollars := map[string]int64{"hotel": 42, "hostel": 14, "guesthouse": 27, "motel": 31, "apartment": 55, "chalet": 88}[p.Row.Kind]
 	if p.Row.Kind == "hotel" {
@@ -114,7 +117,8 @@ func (p *Property) nightPrice(s seed) int64 {
 	return dollars * 1000 * spread * int64(profileOf(p.Country).price) / 100
 }
 
-// deriveAmenities lists the amenities: those the row names, then those that its kind, stars and country make likely.
+// deriveAmenities returns the amenities of the row, then amenities with a probability by kind, stars and
+// country.
 func (p *Property) deriveAmenities(s seed, sharia bool) []string {
 	c := profileOf(p.Country)
 	if1 := func(yes bool, percent, otherwise int) int {

@@ -13,7 +13,7 @@ import (
 //go:embed nameparts.json
 var namePartsJSON []byte
 
-// nameParts are the words that invented houses are named with, in every language, and by country.
+// nameParts are the building blocks for names of invented properties, by language and country.
 type nameParts struct {
 	Words  []nameWord
 	Styles []nameStyle
@@ -24,7 +24,7 @@ type nameWord struct {
 	Names     map[string]string
 }
 
-// nameStyle is a kind of house and how it puts its name: "%s Hotel".
+// nameStyle is a kind of property with the patterns of its name by language, such as "%s Hotel".
 type nameStyle struct {
 	Countries []string
 	Kind      string
@@ -38,7 +38,7 @@ func loadNameParts() *nameParts {
 	return &parts
 }
 
-// name is the word in a language; French writes most of them as English does.
+// name returns the word in a language. French defaults to the English spelling.
 func (w nameWord) name(lang string) (string, bool) {
 	if text, ok := w.Names[lang]; ok {
 		return text, true
@@ -49,14 +49,15 @@ func (w nameWord) name(lang string) (string, bool) {
 	return "", false
 }
 
-// Embedded is the data set a fresh clone runs with: real cities of the region and invented places to stay.
+// Embedded returns the default data set: invented properties in real cities of the region. It reads no
+// file and panics if an embedded file is invalid.
 func Embedded() *Dataset {
 	known := loadGazetteer()
 	rows := generateRows(known, loadNameParts())
 	return build(known, rows, Report{Source: "embedded", Rows: len(rows), Kept: len(rows)})
 }
 
-// generateRows makes eight to twelve rows for each city marked so.
+// generateRows returns 8 to 12 rows for each city marked Invent.
 func generateRows(known *gazetteer, parts *nameParts) []Row {
 	var rows []Row
 	for i := range known.Cities {
@@ -76,6 +77,7 @@ func generateRows(known *gazetteer, parts *nameParts) []Row {
 	return rows
 }
 
+// forCountry returns the elements of all that apply to a country.
 func forCountry[T any](all []T, country string, countries func(T) []string) []T {
 	var some []T
 	for _, one := range all {
@@ -86,6 +88,7 @@ func forCountry[T any](all []T, country string, countries func(T) []string) []T 
 	return some
 }
 
+// generateRow returns row n of a city.
 func generateRow(city *gazetteerCity, n int, w nameWord, styles []nameStyle) Row {
 	id := fmt.Sprintf("sandbox/%s/%d", latin(city.City), n+1)
 	s := seedOf("invented", id)
@@ -107,9 +110,10 @@ func generateRow(city *gazetteerCity, n int, w nameWord, styles []nameStyle) Row
 		}
 	}
 	row.Name = row.Names["en"]
-	return row // nothing is Given: all of it is invented
+	return row // Given stays empty, because every member is invented
 }
 
+// pickStyle picks a style by weight.
 func pickStyle(styles []nameStyle, s seed) nameStyle {
 	total := 0
 	for _, one := range styles {
@@ -121,10 +125,10 @@ func pickStyle(styles []nameStyle, s seed) nameStyle {
 			return one
 		}
 	}
-	return styles[0] // unreachable: the weights add up to total
+	return styles[0] // unreachable: total is the sum of all weights
 }
 
-// randomPoint is a point within six kilometres, more often near the centre.
+// randomPoint returns a point 0.2 to 6 km from the centre, with a higher density near the centre.
 func randomPoint(center geo.Point, s seed) geo.Point {
 	km := 0.2 + 5.8*math.Pow(float64(s.pick("distance", 1000))/1000, 1.6)
 	angle := float64(s.pick("direction", 3600)) * math.Pi / 1800

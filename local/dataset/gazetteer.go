@@ -12,13 +12,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// Languages are the ones that places and labels are known in.
+// Languages are the languages of place names and labels.
 var Languages = []string{"en", "fr", "ar", "fa", "ps", "ur", "ru", "tg"}
 
 //go:embed gazetteer.json
 var gazetteerJSON []byte
 
-// gazetteer is what we know of real places: their names in the region's languages, and the province of each city.
+// gazetteer lists real cities and regions with their names in Languages, and the region of each city.
 type gazetteer struct {
 	Cities  []gazetteerCity
 	Regions []gazetteerRegion
@@ -29,8 +29,8 @@ type gazetteerCity struct {
 	Lat, Lng              float64
 	Names                 map[string]string
 	Aliases               []string
-	Districts             []string // real quarters, for the properties we invent
-	Invent                bool     // whether the embedded data set has properties here
+	Districts             []string // real districts, for invented properties
+	Invent                bool     // the embedded data set has properties in this city
 }
 
 type gazetteerRegion struct {
@@ -45,7 +45,7 @@ func loadGazetteer() *gazetteer {
 	return &g
 }
 
-// mustDecode reads a file that is compiled in; a mistake in it is ours and a test's to find.
+// mustDecode decodes an embedded JSON file. It panics for an invalid file; a test decodes every file.
 func mustDecode(data []byte, into any) {
 	if err := json.Unmarshal(data, into); err != nil {
 		panic(fmt.Sprintf("dataset: embedded file: %v", err))
@@ -54,6 +54,7 @@ func mustDecode(data []byte, into any) {
 
 func (c *gazetteerCity) point() geo.Point { return geo.Point{Lat: c.Lat, Lng: c.Lng} }
 
+// hasName reports whether a folded name is the name, a translation or an alias of the city.
 func (c *gazetteerCity) hasName(folded string) bool {
 	if Fold(c.City) == folded {
 		return true
@@ -71,7 +72,7 @@ func (c *gazetteerCity) hasName(folded string) bool {
 	return false
 }
 
-// findCity finds what we know of a city that is called so and is not far from p.
+// findCity returns the city of a country with a name, within 80 km of p, or nil.
 func (g *gazetteer) findCity(country, name string, p geo.Point) *gazetteerCity {
 	folded := Fold(name)
 	for i := range g.Cities {
@@ -83,7 +84,7 @@ func (g *gazetteer) findCity(country, name string, p geo.Point) *gazetteerCity {
 	return nil
 }
 
-// nearest finds the closest known city within km, of one country or of any ("").
+// nearest returns the closest city within km of p, or nil. country "" means any country.
 func (g *gazetteer) nearest(country string, p geo.Point, km float64) *gazetteerCity {
 	var best *gazetteerCity
 	for i := range g.Cities {
@@ -98,7 +99,7 @@ func (g *gazetteer) nearest(country string, p geo.Point, km float64) *gazetteerC
 	return best
 }
 
-// findRegion finds what we know of a region by one of its names.
+// findRegion returns the region of a country with a name, in any language, or nil.
 func (g *gazetteer) findRegion(country, name string) *gazetteerRegion {
 	folded := Fold(name)
 	for i := range g.Regions {
@@ -106,8 +107,8 @@ func (g *gazetteer) findRegion(country, name string) *gazetteerRegion {
 		if r.Country != country {
 			continue
 		}
-		for _, called := range r.allNames() {
-			if Fold(called) == folded {
+		for _, alias := range r.allNames() {
+			if Fold(alias) == folded {
 				return r
 			}
 		}
@@ -123,7 +124,8 @@ func (r *gazetteerRegion) allNames() []string {
 	return all
 }
 
-// countryNames are a country's names in every language we know places in, English first.
+// countryNames returns a country's names in Languages, English first, or the code for an unknown
+// country.
 func countryNames(code string) []string {
 	region, err := language.ParseRegion(code)
 	if err != nil {
@@ -141,7 +143,7 @@ func countryNames(code string) []string {
 	return names
 }
 
-// cutPlace splits "Fès, Morocco" at the last comma, which may be an Arabic one.
+// cutPlace splits "Fès, Morocco" at the last comma, Latin or Arabic. ok is false without a comma.
 func cutPlace(text string) (name, rest string, ok bool) {
 	at := strings.LastIndexAny(text, ",،")
 	if at < 0 {

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// readFeatures reads a FeatureCollection one feature at a time, because an export of a country is large.
+// readFeatures reads a FeatureCollection feature by feature, because the export of a country is large. It
+// returns an error with a line number if the text is not valid JSON or features is not a list.
 func (c *collector) readFeatures(data []byte) error {
 	lines := lineCounter{data: data, line: 1}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	fail := func(err error) error {
 		return fmt.Errorf("line %d: %w", lines.lineAt(dec.InputOffset()), err)
 	}
-	if _, err := dec.Token(); err != nil { // the opening brace, seen before
+	if _, err := dec.Token(); err != nil { // the opening brace, which isFeatureCollection has checked
 		return fail(err)
 	}
 	for dec.More() {
@@ -55,7 +56,7 @@ func (c *collector) readFeatures(data []byte) error {
 	return nil
 }
 
-// lineCounter turns offsets that only grow into line numbers.
+// lineCounter converts increasing offsets into line numbers.
 type lineCounter struct {
 	data    []byte
 	counted int64
@@ -71,16 +72,17 @@ func (l *lineCounter) lineAt(offset int64) int {
 	return l.line
 }
 
-// flattenFeature flattens a GeoJSON feature to the members of a row: its properties, its id and the middle of its geometry.
+// flattenFeature returns the members of a row for a GeoJSON feature: the feature's properties, its id and
+// the centre of its geometry. It returns an error for a feature without a kind or a position.
 func flattenFeature(f fields) (fields, error) {
 	row := fields{}
 	if properties, ok := f["properties"].(map[string]any); ok {
 		maps.Copy(row, properties)
-		if tags, ok := properties["tags"].(map[string]any); ok { // osmtogeojson keeps them apart
+		if tags, ok := properties["tags"].(map[string]any); ok { // osmtogeojson nests the tags
 			maps.Copy(row, tags)
 		}
 	}
-	if tags, ok := row["other_tags"].(string); ok { // ogr2ogr keeps the rare ones in one text
+	if tags, ok := row["other_tags"].(string); ok { // ogr2ogr writes rare tags as a single text
 		for key, value := range parseHstore(tags) {
 			if _, taken := row[key]; !taken {
 				row[key] = value
@@ -90,7 +92,7 @@ func flattenFeature(f fields) (fields, error) {
 	if given := f.text(maxText, "id"); given != "" {
 		row["id"] = given
 	}
-	if row.kind() == "" { // a map has more than hotels
+	if row.kind() == "" { // a feature of another type, such as a road
 		return nil, errNoKind
 	}
 	geometry, _ := f["geometry"].(map[string]any)
@@ -102,8 +104,8 @@ func flattenFeature(f fields) (fields, error) {
 	return row, nil
 }
 
-// centroid is the centre of a geometry: a point itself, the centroid of a ring's corners, or the mean of a line's.
-// A hotel is small enough for the mean of its corners.
+// centroid returns the mean of the positions of a geometry's first point, line or ring. The mean is exact
+// enough for a building. ok is false for a geometry without positions.
 func centroid(geometry map[string]any) (lng, lat float64, ok bool) {
 	if geometry == nil {
 		return 0, 0, false
@@ -115,7 +117,7 @@ func centroid(geometry map[string]any) (lng, lat float64, ok bool) {
 	var corners [][2]float64
 	collectPositions(geometry["coordinates"], &corners)
 	if n := len(corners); n > 1 && corners[0] == corners[n-1] {
-		corners = corners[:n-1] // a ring names its first corner twice
+		corners = corners[:n-1] // a ring repeats its first corner at the end
 	}
 	if len(corners) == 0 {
 		return 0, 0, false
@@ -128,7 +130,7 @@ func centroid(geometry map[string]any) (lng, lat float64, ok bool) {
 	return lng / n, lat / n, true
 }
 
-// collectPositions finds the positions of the first ring or line, however deep the type nests them.
+// collectPositions appends the positions of the first ring or line, at any depth of nesting.
 func collectPositions(v any, into *[][2]float64) {
 	list, ok := v.([]any)
 	if !ok || len(list) == 0 {
@@ -152,7 +154,8 @@ func collectPositions(v any, into *[][2]float64) {
 	}
 }
 
-// parseHstore reads `"addr:city"=>"Yazd","stars"=>"4"`.
+// parseHstore parses a Postgres hstore text: `"addr:city"=>"Yazd","stars"=>"4"`. It returns the pairs
+// before the first syntax error.
 func parseHstore(s string) map[string]string {
 	all := map[string]string{}
 	for s != "" {
@@ -174,7 +177,7 @@ func parseHstore(s string) map[string]string {
 	return all
 }
 
-// cutQuoted takes a quoted text with backslash escapes off the front.
+// cutQuoted cuts a quoted text with backslash escapes from the start of s. ok is false for other starts.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '"' {
 		return "", "", false

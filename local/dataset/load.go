@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Report says what was made of a file.
+// Report counts the rows of a file.
 type Report struct {
-	Source       string       `json:"source"` // the file's name; "embedded"
-	Rows         int          `json:"rows"`   // lines or features that hold something
+	Source       string       `json:"source"` // the file's base name, or "embedded"
+	Rows         int          `json:"rows"`   // non-empty lines or features
 	Kept         int          `json:"kept"`
 	Skipped      int          `json:"skipped"`
-	FirstSkipped []SkippedRow `json:"firstSkipped,omitempty"` // at most maxSkips
+	FirstSkipped []SkippedRow `json:"firstSkipped,omitempty"` // at most 20
 }
 
-// SkippedRow says why one row was left out.
+// SkippedRow is a row that is not in the data set.
 type SkippedRow struct {
 	Line   int    `json:"line"` // from 1
 	Reason string `json:"reason"`
@@ -29,7 +29,7 @@ type SkippedRow struct {
 
 const (
 	maxSkips = 20
-	maxLine  = 4 << 20
+	maxLine  = 4 << 20 // bytes
 )
 
 func (r *Report) skip(line int, reason error) {
@@ -39,13 +39,13 @@ func (r *Report) skip(line int, reason error) {
 	}
 }
 
-// emptyError is the error of a file without any usable row: it names the first lines and what is wrong with them.
+// emptyError returns an error for a file without a usable row, with the reasons of the first 5 lines.
 func (r *Report) emptyError() error {
 	if r.Kept > 0 {
 		return nil
 	}
 	if r.Rows == 0 {
-		return errors.New("it has no rows")
+		return errors.New("the file has no rows")
 	}
 	var b strings.Builder
 	for i, s := range r.FirstSkipped {
@@ -54,16 +54,17 @@ func (r *Report) emptyError() error {
 		}
 		fmt.Fprintf(&b, "\n  line %d: %s", s.Line, s.Reason)
 	}
-	return fmt.Errorf("none of its %d rows is a place to stay%s", r.Rows, b.String())
+	return fmt.Errorf("the file has %d rows and no accommodation%s", r.Rows, b.String())
 }
 
-// Load reads accommodations from a file: JSON lines (one object, or one GeoJSON feature, a line) or a GeoJSON
-// FeatureCollection as exported from OpenStreetMap. Rows that cannot be used are skipped and told in the report; it
-// fails when the file cannot be read, is not JSON where JSON must go on, or has no usable row at all.
+// Load reads accommodations from a file: JSON lines (an object or a GeoJSON feature per line) or a
+// GeoJSON FeatureCollection as exported from OpenStreetMap. It holds the whole file in memory. It skips
+// unusable rows and lists the first 20 in the report. It returns an error if the file cannot be read,
+// has a line above 4 MiB, is a FeatureCollection with invalid JSON, or has no usable row.
 func Load(path string) (*Dataset, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err) // names the file already
+		return nil, fmt.Errorf("dataset: %w", err) // err contains the path
 	}
 	known := loadGazetteer()
 	rows, report, err := readRows(known, data)
@@ -74,6 +75,7 @@ func Load(path string) (*Dataset, error) {
 	return build(known, rows, report), nil
 }
 
+// readRows reads the rows of a file's content and ignores a byte order mark.
 func readRows(known *gazetteer, data []byte) ([]Row, Report, error) {
 	data = bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF"))
 	c := collector{gazetteer: known, lineByID: map[string]int{}}
@@ -84,7 +86,7 @@ func readRows(known *gazetteer, data []byte) ([]Row, Report, error) {
 	return c.rows, c.report, err
 }
 
-// collector gathers the rows of one file and what is wrong with the rest.
+// collector collects the usable rows of a file and the reasons of the skipped rows.
 type collector struct {
 	gazetteer *gazetteer
 	rows      []Row
@@ -99,7 +101,7 @@ func (c *collector) readAll(data []byte) error {
 	return c.readLines(bytes.NewReader(data))
 }
 
-// isFeatureCollection tells a FeatureCollection, which may be on one line or on many, from lines of objects.
+// isFeatureCollection distinguishes a FeatureCollection, on one line or many, from JSON lines.
 func isFeatureCollection(data []byte) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -124,13 +126,14 @@ func isFeatureCollection(data []byte) bool {
 	return false
 }
 
+// readLines reads JSON lines.
 func (c *collector) readLines(r io.Reader) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(make([]byte, 64<<10), maxLine)
 	line := 0
 	for s.Scan() {
 		line++
-		// A record separator begins each line of a GeoJSON text sequence (RFC 8142).
+		// Each line of a GeoJSON text sequence (RFC 8142) begins with a record separator.
 		text := bytes.TrimSpace(bytes.TrimPrefix(s.Bytes(), []byte{0x1E}))
 		if len(text) == 0 {
 			continue
@@ -144,12 +147,12 @@ func (c *collector) readLines(r io.Reader) error {
 		c.addObject(line, f)
 	}
 	if errors.Is(s.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d is longer than %d MiB: is it JSON lines?", line+1, maxLine>>20)
+		return fmt.Errorf("line %d is longer than %d MiB: is the file JSON lines?", line+1, maxLine>>20)
 	}
 	return s.Err()
 }
 
-// addObject takes one object: a row of ours, or a GeoJSON feature.
+// addObject adds the row of an object or of a GeoJSON feature, or reports the reason to skip it.
 func (c *collector) addObject(line int, f fields) {
 	if f["type"] == "Feature" {
 		var err error
@@ -164,7 +167,8 @@ func (c *collector) addObject(line int, f fields) {
 		return
 	}
 	if row.Country == "" {
-		// A map says where a hotel is, not in which state. The next city we know is a guess, and good enough inland.
+		// Maps contain positions without countries. The country of the nearest known city is a guess that
+		// may be wrong near a border.
 		near := c.gazetteer.nearest("", row.Point, 250)
 		if near == nil {
 			c.report.skip(line, errNoCountry)
@@ -173,7 +177,7 @@ func (c *collector) addObject(line int, f fields) {
 		row.Country = near.Country
 	}
 	if before, ok := c.lineByID[row.ID]; ok {
-		c.report.skip(line, fmt.Errorf("id %q was on line %d", row.ID, before))
+		c.report.skip(line, fmt.Errorf("id %q is already on line %d", row.ID, before))
 		return
 	}
 	c.lineByID[row.ID] = line
@@ -181,11 +185,11 @@ func (c *collector) addObject(line int, f fields) {
 	c.report.Kept++
 }
 
-// withoutGoTypes leaves Go's own type names out of what a person is told.
+// withoutGoTypes removes Go's type names from an error for the developer.
 func withoutGoTypes(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("it is a JSON %s", wrong.Value)
+		return fmt.Errorf("the value is a JSON %s", wrong.Value)
 	}
 	return err
 }

@@ -9,10 +9,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// Place is somewhere a guest may look for a place to stay.
+// Place is a city, a region or a country, as a suggestion for a search.
 type Place struct {
-	Kind       string            `json:"kind"`  // city, region, country
-	Query      string            `json:"query"` // what a search finds it by
+	Kind       string            `json:"kind"`  // city, region or country
+	Query      string            `json:"query"` // text by which City or Area finds the place
 	Name       string            `json:"name"`
 	Names      map[string]string `json:"names,omitempty"` // by language
 	Country    string            `json:"country"`
@@ -20,13 +20,14 @@ type Place struct {
 	Properties int               `json:"properties"`
 }
 
-// Places lists the places that have a name, in any language, which begins with text, or one of whose words does. Those whose name
-// begins so come first, then cities, then the larger ones. An empty text finds every city.
+// Places returns at most most places with a name in any language of which the whole, or a later word,
+// begins with text. Order: names that begin with text before later words; cities, regions, countries;
+// most properties first. An empty text matches every city and nothing else.
 func (d *Dataset) Places(text string, most int) []Place {
 	wanted := Fold(text)
-	best := map[any]int{} // *City or areaKey → 0: the name begins so, 1: a word of it
+	best := map[any]int{} // by *City, *Region or *Country; ranks of prefixRank
 	found := map[any]Place{}
-	note := func(key any, rank int, place func() Place) {
+	add := func(key any, rank int, place func() Place) {
 		if old, known := best[key]; known && old <= rank {
 			return
 		}
@@ -35,15 +36,15 @@ func (d *Dataset) Places(text string, most int) []Place {
 	}
 	for _, c := range d.Cities {
 		if rank, ok := prefixRank(wanted, c.Name, c.Names); ok {
-			note(c, rank, func() Place { return d.cityPlace(c) })
+			add(c, rank, func() Place { return d.cityPlace(c) })
 		} else if wanted != "" && slices.Contains(d.cityNames[wanted], c) {
-			note(c, 0, func() Place { return d.cityPlace(c) }) // by another name
+			add(c, 0, func() Place { return d.cityPlace(c) }) // by an alias
 		}
 	}
 	if wanted != "" {
 		for _, r := range d.Regions {
 			if rank, ok := prefixRank(wanted, r.Name, r.Names); ok {
-				note(r, rank, func() Place {
+				add(r, rank, func() Place {
 					return Place{"region", d.areaQuery(r.Name, r.Country), r.Name, r.Names, r.Country, centerOf(r.Properties), len(r.Properties)}
 				})
 			}
@@ -51,7 +52,7 @@ func (d *Dataset) Places(text string, most int) []Place {
 		for _, c := range d.Countries {
 			for _, name := range countryNames(c.Code) {
 				if rank, ok := prefixRank(wanted, name, nil); ok {
-					note(c, rank, func() Place {
+					add(c, rank, func() Place {
 						return Place{"country", c.Code, c.Name, nil, c.Code, centerOf(c.Properties), len(c.Properties)}
 					})
 				}
@@ -75,7 +76,8 @@ func (d *Dataset) Places(text string, most int) []Place {
 	return places
 }
 
-// prefixRank reports whether a name begins with the folded text (0), or a later word of it does (1).
+// prefixRank compares a name and its translations with a folded prefix. rank is 0 if a name begins with
+// the prefix and 1 if only a later word begins with the prefix. ok is false without a match.
 func prefixRank(wanted, name string, names map[string]string) (rank int, ok bool) {
 	rank = 2
 	look := func(name string) {
@@ -96,18 +98,19 @@ func prefixRank(wanted, name string, names map[string]string) (rank int, ok bool
 	return rank, rank < 2
 }
 
-// isSeparator reports what stands between the words of a name.
+// isSeparator reports whether r separates the words of a name.
 func isSeparator(r rune) bool { return unicode.IsSpace(r) || unicode.IsPunct(r) }
 
+// cityPlace returns the suggestion of a city, with a query that City resolves to the same city.
 func (d *Dataset) cityPlace(c *City) Place {
 	query := c.Name
-	if d.City(query) != c { // a larger one is called so too
+	if d.City(query) != c { // a larger city has the same name
 		query += ", " + countryNames(c.Country)[0]
 	}
 	return Place{"city", query, c.Name, c.Names, c.Country, c.Center, len(c.Properties)}
 }
 
-// areaQuery names a region so that Area finds it, and not one of another country.
+// areaQuery returns a text that Area resolves to the region of the country.
 func (d *Dataset) areaQuery(name, country string) string {
 	if a, ok := d.Area(name); ok && a.Country == country && a.Region == name {
 		return name
@@ -115,7 +118,7 @@ func (d *Dataset) areaQuery(name, country string) string {
 	return name + ", " + countryNames(country)[0]
 }
 
-// centerOf is the middle of properties.
+// centerOf returns the mean position of properties.
 func centerOf(properties []*Property) (p geo.Point) {
 	for _, one := range properties {
 		p.Lat += one.Row.Point.Lat / float64(len(properties))

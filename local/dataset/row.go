@@ -13,12 +13,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// Row is what one line of a file, or one feature of a map, says about a place to stay. Nothing is derived here:
-// an empty field was not given.
+// Row is an accommodation as a line of a file or a feature of a map describes it. Row has no derived
+// members: an empty field was absent in the source.
 type Row struct {
-	ID        string            // the source's own id, "node/590463653"
-	Name      string            // in the language of the place, or whatever the mapper wrote
-	Names     map[string]string // by language, "ar", "fa"
+	ID        string            // of the source, such as "node/590463653"; see toRow for rows without an id
+	Name      string            // usually in the local language
+	Names     map[string]string // by language, such as "ar" and "fa"
 	Kind      string            // hotel, guesthouse, hostel, motel, apartment, chalet
 	Point     geo.Point
 	Country   string // ISO 3166-1 alpha-2
@@ -27,15 +27,15 @@ type Row struct {
 	District  string
 	Street    string
 	Brand     string
-	Stars     int // 0: not given
-	Rooms     int
-	Amenities []string // our codes: wifi, breakfast …
-	Source    string   // who collected it
-	Given     []string // names of the members the source filled in; all others are synthetic
+	Stars     int      // 1 to 5; 0 if absent
+	Rooms     int      // 0 if absent
+	Amenities []string // codes such as wifi and breakfast
+	Source    string   // name of the collection
+	Given     []string // names of the members present in the source; all others are derived
 }
 
-// kinds maps the spellings of OpenStreetMap and of its extracts to ours. "" is a known kind of place where
-// nobody rents a room.
+// kinds maps the spellings of OpenStreetMap and its extracts to the kinds of Row. "" marks kinds that do
+// not rent rooms.
 var kinds = map[string]string{
 	"hotel": "hotel", "resort": "hotel", "riad": "hotel",
 	"guest_house": "guesthouse", "guesthouse": "guesthouse", "bed_and_breakfast": "guesthouse", "homestay": "guesthouse",
@@ -47,17 +47,18 @@ var kinds = map[string]string{
 }
 
 const (
-	maxName = 120 // characters; longer ones are descriptions that were typed into the wrong field
-	maxText = 80
-	// maxNames is beyond what any house has; airports and mosques have more, and the wire allows 50.
+	maxName = 120 // characters; longer names are usually descriptions in the wrong field
+	maxText = 80  // characters
+	// maxNames is above the number of translations of any hotel. Airports and mosques have more, and the
+	// upstream contract allows 50.
 	maxNames = 40
 )
 
-// fields reads a row from the members of a JSON object: ours, or OpenStreetMap's tags, which dirt has made text,
-// numbers or lists in any mixture.
+// fields holds the members of a JSON object: members of Row, or tags of OpenStreetMap. A value may be a
+// text, a number or a list, because the tags are not consistent.
 type fields map[string]any
 
-// text returns the first of the members that has a usable text.
+// text returns the first member with a usable text, cut to limit characters, or "".
 func (f fields) text(limit int, names ...string) string {
 	for _, name := range names {
 		var s string
@@ -76,7 +77,7 @@ func (f fields) text(limit int, names ...string) string {
 
 var leadingNumber = regexp.MustCompile(`^\s*[+-]?\d+(\.\d+)?`)
 
-// number reads 31.5, "31.5" or "4 stars".
+// number reads a number, or the number at the start of a text: 31.5, "31.5" or "4 stars".
 func (f fields) number(name string) (float64, bool) {
 	switch v := f[name].(type) {
 	case float64:
@@ -89,7 +90,8 @@ func (f fields) number(name string) (float64, bool) {
 	return 0, false
 }
 
-// intBetween reads a number between low and high, both included; 0 when there is none.
+// intBetween reads a number from low to high inclusive and cuts its fraction. It returns 0 for other
+// values.
 func (f fields) intBetween(name string, low, high int) int {
 	n, ok := f.number(name)
 	if !ok || n < float64(low) || n >= float64(high+1) {
@@ -105,20 +107,21 @@ var (
 )
 
 var (
-	errNoName     = errors.New("it has no name")
-	errNoKind     = errors.New("it has no kind (kind, tourism, fclass or building)")
-	errNoID       = errors.New("it has no id: without a kind (hotel, guesthouse …) it needs one")
-	errNoPosition = errors.New("it has no position")
-	errNoLat      = errors.New("it has no position: lat is missing or no number")
-	errNoLng      = errors.New("it has no position: lng is missing or no number")
-	errPosition   = errors.New("its position is outside the world")
-	errNoCountry  = errors.New("it says no country (country or addr:country) and is near no city we know")
+	errNoName     = errors.New("the row has no name")
+	errNoKind     = errors.New("the row has no kind (kind, tourism, fclass or building)")
+	errNoID       = errors.New("the row has neither an id nor a kind (hotel, guesthouse …)")
+	errNoPosition = errors.New("the row has no position")
+	errNoLat      = errors.New("the row has no position: lat is missing or not a number")
+	errNoLng      = errors.New("the row has no position: lng is missing or not a number")
+	errPosition   = errors.New("the position of the row is not valid")
+	errNoCountry  = errors.New("the row has no country (country or addr:country) and no known city is within 250 km")
 )
 
-// kind is what the source calls the place; "" when it does not say.
+// kind returns the source's kind of the place, or "".
 func (f fields) kind() string { return f.text(maxText, "kind", "tourism", "fclass", "building") }
 
-// toRow turns the members into a Row, or says why they are none. A row that has all but a kind is a hotel.
+// toRow returns the Row of the members, or an error with the reason why the members are not an
+// accommodation. A row with an id and without a kind is a hotel.
 func (f fields) toRow() (Row, error) {
 	r := Row{
 		ID:       f.text(maxText, "id", "@id", "full_id", "osm_id"),
@@ -153,7 +156,7 @@ func (f fields) toRow() (Row, error) {
 	case kind == "":
 		r.Kind = "hotel"
 	case r.Kind == "":
-		return Row{}, fmt.Errorf("%q is no place to stay", kind)
+		return Row{}, fmt.Errorf("%q is not a kind of accommodation", kind)
 	}
 	if !countryCode.MatchString(r.Country) {
 		r.Country = ""
@@ -174,7 +177,7 @@ func (f fields) toRow() (Row, error) {
 		return Row{}, errPosition
 	}
 	if r.ID == "" {
-		// Without an id the row is known by what it says, so that it keeps its hotel when lines move.
+		// An id from the content keeps the derived members stable when lines of the file move.
 		r.ID = fmt.Sprintf("%s@%.5f,%.5f", Fold(r.Name), lat, lng)
 	}
 	r.Amenities = f.amenities()
@@ -182,7 +185,8 @@ func (f fields) toRow() (Row, error) {
 	return r, nil
 }
 
-// givenMembers names what the row fills in by itself.
+// givenMembers returns the names of the members present in the source. kind reports whether the source
+// has a kind.
 func (r *Row) givenMembers(kind bool) []string {
 	var all []string
 	for _, member := range []struct {
@@ -201,7 +205,8 @@ func (r *Row) givenMembers(kind bool) []string {
 	return all
 }
 
-// collectNames collects "names": {"ar": …} and OpenStreetMap's "name:ar".
+// collectNames collects the translations of the name from "names": {"ar": …} and from OpenStreetMap's
+// "name:ar". Above maxNames it keeps Languages only.
 func (f fields) collectNames(into map[string]string) {
 	add := func(lang string, value any) {
 		if text, ok := value.(string); ok && languageTag.MatchString(lang) {
@@ -225,7 +230,7 @@ func (f fields) collectNames(into map[string]string) {
 	}
 }
 
-// amenityTags says which of OpenStreetMap's tags mean which of our amenities.
+// amenityTags maps tags of OpenStreetMap to amenity codes. values is a list separated by spaces.
 var amenityTags = []struct{ tag, values, code string }{
 	{"internet_access", "wlan yes wifi", "wifi"},
 	{"wifi", "yes free", "wifi"},
@@ -241,6 +246,7 @@ var amenityTags = []struct{ tag, values, code string }{
 	{"diet:halal", "yes only", "halal-kitchen"},
 }
 
+// amenities returns the amenity codes of the member amenities and of amenityTags, without duplicates.
 func (f fields) amenities() []string {
 	var all []string
 	add := func(code string) {
@@ -268,8 +274,8 @@ func (f fields) amenities() []string {
 	return all
 }
 
-// cleanText makes one printable line of a text: valid UTF-8, no control characters, single spaces, at most limit
-// characters. Joiners and direction marks stay, because Persian and mixed names need them.
+// cleanText returns a text as a printable line: valid UTF-8, no control characters, single spaces, at
+// most limit characters. Joiners and direction marks stay, because Persian and mixed names need them.
 func cleanText(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.Map(func(r rune) rune {

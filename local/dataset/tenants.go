@@ -10,20 +10,22 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// MediaHost is where the pictures of the sandbox would be. The name is reserved and answers nowhere: what is
-// invented must not load from a real house's site.
+// MediaHost is the host of all picture URLs. The name is reserved and never resolves, so an invented
+// property cannot load pictures from a real hotel's site.
 const MediaHost = "https://media.sandbox.example"
 
-// chainsPerCountry is how many invented chains a country has; a third of the properties belong to one.
+// chainsPerCountry is the number of invented chains of a country. 34 % of the properties belong to a
+// chain.
 const chainsPerCountry = 24
 
-// chainNames is how a chain is called after a word of the region.
+// chainNames are the patterns of chain names by language.
 var chainNames = map[string]string{
 	"en": "%s Hotels", "fr": "Hôtels %s", "fa": "هتل‌های %s", "ps": "د %s هوټلونه",
 	"ar": "فنادق %s", "ur": "%s ہوٹلز", "ru": "Отели «%s»", "tg": "Меҳмонхонаҳои %s",
 }
 
-// tenantOf finds or makes the owner of a property: the brand it names, else an invented chain, else itself.
+// tenantOf returns the owner of a property and adds a missing owner: the row's brand, else an invented
+// chain, else a tenant with this property only.
 func (b *builder) tenantOf(p *Property, s seed) *Tenant {
 	var key string
 	name := Text{Default: p.Row.Name, Localized: p.Row.Names}
@@ -33,8 +35,8 @@ func (b *builder) tenantOf(p *Property, s seed) *Tenant {
 		name = Text{Default: p.Row.Brand}
 	case s.chance("belongs to a house", 34):
 		u := float64(s.pick("house", 1000)) / 1000
-		house := int(chainsPerCountry * u * u * u) // a few chains are large, most are small
-		key = fmt.Sprintf("house\n%s\n%d", p.Country, house)
+		chain := int(chainsPerCountry * u * u * u) // a few chains are large, most are small
+		key = fmt.Sprintf("house\n%s\n%d", p.Country, chain)
 		name = b.chainName(p.Country, key)
 	default:
 		key = "own\n" + p.Row.ID
@@ -58,6 +60,7 @@ func (b *builder) tenantOf(p *Property, s seed) *Tenant {
 	return t
 }
 
+// chainName returns the name of a chain in all languages of its word.
 func (b *builder) chainName(country, key string) Text {
 	words := forCountry(b.words, country, func(w nameWord) []string { return w.Countries })
 	if len(words) == 0 {
@@ -68,7 +71,7 @@ func (b *builder) chainName(country, key string) Text {
 	for _, lang := range Languages {
 		if text, ok := word.name(lang); ok {
 			if lang == "ps" {
-				text = strings.TrimPrefix(text, "د ") // one particle governs the whole name
+				text = strings.TrimPrefix(text, "د ") // the pattern already contains the particle
 			}
 			name.Localized[lang] = fmt.Sprintf(chainNames[lang], text)
 		}
@@ -76,7 +79,7 @@ func (b *builder) chainName(country, key string) Text {
 	return name
 }
 
-// slug is a DNS label from the Latin letters of a name and a few characters that make it unique.
+// slug returns a unique DNS label: the Latin letters of a name and at least 5 characters of an id.
 func (b *builder) slug(name Text, s seed) string {
 	text := latin(name.Default)
 	if len(text) < 3 {
@@ -98,7 +101,7 @@ func (b *builder) slug(name Text, s seed) string {
 	}
 }
 
-// latin keeps the ASCII letters and digits of a text, with hyphens between words.
+// latin returns the ASCII letters and digits of a text in lower case, with hyphens between words.
 func latin(s string) string {
 	var b strings.Builder
 	for _, r := range norm.NFKD.String(strings.ToLower(s)) {
@@ -115,7 +118,8 @@ func latin(s string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// color is a brand colour that reads on white: any hue, never pale.
+// color returns a brand colour as #rrggbb, dark enough to be readable on white: any hue, lightness at
+// most 44 %.
 func color(s seed) string {
 	hue := float64(s.pick("hue", 360))
 	saturation := float64(s.between("saturation", 45, 75)) / 100

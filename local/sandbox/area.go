@@ -8,21 +8,23 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// maxCells is how many H3 cells a coverage has at most.
+// maxCells is the largest number of H3 cells of a coverage.
 const maxCells = 32
 
-// resolvedArea is what an area was resolved to.
+// resolvedArea is the result of resolving an area of a query.
 type resolvedArea struct {
 	properties    []*dataset.Property
-	center        geo.Point // where distances are measured from
-	place         *place    // nil: nothing we have a name for
-	coverage      []string  // nil: too large, or nowhere
-	correctedName string    // the name that was looked for, when another one was sent
+	center        geo.Point // origin of distances
+	place         *place    // nil without a name
+	coverage      []string  // nil if the area is unknown or too large
+	correctedName string    // the name in the data set, if it differs from the query's
 }
 
-// areaKey is an Area without its properties.
+// areaKey identifies a dataset.Area.
 type areaKey struct{ country, region string }
 
+// resolveArea finds the properties of an area. An unknown city or region has no properties. The caller
+// may change the slice of properties.
 func (s *Sandbox) resolveArea(a area) resolvedArea {
 	switch a.Mode {
 	case "point":
@@ -32,7 +34,7 @@ func (s *Sandbox) resolveArea(a area) resolvedArea {
 			center:     center,
 			coverage:   cellNames(geo.CoverCircle(center, a.Point.RadiusKm, maxCells)),
 		}
-		if len(l.properties) > 0 { // the nearest one says where we are
+		if len(l.properties) > 0 { // the place of the nearest property
 			l.place = placeOf(l.properties[0])
 		}
 		return l
@@ -58,7 +60,7 @@ func (s *Sandbox) resolveArea(a area) resolvedArea {
 			l.place.Region = city.Region.Name
 		}
 		return l
-	default: // region; check has seen to it
+	default: // region; validate has rejected other modes
 		found, ok := s.data.Area(*a.Region)
 		if !ok {
 			return resolvedArea{}
@@ -73,6 +75,7 @@ func (s *Sandbox) resolveArea(a area) resolvedArea {
 	}
 }
 
+// placeOf returns the place of a property.
 func placeOf(p *dataset.Property) *place {
 	at := &place{Country: p.Country}
 	if p.City != nil {
@@ -84,7 +87,7 @@ func placeOf(p *dataset.Property) *place {
 	return at
 }
 
-// correctedName is the name that was looked for, unless it is the one sent but for upper and lower case.
+// correctedName returns used, or "" if sent differs from used in case and outer spaces only.
 func correctedName(sent, used string) string {
 	if strings.EqualFold(strings.TrimSpace(sent), used) {
 		return ""
@@ -92,7 +95,7 @@ func correctedName(sent, used string) string {
 	return used
 }
 
-// computeCoverage works out the coverage of every city and area.
+// computeCoverage returns the H3 cells of every city, by *dataset.City, and of every area, by areaKey.
 func computeCoverage(data *dataset.Dataset) map[any][]string {
 	covers := map[any][]string{}
 	for _, c := range data.Cities {
@@ -115,7 +118,7 @@ func cellNames(cells []geo.Cell) []string {
 	return names
 }
 
-// bounds is a box around properties, a little larger than they need.
+// bounds returns a box around properties, with a margin of 0.005 degrees.
 func bounds(properties []*dataset.Property) geo.Box {
 	const margin = 0.005 // degrees
 	box := geo.Box{SwLat: 90, SwLng: 180, NeLat: -90, NeLng: -180}
@@ -130,6 +133,7 @@ func bounds(properties []*dataset.Property) geo.Box {
 	}
 }
 
+// boxCenter returns the centre of a box, which may cross the antimeridian.
 func boxCenter(box geo.Box) geo.Point {
 	width := box.NeLng - box.SwLng
 	if width < 0 {

@@ -14,19 +14,19 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// Behaviour is how an upstream misbehaves. The zero Behaviour is good.
+// Behaviour holds the faults that an upstream simulates. The zero Behaviour is normal operation.
 type Behaviour struct {
-	LatencyMs int     `json:"latencyMs"` // waits so long before it answers
-	JitterMs  int     `json:"jitterMs"`  // and up to so much more
-	ErrorRate float64 `json:"errorRate"` // share of calls that fail, 0..1, evenly spread; 1 when only Status is given
-	Status    int     `json:"status"`    // what failing calls answer; 503 when only ErrorRate is given
-	Hang      bool    `json:"hang"`      // never answers; the caller has to give up
-	Malformed bool    `json:"malformed"` // breaks its answers off in the middle
+	LatencyMs int     `json:"latencyMs"` // wait before the response
+	JitterMs  int     `json:"jitterMs"`  // upper limit of an additional random wait
+	ErrorRate float64 `json:"errorRate"` // share of failing calls, 0 to 1, evenly distributed; default 1 with a Status
+	Status    int     `json:"status"`    // of failing calls; default 503 with an ErrorRate
+	Hang      bool    `json:"hang"`      // no response until the caller disconnects or the behaviour changes
+	Malformed bool    `json:"malformed"` // responses end in the middle
 }
 
 const maxDelayMs = 600_000
 
-// WithDefaults fills in what the one of ErrorRate and Status says about the other.
+// WithDefaults sets ErrorRate 1 if only Status is set, and Status 503 if only ErrorRate is set.
 func (b Behaviour) WithDefaults() Behaviour {
 	switch {
 	case b.Status != 0 && b.ErrorRate == 0:
@@ -37,7 +37,7 @@ func (b Behaviour) WithDefaults() Behaviour {
 	return b
 }
 
-// Validate says what is wrong with a behaviour.
+// Validate returns an error for each member out of range, or nil.
 func (b Behaviour) Validate() []problem.FieldError {
 	var wrong []problem.FieldError
 	add := func(ok bool, field, detail string) {
@@ -52,33 +52,33 @@ func (b Behaviour) Validate() []problem.FieldError {
 	return wrong
 }
 
-// Upstream is one service with its behaviour and its counters.
+// Upstream is a service with its behaviour and its counters. It is safe for concurrent use.
 type Upstream struct {
 	Name    string
 	handler http.Handler
 
 	current  atomic.Pointer[activeBehaviour]
 	counters counters
-	routes   sync.Map // route → *atomic.Int64
+	routes   sync.Map // *atomic.Int64 by route
 }
 
-// activeBehaviour is a behaviour while it lasts.
+// activeBehaviour is the current behaviour of an upstream.
 type activeBehaviour struct {
 	Behaviour
-	calls    atomic.Int64
-	replaced chan struct{} // closed when another one begins
+	calls    atomic.Int64  // since the behaviour was set
+	replaced chan struct{} // closed when the next behaviour is set
 }
 
 type counters struct{ calls, failed, hung, malformed, abandoned, inFlight atomic.Int64 }
 
-// Counters are what an upstream counted since it started or was reset.
+// Counters count the requests of an upstream since its start or its latest reset.
 type Counters struct {
-	Calls     int64            `json:"calls"`     // requests that arrived
-	Failed    int64            `json:"failed"`    // answered with an error because they were told to
-	Hung      int64            `json:"hung"`      // were left waiting
-	Malformed int64            `json:"malformed"` // answered with half an answer
-	Abandoned int64            `json:"abandoned"` // callers that left before the answer
-	InFlight  int64            `json:"inFlight"`  // being answered now
+	Calls     int64            `json:"calls"`     // received requests
+	Failed    int64            `json:"failed"`    // simulated errors
+	Hung      int64            `json:"hung"`      // simulated hangs
+	Malformed int64            `json:"malformed"` // truncated responses
+	Abandoned int64            `json:"abandoned"` // callers that disconnected before the response
+	InFlight  int64            `json:"inFlight"`  // requests in progress; a reset does not change this counter
 	Routes    map[string]int64 `json:"routes"`    // calls by "METHOD path"
 	Behaviour Behaviour        `json:"behaviour"`
 }
@@ -89,13 +89,13 @@ func newUpstream(name string, handler http.Handler) *Upstream {
 	return u
 }
 
-// SetBehaviour makes the upstream behave so from now on. Calls that hang go on as soon as it no longer does.
+// SetBehaviour replaces the behaviour for later calls. Hanging calls continue with a response.
 func (u *Upstream) SetBehaviour(b Behaviour) {
 	before := u.current.Swap(&activeBehaviour{Behaviour: b.WithDefaults(), replaced: make(chan struct{})})
 	close(before.replaced)
 }
 
-// Reset makes the upstream behave well and counts from 0 again.
+// Reset restores normal behaviour and sets the counters to 0.
 func (u *Upstream) Reset() {
 	u.SetBehaviour(Behaviour{})
 	for _, c := range []*atomic.Int64{&u.counters.calls, &u.counters.failed, &u.counters.hung, &u.counters.malformed, &u.counters.abandoned} {
@@ -104,7 +104,7 @@ func (u *Upstream) Reset() {
 	u.routes.Clear()
 }
 
-// Counters reads the counters.
+// Counters returns the current counters. Concurrent calls may change single counters meanwhile.
 func (u *Upstream) Counters() Counters {
 	c := Counters{
 		Calls: u.counters.calls.Load(), Failed: u.counters.failed.Load(), Hung: u.counters.hung.Load(),
@@ -120,7 +120,8 @@ func (u *Upstream) Counters() Counters {
 
 const healthPath = "/healthz"
 
-// ServeHTTP answers as the service would, or as badly as it was told to.
+// ServeHTTP responds as the service does, with the simulated faults. Health checks have no faults and
+// are not counted.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == healthPath {
 		w.WriteHeader(http.StatusOK)
@@ -132,15 +133,15 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	now := u.current.Load()
 	if !u.wait(now, r) {
 		u.counters.abandoned.Add(1)
-		panic(http.ErrAbortHandler) // there is nobody to answer
+		panic(http.ErrAbortHandler) // the caller has disconnected
 	}
 	if shouldFail(now.calls.Add(1), now.ErrorRate) {
 		u.counters.failed.Add(1)
-		writeProblem(w, now.Status, "The sandbox was told to fail.")
+		writeProblem(w, now.Status, "The sandbox simulates an error.")
 		return
 	}
 	if r.Header.Get("X-Tenant-Id") != "" {
-		writeProblem(w, http.StatusBadRequest, "This service takes no X-Tenant-Id: it is asked across tenants.")
+		writeProblem(w, http.StatusBadRequest, "The service rejects X-Tenant-Id, because requests are across tenants.")
 		return
 	}
 	if now.Malformed {
@@ -153,7 +154,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.serve(w, r)
 }
 
-// serve lets the service answer and counts its route, which the mux finds out.
+// serve calls the service and then counts the route, which the mux stores in the request.
 func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	u.handler.ServeHTTP(w, r)
 	if r.Pattern == "" {
@@ -166,7 +167,7 @@ func (u *Upstream) serve(w http.ResponseWriter, r *http.Request) {
 	count.(*atomic.Int64).Add(1)
 }
 
-// wait spends the latency and hangs. It is false when the caller left.
+// wait waits for the simulated latency and hang. It returns false if the caller disconnects.
 func (u *Upstream) wait(now *activeBehaviour, r *http.Request) bool {
 	delay := time.Duration(now.LatencyMs) * time.Millisecond
 	if now.JitterMs > 0 {
@@ -175,7 +176,7 @@ func (u *Upstream) wait(now *activeBehaviour, r *http.Request) bool {
 	if delay == 0 && !now.Hang {
 		return true
 	}
-	// The server watches the connection, and so learns that the caller left, only once the body is read.
+	// net/http detects a disconnect only after the handler has read the body.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return false
@@ -201,12 +202,12 @@ func (u *Upstream) wait(now *activeBehaviour, r *http.Request) bool {
 	return true
 }
 
-// shouldFail spreads the failures of a rate evenly: of the first n calls, rate × n fail, rounded down.
+// shouldFail distributes failures evenly: of the first n calls, rate × n fail, rounded down.
 func shouldFail(n int64, rate float64) bool {
 	return int64(float64(n)*rate) > int64(float64(n-1)*rate)
 }
 
-// truncatedWriter keeps an answer back and then sends the first half of it.
+// truncatedWriter buffers a response. flush sends the first half as a complete response.
 type truncatedWriter struct {
 	http.ResponseWriter
 	status int

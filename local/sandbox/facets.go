@@ -10,10 +10,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 )
 
-// facetKey is a country, or a part of one: a region, or a city taken for one.
+// facetKey is a country, or a region or city of a country.
 type facetKey struct{ country, part string }
 
-// facetCounts are the values of each filter by how many properties have them, most first.
+// facetCounts lists the values of each filter with their number of properties.
 type facetCounts map[string][]valueCount
 
 type valueCount struct {
@@ -21,7 +21,7 @@ type valueCount struct {
 	count int
 }
 
-// maxValues keeps a long list, such as the quarters of a country, to what a person can read.
+// maxValues limits long lists, such as the districts of a country.
 const maxValues = 30
 
 type facet struct {
@@ -35,9 +35,10 @@ type facetValue struct {
 	Count int    `json:"count"`
 }
 
-// facetKeys is the order they are shown in; the names are those of the search's filters.
+// facetKeys lists the facets in display order, with the names of the search's filters.
 var facetKeys = []string{"propertyType", "starRating", "guestRatingMin", "amenities", "cancellationFlexibility", "neighbourhoods"}
 
+// listFacets responds with the facets of a country, region or city.
 func (s *Sandbox) listFacets(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	locale := q.Get("locale")
@@ -72,6 +73,7 @@ func (s *Sandbox) listFacets(r *http.Request) (any, error) {
 	return answer, nil
 }
 
+// facetLabel returns the text of a facet's value in a locale's language.
 func facetLabel(key, value, locale string) string {
 	switch key {
 	case "propertyType":
@@ -93,7 +95,7 @@ func facetLabel(key, value, locale string) string {
 // countAllFacets counts the facets of every country, region and city.
 func countAllFacets(data *dataset.Dataset) map[facetKey]facetCounts {
 	all := map[facetKey]facetCounts{}
-	for _, c := range data.Cities { // before the regions, which win a name that both have
+	for _, c := range data.Cities { // a region with the same name replaces the city
 		all[facetKey{c.Country, c.Name}] = countFacets(c.Properties)
 	}
 	for _, r := range data.Regions {
@@ -105,6 +107,8 @@ func countAllFacets(data *dataset.Dataset) map[facetKey]facetCounts {
 	return all
 }
 
+// countFacets counts the values of each filter: stars and ratings in descending order, other values by
+// count.
 func countFacets(properties []*dataset.Property) facetCounts {
 	counts := map[string]map[string]int{}
 	for _, key := range facetKeys {
@@ -123,7 +127,7 @@ func countFacets(properties []*dataset.Property) facetCounts {
 		for _, code := range p.Amenities {
 			counts["amenities"][code]++
 		}
-		// The filter "partial" means partial or better, so its facet counts those, too.
+		// The filter "partial" also matches free cancellation, so the facet counts both.
 		switch p.Cancellation {
 		case "free":
 			counts["cancellationFlexibility"]["free"]++

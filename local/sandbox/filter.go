@@ -9,7 +9,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// filter keeps the properties that have rooms for the stay and pass the filters. It works in place.
+// filter keeps the properties with rooms for the stay that match the filters. It reuses the slice.
 func (q *query) filter(candidates []*dataset.Property) []*dataset.Property {
 	keep := q.Filters.predicate(q)
 	return slices.DeleteFunc(candidates, func(p *dataset.Property) bool {
@@ -17,14 +17,15 @@ func (q *query) filter(candidates []*dataset.Property) []*dataset.Property {
 	})
 }
 
-// predicate is the filters as one question. Within a filter one value is enough, except that all amenities are wanted.
+// predicate returns a function that reports whether a property matches all filters. A property needs all
+// amenities, but only one value of each other filter.
 func (f *filters) predicate(q *query) func(*dataset.Property) bool {
 	if f == nil {
 		return func(*dataset.Property) bool { return true }
 	}
-	quarters := make([]string, len(f.Neighbourhoods))
+	districts := make([]string, len(f.Neighbourhoods))
 	for i, name := range f.Neighbourhoods {
-		quarters[i] = dataset.Fold(name)
+		districts[i] = dataset.Fold(name)
 	}
 	affordable := f.pricePredicate(q)
 	return func(p *dataset.Property) bool {
@@ -37,7 +38,7 @@ func (f *filters) predicate(q *query) func(*dataset.Property) bool {
 			float64(p.Rating) >= f.RatingMin*10 &&
 			(len(f.Kinds) == 0 || slices.Contains(f.Kinds, p.Row.Kind)) &&
 			matchesCancellation(p, f.Cancellation) &&
-			(len(quarters) == 0 || slices.Contains(quarters, dataset.Fold(p.District))) &&
+			(len(districts) == 0 || slices.Contains(districts, dataset.Fold(p.District))) &&
 			affordable(p)
 	}
 }
@@ -46,20 +47,20 @@ func matchesCancellation(p *dataset.Property, wanted string) bool {
 	switch wanted {
 	case "free":
 		return p.Cancellation == "free"
-	case "partial": // or better
+	case "partial": // includes free cancellation
 		return p.Cancellation != "none"
 	}
 	return true
 }
 
-// pricePredicate compares the cheapest night of the stay, in the range's own currency.
+// pricePredicate compares the cheapest night of the stay with the range, in the range's currency.
 func (f *filters) pricePredicate(q *query) func(*dataset.Property) bool {
 	if f.PriceRange == nil {
 		return func(*dataset.Property) bool { return true }
 	}
 	low, high := uint64(0), uint64(1<<63)
 	if text := f.PriceRange.MinMinor; text != nil {
-		low, _ = strconv.ParseUint(*text, 10, 63) // checked before
+		low, _ = strconv.ParseUint(*text, 10, 63) // validate has checked the text
 	}
 	if text := f.PriceRange.MaxMinor; text != nil {
 		high, _ = strconv.ParseUint(*text, 10, 63)
@@ -71,7 +72,8 @@ func (f *filters) pricePredicate(q *query) func(*dataset.Property) bool {
 	}
 }
 
-// sortProperties sorts by anything but distance. Equals are in the order of their ids, so that pages fit together.
+// sortProperties sorts by a key other than distance. Ties are in the order of ids, so pages are
+// consistent.
 func sortProperties(found []*dataset.Property, key string) {
 	by := map[string]func(a, b *dataset.Property) int{
 		"recommended": func(a, b *dataset.Property) int { return cmp.Compare(b.Recommended, a.Recommended) },
@@ -84,6 +86,7 @@ func sortProperties(found []*dataset.Property, key string) {
 	slices.SortFunc(found, func(a, b *dataset.Property) int { return cmp.Or(by(a, b), cmp.Compare(a.ID, b.ID)) })
 }
 
+// sortByDistance sorts by the distance from a point, then by id.
 func sortByDistance(found []*dataset.Property, from geo.Point) {
 	type away struct {
 		*dataset.Property

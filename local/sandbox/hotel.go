@@ -20,7 +20,7 @@ type hotel struct {
 
 const maxSimilar = 4
 
-// hotel is what search knows of one property.
+// hotel responds with search's view of a property and similar properties.
 func (s *Sandbox) hotel(r *http.Request) (any, error) {
 	p := s.data.Property(r.PathValue("id"))
 	if p == nil {
@@ -38,7 +38,7 @@ func (s *Sandbox) hotel(r *http.Request) (any, error) {
 	return h, nil
 }
 
-// similar are the nearest properties, those of the same kind first.
+// similar returns at most 4 properties within 15 km: same kind first, then nearest first.
 func (s *Sandbox) similar(p *dataset.Property) []*dataset.Property {
 	var same, others []*dataset.Property
 	for _, near := range s.data.Near(p.Row.Point, 15) {
@@ -64,7 +64,8 @@ type day struct {
 
 const maxDays = 62
 
-// availability is the state of each night, in the property's own currency.
+// availability responds with rooms and price of each night, in the property's own currency, for at most
+// 62 days.
 func (s *Sandbox) availability(r *http.Request) (any, error) {
 	p := s.data.Property(r.PathValue("id"))
 	if p == nil {
@@ -80,7 +81,7 @@ func (s *Sandbox) availability(r *http.Request) (any, error) {
 	for name, into := range map[string]*int{"adults": &o.Adults, "children": &o.Children, "rooms": &o.Rooms} {
 		n, err := strconv.Atoi(q.Get(name))
 		if err != nil {
-			return nil, badRequest("%s is no number", name)
+			return nil, badRequest("%s is not a number", name)
 		}
 		*into = n
 	}
@@ -92,7 +93,7 @@ func (s *Sandbox) availability(r *http.Request) (any, error) {
 	for date := from; date.Compare(to) <= 0; date = date.AddDays(1) {
 		left := roomsLeft(p, dayNumber(date))
 		d := day{Date: date, Available: left >= o.Rooms}
-		if left <= 10 { // nobody counts what there is plenty of
+		if left <= 10 { // large numbers are not reported
 			d.RoomsLeft = &left
 		}
 		if d.Available {

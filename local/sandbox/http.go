@@ -12,7 +12,7 @@ import (
 
 const maxBody = 256 << 10
 
-// apiError is what a service says to a request that is against its contract.
+// apiError is the error of a request that breaks the service's contract.
 type apiError struct {
 	status int
 	detail string
@@ -24,16 +24,17 @@ func badRequest(format string, args ...any) error {
 	return apiError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-var notFound = apiError{http.StatusNotFound, "There is none."}
+var notFound = apiError{http.StatusNotFound, "Not found."}
 
-// route makes a handler of a function that answers with a value or an error.
-func route(mux *http.ServeMux, pattern string, answer func(r *http.Request) (any, error)) {
+// route registers a function that returns the response body or an error. An apiError sets the status;
+// other errors respond 500.
+func route(mux *http.ServeMux, pattern string, respond func(r *http.Request) (any, error)) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		value, err := answer(r)
-		var refused apiError
+		value, err := respond(r)
+		var apiErr apiError
 		switch {
-		case errors.As(err, &refused):
-			writeProblem(w, refused.status, refused.detail)
+		case errors.As(err, &apiErr):
+			writeProblem(w, apiErr.status, apiErr.detail)
 		case err != nil:
 			writeProblem(w, http.StatusInternalServerError, err.Error())
 		default:
@@ -42,7 +43,7 @@ func route(mux *http.ServeMux, pattern string, answer func(r *http.Request) (any
 	})
 }
 
-// newMux refuses what no route takes in JSON, as the contracts want a 404.
+// newMux returns a mux that responds to unknown routes with a 404 in JSON, as the contracts require.
 func newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -51,17 +52,17 @@ func newMux() *http.ServeMux {
 	return mux
 }
 
-// readJSON decodes a body strictly: a member that the contract does not have is a mistake of the caller.
+// readJSON decodes a body of at most 256 KiB and rejects members that the contract does not have.
 func readJSON(r *http.Request, into any) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
-		return badRequest("the body broke off")
+		return badRequest("the body is incomplete")
 	}
 	if len(body) > maxBody {
 		return apiError{http.StatusRequestEntityTooLarge, "The body is too large."}
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
-		return badRequest("against the contract: %v", err)
+		return badRequest("the body breaks the contract: %v", err)
 	}
 	return nil
 }
@@ -78,7 +79,7 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 func writeJSON(w http.ResponseWriter, status int, media string, value any) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError) // unreachable: our own types encode
+		http.Error(w, err.Error(), http.StatusInternalServerError) // unreachable: all response types can be encoded
 		return
 	}
 	w.Header().Set("Content-Type", media)

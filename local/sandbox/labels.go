@@ -16,7 +16,7 @@ var labelsJSON []byte
 // label is a text by language.
 type label map[string]string
 
-// labels are the words the services use, in every language of the region.
+// labels are the texts of all responses, in dataset.Languages.
 var labels = func() (all struct {
 	Amenities map[string]struct {
 		Category string `json:"category"`
@@ -34,12 +34,13 @@ var labels = func() (all struct {
 	CheckOut     label            `json:"checkOut"`
 }) {
 	if err := json.Unmarshal(labelsJSON, &all); err != nil {
-		panic(fmt.Sprintf("sandbox: labels: %v", err)) // a mistake in a file that is compiled in
+		panic(fmt.Sprintf("sandbox: labels: %v", err)) // unreachable: a test decodes the embedded file
 	}
 	return all
 }()
 
-// text is the text in the language of a locale, "fa" for fa-AF; English where there is none, "" for no label.
+// text returns the text in the language of a locale ("fa" for fa-AF), or in English, or "" for an empty
+// label.
 func (l label) text(locale string) string {
 	if text, ok := l[primaryLanguage(locale)]; ok {
 		return text
@@ -52,7 +53,7 @@ func primaryLanguage(locale string) string {
 	return strings.ToLower(lang)
 }
 
-// textOr is the label's text, or the value itself where nobody translated it.
+// textOr returns the label's text, or value for an empty label.
 func (l label) textOr(locale, value string) string {
 	if text := l.text(locale); text != "" {
 		return text
@@ -60,8 +61,9 @@ func (l label) textOr(locale, value string) string {
 	return value
 }
 
-// newLocalized is a name as the contracts write it. When it is known in the language of the locale it is there under
-// the locale's own tag as well, so that a client finds it without knowing that Dari is Persian.
+// newLocalized returns a name in the form of the contracts. A translation in the locale's language is
+// also stored under the locale's tag, so a client finds the name of fa-AF (Dari) without knowledge that
+// Dari is a form of Persian.
 func newLocalized(default_ string, names map[string]string, locale string) localized {
 	l := localized{Default: default_}
 	if len(names) == 0 {
@@ -77,7 +79,7 @@ func newLocalized(default_ string, names map[string]string, locale string) local
 	return l
 }
 
-// propertyName is the name of a property in the language of a locale.
+// propertyName returns the name of a property in a locale's language, or the default name.
 func propertyName(p *dataset.Property, locale string) string {
 	for _, tag := range []string{locale, primaryLanguage(locale)} {
 		if name := p.Row.Names[tag]; name != "" {

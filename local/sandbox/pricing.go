@@ -54,6 +54,7 @@ func (s *Sandbox) pricingRoutes() http.Handler {
 	return mux
 }
 
+// quotes responds with a quote for each property of the request that the tenant owns and that has rooms.
 func (s *Sandbox) quotes(r *http.Request) (any, error) {
 	var q quoteRequest
 	if err := readJSON(r, &q); err != nil {
@@ -75,7 +76,7 @@ func (s *Sandbox) quotes(r *http.Request) (any, error) {
 	list := []quote{}
 	for _, ref := range q.Properties {
 		p := s.data.Property(ref.PropertyID)
-		// A tenant that does not own the property cannot sell it; sold out has no price.
+		// A tenant sells its own properties only, and a property without rooms has no price.
 		if p == nil || p.Tenant.ID != ref.TenantID || !isAvailable(p, q.Dates, q.Occupancy.Rooms) {
 			continue
 		}
@@ -89,6 +90,8 @@ func (s *Sandbox) quotes(r *http.Request) (any, error) {
 	}{list}, nil
 }
 
+// quote returns the price of a property in the requested currency, or in US dollars for a currency
+// without a rate.
 func (q *quoteRequest) quote(p *dataset.Property) quote {
 	one := quote{PropertyID: p.ID, Currency: q.Currency}
 	rate, convertible := exchangeRates[q.Currency]

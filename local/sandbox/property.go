@@ -60,6 +60,7 @@ func (s *Sandbox) propertyRoutes() http.Handler {
 	return mux
 }
 
+// property responds with the description of a property in a locale.
 func (s *Sandbox) property(r *http.Request) (any, error) {
 	p := s.data.Property(r.PathValue("id"))
 	if p == nil {
@@ -97,6 +98,7 @@ func (s *Sandbox) property(r *http.Request) (any, error) {
 
 func photoAlt(name, locale string) string { return fmt.Sprintf(labels.Photo.text(locale), name) }
 
+// cityName returns the name of a property's city in a locale's language.
 func cityName(p *dataset.Property, locale string) string {
 	if p.City != nil && p.City.Names[primaryLanguage(locale)] != "" {
 		return p.City.Names[primaryLanguage(locale)]
@@ -104,17 +106,17 @@ func cityName(p *dataset.Property, locale string) string {
 	return p.CityName
 }
 
-// address is what there is of one: street, quarter, city.
+// address joins the known parts of street, district and city.
 func address(p *dataset.Property) string {
 	parts := []string{p.Row.Street}
-	if labels.Quarters[p.District] == nil { // a quarter with a name, not "North"
+	if labels.Quarters[p.District] == nil { // a real district, not a direction such as "North"
 		parts = append(parts, p.District)
 	}
 	parts = slices.DeleteFunc(append(parts, p.CityName), func(part string) bool { return part == "" })
 	return strings.Join(parts, ", ")
 }
 
-// roomTypes are the kinds of rooms by kind of house: name, guests, beds, square metres.
+// roomTypes lists the rooms by kind of property: code, guests, beds, square metres.
 var roomTypes = map[string][]struct {
 	code  string
 	sleep int
@@ -132,7 +134,7 @@ var roomTypes = map[string][]struct {
 func rooms(p *dataset.Property, locale string) []room {
 	types := roomTypes[p.Row.Kind]
 	if p.Row.Kind == "hotel" && p.Stars < 4 {
-		types = types[:4] // a suite is for a house that has a bell-boy
+		types = types[:4] // hotels below four stars have no suite
 	}
 	list := make([]room, len(types))
 	for i, t := range types {

@@ -9,16 +9,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-// All prices are synthetic. One number says what a property costs, its ordinary night in US dollars; everything
-// else multiplies it by something that is the same for all properties: the day, the guests, the rate of exchange.
-// So whoever is cheaper is cheaper on every night and in every currency, and an order by price is the order by
-// that number. Amounts are whole minor units throughout; there is no floating point here.
+// All prices are synthetic. Each property has a base price per night in US dollars. Factors for the day,
+// the guests and the exchange rate multiply the base price and are the same for all properties. The
+// order by price is therefore the order by base price, on every night and in every currency. Amounts are
+// whole minor units; this file uses no floating point.
 
-// exchangeRate is a fixed, invented exchange rate: so many ten-thousandths of a minor unit for one dollar, and the grain
-// that amounts are rounded down to. The digits are those of ISO 4217.
+// exchangeRate is a fixed, invented exchange rate. Minor units have the digits of ISO 4217.
 type exchangeRate struct {
-	perDollar uint64
-	roundTo   uint64
+	perDollar uint64 // ten-thousandths of a minor unit for one US dollar
+	roundTo   uint64 // amounts are rounded down to a multiple, in minor units
 }
 
 var exchangeRates = map[string]exchangeRate{
@@ -31,10 +30,10 @@ var exchangeRates = map[string]exchangeRate{
 	"IRR": {110_000_000_0000, 1_000_000},
 }
 
-// fxSnapshot names the table of rates above, as a snapshot of the market would be named.
+// fxSnapshot is the id of exchangeRates in quotes.
 const fxSnapshot = "fxs_sandbox-1"
 
-// localCurrency is what the properties of a country are sold in.
+// localCurrency returns the currency in which the properties of a country are sold.
 func localCurrency(country string) string {
 	switch country {
 	case "AF":
@@ -58,14 +57,14 @@ var (
 	weekdayFactors = [...]uint64{980, 960, 960, 980, 1070, 1130, 1060}                                  // Sunday first; the weekend is Thursday to Saturday
 )
 
-// dayFactor is how much dearer a night is than an ordinary one, in thousandths.
+// dayFactor returns the price factor of a night, in thousandths of the base price.
 func dayFactor(d stay.Date) uint64 {
 	day := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
-	wiggle := 980 + dataset.Mix(dayNumber(d))%41
-	return seasonFactors[d.Month] * weekdayFactors[day.Weekday()] * wiggle / 1_000_000
+	variation := 980 + dataset.Mix(dayNumber(d))%41
+	return seasonFactors[d.Month] * weekdayFactors[day.Weekday()] * variation / 1_000_000
 }
 
-// occupancyFactor is how much dearer the rooms are for these guests than one room for two, in thousandths.
+// occupancyFactor returns the price factor of a party, in thousandths of a room for two.
 func occupancyFactor(o stay.Occupancy) uint64 {
 	rooms := uint64(max(o.Rooms, 1))
 	factor := rooms * 1000
@@ -74,14 +73,15 @@ func occupancyFactor(o stay.Occupancy) uint64 {
 	}
 	for i := range o.Children {
 		if i < len(o.ChildrenAges) && o.ChildrenAges[i] < 4 {
-			continue // small children sleep with their parents
+			continue // children under 4 are free
 		}
 		factor += 120
 	}
 	return factor
 }
 
-// nightPrice is one night of a party in a currency, in minor units.
+// nightPrice returns the price of a night in minor units of a currency, for the factors of a day and of a
+// party.
 func nightPrice(p *dataset.Property, day, guests uint64, rate exchangeRate) uint64 {
 	microUSD := uint64(p.NightMicroUSD) * day / 1000 * guests / 1000
 	high, low := bits.Mul64(microUSD, rate.perDollar)
@@ -91,13 +91,13 @@ func nightPrice(p *dataset.Property, day, guests uint64, rate exchangeRate) uint
 
 func formatMinor(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// dayNumber counts days, so that what a night is like needs no calendar.
+// dayNumber returns the number of days since 1970-01-01.
 func dayNumber(d stay.Date) uint64 {
 	return uint64(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC).Unix() / 86400)
 }
 
-// roomsLeft is how many rooms a property has left on a night; 0 when it is sold out. Some weeks and some single
-// nights are sold out, and one night in ten is nearly so.
+// roomsLeft returns the number of free rooms of a property on a night. 1.2 % of the weeks and 0.4 % of
+// the single nights are sold out; about one night in ten has 1 to 3 rooms.
 func roomsLeft(p *dataset.Property, day uint64) int {
 	if dataset.Mix(p.Seed^dataset.Mix(day/7+1<<40))%1000 < 12 {
 		return 0
@@ -112,7 +112,7 @@ func roomsLeft(p *dataset.Property, day uint64) int {
 	return max(1, p.Rooms*(30+int(h>>16%71))/100)
 }
 
-// isAvailable reports whether a party finds its rooms on every night of a stay.
+// isAvailable reports whether a property has enough rooms on every night of a stay.
 func isAvailable(p *dataset.Property, d stay.Dates, rooms int) bool {
 	first := dayNumber(d.CheckIn)
 	for n := range d.Nights() {
@@ -123,11 +123,11 @@ func isAvailable(p *dataset.Property, d stay.Dates, rooms int) bool {
 	return true
 }
 
-// tariff is what the nights of one stay cost, for any property.
+// tariff holds the price factors of a stay, for any property.
 type tariff struct {
-	days   []uint64 // factors
-	lowest uint64   // the smallest of them
-	guests uint64
+	days   []uint64 // dayFactor of each night
+	lowest uint64   // minimum of days
+	guests uint64   // occupancyFactor
 	rate   exchangeRate
 }
 
@@ -143,12 +143,12 @@ func newTariff(d stay.Dates, o stay.Occupancy, rate exchangeRate) tariff {
 	return t
 }
 
-// cheapest is the cheapest night of the stay.
+// cheapest returns the price of the cheapest night.
 func (t tariff) cheapest(p *dataset.Property) uint64 {
 	return nightPrice(p, t.lowest, t.guests, t.rate)
 }
 
-// total is all nights of the stay.
+// total returns the sum of all nights.
 func (t tariff) total(p *dataset.Property) uint64 {
 	var sum uint64
 	for _, factor := range t.days {

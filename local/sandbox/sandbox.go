@@ -1,6 +1,7 @@
-// Package sandbox owns the four upstream services of the local system: search-aggregation, pricing, property and
-// theme-config over one data set, speaking the contracts of shared/upstream, and misbehaving on demand. It never
-// stores anything: the same question gets the same answer in every run, but for the time a price was captured.
+// Package sandbox implements the four upstream services of the local system over a data set:
+// search-aggregation, pricing, property and theme-config. They follow the contracts of shared/upstream
+// and simulate latency, errors and hangs on demand. The package stores nothing except published themes,
+// in memory: the same request gets the same response in every run, apart from the time of a price.
 package sandbox
 
 import (
@@ -15,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 )
 
-// UpstreamNames are the upstreams, in the order they are shown.
+// UpstreamNames are the names of the upstreams in display order.
 var UpstreamNames = []string{"search", "pricing", "property", "theme"}
 
 // Sandbox is the four services. It is safe for concurrent use.
@@ -23,13 +24,14 @@ type Sandbox struct {
 	Upstreams map[string]*Upstream // by name
 
 	data     *dataset.Dataset
-	coverage map[any][]string // H3 cells of each city and area, worked out once
+	coverage map[any][]string // H3 cells by *dataset.City or areaKey
 	facets   map[facetKey]facetCounts
 	now      func() time.Time
-	colors   sync.Map // of published themes, #rrggbb by tenant id
+	colors   sync.Map // of published themes; #rrggbb by tenant id
 }
 
-// New prepares the services over a data set. now is the clock that prices are captured by.
+// New returns the services over a data set. now is the clock for the time of a price. New computes the
+// coverage and the facets of every place.
 func New(data *dataset.Dataset, now func() time.Time) *Sandbox {
 	s := &Sandbox{data: data, now: now}
 	s.coverage = computeCoverage(data)
@@ -43,8 +45,9 @@ func New(data *dataset.Dataset, now func() time.Time) *Sandbox {
 	return s
 }
 
-// Serve opens a listener for each service on a free port of 127.0.0.1 and returns their base URLs by name.
-// stop closes them, and with them whatever hangs.
+// Serve starts each service on a free port of 127.0.0.1 and returns the base URLs by name. stop closes
+// the listeners and all connections at once, hanging requests included. Serve returns an error if no
+// port is free.
 func (s *Sandbox) Serve() (urls map[string]string, stop func(), err error) {
 	urls = map[string]string{}
 	var servers []*http.Server
@@ -64,14 +67,15 @@ func (s *Sandbox) Serve() (urls map[string]string, stop func(), err error) {
 		urls[name] = "http://" + l.Addr().String()
 		go func() {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				panic(fmt.Sprintf("sandbox: serve %s: %v", name, err)) // the listener is ours and local; nothing takes it away
+				panic(fmt.Sprintf("sandbox: serve %s: %v", name, err)) // unreachable: only stop closes the listener
 			}
 		}()
 	}
 	return urls, stop, nil
 }
 
-// Ping asks a service whether it answers, whatever behaviour it was told to show.
+// Ping checks that the service at a base URL answers. The simulated behaviour does not affect Ping. It
+// returns an error if the service does not answer 200 before ctx ends.
 func Ping(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+healthPath, nil)
 	if err != nil {
@@ -83,7 +87,7 @@ func Ping(ctx context.Context, client *http.Client, url string) error {
 	}
 	res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("answers %d", res.StatusCode)
+		return fmt.Errorf("sandbox: ping: status %d", res.StatusCode)
 	}
 	return nil
 }

@@ -67,13 +67,14 @@ type place struct {
 	Country string `json:"country,omitzero"`
 }
 
-// rewriteHint says that another spelling than the one sent was looked for.
+// rewriteHint reports that the search used another spelling of the name.
 type rewriteHint struct {
 	Kind string `json:"kind"` // spelling
 	Used string `json:"used"`
 }
 
-// provenance says who had the idea of the hint. No model did; the field is there so that it can be passed on.
+// provenance is the source of a rewriteHint. The sandbox uses no model; it sends the field so that tests
+// can check that consumers pass it through.
 type provenance struct {
 	Producer string `json:"producer"`
 	Model    string `json:"model"`
@@ -127,6 +128,7 @@ func (s *Sandbox) searchRoutes() http.Handler {
 	return mux
 }
 
+// query responds with a page of properties that match the query and have rooms, with the total count.
 func (s *Sandbox) query(r *http.Request) (any, error) {
 	var q query
 	if err := readJSON(r, &q); err != nil {
@@ -164,7 +166,7 @@ func (s *Sandbox) query(r *http.Request) (any, error) {
 	return res, nil
 }
 
-// validate holds a query against the contract.
+// validate returns an apiError if the query breaks the contract.
 func (q *query) validate() error {
 	switch {
 	case q.Kind != "list" && q.Kind != "map":
@@ -191,21 +193,21 @@ func (q *query) validate() error {
 	return q.Filters.validate()
 }
 
-// isValidStay reports whether the dates are one stay. Which days can be booked is the caller's to check: a sandbox that
-// knew what day it is would answer differently tomorrow.
+// isValidStay reports whether the dates are a stay of 1 to stay.MaxNights nights. It accepts dates in the
+// past, because responses must not depend on the current day; the caller checks the current day.
 func isValidStay(d stay.Dates) bool {
 	return !d.CheckIn.IsZero() && !d.CheckOut.IsZero() && d.Nights() >= 1 && d.Nights() <= stay.MaxNights
 }
 
-// validate wants exactly the part that mode names.
+// validate requires exactly the member that mode names, within its range.
 func (a *area) validate() error {
 	given := map[string]bool{"point": a.Point != nil, "bounding-box": a.Box != nil, "city": a.City != nil, "region": a.Region != nil}
 	if !given[a.Mode] {
-		return badRequest("geo lacks what mode %q needs", a.Mode)
+		return badRequest("geo lacks the member of mode %q", a.Mode)
 	}
 	for mode, is := range given {
 		if is && mode != a.Mode {
-			return badRequest("geo has %s beside %s", mode, a.Mode)
+			return badRequest("geo has %s in mode %s", mode, a.Mode)
 		}
 	}
 	switch {
@@ -225,7 +227,7 @@ func (f *filters) validate() error {
 	}
 	if r := f.PriceRange; r != nil {
 		if _, ok := exchangeRates[r.Currency]; !ok {
-			return badRequest("filters.priceRange.currency %q has no rate here", r.Currency)
+			return badRequest("filters.priceRange.currency %q has no exchange rate in the sandbox", r.Currency)
 		}
 		for _, amount := range []*string{r.MinMinor, r.MaxMinor} {
 			if amount == nil {
@@ -247,7 +249,7 @@ func (f *filters) validate() error {
 	return nil
 }
 
-// newHit is a property as a search shows it.
+// newHit returns a property in the form of a search hit.
 func newHit(p *dataset.Property, locale string) hit {
 	name := propertyName(p, locale)
 	h := hit{

@@ -20,6 +20,7 @@ func (s *Sandbox) themeRoutes() http.Handler {
 	return mux
 }
 
+// brandPeek responds with the brand of a tenant, in the colour of the latest published theme.
 func (s *Sandbox) brandPeek(r *http.Request) (any, error) {
 	t := s.data.Tenant(r.PathValue("id"))
 	if t == nil {
@@ -32,8 +33,8 @@ func (s *Sandbox) brandPeek(r *http.Request) (any, error) {
 	return brand{t.ID, t.Slug, color, t.LogoURL, newLocalized(t.Brand.Default, t.Brand.Localized, "")}, nil
 }
 
-// PublishTheme gives a tenant the colour of a published version of its theme: the same for the same version, and dark enough
-// for white text.
+// PublishTheme sets a tenant's colour for a published version of its theme. The colour depends on the
+// version only and is dark enough for white text. It stays until the process ends.
 func (s *Sandbox) PublishTheme(tenantID, version string) {
 	sum := sha256.Sum256([]byte(version))
 	s.colors.Store(tenantID, fmt.Sprintf("#%02x%02x%02x", sum[0]/2, sum[1]/2, sum[2]/2))

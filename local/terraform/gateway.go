@@ -10,15 +10,15 @@ import (
 	"github.com/oasdiff/yaml"
 )
 
-// Route is one line of the gateway's document: where a request of a method and a path goes.
+// Route is an operation of the gateway's OpenAPI document.
 type Route struct {
 	Method, Path string
-	Address      string  // of the function
-	Translation  string  // of the path
-	Deadline     float64 // seconds
+	Address      string  // URL of the function
+	Translation  string  // path_translation of x-google-backend
+	Deadline     float64 // in seconds
 }
 
-// Routes are what the gateway's document says, by path and method.
+// Routes returns the operations of the gateway's OpenAPI document, sorted by path, then method.
 func (p *Plan) Routes() ([]Route, error) {
 	planned, err := decodeResources[struct {
 		Documents []struct {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Plan is the part of a plan that is read here. What the platform decides and tools/tfstub does not foresee is absent.
+// Plan is the part of a terraform plan that the tests use. Values that the platform assigns are absent
+// unless tools/tfstub computes them.
 type Plan struct {
 	Changes []Change `json:"resource_changes"`
 	Checks  []struct {
@@ -19,10 +20,10 @@ type Plan struct {
 	} `json:"checks"`
 }
 
-// Change is one resource that would be made.
+// Change is a planned resource.
 type Change struct {
 	Address string `json:"address"`
-	Module  string `json:"module_address"` // module.search["search-map"]
+	Module  string `json:"module_address"` // such as module.search["search-map"]
 	Type    string `json:"type"`
 	Name    string `json:"name"`
 	Change  struct {
@@ -30,14 +31,14 @@ type Change struct {
 	} `json:"change"`
 }
 
-// Function is one deployed entry point.
+// Function is a deployed entry point.
 type Function struct {
 	Name                      string // bff-consumer-search-map
 	EntryPoint                string // SearchMap
 	Folder                    string
 	Kind                      string
 	Environment               map[string]string
-	Secrets                   map[string]string // which secret, by environment variable
+	Secrets                   map[string]string // name of the secret by environment variable
 	Invokers                  []string
 	URI                       string
 	Ingress                   string
@@ -45,17 +46,17 @@ type Function struct {
 	MaxInstances, Concurrency int
 }
 
-// Subscription is one that is pushed.
+// Subscription is a push subscription.
 type Subscription struct {
 	Name, Topic        string
 	Ack                time.Duration
 	Attempts           int
-	DeadLetter         string // name of the topic
+	DeadLetter         string // name of the dead-letter topic
 	Endpoint, Audience string
-	Account            string // that pushes
+	Account            string // service account of the push
 }
 
-// decodeResources decodes every planned resource of a type.
+// decodeResources decodes all planned resources of a type, by address.
 func decodeResources[T any](p *Plan, typ string) (map[string]T, error) {
 	all := map[string]T{}
 	for _, c := range p.Changes {
@@ -71,7 +72,7 @@ func decodeResources[T any](p *Plan, typ string) (map[string]T, error) {
 	return all, nil
 }
 
-// Functions are all entry points of the plan, by name.
+// Functions returns all entry points of the plan, sorted by name.
 func (p *Plan) Functions() ([]Function, error) {
 	planned, err := decodeResources[struct {
 		Name   string
@@ -121,7 +122,8 @@ func (p *Plan) Functions() ([]Function, error) {
 	return all, nil
 }
 
-// Subscriptions are those that are pushed, and the names of those that are pulled.
+// Subscriptions returns the push subscriptions, sorted by name, and the topics of the pull subscriptions,
+// by name.
 func (p *Plan) Subscriptions() (pushed []Subscription, pulled map[string]string, _ error) {
 	planned, err := decodeResources[struct {
 		Name, Topic string
@@ -161,7 +163,7 @@ func (p *Plan) Subscriptions() (pushed []Subscription, pulled map[string]string,
 	return pushed, pulled, nil
 }
 
-// Topics are the names of the topics that are made.
+// Topics returns the names of all topics, sorted.
 func (p *Plan) Topics() ([]string, error) {
 	planned, err := decodeResources[struct{ Name string }](p, "google_pubsub_topic")
 	var names []string
@@ -172,7 +174,8 @@ func (p *Plan) Topics() ([]string, error) {
 	return names, err
 }
 
-// Jobs are the cadences of the scheduler by the topic they publish on.
+// Jobs returns the schedules of all jobs by topic. It returns an error for a job that does not publish {}
+// or whose time zone is not UTC.
 func (p *Plan) Jobs() (map[string]string, error) {
 	planned, err := decodeResources[struct {
 		Schedule string
@@ -188,7 +191,7 @@ func (p *Plan) Jobs() (map[string]string, error) {
 	all := map[string]string{}
 	for address, j := range planned {
 		if len(j.Target) != 1 || j.Target[0].Data != "e30=" || j.Zone != "Etc/UTC" {
-			return nil, fmt.Errorf("terraform: %s does not publish {}, by UTC", address)
+			return nil, fmt.Errorf("terraform: %s does not publish {} on a schedule in UTC", address)
 		}
 		all[j.Target[0].Topic[strings.LastIndexByte(j.Target[0].Topic, '/')+1:]] = j.Schedule
 	}

@@ -1,5 +1,5 @@
-// Package terraform plans what terraform/ deploys, without a network and without an account, and reads the plan. The
-// providers are tools/tfstub.
+// Package terraform plans the deployment of terraform/ and reads the plan, for tests. It needs the
+// terraform program but no network and no cloud account: tools/tfstub replaces the providers.
 package terraform
 
 import (
@@ -18,20 +18,20 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/repository"
 )
 
-// ErrMissing says that there is no terraform on this machine.
-var ErrMissing = errors.New("terraform: not on the PATH; install 1.11 or newer from the packages of its makers")
+// ErrMissing means that the PATH has no terraform program.
+var ErrMissing = errors.New("terraform: not on the PATH; install 1.11 or newer from HashiCorp's packages")
 
-// providerVersion of the providers, as terraform/versions.tf asks for it and tools/tfstub has its schema.
+// providerVersion is the provider version of terraform/versions.tf and of the schema in tools/tfstub.
 const providerVersion = "7.39.0"
 
-// Workspace is a directory with the providers, and copies of terraform/ beside them.
+// Workspace is a directory with the stub providers and with copies of terraform/.
 type Workspace struct {
 	root string // the repository
 	dir  string
 }
 
-// PlanEnvironment plans an environment as the repository at root has it, in dir, for a test that needs no other plan. Without a
-// terraform it fails with ErrMissing.
+// PlanEnvironment plans an environment of the repository at root, in a new Workspace in dir. Use it for a
+// test that needs a single plan. It takes many seconds. It returns ErrMissing without a terraform program.
 func PlanEnvironment(ctx context.Context, root, dir, environment string) (*Plan, error) {
 	b, err := NewWorkspace(ctx, root, dir)
 	if err != nil {
@@ -44,7 +44,8 @@ func PlanEnvironment(ctx context.Context, root, dir, environment string) (*Plan,
 	return c.Plan(ctx, environment)
 }
 
-// NewWorkspace builds the providers and lays them out in dir. Without a terraform it fails with ErrMissing.
+// NewWorkspace builds the stub providers into dir, as a mirror for terraform. It returns ErrMissing
+// without a terraform program.
 func NewWorkspace(ctx context.Context, root, dir string) (*Workspace, error) {
 	if _, err := exec.LookPath("terraform"); err != nil {
 		return nil, ErrMissing
@@ -56,7 +57,7 @@ func NewWorkspace(ctx context.Context, root, dir string) (*Workspace, error) {
 	stub := filepath.Join(dir, "tfstub")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", stub, ".")
 	build.Dir = filepath.Join(root, "tools", "tfstub")
-	build.Env = append(os.Environ(), "GOWORK=off") // and nothing else: five of its six packages were compiled for the tests
+	build.Env = append(os.Environ(), "GOWORK=off") // no other change, so the build cache has most packages from the tests
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("terraform: build the providers: %w\n%s", err, out)
 	}
@@ -80,14 +81,14 @@ func NewWorkspace(ctx context.Context, root, dir string) (*Workspace, error) {
 
 func (b *Workspace) configPath() string { return filepath.Join(b.dir, "terraform.rc") }
 
-// registryHost is the registry that terraform takes a source without host to be of. It asks nobody.
+// registryHost returns the default registry host of the terraform program. It makes no network request.
 func (b *Workspace) registryHost(ctx context.Context) (string, error) {
 	dir := filepath.Join(b.dir, "host")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return "", err
 	}
-	asks := "terraform {\n  required_providers {\n    google = { source = \"hashicorp/google\" }\n  }\n}\n"
-	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(asks), 0o644); err != nil {
+	config := "terraform {\n  required_providers {\n    google = { source = \"hashicorp/google\" }\n  }\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.tf"), []byte(config), 0o644); err != nil {
 		return "", err
 	}
 	out, err := b.run(ctx, dir, nil, "providers")
@@ -101,11 +102,11 @@ func (b *Workspace) registryHost(ctx context.Context) (string, error) {
 	return string(found[1]), nil
 }
 
-// run runs terraform in dir. The output is both streams.
+// run runs terraform in dir and returns standard output and standard error.
 func (b *Workspace) run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "terraform", args...)
 	cmd.Dir = dir
-	// It allocates a lot and lives for seconds: a third of its work would be collecting.
+	// GOGC=400: terraform lives for seconds and would spend a third of its CPU time on garbage collection.
 	cmd.Env = append(os.Environ(), append(env, "GOGC=400", "TF_CLI_CONFIG_FILE="+b.configPath(), "TF_IN_AUTOMATION=1", "NO_COLOR=1", "TF_CLI_ARGS=-no-color")...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -114,15 +115,15 @@ func (b *Workspace) run(ctx context.Context, dir string, env []string, args ...s
 	return out, nil
 }
 
-// Copy is a copy of terraform/ that may be changed.
+// Copy is a copy of terraform/ that a test may change.
 type Copy struct {
 	Dir         string
 	workspace   *Workspace
 	archivesDir string
-	variables   []string // what whoever deploys says in place of the examples in environments/
+	variables   []string // replace the examples in environments/, as a real deployment does
 }
 
-// exampleVariables is who deploys here.
+// exampleVariables are the variables of an invented deployment.
 var exampleVariables = []string{
 	`-var=deployers=["group:deployers@ghasi.io"]`,
 	`-var=operators=["group:oncall@ghasi.io","user:One@ghasi.io"]`,
@@ -130,7 +131,8 @@ var exampleVariables = []string{
 	`-var=runbooks_url=https://git.ghasi.io/bff-consumer/docs/runbooks`,
 }
 
-// Copy copies terraform/ and initialises the copy, with archives that hold no more than the name of their folder.
+// Copy copies terraform/ and runs terraform init in the copy. The function archives contain only the name
+// of their folder.
 func (b *Workspace) Copy(ctx context.Context) (*Copy, error) {
 	dir, err := os.MkdirTemp(b.dir, "copy-")
 	if err != nil {
@@ -152,7 +154,7 @@ func (b *Workspace) Copy(ctx context.Context) (*Copy, error) {
 			return nil, err
 		}
 	}
-	// The state of the deployed system is elsewhere; this one has none.
+	// A local backend replaces the remote state of the deployed system.
 	local := []byte("terraform {\n  backend \"local\" {}\n}\n")
 	if err := os.WriteFile(filepath.Join(c.Dir, "backend_override.tf"), local, 0o644); err != nil {
 		return nil, err
@@ -161,25 +163,25 @@ func (b *Workspace) Copy(ctx context.Context) (*Copy, error) {
 	return c, err
 }
 
-// Format fails when a file is not as `terraform fmt` writes it.
+// Format returns an error with a diff if a file differs from the output of `terraform fmt`.
 func (c *Copy) Format(ctx context.Context) error {
 	_, err := c.workspace.run(ctx, c.Dir, nil, "fmt", "-check", "-recursive", "-diff")
 	return err
 }
 
-// Validate fails when types, references or arguments are wrong.
+// Validate returns an error if types, references or arguments are wrong.
 func (c *Copy) Validate(ctx context.Context) error {
 	_, err := c.workspace.run(ctx, c.Dir, nil, "validate")
 	return err
 }
 
-// Test runs terraform's own tests.
+// Test runs `terraform test`.
 func (c *Copy) Test(ctx context.Context) error {
 	_, err := c.workspace.run(ctx, c.Dir, nil, "test", "-var", "packs_dir="+c.archivesDir)
 	return err
 }
 
-// Plan is what an environment, "production", would be made of.
+// Plan plans an environment such as "production". It returns an error with terraform's output.
 func (c *Copy) Plan(ctx context.Context, environment string) (*Plan, error) {
 	file := filepath.Join(c.Dir, environment+".plan")
 	secret := "TF_VAR_edge_secrets=[\"" + strings.Repeat("e", 40) + "\"]"
