@@ -26,7 +26,7 @@ func TestOpen_InvalidSettingIsNamed(t *testing.T) {
 	if _, err := openDetail(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "tenantSlug") {
 		t.Errorf(`got %v; want err set, err.Error() containing "tenantSlug"`, err)
 	}
-	if _, err := openAvailability(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "setup") {
-		t.Errorf(`got %v; want err set, err.Error() containing "setup"`, err)
+	if _, err := openAvailability(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "wiring") {
+		t.Errorf(`got %v; want err set, err.Error() containing "wiring"`, err)
 	}
 }

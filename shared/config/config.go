@@ -1,5 +1,5 @@
-// Package config owns the environment variables that functions have in common, and the clients of the
-// two stores that they name. It parses and constructs; it never dials.
+// Package config owns the environment variables that functions have in common, and the client
+// of Redis. It parses and constructs, and never dials.
 package config
 
 import (
@@ -9,12 +9,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// Environment is what a function reads that uses both stores. A function embeds it into its own
-// environment struct. A function that uses Postgres only reads a postgres.Config instead, and does
-// not link the Redis client.
+// Environment is the configuration of a function with both stores. Functions embed Environment into an
+// environment struct of their own. A function with Postgres only reads a postgres.Config instead, and
+// does not link the Redis client.
 type Environment struct {
 	Env           string `env:"ENVIRONMENT" envDefault:"local"` // first part of every Redis key
-	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`   // host:port, or the path of a socket
+	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`   // host:port, or the path of a Unix socket
 	RedisPassword string `env:"REDIS_PASSWORD"`                 // of Memorystore with AUTH
 	Postgres      postgres.Config
 	Revision      string `env:"K_REVISION"` // set by Cloud Run

@@ -1,5 +1,6 @@
-// Package account owns the tokens of the Google account that this process runs as. They come from the platform's metadata server and
-// nowhere else, and each is kept until shortly before its end. It never writes one down, nor an error that has one in it.
+// Package gcptoken gets tokens of the Google service account of this process from the platform's metadata
+// server, and caches each token until shortly before its expiry. It never logs a token, and no error
+// contains a token.
 package gcptoken
 
 import (
@@ -19,29 +20,29 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// Scopes of access tokens: what whoever holds one can do with it.
+// Scopes of access tokens.
 const (
 	ScopeCloudPlatform = "https://www.googleapis.com/auth/cloud-platform"
 	ScopeRemoteConfig  = "https://www.googleapis.com/auth/firebase.remoteconfig"
-	ScopeSQLLogin      = "https://www.googleapis.com/auth/sqlservice.login" // log in to databases, nothing else
+	ScopeSQLLogin      = "https://www.googleapis.com/auth/sqlservice.login" // database login only
 )
 
 const (
 	metadataPath = "instance/service-accounts/default/"
 	fetchTimeout = 2 * time.Second
-	// minRemainingLife is how long a token must live to be given out. The server keeps one until four or five minutes before its end; whoever asks
-	// earlier gets the same one again.
+	// minRemainingLife is the least remaining life of a returned token. The metadata server caches a token
+	// until four to five minutes before its expiry; an earlier request returns the same token again.
 	minRemainingLife = 3*time.Minute + 45*time.Second
 )
 
-// Source gives tokens. Safe for concurrent use.
+// Source caches tokens by scope and audience. Safe for concurrent use.
 type Source struct {
 	server *metadata.Client
 	now    func() time.Time
 	flight singleflight.Group
 
 	mu    sync.Mutex
-	cache map[string]token // by the question that brought it
+	cache map[string]token // by path of the metadata server
 }
 
 type token struct {
@@ -49,20 +50,22 @@ type token struct {
 	expiresAt time.Time
 }
 
-// Default is this process's. It asks for nothing until a token is wanted.
+// Default returns the Source of this process. It sends no request before the first token is needed.
 var Default = sync.OnceValue(func() *Source { return newSource(time.Now) })
 
 func newSource(now func() time.Time) *Source {
-	transport := &http.Transport{ // no proxy: what it would see are tokens
+	transport := &http.Transport{ // no proxy: a proxy would see tokens
 		DialContext:         (&net.Dialer{Timeout: fetchTimeout}).DialContext,
 		MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
 	}
 	return &Source{server: metadata.NewClient(&http.Client{Transport: transport}), now: now, cache: map[string]token{}}
 }
 
-// AccessToken is an OAuth access token with a scope.
-func (t *Source) AccessToken(ctx context.Context, scope string) (string, error) {
-	return t.get(ctx, metadataPath+"token?scopes="+url.QueryEscape(scope), func(answer string) (token, error) {
+// AccessToken returns an OAuth access token with a scope. A cached token costs no request. Otherwise the
+// caller waits for the metadata server until ctx ends, at most 2 s; concurrent callers share a request.
+// The error is the context's, or that of the request. Without a metadata server AccessToken fails.
+func (s *Source) AccessToken(ctx context.Context, scope string) (string, error) {
+	return s.get(ctx, metadataPath+"token?scopes="+url.QueryEscape(scope), func(answer string) (token, error) {
 		var granted struct {
 			Token string  `json:"access_token"`
 			Lives float64 `json:"expires_in"` // seconds
@@ -70,13 +73,14 @@ func (t *Source) AccessToken(ctx context.Context, scope string) (string, error) 
 		if json.Unmarshal([]byte(answer), &granted) != nil || granted.Token == "" {
 			return token{}, errMalformedResponse
 		}
-		return token{granted.Token, t.now().Add(time.Duration(granted.Lives * float64(time.Second)))}, nil
+		return token{granted.Token, s.now().Add(time.Duration(granted.Lives * float64(time.Second)))}, nil
 	})
 }
 
-// IDToken is an ID token that tells an audience who we are, our address included.
-func (t *Source) IDToken(ctx context.Context, audience string) (string, error) {
-	return t.get(ctx, metadataPath+"identity?format=full&audience="+url.QueryEscape(audience), func(answer string) (token, error) {
+// IDToken returns an ID token for an audience, with the account's email address. It waits and fails like
+// AccessToken.
+func (s *Source) IDToken(ctx context.Context, audience string) (string, error) {
+	return s.get(ctx, metadataPath+"identity?format=full&audience="+url.QueryEscape(audience), func(answer string) (token, error) {
 		answer = strings.TrimSpace(answer)
 		parts := strings.Split(answer, ".")
 		if len(parts) != 3 {
@@ -93,45 +97,46 @@ func (t *Source) IDToken(ctx context.Context, audience string) (string, error) {
 	})
 }
 
-// errMalformedResponse repeats nothing of an answer: it may be a token.
-var errMalformedResponse = errors.New("the answer of the metadata server is none")
+// errMalformedResponse does not repeat the response, which may contain a token.
+var errMalformedResponse = errors.New("malformed response of the metadata server")
 
-// get waits no longer than ctx says; what it started goes on without it, up to 2 s, for the next caller. Who asks meanwhile shares it.
-func (t *Source) get(ctx context.Context, question string, read func(string) (token, error)) (string, error) {
-	if kept, ok := t.cached(question); ok {
-		return kept, nil
+// get returns a cached token, or waits for a request to the metadata server until ctx ends. The request
+// goes on after ctx, up to 2 s, for the next caller. Concurrent callers share the request.
+func (s *Source) get(ctx context.Context, path string, parse func(string) (token, error)) (string, error) {
+	if cached, ok := s.cached(path); ok {
+		return cached, nil
 	}
-	asked := t.flight.DoChan(question, func() (any, error) {
-		if kept, ok := t.cached(question); ok { // of a flight that landed in between
-			return kept, nil
+	result := s.flight.DoChan(path, func() (any, error) {
+		if cached, ok := s.cached(path); ok { // cached by a request that ended in between
+			return cached, nil
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
 		defer cancel()
-		answer, err := t.server.GetWithContext(ctx, question)
+		answer, err := s.server.GetWithContext(ctx, path)
 		if err != nil {
-			return "", fmt.Errorf("account: ask the metadata server: %w", err)
+			return "", fmt.Errorf("gcptoken: ask the metadata server: %w", err)
 		}
-		fresh, err := read(answer)
+		fresh, err := parse(answer)
 		if err != nil {
-			return "", fmt.Errorf("account: %w", err)
+			return "", fmt.Errorf("gcptoken: %w", err)
 		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.cache[question] = fresh
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.cache[path] = fresh
 		return fresh.value, nil
 	})
 	select {
-	case r := <-asked:
+	case r := <-result:
 		return r.Val.(string), r.Err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 }
 
-// cached gives a kept token that lives long enough to be used.
-func (t *Source) cached(question string) (string, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	kept, ok := t.cache[question]
-	return kept.value, ok && kept.expiresAt.Sub(t.now()) > minRemainingLife
+// cached returns a cached token with at least minRemainingLife left.
+func (s *Source) cached(path string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cached, ok := s.cache[path]
+	return cached.value, ok && cached.expiresAt.Sub(s.now()) > minRemainingLife
 }

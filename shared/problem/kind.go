@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is one entry of the error catalogue. Its status never changes.
+// Kind is an entry of the error catalogue. The status of a kind never changes.
 type Kind struct {
 	Code      string // "VALIDATION_FAILED": the last part of the public code
 	Status    int
@@ -13,7 +13,7 @@ type Kind struct {
 	Retriable bool // the same request may succeed later
 }
 
-// The catalogue: every error a guest, a client or another service can be told.
+// The catalogue: every error in responses to guests, clients and other services.
 var (
 	ValidationFailed        = Kind{"VALIDATION_FAILED", http.StatusUnprocessableEntity, "The request has invalid values.", false}
 	MalformedRequest        = Kind{"MALFORMED_REQUEST", http.StatusBadRequest, "The request could not be read.", false}
@@ -51,14 +51,14 @@ func Catalogue() []Kind {
 	}
 }
 
-// Type is the URI that identifies the kind, and where its description is found.
+// Type returns the URI that identifies the kind and locates its description.
 func (k Kind) Type() string {
 	return "https://errors.melmastoon.ghasi.io/bff/consumer/" + strings.ToLower(strings.ReplaceAll(k.Code, "_", "-"))
 }
 
-// PublicCode is the code as the platform spells it: "MELMASTOON.BFF.CONSUMER.VALIDATION_FAILED".
+// PublicCode returns the code in the form of the platform: "MELMASTOON.BFF.CONSUMER.VALIDATION_FAILED".
 func (k Kind) PublicCode() string { return "MELMASTOON.BFF.CONSUMER." + k.Code }
 
-// MessageKey is the key of the sentence a client shows in the guest's language:
+// MessageKey returns the key of the sentence to show in the guest's language:
 // "errors.bff.consumer.validation_failed".
 func (k Kind) MessageKey() string { return "errors.bff.consumer." + strings.ToLower(k.Code) }

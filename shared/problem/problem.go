@@ -1,5 +1,6 @@
-// Package problem owns the error catalogue and the one writer that turns an error into an answer (RFC 9457).
-// It never tells a guest more than the catalogue and what the code that failed wrote for the guest.
+// Package problem owns the error catalogue and the only function that turns an error into a response (RFC
+// 9457). A response holds the catalogue's texts and the detail written for the guest, never the cause of
+// the error.
 package problem
 
 import (
@@ -10,18 +11,20 @@ import (
 	"time"
 )
 
-// FieldError says what is wrong with one part of a request. Detail is for the guest and never repeats what was sent.
+// FieldError describes an invalid field of a request. Detail is for the guest and never repeats the
+// value.
 type FieldError struct {
 	Field  string `json:"field"` // dotted path: "dates.checkIn", "filters.amenities.3"; "body" for the whole
-	Code   string `json:"code"`  // one lower-case word or two: "required", "too-far"
+	Code   string `json:"code"`  // a lower-case word or two: "required", "too-far"
 	Detail string `json:"detail"`
 }
 
-// UnknownField is the code of a field we have no name for.
+// UnknownField is the code of a field that the request type does not have.
 const UnknownField = "unknown"
 
-// Error makes a Field an error, so that a type that decodes itself (a date) can say what is wrong; the decoder adds
-// where. The name of an unknown field is the client's invention and stays out of the log.
+// Error makes FieldError an error, so that a type with its own decoder, such as a date, can report a
+// wrong value; the decoder adds the field's path. The name of an unknown field comes from the client and
+// stays out of the log.
 func (f FieldError) Error() string {
 	if f.Code == UnknownField {
 		return "a field unknown"
@@ -29,21 +32,22 @@ func (f FieldError) Error() string {
 	return f.Field + " " + f.Code
 }
 
-// FieldErrors collects what is wrong with a request.
+// FieldErrors collects the invalid fields of a request.
 type FieldErrors []FieldError
 
-// Add notes that a field is wrong.
+// Add appends an invalid field.
 func (f *FieldErrors) Add(field, code, detail string) {
 	*f = append(*f, FieldError{Field: field, Code: code, Detail: detail})
 }
 
-// Problem is an error with its answer: the kind, words for the guest, and the cause, which is for the log alone.
+// Problem is an error with its response: the kind and the detail for the guest. The cause is for the log
+// only.
 type Problem struct {
 	Kind       Kind
 	Detail     string
 	Fields     []FieldError
 	RetryAfter time.Duration  // 0: not known
-	Extensions map[string]any // extension members of RFC 9457; nil for nearly all
+	Extensions map[string]any // extension members of RFC 9457; usually nil
 	cause      error
 }
 
@@ -57,8 +61,8 @@ func Invalid(fields ...FieldError) *Problem {
 	return &Problem{Kind: ValidationFailed, Detail: "See errors for the fields that need attention.", Fields: fields}
 }
 
-// FromError returns the problem in err's chain. A passed deadline is UpstreamBudgetExceeded, anything else Internal; nil is
-// nil.
+// FromError returns the problem in err's chain. Without a problem, a passed deadline becomes
+// UpstreamBudgetExceeded and any other error Internal. FromError(nil) is nil.
 func FromError(err error) *Problem {
 	if err == nil {
 		return nil
@@ -73,14 +77,14 @@ func FromError(err error) *Problem {
 	return New(Internal, "The request could not be completed.", err)
 }
 
-// WithRetryAfter returns a copy that tells the client to wait that long; it is rounded up to whole seconds on the wire.
+// WithRetryAfter returns a copy that tells the client to wait for d, rounded up to whole seconds.
 func (p *Problem) WithRetryAfter(d time.Duration) *Problem {
 	q := *p
 	q.RetryAfter = d
 	return &q
 }
 
-// WithExtension returns a copy with an extension member, for instance what solving a challenge needs.
+// WithExtension returns a copy with an extension member, such as the parameters of a challenge.
 func (p *Problem) WithExtension(name string, value any) *Problem {
 	q := *p
 	q.Extensions = maps.Clone(p.Extensions)
@@ -91,12 +95,13 @@ func (p *Problem) WithExtension(name string, value any) *Problem {
 	return &q
 }
 
-// Error is for the log: the code, the fields by name and the cause, never a value that was sent.
+// Error returns the text for the log: the code, the names of up to eight fields and the cause, never a
+// value of the request.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Kind.Code)
 	for i, f := range p.Fields {
-		if i == 8 { // the record stays short however wrong the request is
+		if i == 8 { // keep the log record short
 			b.WriteString(" …")
 			break
 		}

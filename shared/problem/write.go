@@ -8,14 +8,14 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Occurrence says which request a problem belongs to.
+// Occurrence identifies the request of a problem.
 type Occurrence struct {
 	Instance  string // path of the request, escaped, without the query
 	RequestID string
 	TraceID   string
 }
 
-// wireBody is the wire form: flat, in this order, every member always present.
+// wireBody is the JSON of a problem: flat, in this order, with every member always present.
 type wireBody struct {
 	Type           string         `json:"type"`
 	Title          string         `json:"title"`
@@ -33,16 +33,16 @@ type wireBody struct {
 	Extensions     map[string]any `json:",embed"`
 }
 
-// A refusal must not look like the answer it replaces: a cached one would be served to everybody, a cookie belongs to
-// an answer.
+// droppedHeaders belong to the response that the problem replaces. A cached problem would reach all
+// clients, and a cookie belongs to a success.
 var droppedHeaders = []string{
 	"Set-Cookie", "Etag", "Last-Modified", "Expires", "Age", "Vary", "X-Cache", "Location",
 	"Content-Encoding", "Content-Length", "Content-Disposition", "Accept-Ranges", "Retry-After",
 	"Cdn-Cache-Control", "Surrogate-Control",
 }
 
-// Write answers with the problem in err's chain and returns it. It is the only writer of errors; nothing may have been
-// written before.
+// Write sends the problem of FromError(err) and returns it. No other code writes errors. Call Write
+// before any other write to w.
 func Write(w http.ResponseWriter, at Occurrence, err error) *Problem {
 	p := FromError(err)
 	b := wireBody{
@@ -71,7 +71,7 @@ func Write(w http.ResponseWriter, at Occurrence, err error) *Problem {
 	}
 	text, err := json.Marshal(&b)
 	if err != nil {
-		// An extension member or a detail that is no JSON is our mistake; the guest still gets the catalogue's words.
+		// A detail or an extension without a JSON form is a programming error; send the catalogue's texts.
 		b.Detail, b.Errors, b.Extensions = p.Kind.Title, nil, nil
 		text, _ = json.Marshal(&b)
 	}
@@ -80,6 +80,6 @@ func Write(w http.ResponseWriter, at Occurrence, err error) *Problem {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(p.Kind.Status)
-	_, _ = w.Write(text) // the client may be gone; there is nobody else to tell
+	_, _ = w.Write(text) // fails only when the client is gone
 	return p
 }

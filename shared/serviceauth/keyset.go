@@ -21,36 +21,38 @@ import (
 
 const (
 	fetchTimeout     = time.Second
-	minFetchInterval = 10 * time.Second // two fetches: a made-up key id must not make us ask for each token
-	defaultKeyTTL    = time.Hour        // of a key set that says nothing of its own
-	maxKeyTTL        = 24 * time.Hour   // of keys that cannot be fetched again; after it nobody is let in
+	minFetchInterval = 10 * time.Second // between two fetches: tokens with made-up key ids must not cause a fetch each
+	defaultKeyTTL    = time.Hour        // of a key set without max-age
+	maxKeyTTL        = 24 * time.Hour   // since the last successful fetch; afterwards all tokens are rejected
 	maxKeySetBytes   = 256 << 10        // bytes
 	minKeyBits       = 2048
 	maxKeyBits       = 8192
 )
 
-// keySet are an issuer's public keys, fetched when they are needed and not known, or when their time is over.
+// keySet holds an issuer's public keys. It fetches them for an unknown key id and after their expiry.
+// Safe for concurrent use.
 type keySet struct {
 	source string
 	now    func() time.Time
 
-	mu          sync.Mutex // held while fetching: the others need the same answer
+	mu          sync.Mutex // held while fetching: concurrent callers need the same keys
 	byID        map[string]*rsa.PublicKey
-	freshUntil  time.Time // fresh
+	freshUntil  time.Time
 	fetchedAt   time.Time
 	attemptedAt time.Time
 	fetchErr    error
 }
 
+// newKeySet returns an empty key set of an https URL, an http URL of this machine, or a file.
 func newKeySet(source string, now func() time.Time) (*keySet, error) {
 	if u, err := url.Parse(source); err == nil && u.Scheme != "" {
 		if u.Scheme == "https" || u.Scheme == "http" && isLoopback(u.Hostname()) {
 			return &keySet{source: source, now: now}, nil
 		}
-		return nil, errors.New("caller: keys come from an https URL or a file")
+		return nil, errors.New("serviceauth: keys come from an https URL or a file")
 	}
 	if source == "" {
-		return nil, errors.New("caller: the place of the issuer's keys is required")
+		return nil, errors.New("serviceauth: the source of the issuer's keys is required")
 	}
 	return &keySet{source: source, now: now}, nil
 }
@@ -60,6 +62,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
+// find returns the key of an id, and fetches the key set first if necessary.
 func (k *keySet) find(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -80,11 +83,12 @@ func (k *keySet) find(ctx context.Context, id string) (*rsa.PublicKey, error) {
 	}
 }
 
-// fetch replaces the set. It goes on when the caller that began it hangs up: the next one needs it too.
+// fetch replaces the keys, within 1 s. It ignores the cancellation of the request that started it,
+// because the next request needs the keys too.
 func (k *keySet) fetch(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
 	defer cancel()
-	text, life, err := readKeySet(ctx, k.source)
+	text, ttl, err := readKeySet(ctx, k.source)
 	if err != nil {
 		return fmt.Errorf("fetch keys: %w", err)
 	}
@@ -92,11 +96,12 @@ func (k *keySet) fetch(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("fetch keys: %w", err)
 	}
-	k.byID, k.fetchedAt, k.freshUntil = set, now, now.Add(life)
+	k.byID, k.fetchedAt, k.freshUntil = set, now, now.Add(ttl)
 	return nil
 }
 
-func readKeySet(ctx context.Context, source string) (text []byte, life time.Duration, err error) {
+// readKeySet reads the source, and tells how long its keys stay fresh.
+func readKeySet(ctx context.Context, source string) (text []byte, ttl time.Duration, err error) {
 	if !strings.Contains(source, "://") {
 		text, err = os.ReadFile(source)
 		return text, defaultKeyTTL, err
@@ -117,7 +122,7 @@ func readKeySet(ctx context.Context, source string) (text []byte, life time.Dura
 	return text, maxAge(resp.Header.Get("Cache-Control")), err
 }
 
-// maxAge is max-age, at least a minute and at most a day.
+// maxAge returns max-age, at least a minute and at most a day, or an hour without max-age.
 func maxAge(cacheControl string) time.Duration {
 	for part := range strings.SplitSeq(cacheControl, ",") {
 		if age, ok := strings.CutPrefix(strings.TrimSpace(part), "max-age="); ok {
@@ -129,7 +134,7 @@ func maxAge(cacheControl string) time.Duration {
 	return defaultKeyTTL
 }
 
-// jwk is one key of a set, RFC 7517.
+// jwk is a key of a JWK set, RFC 7517.
 type jwk struct {
 	Kty string `json:"kty"`
 	Use string `json:"use"`
@@ -139,7 +144,7 @@ type jwk struct {
 	E   string `json:"e"`
 }
 
-// parseKeySet keeps the RSA keys that sign; a set without any is no set.
+// parseKeySet returns the RSA signing keys of a JWK set by key id, or an error if there are none.
 func parseKeySet(text []byte) (map[string]*rsa.PublicKey, error) {
 	var doc struct {
 		Keys []jwk `json:"keys"`
@@ -159,6 +164,7 @@ func parseKeySet(text []byte) (map[string]*rsa.PublicKey, error) {
 	return set, nil
 }
 
+// publicKey returns the key, or nil unless it is an RSA signing key of 2048 to 8192 bits for RS256.
 func (k *jwk) publicKey() *rsa.PublicKey {
 	if k.Kty != "RSA" || k.Use != "" && k.Use != "sig" || k.Alg != "" && k.Alg != "RS256" {
 		return nil

@@ -1,5 +1,6 @@
-// Package caller owns who may call a private door: the bearer of a Google ID token whose signature, issuer, audience,
-// time and account are all right. It never asks anybody about a token, only now and then for the issuer's public keys.
+// Package serviceauth verifies the Google ID tokens of service accounts that call internal endpoints:
+// signature, issuer, audience, times and account. It fetches the issuer's public keys now and then; it
+// never sends a token to another service. Decision 43 tells why no library does this.
 package serviceauth
 
 import (
@@ -18,21 +19,21 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Google's, for Config.
+// Google's values for Config.
 const (
 	GoogleIssuer  = "https://accounts.google.com"
 	GoogleKeysURL = "https://www.googleapis.com/oauth2/v3/certs"
 )
 
-// Config says whose tokens open the door. Every part is required.
+// Config lists the accepted tokens. Every field is required.
 type Config struct {
 	Issuer    string   // the iss claim
-	KeySource string   // its public keys, a JWK set: an https URL (http on this machine), or the path of a file
-	Audience  string   // the aud claim: this service's own name, so that a token for another service opens nothing here
-	Accounts  []string // the email claims allowed: service accounts
+	KeySource string   // the issuer's JWK set: an https URL (http for this machine), or the path of a file
+	Audience  string   // the aud claim: this service's name, so that tokens for other services are rejected
+	Accounts  []string // allowed email claims: service accounts
 }
 
-// Verifier knows who may call. Safe for concurrent use.
+// Verifier verifies ID tokens. Safe for concurrent use.
 type Verifier struct {
 	issuer, audience string
 	accounts         []string
@@ -40,14 +41,14 @@ type Verifier struct {
 	now              func() time.Time
 }
 
-// ErrNotAllowed is the answer to everybody else. What is wrapped around it says why, for the log; it has nothing of the
-// token but its account.
-var ErrNotAllowed = errors.New("caller: not allowed")
+// ErrNotAllowed is in the chain of every error of Verify. The full error tells the reason, for the log;
+// of the token it repeats the account only.
+var ErrNotAllowed = errors.New("serviceauth: not allowed")
 
-// New makes a Check. It asks for no keys yet.
+// New returns a Verifier, or an error for an invalid Config. It fetches no keys yet.
 func New(c Config, now func() time.Time) (*Verifier, error) {
 	if c.Issuer == "" || c.Audience == "" || len(c.Accounts) == 0 || slices.Contains(c.Accounts, "") {
-		return nil, errors.New("caller: issuer, audience and accounts are all required")
+		return nil, errors.New("serviceauth: issuer, audience and accounts are all required")
 	}
 	keys, err := newKeySet(c.KeySource, now)
 	if err != nil {
@@ -57,12 +58,13 @@ func New(c Config, now func() time.Time) (*Verifier, error) {
 }
 
 const (
-	maxClockSkew     = 30 * time.Second // between the issuer's clock and ours
+	maxClockSkew     = 30 * time.Second // tolerance for the difference of the issuer's clock and ours
 	maxTokenBytes    = 8 << 10
-	removedSignature = "SIGNATURE_REMOVED_BY_GOOGLE" // in the place of a signature that Cloud Run has checked
+	removedSignature = "SIGNATURE_REMOVED_BY_GOOGLE" // in place of a signature verified by Cloud Run
 )
 
-// encoding refuses odd bits; line ends, which it would skip, cannot be in a header.
+// encoding rejects unused bits that are not zero, so that a token has a single form. It would skip line
+// ends, but a header has none.
 var encoding = base64.RawURLEncoding.Strict()
 
 type header struct {
@@ -80,9 +82,11 @@ type claims struct {
 	Issued   float64 `json:"iat"`
 }
 
-// Verify returns the account a request comes from, or ErrNotAllowed. It waits at most a second, and only while the
-// issuer's keys are not known.
-func (c *Verifier) Verify(r *http.Request) (account string, err error) {
+// Verify returns the account of a request's bearer token, or ErrNotAllowed. With known keys it needs no
+// network. Otherwise it fetches the keys, within 1 s and at most every 10 s; requests wait for a running
+// fetch. Keys expire as the issuer says (Cache-Control, from 1 min to 24 h, 1 h by default). If the
+// issuer cannot be reached, known keys stay valid until 24 h after their fetch.
+func (v *Verifier) Verify(r *http.Request) (account string, err error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) != 1 {
 		return "", fmt.Errorf("%w: %d Authorization headers", ErrNotAllowed, len(sent))
@@ -91,70 +95,70 @@ func (c *Verifier) Verify(r *http.Request) (account string, err error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		return "", fmt.Errorf("%w: not a bearer token", ErrNotAllowed)
 	}
-	said, err := c.verifyToken(r.Context(), token)
+	verified, err := v.verifyToken(r.Context(), token)
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrNotAllowed, err)
 	}
-	return said.Email, nil
+	return verified.Email, nil
 }
 
-func (c *Verifier) verifyToken(ctx context.Context, token string) (said claims, err error) {
+func (v *Verifier) verifyToken(ctx context.Context, token string) (got claims, err error) {
 	signed, signature, ok := cutLast(token)
 	if signature == removedSignature {
-		return said, errors.New("the platform took the signature off: send it its token in X-Serverless-Authorization")
+		return got, errors.New("Cloud Run removed the signature: send the token for Cloud Run in X-Serverless-Authorization")
 	}
 	head, body, ok2 := strings.Cut(signed, ".")
 	if !ok || !ok2 || len(token) > maxTokenBytes {
-		return said, errors.New("not a token")
+		return got, errors.New("not a token")
 	}
 	var h header
 	if err := decodePart(head, &h); err != nil {
-		return said, err
+		return got, err
 	}
-	// The algorithm is ours to choose, not the token's: with another one a public key would be a secret.
+	// The token must not choose the algorithm: with HS256 the public key would be the secret.
 	if h.Alg != "RS256" || h.Kid == "" || len(h.Crit) > 0 {
-		return said, errors.New("not signed with RS256 and a named key")
+		return got, errors.New("not signed with RS256 and a named key")
 	}
-	key, err := c.keys.find(ctx, h.Kid)
+	key, err := v.keys.find(ctx, h.Kid)
 	if err != nil {
-		return said, err
+		return got, err
 	}
 	mac, err := encoding.DecodeString(signature)
 	if err != nil {
-		return said, errors.New("signature is not base64url")
+		return got, errors.New("signature is not base64url")
 	}
 	digest := sha256.Sum256([]byte(signed))
 	if err := rsa.VerifyPKCS1v15(key, crypto.SHA256, digest[:], mac); err != nil {
-		return said, errors.New("signature is not the issuer's")
+		return got, errors.New("signature is not the issuer's")
 	}
-	if err := decodePart(body, &said); err != nil {
-		return said, err
+	if err := decodePart(body, &got); err != nil {
+		return got, err
 	}
-	return said, c.checkClaims(said)
+	return got, v.checkClaims(got)
 }
 
-// checkClaims decides about claims that the issuer has signed.
-func (c *Verifier) checkClaims(said claims) error {
-	now := c.now()
-	issued, expires := unixTime(said.Issued), unixTime(said.Expires)
+// checkClaims checks claims whose signature is valid.
+func (v *Verifier) checkClaims(got claims) error {
+	now := v.now()
+	issued, expires := unixTime(got.Issued), unixTime(got.Expires)
 	switch {
-	case said.Issuer != c.issuer && "https://"+said.Issuer != c.issuer: // Google writes it both ways
+	case got.Issuer != v.issuer && "https://"+got.Issuer != v.issuer: // Google uses both forms
 		return errors.New("another issuer's token")
-	case said.Audience != c.audience:
+	case got.Audience != v.audience:
 		return errors.New("a token for another service")
 	case !now.Before(expires.Add(maxClockSkew)):
 		return errors.New("the token has expired")
 	case issued.After(now.Add(maxClockSkew)):
 		return errors.New("the token is from the future")
-	case !said.Verified || !slices.Contains(c.accounts, said.Email):
-		return fmt.Errorf("account %.100q is not on the list", said.Email)
+	case !got.Verified || !slices.Contains(v.accounts, got.Email):
+		return fmt.Errorf("account %.100q is not on the list", got.Email)
 	}
 	return nil
 }
 
 func unixTime(seconds float64) time.Time {
-	const furthest = 1 << 40 // seconds; beyond it a time.Time would wrap around
-	return time.Unix(int64(min(max(seconds, 0), furthest)), 0)
+	const maxSeconds = 1 << 40 // seconds; a larger time.Time would overflow
+	return time.Unix(int64(min(max(seconds, 0), maxSeconds)), 0)
 }
 
 func cutLast(s string) (before, after string, ok bool) {
@@ -165,7 +169,8 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// decodePart reads one part of a token: JSON without a name twice. Members that we do not ask for are ignored.
+// decodePart decodes a part of a token: base64url of JSON without duplicate names. It ignores unknown
+// members.
 func decodePart(part string, into any) error {
 	text, err := encoding.DecodeString(part)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package setup owns what the functions read from their environment (packages web and telemetry read
-// their own settings) and how the rooms are put together from it. It parses and constructs; it dials nothing, unless the
-// process is about to listen (web.Ahead).
+// Package wiring reads the environment of guest-facing functions and constructs their dependencies.
+// Packages web and otlp read their own variables. It never dials, except through the warm-up of a
+// process that is about to listen; see lifecycle.WarmUp.
 package wiring
 
 import (
@@ -37,31 +37,32 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 )
 
-// Environment is the wiring every guest-facing function shares. Missing and malformed settings are all
-// named at once.
+// Environment is the configuration of every guest-facing function. Parsing reports all missing and
+// malformed variables at once.
 type Environment struct {
 	config.Environment
-	Region string `env:"CLOUD_REGION" envDefault:"asia-south1"` // where this service runs
+	Region string `env:"CLOUD_REGION" envDefault:"asia-south1"` // region of this service
 
 	SearchURL    string `env:"SEARCH_URL,required,notEmpty"`
 	PricingURL   string `env:"PRICING_URL,required,notEmpty"`
 	PropertyURL  string `env:"PROPERTY_URL,required,notEmpty"`
 	ThemeURL     string `env:"THEME_URL,required,notEmpty"`
-	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"` // google: ID tokens; none: the local system
+	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"` // google: ID tokens; none: for the development server
 
 	SessionKeys keyring.Ring `env:"SESSION_KEYS,required,notEmpty"` // signs session ids, newest first
 	Peppers     keyring.Ring `env:"PEPPERS,required,notEmpty"`      // hashes addresses and fingerprints, newest first
 
 	Recaptcha challenge.Config
 
-	FlagsFile      string `env:"FLAGS_FILE"`            // local; else
-	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; neither: the defaults
-	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // hold every event against its schema before it is written; only where event/strict is linked
+	FlagsFile      string `env:"FLAGS_FILE"`            // for the development server; otherwise
+	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; without both, the defaults
+	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // validate every event before writing it; only in programs that link event/strict
 
-	DNS crawler.Resolver `env:"-"` // who is asked whether a search engine is one; nil: the system's resolver
+	DNS crawler.Resolver `env:"-"` // verifies the addresses of search engines; nil: the system's resolver
 }
 
-// Deps are the rooms a guest-facing function is built from.
+// Deps are the dependencies of a guest-facing function. Function packages use it in construction only.
+// All members are safe for concurrent use.
 type Deps struct {
 	Region    string
 	Keys      redisclient.Keys
@@ -79,17 +80,18 @@ type Deps struct {
 	Now       func() time.Time
 }
 
-// FromEnv reads the environment and constructs the rooms.
+// FromEnv parses the environment and constructs the dependencies; see New. The error names every missing
+// or malformed variable.
 func FromEnv(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	e, err := env.ParseAs[Environment]()
 	if err != nil {
-		return nil, fmt.Errorf("setup: %w", err)
+		return nil, fmt.Errorf("wiring: %w", err)
 	}
 	return New(ctx, e, time.Now, warmUp)
 }
 
-// FromEnvWithPostgres is Guest for a function that refuses a guest of whom it can keep no record: its process reaches Postgres before
-// its first request, too.
+// FromEnvWithPostgres is FromEnv for a function that rejects guests without Postgres: the warm-up also
+// connects to Postgres.
 func FromEnvWithPostgres(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	p, err := FromEnv(ctx, warmUp)
 	if err != nil {
@@ -99,16 +101,16 @@ func FromEnvWithPostgres(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, 
 	return p, nil
 }
 
-// New constructs the rooms of an environment. now is the clock of everything but the stores. Every guest is let in by
-// Redis, so a process that is about to listen reaches it at once, and reads there what each first request would; see
-// web.Ahead.
+// New constructs the dependencies. now is the clock of all dependencies except the two stores. The warm-up
+// connects to Redis, because every request of a guest needs Redis, and loads the suspended tenants. New
+// returns an error for invalid configuration only, never for an unreachable store.
 func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	if e.ValidateEvents && event.Validator == nil {
-		return nil, errors.New("setup: VALIDATE_EVENTS is set, but this program does not have the schemas: see package event/strict")
+		return nil, errors.New("wiring: VALIDATE_EVENTS is set, but this program does not link the schemas of package event/strict")
 	}
 	db, err := postgres.Open(ctx, e.Postgres)
 	if err != nil {
-		return nil, fmt.Errorf("setup: %w", err)
+		return nil, fmt.Errorf("wiring: %w", err)
 	}
 	rdb, keys := e.Redis(), redisclient.Keys{Env: e.Env}
 	suspended := tenants.New(rdb, db, keys, now)
@@ -117,7 +119,7 @@ func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifec
 	if err != nil {
 		return nil, err
 	}
-	name := event.NewInstanceName(e.Revision) // in events and locks
+	name := event.NewInstanceName(e.Revision) // names this process in events and locks
 	p := &Deps{
 		Region: e.Region, Keys: keys, Redis: rdb, DB: db, Upstreams: up, Flags: newFlagSource(e), Now: now,
 		Cache:    cache.New(rdb, keys, now, name),
@@ -139,7 +141,7 @@ func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifec
 func newGate(e Environment, p *Deps, instance string) (*gate.Gate, error) {
 	recaptcha, err := challenge.Open(e.Recaptcha, p.Now)
 	if err != nil {
-		return nil, fmt.Errorf("setup: %w", err)
+		return nil, fmt.Errorf("wiring: %w", err)
 	}
 	var dns crawler.Resolver = net.DefaultResolver
 	if e.DNS != nil {
@@ -177,7 +179,7 @@ func newUpstreams(e Environment) (*upstream.Upstreams, error) {
 		cfg.Tokens = upstream.GoogleTokenSource{}
 	case "none":
 	default:
-		return nil, errors.New("setup: UPSTREAM_AUTH must be google or none")
+		return nil, errors.New("wiring: UPSTREAM_AUTH must be google or none")
 	}
 	return upstream.New(cfg)
 }

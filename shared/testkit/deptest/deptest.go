@@ -1,5 +1,5 @@
-// Package deptest owns the check of what a deployed binary links: a reviewed list of modules, and nothing
-// that belongs to tests. It never looks at test files, and only tests may import it.
+// Package deptest checks the modules linked into a deployed binary against a reviewed list, and rejects
+// packages for tests. It never reads test files. Only tests import it.
 package deptest
 
 import (
@@ -24,22 +24,25 @@ const (
 	modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 )
 
-// PubSub is the client that only the relay may link: it adds 9 MiB and 3 ms to a cold start.
+// PubSub is the module of the Pub/Sub client, linked by the relay only: the client adds 9 MiB to the
+// binary and 3 ms to a cold start.
 const PubSub = "cloud.google.com/go/pubsub"
 
-// GRPC comes with the connector of Cloud SQL and with most clients of Google's: 8 MiB and 4 ms of CPU of a cold start, which search and
-// detail do not pay.
+// GRPC comes with the connector of Cloud SQL and with most of Google's clients. It adds 8 MiB to the
+// binary and 4 ms of CPU to a cold start. search and detail do not link it.
 const GRPC = "google.golang.org/grpc"
 
-// banned is what no function links unless it says so: package paths, each with all below it.
+// banned lists package paths, including their sub-packages, that a function links only with a permission
+// in Golden.
 var banned = []string{
 	"testing", PubSub, GRPC,
 	modulePrefix + "shared/testkit", modulePrefix + "shared/migrations", modulePrefix + "functions/relay/pubsubtest", modulePrefix + "local", modulePrefix + "tools",
 	modulePrefix + "shared/event/strict",
 }
 
-// Golden fails when the modules linked by the package in the current directory are not those of its
-// deps.txt, or when it links something banned that is not in may. go test -run Deps -update writes the file.
+// Golden fails the test if the modules linked by the package in the current directory differ from its
+// deps.txt, or if the package links a banned path that is not in may. go test -run Deps -update writes
+// deps.txt. Golden runs go list, which takes a second or more.
 func Golden(t testing.TB, may ...string) {
 	t.Helper()
 	packages, err := listPackages()
@@ -64,15 +67,15 @@ func Golden(t testing.TB, may ...string) {
 	}
 }
 
-// pkg is one package of the binary, as go list describes it.
+// pkg is a package of the binary, as described by go list.
 type pkg struct {
 	ImportPath string
 	Imports    []string
 	Module     *struct{ Path string }
 }
 
-// listPackages lists the package of the current directory and all it imports, as built for Cloud Run whatever
-// machine this is.
+// listPackages lists the package of the current directory and its dependencies, as built for Cloud Run
+// (linux/amd64).
 func listPackages() ([]pkg, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Module", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
@@ -94,7 +97,7 @@ func listPackages() ([]pkg, error) {
 	}
 }
 
-// modules is a line for each module, sorted, without versions: go.sum has those.
+// modules returns a line for each module, sorted, without versions: go.sum has the versions.
 func modules(packages []pkg) string {
 	found := map[string]bool{}
 	for _, p := range packages {
@@ -105,7 +108,7 @@ func modules(packages []pkg) string {
 	return strings.Join(slices.Sorted(maps.Keys(found)), "")
 }
 
-// findBanned names each banned package that is linked, and who brings it.
+// findBanned describes each linked banned package and an importer of it.
 func findBanned(packages []pkg, may []string) (found []string) {
 	for _, p := range packages {
 		if !slices.ContainsFunc(banned, func(b string) bool { return isUnder(p.ImportPath, b) && !slices.Contains(may, b) }) {
@@ -123,8 +126,10 @@ func findBanned(packages []pkg, may []string) (found []string) {
 	return found
 }
 
+// isUnder reports whether path is root or a sub-package of root.
 func isUnder(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
+// diffLists describes the differences between the reviewed list and the present list.
 func diffLists(reviewed, list string) (found []string) {
 	was, now := strings.Fields(reviewed), strings.Fields(list)
 	for _, module := range now {

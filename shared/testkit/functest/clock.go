@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Clock is a time that only moves when a test says so, in whole milliseconds. It is safe for concurrent use.
+// Clock is a clock moved by the test only, in whole milliseconds. Safe for concurrent use.
 type Clock struct{ ms atomic.Int64 }
 
-// Now is what the function takes for the time.
+// Now returns the current time of the clock.
 func (c *Clock) Now() time.Time { return time.UnixMilli(c.ms.Load()).UTC() }
 
 // Set moves the clock to now, forwards or back.

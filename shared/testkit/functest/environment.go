@@ -15,7 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// noDNS is a resolver that is away: no test asks the DNS.
+// noDNS is a resolver that always fails: no test uses the DNS.
 type noDNS struct{}
 
 func (noDNS) LookupAddr(context.Context, string) ([]string, error) { return nil, errNoDNS }
@@ -23,13 +23,13 @@ func (noDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) 
 	return nil, errNoDNS
 }
 
-var errNoDNS = errors.New("functest: there is no DNS")
+var errNoDNS = errors.New("functest: no DNS in tests")
 
-// UnreachableURL is where no upstream answers.
+// UnreachableURL is a URL without a server.
 const UnreachableURL = "http://127.0.0.1:9"
 
-// Environment is that of a guest-facing function, with every upstream at one URL, and with limits and the hunt for bots
-// turned off: a test is one guest who asks a lot.
+// Environment returns the configuration of a guest-facing function with all upstreams at the URL
+// upstreams. Rate limits and bot detection are off, because a test sends many requests as a single guest.
 func Environment(t testing.TB, database, redisAddr, upstreams string) wiring.Environment {
 	t.Helper()
 	flags := filepath.Join(t.TempDir(), "flags.json")
@@ -43,7 +43,7 @@ func Environment(t testing.TB, database, redisAddr, upstreams string) wiring.Env
 	}
 }
 
-// Keyring is a key ring, the same in every test.
+// Keyring returns a key ring, the same in every test.
 func Keyring(t testing.TB) keyring.Ring {
 	t.Helper()
 	r, err := keyring.Parse("test:QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFB")
@@ -53,14 +53,14 @@ func Keyring(t testing.TB) keyring.Ring {
 	return r
 }
 
-// BuildDeps makes h.Parts as setup.Guest does, but by the clock of the house.
+// BuildDeps sets h.Deps as wiring.FromEnv does, but with the harness's clock.
 func (h *Harness) BuildDeps(e wiring.Environment) {
 	h.T.Helper()
 	var err error
 	if h.Deps, err = wiring.New(context.Background(), e, h.Now, nil); err != nil {
 		h.T.Fatal(err)
 	}
-	db := h.Deps.DB // a test may put another in its place
+	db := h.Deps.DB // a test may replace h.Deps.DB
 	h.T.Cleanup(func() {
 		h.Heal()
 		db.Close()

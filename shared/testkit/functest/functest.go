@@ -1,28 +1,30 @@
-// Package functest owns what the tests of every function stand on: stores of the test's own, a clock that the test
-// moves, requests through the whole pipeline, answers held against the API description, and what is in the outbox
-// afterwards. Only tests import it. It never knows what a function does: the handlers, the bodies and the upstreams'
-// answers are the function's own.
+// Package functest is the test harness of all functions: private stores, a clock moved by the test,
+// requests through the whole pipeline, checks of responses against the OpenAPI documents, and access to
+// the outbox. Only tests import it. It knows no function: handlers, request bodies and the responses of
+// upstreams belong to the function's own tests.
 //
-// A function's harness_test.go embeds a House and adds its own:
+// A function's harness_test.go embeds a Harness and adds its own handlers:
 //
-//	type house struct{ *functest.House }
+//	type harness struct{ *functest.Harness }
 //
-//	func newHouse(t testing.TB) *house {
-//		h := &house{functest.New(t)}
-//		h.Open(functest.Environment(t, h.Database, h.Redis.Addr, functest.Nowhere)) // makes h.Parts, as setup.Guest does
-//		h.Mount("GET "+web.Base+"/session", NewDesk(h.Parts).Show)
+//	func newHarness(t testing.TB) *harness {
+//		h := &harness{functest.New(t)}
+//		h.BuildDeps(functest.Environment(t, h.Database, h.Redis.Addr, functest.UnreachableURL)) // sets h.Deps
+//		h.Mount("GET "+web.BasePath+"/session", NewHandlers(h.Deps).Show)
 //		return h
 //	}
 //
-//	a := h.Must(200, "GET", "/session", cookie, "", "Accept-Language", "ps-AF")
+//	a := h.MustDo(200, "GET", "/session", cookie, "", "Accept-Language", "ps-AF")
 //
-// A private door leaves Open out, builds itself from h.Database, h.Redis.Addr and h.Now, and says where it is
-// described:
+// An internal endpoint needs no BuildDeps. It is built from h.Database, h.Redis.Addr and h.Now:
 //
-//	h.API, h.Base = "../../api/internal.openapi.yaml", "" // API "": not described, not checked
+//	h.UseInternalAPI()
+//	h.MountInternal("POST /internal/events/theme-published", requestTimeout, handler)
+//	a := h.Push("/internal/events/theme-published", functest.NewPlatformEvent(subject, payload).Message())
 //
-// The test looks at the stores by h.DB and h.RDB, which are patient; what the function uses is not, and is taken away
-// by h.Redis.Stop and h.Redis.Hang and, in a house of Behind, by h.PG.Break and h.PG.Hang.
+// Tests read the stores through h.DB and h.RDB, whose timeouts are long. The function's own connections
+// go through proxies: h.Redis.Stop, Hang and Break take Redis away, h.PostgresProxy.Break and Hang take
+// Postgres away in a harness of NewWithProxy. Tests of different harnesses may run in parallel.
 package functest
 
 import (
@@ -41,31 +43,34 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// Harness is one instance of a function's handlers and the world around it.
+// Harness is an instance of a function's handlers with private stores. Do, Send and the readers of the
+// stores are safe for concurrent use; mounting and building are not.
 type Harness struct {
 	T testing.TB
 	*Clock
-	Log *Log // of everything that is mounted
+	Log *Log // of all mounted functions
 
-	Database      string             // URL for the function
-	PostgresProxy *localstores.Proxy // takes the database away from the function; nil but in a house of Behind
-	DB            *pgxpool.Pool      // the test's own way to the database, around PG
+	Database      string             // URL of the database for the function
+	PostgresProxy *localstores.Proxy // simulates faults for the function; nil unless NewWithProxy made the harness
+	DB            *pgxpool.Pool      // the test's own connection, without the proxy
 
-	Redis *redistest.Redis      // Redis.Addr is for the function
-	RDB   redis.UniversalClient // the test's own client of it
+	Redis *redistest.Redis      // the function uses Redis.Addr
+	RDB   redis.UniversalClient // the test's own client
 
-	Deps       *wiring.Deps       // what a guest-facing function is made of, once Open was called
-	RoundTrips *redistest.Counter // of Parts.Redis
+	Deps       *wiring.Deps       // dependencies of a guest-facing function, set by BuildDeps
+	RoundTrips *redistest.Counter // of Deps.Redis
 
-	APIDocument string // the description that answers are held against; "" for none
-	BasePath    string // what Ask puts before its path
-	Personal    bool   // whatever is no refusal must say that it is one guest's
+	APIDocument string // OpenAPI document of the responses; "" checks none
+	BasePath    string // prefix of the paths of Do
+	Personal    bool   // every success must be a personal response
 
 	functions map[string]*web.Function // by pattern
 	mux       *http.ServeMux
 }
 
-// New is a house with empty stores, at the present time, with nothing mounted. All of it goes at the test's end.
+// New returns a harness with empty stores, at the present time, with no function mounted. The end of the
+// test stops the Redis server and drops the database. Without an installed Postgres or Redis the test
+// is skipped, and fails in CI.
 func New(t testing.TB) *Harness {
 	t.Helper()
 	h := &Harness{
@@ -79,8 +84,8 @@ func New(t testing.TB) *Harness {
 	return h
 }
 
-// NewWithProxy is New with a database that can be taken away. The proxy costs some time, of which a busy machine has none to
-// spare, so it is only for tests that use it.
+// NewWithProxy is New with a proxy before the database. Only tests that simulate faults of Postgres use
+// it, because the proxy costs time on a busy machine.
 func NewWithProxy(t testing.TB) *Harness {
 	t.Helper()
 	h := New(t)
@@ -88,15 +93,16 @@ func NewWithProxy(t testing.TB) *Harness {
 	return h
 }
 
-// Heal ends what PG.Break and PG.Hang began, if there is a PG. A pool that is closed while the proxy hangs waits 15 s
-// for its goodbyes, so whoever closes one in a cleanup heals first.
+// Heal heals the proxy of Postgres, if there is a proxy. Call it before closing a pool: closing a pool
+// while the proxy hangs takes 15 s.
 func (h *Harness) Heal() {
 	if h.PostgresProxy != nil {
 		h.PostgresProxy.Heal()
 	}
 }
 
-// NewInstance is another instance with the same stores and the same clock, with nothing mounted.
+// NewInstance returns another harness with the same stores and clock, with no function mounted, as a
+// second instance of the service.
 func (h *Harness) NewInstance() *Harness {
 	other := *h
 	other.Log, other.Deps, other.RoundTrips = &Log{}, nil, nil
@@ -104,11 +110,11 @@ func (h *Harness) NewInstance() *Harness {
 	return &other
 }
 
-// SlackTime is what a machine busy with other tests may add to an answer that comes at the end of its budget; one that hung
-// would not come at all.
+// SlackTime is the tolerance for a response at the end of its time budget, on a machine busy with other
+// tests.
 const SlackTime = 3 * time.Second
 
-// Eventually waits for what the stores and files do in their own time.
+// Eventually polls every 20 ms until is returns true, and fails the test after 15 s.
 func (h *Harness) Eventually(what string, is func() bool) {
 	h.T.Helper()
 	deadline := time.After(15 * time.Second)
@@ -118,13 +124,13 @@ func (h *Harness) Eventually(what string, is func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			h.T.Fatalf("never: %s", what)
+			h.T.Fatalf("did not happen within 15s: %s", what)
 		}
 	}
 }
 
-// PropertyID is the id of the n-th property.
+// PropertyID returns the id of the n-th property.
 func PropertyID(n int) string { return fmt.Sprintf("ppt_%026d", n) }
 
-// TenantID is the id of the n-th tenant.
+// TenantID returns the id of the n-th tenant.
 func TenantID(n int) string { return fmt.Sprintf("tnt_%026d", n) }

@@ -60,22 +60,22 @@ func TestHarnessSend_ChecksEveryResponse(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			io.WriteString(w, `{"country":7}`)
 			return nil
-		}, "breaks the API description"},
+		}, "does not match the OpenAPI document"},
 		"a status that is not described": {"GET", false, func(w http.ResponseWriter, _ *http.Request) error {
 			w.WriteHeader(http.StatusTeapot)
 			return nil
-		}, "breaks the API description"},
+		}, "does not match the OpenAPI document"},
 		"a refusal that is kept": {"GET", false, func(w http.ResponseWriter, _ *http.Request) error {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.Header().Set("Cache-Control", "public")
 			w.WriteHeader(http.StatusNotFound)
 			io.WriteString(w, `{"code":"X"}`)
 			return nil
-		}, "a refusal with"},
+		}, "an error response with"},
 		"a shared answer where it is to be personal": {"GET", true, func(w http.ResponseWriter, _ *http.Request) error {
 			writeFacets(w, "public, max-age=15")
 			return nil
-		}, "a personal answer with"},
+		}, "a personal response with"},
 	} {
 		v := &recordingTB{TB: t}
 		h := &Harness{T: v, Log: &Log{}, APIDocument: "../../../api/consumer.openapi.yaml", BasePath: web.BasePath, Personal: c.personal, functions: map[string]*web.Function{}}
@@ -92,7 +92,7 @@ func TestHarnessSend_FailsForUndescribedRoute(t *testing.T) {
 	h := &Harness{T: v, Log: &Log{}, APIDocument: "../../../api/consumer.openapi.yaml", functions: map[string]*web.Function{}}
 	h.Mount("GET /elsewhere", func(http.ResponseWriter, *http.Request) error { return nil })
 	h.Do("GET", "/elsewhere", "", "")
-	if len(v.failures) != 1 || !strings.Contains(v.failures[0], "is not in the API") {
+	if len(v.failures) != 1 || !strings.Contains(v.failures[0], "is not in the OpenAPI document") {
 		t.Errorf("%q", v.failures)
 	}
 	h.APIDocument = ""

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// Log keeps what functions log. It is safe for concurrent use.
+// Log collects the log records of functions. Safe for concurrent use.
 type Log struct {
 	mu         sync.Mutex
 	buf        bytes.Buffer
 	discarding bool
 }
 
-// Write keeps one record.
+// Write appends a record.
 func (l *Log) Write(record []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,14 +25,14 @@ func (l *Log) Write(record []byte) (int, error) {
 	return l.buf.Write(record)
 }
 
-// String is all that was logged, one record a line.
+// String returns all records, a record a line.
 func (l *Log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.buf.String()
 }
 
-// Discard throws away what is logged from now on: a benchmark would fill the memory.
+// Discard drops all later records: those of a benchmark would fill the memory.
 func (l *Log) Discard() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,15 +13,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Mount puts a handler behind the pipeline, at a pattern such as "GET /path/{id}". One that is there already is
-// replaced. A method that nobody has at a path is refused by the first function there, as it would be alone.
+// Mount serves a handler through the pipeline at a pattern such as "GET /path/{id}". It replaces an
+// earlier handler of the pattern. The first function of a path answers methods without a handler.
 func (h *Harness) Mount(pattern string, handler web.Handler) {
 	h.T.Helper()
 	h.serve(NewHandler(h.T, pattern, handler, h.Log))
 }
 
-// serve puts an open function into the mux. All functions are put into a new mux, because a
-// ServeMux cannot replace a pattern.
+// serve adds an open function to a new mux with all functions, because a ServeMux cannot replace a
+// pattern.
 func (h *Harness) serve(f *web.Function) {
 	h.functions[f.Pattern] = f
 	h.mux = http.NewServeMux()
@@ -35,7 +35,7 @@ func (h *Harness) serve(f *web.Function) {
 	}
 }
 
-// ServeHTTP serves what is mounted and checks nothing: for benchmarks.
+// ServeHTTP serves the mounted functions without the checks of Send, for benchmarks.
 func (h *Harness) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 // NewHandler returns an open public function named Test that serves handler through the whole
@@ -49,7 +49,7 @@ func NewHandler(t testing.TB, pattern string, handler web.Handler, log io.Writer
 	return f
 }
 
-// Flush sends what everything that is mounted has measured; package otlptest has the collector for it.
+// Flush exports the telemetry of all mounted functions; see package otlptest.
 func (h *Harness) Flush() {
 	h.T.Helper()
 	for _, f := range h.functions {

@@ -15,8 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// ValidateResponse fails when an answer is not what an OpenAPI document, the path of a file, says of its request. A body that
-// is not sent, or is compressed, is not looked at; status and headers are.
+// ValidateResponse fails the test if a response does not match the OpenAPI document in a file. It checks
+// status, headers and body, but not a compressed body or the body of a response to HEAD.
 func ValidateResponse(t testing.TB, document string, r *http.Request, a *Result) {
 	t.Helper()
 	router, err := loadRouter(document)
@@ -24,21 +24,21 @@ func ValidateResponse(t testing.TB, document string, r *http.Request, a *Result)
 		t.Error(err)
 		return
 	}
-	asked := r
-	if r.Method == http.MethodHead { // described as GET
-		asked = r.Clone(context.Background())
-		asked.Method = http.MethodGet
+	request := r
+	if r.Method == http.MethodHead { // the document describes GET only
+		request = r.Clone(context.Background())
+		request.Method = http.MethodGet
 	}
-	route, params, err := router.FindRoute(asked)
+	route, params, err := router.FindRoute(request)
 	if errors.Is(err, routers.ErrMethodNotAllowed) && a.StatusCode == http.StatusMethodNotAllowed {
 		return
 	}
 	if err != nil {
-		t.Errorf("%s %s is not in the API: %v", r.Method, r.URL, err)
+		t.Errorf("%s %s is not in the OpenAPI document: %v", r.Method, r.URL, err)
 		return
 	}
 	err = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: asked, Route: route, PathParams: params},
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, Route: route, PathParams: params},
 		Status:                 a.StatusCode, Header: a.Header, Body: io.NopCloser(strings.NewReader(a.Text)),
 		Options: &openapi3filter.Options{
 			IncludeResponseStatus: true,
@@ -46,7 +46,7 @@ func ValidateResponse(t testing.TB, document string, r *http.Request, a *Result)
 		},
 	})
 	if err != nil {
-		t.Errorf("the answer breaks the API description: %v\n%s", err, a.Text)
+		t.Errorf("the response does not match the OpenAPI document: %v\n%s", err, a.Text)
 	}
 }
 
@@ -55,7 +55,7 @@ var routerCache = struct {
 	read map[string]routers.Router
 }{read: map[string]routers.Router{}}
 
-// loadRouter reads a document once.
+// loadRouter reads a document, once per test process.
 func loadRouter(document string) (routers.Router, error) {
 	routerCache.Lock()
 	defer routerCache.Unlock()
@@ -63,7 +63,7 @@ func loadRouter(document string) (routers.Router, error) {
 		return router, nil
 	}
 	loader := openapi3.NewLoader()
-	loader.IsExternalRefsAllowed = true // the private doors share schemas with the public ones
+	loader.IsExternalRefsAllowed = true // the internal document refers to schemas of the public document
 	doc, err := loader.LoadFromFile(document)
 	if err != nil {
 		return nil, err

@@ -8,27 +8,27 @@ import (
 	"testing"
 )
 
-// The browsers of guests.
+// User agents of browsers.
 const (
 	Firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 	IPhone  = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.1 Mobile/15E148 Safari/604.1"
 )
 
-// Result is what a client got.
+// Result is a response with its body.
 type Result struct {
 	*http.Response
 	Text string // the body
 	ProblemBody
 }
 
-// ProblemBody is the problem that a refused request is told of.
+// ProblemBody holds members of a problem response.
 type ProblemBody struct {
 	Code      string
 	Retriable bool
 	Errors    []struct{ Field, Code, Detail string }
 }
 
-// SessionCookie is the session id that the answer sets, or "".
+// SessionCookie returns the session id set by the response, or "".
 func (a *Result) SessionCookie() string {
 	for _, c := range a.Cookies() {
 		if c.Name == "gms_id" {
@@ -38,7 +38,7 @@ func (a *Result) SessionCookie() string {
 	return ""
 }
 
-// Decode decodes the body, which must be JSON.
+// Decode decodes the body, and fails the test if the body is not JSON.
 func (a *Result) Decode(t testing.TB, v any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.Text), v); err != nil {
@@ -46,8 +46,8 @@ func (a *Result) Decode(t testing.TB, v any) {
 	}
 }
 
-// Do sends a request as the guest of cookie, or as a new one, and checks the answer as Send does. Headers are names,
-// each with its value; a value of "" takes away one that a browser would send.
+// Do sends a request with a session cookie, or as a new guest for "", and checks the response as Send
+// does. headers are pairs of name and value; the value "" removes a default header of a browser.
 func (h *Harness) Do(method, path, cookie, body string, headers ...string) *Result {
 	h.T.Helper()
 	r := httptest.NewRequest(method, h.BasePath+path, strings.NewReader(body))
@@ -69,7 +69,7 @@ func (h *Harness) Do(method, path, cookie, body string, headers ...string) *Resu
 	return h.Send(r)
 }
 
-// MustDo is Ask for what must be answered with that status.
+// MustDo is Do, and fails the test for any other status.
 func (h *Harness) MustDo(status int, method, path, cookie, body string, headers ...string) *Result {
 	h.T.Helper()
 	a := h.Do(method, path, cookie, body, headers...)
@@ -79,8 +79,9 @@ func (h *Harness) MustDo(status int, method, path, cookie, body string, headers 
 	return a
 }
 
-// Send sends a request through the pipeline and checks what holds for every answer: it is as the API describes it, and
-// a refusal is a problem that nobody keeps and that sets no cookie. It may be called by several at once.
+// Send sends a request through the pipeline and checks the rules for every response: it matches the
+// OpenAPI document, and an error is a problem with Cache-Control: no-store and without cookies. Safe for
+// concurrent use.
 func (h *Harness) Send(r *http.Request) *Result {
 	h.T.Helper()
 	w := httptest.NewRecorder()
@@ -97,23 +98,23 @@ func (h *Harness) Send(r *http.Request) *Result {
 			}
 		}
 		if cache != "no-store" || a.Header.Get("Set-Cookie") != "" {
-			h.T.Errorf("%s %s: a refusal with %v", r.Method, r.URL, a.Header)
+			h.T.Errorf("%s %s: an error response with headers %v, want no-store and no cookie", r.Method, r.URL, a.Header)
 		}
 		return a
 	}
 	if h.Personal && cache != "private, no-store" {
-		h.T.Errorf("%s %s: a personal answer with %v", r.Method, r.URL, a.Header)
+		h.T.Errorf("%s %s: a personal response with headers %v, want private, no-store", r.Method, r.URL, a.Header)
 	}
 	return a
 }
 
-// ReplaceInBody is a body in which each old part has become the new one that follows it; it fails when an old part is not
-// there.
+// ReplaceInBody replaces parts of a body: oldnew are pairs of an old and a new part. It fails the test if
+// the body lacks an old part.
 func ReplaceInBody(t testing.TB, body string, oldnew ...string) string {
 	t.Helper()
 	for i := 0; i < len(oldnew); i += 2 {
 		if !strings.Contains(body, oldnew[i]) {
-			t.Fatalf("the request has no %s", oldnew[i])
+			t.Fatalf("the body has no %s", oldnew[i])
 		}
 		body = strings.Replace(body, oldnew[i], oldnew[i+1], 1)
 	}

@@ -12,8 +12,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 )
 
-// Messages are the outbox rows of a subject, or of all whose name has it after a dot ("wishlist.", "" for every one),
-// in the order they were written, each held against its schema.
+// Messages returns the payloads of outbox rows in the order of creation, and validates each payload
+// against its schema. subject is the end of a topic's name from a dot on, or a part after a dot
+// ("wishlist."); "" selects all rows.
 func (h *Harness) Messages(subject string) []json.RawMessage {
 	h.T.Helper()
 	rows, _ := h.DB.Query(context.Background(), `
@@ -37,7 +38,7 @@ func (h *Harness) Messages(subject string) []json.RawMessage {
 	return all
 }
 
-// Events are Messages decoded.
+// Events returns the decoded Messages.
 func (h *Harness) Events(subject string) (all []event.Event) {
 	h.T.Helper()
 	for _, message := range h.Messages(subject) {
@@ -53,7 +54,7 @@ func (h *Harness) Events(subject string) (all []event.Event) {
 	return all
 }
 
-// Count is the number of rows of a table, with or without a condition: "outbox WHERE topic = $1".
+// Count returns the number of rows of a table, with or without a condition: "outbox WHERE topic = $1".
 func (h *Harness) Count(table string, args ...any) (n int) {
 	h.T.Helper()
 	if err := h.DB.QueryRow(context.Background(), "SELECT count(*) FROM bff_consumer."+table, args...).Scan(&n); err != nil {
@@ -62,7 +63,7 @@ func (h *Harness) Count(table string, args ...any) (n int) {
 	return n
 }
 
-// QueryValue returns the one value that a query selects.
+// QueryValue returns the single value of a query.
 func QueryValue[T any](h *Harness, sql string, args ...any) (value T) {
 	h.T.Helper()
 	if err := h.DB.QueryRow(context.Background(), sql, args...).Scan(&value); err != nil {
@@ -71,7 +72,7 @@ func QueryValue[T any](h *Harness, sql string, args ...any) (value T) {
 	return value
 }
 
-// Exec changes the database.
+// Exec executes a statement.
 func (h *Harness) Exec(sql string, args ...any) {
 	h.T.Helper()
 	if _, err := h.DB.Exec(context.Background(), sql, args...); err != nil {
@@ -79,7 +80,7 @@ func (h *Harness) Exec(sql string, args ...any) {
 	}
 }
 
-// FlushRedis empties Redis.
+// FlushRedis removes all data from Redis.
 func (h *Harness) FlushRedis() {
 	h.T.Helper()
 	if err := h.RDB.FlushAll(context.Background()).Err(); err != nil {
@@ -87,7 +88,8 @@ func (h *Harness) FlushRedis() {
 	}
 }
 
-// RecordSuspension writes what the consumer of tenant.suspended.v1 writes first; the copy in Redis may come later.
+// RecordSuspension inserts the row that the consumer of tenant.suspended.v1 writes to Postgres, without
+// the copy in Redis.
 func (h *Harness) RecordSuspension(tenant string) {
 	h.T.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)
@@ -99,7 +101,7 @@ func (h *Harness) RecordSuspension(tenant string) {
 		VALUES ($1, now(), 'billing-overdue')`, uuid)
 }
 
-// Suspend does all that the consumer of tenant.suspended.v1 does, but empties no cache.
+// Suspend does the work of the consumer of tenant.suspended.v1 except for invalidating the cache.
 func (h *Harness) Suspend(tenant string) {
 	h.T.Helper()
 	h.RecordSuspension(tenant)
@@ -108,7 +110,7 @@ func (h *Harness) Suspend(tenant string) {
 	}
 }
 
-// Reinstate does all that the consumer of tenant.reinstated.v1 does, but empties no cache.
+// Reinstate does the work of the consumer of tenant.reinstated.v1 except for invalidating the cache.
 func (h *Harness) Reinstate(tenant string) {
 	h.T.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)
@@ -121,7 +123,7 @@ func (h *Harness) Reinstate(tenant string) {
 	}
 }
 
-// Tenants is the room of suspensions as another instance has it. Open comes first.
+// Tenants returns a new suspension cache, as in another instance. Call BuildDeps before.
 func (h *Harness) Tenants() *tenants.SuspensionCache {
 	return tenants.New(h.RDB, h.DB, h.Deps.Keys, h.Now)
 }

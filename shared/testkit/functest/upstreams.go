@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// upstreamCalls are the calls that upstreams get: a name, the service that answers it, and its route. The id in the route is
-// r.PathValue("id").
+// upstreamCalls maps the kinds of upstream calls to services and routes. Handlers read the id of a route
+// with r.PathValue("id").
 var upstreamCalls = map[string]struct{ service, route string }{
 	"queries":      {"search", "POST /api/v1/search/queries"},
 	"facets":       {"search", "GET /api/v1/search/facets"},
@@ -22,18 +22,19 @@ var upstreamCalls = map[string]struct{ service, route string }{
 	"theme":        {"theme", "GET /theme-config/v1/tenants/{id}/brand-peek"},
 }
 
-// UpstreamHandlers are what upstreams say to each kind of call: queries, facets, hotel, availability, pricing, property or
-// theme. A handler runs alone and sees the truth as it was when it was asked.
+// UpstreamHandlers are handlers by kind of call: queries, facets, hotel, availability, pricing, property
+// or theme. Handlers never run concurrently, and never concurrently with Update.
 type UpstreamHandlers map[string]http.HandlerFunc
 
-// Upstreams stand in for search-aggregation (by name: search), pricing, property-service (property) and theme-config
-// (theme), at one address. They count their calls and misbehave as they are told.
+// Upstreams is a fake of search-aggregation (service name: search), pricing, property-service (property)
+// and theme-config (theme) at a single address. It counts calls and simulates faults. Safe for
+// concurrent use.
 type Upstreams struct {
 	*httptest.Server
 	handlers UpstreamHandlers
 
 	mu         sync.Mutex
-	faults     map[string]faultMode // by service, or by the id that is asked for
+	faults     map[string]faultMode // by service or by the id in the route
 	pauses     map[string]pause     // by service
 	calls      map[string]int       // by kind
 	lastHeader http.Header
@@ -49,13 +50,13 @@ const (
 
 type pause struct{ arrived, release chan struct{} }
 
-// NewUpstreams starts the stand-ins. A brand is known of every tenant when answers have no theme.
+// NewUpstreams starts the fakes. Without a handler for theme, every tenant has a default brand.
 func NewUpstreams(t testing.TB, answers UpstreamHandlers) *Upstreams {
 	t.Helper()
 	u := &Upstreams{handlers: UpstreamHandlers{"theme": defaultBrand}, faults: map[string]faultMode{}, pauses: map[string]pause{}, calls: map[string]int{}}
 	for kind, answer := range answers {
 		if _, known := upstreamCalls[kind]; !known {
-			t.Fatalf("functest: no call is %s", kind)
+			t.Fatalf("functest: unknown kind of call %s", kind)
 		}
 		u.handlers[kind] = answer
 	}
@@ -73,29 +74,31 @@ func defaultBrand(w http.ResponseWriter, r *http.Request) {
 		r.PathValue("id"))
 }
 
-// Fail lets a service answer 500.
+// Fail makes a service answer 500.
 func (u *Upstreams) Fail(service string) { u.setFault(service, faultError) }
 
-// Hang lets a service never answer.
+// Hang makes a service never answer.
 func (u *Upstreams) Hang(service string) { u.setFault(service, faultHang) }
 
-// NotFound lets a service answer 404, or everybody who is asked for an id.
+// NotFound makes a service, or all services for an id, answer 404.
 func (u *Upstreams) NotFound(serviceOrID string) { u.setFault(serviceOrID, faultNotFound) }
 
-// Recover ends what Fail, Hang and NotKnow began.
+// Recover ends Fail, Hang and NotFound.
 func (u *Upstreams) Recover(serviceOrID string) { u.setFault(serviceOrID, 0) }
 
-func (u *Upstreams) setFault(who string, m faultMode) { u.Update(func() { u.faults[who] = m }) }
-
-// Update changes the truth, between calls.
-func (u *Upstreams) Update(truth func()) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	truth()
+func (u *Upstreams) setFault(serviceOrID string, m faultMode) {
+	u.Update(func() { u.faults[serviceOrID] = m })
 }
 
-// Pause lets a service read its truth at once, say so, and answer when let go.
-func (u *Upstreams) Pause(service string) (arrived <-chan struct{}, letGo func()) {
+// Update runs change while no handler runs.
+func (u *Upstreams) Update(change func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	change()
+}
+
+// Pause makes a service run its handler, report the call on arrived, and hold the response until release.
+func (u *Upstreams) Pause(service string) (arrived <-chan struct{}, release func()) {
 	h := pause{make(chan struct{}, 64), make(chan struct{})}
 	u.Update(func() { u.pauses[service] = h })
 	return h.arrived, func() {
@@ -104,7 +107,8 @@ func (u *Upstreams) Pause(service string) (arrived <-chan struct{}, letGo func()
 	}
 }
 
-// Calls is how many calls of these kinds were answered, refusals to know among them; of all kinds when none is named.
+// Calls returns the number of answered calls of the given kinds, or of all kinds. It includes answers
+// 404, but not those of Fail and Hang.
 func (u *Upstreams) Calls(of ...string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -115,14 +119,14 @@ func (u *Upstreams) Calls(of ...string) (n int) {
 	}
 	for _, kind := range of {
 		if _, known := upstreamCalls[kind]; !known {
-			panic("functest: no call is " + kind)
+			panic("functest: unknown kind of call " + kind)
 		}
 		n += u.calls[kind]
 	}
 	return n
 }
 
-// LastHeader is the headers of the last call.
+// LastHeader returns the headers of the last call.
 func (u *Upstreams) LastHeader() http.Header {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -130,7 +134,7 @@ func (u *Upstreams) LastHeader() http.Header {
 }
 
 func (u *Upstreams) serve(kind string, w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // the server notices that a client left only once the body is read
+	body, _ := io.ReadAll(r.Body) // the server notices a lost client only after the body has been read
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	answer, h := u.respond(kind, r)
 	if answer == nil {
@@ -148,7 +152,7 @@ func (u *Upstreams) serve(kind string, w http.ResponseWriter, r *http.Request) {
 	w.Write(answer.Body.Bytes())
 }
 
-// respond is what is true now, or nil for a service that hangs.
+// respond returns the response at this moment, or nil if the service hangs.
 func (u *Upstreams) respond(kind string, r *http.Request) (*httptest.ResponseRecorder, pause) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package stores owns the private Postgres and Redis servers of the local system and of the tests: it finds the
-// installed programs, starts them as children and sees that they end with their owner; it never talks to a server
-// it did not start.
+// Package localstores owns the private Postgres and Redis servers of the development server and of the
+// tests. It finds the installed programs, starts them as children, and stops them at the end
+// of the owning process. It never connects to a server of another process.
 package localstores
 
 import (
@@ -13,26 +13,27 @@ import (
 	"slices"
 )
 
-// MissingError says which server is not installed; its text is the one command that installs it.
-type MissingError struct{ Package string } // "postgresql" or "redis-server", as Debian names them
+// MissingError reports a server that is not installed. The text has the installation command.
+type MissingError struct{ Package string } // name in Debian: "postgresql" or "redis-server"
 
 func (e MissingError) Error() string {
 	command := "apt-get install " + e.Package
 	if runtime.GOOS == "darwin" {
 		command = "brew install " + map[string]string{"postgresql": "postgresql@15", "redis-server": "redis"}[e.Package]
 	}
-	return fmt.Sprintf("stores: %s is not installed: run %q", e.Package, command)
+	return fmt.Sprintf("localstores: %s is not installed: run %q", e.Package, command)
 }
 
-// PostgresBin is the directory with initdb, postgres and pg_dump: PGBIN when set, else that of the newest version
-// found. Debian keeps the servers off the PATH, Homebrew beside it.
+// PostgresBin returns the directory with initdb, postgres and pg_dump: PGBIN if set, otherwise the
+// directory of the newest installed version. Debian and Homebrew keep the servers off the PATH. It
+// returns a MissingError if there is no server.
 func PostgresBin() (string, error) {
 	if dir := os.Getenv("PGBIN"); dir != "" {
 		return dir, nil
 	}
 	var dirs []string
 	if path, err := exec.LookPath("initdb"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err == nil { // a link need not have its neighbours beside it
+		if path, err = filepath.EvalSymlinks(path); err == nil { // postgres need not stand beside a symbolic link
 			dirs = append(dirs, filepath.Dir(path))
 		}
 	}
@@ -57,7 +58,7 @@ func PostgresBin() (string, error) {
 	return "", MissingError{"postgresql"}
 }
 
-// redisBin is the path of redis-server, or of valkey-server, which speaks the same.
+// redisBin returns the path of redis-server or of the compatible valkey-server, or a MissingError.
 func redisBin() (string, error) {
 	for _, name := range []string{"redis-server", "/opt/homebrew/bin/redis-server", "/usr/local/bin/redis-server", "valkey-server"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -72,16 +73,16 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// freePort is a port of 127.0.0.1 that was free a moment ago. Another process may take it first, so whoever starts
-// a server on it tries again with the next one.
+// freePort returns a port of 127.0.0.1 that was free a moment ago. Another process may take the port
+// first, so callers start their server again on another port.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, fmt.Errorf("stores: find a free port: %w", err)
+		return 0, fmt.Errorf("localstores: find a free port: %w", err)
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// maxPortAttempts is how often a server is started on another port before giving up.
+// maxPortAttempts is the number of ports tried for a server.
 const maxPortAttempts = 3

@@ -17,20 +17,20 @@ import (
 
 // PostgresOptions are the choices of a private Postgres.
 type PostgresOptions struct {
-	// Durable has what is committed on the disk, as the platform's has. Else it survives any crash of the server, not one
-	// of the machine.
+	// Durable writes every commit to the disk, as Cloud SQL does. Otherwise commits survive a crash of the
+	// server, but not of the machine.
 	Durable bool
 }
 
-// StartPostgres runs a Postgres of its own on 127.0.0.1 and returns the URL of its empty database "postgres", owned
-// by a superuser without a password, when it accepts connections. Its files are in dir, which is made and
-// initialised when missing; with dir "" they are in a temporary one that goes when the server does. The second start
-// in a directory takes about half a second. ctx bounds the start only. The server ends with stop or with this
-// process, however that ends.
+// StartPostgres runs a private Postgres on 127.0.0.1. When the server accepts connections, StartPostgres
+// returns the URL of the empty database "postgres", whose superuser needs no password. The files are in
+// dir, created and initialised if missing; with dir "" they are in a temporary directory, removed
+// together with the server. A second start in a directory takes about half a second. ctx bounds the
+// start only. The server ends with stop or with this process, even if the process is killed.
 //
-// Postgres refuses to run as root. Then it runs as the owner of dir, or, when that is root too, as nobody. When that
-// user cannot reach dir, because a directory above it is root's alone, the cluster is kept under the system's temporary
-// directory instead, at the same place each time.
+// Postgres refuses to run as root. If this process is root, Postgres runs as the owner of dir, or as
+// nobody if root owns dir. If that user cannot reach dir, because a parent directory is closed, the
+// cluster is kept under the system's temporary directory, always at the same place.
 func StartPostgres(ctx context.Context, dir string, o PostgresOptions) (url string, stop func() error, err error) {
 	bin, err := PostgresBin()
 	if err != nil {
@@ -42,7 +42,7 @@ func StartPostgres(ctx context.Context, dir string, o PostgresOptions) (url stri
 			return url, stop, nil
 		}
 		if attempt == maxPortAttempts || ctx.Err() != nil || !strings.Contains(err.Error(), "could not bind") {
-			return "", nil, fmt.Errorf("stores: start postgres: %w", err)
+			return "", nil, fmt.Errorf("localstores: start postgres: %w", err)
 		}
 	}
 }
@@ -73,15 +73,15 @@ func startPostgres(ctx context.Context, bin, dir string, o PostgresOptions) (_ s
 	if err != nil {
 		return "", nil, err
 	}
-	signal := "INT" // fast: rolls back, checkpoints, ends
+	signal := "INT" // fast shutdown: roll back, checkpoint, exit
 	if temporary {
-		signal = "QUIT" // immediate: there is nothing to keep
+		signal = "QUIT" // immediate shutdown: the data is not kept
 	}
 	pidFile := filepath.Join(data, "postmaster.pid")
 	argv := []string{filepath.Join(bin, "postgres"), "-D", data}
 	settings := []string{
 		"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port),
-		"unix_socket_directories=", // Debian's default belongs to its own user
+		"unix_socket_directories=", // the default directory of Debian belongs to the user postgres
 		"max_connections=200", "shared_buffers=64MB",
 		"timezone=UTC", "log_timezone=UTC",
 	}
@@ -101,8 +101,8 @@ func startPostgres(ctx context.Context, bin, dir string, o PostgresOptions) (_ s
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port), c.stop, nil
 }
 
-// initCluster makes a cluster in data unless there is one. A cluster appears whole or not at all: an interrupted
-// initdb leaves a directory of another name, which the next one replaces.
+// initCluster creates a cluster in data unless data has a cluster. The directory appears complete or not
+// at all: an interrupted initdb leaves a directory of another name, replaced by the next initdb.
 func initCluster(ctx context.Context, bin, data string, as *syscall.Credential) error {
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
 		return nil
@@ -115,8 +115,8 @@ func initCluster(ctx context.Context, bin, data string, as *syscall.Credential) 
 	}
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", half, "-U", "postgres",
 		"--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
-	cmd.Dir = "/"               // our own may be closed to the other user
-	cmd.WaitDelay = stopTimeout // what initdb started has its output too
+	cmd.Dir = "/"               // the working directory may be closed to the other user
+	cmd.WaitDelay = stopTimeout // children of initdb also hold the output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb in %s: %w\n%s", half, err, out)
@@ -124,15 +124,15 @@ func initCluster(ctx context.Context, bin, data string, as *syscall.Credential) 
 	return os.Rename(half, data)
 }
 
-// postgresReady reads the last line of the pid file, as pg_ctl does: it says "ready" once recovery is over.
+// postgresReady reads the eighth line of the pid file, as pg_ctl does: "ready" once recovery is over.
 func postgresReady(pidFile string) bool {
 	text, err := os.ReadFile(pidFile)
 	lines := strings.Split(string(text), "\n")
 	return err == nil && len(lines) > 7 && strings.HasPrefix(lines[7], "ready")
 }
 
-// unprivilegedUser says whom Postgres runs as: nil, ourselves, unless we are root. It hands dir to that user and makes
-// sure that the way to it is open.
+// unprivilegedUser returns the user for Postgres: nil, the current user, unless that is root. It gives
+// dir to the user, and returns errUnreachable if the user cannot enter dir.
 func unprivilegedUser(dir string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -146,9 +146,9 @@ func unprivilegedUser(dir string) (*syscall.Credential, error) {
 	if owner.Uid == 0 {
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
-			return nil, fmt.Errorf("we are root, which Postgres refuses to be: %w", err)
+			return nil, fmt.Errorf("this process is root, and Postgres refuses to run as root: %w", err)
 		}
-		// Signed on macOS, where nobody is -2.
+		// The id of nobody is -2 on macOS.
 		uid, _ := strconv.ParseInt(nobody.Uid, 10, 64)
 		gid, _ := strconv.ParseInt(nobody.Gid, 10, 64)
 		as.Uid, as.Gid = uint32(uid), uint32(gid)
@@ -165,4 +165,4 @@ func unprivilegedUser(dir string) (*syscall.Credential, error) {
 	return as, nil
 }
 
-var errUnreachable = errors.New("the user whom Postgres runs as, because we are root, cannot reach its directory")
+var errUnreachable = errors.New("this process is root, and the unprivileged user for Postgres cannot reach its directory")

@@ -14,16 +14,17 @@ import (
 	"time"
 )
 
-// watchdog is the parent of the server. It waits for the end of a pipe whose other end only its owner holds, so a
-// return, a panic and a SIGKILL of the owner are the same event: the pipe closes, the server is told to stop, and a
-// temporary directory is removed. It is a shell, because that is what every machine has; both it and the server
-// hold the lock on descriptor 4 for as long as either lives.
+// watchdog is the parent process of the server. It waits for the end of a pipe whose other end only the
+// owner holds. A return, a panic and a SIGKILL of the owner are therefore the same event: the pipe
+// closes, the watchdog stops the server and removes a temporary directory. The watchdog is a shell
+// script, because every machine has a shell. Watchdog and server hold the lock on descriptor 4 while
+// either lives.
 //
-// What a shell starts with & ignores INT and QUIT until it asks for them, and Postgres needs a moment to ask. So the
-// signal is repeated until the server is gone, and is KILL in the end.
+// A program started with & ignores INT and QUIT until it sets handlers, and Postgres needs a moment to
+// set them. So the watchdog repeats the signal until the server is gone, and sends KILL in the end.
 //
-//	$1 signal that stops the server   $2 how often to send it before KILL, every tenth of a second
-//	$3 directory to remove afterwards, or nothing   $4… the server
+//	$1 signal for the server   $2 number of signals before KILL, ten a second
+//	$3 directory to remove afterwards, or ""   $4… command of the server
 const watchdog = `
 sig=$1 times=$2 remove=$3; shift 3
 "$@" </dev/null 3<&- & server=$!
@@ -42,22 +43,22 @@ if [ -n "$remove" ]; then rm -rf "$remove"; fi
 exit "$code"
 `
 
-// stopTimeout is how long a server may take to stop before it is killed. The watchdog, for whom nobody may wait any
-// more, gives it a second longer.
+// stopTimeout is the time for a server to stop before a kill. The watchdog allows a second more, for the
+// case that the owner is gone.
 var stopTimeout = 10 * time.Second // changed by tests
 
-// signals are those that a program may be stopped with.
+// signals maps the names of a program's possible stop signals.
 var signals = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "QUIT": syscall.SIGQUIT}
 
-// program is a server to run in a directory of its own.
+// program describes a server to run in a private directory.
 type program struct {
 	argv       []string
 	dir        string              // holds the lock files and the log
 	removeDir  bool                // remove dir when the server has stopped
-	pidFile    string              // where the server writes its process id
-	stopSignal string              // stops it: one of signals
-	credential *syscall.Credential // nil: our own
-	ready      func() bool         // asked every few ms after the start
+	pidFile    string              // the server writes its process id to it
+	stopSignal string              // a key of signals
+	credential *syscall.Credential // nil: the current user
+	ready      func() bool         // called every 5 ms after the start
 }
 
 // process is a running server with its watchdog.
@@ -70,13 +71,13 @@ type process struct {
 	tempDir   string        // directory to remove, or ""
 }
 
-// startProcess runs p and returns when it is ready. Whatever the last run left behind in p.dir is stopped first.
+// startProcess stops a server left in p.dir by the last run, runs p and returns when p is ready.
 func startProcess(ctx context.Context, p program) (_ *process, err error) {
 	c := &process{done: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			c.close()
-			if p.removeDir { // the watchdog does it, but there may be none yet
+			if p.removeDir { // the watchdog may not have started
 				os.RemoveAll(p.dir)
 			}
 		}
@@ -93,12 +94,12 @@ func startProcess(ctx context.Context, p program) (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	leashEnd, leash, err := os.Pipe()
+	stopRead, stopWrite, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	defer leashEnd.Close()
-	c.stopPipe = leash
+	defer stopRead.Close()
+	c.stopPipe = stopWrite
 
 	if p.removeDir {
 		c.tempDir = p.dir
@@ -106,11 +107,11 @@ func startProcess(ctx context.Context, p program) (_ *process, err error) {
 	times := strconv.Itoa(int((stopTimeout + time.Second) / (100 * time.Millisecond)))
 	c.cmd = exec.Command("/bin/sh", append([]string{"-c", watchdog, "watchdog", p.stopSignal, times, c.tempDir}, p.argv...)...)
 	c.cmd.Dir = "/"
-	c.cmd.Env = append(os.Environ(), "LC_ALL=C") // the log is read for its words
-	// Files, not our own output: `go test` waits until everyone who holds its output has ended.
+	c.cmd.Env = append(os.Environ(), "LC_ALL=C") // callers search the log for English words
+	// A file, not our own output: `go test` waits until all processes that hold its output have ended.
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
-	c.cmd.ExtraFiles = []*os.File{leashEnd, lock} // descriptors 3 and 4
-	// A session of its own, so that a Ctrl-C meant for us does not end the watchdog before its work.
+	c.cmd.ExtraFiles = []*os.File{stopRead, lock} // descriptors 3 and 4
+	// A new session: a Ctrl-C for this process must not end the watchdog before it has stopped the server.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.credential}
 	if err := c.cmd.Start(); err != nil {
 		c.cmd = nil
@@ -127,25 +128,26 @@ func startProcess(ctx context.Context, p program) (_ *process, err error) {
 		select {
 		case <-tick.C:
 		case <-c.done:
-			return nil, fmt.Errorf("it ended at once:\n%s", c.logTail())
+			return nil, fmt.Errorf("the server ended at once:\n%s", c.logTail())
 		case <-ctx.Done():
-			return nil, fmt.Errorf("it did not get ready: %w\n%s", ctx.Err(), c.logTail())
+			return nil, fmt.Errorf("the server did not get ready: %w\n%s", ctx.Err(), c.logTail())
 		}
 	}
 	return c, nil
 }
 
-// stop ends the server and returns when it, its watchdog and a temporary directory are gone. It may be called twice.
+// stop ends the server and returns when the server, the watchdog and a temporary directory are gone. A
+// second call does nothing.
 func (c *process) stop() error {
 	err := c.close()
 	if c.tempDir != "" {
-		err = errors.Join(err, os.RemoveAll(c.tempDir)) // its parent may have been closed to the watchdog's user
+		err = errors.Join(err, os.RemoveAll(c.tempDir)) // the watchdog's user may not reach the parent directory
 	}
 	return err
 }
 
-// close gives back what start took, in any half-finished state. It waits for the server and its watchdog, and kills
-// both when they take too long.
+// close releases the resources of a process, also of a partly started one. It waits up to stopTimeout
+// for the server and the watchdog, and then kills both.
 func (c *process) close() (err error) {
 	if c.stopPipe != nil {
 		c.stopPipe.Close()
@@ -156,7 +158,7 @@ func (c *process) close() (err error) {
 		case <-time.After(stopTimeout):
 			syscall.Kill(-c.cmd.Process.Pid, syscall.SIGKILL)
 			<-c.done
-			err = errors.New("stores: the server did not stop and was killed")
+			err = errors.New("localstores: the server did not stop and was killed")
 		}
 	}
 	for _, f := range []*os.File{c.ownerLock, c.log} {
@@ -167,21 +169,22 @@ func (c *process) close() (err error) {
 	return err
 }
 
-// logTail is the end of the server's log, also when the watchdog has removed the file already.
+// logTail returns the last ten lines of the server's log, also after the watchdog has removed the file.
 func (c *process) logTail() string {
 	text, _ := io.ReadAll(io.NewSectionReader(c.log, 0, 1<<20))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }
 
-// reclaimLock takes the server's lock. When it is held although the directory has no owner, a server has outlived its
-// watchdog or is about to stop: it is told to, and waited for, and killed when that takes too long. The lock, and not
-// the process id alone, says that it is ours; a process id may belong to somebody else by now.
+// reclaimLock takes the server's lock. If the lock is held although the directory has no owner, a server
+// has outlived its watchdog or is about to stop. reclaimLock sends the stop signal, waits up to
+// stopTimeout and then kills the server. A held lock proves that the process id in the pid file is the
+// server's: without the lock another process could have the id by now.
 func reclaimLock(ctx context.Context, p program) (*os.File, error) {
 	path := filepath.Join(p.dir, "server.lock")
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for begun := time.Now(); ; {
+	for start := time.Now(); ; {
 		lock, err := openLock(path)
 		if err == nil {
 			if err := os.Remove(p.pidFile); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -195,7 +198,7 @@ func reclaimLock(ctx context.Context, p program) (*os.File, error) {
 		}
 		if pid := readPID(p.pidFile); pid > 1 {
 			signal := signals[p.stopSignal]
-			if time.Since(begun) > stopTimeout {
+			if time.Since(start) > stopTimeout {
 				signal = syscall.SIGKILL
 			}
 			syscall.Kill(pid, signal)
@@ -208,7 +211,7 @@ func reclaimLock(ctx context.Context, p program) (*os.File, error) {
 	}
 }
 
-// openLock opens path with an exclusive lock that ends with the last copy of the descriptor.
+// openLock opens path with an exclusive lock, held until the last copy of the descriptor is closed.
 func openLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -221,7 +224,7 @@ func openLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// readPID is the number on the first line of a pid file, 0 when there is none.
+// readPID returns the number on the first line of a pid file, or 0.
 func readPID(path string) int {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// Proxy stands between a client and a store and takes the store away in the ways a network does.
-// It is safe for concurrent use.
+// Proxy is a TCP proxy between a client and a store, and simulates network faults. Safe for concurrent
+// use.
 type Proxy struct {
-	Addr string // what the client dials, "127.0.0.1:port"
+	Addr string // for the client to dial, "127.0.0.1:port"
 
 	target   string
 	listener net.Listener
 	mu       sync.Mutex
 	state    proxyState
-	conns    map[net.Conn]net.Conn // client's side → store's side, nil while none was dialled
+	conns    map[net.Conn]net.Conn // client's side → store's side; nil before the dial
 	wg       sync.WaitGroup
 }
 
@@ -33,7 +33,7 @@ const (
 func NewProxy(target string) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("stores: open proxy: %w", err)
+		return nil, fmt.Errorf("localstores: open proxy: %w", err)
 	}
 	p := &Proxy{Addr: l.Addr().String(), target: target, listener: l, conns: map[net.Conn]net.Conn{}}
 	p.wg.Add(1)
@@ -41,16 +41,17 @@ func NewProxy(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Break cuts every connection, and every later one as soon as it is made.
+// Break closes every connection, and new connections at once, until Heal.
 func (p *Proxy) Break() { p.setState(broken) }
 
-// Hang keeps connections, and accepts more, but passes on nothing in either direction, until Heal.
+// Hang keeps connections open and accepts new ones, but forwards no bytes in either direction, until
+// Heal.
 func (p *Proxy) Hang() { p.setState(hanging) }
 
-// Heal forwards again. What hung is cut, because bytes on their way were swallowed.
+// Heal ends Break and Hang. It closes connections that hung, because their bytes are lost.
 func (p *Proxy) Heal() { p.setState(forwarding) }
 
-// Close ends the proxy and returns when all its connections are gone.
+// Close ends the proxy and returns when all connections are closed.
 func (p *Proxy) Close() {
 	p.setState(closed)
 	p.listener.Close()
@@ -94,7 +95,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// serve carries one connection until either side ends it or the proxy cuts it.
+// serve forwards a connection until the client, the store or the proxy closes it.
 func (p *Proxy) serve(client net.Conn) {
 	defer p.wg.Done()
 	defer client.Close()
@@ -103,7 +104,7 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	defer p.untrack(client)
 	if p.currentState() == hanging {
-		io.Copy(io.Discard, client) // until it is cut or the client gives up
+		io.Copy(io.Discard, client) // until the proxy or the client closes the connection
 		return
 	}
 	store, err := net.Dial("tcp", p.target)
@@ -123,7 +124,8 @@ func (p *Proxy) serve(client net.Conn) {
 	<-done
 }
 
-// track remembers a connection so that it can be cut; false: it is to be cut now.
+// track records a connection for setState to close. It reports false if the caller must close the
+// connection now.
 func (p *Proxy) track(client, store net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,7 +142,8 @@ func (p *Proxy) untrack(client net.Conn) {
 	delete(p.conns, client)
 }
 
-// copyBytes copies bytes one way and ends both ways with it; what comes while the proxy hangs is swallowed.
+// copyBytes forwards bytes in a single direction and closes both sides at the end. It drops bytes while
+// the proxy hangs.
 func (p *Proxy) copyBytes(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()

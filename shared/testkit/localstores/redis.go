@@ -13,13 +13,14 @@ import (
 
 // RedisOptions are the choices of a private Redis.
 type RedisOptions struct {
-	Port    int  // 0: a free one
-	Persist bool // keep an append-only file, so that the data outlive the server; else nothing is written to disk
+	Port    int  // 0: a free port
+	Persist bool // keep an append-only file, so that the data outlives the server; otherwise write nothing to disk
 }
 
-// StartRedis runs a redis-server on 127.0.0.1 and returns its address when it answers. Its files are in dir, which
-// is made when missing; with dir "" they are in a temporary one that goes when the server does. ctx bounds the start
-// only. The server ends with stop or with this process, however that ends.
+// StartRedis runs a private redis-server on 127.0.0.1 and returns its address when the server answers.
+// The files are in dir, created if missing; with dir "" they are in a temporary directory, removed
+// together with the server. ctx bounds the start only. The server ends with stop or with this process,
+// even if the process is killed. StartRedis returns a MissingError if Redis is not installed.
 func StartRedis(ctx context.Context, dir string, o RedisOptions) (addr string, stop func() error, err error) {
 	bin, err := redisBin()
 	if err != nil {
@@ -31,7 +32,7 @@ func StartRedis(ctx context.Context, dir string, o RedisOptions) (addr string, s
 			return addr, stop, nil
 		}
 		if o.Port != 0 || attempt == maxPortAttempts || ctx.Err() != nil {
-			return "", nil, fmt.Errorf("stores: start redis: %w", err)
+			return "", nil, fmt.Errorf("localstores: start redis: %w", err)
 		}
 	}
 }
@@ -61,7 +62,7 @@ func startRedis(ctx context.Context, bin, dir string, o RedisOptions) (string, f
 			"--loglevel", "warning",
 		},
 		dir: dir, removeDir: temporary, pidFile: pidFile, stopSignal: "TERM",
-		// A stranger on the same port would answer too, but then ours has no pid file: it ends before it writes one.
+		// Another server on the port would answer too. Then ours ends before writing its pid file.
 		ready: func() bool { return readPID(pidFile) > 0 && pingRedis(addr) },
 	})
 	if err != nil {
@@ -70,7 +71,7 @@ func startRedis(ctx context.Context, bin, dir string, o RedisOptions) (string, f
 	return addr, c.stop, nil
 }
 
-// pingRedis asks a Redis whether it serves, that is, has loaded its data.
+// pingRedis reports whether the Redis at addr has loaded its data and answers within a second.
 func pingRedis(addr string) bool {
 	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -85,7 +86,7 @@ func pingRedis(addr string) bool {
 	return err == nil && line == "+PONG\r\n"
 }
 
-// workDir is dir, made when missing, or a new temporary directory when dir is "".
+// workDir returns dir, created if missing, or a new temporary directory if dir is "".
 func workDir(dir, name string) (path string, temporary bool, err error) {
 	if dir == "" {
 		path, err = os.MkdirTemp("", "bff-consumer-"+name+"-")

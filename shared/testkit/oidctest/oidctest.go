@@ -1,5 +1,5 @@
-// Package issuer stands in for Google where there is none: it signs ID tokens and publishes the keys they are checked
-// with. Tests and the local system import it; no function does.
+// Package oidctest is an issuer of ID tokens in place of Google: it signs tokens and publishes the keys
+// to verify them. Tests and the development server import it; functions never do.
 package oidctest
 
 import (
@@ -16,25 +16,27 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// IssuerURL is the iss claim of its tokens.
+// IssuerURL is the iss claim of the tokens.
 const IssuerURL = "https://issuer.invalid"
 
-// Issuer has one key. Safe for concurrent use. It is an http.Handler that answers with its key set.
+// Issuer signs tokens with a single RSA key, and is an http.Handler for the key set. Safe for concurrent
+// use.
 type Issuer struct {
 	keyID string
 	key   *rsa.PrivateKey
 }
 
-// New makes an Issuer with a key of that id.
+// New returns an Issuer with a new key of 2048 bits and the given key id. Generating the key takes about
+// a tenth of a second.
 func New(id string) (*Issuer, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("issuer: make a key: %w", err)
+		return nil, fmt.Errorf("oidctest: generate a key: %w", err)
 	}
 	return &Issuer{id, key}, nil
 }
 
-// Token is an ID token of account for audience, good for an hour from now.
+// Token returns an ID token of account for audience, valid for an hour from now.
 func (i *Issuer) Token(audience, account string, now time.Time) string {
 	return i.Sign(map[string]any{"alg": "RS256", "typ": "JWT", "kid": i.keyID}, map[string]any{
 		"iss": IssuerURL, "aud": audience, "sub": account, "email": account, "email_verified": true,
@@ -42,7 +44,7 @@ func (i *Issuer) Token(audience, account string, now time.Time) string {
 	})
 }
 
-// Sign is a token of any header and claims, signed with RS256 whatever the header says.
+// Sign returns a token with any header and claims. The signature is always RS256.
 func (i *Issuer) Sign(header, claims map[string]any) string {
 	signed := encodePart(header) + "." + encodePart(claims)
 	digest := sha256.Sum256([]byte(signed))
@@ -53,7 +55,7 @@ func (i *Issuer) Sign(header, claims map[string]any) string {
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// KeySet is the JWK set with its public key.
+// KeySet returns the JWK set with the public key.
 func (i *Issuer) KeySet() []byte {
 	set, err := json.Marshal(map[string]any{"keys": []any{map[string]any{
 		"kty": "RSA", "use": "sig", "alg": "RS256", "kid": i.keyID,
@@ -73,10 +75,11 @@ func (i *Issuer) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(i.KeySet())
 }
 
+// encodePart returns a value as JSON in base64url, or panics if the value has no JSON form.
 func encodePart(v map[string]any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // a claim that is no JSON: the caller's mistake
+		panic(err) // the caller passed a claim without a JSON form
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }

@@ -1,4 +1,5 @@
-// Package otlptest owns a collector for tests: it takes what a function sends by OTLP and shows it. It never judges.
+// Package otlptest is an OTLP collector for tests: it receives the telemetry of functions and returns it
+// to the test. Only tests import it.
 package otlptest
 
 import (
@@ -19,24 +20,25 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Collector takes everything. Safe for concurrent use.
+// Collector accepts all traces and metrics. Safe for concurrent use.
 type Collector struct {
 	URL string // for OTEL_EXPORTER_OTLP_ENDPOINT
 
 	mu       sync.Mutex
-	status   int           // 0: takes it
-	block    chan struct{} // not nil: answers wait for its end
+	status   int           // of responses; 0: accept and answer 200
+	block    chan struct{} // not nil: responses wait until it is closed
 	raw      bytes.Buffer
 	spans    []*tracepb.Span
-	metrics  map[series]*metricspb.Metric // as told last
-	resource map[string]string            // of the resource
+	metrics  map[series]*metricspb.Metric // newest values
+	resource map[string]string            // attributes of the resource
 	requests int
 }
 
-// series is a metric of one process; every function is one.
+// series identifies a metric of a process; every function is a process.
 type series struct{ instance, name string }
 
-// Open starts a collector and lets every function that is opened in this test send to it.
+// Open starts a collector. Functions opened later in this test export to the collector, because Open
+// sets OTEL_EXPORTER_OTLP_ENDPOINT; so the test cannot be parallel.
 func Open(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{metrics: map[series]*metricspb.Metric{}, resource: map[string]string{}}
@@ -51,15 +53,15 @@ func Open(t testing.TB) *Collector {
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		http.Error(w, "cut off", http.StatusBadRequest)
+		http.Error(w, "the body ended early", http.StatusBadRequest)
 		return
 	}
 	c.mu.Lock()
 	c.requests++
-	hold, status := c.block, c.status
+	block, status := c.block, c.status
 	c.mu.Unlock()
-	if hold != nil {
-		<-hold
+	if block != nil {
+		<-block
 	}
 	if status != 0 {
 		w.WriteHeader(status)
@@ -89,9 +91,9 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Collector) addSpans(all *traceservice.ExportTraceServiceRequest) {
-	for _, of := range all.ResourceSpans {
-		c.addResource(of.Resource.GetAttributes())
-		for _, scope := range of.ScopeSpans {
+	for _, group := range all.ResourceSpans {
+		c.addResource(group.Resource.GetAttributes())
+		for _, scope := range group.ScopeSpans {
 			c.spans = append(c.spans, scope.Spans...)
 		}
 	}
@@ -115,21 +117,21 @@ func (c *Collector) addResource(about []*commonpb.KeyValue) {
 	}
 }
 
-// SetStatus lets the collector answer with a status from now on; 0: it takes everything again.
+// SetStatus makes the collector answer with a status and drop the data; 0 ends that.
 func (c *Collector) SetStatus(status int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.status = status
 }
 
-// Hang lets answers wait from now on, until Release.
+// Hang delays responses until Release.
 func (c *Collector) Hang() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.block = make(chan struct{})
 }
 
-// Release ends what Hang began.
+// Release ends Hang.
 func (c *Collector) Release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,28 +141,28 @@ func (c *Collector) Release() {
 	}
 }
 
-// Requests is how many came, those included that were not taken.
+// Requests returns the number of requests, including rejected ones.
 func (c *Collector) Requests() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.requests
 }
 
-// Raw is every byte that was taken. A text within a message stands in it as it is.
+// Raw returns all accepted bytes. Protocol buffers contain texts unchanged.
 func (c *Collector) Raw() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return bytes.Clone(c.raw.Bytes())
 }
 
-// Resource is an attribute of who sent.
+// Resource returns an attribute of the exporting resource.
 func (c *Collector) Resource(key string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.resource[key]
 }
 
-// Spans are those that came, of a name or, for "", all.
+// Spans returns the accepted spans of a name, or all spans for "".
 func (c *Collector) Spans(name string) (found []*tracepb.Span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,7 +174,7 @@ func (c *Collector) Spans(name string) (found []*tracepb.Span) {
 	return found
 }
 
-// Span is the only one of a name.
+// Span returns the only span of a name, or fails the test.
 func (c *Collector) Span(t testing.TB, name string) *tracepb.Span {
 	t.Helper()
 	found := c.Spans(name)
@@ -186,7 +188,7 @@ func (c *Collector) Span(t testing.TB, name string) *tracepb.Span {
 	return found[0]
 }
 
-// Attribute is the value of a span's attribute as text, "" when it has none.
+// Attribute returns the value of a span's attribute as text, or "".
 func Attribute(s *tracepb.Span, key string) string { return attribute(s.Attributes, key) }
 
 func attribute(all []*commonpb.KeyValue, key string) string {
@@ -198,8 +200,8 @@ func attribute(all []*commonpb.KeyValue, key string) string {
 	return ""
 }
 
-// Metric is the value of a metric as told last, of all series that have these attributes, each "key=value", added up;
-// of a histogram the count. It is 0 when there is none.
+// Metric returns the newest value of a metric, or the count of a histogram, summed over all series with
+// the given attributes, each "key=value". It returns 0 for an unknown metric.
 func (c *Collector) Metric(name string, attributes ...string) (sum float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,18 +245,19 @@ func formatValue(v *commonpb.AnyValue) string {
 	return v.String()
 }
 
-// AssertAbsent fails when any of the texts stands in anything that was sent, or when nothing was sent.
+// AssertAbsent fails the test if an accepted request contains any of the texts, or if there was no
+// accepted request.
 func (c *Collector) AssertAbsent(t testing.TB, texts ...string) {
 	t.Helper()
 	raw := c.Raw()
 	if len(raw) == 0 {
-		t.Error("nothing was sent")
+		t.Error("the collector has received no data")
 	}
 	for _, text := range texts {
 		if text == "" {
 			t.Error("every message has an empty text")
 		} else if at := bytes.Index(raw, []byte(text)); at >= 0 {
-			t.Errorf("%q is told: %q", text, raw[max(0, at-60):min(len(raw), at+len(text)+20)])
+			t.Errorf("telemetry contains %q: %q", text, raw[max(0, at-60):min(len(raw), at+len(text)+20)])
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package pgtest owns the real Postgres that tests run against; only tests import it. It never touches a database
-// that it did not make.
+// Package pgtest starts a real Postgres for tests and gives each test a database of its own. Only tests
+// import it. It never changes a database that it did not create.
 package pgtest
 
 import (
@@ -22,14 +22,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
-// startTimeout is how long the server and its template may take, on a machine busy with other tests.
+// startTimeout is the time for starting the server and creating the template, on a machine busy with
+// other tests.
 const startTimeout = time.Minute
 
 // cluster is a server with a migrated database to clone.
 type cluster struct{ url, template string }
 
-// sharedCluster is the server of this test process, or the one of TEST_DATABASE_URL. Nothing stops a private one: it ends
-// with the process, however that ends, by stores' watchdog; so no package needs a TestMain.
+// sharedCluster is the server of this test process, or the server of TEST_DATABASE_URL. The watchdog of
+// localstores stops a private server at the end of the process, so no package needs a TestMain.
 var sharedCluster = sync.OnceValues(func() (cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -44,34 +45,34 @@ var sharedCluster = sync.OnceValues(func() (cluster, error) {
 	return cluster{server, template}, err
 })
 
-// New is a pool on a database of this test's own, migrated and empty. Both go at the test's end. Tests may run in
-// parallel.
+// New returns a pool on an empty, migrated database of this test's own. The end of the test closes the
+// pool and drops the database. Tests may run in parallel.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return Open(t, URL(t))
 }
 
-// URL is that of a database of this test's own, for code that opens it itself and closes it before the test ends.
+// URL returns the URL of a database like that of New, for code that opens and closes its own pool.
 func URL(t testing.TB) string {
 	t.Helper()
 	c := requireCluster(t)
 	return c.createDatabase(t, "TEMPLATE "+pgx.Identifier{c.template}.Sanitize())
 }
 
-// EmptyURL is the URL of a database of this test's own without our schema.
+// EmptyURL returns the URL of a database of this test's own without the schema.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
 	return requireCluster(t).createDatabase(t, "TEMPLATE template0")
 }
 
-// ProxiedURL is the URL of a database of this test's own by way of a proxy, which can take it away. A pool that is closed
-// while the proxy hangs waits 15 s for its goodbyes, so heal it first.
+// ProxiedURL is URL through a proxy that simulates network faults. Heal the proxy before closing a pool:
+// closing a pool while the proxy hangs takes 15 s.
 func ProxiedURL(t testing.TB) (string, *localstores.Proxy) {
 	t.Helper()
 	return ProxyTo(t, URL(t))
 }
 
-// ProxyTo is another URL of the database at direct, by way of a proxy as that of Behind.
+// ProxyTo returns another URL of the database at direct, through a new proxy; see ProxiedURL.
 func ProxyTo(t testing.TB, direct string) (string, *localstores.Proxy) {
 	t.Helper()
 	by, err := url.Parse(direct)
@@ -87,7 +88,7 @@ func ProxyTo(t testing.TB, direct string) (string, *localstores.Proxy) {
 	return by.String(), proxy
 }
 
-// Open is a pool on a database of this test's own, closed at the test's end.
+// Open returns a pool on the database at url, closed at the end of the test.
 func Open(t testing.TB, url string) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), url)
@@ -98,8 +99,8 @@ func Open(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// requireCluster is the shared server. Absent on a laptop means skip, absent in CI means fail; a server that is there and does
-// not start always fails.
+// requireCluster returns the shared server. It skips the test if Postgres is not installed, except in
+// CI, and fails the test for any other error.
 func requireCluster(t testing.TB) cluster {
 	t.Helper()
 	c, err := sharedCluster()
@@ -113,7 +114,7 @@ func requireCluster(t testing.TB) cluster {
 	return c
 }
 
-// createDatabase makes a database and drops it at the test's end, with whatever is still connected to it.
+// createDatabase creates a database, and drops it and its connections at the end of the test.
 func (c cluster) createDatabase(t testing.TB, from string) string {
 	t.Helper()
 	name := "test_" + rand.Text()
@@ -125,14 +126,14 @@ func (c cluster) createDatabase(t testing.TB, from string) string {
 			t.Fatalf("pgtest: %v", err)
 		}
 	}
-	// A log of the copied pages is cheaper here than the checkpoint of the other strategy, and is 15's default.
+	// The default strategy since Postgres 15, a log of the copied pages, is cheaper than a checkpoint.
 	do("CREATE DATABASE " + quoted + " " + from)
 	t.Cleanup(func() { do("DROP DATABASE " + quoted + " WITH (FORCE)") })
 	return withDatabase(c.url, name)
 }
 
-// ensureTemplate makes the template on the server, unless another process has: its name is a digest of the migrations, so
-// on a lasting server it is made once per schema.
+// ensureTemplate creates the template database unless the server has it. The template's name is a digest
+// of the migrations, so a permanent server keeps a template per schema.
 func ensureTemplate(ctx context.Context, server string) (string, error) {
 	digest := sha256.New()
 	names, err := fs.Glob(migrations.Files, "*.sql")
@@ -154,7 +155,7 @@ func ensureTemplate(ctx context.Context, server string) (string, error) {
 		return "", fmt.Errorf("pgtest: connect: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	// The lock goes with the connection. Only a finished template is marked as one.
+	// The lock ends with the connection. Only a complete template is marked as a template.
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock(hashtext('pgtest'))"); err != nil {
 		return "", fmt.Errorf("pgtest: lock: %w", err)
 	}
@@ -177,6 +178,7 @@ func ensureTemplate(ctx context.Context, server string) (string, error) {
 	return template, nil
 }
 
+// execute runs a statement on a new connection.
 func execute(ctx context.Context, url, sql string) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
@@ -187,7 +189,7 @@ func execute(ctx context.Context, url, sql string) error {
 	return err
 }
 
-// withDatabase is server's URL with another database.
+// withDatabase returns the server's URL with another database.
 func withDatabase(server, name string) string {
 	u, err := url.Parse(server)
 	if err != nil {

@@ -9,13 +9,15 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// RoundTrips counts how often a connection waited for an answer to something it had sent.
+// RoundTrips counts the round trips of a connection: a reply after at least a write. Safe for concurrent
+// use.
 type RoundTrips struct{ n atomic.Int64 }
 
-// TakeCount is the number of round trips since the last Take.
+// TakeCount returns the number of round trips since the last TakeCount.
 func (t *RoundTrips) TakeCount() int { return int(t.n.Swap(0)) }
 
-// NewCounting is as New, with one connection whose round trips are counted, those of its beginning too.
+// NewCounting is New with a single connection and the count of its round trips, including those of
+// connecting.
 func NewCounting(t testing.TB) (*pgxpool.Pool, *RoundTrips) {
 	t.Helper()
 	cfg, err := pgxpool.ParseConfig(URL(t))

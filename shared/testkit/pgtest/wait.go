@@ -6,16 +6,17 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// AwaitLockWait returns once somebody waits for a lock in the database of db.
+// AwaitLockWait returns when a connection waits for a lock in the database of db. It polls without a
+// pause until the end of the test.
 func AwaitLockWait(t testing.TB, db *pgxpool.Pool) {
 	t.Helper()
-	for somebody := false; !somebody; {
+	for waiting := false; !waiting; {
 		err := db.QueryRow(t.Context(), `
 			SELECT EXISTS (
 				SELECT
 				FROM pg_stat_activity
 				WHERE datname = current_database()
-				  AND wait_event_type = 'Lock')`).Scan(&somebody)
+				  AND wait_event_type = 'Lock')`).Scan(&waiting)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,25 +8,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Counter counts a client's round trips: a command is one, a whole pipeline is one.
+// Counter counts the round trips of a client: a command or a whole pipeline is a single round trip.
+// Safe for concurrent use.
 type Counter struct{ n atomic.Int64 }
 
-// Count counts what c sends from now on. A client made from c before does not count.
+// Count counts the round trips of c from now on, except those of clients derived from c before.
 func Count(c redis.UniversalClient) *Counter {
 	counter := &Counter{}
 	c.AddHook(counter)
 	return counter
 }
 
-// TakeCount is the number of round trips since the last Take.
+// TakeCount returns the number of round trips since the last TakeCount.
 func (c *Counter) TakeCount() int { return int(c.n.Swap(0)) }
 
-// DialHook passes on: a connection is no round trip.
+// DialHook counts nothing.
 func (c *Counter) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
 
-// ProcessHook counts one command.
+// ProcessHook counts a command.
 func (c *Counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		c.count(cmd)
@@ -34,7 +35,7 @@ func (c *Counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook counts one pipeline or transaction.
+// ProcessPipelineHook counts a pipeline or transaction.
 func (c *Counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		c.count(cmds...)
@@ -42,7 +43,7 @@ func (c *Counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// count leaves out what a new connection says of itself, because that is said once per connection, not per request.
+// count ignores the greeting of a new connection: it belongs to the connection, not to a request.
 func (c *Counter) count(cmds ...redis.Cmder) {
 	for _, cmd := range cmds {
 		switch cmd.Name() {

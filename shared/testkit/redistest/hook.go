@@ -8,8 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// AfterNextPipeline runs do once, when the next pipeline of c has been answered and before its caller goes on: what happens between
-// two round trips of one request. What do itself sends through c is no reason to run it again.
+// AfterNextPipeline calls do once, after the reply to the next pipeline of c and before the pipeline's
+// caller continues, that is, between two round trips of a request. Pipelines that do itself sends
+// through c do not call do again.
 func AfterNextPipeline(c redis.UniversalClient, do func()) {
 	h := &afterPipelineHook{}
 	h.callback.Store(&do)

@@ -1,5 +1,5 @@
-// Package redistest owns the real Redis that tests run against; only tests import it. It never reaches a server
-// that somebody else started.
+// Package redistest starts real Redis servers for tests. Only tests import it. It never connects to a
+// server that another process started.
 package redistest
 
 import (
@@ -18,10 +18,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
-// startTimeout is how long a server may take to answer, on a machine busy with other tests.
+// startTimeout is the time for a server to start, on a machine busy with other tests.
 const startTimeout = 30 * time.Second
 
-// sharedAddr is the server of this test process. Nothing stops it: it ends with the process, by stores' watchdog.
+// sharedAddr is the address of this test process's server. The watchdog of localstores stops the server
+// at the end of the process.
 var sharedAddr = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -29,8 +30,8 @@ var sharedAddr = sync.OnceValues(func() (string, error) {
 	return addr, err
 })
 
-// New is a client of the one server of this test process, emptied of data and scripts. Tests that use it must not
-// run in parallel with each other; those that want to take Server.
+// New returns a client of this test process's single server, after removing all data and scripts. Tests
+// with New must not run in parallel with each other; parallel tests use NewServer.
 func New(t testing.TB) redis.UniversalClient {
 	t.Helper()
 	c := newClient(t, Addr(t))
@@ -38,7 +39,7 @@ func New(t testing.TB) redis.UniversalClient {
 	return c
 }
 
-// Addr is where the server of New listens.
+// Addr returns the address of the server of New.
 func Addr(t testing.TB) string {
 	t.Helper()
 	addr, err := sharedAddr()
@@ -48,9 +49,10 @@ func Addr(t testing.TB) string {
 	return addr
 }
 
-// Redis is a server of one test's own, which may be stopped, started, hung and cut off.
+// Redis is a private server of a test, reached through a Proxy. A test can stop, start, hang and break
+// it.
 type Redis struct {
-	Addr string // stays the same over Stop and Start, and goes through the Proxy
+	Addr string // address of the Proxy, the same after Stop and Start
 	*localstores.Proxy
 
 	t    testing.TB
@@ -59,7 +61,7 @@ type Redis struct {
 	stop func() error
 }
 
-// NewServer starts a server for this test alone, empty, and stops it at the test's end.
+// NewServer starts an empty private server and stops it at the end of the test.
 func NewServer(t testing.TB) *Redis {
 	t.Helper()
 	r := &Redis{t: t, dir: t.TempDir()}
@@ -76,13 +78,13 @@ func NewServer(t testing.TB) *Redis {
 	return r
 }
 
-// Client is a new client of this server, closed at the test's end.
+// Client returns a new client of this server, closed at the end of the test.
 func (r *Redis) Client() redis.UniversalClient {
 	r.t.Helper()
 	return newClient(r.t, r.Addr)
 }
 
-// Start starts the server again after a Stop, empty; else it does nothing.
+// Start starts an empty server after Stop. It does nothing if the server runs.
 func (r *Redis) Start() {
 	r.t.Helper()
 	if r.stop != nil {
@@ -99,7 +101,7 @@ func (r *Redis) Start() {
 	r.stop = stop
 }
 
-// Stop stops the server; from then on connections are cut as soon as they are made.
+// Stop stops the server. From then on the proxy closes connections at once.
 func (r *Redis) Stop() {
 	r.t.Helper()
 	if r.stop == nil {
@@ -111,12 +113,12 @@ func (r *Redis) Stop() {
 	r.stop = nil
 }
 
-// clientTimeout is far beyond what a healthy server takes, so that a busy machine fails no test. A test of what happens when
-// Redis is slow or gone opens its own client at Addr, as the function would.
+// clientTimeout is far above the latency of a healthy server, so that no test fails on a busy machine. A
+// test of a slow or stopped Redis opens a client of redisclient at Addr.
 const clientTimeout = 2 * time.Second
 
-// newClient does what keyspace.Open does but for the breaker and the patience; keyspace's own tests use this package, so it
-// cannot use keyspace.
+// newClient returns a client like redisclient.Open, but with longer timeouts and without a breaker. The
+// tests of redisclient use this package, so this package cannot import redisclient.
 func newClient(t testing.TB, addr string) redis.UniversalClient {
 	c := redis.NewClient(&redis.Options{
 		Addr:                     addr,
@@ -146,7 +148,7 @@ func flush(t testing.TB, c redis.UniversalClient) {
 	}
 }
 
-// skipOrFail: absent on a laptop means skip, absent in CI means fail; a server that is there and does not start always fails.
+// skipOrFail skips the test if Redis is not installed, except in CI, and otherwise fails it.
 func skipOrFail(t testing.TB, err error) {
 	t.Helper()
 	if _, missing := errors.AsType[localstores.MissingError](err); missing && os.Getenv("CI") == "" {

@@ -1,4 +1,5 @@
-// Package vectortest owns the file of test vectors that a package publishes beside its code; only tests import it.
+// Package vectortest reads, checks and writes the file of test vectors that a package publishes beside
+// its code. Only tests import it.
 package vectortest
 
 import (
@@ -11,10 +12,11 @@ import (
 
 var update = flag.Bool("update", false, "write "+File)
 
-// File is where a package has its vectors.
+// File is the path of the vectors in a package's directory.
 const File = "testdata/vectors.json"
 
-// CheckGolden fails with changed when the vectors made are not the published ones. go test -update publishes them.
+// CheckGolden fails the test with the message changed if the JSON form of made differs from File. go
+// test -update writes File.
 func CheckGolden(t testing.TB, made any, changed string) {
 	t.Helper()
 	var text bytes.Buffer
@@ -34,7 +36,7 @@ func CheckGolden(t testing.TB, made any, changed string) {
 	}
 }
 
-// Read reads the published vectors.
+// Read reads File into a T, or fails the test.
 func Read[T any](t testing.TB) (vectors T) {
 	t.Helper()
 	if err := json.Unmarshal(readFile(t), &vectors); err != nil {
