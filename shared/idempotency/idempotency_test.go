@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -22,7 +23,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// harness is a room with real stores. Its work adds one row to a table of its own.
+// harness is a Store with a real Redis and Postgres. The mutation insertRow adds a row to the table done.
 type harness struct {
 	t     *testing.T
 	store *Store
@@ -54,11 +55,11 @@ func (h *harness) countRows() (n int) {
 	return n
 }
 
-// do is Do by a caller that keeps what is to be kept.
-func (h *harness) do(ctx context.Context, q Request, w Mutation) (Response, error) {
-	a, unkept, err := h.store.Do(ctx, q, nil, w)
+// do calls Do and stores the copy, as a caller does.
+func (h *harness) do(ctx context.Context, q Request, m Mutation) (Response, error) {
+	a, pending, err := h.store.Do(ctx, q, nil, m)
 	pipe := h.rdb.Pipeline()
-	unkept.Enqueue(ctx, pipe)
+	pending.Enqueue(ctx, pipe)
 	lua.Exec(ctx, pipe)
 	return a, err
 }
@@ -67,7 +68,7 @@ func newRequest(key, what string) Request {
 	return Request{SessionID: "gms_1", Route: "POST /things", Key: key, Digest: sha256.Sum256([]byte(what))}
 }
 
-// rawBody is a body that jsonb would not keep as it is.
+// rawBody is a body that jsonb would change.
 const rawBody = `{"z":1,"a":"<&>\u0000 ه",  "b":1.0,"b":2}`
 
 func insertRow(context.Context) (Response, *pgx.Batch, error) {
@@ -89,17 +90,17 @@ func TestStoreDo_ReplaysSameBytesFromRedisAndPostgres(t *testing.T) {
 		}
 		a, err := h.do(t.Context(), newRequest("k", "a"), insertRow)
 		if err != nil || a.Status != 201 || string(a.Body) != rawBody || a.Replayed != (n > 0) {
-			t.Errorf("%d: %d %s %t %v", n, a.Status, a.Body, a.Replayed, err)
+			t.Errorf("request %d: status %d, body %s, replayed %t, error %v; want 201, %s, %t", n, a.Status, a.Body, a.Replayed, err, rawBody, n > 0)
 		}
 	}
 	if n := h.countRows(); n != 1 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 1", n)
 	}
 }
 
 func TestStoreEnqueue_ClaimSharesThePipeline(t *testing.T) {
 	h := newHarness(t)
-	peek := func(q Request) *ClaimAttempt {
+	enqueue := func(q Request) *ClaimAttempt {
 		pipe := h.rdb.Pipeline()
 		p := h.store.Enqueue(t.Context(), pipe, q)
 		pipe.Exec(t.Context())
@@ -109,24 +110,24 @@ func TestStoreEnqueue_ClaimSharesThePipeline(t *testing.T) {
 	q := newRequest("k", "a")
 	for n := range 2 {
 		trips.TakeCount()
-		a, unkept, err := h.store.Do(t.Context(), q, peek(q), insertRow)
+		a, pending, err := h.store.Do(t.Context(), q, enqueue(q), insertRow)
 		if err != nil || a.Replayed != (n > 0) || trips.TakeCount() != 1 {
-			t.Errorf("%d: %v, replayed %t", n, err, a.Replayed)
+			t.Errorf("request %d: error %v, replayed %t; want replayed %t in one round trip", n, err, a.Replayed, n > 0)
 		}
 		pipe := h.rdb.Pipeline()
-		unkept.Enqueue(t.Context(), pipe)
+		pending.Enqueue(t.Context(), pipe)
 		if pipe.Len() != 1-n {
-			t.Errorf("%d: %d commands to keep it", n, pipe.Len())
+			t.Errorf("request %d: %d commands for the copy, want %d", n, pipe.Len(), 1-n)
 		}
 		lua.Exec(t.Context(), pipe)
 	}
 	other := newRequest("l", "a")
 	other.SessionID = "gms_2"
-	if a, _, err := h.store.Do(t.Context(), other, peek(newRequest("l", "a")), insertRow); err != nil || a.Replayed {
-		t.Errorf("another session than was peeked for: %v", err)
+	if a, _, err := h.store.Do(t.Context(), other, enqueue(newRequest("l", "a")), insertRow); err != nil || a.Replayed {
+		t.Errorf("attempt of another session: error %v, replayed %t; want a new response", err, a.Replayed)
 	}
 	if a, err := h.do(t.Context(), newRequest("l", "a"), insertRow); err != nil || a.Replayed {
-		t.Errorf("the key of the session that was peeked for is not free: %v", err)
+		t.Errorf("key of the other session: error %v, replayed %t; want a new response", err, a.Replayed)
 	}
 }
 
@@ -135,9 +136,9 @@ func TestStoreDo_MissingCopyIsReadFromPostgres(t *testing.T) {
 	if _, _, err := h.store.Do(t.Context(), newRequest("k", "a"), nil, insertRow); err != nil {
 		t.Fatal(err)
 	}
-	h.rdb.FlushAll(t.Context()) // as when the claim has lapsed
+	h.rdb.FlushAll(t.Context()) // as after the expiry of the claim
 	if a, err := h.do(t.Context(), newRequest("k", "a"), insertRow); err != nil || !a.Replayed {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, replayed %t; want a replay", err, a.Replayed)
 	}
 }
 
@@ -147,27 +148,27 @@ func TestStoreDo_KeyIsScopedToSessionAndRoute(t *testing.T) {
 	other.SessionID, route.Route = "gms_2", "POST /others"
 	for n, q := range []Request{newRequest("k", "a"), other, route, newRequest("l", "a")} {
 		if a, err := h.do(t.Context(), q, insertRow); err != nil || a.Replayed {
-			t.Errorf("%d: %t %v", n, a.Replayed, err)
+			t.Errorf("request %d: error %v, replayed %t; want a new response", n, err, a.Replayed)
 		}
 	}
 	if _, err := h.do(t.Context(), newRequest("k", "b"), insertRow); !isKind(err, problem.IdempotencyKeyReused) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want IdempotencyKeyReused", err)
 	}
 	h.rdb.FlushAll(t.Context())
 	if _, err := h.do(t.Context(), newRequest("k", "b"), insertRow); !isKind(err, problem.IdempotencyKeyReused) {
-		t.Errorf("after a wipe: %v", err)
+		t.Errorf("without the copy: error %v, want IdempotencyKeyReused", err)
 	}
 	if n := h.countRows(); n != 4 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 4", n)
 	}
 }
 
-// blockedDo starts a Do whose work waits, and returns once it works.
+// blockedDo starts a Do whose mutation waits for release, and returns when the mutation runs.
 func (h *harness) blockedDo(key string, fail error) (release func(), result <-chan error) {
-	working, hold, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	running, hold, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		_, err := h.do(h.t.Context(), newRequest(key, "a"), func(ctx context.Context) (Response, *pgx.Batch, error) {
-			close(working)
+			close(running)
 			<-hold
 			if fail != nil {
 				return Response{}, nil, fail
@@ -176,7 +177,7 @@ func (h *harness) blockedDo(key string, fail error) (release func(), result <-ch
 		})
 		ended <- err
 	}()
-	<-working
+	<-running
 	return sync.OnceFunc(func() { close(hold) }), ended
 }
 
@@ -189,61 +190,61 @@ func TestStoreDo_WaitersStopBeforeTheirDeadline(t *testing.T) {
 	_, err := h.do(ctx, newRequest("k", "a"), insertRow)
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok || p.Kind != problem.IdempotencyInProgress || p.RetryAfter != time.Second || ctx.Err() != nil {
-		t.Errorf("%v, the time is over: %v", err, ctx.Err())
+		t.Errorf("error %v, context %v; want IdempotencyInProgress with a retry after 1s before the deadline", err, ctx.Err())
 	}
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	if _, err := h.do(gone, newRequest("k", "a"), insertRow); !errors.Is(err, context.Canceled) {
-		t.Errorf("who hung up: %v", err)
+	disconnected, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.do(disconnected, newRequest("k", "a"), insertRow); !errors.Is(err, context.Canceled) {
+		t.Errorf("disconnected client: error %v, want Canceled", err)
 	}
 	release()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	if n := h.countRows(); n != 1 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 1", n)
 	}
 }
 
 func TestStoreDo_WaitersReceiveTheResponse(t *testing.T) {
 	h := newHarness(t)
 	release, ended := h.blockedDo("k", nil)
-	answers := make(chan Response, 9)
-	for range cap(answers) {
+	responses := make(chan Response, 9)
+	for range cap(responses) {
 		go func() {
 			a, err := h.do(t.Context(), newRequest("k", "a"), insertRow)
 			if err != nil {
 				t.Error(err)
 			}
-			answers <- a
+			responses <- a
 		}()
 	}
 	release()
-	for range cap(answers) {
-		if a := <-answers; !a.Replayed || string(a.Body) != rawBody {
-			t.Errorf("%t %s", a.Replayed, a.Body)
+	for range cap(responses) {
+		if a := <-responses; !a.Replayed || string(a.Body) != rawBody {
+			t.Errorf("replayed %t, body %s; want a replay of %s", a.Replayed, a.Body, rawBody)
 		}
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 	if n := h.countRows(); n != 1 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 1", n)
 	}
 }
 
 func TestStoreDo_FailureReleasesClaimAtOnce(t *testing.T) {
 	h := newHarness(t)
-	refusal := problem.New(problem.TenantSuspended, "", nil)
+	rejection := problem.New(problem.TenantSuspended, "", nil)
 	if _, err := h.do(t.Context(), newRequest("k", "a"), func(context.Context) (Response, *pgx.Batch, error) {
-		return Response{}, nil, refusal
+		return Response{}, nil, rejection
 	}); !isKind(err, problem.TenantSuspended) {
 		t.Fatal(err)
 	}
 	if n := h.rdb.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys left", n)
+		t.Errorf("%d keys in Redis, want 0", n)
 	}
-	release, ended := h.blockedDo("l", refusal)
+	release, ended := h.blockedDo("l", rejection)
 	waiting := make(chan Response)
 	go func() {
 		a, err := h.do(t.Context(), newRequest("l", "a"), insertRow)
@@ -254,28 +255,28 @@ func TestStoreDo_FailureReleasesClaimAtOnce(t *testing.T) {
 	}()
 	release()
 	if a := <-waiting; a.Replayed || a.Status != 201 {
-		t.Errorf("%+v", a)
+		t.Errorf("waiting request: %+v, want a new response", a)
 	}
-	if err := <-ended; !isKind(err, problem.TenantSuspended) && err != nil { // nil: the other was quicker, and is on record
+	if err := <-ended; !isKind(err, problem.TenantSuspended) && err != nil { // nil: the waiting request committed first
 		t.Error(err)
 	}
 }
 
 func TestStoreDo_FailedStatementRollsBackRecord(t *testing.T) {
 	h := newHarness(t)
-	broken := func(ctx context.Context) (Response, *pgx.Batch, error) {
+	failing := func(ctx context.Context) (Response, *pgx.Batch, error) {
 		a, b, err := insertRow(ctx)
 		b.Queue("SELECT 1 / 0")
 		return a, b, err
 	}
-	if _, err := h.do(t.Context(), newRequest("k", "a"), broken); err == nil {
-		t.Fatal("answered")
+	if _, err := h.do(t.Context(), newRequest("k", "a"), failing); err == nil {
+		t.Fatal("no error from a failing statement")
 	}
 	if a, err := h.do(t.Context(), newRequest("k", "a"), insertRow); err != nil || a.Replayed {
-		t.Errorf("%v %t", err, a.Replayed)
+		t.Errorf("error %v, replayed %t; want a new response", err, a.Replayed)
 	}
 	if n := h.countRows(); n != 1 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 1", n)
 	}
 }
 
@@ -286,56 +287,61 @@ func TestStoreDo_CorruptCopyFallsBackToPostgres(t *testing.T) {
 	for _, garbage := range []string{
 		"", "{", `{"digest":"AAAA","status":201}`, `[]`, "answer", "answer 201 00\n{}", "answer x " + zeros + "\n{}", "answer 201 " + zeros,
 	} {
-		h.rdb.Set(t.Context(), "test:bff-consumer:idem:"+q.compositeKey(), garbage, time.Minute)
-		if a, err := h.do(t.Context(), q, insertRow); err != nil || string(a.Body) != rawBody {
-			t.Errorf("%q: %v %s", garbage, err, a.Body)
-		}
+		t.Run(fmt.Sprintf("%.30q", garbage), func(t *testing.T) {
+			h.rdb.Set(t.Context(), "test:bff-consumer:idem:"+q.compositeKey(), garbage, time.Minute)
+			if a, err := h.do(t.Context(), q, insertRow); err != nil || string(a.Body) != rawBody {
+				t.Errorf("error %v, body %s; want %s", err, a.Body, rawBody)
+			}
+		})
 	}
 	h.rdb.FlushAll(t.Context())
 	h.rdb.LPush(t.Context(), "test:bff-consumer:idem:"+q.compositeKey(), "a list")
 	if a, err := h.do(t.Context(), q, insertRow); err != nil || !a.Replayed {
-		t.Errorf("another type: %v", err)
+		t.Errorf("copy of another type: error %v, replayed %t; want a replay", err, a.Replayed)
 	}
 	if n := h.countRows(); n != 1 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 1", n)
 	}
 }
 
 func TestStoreDo_ExpiredRecordFreesTheKey(t *testing.T) {
 	h := newHarness(t)
 	for n := range 3 {
-		a, err := h.do(t.Context(), newRequest("k", "another thing each day"), insertRow)
+		a, err := h.do(t.Context(), newRequest("k", "a"), insertRow)
 		if err != nil || a.Replayed {
-			t.Errorf("day %d: %v %t", n, err, a.Replayed)
+			t.Errorf("day %d: error %v, replayed %t; want a new response", n, err, a.Replayed)
 		}
 		h.time.Add(TTL.Milliseconds())
 		h.rdb.FlushAll(t.Context())
 	}
 	if n := h.countRows(); n != 3 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 3", n)
 	}
 }
 
 func TestKey_ReadsAndValidatesHeader(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		h    http.Header
 		want string
 		ok   bool
 	}{
-		"none":           {http.Header{}, "", true},
-		"one":            {http.Header{"Idempotency-Key": {"a b"}}, "a b", true},
-		"the alias":      {http.Header{"X-Idempotency-Key": {"a"}}, "a", true},
-		"both, the same": {http.Header{"Idempotency-Key": {"a"}, "X-Idempotency-Key": {"a"}}, "a", true},
-		"both":           {http.Header{"Idempotency-Key": {"a"}, "X-Idempotency-Key": {"b"}}, "", false},
-		"twice":          {http.Header{"Idempotency-Key": {"a", "b"}}, "", false},
-		"empty":          {http.Header{"Idempotency-Key": {""}}, "", false},
-		"a newline":      {http.Header{"Idempotency-Key": {"a\nb"}}, "", false},
-		"long":           {http.Header{"Idempotency-Key": {strings.Repeat("k", 256)}}, "", false},
+		"no header":            {http.Header{}, "", true},
+		"one header":           {http.Header{"Idempotency-Key": {"a b"}}, "a b", true},
+		"alias":                {http.Header{"X-Idempotency-Key": {"a"}}, "a", true},
+		"both with equal keys": {http.Header{"Idempotency-Key": {"a"}, "X-Idempotency-Key": {"a"}}, "a", true},
+		"both with two keys":   {http.Header{"Idempotency-Key": {"a"}, "X-Idempotency-Key": {"b"}}, "", false},
+		"two values":           {http.Header{"Idempotency-Key": {"a", "b"}}, "", false},
+		"empty key":            {http.Header{"Idempotency-Key": {""}}, "", false},
+		"newline":              {http.Header{"Idempotency-Key": {"a\nb"}}, "", false},
+		"256 characters":       {http.Header{"Idempotency-Key": {strings.Repeat("k", 256)}}, "", false},
 	} {
-		got, err := Key(c.h)
-		if got != c.want || (err == nil) != c.ok || err != nil && !isKind(err, problem.MalformedRequest) {
-			t.Errorf("%s: %q %v", name, got, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := Key(c.h)
+			if got != c.want || (err == nil) != c.ok || err != nil && !isKind(err, problem.MalformedRequest) {
+				t.Errorf("key %q, error %v; want %q, valid %t", got, err, c.want, c.ok)
+			}
+		})
 	}
 	if _, err := RequiredKey(http.Header{}); !isKind(err, problem.IdempotencyKeyRequired) {
 		t.Error(err)
@@ -343,6 +349,7 @@ func TestKey_ReadsAndValidatesHeader(t *testing.T) {
 }
 
 func TestDigest_IgnoresMemberOrder(t *testing.T) {
+	t.Parallel()
 	type thing struct {
 		A string         `json:"a"`
 		M map[string]int `json:"m,omitzero"`
@@ -353,13 +360,13 @@ func TestDigest_IgnoresMemberOrder(t *testing.T) {
 	}
 	for range 20 {
 		if again, _ := Digest(thing{"x", map[string]int{"c": 3, "b": 2, "a": 1}}); again != one {
-			t.Fatal("the order of a map counts")
+			t.Fatal("the order of a map changes the digest")
 		}
 	}
 	if other, _ := Digest(thing{A: "x"}); other == one {
-		t.Error("something else has the same digest")
+		t.Error("another request has the same digest")
 	}
 	if _, err := Digest(func() {}); err == nil {
-		t.Error("a function has a digest")
+		t.Error("no error for a function")
 	}
 }

@@ -17,23 +17,23 @@ import (
 func TestStoreDo_WithoutPostgresIsUnavailable(t *testing.T) {
 	h := newHarness(t)
 	url, proxy := pgtest.ProxiedURL(t)
-	away, err := pgxpool.New(t.Context(), url)
+	unavailable, err := pgxpool.New(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer away.Close()
+	defer unavailable.Close()
 	proxy.Break()
-	h.newStore(away)
+	h.newStore(unavailable)
 	if _, err := h.do(t.Context(), newRequest("k", "a"), insertRow); !isKind(err, problem.UpstreamUnavailable) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want UpstreamUnavailable", err)
 	}
 	h.newStore(h.db)
 	if a, err := h.do(t.Context(), newRequest("k", "a"), insertRow); err != nil || a.Replayed {
-		t.Errorf("back again: %v", err)
+		t.Errorf("with Postgres again: error %v, replayed %t; want a new response", err, a.Replayed)
 	}
 }
 
-// lostReplyConn is a connection that hears nothing more from the server once it has asked for a commit.
+// lostReplyConn is a connection that closes before it returns the reply to the commit.
 type lostReplyConn struct {
 	net.Conn
 	committed atomic.Bool
@@ -48,7 +48,7 @@ func (d *lostReplyConn) Write(b []byte) (int, error) {
 
 func (d *lostReplyConn) Read(b []byte) (int, error) {
 	n, err := d.Conn.Read(b)
-	if d.committed.Load() && err == nil { // the reply came: it is committed, and we do not hear of it
+	if d.committed.Load() && err == nil { // the server has committed; the client does not get the reply
 		d.Conn.Close()
 		return 0, net.ErrClosed
 	}
@@ -75,9 +75,9 @@ func TestStoreDo_LostCommitReplyIsRecovered(t *testing.T) {
 	h.newStore(pool)
 	a, err := h.do(t.Context(), newRequest("k", "a"), insertRow)
 	if err != nil || string(a.Body) != rawBody {
-		t.Errorf("%v %s", err, a.Body)
+		t.Errorf("error %v, body %s; want %s", err, a.Body, rawBody)
 	}
 	if n := h.countRows(); n != 1 {
-		t.Errorf("done %d times", n)
+		t.Errorf("%d rows, want 1", n)
 	}
 }
