@@ -16,8 +16,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// fullCache is a Redis with 100,000 entries of 2 KiB, each with the tags a page of a list has: 4 of 4,000 tenants, 20
-// of 40,000 properties, and one cell of the district, of which there are 500.
+// fullCache is a Redis with 100,000 entries of 2 KiB, each with the tags of a result page: 4 of 4,000
+// tenants, 20 of 40,000 properties, and one of 500 district cells.
 type fullCache struct {
 	rdb  redis.UniversalClient
 	body string
@@ -38,7 +38,7 @@ func (s *fullCache) tags(n int) []string {
 	return tags
 }
 
-// store stores the entries that carry one of the tags.
+// store stores the entries with at least one of the tags.
 func (s *fullCache) store(b *testing.B, of []string) {
 	b.Helper()
 	ctx, pipe := context.Background(), s.rdb.Pipeline()
@@ -59,7 +59,8 @@ func (s *fullCache) store(b *testing.B, of []string) {
 	}
 }
 
-// slowestHook is a hook that remembers the longest round trip: for so long Redis may have served nobody else.
+// slowestHook is a Redis hook that keeps the longest round trip. Redis may have served no other client
+// for that time.
 type slowestHook struct{ slowest time.Duration }
 
 func (l *slowestHook) DialHook(next redis.DialHook) redis.DialHook {
@@ -77,15 +78,16 @@ func (l *slowestHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	}
 }
 
-// BenchmarkCacheInvalidate_Tags empties one tag of a full cache, or those of a listing's event, or one that all entries carry.
+// BenchmarkCacheInvalidate_Tags invalidates a tag of a full cache, the tags of a listing event, or a tag
+// of all entries.
 func BenchmarkCacheInvalidate_Tags(b *testing.B) {
 	server := redistest.NewServer(b)
 	s := &fullCache{rdb: server.Client(), body: strings.Repeat("x", 2<<10)}
-	emptied := []string{"everything"} // what is to be put back before the next turn
-	ours := server.Client()
-	trips, slow := redistest.Count(ours), &slowestHook{}
-	ours.AddHook(slow)
-	c := cache.New(ours, keys, time.Now, "bench")
+	emptied := []string{"everything"} // tags whose entries must be stored again before the next iteration
+	client := server.Client()
+	trips, slow := redistest.Count(client), &slowestHook{}
+	client.AddHook(slow)
+	c := cache.New(client, keys, time.Now, "bench")
 	district, err := geo.ParseCell(testCell)
 	if err != nil {
 		b.Fatal(err)
@@ -98,7 +100,7 @@ func BenchmarkCacheInvalidate_Tags(b *testing.B) {
 		name string
 		tags []string
 	}{
-		{"nothing", []string{cache.TenantTag("nobody")}}, {"tenant", []string{cache.TenantTag("7")}}, {"property", []string{cache.PropertyTag("77")}},
+		{"nothing", []string{cache.TenantTag("unused")}}, {"tenant", []string{cache.TenantTag("7")}}, {"property", []string{cache.PropertyTag("77")}},
 		{"cell", []string{cache.CellTag("district-7")}}, {"listing", event}, {"everything", []string{"everything"}},
 	} {
 		b.Run(test.name, func(b *testing.B) {

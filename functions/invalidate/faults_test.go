@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/cache"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// deliverUntilAcked delivers as the broker does: again, until it is acknowledged.
-func (h *harness) deliverUntilAcked(e platformEvent) response {
-	h.t.Helper()
+// deliverUntilAcked delivers an event until it is acknowledged, as Pub/Sub does.
+func (h *harness) deliverUntilAcked(e functest.PlatformEvent) response {
+	h.T.Helper()
 	deadline := time.After(20 * time.Second)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -29,90 +29,97 @@ func (h *harness) deliverUntilAcked(e platformEvent) response {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			h.t.Fatalf("never acknowledged: %+v", got)
+			h.T.Fatalf("got %+v, want an acknowledgement within 20 s", got)
 		}
 	}
 }
 
 func TestTenantSuspended_AppliedAfterRedisRecovers(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	tenant, now := newTenantID(), time.Now()
-	h.isSuspended(tenant) // Redis has the set
+	h.isSuspended(tenant) // loads the set into Redis
 	h.addCacheEntry("page", cache.TenantTag(tenant))
 	e := suspendedEvent(tenant, now)
-	h.redis.Break()
-	if got := h.deliver(e); got.Status != 503 || h.isProcessed(e) {
-		t.Errorf("%+v, processed %v", got, h.isProcessed(e))
+	h.Redis.Break()
+	if got := h.deliver(e); got.Status != 503 || h.IsProcessed(e.ID) {
+		t.Errorf("got %+v, processed %t, want 503 and not processed", got, h.IsProcessed(e.ID))
 	}
-	if n := queryValue[int](h, `SELECT count(*) FROM bff_consumer.tenant_suspended_cache`); n != 1 {
-		t.Errorf("%d rows: a handoff would be minted", n)
+	if n := h.Count(`tenant_suspended_cache`); n != 1 {
+		t.Errorf("got %d rows of suspended tenants, want 1: a handoff could be minted", n)
 	}
-	h.redis.Heal()
-	if got := h.deliverUntilAcked(e); got.Outcome != "done" || got.Removed != 1 || !h.isProcessed(e) || !h.isSuspended(tenant) || h.cacheState("page") != cache.Miss {
-		t.Errorf("%+v, shown %v", got, h.isSuspended(tenant))
+	h.Redis.Heal()
+	if got := h.deliverUntilAcked(e); got.Outcome != "done" || got.Removed != 1 || !h.IsProcessed(e.ID) {
+		t.Errorf("got %+v, want outcome done and 1 removed entry", got)
 	}
+	h.expectSuspended(tenant, true)
+	h.expectCacheState("page", cache.Miss)
 	if got := h.deliver(e); got.Outcome != "again" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want outcome again", got)
 	}
 }
 
 func TestTenantSuspended_SupersededDuringOutageHasNoEffect(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	tenant, now := newTenantID(), time.Now()
 	old, newest := suspendedEvent(tenant, now), reinstatedEvent(tenant, now.Add(time.Second))
-	h.redis.Break()
-	h.deliver(old) // recorded, not told
-	h.redis.Heal()
+	h.Redis.Break()
+	h.deliver(old) // recorded in Postgres only
+	h.Redis.Heal()
 	h.deliverUntilAcked(newest)
-	if got := h.deliverUntilAcked(old); got.Outcome != "done" || h.isSuspended(tenant) {
-		t.Errorf("%+v, shown as suspended %v", got, h.isSuspended(tenant))
+	if got := h.deliverUntilAcked(old); got.Outcome != "done" {
+		t.Errorf("got %+v, want outcome done", got)
 	}
+	h.expectSuspended(tenant, false)
 }
 
 func TestTenantSuspended_RestoredAfterRedisDataLoss(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	tenant, other, now := newTenantID(), newTenantID(), time.Now()
 	h.mustProcess(suspendedEvent(tenant, now))
 	h.mustProcess(suspendedEvent(other, now))
 	for _, script := range []bool{false, true} {
-		h.rdb.FlushAll(t.Context())
+		h.RDB.FlushAll(t.Context())
 		if script {
-			h.rdb.ScriptFlush(t.Context())
+			h.RDB.ScriptFlush(t.Context())
 		}
-		if !h.isSuspended(tenant) || !h.isSuspended(other) {
-			t.Error("forgotten with Redis")
-		}
+		h.expectSuspended(tenant, true)
+		h.expectSuspended(other, true)
 	}
-	h.rdb.FlushAll(t.Context())
+	h.RDB.FlushAll(t.Context())
 	h.mustProcess(reinstatedEvent(tenant, now.Add(time.Second)))
-	if h.isSuspended(tenant) || !h.isSuspended(other) {
-		t.Error("not what the record says")
-	}
+	h.expectSuspended(tenant, false)
+	h.expectSuspended(other, true)
 }
 
 func TestTenantSuspended_FailsWithoutPostgres(t *testing.T) {
-	url, proxy := pgtest.ProxiedURL(t)
-	h := newHarnessOn(t, url)
+	t.Parallel()
+	h := newHarnessWithProxy(t)
 	tenant := newTenantID()
 	h.addCacheEntry("page", cache.TenantTag(tenant))
 	e := suspendedEvent(tenant, time.Now())
-	proxy.Break()
-	if got := h.deliver(e); got.Status != 503 || h.cacheState("page") != cache.Hit {
-		t.Errorf("%+v, page %s", got, h.cacheState("page"))
+	h.PostgresProxy.Break()
+	if got := h.deliver(e); got.Status != 503 {
+		t.Errorf("got %+v, want 503", got)
 	}
-	if got := h.post("tenant-suspended", "nonsense"); got.Status != 503 {
-		t.Errorf("what cannot be read is acknowledged and lost: %+v", got)
+	h.expectCacheState("page", cache.Hit)
+	if got := h.post(suspendedPath, "nonsense"); got.Status != 503 {
+		t.Errorf("unreadable message: got %+v, want 503, so that it is not lost", got)
 	}
-	proxy.Heal()
-	if got := h.deliverUntilAcked(e); got.Outcome != "done" || got.Removed != 1 || !h.isSuspended(tenant) {
-		t.Errorf("%+v", got)
+	h.Heal()
+	if got := h.deliverUntilAcked(e); got.Outcome != "done" || got.Removed != 1 {
+		t.Errorf("got %+v, want outcome done and 1 removed entry", got)
 	}
-	if got := h.post("tenant-suspended", "nonsense"); got.Outcome != "parked" || h.countQuarantined() != 1 {
-		t.Errorf("%+v", got)
+	h.expectSuspended(tenant, true)
+	if got := h.post(suspendedPath, "nonsense"); got.Outcome != "parked" || h.Quarantined() != 1 {
+		t.Errorf("got %+v and %d quarantined messages, want outcome parked and 1", got, h.Quarantined())
 	}
 }
 
 func TestTenantSuspended_ConcurrentDeliveriesApplyOnce(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	tenant, now := newTenantID(), time.Now()
 	h.addCacheEntry("page", cache.TenantTag(tenant))
@@ -122,52 +129,54 @@ func TestTenantSuspended_ConcurrentDeliveriesApplyOnce(t *testing.T) {
 		all.Go(func() error { h.deliverUntilAcked(e); return nil })
 	}
 	_ = all.Wait()
-	if n := queryValue[int](h, `SELECT count(*) FROM bff_consumer.inbox`); n != 1 || !h.isProcessed(e) || !h.isSuspended(tenant) || h.cacheState("page") != cache.Miss {
-		t.Errorf("%d rows, processed %v, shown %v", n, h.isProcessed(e), h.isSuspended(tenant))
+	if n := h.Count(`inbox`); n != 1 || !h.IsProcessed(e.ID) {
+		t.Errorf("got %d inbox rows, processed %t, want 1 processed row", n, h.IsProcessed(e.ID))
 	}
+	h.expectSuspended(tenant, true)
+	h.expectCacheState("page", cache.Miss)
 }
 
 func TestInvalidateReceive_TruncatedPushIsNotAcknowledged(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
-	body := themeEvent(newTenantID()).pushBody("1")
-	r := httptest.NewRequest("POST", "/internal/events/theme-published", io.MultiReader(strings.NewReader(body[:90]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	body := themeEvent(newTenantID()).Message().Body(t)
+	r := httptest.NewRequest("POST", themePath, io.MultiReader(strings.NewReader(body[:90]), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	w := httptest.NewRecorder()
-	h.mux.ServeHTTP(w, r)
-	if w.Code != 400 || h.countQuarantined() != 0 {
-		t.Errorf("%d, %d parked", w.Code, h.countQuarantined())
+	h.ServeHTTP(w, r)
+	if w.Code != 400 || h.Quarantined() != 0 {
+		t.Errorf("got %d and %d quarantined messages, want 400 and none", w.Code, h.Quarantined())
 	}
 }
 
-// TestInvalidateReceive_DiscardsLoadStartedBeforeEvent holds a fill open across each event that changes what it would say.
+// A load that starts before an event and ends after it must not store its old data.
 func TestInvalidateReceive_DiscardsLoadStartedBeforeEvent(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	tenant, property, now := newTenantID(), newPropertyID(), time.Now()
 	for name, c := range map[string]struct {
 		tag string
-		e   platformEvent
+		e   functest.PlatformEvent
 	}{
 		"theme": {cache.TenantTag(tenant), themeEvent(tenant)}, "suspended": {cache.TenantTag(tenant), suspendedEvent(tenant, now)},
 		"reinstated": {cache.TenantTag(tenant), reinstatedEvent(tenant, now.Add(time.Hour))}, "property": {cache.PropertyTag(property), listingEvent(property, testCell)},
 		"area": {cache.CellTag(parentCell(t, 6)), listingEvent(property, testCell)}, "anywhere": {cache.UnknownAreaTag, listingEvent(property, testCell)},
 	} {
-		begun, ended, filled := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		recipe := loaderWithTags(c.tag)
-		fill := recipe.Load
-		recipe.Load = func(ctx context.Context) (cache.Loaded, error) {
-			close(begun)
-			<-ended
-			return fill(ctx)
+		started, release, stored := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		loader := loaderWithTags(c.tag)
+		load := loader.Load
+		loader.Load = func(ctx context.Context) (cache.Loaded, error) {
+			close(started)
+			<-release
+			return load(ctx)
 		}
 		go func() {
-			defer close(filled)
-			_, _, _ = h.handlers.cache.GetOrLoad(context.Background(), keys.Key("cache", "test", name), nil, recipe)
+			defer close(stored)
+			_, _, _ = h.handlers.cache.GetOrLoad(context.Background(), keys.Key("cache", "test", name), nil, loader)
 		}()
-		<-begun
+		<-started
 		h.mustProcess(c.e)
-		close(ended)
-		<-filled
-		if h.cacheState(name) != cache.Miss {
-			t.Errorf("%s: the old answer was put back", name)
-		}
+		close(release)
+		<-stored
+		h.expectCacheState(name, cache.Miss)
 	}
 }

@@ -11,16 +11,18 @@ import (
 
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 )
 
-// history is what happened to one tenant, and what is true of it in the end.
+// history is the events of a tenant, and the final status.
 type history struct {
 	tenant    string
-	events    []platformEvent // in the order they are delivered, some more than once
+	events    []functest.PlatformEvent // in the order of delivery, with repetitions
 	suspended bool
 }
 
-// randomHistory has up to five events within four milliseconds, so that times are equal now and then.
+// randomHistory returns a history of up to five events within four milliseconds, so that some times are
+// equal.
 func randomHistory(r *rand.Rand) history {
 	h := history{tenant: newTenantID()}
 	began := time.Date(2020, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -45,76 +47,78 @@ func randomHistory(r *rand.Rand) history {
 	return h
 }
 
-// TestTenantSuspended_NewestEventWinsInAnyOrder delivers histories in random order with repetitions, half of them
-// all at once, while instances read the set and Redis forgets everything now and then.
+// The test delivers histories in random order with repetitions, half of them concurrently. Meanwhile
+// instances read the set of suspended tenants, and Redis loses all data now and then.
 func TestTenantSuspended_NewestEventWinsInAnyOrder(t *testing.T) {
-	const orders, aside = 1000, 8
+	t.Parallel()
+	const histories, concurrent = 300, 8
 	h := newHarness(t)
-	instance := tenants.New(h.rdb, h.handlers.db, keys, time.Now)
-	over := make(chan struct{})
+	h.Log.Discard()
+	instance := tenants.New(h.RDB, h.handlers.db, keys, time.Now)
+	done := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 2 {
 		readers.Go(func() {
 			for {
 				select {
-				case <-over:
+				case <-done:
 					return
 				default:
-					peeked := h.rdb.Get(context.Background(), keys.Key("{"+keys.Key("tenant-suspended")+"}", "version"))
-					instance.Resolve(context.Background(), peeked)
+					version := h.RDB.Get(context.Background(), keys.Key("{"+keys.Key("tenant-suspended")+"}", "version"))
+					instance.Resolve(context.Background(), version)
 				}
 			}
 		})
 	}
 	random := rand.New(rand.NewPCG(4, 2026))
-	histories := make([]history, orders)
-	for i := range histories {
-		histories[i] = randomHistory(random)
+	all := make([]history, histories)
+	for i := range all {
+		all[i] = randomHistory(random)
 	}
-	var all errgroup.Group
-	all.SetLimit(aside)
-	for i, history := range histories {
-		all.Go(func() error {
+	var deliveries errgroup.Group
+	deliveries.SetLimit(concurrent)
+	for i, history := range all {
+		deliveries.Go(func() error {
 			if i%50 == 49 {
-				h.rdb.FlushAll(context.Background())
+				h.RDB.FlushAll(context.Background())
 			}
-			var some errgroup.Group
+			var events errgroup.Group
 			if i%2 == 0 {
-				some.SetLimit(1)
+				events.SetLimit(1)
 			}
 			for _, e := range history.events {
-				some.Go(func() error { h.deliverUntilAcked(e); return nil })
+				events.Go(func() error { h.deliverUntilAcked(e); return nil })
 			}
-			return some.Wait()
+			return events.Wait()
 		})
 	}
-	_ = all.Wait()
-	close(over)
+	_ = deliveries.Wait()
+	close(done)
 	readers.Wait()
 
-	for round := range 2 { // what is there, and what is restored from the record
+	for round := range 2 { // the second round reads what is restored from Postgres
 		set := suspendedSet(t, h)
-		for _, history := range histories {
+		for _, history := range all {
 			uuid, _ := id.UUID(id.Tenant, history.tenant)
 			recorded := queryValue[bool](h, `SELECT suspended FROM bff_consumer.tenant_standing WHERE tenant_id = $1`, uuid)
 			mirrored := queryValue[bool](h, `SELECT EXISTS (SELECT FROM bff_consumer.tenant_suspended_cache WHERE tenant_id = $1)`, uuid)
-			settled := readSuspended(t, instance, h.rdb, history.tenant)
-			if w := history.suspended; recorded != w || mirrored != w || settled != w || set[history.tenant] != w {
-				t.Fatalf("round %d: suspended should be %v; recorded %v, mirrored %v, an instance says %v, Redis %v", round, w, recorded, mirrored, settled, set[history.tenant])
+			cached := readSuspended(t, instance, h.RDB, history.tenant)
+			if w := history.suspended; recorded != w || mirrored != w || cached != w || set[history.tenant] != w {
+				t.Fatalf("round %d: suspended: got %t recorded, %t mirrored, %t in an instance, %t in Redis, want %t", round, recorded, mirrored, cached, set[history.tenant], w)
 			}
 		}
-		h.rdb.FlushAll(context.Background())
+		h.RDB.FlushAll(context.Background())
 	}
-	if n := queryValue[int](h, `SELECT count(*) FROM bff_consumer.inbox WHERE processed_at IS NULL`); n != 0 {
-		t.Errorf("%d events were acknowledged and not told", n)
+	if n := h.Count(`inbox WHERE processed_at IS NULL`); n != 0 {
+		t.Errorf("got %d acknowledged events without an effect in Redis, want none", n)
 	}
 }
 
-// suspendedSet is the set as Redis has it, once somebody has asked.
+// suspendedSet returns the members of the set in Redis, after a read has restored it.
 func suspendedSet(t *testing.T, h *harness) map[string]bool {
 	t.Helper()
 	h.isSuspended(newTenantID())
-	members, err := h.rdb.SMembers(context.Background(), keys.Key("tenant-suspended")).Result()
+	members, err := h.RDB.SMembers(context.Background(), keys.Key("tenant-suspended")).Result()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 )
 
-// scriptBlocker holds up the first script that is sent to Redis, until it is let through.
+// scriptBlocker is a Redis hook that delays the first script until release is closed.
 type scriptBlocker struct {
 	used    atomic.Bool
 	arrived chan struct{}
@@ -39,36 +39,35 @@ func (g *scriptBlocker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// TestTenantSuspended_DelayedWriteDoesNotUndoNewerStatus holds a suspension up between reading the record and telling Redis,
-// while the reinstatement that follows goes as far as it can.
+// The test delays a suspension between the read of the recorded status and the write to Redis. A later
+// reinstatement runs meanwhile and must wait for the row lock.
 func TestTenantSuspended_DelayedWriteDoesNotUndoNewerStatus(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	tenant, now := newTenantID(), time.Now()
-	h.isSuspended(tenant) // Redis has the set
-	held := &scriptBlocker{arrived: make(chan struct{}), release: make(chan struct{})}
-	rdb := h.redis.Client()
-	rdb.AddHook(held)
+	h.isSuspended(tenant) // loads the set into Redis
+	blocker := &scriptBlocker{arrived: make(chan struct{}), release: make(chan struct{})}
+	rdb := h.Redis.Client()
+	rdb.AddHook(blocker)
 	h.handlers.tenants = tenants.New(rdb, h.handlers.db, keys, time.Now)
 
 	var both sync.WaitGroup
 	both.Go(func() { h.deliverUntilAcked(suspendedEvent(tenant, now)) })
-	<-held.arrived
+	<-blocker.arrived
 	ended := make(chan struct{})
 	both.Go(func() {
 		defer close(ended)
 		h.deliverUntilAcked(reinstatedEvent(tenant, now.Add(time.Second)))
 	})
 	h.awaitLockWait(ended)
-	close(held.release)
+	close(blocker.release)
 	both.Wait()
-	if h.isSuspended(tenant) {
-		t.Error("the suspension that was overtaken holds")
-	}
+	h.expectSuspended(tenant, false)
 }
 
-// awaitLockWait returns when a statement waits for a lock, or the one that should has ended without.
+// awaitLockWait waits until a statement waits for a lock, or until ended is closed.
 func (h *harness) awaitLockWait(ended <-chan struct{}) {
-	h.t.Helper()
+	h.T.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(20 * time.Second)
@@ -78,7 +77,7 @@ func (h *harness) awaitLockWait(ended <-chan struct{}) {
 		case <-ended:
 			return
 		case <-deadline:
-			h.t.Fatal("nobody waits")
+			h.T.Fatal("got no statement that waits for a lock within 20 s")
 		}
 	}
 }
