@@ -129,10 +129,13 @@ func (p *Pending) entry() *Entry {
 // mutex of the process only to find the flight of the key.
 //
 // Without Redis GetOrLoad does not fail: a single flight per process runs Load, and the entry is
-// not stored. An unreachable Redis adds at most 400 ms before Load and 400 ms after Load until the
-// breaker of the client opens, then 0. A refusing Redis adds the time of a reply. GetOrLoad returns
-// the errors of Load and RefreshRates unchanged, or the error of ctx. After a timeout of Load the
-// error is context.DeadlineExceeded.
+// not stored. Until the breaker of the client opens, an unreachable Redis adds at most 200 ms for a
+// read, 400 ms before Load and 400 ms after Load; then 0. A refusing Redis adds the time of a
+// reply.
+//
+// Errors occur only without a usable entry: the error of Load, unchanged, or of ctx. After a
+// timeout of Load the error is context.DeadlineExceeded. A failed RefreshRates leaves the entry
+// with the old rates, a Hit.
 func (c *Cache) GetOrLoad(ctx context.Context, key string, prefetched *Pending, loader Loader) (*Entry, State, error) {
 	if prefetched == nil {
 		prefetched = c.read(ctx, key)

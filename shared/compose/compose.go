@@ -49,7 +49,7 @@ const (
 // fails and takes at most 750 ms. Cost: 1 Redis round trip for all cached brands; for each brand
 // not cached a load of the cache entry and a call of theme-config, up to 16 at a time. A brand is
 // fresh for 15 minutes, an unknown tenant is remembered for 30 s. Without Redis, Brands calls
-// theme-config for every tenant.
+// theme-config for every tenant, in the time that is left.
 func (f *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []cache.Dependency, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()

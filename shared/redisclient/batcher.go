@@ -16,7 +16,7 @@ const (
 	maxBatch          = 64                    // pipelines per round trip
 	maxWait           = 10 * time.Millisecond // then a waiting pipeline starts an extra round trip: Redis is slow
 	maxPipelineSize   = 64                    // commands; a larger pipeline would delay the rest of the batch
-	maxDeadlineSpread = minTimeout + maxWait  // between the deadlines of the pipelines of a batch
+	maxDeadlineSpread = minTimeout + maxWait  // between the deadlines of a batch and of its first pipeline
 )
 
 // pipelineBatcher is a client hook that sends several pipelines in one round trip. A pipeline with
@@ -200,9 +200,10 @@ func (q *queue) dispatchExtra(r *waiter) {
 	}
 }
 
-// dispatch starts the round trip of first, together with the waiting pipelines with a similar
-// deadline: no pipeline in a batch is cut short by the deadline of another pipeline. The caller
-// holds the mutex.
+// dispatch starts the round trip of first, together with the waiting pipelines whose deadlines
+// differ from the deadline of first by at most maxDeadlineSpread. The round trip ends at the
+// earliest deadline of the batch, so a pipeline may lose up to twice maxDeadlineSpread, 70 ms. The
+// caller holds the mutex.
 func (q *queue) dispatch(first *waiter) {
 	q.freeSlots--
 	batch := []*waiter{first}

@@ -29,8 +29,7 @@ type Config struct {
 // at most 150 ms for a free connection, 400 ms for a new connection, and 150 ms each for write and
 // read. The client never repeats a command. After 5 consecutive failures commands fail at once with
 // ErrUnavailable for 1 s at a time. Concurrent pipelines may share a round trip and wait up to 10
-// ms for that; a single command never waits. Open starts no goroutine; the caller closes the
-// client. Safe for concurrent use.
+// ms for that; a single command never waits. The caller closes the client. Safe for concurrent use.
 func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
 
 // client is a go-redis client with a second client, slow, on the same connections but with longer
