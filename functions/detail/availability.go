@@ -14,7 +14,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 // Availability handles GET /hotels/{propertyId}/availability. Safe for concurrent use.
@@ -23,11 +22,6 @@ type Availability struct {
 	keys      redisclient.Keys
 	upstreams *upstream.Upstreams
 	parts     *compose.Fetcher
-}
-
-// NewAvailability returns the handler of GET /hotels/{propertyId}/availability.
-func NewAvailability(p *wiring.Deps) *Availability {
-	return &Availability{newCachedHandler(p), p.Keys, p.Upstreams, p.Compose}
 }
 
 const availabilityTTL = time.Minute

@@ -16,7 +16,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/tenants"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 // cachedHandler is the common part of both routes: admit a request, read or load the cache entry,
@@ -27,8 +26,6 @@ type cachedHandler struct {
 	cache  *cache.Cache
 	now    func() time.Time
 }
-
-func newCachedHandler(p *wiring.Deps) cachedHandler { return cachedHandler{p.Guests, p.Cache, p.Now} }
 
 // Marks are the bytes of an entry's Index.
 const (

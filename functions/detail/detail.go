@@ -15,7 +15,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 // Detail handles GET /hotels/{propertyId}. Safe for concurrent use.
@@ -26,11 +25,6 @@ type Detail struct {
 	parts     *compose.Fetcher
 	region    string // cloud region this service runs in
 	link      handoff.Link
-}
-
-// NewDetail returns the handler of GET /hotels/{propertyId}. link is the booking URL in the page.
-func NewDetail(p *wiring.Deps, link handoff.Link) *Detail {
-	return &Detail{newCachedHandler(p), p.Keys, p.Upstreams, p.Compose, p.Region, link}
 }
 
 const (

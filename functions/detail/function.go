@@ -49,3 +49,15 @@ func openAvailability(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handle
 	}
 	return NewAvailability(p).Serve, nil
 }
+
+// NewDetail returns the handler of GET /hotels/{propertyId}. link is the booking URL in the page.
+func NewDetail(p *wiring.Deps, link handoff.Link) *Detail {
+	return &Detail{newCachedHandler(p), p.Keys, p.Upstreams, p.Compose, p.Region, link}
+}
+
+// NewAvailability returns the handler of GET /hotels/{propertyId}/availability.
+func NewAvailability(p *wiring.Deps) *Availability {
+	return &Availability{newCachedHandler(p), p.Keys, p.Upstreams, p.Compose}
+}
+
+func newCachedHandler(p *wiring.Deps) cachedHandler { return cachedHandler{p.Guests, p.Cache, p.Now} }

@@ -13,6 +13,7 @@ import (
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
+	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
 func init() {
@@ -34,4 +35,12 @@ func register(name, pattern string, method func(*Handlers) web.Handler) {
 		}
 		return method(NewHandlers(p)), nil
 	}))
+}
+
+// NewHandlers returns the handlers of all session routes.
+func NewHandlers(p *wiring.Deps) *Handlers {
+	return &Handlers{
+		guests: p.Guests, longTimeoutGuests: p.Guests.WithLongTimeout(), sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
+		eraser: p.Eraser, outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
+	}
 }

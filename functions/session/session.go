@@ -22,7 +22,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
@@ -40,14 +39,6 @@ type Handlers struct {
 	db                *pgxpool.Pool
 	keys              redisclient.Keys
 	now               func() time.Time
-}
-
-// NewHandlers returns the handlers of all session routes.
-func NewHandlers(p *wiring.Deps) *Handlers {
-	return &Handlers{
-		guests: p.Guests, longTimeoutGuests: p.Guests.WithLongTimeout(), sessions: p.Sessions, wishlist: wishlist.New(p.Redis, p.DB, p.Keys, p.Now),
-		eraser: p.Eraser, outbox: p.Outbox, rdb: p.Redis, db: p.DB, keys: p.Keys, now: p.Now,
-	}
 }
 
 // guestSession is the JSON form of a session (docs/spec/data-model.md#guest-session) for its guest.

@@ -9,6 +9,7 @@ import (
 	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // required by the platform build
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 
+	"melmastoon.ghasi.io/bff-consumer/shared/gate"
 	"melmastoon.ghasi.io/bff-consumer/shared/lifecycle"
 	_ "melmastoon.ghasi.io/bff-consumer/shared/postgres/connector"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
@@ -31,4 +32,9 @@ func register(name, pattern string, method func(*Handlers) web.Handler) {
 		}
 		return method(NewHandlers(p)), nil
 	}))
+}
+
+// NewHandlers returns the handlers of all telemetry routes.
+func NewHandlers(p *wiring.Deps) *Handlers {
+	return &Handlers{p.Guests.WithClass(gate.Telemetry), p.Sessions}
 }

@@ -10,14 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
-	"melmastoon.ghasi.io/bff-consumer/shared/gate"
 	"melmastoon.ghasi.io/bff-consumer/shared/guest"
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 	"melmastoon.ghasi.io/bff-consumer/shared/timestamp"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
 // Handlers holds the dependencies of the telemetry routes. Click, PageView and Funnel are the
@@ -25,11 +23,6 @@ import (
 type Handlers struct {
 	guests   *guest.Controller
 	sessions *session.Store
-}
-
-// NewHandlers returns the handlers of all telemetry routes.
-func NewHandlers(p *wiring.Deps) *Handlers {
-	return &Handlers{p.Guests.WithClass(gate.Telemetry), p.Sessions}
 }
 
 const maxEvents = 50 // of a request

@@ -15,7 +15,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/postgres"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
@@ -24,9 +23,6 @@ type Add struct {
 	guests *guest.Controller
 	store  *wishlist.Store
 }
-
-// NewAdd returns the handler of POST /wishlist.
-func NewAdd(p *wiring.Deps, store *wishlist.Store) *Add { return &Add{p.Guests, store} }
 
 type addRequest struct {
 	PropertyID string `json:"propertyId"`

@@ -36,3 +36,14 @@ func register(name, pattern string, build func(*wiring.Deps) web.Handler) {
 }
 
 func newStore(p *wiring.Deps) *wishlist.Store { return wishlist.New(p.Redis, p.DB, p.Keys, p.Now) }
+
+// NewList returns the handler of GET /wishlist.
+func NewList(p *wiring.Deps, store *wishlist.Store) *List {
+	return &List{p.Guests, p.Sessions, store, p.Compose, p.Region}
+}
+
+// NewAdd returns the handler of POST /wishlist.
+func NewAdd(p *wiring.Deps, store *wishlist.Store) *Add { return &Add{p.Guests, store} }
+
+// NewRemove returns the handler of DELETE /wishlist/{propertyId}.
+func NewRemove(p *wiring.Deps, store *wishlist.Store) *Remove { return &Remove{p.Guests, store} }

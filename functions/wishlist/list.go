@@ -13,7 +13,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/upstream"
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
@@ -24,11 +23,6 @@ type List struct {
 	store    *wishlist.Store
 	parts    *compose.Fetcher
 	region   string // cloud region of this service
-}
-
-// NewList returns the handler of GET /wishlist.
-func NewList(p *wiring.Deps, store *wishlist.Store) *List {
-	return &List{p.Guests, p.Sessions, store, p.Compose, p.Region}
 }
 
 type listResponse struct {

@@ -8,7 +8,6 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
-	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 	"melmastoon.ghasi.io/bff-consumer/shared/wishlist"
 )
 
@@ -17,9 +16,6 @@ type Remove struct {
 	guests *guest.Controller
 	store  *wishlist.Store
 }
-
-// NewRemove returns the handler of DELETE /wishlist/{propertyId}.
-func NewRemove(p *wiring.Deps, store *wishlist.Store) *Remove { return &Remove{p.Guests, store} }
 
 // Serve answers DELETE /wishlist/{propertyId}: it removes a property from the list and answers 204,
 // also for a property that is not on the list. The answer is personal; costs, budgets and failures
