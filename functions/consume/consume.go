@@ -123,7 +123,7 @@ func (r *request) check() error {
 	}
 	switch by := r.ConsumedBy; {
 	case by == "":
-		faults.Add("consumedBy", "required", "Say who uses it.")
+		faults.Add("consumedBy", "required", "The name of the calling instance is required.")
 	case len(by) > 128 || strings.ContainsFunc(by, func(c rune) bool { return c <= ' ' || c > '~' }):
 		faults.Add("consumedBy", "malformed", "Must be 1 to 128 printable ASCII characters without spaces.")
 	}

@@ -230,7 +230,7 @@ func TestConsume_UnlistedCallerAnswers403(t *testing.T) {
 	h := newHarness(t)
 	m := h.mint()
 	for name, authorization := range map[string]string{
-		"nobody":           "",
+		"no token":         "",
 		"a guest":          "Bearer " + m.token,
 		"another account":  "Bearer " + h.issuer.Token(audience, "guest@example.com", h.Now()),
 		"another audience": "Bearer " + h.issuer.Token("https://other.example", callerAccount, h.Now()),
@@ -263,7 +263,7 @@ func TestConsume_InvalidRequestNamesField(t *testing.T) {
 		field  string
 	}{
 		"no token":         {`{"consumedBy":"tenant-1"}`, 422, "token"},
-		"nobody":           {`{"token":"` + m.token + `"}`, 422, "consumedBy"},
+		"no caller":        {`{"token":"` + m.token + `"}`, 422, "consumedBy"},
 		"a long name":      {`{"token":"` + m.token + `","consumedBy":"` + strings.Repeat("t", 129) + `"}`, 422, "consumedBy"},
 		"a name of two":    {`{"token":"` + m.token + `","consumedBy":"tenant 1"}`, 422, "consumedBy"},
 		"an unknown field": {`{"token":"` + m.token + `","consumedBy":"tenant-1","force":true}`, 422, "force"},

@@ -32,17 +32,17 @@ func TestConsume_ReplayRaisesBotScoreOfFingerprint(t *testing.T) {
 		return nil
 	})
 	h.APIDocument, h.BasePath = "", ""
-	visit := func(agent string) int {
+	getSession := func(agent string) int {
 		return h.Do("GET", web.BasePath+"/session", "", "", "User-Agent", agent, "Accept", "*/*", "Accept-Language", "fa-AF").StatusCode
 	}
 	const tool = "curl/8.5.0"
-	visit(tool)
+	getSession(tool)
 	m := h.mint()
 	h.Exec("UPDATE bff_consumer.handoff_replay_log SET fingerprint_hash = (SELECT fingerprint_hash FROM bff_consumer.bot_score_log) WHERE id = $1", m.id)
 	h.postConsume(m, id.New(id.Session, h.Now()))
 	h.postConsume(m, id.New(id.Session, h.Now()))
 	h.Advance(2 * time.Minute)
-	if status := visit(tool); status != 429 {
+	if status := getSession(tool); status != 429 {
 		t.Errorf("got status %d; want 429", status)
 	}
 	signals := queryValue[string](h, "SELECT signals::text FROM bff_consumer.bot_score_log WHERE action_taken = 'challenge' ORDER BY evaluated_at DESC LIMIT 1")

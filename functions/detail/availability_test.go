@@ -22,7 +22,7 @@ func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
 		t.Errorf(`got %+v; want Available, CheapestMinor = "450000", Currency = "AFN", not IsStale`, d)
 	}
 	if got := a.Header.Get("Cache-Control") + " | " + a.Header.Get("Vary"); got != cacheControlFull+" | Accept-Encoding" {
-		t.Error(got)
+		t.Errorf("got Cache-Control | Vary %s", got)
 	}
 	if h.upstreams.lastAvailabilityQuery != "adults=2&children=0&from=2026-12-01&rooms=1&to=2026-12-31" {
 		t.Errorf("got upstream query %s; want the defaults", h.upstreams.lastAvailabilityQuery)
@@ -46,7 +46,7 @@ func TestAvailability_ComposesThenServesFromCache(t *testing.T) {
 		"adults": availabilityURL + "&adults=3", "children": availabilityURL + "&children=1", "rooms": availabilityURL + "&rooms=2",
 	} {
 		if a := h.mustGet(path); a.cacheState() != "MISS" {
-			t.Errorf("another %s: %s", name, a.cacheState())
+			t.Errorf("another %s: got %s; want MISS", name, a.cacheState())
 		}
 	}
 }

@@ -45,13 +45,13 @@ func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
 					t.Errorf("partial answer: got Cache-Control %s; want %s", got, cacheControlShort)
 				}
 				if has := a.CheapestRateSnapshot != nil && a.PriceCalendarPreview != nil; has != (a.degradedParts() != "pricing" && a.degradedParts() != "search,pricing") {
-					t.Errorf("rate: %s", a.Text)
+					t.Errorf("got rate = %t, which does not fit the degraded parts: %s", has, a.Text)
 				}
 				if has := a.PopularitySignals != nil && a.SimilarProperties != nil; has != !strings.Contains(a.degradedParts(), "search") {
-					t.Errorf("popularity: %s", a.Text)
+					t.Errorf("got popularity = %t, which does not fit the degraded parts: %s", has, a.Text)
 				}
 				if a.BrandPeek.Neutral != (a.degradedParts() == "theme") {
-					t.Errorf("brand: %s", a.Text)
+					t.Errorf("got neutral brand = %t, which does not fit the degraded parts: %s", a.BrandPeek.Neutral, a.Text)
 				}
 				if hit := h.mustGet(detailURL); hit.Header.Get("Cache-Control") != cacheControlShort {
 					t.Errorf("hit: got Cache-Control %s; want %s", hit.Header.Get("Cache-Control"), cacheControlShort)

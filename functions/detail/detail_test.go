@@ -165,7 +165,7 @@ func TestDetail_UpstreamRequestsContainNoGuestData(t *testing.T) {
 	}
 	for _, canary := range []string{"canary", "203.0.113", "01ARZ3NDEKTSV4RRFFQ69G5FAV", kabulPropertyID} {
 		if strings.Contains(h.Log.String(), canary) {
-			t.Errorf("%q in the log", canary)
+			t.Errorf("found %q in the log", canary)
 		}
 	}
 }

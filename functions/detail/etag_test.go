@@ -19,13 +19,13 @@ func TestDetailETag_MatchAnswers304(t *testing.T) {
 				first := h.send("GET", path, "Accept-Encoding", encoding)
 				tag := first.Header.Get("ETag")
 				if first.StatusCode != 200 || len(tag) < 20 || tag[0] != '"' {
-					t.Fatalf("%d, ETag %s", first.StatusCode, tag)
+					t.Fatalf("%s: got %d, ETag %s; want 200 with an ETag", encoding, first.StatusCode, tag)
 				}
 				for _, method := range []string{"GET", "HEAD"} {
 					for _, condition := range []string{tag, "W/" + tag, "*", `"other", ` + tag, `"a,b",W/"c",W/` + tag} {
 						a := h.send(method, path, "Accept-Encoding", encoding, "If-None-Match", condition)
 						if a.StatusCode != 304 || len(a.Text) != 0 || a.Header.Get("Content-Length")+a.Header.Get("Content-Encoding") != "" {
-							t.Errorf("%s %s, %s: %d, %d bytes, %v", method, path, condition, a.StatusCode, len(a.Text), a.Header)
+							t.Errorf("%s %s, %s: got %d, %d bytes, %v; want 304 without a body", method, path, condition, a.StatusCode, len(a.Text), a.Header)
 						}
 						for _, name := range []string{"ETag", "Cache-Control", "Vary"} {
 							if a.Header.Get(name) != first.Header.Get(name) {
@@ -50,7 +50,7 @@ func TestDetailETag_DiffersPerEncoding(t *testing.T) {
 	h := newHarness(t)
 	zipped, plain := h.send("GET", detailURL, "Accept-Encoding", "gzip, br"), h.send("GET", detailURL)
 	if zipped.Header.Get("Content-Encoding") != "gzip" || zipped.Header.Get("ETag") == plain.Header.Get("ETag") {
-		t.Errorf("%v and %v", zipped.Header, plain.Header)
+		t.Errorf("got headers %v and %v; want gzip and another ETag", zipped.Header, plain.Header)
 	}
 	reader, err := gzip.NewReader(strings.NewReader(zipped.Text))
 	if err != nil {
@@ -77,7 +77,7 @@ func TestDetailHead_EqualsGetWithoutBody(t *testing.T) {
 				r.Header.Del("X-Request-Id")
 			}
 			if head.StatusCode != 200 || len(head.Text) != 0 || fmt.Sprint(head.Header) != fmt.Sprint(get.Header) {
-				t.Errorf("%d, %d bytes\n%v\n%v", head.StatusCode, len(head.Text), head.Header, get.Header)
+				t.Errorf("got %d, %d bytes, headers\n%v\nwant 200, 0 bytes,\n%v", head.StatusCode, len(head.Text), head.Header, get.Header)
 			}
 		})
 	}

@@ -35,7 +35,7 @@ func parseAvailabilityQuery(values url.Values, now time.Time) (q upstream.Availa
 	case q.To.Compare(q.From) < 0:
 		faults.Add("to", "reversed", "The last day must not be before the first.")
 	case q.To.DaysSince(q.From) >= maxAvailabilityDays:
-		faults.Add("to", "too-long", fmt.Sprintf("At most %d days can be asked for at once.", maxAvailabilityDays))
+		faults.Add("to", "too-long", fmt.Sprintf("The period must be at most %d days long.", maxAvailabilityDays))
 	}
 	occupancy := stay.Occupancy{}
 	occupancy.Adults, faults = parseNumber(values, "adults", 2, faults)
@@ -54,7 +54,7 @@ func parseAvailabilityQuery(values url.Values, now time.Time) (q upstream.Availa
 // parseDate decodes a required date and appends its fault, if any.
 func parseDate(values url.Values, name string, faults problem.FieldErrors) (stay.Date, problem.FieldErrors) {
 	if !values.Has(name) {
-		return stay.Date{}, append(faults, problem.FieldError{Field: name, Code: "required", Detail: "Say the first and the last day, both included."})
+		return stay.Date{}, append(faults, problem.FieldError{Field: name, Code: "required", Detail: "A first and a last day are required, both included."})
 	}
 	d, err := stay.ParseDate(values.Get(name))
 	if field, ok := errors.AsType[problem.FieldError](err); ok {

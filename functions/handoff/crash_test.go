@@ -75,7 +75,7 @@ func TestHandoffMintCrash_KilledMintIsAtomic(t *testing.T) {
 			"CRASH_COOKIE="+cookie, "CRASH_KEY="+key, "CRASH_BODY="+h.requestBody())
 		out, err := minter.CombinedOutput()
 		if err != nil && !strings.Contains(string(out), "killed before") {
-			t.Fatalf("step %d: %v\n%s", at, err, out)
+			t.Fatalf("step %d: got error %v; want the process killed\n%s", at, err, out)
 		}
 		h.waitForDisconnect()
 		after := h.countRows()

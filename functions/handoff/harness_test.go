@@ -73,7 +73,7 @@ func (a *response) token(t testing.TB) string {
 	t.Helper()
 	u, err := url.Parse(a.URL)
 	if err != nil || a.URL == "" {
-		t.Fatalf("no URL in %d %s", a.StatusCode, a.Text)
+		t.Fatalf("got %d %s; want a URL", a.StatusCode, a.Text)
 	}
 	return u.Query().Get("h")
 }
@@ -101,7 +101,7 @@ func (h *harness) mustMint(body string, headers ...string) *response {
 // guestHeaders begins a session with a mint and returns its cookie and an Idempotency-Key as
 // headers.
 func (h *harness) guestHeaders(key string) []string {
-	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "of-the-first-visit").SessionCookie()
+	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "of-the-first-request").SessionCookie()
 	return []string{"Cookie", "gms_id=" + cookie, "Idempotency-Key", key}
 }
 

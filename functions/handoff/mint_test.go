@@ -340,7 +340,7 @@ func TestHandoffMint_LogContainsNoSecrets(t *testing.T) {
 		"the browser": "Firefox", "the address": "192.0.2.1", "the handoff": a.HandoffID,
 	} {
 		if strings.Contains(log, secret) {
-			t.Errorf("the log has %s", name)
+			t.Errorf("the log contains %s", name)
 		}
 	}
 	if n := strings.Count(log, "\n"); n != 3 {

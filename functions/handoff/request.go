@@ -42,13 +42,13 @@ func (r *request) check(now time.Time) (past []problem.FieldError, err error) {
 	}
 	switch {
 	case r.TenantID == "":
-		add("tenantId", "required", "Say whose hotel it is.")
+		add("tenantId", "required", "A tenant id is required.")
 	case !id.Valid(id.Tenant, r.TenantID):
 		add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
 	}
 	switch {
 	case r.PropertyID == "":
-		add("propertyId", "required", "Say which hotel.")
+		add("propertyId", "required", "A property id is required.")
 	case !id.Valid(id.Property, r.PropertyID):
 		add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}

@@ -68,7 +68,7 @@ func (a *area) check(f *problem.FieldErrors) {
 		return
 	}
 	if !given[a.Mode] {
-		f.Add("geo."+member[a.Mode], "required", "The mode "+a.Mode+" needs it.")
+		f.Add("geo."+member[a.Mode], "required", "The mode "+a.Mode+" requires this member.")
 	}
 	for _, mode := range geoModes {
 		if mode != a.Mode && given[mode] {
@@ -122,7 +122,7 @@ func requireNumbers(f *problem.FieldErrors, parent string, numbers ...requiredNu
 	complete = true
 	for _, n := range numbers {
 		if n.value == nil {
-			f.Add(parent+"."+n.name, "required", "A number is needed.")
+			f.Add(parent+"."+n.name, "required", "A number is required.")
 			complete = false
 		}
 	}

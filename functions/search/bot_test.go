@@ -70,7 +70,7 @@ func TestBotDetection_GooglebotNeedsGoogleAddress(t *testing.T) {
 		}
 	}
 	if n := h.Count("bot_score_log WHERE verdict <> 'human'"); n == 0 || n > 2 {
-		t.Errorf("%d verdicts", n)
+		t.Errorf("got %d verdicts; want 1 or 2", n)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestBotDetection_TwelveSearchesInTwoSecondsAreChallenged(t *testing.T) {
 			for n := range 12 {
 				a := h.sendFrom(guestAddr, "POST", "/search", h.requestBody("Kabul"), headers...)
 				if refused := n == 11; refused != (a.StatusCode == 429) {
-					t.Fatalf("search %d: %d %s", n+1, a.StatusCode, a.Text)
+					t.Fatalf("search %d: got %d %s; want refused = %t", n+1, a.StatusCode, a.Text, refused)
 				}
 				if n == 0 && sendsCookie {
 					headers = []string{"Cookie", "gms_id=" + a.SessionCookie()}
@@ -178,7 +178,7 @@ func (h *harness) dumpStores() (redis, postgres string) {
 	}
 	tables, err := pgx.CollectRows(must(h.DB.Query(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'bff_consumer' AND table_type = 'BASE TABLE'")), pgx.RowTo[string])
 	if err != nil || len(tables) < 5 {
-		h.T.Fatal(tables, err)
+		h.T.Fatalf("got tables %v, error %v; want at least 5 tables", tables, err)
 	}
 	var rows strings.Builder
 	for _, table := range tables {
@@ -221,7 +221,7 @@ func TestBotDetection_StoresAndLogContainNoClientData(t *testing.T) {
 		} {
 			statuses[a.StatusCode]++
 			if strings.Contains(a.Text, "c4n4ry") {
-				t.Fatal(a.Text)
+				t.Fatalf("found a canary in %s", a.Text)
 			}
 		}
 		secret = append(secret, strings.TrimSuffix(addr, fmt.Sprintf("::%x", 0xc000+n)))

@@ -54,7 +54,7 @@ func (h *Facets) Serve(w http.ResponseWriter, r *http.Request) error {
 	country := strings.ToUpper(in.Get("country"))
 	switch {
 	case country == "":
-		f.Add("country", "required", "Say which country, by its ISO 3166-1 alpha-2 code.")
+		f.Add("country", "required", "A country is required, as an ISO 3166-1 alpha-2 code.")
 	case len(country) != 2 || strings.Trim(country, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "":
 		f.Add("country", "malformed", "Must be an ISO 3166-1 alpha-2 code.")
 	}

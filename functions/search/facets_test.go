@@ -13,7 +13,7 @@ func TestFacets_MatchingETagAnswers304(t *testing.T) {
 	first := h.do("GET", url, "")
 	tag := first.Header.Get("ETag")
 	if first.StatusCode != 200 || tag == "" {
-		t.Fatalf("%d, ETag %q", first.StatusCode, tag)
+		t.Fatalf("got %d, ETag %q; want 200 with an ETag", first.StatusCode, tag)
 	}
 	again := h.Do("GET", url, "", "", "If-None-Match", `"other", W/`+tag)
 	if again.StatusCode != 304 || len(again.Text) != 0 || again.Header.Get("ETag") != tag || again.Header.Get("X-Cache") != "HIT" ||

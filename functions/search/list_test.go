@@ -30,7 +30,7 @@ func TestSearchList_ComposesThenServesFromCache(t *testing.T) {
 		t.Errorf(`got %+v; want a fresh rate of 450000 and a brand`, card)
 	}
 	if !slices.Equal(card.Badges, []string{"crossRegionDelivery", "shariaCompliant"}) {
-		t.Errorf("badges %v", card.Badges)
+		t.Errorf("got badges %v; want crossRegionDelivery, shariaCompliant", card.Badges)
 	}
 	calls := h.upstreams.Calls()
 	second := h.mustSearch(h.requestBody("Kabul"), "Accept-Language", "ps-AF", "X-Currency", "AFN", "Cookie", "gms_id="+first.SessionCookie())
@@ -90,11 +90,11 @@ func TestSearchList_DifferentQueriesHaveSeparateEntries(t *testing.T) {
 		"filters":   h.mustSearch(h.requestBody("Kabul", `"occupancy"`, `"filters":{"starRating":[5]},"occupancy"`)),
 	} {
 		if a.body.QueryHash == base.body.QueryHash || a.Header.Get("X-Cache") != "MISS" {
-			t.Errorf("another %s: %s", name, a.Header.Get("X-Cache"))
+			t.Errorf("another %s: got %s; want MISS with another hash", name, a.Header.Get("X-Cache"))
 		}
 	}
 	if page := h.mustSearch(h.requestBody("Kabul", `"occupancy"`, `"page":{"offset":20},"occupancy"`)); page.Header.Get("X-Cache") != "MISS" || page.body.QueryHash != base.body.QueryHash {
-		t.Errorf("another page: %s", page.Header.Get("X-Cache"))
+		t.Errorf("another page: got %s; want MISS with the same hash", page.Header.Get("X-Cache"))
 	}
 }
 
@@ -180,7 +180,7 @@ func TestSearchList_EventsContainNoPersonalData(t *testing.T) {
 	}
 	for _, canary := range []string{"canary", "203.0.113", a.SessionCookie()} {
 		if strings.Contains(h.Log.String(), canary) {
-			t.Errorf("%q in the log", canary)
+			t.Errorf("found %q in the log", canary)
 		}
 	}
 }

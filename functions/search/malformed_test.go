@@ -143,7 +143,7 @@ func TestSearchRequest_MalformedBodyNamesField(t *testing.T) {
 		})
 	}
 	if n := h.upstreams.Calls(); n != 0 {
-		t.Errorf("refused requests made %d upstream calls", n)
+		t.Errorf("got %d upstream calls; want 0", n)
 	}
 }
 

@@ -17,7 +17,7 @@ func TestSearchMap_OnlySpotlightedPinHasRate(t *testing.T) {
 	h.upstreams.Update(func() { h.upstreams.hits = 250 })
 	plain := h.do("POST", "/search/map", h.mapRequestBody(`"zoom":12,`))
 	if plain.StatusCode != 200 || len(plain.body.Pins) != 250 || plain.Header.Get("X-Cache") != "MISS" {
-		t.Fatalf("%d %s, %d pins", plain.StatusCode, plain.Header.Get("X-Cache"), len(plain.body.Pins))
+		t.Fatalf("got %d %s, %d pins; want 200 MISS, 250", plain.StatusCode, plain.Header.Get("X-Cache"), len(plain.body.Pins))
 	}
 	lit := h.do("POST", "/search/map", h.mapRequestBody(`"zoom":12,"spotlightPropertyId":"`+propertyID(7)+`",`))
 	for _, pin := range lit.body.Pins {

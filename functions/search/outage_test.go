@@ -78,7 +78,7 @@ func TestSearchList_SurvivesRedisOutage(t *testing.T) {
 		t.Errorf("without Redis: got %s; want MISS, the same cookie and 3 cards", a.Text)
 	}
 	if fresh := h.mustSearch(h.requestBody("Kabul")); fresh.SessionCookie() == "" {
-		t.Error("first visit without Redis: got no cookie")
+		t.Error("first request without Redis: got no cookie")
 	}
 	h.Redis.Start()
 	h.Eventually("a hit after Redis is back", func() bool {
@@ -150,9 +150,9 @@ func TestSearchList_PostgresTimeoutBuffersEventsInRedis(t *testing.T) {
 	h.PostgresProxy.Hang()
 	for n := range 8 {
 		began := time.Now()
-		h.mustSearch(h.requestBody("Herat")) // a first visit each time, with the event session.started
+		h.mustSearch(h.requestBody("Herat")) // a new session each time, with the event session.started
 		if took := time.Since(began); took > web.Budget+functest.SlackTime {
-			t.Errorf("answer %d took %s", n, took)
+			t.Errorf("answer %d: got it after %s; want at most %s", n, took, web.Budget+functest.SlackTime)
 		}
 	}
 	if n := buffered() - before; n != 8 {
@@ -178,7 +178,7 @@ func TestSearchList_RedisTimeoutStaysWithinBudget(t *testing.T) {
 		began := time.Now()
 		a := h.mustSearch(h.requestBody("Kabul"), "Cookie", "gms_id="+cookie)
 		if took := time.Since(began); took > web.Budget+functest.SlackTime || a.SessionCookie() != cookie {
-			t.Errorf("answer %d took %s", n, took)
+			t.Errorf("answer %d: got it after %s; want at most %s", n, took, web.Budget+functest.SlackTime)
 		}
 	}
 }

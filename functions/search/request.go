@@ -90,7 +90,7 @@ func parsePlaceName(f *problem.FieldErrors, field, s string) string {
 	}
 	s = strings.Join(strings.FieldsFunc(norm.NFC.String(s), unicode.IsSpace), " ")
 	if s == "" {
-		f.Add(field, "required", "A name is needed.")
+		f.Add(field, "required", "A name is required.")
 	}
 	return s
 }
@@ -124,7 +124,7 @@ func (v *filters) check(f *problem.FieldErrors) {
 	for i, s := range v.Neighbourhoods {
 		field := fmt.Sprintf("filters.neighbourhoods.%d", i)
 		if v.Neighbourhoods[i] = parsePlaceName(f, field, s); s == "" {
-			f.Add(field, "required", "A name is needed.")
+			f.Add(field, "required", "A name is required.")
 		}
 	}
 	v.Neighbourhoods = sortedUnique(v.Neighbourhoods)
@@ -132,7 +132,7 @@ func (v *filters) check(f *problem.FieldErrors) {
 
 func (p *priceRange) check(f *problem.FieldErrors) {
 	if p.Min == nil && p.Max == nil {
-		f.Add("filters.priceRange", "required", "Give min or max, in minor units.")
+		f.Add("filters.priceRange", "required", "A minimum or maximum is required, in minor units.")
 	}
 	if p.Min != nil && p.Max != nil && p.Min.value.Cmp(p.Max.value) > 0 {
 		f.Add("filters.priceRange.max", "reversed", "Must not be below min.")

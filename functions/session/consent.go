@@ -30,7 +30,7 @@ func (h *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
 	}
 	if in.Telemetry == nil && in.Marketing == nil {
 		return h.guests.CountRejected(w, r,
-			problem.Invalid(problem.FieldError{Field: "body", Code: "required", Detail: "Say at least one of consentTelemetry and consentMarketing."}))
+			problem.Invalid(problem.FieldError{Field: "body", Code: "required", Detail: "At least one of consentTelemetry and consentMarketing is required."}))
 	}
 	ctx, g, err := h.begin(h.guests, w, r)
 	if err != nil {

@@ -18,7 +18,7 @@ func (h *Handlers) Locale(w http.ResponseWriter, r *http.Request) error {
 		return h.guests.CountRejected(w, r, err)
 	}
 	if in.Locale == "" {
-		return h.guests.CountRejected(w, r, problem.Invalid(problem.FieldError{Field: "locale", Code: "required", Detail: "Say which language."}))
+		return h.guests.CountRejected(w, r, problem.Invalid(problem.FieldError{Field: "locale", Code: "required", Detail: "A language is required."}))
 	}
 	tag, err := web.ParseLocale("locale", in.Locale)
 	if err != nil {
@@ -37,7 +37,7 @@ func (h *Handlers) Currency(w http.ResponseWriter, r *http.Request) error {
 		return h.guests.CountRejected(w, r, err)
 	}
 	if in.Currency == "" {
-		return h.guests.CountRejected(w, r, problem.Invalid(problem.FieldError{Field: "currency", Code: "required", Detail: "Say which currency."}))
+		return h.guests.CountRejected(w, r, problem.Invalid(problem.FieldError{Field: "currency", Code: "required", Detail: "A currency is required."}))
 	}
 	c, err := web.ParseCurrency("currency", in.Currency)
 	if err != nil {

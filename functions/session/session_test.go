@@ -278,19 +278,19 @@ func TestSession_StoreOutageDegradesOrAnswers503(t *testing.T) {
 	h.Redis.Stop()
 	s := h.getSession(cookie)
 	if s.ID != cookie || len(s.WishlistRefs) != 2 || len(s.RecentlyViewed) != 0 || s.Degraded[0].Part != "session" {
-		t.Errorf("without Redis: %+v", s)
+		t.Errorf("without Redis: got %+v; want the wishlist and session degraded", s)
 	}
 	for _, c := range [][3]string{{"POST", "/session/locale", `{"locale":"ar"}`}, {"POST", "/session/currency", `{"currency":"AED"}`}, {"POST", "/session/clear", ""}, {"GET", "/session/export", ""}} {
 		if a := h.Do(c[0], c[1], cookie, c[2]); a.StatusCode != 503 {
-			t.Errorf("without Redis: %s: %d %s", c[1], a.StatusCode, a.Text)
+			t.Errorf("without Redis: %s: got %d %s; want 503", c[1], a.StatusCode, a.Text)
 		}
 	}
 	h.PostgresProxy.Break()
 	if s := h.getSession(cookie); s.ID != cookie || len(s.Degraded) != 2 {
-		t.Errorf("without both: %+v", s)
+		t.Errorf("without both stores: got %+v; want two degraded parts", s)
 	}
 	if a := h.MustDo(200, "GET", "/session", "", ""); a.SessionCookie() == "" {
-		t.Error("a first visit without both gets no cookie")
+		t.Error("first request without both stores: got no cookie")
 	}
 }
 

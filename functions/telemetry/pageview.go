@@ -50,7 +50,7 @@ func (v *pageView) check(f *validator) {
 	path, ok := event.SanitizePath(v.Path)
 	switch {
 	case v.Path == "":
-		f.add("path", "required", "Say the path of the page, such as /search.")
+		f.add("path", "required", "The path of the page is required, such as /search.")
 	case !ok:
 		f.add("path", "malformed", "Must be the path of a page, such as /search.")
 	}

@@ -59,7 +59,7 @@ func parseReports[T any, P interface {
 	var f validator
 	if events != nil {
 		if !reflect.ValueOf(single).Elem().IsZero() {
-			f.add("events", "alone", "Send one event, or events and nothing beside it.")
+			f.add("events", "alone", "Send one event, or events without other members.")
 		}
 		if len(events) == 0 || len(events) > maxEvents {
 			f.add("events", "out-of-range", "Must be 1 to 50 events.")
@@ -135,7 +135,7 @@ func (h *Handlers) record(w http.ResponseWriter, r *http.Request, reports []repo
 		answer.Accepted = 0 // nothing is written for a cleared session
 	}
 	if result.EventsErr != nil {
-		return problem.New(problem.UpstreamUnavailable, "Events cannot be taken at present. Please send them again.", result.EventsErr).WithRetryAfter(time.Second)
+		return problem.New(problem.UpstreamUnavailable, "Events cannot be recorded at present. Please send them again.", result.EventsErr).WithRetryAfter(time.Second)
 	}
 	return web.WriteJSON(w, http.StatusAccepted, answer)
 }

@@ -304,7 +304,7 @@ func TestTelemetry_StoreOutageBuffersOrAnswers503(t *testing.T) {
 				t.Errorf("got %d buffered events; want 2", n)
 			}
 			if a := h.MustDo(202, "POST", "/telemetry/funnel", "", `{"step":"map.opened"}`); a.SessionCookie() == "" {
-				t.Errorf("first visit: got no cookie")
+				t.Errorf("first request: got no cookie")
 			}
 			h.PostgresProxy.Heal()
 			h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })

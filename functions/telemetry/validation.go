@@ -24,7 +24,7 @@ func (f *validator) id(field string, prefix id.Prefix, s string, required bool) 
 	switch {
 	case s == "" && !required:
 	case s == "":
-		f.add(field, "required", "Is needed.")
+		f.add(field, "required", "An id is required.")
 	case !id.Valid(prefix, s):
 		f.add(field, "malformed", "Must be an id, "+string(prefix)+"….")
 	}

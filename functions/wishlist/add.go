@@ -35,13 +35,13 @@ type addRequest struct {
 func (in *addRequest) check() (faults problem.FieldErrors) {
 	switch {
 	case in.PropertyID == "":
-		faults.Add("propertyId", "required", "Say which hotel.")
+		faults.Add("propertyId", "required", "A property id is required.")
 	case !id.Valid(id.Property, in.PropertyID):
 		faults.Add("propertyId", "malformed", "Must be the id of a property, ppt_….")
 	}
 	switch {
 	case in.TenantID == "":
-		faults.Add("tenantId", "required", "Say whose hotel it is.")
+		faults.Add("tenantId", "required", "A tenant id is required.")
 	case !id.Valid(id.Tenant, in.TenantID):
 		faults.Add("tenantId", "malformed", "Must be the id of a tenant, tnt_….")
 	}

@@ -63,7 +63,7 @@ func TestWishlist_LogsAndEventsContainNoPersonalData(t *testing.T) {
 	}
 	for _, canary := range []string{"canary", "203.0.113", cookie, "Firefox", propertyID(1)} {
 		if strings.Contains(h.Log.String(), canary) {
-			t.Errorf("%q in the log", canary)
+			t.Errorf("found %q in the log", canary)
 		}
 	}
 }
