@@ -28,7 +28,7 @@ func BenchmarkConsume(b *testing.B) {
 		b.Fatal(err)
 	}
 	bearer := "Bearer " + h.issuer.Token(audience, callerAccount, h.Now())
-	b.Run("whole", func(b *testing.B) {
+	b.Run("consume", func(b *testing.B) {
 		h.runParallel(b, func(m mintedHandoff) bool {
 			r := httptest.NewRequest("POST", "/internal/handoff/"+m.id+"/consume", strings.NewReader(fmt.Sprintf(`{"token":%q,"consumedBy":"tenant-1"}`, m.token)))
 			r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {bearer}, "Idempotency-Key": {m.id}}
@@ -37,7 +37,7 @@ func BenchmarkConsume(b *testing.B) {
 			return w.Code == http.StatusOK
 		})
 	})
-	b.Run("bare update", func(b *testing.B) {
+	b.Run("update alone", func(b *testing.B) {
 		h.runParallel(b, func(m mintedHandoff) bool {
 			tag, err := h.consume.db.Exec(context.Background(), `
 				UPDATE bff_consumer.handoff_replay_log

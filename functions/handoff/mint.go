@@ -62,7 +62,7 @@ type mintResponse struct {
 //   - theme-config: the slug of property-service.
 //
 // A property of another tenant is 404; a suspended tenant is 403. A session cleared meanwhile is a
-// retriable 503. A key in use is polled for up to 2 s, then 409.
+// retriable 503. A key in use is polled for up to 2 s, then 409; a key of another body is 422.
 func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 	in, past, request, err := m.parseRequest(r)
 	if err != nil {

@@ -109,9 +109,10 @@ type acceptedResponse struct {
 //
 // The cost is two Redis round trips of at most 100 ms each and a Postgres write of at most 300 ms.
 //
-// Without Postgres the events wait in a Redis list, unless the guest's consent is unknown. When no
-// store takes the events, the answer is 503 and the client sends them again: an eventId makes a
-// repetition harmless. Without Redis the events are recorded and the viewed properties are lost.
+// Without Postgres the events wait in a Redis list (500 ms more), unless the guest's consent is
+// unknown. When no store takes the events, the answer is 503 and the client sends them again: an
+// eventId makes a repetition harmless. Without Redis the events are recorded and the viewed
+// properties are lost.
 func (h *Handlers) record(w http.ResponseWriter, r *http.Request, reports []report) error {
 	ctx, guest, err := h.guests.Begin(w, r, nil)
 	if err != nil {
