@@ -100,7 +100,9 @@ func (r *Eraser) Finish(ctx context.Context, sessionID string) error {
 	}
 	var batch pgx.Batch
 	idempotency.QueueDelete(&batch, sessionID)
-	outbox.DeleteUnsent(&batch, sessionID) // again: a statement from before the commit of Begin saw no mark, and Begin saw no row of it
+	// Again, because a statement from before the commit of Begin saw no mark, and Begin did not see
+	// its rows.
+	outbox.DeleteUnsent(&batch, sessionID)
 	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
 		return fmt.Errorf("erasure: finish: %w", err)
 	}

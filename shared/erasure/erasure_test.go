@@ -12,7 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 )
 
-// Serial: the mutation and the erasure have timeouts of 1 s and 1.5 s, from before the lock is released.
+// Serial: the mutation and the erasure have timeouts of 1 s and 1.5 s, from before the lock is
+// released.
 func TestEraser_WaitsForRunningMutationAndErasesIt(t *testing.T) {
 	h := newHarness(t)
 	release := h.holdLock()

@@ -76,8 +76,8 @@ func (h *harness) must(err error) {
 	}
 }
 
-// remaining returns the Redis keys and the tables with data of the session, apart from the marker in
-// Redis and the record of the erasure.
+// remaining returns the Redis keys and the tables with data of the session, apart from the marker
+// in Redis and the record of the erasure.
 func (h *harness) remaining() (found []string) {
 	h.t.Helper()
 	for _, key := range h.rdb.Keys(context.Background(), "*").Val() {

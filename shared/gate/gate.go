@@ -87,7 +87,7 @@ type Session struct {
 	ID           string // empty: the caller did not read the session
 	New          bool   // this request started the session
 	AllowsEvents bool   // as far as the caller knows, the guest did not opt out of telemetry
-	ConsentKnown bool   // the caller knows the guest's decision, so an event may wait in Redis for Postgres
+	ConsentKnown bool   // an event may wait in Redis for Postgres
 }
 
 // Check is the evaluation of a single request. Not safe for concurrent use.

@@ -58,11 +58,15 @@ func (c *Controller) Begin(w http.ResponseWriter, r *http.Request, reads Reads) 
 // BeginRetry is Begin for a request with an idempotency key. A retry is charged as a read instead
 // of its own class, in a second round trip of at most 100 ms. Call Guest.ChargeRetry before
 // repeating the work of a retry.
-func (c *Controller) BeginRetry(w http.ResponseWriter, r *http.Request, reads Reads, isRetry IsRetry) (context.Context, *Guest, error) {
+func (c *Controller) BeginRetry(
+	w http.ResponseWriter, r *http.Request, reads Reads, isRetry IsRetry,
+) (context.Context, *Guest, error) {
 	return c.begin(w, r, reads, isRetry)
 }
 
-func (c *Controller) begin(w http.ResponseWriter, r *http.Request, reads Reads, isRetry IsRetry) (context.Context, *Guest, error) {
+func (c *Controller) begin(
+	w http.ResponseWriter, r *http.Request, reads Reads, isRetry IsRetry,
+) (context.Context, *Guest, error) {
 	ctx := r.Context()
 	call := web.FromContext(ctx)
 	defer call.Phase("begin")()

@@ -32,8 +32,10 @@ type Controller struct {
 }
 
 const (
-	redisTimeout     = 100 * time.Millisecond // then the request goes on without Redis
-	longRedisTimeout = 800 * time.Millisecond // of WithLongTimeout; twice 800 ms and the events fit into a request's budget
+	redisTimeout = 100 * time.Millisecond // then the request goes on without Redis
+	// longRedisTimeout applies with WithLongTimeout. Twice 800 ms and the events fit into a
+	// request's budget.
+	longRedisTimeout = 800 * time.Millisecond
 )
 
 // New returns a controller for routes of the class gate.Read. instance is the producer name of this

@@ -33,10 +33,11 @@ type FinishResult struct {
 // Finish sets the session cookie, unless the guest cleared the session meanwhile. A failed write
 // does not fail the request: Finish logs and returns the failure. Without Redis, the session is not
 // saved; without Postgres, the events wait in Redis if the guest's consent is known.
-func (c *Controller) Finish(ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner)) FinishResult {
+func (c *Controller) Finish(
+	ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner),
+) FinishResult {
 	defer web.FromContext(ctx).Phase("finish")()
-	unsaved := c.save(ctx, g, history, more)
-	return c.finishResponse(ctx, w, g, unsaved)
+	return c.finishResponse(ctx, w, g, c.save(ctx, g, history, more))
 }
 
 // FinishRequired is Finish for a request that fails unless Redis takes its changes. On a failure of
@@ -115,7 +116,7 @@ func (c *Controller) save(ctx context.Context, g *Guest, history *session.Histor
 	if pipe.Len() == 0 {
 		return nil
 	}
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout) // also after the client hung up
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout) // also after a disconnect
 	defer cancel()
 	execErr := lua.Exec(within, pipe)
 	if !savesSession {
@@ -127,7 +128,8 @@ func (c *Controller) save(ctx context.Context, g *Guest, history *session.Histor
 		return err
 	case saved.Cleared:
 		g.events = nil
-		c.sessions.RemoveLastSeen(within, c.rdb, g.ID) // after a failure, the sweep removes the id in 30 days, without an event
+		// After a failure, the sweep removes the id in 30 days, without an event.
+		c.sessions.RemoveLastSeen(within, c.rdb, g.ID)
 		return session.ErrCleared
 	case saved.Missing:
 		return errSessionMissing // the events stay: Postgres decides about them

@@ -14,7 +14,7 @@ import (
 // keeps the session through an update.
 type agentFamily struct {
 	browser, system, deviceClass string
-	bindings                     []string // the hashes for Session.bindingHash, for each pepper, newest first
+	bindings                     []string // for Session.bindingHash, per pepper, newest first
 }
 
 const (

@@ -22,7 +22,8 @@ type Campaign struct {
 // tokens: events publish campaigns and must not contain an address or a sentence.
 func parseCampaign(h http.Header, now time.Time) *Campaign {
 	token := func(name string) string {
-		if s := h.Get(name); s != "" && event.IsCampaignToken(s) { // the first match compiles the pattern, so an absent header skips it
+		// The first match compiles the pattern, so an absent header skips it.
+		if s := h.Get(name); s != "" && event.IsCampaignToken(s) {
 			return s
 		}
 		return ""

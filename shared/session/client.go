@@ -13,9 +13,9 @@ import (
 // Client describes the browser of a request and its address. It does not contain the cookie, so
 // shared routes may use it. The methods compute a new HMAC per call.
 type Client struct {
-	Fingerprint    string   // sha256:<hex> over browser, system, language, screen and time zone, each if sent
+	Fingerprint    string   // sha256:<hex> over browser, system, language, screen, time zone
 	UserAgentClass string   // browser-desktop | browser-mobile | browser-tablet | app | bot | other
-	bindings       []string // sha256:<hex> over browser and system family alone, for each pepper, newest first
+	bindings       []string // sha256:<hex> over browser and system, per pepper, newest first
 
 	pepper    keyring.Key // the newest
 	addr      netip.Addr

@@ -18,7 +18,7 @@ func (r *Store) VerifiedID(req *http.Request) string {
 	if len(sent) != 1 || !verifyID(r.ring, sent[0].Value, r.now()) {
 		return ""
 	}
-	return strings.Clone(sent[0].Value) // an id is kept in caches, and must not pin the whole Cookie header
+	return strings.Clone(sent[0].Value) // the id must not pin the whole header in caches
 }
 
 // cookieAttributes are formatted once, because every personal response carries them.

@@ -52,7 +52,9 @@ type Idle struct {
 // ReadIdle returns at most limit sessions of a shard, last seen before a given time, longest ago
 // first. optedOut selects the guests who opted out of telemetry. ReadIdle, StillIdle, CountIdle and
 // RemoveIdle take a round trip each, bounded by the context, and return the error of Redis.
-func ReadIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time, limit int) ([]Idle, error) {
+func ReadIdle(
+	ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time, limit int,
+) ([]Idle, error) {
 	found, err := rdb.ZRangeByScoreWithScores(ctx, keys.LastSeen(shard, optedOut), &redis.ZRangeBy{
 		Min: "-inf", Max: "(" + strconv.FormatInt(before.UnixMilli(), 10), Count: int64(limit),
 	}).Result()
@@ -67,7 +69,9 @@ func ReadIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, sha
 }
 
 // StillIdle returns the sessions of idle without a request since ReadIdle.
-func StillIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, idle []Idle) ([]Idle, error) {
+func StillIdle(
+	ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, idle []Idle,
+) ([]Idle, error) {
 	if len(idle) == 0 {
 		return nil, nil
 	}
@@ -81,7 +85,8 @@ func StillIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, sh
 	}
 	var still []Idle
 	for i, s := range idle {
-		if int64(seen[i]) == s.LastSeen.UnixMilli() { // 0 if the guest changed consent: the other set has the session then
+		// The time is 0 if the guest changed consent: the other set has the session then.
+		if int64(seen[i]) == s.LastSeen.UnixMilli() {
 			still = append(still, s)
 		}
 	}
@@ -89,7 +94,9 @@ func StillIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, sh
 }
 
 // CountIdle counts the sessions of a shard, last seen before a given time.
-func CountIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time) (int64, error) {
+func CountIdle(
+	ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time,
+) (int64, error) {
 	n, err := rdb.ZCount(ctx, keys.LastSeen(shard, optedOut), "-inf", "("+strconv.FormatInt(before.UnixMilli(), 10)).Result()
 	if err != nil {
 		return 0, fmt.Errorf("session: count idle sessions: %w", err)
@@ -99,7 +106,9 @@ func CountIdle(ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, sh
 
 // RemoveIdle removes sessions of a shard from the sorted set, except sessions with a request since
 // ReadIdle. The script costs Redis two lookups per session.
-func RemoveIdle(ctx context.Context, rdb redis.UniversalClient, keys redisclient.Keys, shard string, optedOut bool, idle []Idle) error {
+func RemoveIdle(
+	ctx context.Context, rdb redis.UniversalClient, keys redisclient.Keys, shard string, optedOut bool, idle []Idle,
+) error {
 	seen := make(map[string]int64, len(idle))
 	for _, s := range idle {
 		seen[s.ID] = s.LastSeen.UnixMilli()

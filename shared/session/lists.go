@@ -74,7 +74,8 @@ func (l *Lists) Wishlist(s *Session) (entries []jsontext.Value, ok bool) {
 
 // entries returns the valid JSON entries of a list.
 func (l *Lists) entries(s *Session, part string) []jsontext.Value {
-	if l == nil || l.sessionID != s.ID { // the cookie came from another browser: s must not see that session's lists
+	// With the cookie of another browser, s must not see the lists of the cookie's session.
+	if l == nil || l.sessionID != s.ID {
 		return nil
 	}
 	var list []jsontext.Value

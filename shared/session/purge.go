@@ -49,7 +49,8 @@ func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
-	if err := r.RemoveLastSeen(ctx, rdb, id); err != nil { // after the marker: before, a running request would write the time again
+	// The time goes after the marker: before, a running request would write the time again.
+	if err := r.RemoveLastSeen(ctx, rdb, id); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	return nil

@@ -32,7 +32,8 @@ func (r *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Sessio
 	switch {
 	case update.Create:
 		update.Defaults = s.toHash()
-	case s.consentRestored: // the hash has unknownConsent, from a request without an answer of Postgres
+	// The hash has unknownConsent, from a request without an answer of Postgres.
+	case s.consentRestored:
 		update.Defaults = map[string]string{"consentTelemetry": formatBool(s.Consent.Telemetry), "consentMarketing": formatBool(s.Consent.Marketing)}
 	}
 	if _, touched := s.changedFields["lastSeenAt"]; touched {

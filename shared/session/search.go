@@ -70,8 +70,8 @@ func (r *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s Searc
 
 const (
 	searchTTL        = time.Hour // of a search session; later interactions get a fresh id
-	maxSearches      = 5         // concurrent search sessions of a guest, in parallel tabs; the oldest is dropped
-	hashPrefixLength = 16        // hex digits of the query hash; enough to distinguish the searches of a guest
+	maxSearches      = 5         // of a guest at a time, in parallel tabs; the oldest is dropped
+	hashPrefixLength = 16        // hex digits of the query hash; distinguish a guest's searches
 )
 
 // activeSearch is a running search session. The time in the id is the start.

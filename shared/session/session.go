@@ -42,7 +42,7 @@ type Session struct {
 	Consent        Consent
 
 	New      bool // this request minted the id: the client does not have the cookie yet
-	Degraded bool // Redis did not answer: only the id and the request's headers are known, and nothing is saved
+	Degraded bool // Redis did not answer: only id and headers are known, nothing is saved
 
 	exists             bool // the hash exists in Redis
 	needsConsent       bool // Redis has no consent of this session: RestoreConsent asks Postgres

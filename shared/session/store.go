@@ -30,8 +30,10 @@ type Store struct {
 }
 
 const (
-	maxCachedPreferences = 16_384      // guests per instance whose preferences differ from their headers
-	touchInterval        = time.Minute // between writes of lastSeenAt: a write with each request would double the Redis cost of a cache hit
+	maxCachedPreferences = 16_384 // guests per instance whose preferences differ from their headers
+	// touchInterval is the time between writes of lastSeenAt. A write with each request would
+	// double the Redis cost of a cache hit.
+	touchInterval = time.Minute
 )
 
 // New returns a store. ring signs session ids and must keep retired keys for 365 days. peppers hash

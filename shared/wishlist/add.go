@@ -111,7 +111,9 @@ func (r *Store) Add(ctx context.Context, sessionID string, w AddRequest, events 
 var errContested = errors.New("added and removed by others at the same time")
 
 // insert runs addSQL under the exclusive lock of the session, in a single round trip.
-func (r *Store) insert(ctx context.Context, sessionID string, optedOut bool, earlier []event.Event, args []any) (c *Change, consent string, err error) {
+func (r *Store) insert(
+	ctx context.Context, sessionID string, optedOut bool, earlier []event.Event, args []any,
+) (c *Change, consent string, err error) {
 	c = &Change{}
 	var version, at *time.Time
 	var itemID *string

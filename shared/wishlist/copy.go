@@ -13,7 +13,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/session"
 )
 
-// encodeItem returns an item as the copy holds it. Equal items have equal bytes.
+// encodeItem returns an item as stored in the copy. Equal items have equal bytes.
 func encodeItem(i Item) string {
 	b, err := json.Marshal(i)
 	if err != nil {
@@ -22,8 +22,8 @@ func encodeItem(i Item) string {
 	return string(b)
 }
 
-// DecodeCopy decodes the entries of a copy; see session.Lists.Wishlist. It returns an error for an
-// entry of another format.
+// DecodeCopy decodes the entries of a copy from session.Lists.Wishlist. It returns an error for a
+// malformed entry.
 func DecodeCopy(entries []jsontext.Value) (List, error) {
 	var l List
 	for _, entry := range entries {
@@ -36,24 +36,25 @@ func DecodeCopy(entries []jsontext.Value) (List, error) {
 	return l, nil
 }
 
-// EnqueueCopy queues the update of the copy after a mutation on the caller's pipeline: one script,
-// or nothing if the mutation changed nothing. The caller runs the pipeline with lua.Exec and then
-// calls RebuildCopy. An addition is appended, if the copy has the version before the addition; a
-// removal replaces the whole copy, unless the copy is newer.
+// EnqueueCopy queues the update of the copy after a mutation on the caller's pipeline: a script, or
+// nothing for a mutation without effect. The caller runs the pipeline with lua.Exec and then calls
+// RebuildCopy. An addition is appended if the copy has the version before the addition. A removal
+// replaces the whole copy, unless the copy is newer.
 func (r *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID string, c *Change) {
 	switch {
 	case !c.Applied:
 	case c.list != nil:
 		c.copyCmd = r.enqueueReplace(ctx, pipe, sessionID, *c.list)
 	default:
-		c.copyCmd = lua.WishlistAppend(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), c.previousVersion, c.version, encodeItem(c.Item), session.TTL)
+		c.copyCmd = lua.WishlistAppend(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID),
+			c.previousVersion, c.version, encodeItem(c.Item), session.TTL)
 	}
 }
 
-// RebuildCopy replaces the copy if EnqueueCopy could not append an addition, because of a
-// concurrent mutation or because Redis lost the copy. It then takes a read of Postgres, within 1.5
-// s and at least 250 ms before the request's deadline, and a round trip to Redis, within the
-// timeouts of the client; otherwise it costs nothing. It returns the error of either store; the
+// RebuildCopy replaces the copy if EnqueueCopy could not append an addition, after a concurrent
+// mutation or because Redis lost the copy. The replacement takes a read of Postgres, within 1.5 s
+// and at least 250 ms before the request's deadline, and a round trip to Redis, within the timeouts
+// of the client. Otherwise RebuildCopy costs nothing. It returns the error of either store; the
 // next read of the list repairs the copy (see EnqueueRepair).
 func (r *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) error {
 	if c.copyCmd == nil || c.list != nil {
@@ -71,11 +72,14 @@ func (r *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) er
 	return lua.Exec(ctx, pipe)
 }
 
-// EnqueueRepair queues the replacement of a copy that differs from the record, on the caller's
-// pipeline: one script, which keeps a newer copy, or nothing. The caller runs the pipeline with
-// lua.Exec. copied and exists are the results of session.Lists.Wishlist.
-func (r *Store) EnqueueRepair(ctx context.Context, pipe redis.Pipeliner, sessionID string, record List, copied []jsontext.Value, exists bool) {
-	if exists && slices.EqualFunc(record.Items, copied, func(i Item, entry jsontext.Value) bool { return encodeItem(i) == string(entry) }) {
+// EnqueueRepair queues the replacement of a copy different from the record, on the caller's
+// pipeline: a script, or nothing for a correct copy. The script keeps a newer copy. The caller runs
+// the pipeline with lua.Exec. copied and exists are the results of session.Lists.Wishlist.
+func (r *Store) EnqueueRepair(
+	ctx context.Context, pipe redis.Pipeliner, sessionID string, record List, copied []jsontext.Value, exists bool,
+) {
+	isEqual := func(i Item, entry jsontext.Value) bool { return encodeItem(i) == string(entry) }
+	if exists && slices.EqualFunc(record.Items, copied, isEqual) {
 		return
 	}
 	r.enqueueReplace(ctx, pipe, sessionID, record)
@@ -88,7 +92,8 @@ func (r *Store) enqueueReplace(ctx context.Context, pipe redis.Pipeliner, sessio
 	for i, item := range list.Items {
 		entries[i] = encodeItem(item)
 	}
-	return lua.WishlistReplace(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), strconv.FormatInt(list.version, 10), session.TTL, entries...)
+	version := strconv.FormatInt(list.version, 10)
+	return lua.WishlistReplace(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), version, session.TTL, entries...)
 }
 
 func (r *Store) listKey(sessionID string) string { return r.keys.SessionPart(sessionID, "wishlist") }

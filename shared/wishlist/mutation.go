@@ -15,7 +15,7 @@ import (
 // Timeouts of Postgres for a step of a mutation.
 const (
 	mutationTimeout = 1500 * time.Millisecond
-	responseReserve = 250 * time.Millisecond // of the request's time, for Redis, events and the response
+	responseReserve = 250 * time.Millisecond // for Redis, events and the response
 )
 
 // stepTimeout returns 1.5 s, or the request's remaining time less responseReserve if that is
