@@ -9,10 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-var pruneRows = flag.Int("prune", 100_000, "rows that BenchmarkPrune removes from each table")
+var pruneRows = flag.Int("prune", 100_000, "rows that BenchmarkSweepTables_Prune removes from each table")
 
-// BenchmarkSweepTables_Prune removes rows of every table, and reports how long the longest of the statements took, that of a second
-// run included: it looks over what the first has left in the index.
+// BenchmarkSweepTables_Prune removes rows of every table and reports the time of the slowest statement. It
+// includes a second run, which scans the dead index entries of the first run.
 func BenchmarkSweepTables_Prune(b *testing.B) {
 	for _, s := range seeds {
 		b.Run(s.rule, func(b *testing.B) {
@@ -20,16 +20,16 @@ func BenchmarkSweepTables_Prune(b *testing.B) {
 				b.StopTimer()
 				h := newHarness(b)
 				h.insertSeed(s, *pruneRows, s.retention().seedTime(time.Now(), true))
-				h.exec("ANALYZE bff_consumer." + s.retention().table)
-				db := &timedDB{database: h.db}
+				h.Exec("ANALYZE bff_consumer." + s.retention().table)
+				db := &timedDB{database: h.DB}
 				b.StartTimer()
 				n, _, err := tableSweeper{db, s.retention()}.sweep(b.Context(), time.Now(), func() bool { return false })
 				if err != nil || n != int64(*pruneRows) {
-					b.Fatalf("%d rows: %v", n, err)
+					b.Fatalf("got %d removed rows, %v, want %d", n, err, *pruneRows)
 				}
 				b.StopTimer()
 				if n, _, err := (tableSweeper{db, s.retention()}).sweep(b.Context(), time.Now(), func() bool { return false }); err != nil || n != 0 {
-					b.Fatalf("a second run removed %d: %v", n, err)
+					b.Fatalf("second run: got %d removed rows, %v, want none", n, err)
 				}
 				b.StartTimer()
 				b.ReportMetric(float64(db.longest.Microseconds())/1000, "ms/longest-statement")
@@ -39,7 +39,7 @@ func BenchmarkSweepTables_Prune(b *testing.B) {
 	}
 }
 
-// timedDB is a database that notes its slowest statement.
+// timedDB measures the slowest statement of a database.
 type timedDB struct {
 	database
 	longest time.Duration

@@ -1,114 +1,85 @@
 package sweep
 
 import (
-	"context"
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/redis/go-redis/v9"
-
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
-	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
+	"melmastoon.ghasi.io/bff-consumer/shared/testkit/functest"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// harness is the entry points over real stores, with the environment they are deployed with.
-type harness struct {
-	t     testing.TB
-	db    *pgxpool.Pool
-	redis *redistest.Redis
-	rdb   redis.UniversalClient
-}
+const day = 24 * time.Hour
 
 var keys = redisclient.Keys{Env: "test"}
 
+// harness adds the registered entry points to the common harness. Their configuration comes from the
+// process environment, as in production, so these tests do not run in parallel.
+type harness struct{ *functest.Harness }
+
 func newHarness(t testing.TB) *harness {
-	url := pgtest.URL(t)
-	h := &harness{t: t, redis: redistest.NewServer(t)}
-	h.rdb = h.redis.Client()
-	var err error
-	if h.db, err = pgxpool.New(t.Context(), url); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.db.Close)
+	t.Helper()
+	h := &harness{functest.New(t)}
+	h.UseInternalAPI()
 	t.Setenv("ENVIRONMENT", keys.Env)
-	t.Setenv("REDIS_ADDR", h.redis.Addr)
-	t.Setenv("DATABASE_URL", url)
+	t.Setenv("REDIS_ADDR", h.Redis.Addr)
+	t.Setenv("DATABASE_URL", h.Database)
 	h.openAll()
 	return h
 }
 
-// openAll builds every entry point anew.
+// openAll builds every entry point again from the environment.
 func (h *harness) openAll() {
-	h.t.Helper()
+	h.T.Helper()
 	for _, f := range web.Functions() {
-		if err := f.OpenWithLog(context.Background(), io.Discard); err != nil {
-			h.t.Fatal(err)
-		}
+		h.MountFunction(f)
 	}
 }
 
-// trigger pushes orders to an entry point, as the broker does.
-func (h *harness) trigger(name, orders string) (int, Report) {
-	h.t.Helper()
-	body := fmt.Sprintf(`{"message":{"data":%q,"messageId":"1"},"subscription":"s"}`, base64.StdEncoding.EncodeToString([]byte(orders)))
-	return h.post(name, body)
+// function returns the entry point with a name.
+func (h *harness) function(name string) *web.Function {
+	h.T.Helper()
+	for _, f := range web.Functions() {
+		if f.Name == name {
+			return f
+		}
+	}
+	h.T.Fatalf("no entry point %s", name)
+	return nil
 }
 
+func (h *harness) path(name string) string {
+	h.T.Helper()
+	_, path, _ := strings.Cut(h.function(name).Pattern, " ")
+	return path
+}
+
+// trigger delivers a tick with options to an entry point.
+func (h *harness) trigger(name, options string) (int, Report) {
+	h.T.Helper()
+	return h.report(h.Push(h.path(name), functest.PushMessage{Data: options}))
+}
+
+// post sends a body to an entry point.
 func (h *harness) post(name, body string) (int, Report) {
-	h.t.Helper()
-	for _, f := range web.Functions() {
-		if f.Name != name {
-			continue
-		}
-		_, path, _ := strings.Cut(f.Pattern, " ")
-		rec := httptest.NewRecorder()
-		req := httptest.NewRequest("POST", path, strings.NewReader(body))
-		req.Header.Set("Content-Type", "application/json")
-		f.ServeHTTP(rec, req)
-		var report Report
-		if rec.Code == 200 {
-			if err := json.Unmarshal(rec.Body.Bytes(), &report); err != nil {
-				h.t.Fatalf("%s: %v", rec.Body, err)
-			}
-		}
-		return rec.Code, report
-	}
-	h.t.Fatalf("no entry point %s", name)
-	return 0, Report{}
+	h.T.Helper()
+	return h.report(h.Do("POST", h.path(name), "", body))
 }
 
-// mustRemove is a run that succeeds and removes so much.
-func (h *harness) mustRemove(name, orders string, removed int64) Report {
-	h.t.Helper()
-	code, report := h.trigger(name, orders)
-	if code != 200 || report.Removed != removed || report.More {
-		h.t.Errorf("%s %s: %d %+v, want %d", name, orders, code, report, removed)
+func (h *harness) report(res *functest.Result) (status int, report Report) {
+	h.T.Helper()
+	if res.StatusCode == 200 {
+		res.Decode(h.T, &report)
 	}
-	return report
+	return res.StatusCode, report
 }
 
-func (h *harness) exec(sql string, args ...any) {
-	h.t.Helper()
-	if _, err := h.db.Exec(context.Background(), sql, args...); err != nil {
-		h.t.Fatalf("%s: %v", sql, err)
+// mustRemove triggers a run that must succeed, finish, and remove so many rows or sessions.
+func (h *harness) mustRemove(name, options string, removed int64) {
+	h.T.Helper()
+	status, report := h.trigger(name, options)
+	if status != 200 || report.Removed != removed || report.More {
+		h.T.Errorf("%s %s: got %d %+v, want 200 and %d removed", name, options, status, report, removed)
 	}
 }
-
-func (h *harness) count(from string, args ...any) (n int64) {
-	h.t.Helper()
-	if err := h.db.QueryRow(context.Background(), "SELECT count(*) FROM bff_consumer."+from, args...).Scan(&n); err != nil {
-		h.t.Fatalf("%s: %v", from, err)
-	}
-	return n
-}
-
-const day = 24 * time.Hour

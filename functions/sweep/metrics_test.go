@@ -15,13 +15,13 @@ func TestSweepServe_RecordsLastSuccess(t *testing.T) {
 			h := newHarness(t)
 			h.trigger(f.Name, `{"dryRun":true}`)
 			if at := collector.Metric("bff.job.last_success"); at != 0 || len(collector.Spans("")) == 0 {
-				t.Errorf("a dry run counts: %v", at)
+				t.Errorf("dry run: got %d spans and a last success at %v, want spans without a success", len(collector.Spans("")), at)
 			}
-			h.openAll() // an instance of its own, as the last request of this one was a moment ago
+			h.openAll() // a new instance exports at its first request; this one exported a moment ago
 			before := float64(time.Now().Add(-time.Minute).Unix())
 			h.trigger(f.Name, `{}`)
 			if at := collector.Metric("bff.job.last_success"); at < before || collector.Resource("faas.name") != f.Name {
-				t.Errorf("%s last succeeded at %v", collector.Resource("faas.name"), at)
+				t.Errorf("got a last success of %s at %v, want %s at %v or later", collector.Resource("faas.name"), at, f.Name, before)
 			}
 		})
 	}

@@ -2,14 +2,13 @@ package sweep
 
 import "time"
 
-// seed writes n rows of one rule's table that began to be kept so long ago, and as many more of another kind that the
-// rule has nothing to do with.
+// seed is an INSERT of rows into the table of a rule.
 type seed struct {
 	rule string
-	sql  string // $1 how many, $2 when; {id} is a ULID of that time
+	sql  string // $1 is the number of rows, $2 their time; {id} is a ULID of that time
 }
 
-// ulidSQL makes the ten characters of a time that a ULID begins with, in Crockford's alphabet.
+// ulidSQL creates a function for the time part of a ULID: ten characters in Crockford's alphabet.
 const ulidSQL = `
 	CREATE FUNCTION pg_temp.ulid(at timestamptz) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 		SELECT string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', ((floor(extract(epoch FROM at) * 1000)::bigint >> (5 * i)) & 31)::int + 1, 1), '' ORDER BY i DESC)
@@ -46,14 +45,15 @@ var seeds = []seed{
 		SELECT 'gms_' || {id}, false, false, $2 FROM generate_series(1, $1) AS n`},
 }
 
-// seedTime is when rows were written that are kept for another second, or not.
-func (r retention) seedTime(now time.Time, over bool) time.Time {
-	if over {
+// seedTime returns a time a minute before or after the end of retention.
+func (r retention) seedTime(now time.Time, expired bool) time.Time {
+	if expired {
 		return now.Add(-r.period - time.Minute)
 	}
 	return now.Add(-r.period + time.Minute)
 }
 
+// retention returns the rule of the seed.
 func (s seed) retention() retention {
 	for _, r := range retentions {
 		if r.name == s.rule {
