@@ -19,13 +19,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/flags"
 )
 
-// harness is a Control with what it controls.
+// harness is a Handler with the parts that tests change.
 type harness struct {
 	*Handler
 	sandbox        *sandbox.Sandbox
 	flags          string
-	requestLogPath string // of requests
-	redisErr       error  // what the part "redis" says
+	requestLogPath string // of the request log
+	redisErr       error  // result of the ping of component "redis"
 }
 
 func newHarness(t *testing.T, m *messaging) *harness {
@@ -47,7 +47,7 @@ func newHarness(t *testing.T, m *messaging) *harness {
 	return b
 }
 
-// call asks a route and decodes the answer, if there is one, into a map.
+// call requests a route and decodes the response, or returns nil for an empty body.
 func (b *harness) call(t *testing.T, method, path, body string) (int, map[string]any) {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -62,32 +62,34 @@ func (b *harness) call(t *testing.T, method, path, body string) (int, map[string
 }
 
 func TestHealthz_NamesUnreachableComponent(t *testing.T) {
+	t.Parallel()
 	b := newHarness(t, nil)
 	if code, answer := b.call(t, "GET", "/_local/healthz", ""); code != 200 || answer["status"] != "ok" {
-		t.Errorf("%d %v", code, answer)
+		t.Errorf("got %d %v, want 200 ok", code, answer)
 	}
 	b.redisErr = errors.New("connection refused")
 	code, answer := b.call(t, "GET", "/_local/healthz", "")
 	if parts, _ := answer["parts"].(map[string]any); code != 503 || parts["redis"] != "connection refused" || parts["postgres"] != "ok" {
-		t.Errorf("%d %v", code, answer)
+		t.Errorf("got %d %v, want 503 with the error of redis", code, answer)
 	}
 }
 
 func TestUpstreams_SetAndResetBehaviour(t *testing.T) {
+	t.Parallel()
 	b := newHarness(t, nil)
 	path := "/_local/upstreams/pricing"
 	if code, answer := b.call(t, "PUT", path, `{"latencyMs":5,"errorRate":0.5}`); code != 200 || answer["behaviour"].(map[string]any)["status"] != 503.0 {
-		t.Errorf("%d %v", code, answer)
+		t.Errorf("got %d %v, want 200 with the default status 503", code, answer)
 	}
 	b.sandbox.Upstreams["pricing"].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/v1/pricing/quotes/preview", nil))
 	code, answer := b.call(t, "GET", "/_local/upstreams", "")
 	for name, want := range map[string]float64{"search": 0, "pricing": 1, "property": 0, "theme": 0} {
 		if calls := answer[name].(map[string]any)["calls"]; code != 200 || calls != want {
-			t.Errorf("%s: %v calls", name, calls)
+			t.Errorf("%s: got %v calls, want %v", name, calls, want)
 		}
 	}
 	if code, _ := b.call(t, "DELETE", path, ""); code != 204 {
-		t.Errorf("reset: %d", code)
+		t.Errorf("reset: got %d, want 204", code)
 	}
 	if _, answer := b.call(t, "GET", path, ""); answer["calls"] != 0.0 || answer["behaviour"].(map[string]any)["latencyMs"] != 0.0 {
 		t.Errorf("after the reset: %v", answer)
@@ -97,7 +99,7 @@ func TestUpstreams_SetAndResetBehaviour(t *testing.T) {
 		b.sandbox.Upstreams[name].ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
 	}
 	if code, _ := b.call(t, "DELETE", "/_local/upstreams", ""); code != 204 {
-		t.Errorf("reset of all: %d", code)
+		t.Errorf("reset of all: got %d, want 204", code)
 	}
 	for name, u := range b.sandbox.Upstreams {
 		if c := u.Counters(); c.Calls != 0 || c.Behaviour != (sandbox.Behaviour{}) {
@@ -127,12 +129,13 @@ func TestUpstreams_SetAndResetBehaviour(t *testing.T) {
 			field = list[0].(map[string]any)["field"].(string)
 		}
 		if code != want.code || field != want.field {
-			t.Errorf("%s: %d %s, want %+v", body, code, field, want)
+			t.Errorf("%s: got %d %s, want %+v", body, code, field, want)
 		}
 	}
 }
 
 func TestHandler_EndsBodyWithNewline(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(newHarness(t, nil))
 	defer server.Close()
 	for request, lines := range map[string]int{
@@ -156,6 +159,7 @@ func TestHandler_EndsBodyWithNewline(t *testing.T) {
 }
 
 func TestHandler_UnknownRouteIsProblem(t *testing.T) {
+	t.Parallel()
 	b := newHarness(t, nil)
 	for request, want := range map[string]int{
 		"GET /_local/":                   404,
@@ -170,19 +174,20 @@ func TestHandler_UnknownRouteIsProblem(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		if code, answer := b.call(t, method, path, "{}"); code != want || answer["code"] == nil {
-			t.Errorf("%s: %d %v", request, code, answer)
+			t.Errorf("%s: got %d %v, want %d with a code", request, code, answer, want)
 		}
 	}
 	rec := httptest.NewRecorder()
 	b.ServeHTTP(rec, httptest.NewRequest(http.MethodPatch, "/_local/flags", nil))
 	if rec.Header().Get("Allow") != "GET, PUT, DELETE" {
-		t.Errorf("Allow: %s", rec.Header().Get("Allow"))
+		t.Errorf("Allow: got %s, want GET, PUT, DELETE", rec.Header().Get("Allow"))
 	}
 }
 
 func TestFlags_VisibleToReadersBeforeResponse(t *testing.T) {
+	t.Parallel()
 	b := newHarness(t, nil)
-	reader := flags.File(b.flags) // as another process has it
+	reader := flags.File(b.flags) // like the reader of another process
 	for _, step := range []struct {
 		body string
 		want func(v *flags.Values) bool
@@ -196,15 +201,15 @@ func TestFlags_VisibleToReadersBeforeResponse(t *testing.T) {
 	} {
 		code, answer := b.call(t, "PUT", "/_local/flags", step.body)
 		if code != 200 || answer["botMode"] == nil {
-			t.Errorf("%s: %d %v", step.body, code, answer)
+			t.Errorf("%s: got %d %v, want 200 with all flags", step.body, code, answer)
 		}
 		if v := reader.Current(); !step.want(v) {
-			t.Errorf("after %s the reader has %+v", step.body, v)
+			t.Errorf("after %s the reader got %+v", step.body, v)
 		}
 	}
 	code, answer := b.call(t, "PUT", "/_local/flags", `{"campaignMode":true,"botMode":"loud","limits":{"read":{"ip":0}}}`)
 	if errs := answer["errors"].([]any); code != 422 || len(errs) != 2 || errs[0].(map[string]any)["field"] != "botMode" {
-		t.Errorf("%d %v", code, answer)
+		t.Errorf("got %d %v, want 422 for botMode and limits", code, answer)
 	}
 	for body, field := range map[string]string{
 		`{"campaignMode":true,"colour":"red"}`:                    "colour",
@@ -218,14 +223,14 @@ func TestFlags_VisibleToReadersBeforeResponse(t *testing.T) {
 	} {
 		code, answer := b.call(t, "PUT", "/_local/flags", body)
 		if errs, _ := answer["errors"].([]any); code != 422 || len(errs) != 1 || errs[0].(map[string]any)["field"] != field {
-			t.Errorf("%s: %d %v, want %s", body, code, answer, field)
+			t.Errorf("%s: got %d %v, want 422 for %s", body, code, answer, field)
 		}
 	}
 	if reader.Current().CampaignMode {
-		t.Error("a refused document is half in force")
+		t.Error("a rejected document changed a flag")
 	}
 	if code, _ := b.call(t, "DELETE", "/_local/flags", ""); code != 204 {
-		t.Errorf("delete: %d", code)
+		t.Errorf("delete: got %d, want 204", code)
 	}
 	if v := reader.Current(); v.BotMode != flags.BotObserve || !v.LimitsEnabled {
 		t.Errorf("after the delete: %+v", v)
@@ -236,14 +241,15 @@ func TestFlags_VisibleToReadersBeforeResponse(t *testing.T) {
 }
 
 func TestDataset_ListsSyntheticFields(t *testing.T) {
+	t.Parallel()
 	b := newHarness(t, nil)
 	code, answer := b.call(t, "GET", "/_local/dataset", "")
 	if code != 200 || answer["source"] != "embedded" || answer["attribution"] != nil || len(answer["synthetic"].([]any)) == 0 {
-		t.Errorf("%d %v", code, answer)
+		t.Errorf("got %d %v, want 200 with synthetic members", code, answer)
 	}
 	p := b.parts.Data.Properties[0]
 	code, answer = b.call(t, "GET", "/_local/dataset/"+p.ID, "")
 	if code != 200 || answer["sourceId"] != p.Row.ID || len(answer["given"].([]any)) != 0 {
-		t.Errorf("%d %v", code, answer)
+		t.Errorf("got %d %v, want 200 for row %s", code, answer, p.Row.ID)
 	}
 }

@@ -6,6 +6,7 @@ import (
 )
 
 func TestHandler_UnknownRouteListsRoutes(t *testing.T) {
+	t.Parallel()
 	b := newHarness(t, nil)
 	for _, path := range []string{"/_local/", "/_local/nothing"} {
 		code, answer := b.call(t, "GET", path, "")

@@ -15,6 +15,7 @@ import (
 )
 
 func TestOutboxStats_CountsByState(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	count := func() outboxStats {
 		t.Helper()
@@ -25,7 +26,7 @@ func TestOutboxStats_CountsByState(t *testing.T) {
 		return o
 	}
 	if o := count(); o != (outboxStats{}) {
-		t.Errorf("an empty one: %+v", o)
+		t.Errorf("empty outbox: got %+v, want zeros", o)
 	}
 	session := id.New(id.Session, time.Now())
 	waiting, refused, parked, sent := addOutboxEvent(t, db, session), addOutboxEvent(t, db, session), addOutboxEvent(t, db, session), addOutboxEvent(t, db, session)
@@ -35,11 +36,11 @@ func TestOutboxStats_CountsByState(t *testing.T) {
 	execSQL(t, db, `UPDATE bff_consumer.outbox SET published_at = now() WHERE id = $1`, sent)
 	o := count()
 	if o.Unsent != 2 || o.Refused != 1 || o.Parked != 1 || o.OldestAgeSeconds < 59 || o.OldestAgeSeconds > 600 {
-		t.Errorf("%+v", o)
+		t.Errorf("got %+v, want 2 unsent, 1 refused, 1 parked, about 60 s", o)
 	}
 	db.Close()
 	if o, err := readOutboxStats(t.Context(), db); err == nil {
-		t.Errorf("without the database: %+v", o)
+		t.Errorf("closed pool: got %+v, want an error", o)
 	}
 }
 

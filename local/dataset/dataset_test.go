@@ -14,6 +14,7 @@ import (
 )
 
 func TestEmbedded_IsWellFormed(t *testing.T) {
+	t.Parallel()
 	d := Embedded()
 	if len(d.Cities) < 25 || len(d.Properties) < 200 || len(d.Countries) != 7 {
 		t.Errorf("%d cities, %d properties, %d countries", len(d.Cities), len(d.Properties), len(d.Countries))
@@ -55,6 +56,7 @@ func TestEmbedded_IsWellFormed(t *testing.T) {
 }
 
 func TestBuild_IsDeterministicPerRow(t *testing.T) {
+	t.Parallel()
 	known := loadGazetteer()
 	rows := generateRows(known, loadNameParts())
 	one := build(known, rows, Report{})
@@ -75,7 +77,7 @@ func TestBuild_IsDeterministicPerRow(t *testing.T) {
 			t.Errorf("the other rows matter:\n%s\n%s", flat(p), flat(one.Property(p.ID)))
 		}
 	}
-	// Written down, so that a change that gives every hotel another id or price does not go unseen.
+	// Literal values detect a change that alters the derived ids and prices of every property.
 	kabul := one.City("Kabul").Properties[0]
 	if got, want := fmt.Sprint(kabul.Row.ID, " ", kabul.ID, " ", kabul.NightMicroUSD), firstInKabul; got != want {
 		t.Errorf("the first hotel of Kabul is %s, was %s", got, want)
@@ -85,6 +87,7 @@ func TestBuild_IsDeterministicPerRow(t *testing.T) {
 const firstInKabul = "sandbox/kabul/1 ppt_01JCEJ53H06SNTWR18SJ4E2WK9 27083700"
 
 func TestDataset_FindsPlacesInAnyLanguage(t *testing.T) {
+	t.Parallel()
 	d := Embedded()
 	for text, city := range map[string]string{
 		"kabul": "Kabul", "KABUL": "Kabul", "کابل": "Kabul", "كابل": "Kabul", "Кабул": "Kabul", "Kaboul": "Kabul", "Кобул": "Kabul",
@@ -124,6 +127,7 @@ func TestDataset_FindsPlacesInAnyLanguage(t *testing.T) {
 }
 
 func TestNear_MatchesLinearScan(t *testing.T) {
+	t.Parallel()
 	d := Embedded()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -151,6 +155,7 @@ func TestNear_MatchesLinearScan(t *testing.T) {
 }
 
 func TestWithin_CrossesAntimeridianAndPole(t *testing.T) {
+	t.Parallel()
 	d := mustLoad(t, strings.Join([]string{
 		`{"id":"w","name":"West","kind":"hotel","lat":-17.0,"lng":179.9,"country":"FJ","city":"Suva"}`,
 		`{"id":"e","name":"East","kind":"hotel","lat":-17.0,"lng":-179.9,"country":"FJ","city":"Suva"}`,
@@ -168,6 +173,7 @@ func TestWithin_CrossesAntimeridianAndPole(t *testing.T) {
 }
 
 func TestFold_IgnoresCaseAccentsAndLetterVariants(t *testing.T) {
+	t.Parallel()
 	for _, same := range [][]string{
 		{"Fès", "fes", "FÈS", "F e s"},
 		{"مكة", "مکه", "مَكَّة"},

@@ -32,6 +32,7 @@ func mustLoad(t *testing.T, text string) *Dataset {
 const validLine = `{"id":"node/1","name":"Dar Salam","kind":"hotel","lat":31.63,"lng":-7.99,"country":"MA","city":"Marrakesh"}`
 
 func TestLoad_SkipsInvalidRowsWithLineAndReason(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ line, reason string }{
 		"not JSON":            {`{"id":"node/2",`, "not a JSON object"},
 		"not an object":       {`[1,2]`, "the value is a JSON array"},
@@ -65,6 +66,7 @@ func TestLoad_SkipsInvalidRowsWithLineAndReason(t *testing.T) {
 }
 
 func TestLoad_UnreadableFileIsError(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ text, reason string }{
 		"empty":              {"", "the file has no rows"},
 		"blank lines":        {"\n\n", "the file has no rows"},
@@ -85,6 +87,7 @@ func TestLoad_UnreadableFileIsError(t *testing.T) {
 }
 
 func TestLoad_MinimalRowIsHotel(t *testing.T) {
+	t.Parallel()
 	d := mustLoad(t, `{"id":"a","name":"Ä","lat":50,"lng":8,"country":"DE"}`+"\n"+`{"id":"b","name":"B","lat":33.97,"lng":-6.84}`)
 	if p := d.Properties[0]; p.Row.Kind != "hotel" || !reflect.DeepEqual(p.Row.Given, []string{"name", "position", "country"}) {
 		t.Errorf("row %+v", p.Row)
@@ -95,6 +98,7 @@ func TestLoad_MinimalRowIsHotel(t *testing.T) {
 }
 
 func TestLoad_NormalizesValues(t *testing.T) {
+	t.Parallel()
 	d := mustLoad(t, "\xEF\xBB\xBF"+`{"id":7,"name":"  Hôtel \u0007 des\tArts ","names":{"ar":"فندق الفنون","x y":"no","fr":""},`+
 		`"tourism":"Guest_House","lat":"31.63","lon":"-7.99","addr:country":"ma","addr:city":"Marrakech","stars":"4S",`+
 		`"rooms":"12","amenities":["wifi","Air_Conditioning",7,"a b"],"internet_access":"wlan","smoking":"no","name:ur":"ہوٹل"}`+"\r\n")
@@ -117,6 +121,7 @@ func TestLoad_NormalizesValues(t *testing.T) {
 }
 
 func TestLoad_ReadsOpenStreetMapExports(t *testing.T) {
+	t.Parallel()
 	ring := `[[54.36,31.89],[54.38,31.89],[54.38,31.91],[54.36,31.91],[54.36,31.89]]`
 	for name, text := range map[string]string{
 		"overpass turbo": `{
@@ -150,6 +155,7 @@ func TestLoad_ReadsOpenStreetMapExports(t *testing.T) {
 }
 
 func TestLoad_ReferenceFileHasNoSkippedRows(t *testing.T) {
+	t.Parallel()
 	d, err := Load(referenceFile(t))
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +192,7 @@ func TestLoad_ReferenceFileHasNoSkippedRows(t *testing.T) {
 	}
 }
 
-// referenceFile is the path of the reference accommodations, which are beside the repository and never in it.
+// referenceFile is the path of the reference accommodations, a file outside the repository.
 func referenceFile(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("SHARED_DATA")

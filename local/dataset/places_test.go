@@ -3,6 +3,7 @@ package dataset
 import "testing"
 
 func TestPlaces_MatchNamePrefixInAnyLanguage(t *testing.T) {
+	t.Parallel()
 	d := Embedded()
 	for text, want := range map[string]string{
 		"Her": "city Herat", "هر": "city Herat", "Гер": "city Herat", "sharif": "city Mazar-i-Sharif", "Balkh": "region Balkh", "Afghan": "country Afghanistan",
@@ -25,6 +26,7 @@ func TestPlaces_MatchNamePrefixInAnyLanguage(t *testing.T) {
 }
 
 func TestPlaces_QueryFindsSuggestedPlace(t *testing.T) {
+	t.Parallel()
 	d := Embedded()
 	for _, c := range d.Cities {
 		if found := d.City(d.cityPlace(c).Query); found != c {

@@ -6,6 +6,7 @@ import (
 )
 
 func TestTenants_BrandRepeatsNoWord(t *testing.T) {
+	t.Parallel()
 	for _, tenant := range Embedded().Tenants {
 		for lang, name := range tenant.Brand.Localized {
 			words := strings.Fields(name)

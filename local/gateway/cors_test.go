@@ -10,8 +10,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// A shared answer is stored: without Origin in Vary one page would be given what another was allowed.
+// Caches store a shared response. Without Origin in Vary a page could receive the CORS headers of another
+// page.
 func TestAllowLocalOrigins_SharedResponseVariesAndExposesETag(t *testing.T) {
+	t.Parallel()
 	for _, inURL := range []bool{true, false} {
 		h := AllowLocalOrigins(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { web.MarkShared(w, inURL, false) }))
 		r := httptest.NewRequest(http.MethodGet, web.BasePath+"/things", nil)

@@ -7,6 +7,7 @@ import (
 )
 
 func TestAllowLocalOrigins_SetsSameOriginFetchSite(t *testing.T) {
+	t.Parallel()
 	for origin, want := range map[string]string{"http://localhost:3000": "same-origin", "https://example.com": "cross-site", "": ""} {
 		var seen string
 		h := AllowLocalOrigins(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header.Get("Sec-Fetch-Site") }))

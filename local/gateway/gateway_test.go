@@ -65,7 +65,7 @@ func parseOperations(t *testing.T, text string) []Operation {
 	return all
 }
 
-// newTestGateway is a gateway over the open functions.
+// newTestGateway returns a gateway over testFunctions.
 func newTestGateway(t *testing.T) http.Handler {
 	t.Helper()
 	h, err := New(web.BasePath, parseOperations(t, apiDocument), testFunctions(t))
@@ -76,13 +76,14 @@ func newTestGateway(t *testing.T) http.Handler {
 }
 
 func TestGateway_RoutesEachRequestToItsFunction(t *testing.T) {
+	t.Parallel()
 	h := newTestGateway(t)
 	for request, want := range map[string]string{
 		"GET /bff/consumer/v1/things":       "List",
 		"POST /bff/consumer/v1/things":      "Add",
 		"GET /bff/consumer/v1/things/7":     "One7",
 		"GET /bff/consumer/v1/things/a%2Fb": "Onea/b",
-		"HEAD /bff/consumer/v1/things":      "List", // the server leaves the body out
+		"HEAD /bff/consumer/v1/things":      "List", // net/http drops the body
 		"GET /bff/consumer/v1/things/?x=1":  "404",
 		"GET /bff/consumer/v1/things/7/8":   "404",
 		"GET /bff/consumer/v1//things":      "404",
@@ -108,7 +109,7 @@ func TestGateway_RoutesEachRequestToItsFunction(t *testing.T) {
 	}
 }
 
-// checkProblem holds a refusal against what every refusal has.
+// checkProblem checks the members of a problem response.
 func checkProblem(t *testing.T, rec *httptest.ResponseRecorder) {
 	t.Helper()
 	var p struct {
@@ -126,6 +127,7 @@ func checkProblem(t *testing.T, rec *httptest.ResponseRecorder) {
 }
 
 func TestNew_RejectsDocumentThatDisagreesWithFunctions(t *testing.T) {
+	t.Parallel()
 	wrong := strings.NewReplacer("operationId: Add", "operationId: Subtract", "/things/{id}:", "/stuff/{id}:").Replace(apiDocument)
 	_, err := New(web.BasePath, parseOperations(t, wrong), testFunctions(t))
 	if err == nil {
@@ -145,6 +147,7 @@ func TestNew_RejectsDocumentThatDisagreesWithFunctions(t *testing.T) {
 }
 
 func TestAllowLocalOrigins_AllowsOnlyLocalPages(t *testing.T) {
+	t.Parallel()
 	h := newTestGateway(t)
 	for origin, allowed := range map[string]bool{
 		"http://localhost:3000": true, "https://localhost": true, "http://127.0.0.1:8080": true, "http://[::1]:5173": true,
@@ -178,6 +181,7 @@ func TestAllowLocalOrigins_AllowsOnlyLocalPages(t *testing.T) {
 }
 
 func TestAllowLocalOrigins_PassesCountryHeader(t *testing.T) {
+	t.Parallel()
 	var seen string
 	h := AllowLocalOrigins(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r.Header.Get("X-Client-Geo-Country") }))
 	r := httptest.NewRequest(http.MethodGet, "/", nil)

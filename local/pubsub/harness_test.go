@@ -15,7 +15,7 @@ import (
 	pb "cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 )
 
-// openTestBroker starts a broker of our own until the test ends.
+// openTestBroker starts a broker in this process until the test ends.
 func openTestBroker(t *testing.T) *Broker {
 	t.Helper()
 	b, err := OpenBroker(t.Context(), BrokerOptions{Project: "test"})
@@ -26,7 +26,7 @@ func openTestBroker(t *testing.T) *Broker {
 	return b
 }
 
-// fakeFunction is a double of one: it answers each push as it is told, and remembers what it was asked.
+// fakeFunction is a test double of a function: handler responds to push n, and pushes records all requests.
 type fakeFunction struct {
 	*httptest.Server
 	handler func(n int, p pushRequest, w http.ResponseWriter, r *http.Request)
@@ -58,33 +58,33 @@ func (f *fakeFunction) received() []pushRequest {
 	return append([]pushRequest(nil), f.pushes...)
 }
 
-// respondWith answers every push with a status.
+// respondWith returns a handler that responds to every push with a status.
 func respondWith(status int) func(int, pushRequest, http.ResponseWriter, *http.Request) {
 	return func(_ int, _ pushRequest, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 }
 
 var testBackoff = Backoff{time.Millisecond, 4 * time.Millisecond}
 
-// startDispatcher dispatches to doors until the test ends and hands out what is heard of each push.
-func startDispatcher(t *testing.T, b *Broker, doors map[string]string) (*Dispatcher, <-chan Delivery) {
+// startDispatcher starts a dispatcher until the test ends and returns its deliveries.
+func startDispatcher(t *testing.T, b *Broker, endpoints map[string]string) (*Dispatcher, <-chan Delivery) {
 	t.Helper()
-	heard := make(chan Delivery, 10_000)
-	d := b.StartDispatcher(doors, testBackoff, func(d Delivery) { heard <- d })
+	deliveries := make(chan Delivery, 10_000)
+	d := b.StartDispatcher(endpoints, testBackoff, func(d Delivery) { deliveries <- d })
 	t.Cleanup(d.Stop)
-	return d, heard
+	return d, deliveries
 }
 
-// finalDelivery is the last that is heard of a message.
-func finalDelivery(t *testing.T, heard <-chan Delivery) Delivery {
+// finalDelivery returns the next delivery in a final state. It fails the test after 20 s.
+func finalDelivery(t *testing.T, deliveries <-chan Delivery) Delivery {
 	t.Helper()
 	for {
 		select {
-		case d := <-heard:
+		case d := <-deliveries:
 			if d.State != Waiting {
 				return d
 			}
 		case <-time.After(20 * time.Second):
-			t.Fatal("nothing more is heard")
+			t.Fatal("no delivery in a final state within 20 s")
 		}
 	}
 }
@@ -98,19 +98,19 @@ func publish(t *testing.T, b *Broker, topic, data, key string) string {
 	return id
 }
 
-// eventually asks again until a condition holds.
+// eventually waits until a condition holds. It fails the test after 20 s.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for begun := time.Now(); !holds(); {
 		if time.Since(begun) > 20*time.Second {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("not within 20 s: %s", what)
 		}
 		runtime.Gosched()
 		sleep(t.Context(), time.Millisecond)
 	}
 }
 
-// pullAll pulls what a subscription has.
+// pullAll pulls the available messages of a subscription.
 func pullAll(t *testing.T, b *Broker, name string) []*pb.ReceivedMessage {
 	t.Helper()
 	found, err := b.pull(t.Context(), Subscription{Name: name}, 1000, false)
@@ -122,7 +122,7 @@ func pullAll(t *testing.T, b *Broker, name string) []*pb.ReceivedMessage {
 
 func themeSubscription() Subscription { return platformSubscriptions[0] }
 
-// connectExternal makes a broker of ours look like an emulator that runs by itself.
+// connectExternal opens a Broker on a running broker, as on an external emulator.
 func connectExternal(t *testing.T, host string) *Broker {
 	t.Helper()
 	b, err := OpenBroker(t.Context(), BrokerOptions{Host: host, Project: "test"})
@@ -133,7 +133,7 @@ func connectExternal(t *testing.T, host string) *Broker {
 	return b
 }
 
-// leakedGoroutines counts the goroutines that have something to do with this package, its broker or its connections.
+// leakedGoroutines counts the goroutines of this package, of pstest and of gRPC connections.
 func leakedGoroutines() (n int, stacks string) {
 	text := make([]byte, 1<<20)
 	text = text[:runtime.Stack(text, true)]
@@ -157,7 +157,7 @@ func TestMain(m *testing.M) {
 			break
 		}
 		if deadline.Err() != nil {
-			os.Stderr.WriteString("left behind:\n" + stacks)
+			os.Stderr.WriteString("leaked goroutines:\n" + stacks)
 			code = 1
 			break
 		}

@@ -11,13 +11,13 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 3, 0, time.UTC)
 
-// requestLine is a record of a request as package web writes it.
+// requestLine returns the log record of a request, as package web writes it.
 func requestLine(at time.Time, url string, status int, cache string) string {
 	return fmt.Sprintf(`{"time":%q,"severity":"INFO","message":"m","httpRequest":{"requestMethod":"GET","requestUrl":%q,"status":%d},"function":"F","cache":%q}`+"\n",
 		at.Format(time.RFC3339Nano), url, status, cache)
 }
 
-// newTestLog is a file that grows.
+// newTestLog returns the path of a log file and a function that appends to it.
 func newTestLog(t *testing.T) (path string, add func(string)) {
 	path = filepath.Join(t.TempDir(), "functions.jsonl")
 	return path, func(text string) {
@@ -45,6 +45,7 @@ func readReport(t *testing.T, of *Follower, now time.Time) Report {
 }
 
 func TestFollower_CountsEachRequestOnceInItsSlot(t *testing.T) {
+	t.Parallel()
 	path, add := newTestLog(t)
 	traffic := Follow(path, "/bff/")
 	if r := readReport(t, traffic, noon); r.Slots[slotCount-1].Requests != 0 || len(r.Breakers) != 0 {
@@ -54,7 +55,7 @@ func TestFollower_CountsEachRequestOnceInItsSlot(t *testing.T) {
 	add(requestLine(noon, "/internal/jobs/relay", 200, "") + "no JSON\n")
 	half := requestLine(noon, "/bff/search", 503, "STALE")
 	add(half[:20])
-	for range 2 { // the second time there is nothing new
+	for range 2 { // the second Read finds no new line
 		r := readReport(t, traffic, noon)
 		if s := r.Slots[slotCount-1]; s.Requests != 2 || s.Hit != 1 || s.Miss != 1 || s.Refused+s.Failed+s.Stale != 0 {
 			t.Errorf("now: %+v", s)
@@ -65,7 +66,7 @@ func TestFollower_CountsEachRequestOnceInItsSlot(t *testing.T) {
 	}
 	add(half[20:])
 	if s := readReport(t, traffic, noon).Slots[slotCount-1]; s.Requests != 3 || s.Failed != 1 || s.Stale != 1 {
-		t.Errorf("the line that was half there: %+v", s)
+		t.Errorf("a line completed later: got %+v", s)
 	}
 	later := noon.Add(slotCount * SlotSeconds * time.Second)
 	add(requestLine(noon, "/bff/search", 200, "HIT") + requestLine(later, "/bff/search", 200, "HIT") + requestLine(noon, "/bff/search", 200, "HIT"))
@@ -77,14 +78,15 @@ func TestFollower_CountsEachRequestOnceInItsSlot(t *testing.T) {
 }
 
 func TestFollower_BreakerIsOpenWhileAnyFunctionHasItOpen(t *testing.T) {
+	t.Parallel()
 	path, add := newTestLog(t)
 	traffic := Follow(path, "/bff/")
 	change := func(from, to string) {
 		add(fmt.Sprintf(`{"message":"a breaker changed its state","upstream":"pricing","from":%q,"to":%q}`+"\n", from, to))
 	}
 	for _, step := range []struct{ from, to, want string }{
-		{"closed", "open", "open"}, // of one function
-		{"closed", "open", "open"}, // of another one
+		{"closed", "open", "open"}, // of a function
+		{"closed", "open", "open"}, // of another function
 		{"open", "half-open", "open"},
 		{"half-open", "closed", "open"},
 		{"open", "half-open", "half-open"},
@@ -98,6 +100,7 @@ func TestFollower_BreakerIsOpenWhileAnyFunctionHasItOpen(t *testing.T) {
 }
 
 func TestFollower_SkipsToTailOfLargeLog(t *testing.T) {
+	t.Parallel()
 	path, add := newTestLog(t)
 	traffic := Follow(path, "/bff/")
 	one := requestLine(noon, "/bff/search", 200, "HIT")
@@ -108,6 +111,7 @@ func TestFollower_SkipsToTailOfLargeLog(t *testing.T) {
 }
 
 func TestFollower_RereadsTruncatedLog(t *testing.T) {
+	t.Parallel()
 	path, add := newTestLog(t)
 	traffic := Follow(path, "/bff/")
 	add(strings.Repeat(requestLine(noon, "/bff/search", 200, "HIT"), 3))

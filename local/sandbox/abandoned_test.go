@@ -11,8 +11,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/dataset"
 )
 
-// A call with a body counts as abandoned too when its caller gives up: a hedge that lost, a process that died.
+// Callers abandon calls with a body, too: hedged requests and processes that end.
 func TestUpstream_CountsAbandonedCalls(t *testing.T) {
+	t.Parallel()
 	u := New(dataset.Embedded(), time.Now).Upstreams["search"]
 	server := httptest.NewServer(u)
 	t.Cleanup(server.Close)
@@ -46,7 +47,7 @@ func waitFor(t *testing.T, u *Upstream, what string, is func(Counters) bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("never: %s: %+v", what, u.Counters())
+			t.Fatalf("not in time: %s: counters %+v", what, u.Counters())
 		}
 	}
 }

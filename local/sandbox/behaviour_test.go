@@ -19,7 +19,7 @@ func postQuery(s *Sandbox, body string) *httptest.ResponseRecorder {
 	return rec
 }
 
-// getBrand asks theme for a brand it has.
+// getBrand requests a brand from theme.
 func getBrand(s *Sandbox, ctx context.Context) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/theme-config/v1/tenants/"+s.data.Tenants[0].ID+"/brand-peek", nil)
@@ -28,6 +28,7 @@ func getBrand(s *Sandbox, ctx context.Context) *httptest.ResponseRecorder {
 }
 
 func TestUpstream_SpreadsFailuresEvenly(t *testing.T) {
+	t.Parallel()
 	s := New(dataset.Embedded(), time.Now)
 	theme := s.Upstreams["theme"]
 	theme.SetBehaviour(Behaviour{ErrorRate: 0.25, Status: 502})
@@ -60,6 +61,7 @@ func TestUpstream_SpreadsFailuresEvenly(t *testing.T) {
 }
 
 func TestUpstream_MalformedResponseIsTruncated(t *testing.T) {
+	t.Parallel()
 	s := New(dataset.Embedded(), time.Now)
 	whole := getBrand(s, t.Context()).Body.String()
 	s.Upstreams["theme"].SetBehaviour(Behaviour{Malformed: true})
@@ -70,6 +72,7 @@ func TestUpstream_MalformedResponseIsTruncated(t *testing.T) {
 }
 
 func TestUpstream_AppliesLatencyAndJitter(t *testing.T) {
+	t.Parallel()
 	s := New(dataset.Embedded(), time.Now)
 	synctest.Test(t, func(t *testing.T) {
 		s.Upstreams["theme"].SetBehaviour(Behaviour{LatencyMs: 700, JitterMs: 200})
@@ -85,6 +88,7 @@ func TestUpstream_AppliesLatencyAndJitter(t *testing.T) {
 }
 
 func TestUpstream_HangEndsWithCallerOrBehaviour(t *testing.T) {
+	t.Parallel()
 	s := New(dataset.Embedded(), time.Now)
 	theme := s.Upstreams["theme"]
 	synctest.Test(t, func(t *testing.T) {
@@ -118,6 +122,7 @@ func TestUpstream_HangEndsWithCallerOrBehaviour(t *testing.T) {
 }
 
 func TestPing_IgnoresHangBehaviour(t *testing.T) {
+	t.Parallel()
 	s := New(dataset.Embedded(), time.Now)
 	urls, stop, err := s.Serve()
 	if err != nil {
@@ -139,6 +144,7 @@ func TestPing_IgnoresHangBehaviour(t *testing.T) {
 }
 
 func TestBehaviour_ValidateNamesField(t *testing.T) {
+	t.Parallel()
 	for field, b := range map[string]Behaviour{
 		"latencyMs": {LatencyMs: -1}, "jitterMs": {JitterMs: maxDelayMs + 1}, "errorRate": {ErrorRate: 1.1}, "status": {Status: 200},
 	} {
@@ -152,6 +158,7 @@ func TestBehaviour_ValidateNamesField(t *testing.T) {
 }
 
 func TestUpstream_RejectsTenantHeader(t *testing.T) {
+	t.Parallel()
 	s := New(dataset.Embedded(), time.Now)
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequest(http.MethodGet, "/theme-config/v1/tenants/"+s.data.Tenants[0].ID+"/brand-peek", nil)

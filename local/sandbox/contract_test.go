@@ -23,7 +23,8 @@ import (
 
 var capturedAt = time.Date(2026, 11, 20, 10, 49, 0, 0, time.UTC)
 
-// runningSandbox is a sandbox whose every answer is held against the contract, and the real clients of it.
+// runningSandbox is a served sandbox with the real clients. Every response is validated against the
+// contract.
 type runningSandbox struct {
 	*Sandbox
 	*upstream.Upstreams
@@ -52,7 +53,7 @@ func startSandbox(t *testing.T, data *dataset.Dataset) runningSandbox {
 	return r
 }
 
-// validateResponses fails the test when a good answer breaks the contract.
+// validateResponses fails the test if a successful response breaks the contract.
 func validateResponses(t *testing.T, file string, next http.Handler) http.Handler {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile(filepath.Join("..", "..", "shared", "upstream", "contracts", file+".openapi.yaml"))
@@ -78,7 +79,7 @@ func validateResponses(t *testing.T, file string, next http.Handler) http.Handle
 
 		route, params, err := router.FindRoute(r)
 		if err != nil {
-			return // not a route of the contract: its test looks at the status
+			return // not a route of the contract; the test checks the status itself
 		}
 		out := &openapi3filter.ResponseValidationInput{
 			RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route, Options: options},
@@ -91,7 +92,7 @@ func validateResponses(t *testing.T, file string, next http.Handler) http.Handle
 	})
 }
 
-// referenceData is the data set of real places, which is beside the repository and never in it.
+// referenceData is the data set of real accommodations, a file outside the repository.
 func referenceData(t testing.TB) *dataset.Dataset {
 	t.Helper()
 	data, err := loadReference()

@@ -33,6 +33,7 @@ func fetchQuotes(t *testing.T, r runningSandbox, q upstream.SearchQuery, hits []
 }
 
 func TestQuery_SortsByEachKey(t *testing.T) {
+	t.Parallel()
 	data := referenceData(t)
 	r := startSandbox(t, data)
 	for _, currency := range money.Supported() {
@@ -88,6 +89,7 @@ func ratingValue(h upstream.Hit) float64 {
 }
 
 func TestQuery_AppliesEachFilter(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	all := search(t, r, newQuery(regionArea("PK")))

@@ -13,6 +13,7 @@ import (
 )
 
 func TestQuotes_ReportCurrencyConversion(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	p := data.City("Kabul").Properties[0]
@@ -39,6 +40,7 @@ func TestQuotes_ReportCurrencyConversion(t *testing.T) {
 }
 
 func TestQuotes_OnlyOwnedAndAvailable(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	p, q := data.City("Kabul").Properties[0], data.City("Lahore").Properties[0]
@@ -54,7 +56,7 @@ func TestQuotes_OnlyOwnedAndAvailable(t *testing.T) {
 	if err != nil || len(quotes) != 1 || quotes[q.ID].PropertyID != q.ID {
 		t.Errorf("%+v %v", quotes, err)
 	}
-	for day := range 500 { // every property has a week that is sold out
+	for day := range 500 { // every property has a sold-out week
 		request.Dates = stay.Dates{CheckIn: date("2026-12-01").AddDays(day), CheckOut: date("2026-12-02").AddDays(day)}
 		if !isAvailable(q, request.Dates, 1) {
 			quotes, err := r.Pricing.Preview(t.Context(), request)
@@ -67,6 +69,7 @@ func TestQuotes_OnlyOwnedAndAvailable(t *testing.T) {
 }
 
 func TestTariff_NightsAddUpToTotal(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	p := data.Properties[0]
 	week := stay.Dates{CheckIn: date("2026-12-01"), CheckOut: date("2026-12-08")}
@@ -92,15 +95,16 @@ func TestTariff_NightsAddUpToTotal(t *testing.T) {
 	}
 	babies := stay.Occupancy{Adults: 2, Children: 1, Rooms: 1, ChildrenAges: []int{1}}
 	if newTariff(week, babies, usd).total(p) != newTariff(week, couple(), usd).total(p) {
-		t.Error("a baby pays")
+		t.Error("a child under 4 changes the price")
 	}
 	dearest := &dataset.Property{NightMicroUSD: 10_000_000_000}
 	if got := nightPrice(dearest, 2000, 20_000, exchangeRates["IRR"]); got != 44_000_000_000_000 {
-		t.Errorf("the dearest night there could be costs %d", got)
+		t.Errorf("the most expensive possible night: got %d", got)
 	}
 }
 
 func TestProperty_DescribedInEveryLanguage(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	p := data.City("Tehran").Properties[0]
@@ -121,6 +125,7 @@ func TestProperty_DescribedInEveryLanguage(t *testing.T) {
 }
 
 func TestBrandPeek_ReturnsBrandOfEachTenant(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	for _, tenant := range data.Tenants[:40] {
@@ -135,6 +140,7 @@ func TestBrandPeek_ReturnsBrandOfEachTenant(t *testing.T) {
 }
 
 func TestLabels_CompleteInEveryLanguage(t *testing.T) {
+	t.Parallel()
 	check := func(name string, l label) {
 		for _, lang := range dataset.Languages {
 			if l[lang] == "" {

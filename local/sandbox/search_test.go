@@ -50,6 +50,7 @@ func search(t *testing.T, r runningSandbox, q upstream.SearchQuery) upstream.Sea
 }
 
 func TestQuery_EachAreaModeFindsPlace(t *testing.T) {
+	t.Parallel()
 	r := startSandbox(t, dataset.Embedded())
 	kabul := geo.Point{Lat: 34.5281, Lng: 69.1723}
 	box := geo.Box{SwLat: 34.3, SwLng: 69.0, NeLat: 34.7, NeLng: 69.4}
@@ -100,6 +101,7 @@ func placeValue(p *upstream.Place) upstream.Place {
 }
 
 func TestQuery_UnknownPlaceIsEmpty(t *testing.T) {
+	t.Parallel()
 	r := startSandbox(t, dataset.Embedded())
 	for _, where := range []upstream.Area{cityArea("Atlantis"), regionArea("Mordor"), {Mode: "point", Point: &upstream.Circle{Lat: -40, Lng: -140, RadiusKm: 200}}} {
 		if res := search(t, r, newQuery(where)); res.ResultCount != 0 || len(res.Hits) != 0 || res.Place != nil {
@@ -109,6 +111,7 @@ func TestQuery_UnknownPlaceIsEmpty(t *testing.T) {
 }
 
 func TestQuery_HintsCorrectedSpelling(t *testing.T) {
+	t.Parallel()
 	r := startSandbox(t, referenceData(t))
 	res := search(t, r, newQuery(cityArea("fes")))
 	if len(res.Hits) == 0 || res.Place.City != "Fès" || string(res.QueryRewriteHint) != `{"kind":"spelling","used":"Fès"}` || res.AIProvenance == nil {
@@ -119,7 +122,7 @@ func TestQuery_HintsCorrectedSpelling(t *testing.T) {
 	}
 }
 
-// hitIDs are the ids of a result.
+// hitIDs returns the property ids of a result.
 func hitIDs(res upstream.SearchResult) []string {
 	ids := make([]string, len(res.Hits))
 	for i, h := range res.Hits {
@@ -129,13 +132,14 @@ func hitIDs(res upstream.SearchResult) []string {
 }
 
 func TestQuery_PagesAreConsistentAndDeterministic(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	q := newQuery(regionArea("AF"))
 	whole := hitIDs(search(t, r, q))
 	again := hitIDs(search(t, startSandbox(t, dataset.Embedded()), q))
 	if !slices.Equal(whole, again) {
-		t.Error("another run answers otherwise")
+		t.Error("a second sandbox responds differently")
 	}
 	var paged []string
 	for q.Page = (upstream.Page{Limit: 7}); q.Page.Offset < len(whole)+7; q.Page.Offset += 7 {
@@ -151,6 +155,7 @@ func TestQuery_PagesAreConsistentAndDeterministic(t *testing.T) {
 }
 
 func TestQuery_MapReturnsUpTo250Hits(t *testing.T) {
+	t.Parallel()
 	r := startSandbox(t, referenceData(t))
 	q := newQuery(upstream.Area{Mode: "bounding-box", BoundingBox: &geo.Box{SwLat: 30, SwLng: -10, NeLat: 35, NeLng: -5}})
 	q.Kind = upstream.Map
@@ -161,6 +166,7 @@ func TestQuery_MapReturnsUpTo250Hits(t *testing.T) {
 }
 
 func TestProperty_NamedInRequestedLanguage(t *testing.T) {
+	t.Parallel()
 	r := startSandbox(t, dataset.Embedded())
 	for locale, want := range map[string]string{"fa-AF": "هتل", "ps-AF": "هوټل", "ar": "فندق", "ur-PK": "ہوٹل", "tg-TJ": "Меҳмонхонаи", "ru": "Отель", "fr": "Hôtel"} {
 		q := newQuery(cityArea("Kabul"))
@@ -182,6 +188,7 @@ func TestProperty_NamedInRequestedLanguage(t *testing.T) {
 }
 
 func TestQuery_RejectsContractViolations(t *testing.T) {
+	t.Parallel()
 	s := New(dataset.Embedded(), time.Now)
 	good := `{"kind":"list","geo":{"mode":"city","city":"Kabul"},"dates":{"checkIn":"2026-12-01","checkOut":"2026-12-04"},` +
 		`"occupancy":{"adults":2,"children":0,"rooms":1},"sortKey":"recommended","locale":"en","currency":"AFN","page":{"limit":20,"offset":0}}`
@@ -211,6 +218,7 @@ func TestQuery_RejectsContractViolations(t *testing.T) {
 }
 
 func TestQuery_OmitsSoldOutProperties(t *testing.T) {
+	t.Parallel()
 	data := referenceData(t)
 	r := startSandbox(t, data)
 	q := newQuery(cityArea("Pokhara"))
@@ -234,6 +242,7 @@ func TestQuery_OmitsSoldOutProperties(t *testing.T) {
 }
 
 func TestFacets_MatchFilterCounts(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	f, err := r.Search.Facets(t.Context(), "AF", "", "fa-AF")
@@ -271,6 +280,7 @@ func TestFacets_MatchFilterCounts(t *testing.T) {
 }
 
 func TestHotel_ListsSimilarAndAvailability(t *testing.T) {
+	t.Parallel()
 	data := dataset.Embedded()
 	r := startSandbox(t, data)
 	p := data.City("Herat").Properties[0]

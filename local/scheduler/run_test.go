@@ -24,15 +24,15 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-// fakeFunctions are doubles of all functions.
+// fakeFunctions are test doubles of all functions.
 type fakeFunctions struct {
 	*httptest.Server
 	mu       sync.Mutex
-	handlers map[string]http.HandlerFunc // by path; none: 200 and what arrived
-	received map[string][]string         // what arrived, by path
+	handlers map[string]http.HandlerFunc // by function; default: 200 with the received payload
+	received map[string][]string         // payloads by function
 }
 
-// startTestScheduler starts a scheduler over doubles of the named functions, until the test ends.
+// startTestScheduler starts a scheduler with test doubles of the named functions, until the test ends.
 func startTestScheduler(t *testing.T, db *pgxpool.Pool, names ...string) (*Scheduler, *fakeFunctions) {
 	t.Helper()
 	f := &fakeFunctions{handlers: map[string]http.HandlerFunc{}, received: map[string][]string{}}
@@ -102,38 +102,40 @@ func waitUntil(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-again:
 		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
+			t.Fatalf("not within 20 s: %s", what)
 		}
 	}
 }
 
 func TestRunJob_ReturnsFunctionReport(t *testing.T) {
+	t.Parallel()
 	s, f := startTestScheduler(t, nil, "SweepInbox", "SweepOutbox")
 	for orders, dry := range map[string]bool{`{}`: false, `{"dryRun":true}`: true} {
 		got, err := s.RunJob(t.Context(), "sweep-inbox", dry)
 		if err != nil || got.Status != OK || fmt.Sprintf("%s", got.Report) != fmt.Sprintf(`{"orders":%q}`, orders) {
-			t.Errorf("%s: %s %v", orders, got, err)
+			t.Errorf("payload %s: got %s, error %v, want status ok with the payload", orders, got, err)
 		}
 	}
 	f.handle("SweepOutbox", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", 503) })
 	if got, err := s.RunJob(t.Context(), "sweep-outbox", false); err != nil || got.Status != Failed || got.Report != "no\n" {
-		t.Errorf("%+v %v", got, err)
+		t.Errorf("got %+v, error %v, want failed with the report", got, err)
 	}
 	for _, j := range s.Jobs() {
 		want := map[string]Status{"sweep-inbox": OK, "sweep-outbox": Failed}[j.Name]
 		if j.LastRun.Status != want || j.StartedAt.IsZero() != (want == "" && j.Name != relayJob) {
-			t.Errorf("%+v, want %s", j, want)
+			t.Errorf("got %+v, want status %s", j, want)
 		}
 	}
 	if _, err := s.RunJob(t.Context(), "sweep-choices", false); !errors.Is(err, ErrNoFunction) {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want ErrNoFunction", err)
 	}
 	if len(f.receivedBy("SweepOutbox")) != 1 {
-		t.Errorf("a job that is run by hand is not tried again: %d", len(f.receivedBy("SweepOutbox")))
+		t.Errorf("RunJob must push once: got %d pushes", len(f.receivedBy("SweepOutbox")))
 	}
 }
 
 func TestPublishTick_ReachesFunctionAndIsRecorded(t *testing.T) {
+	t.Parallel()
 	s, f := startTestScheduler(t, nil, "SweepInbox", "Relay")
 	waitUntil(t, "the relay is started with the system", func() bool { return len(f.receivedBy("Relay")) == 1 })
 	var once sync.Once
@@ -146,7 +148,7 @@ func TestPublishTick_ReachesFunctionAndIsRecorded(t *testing.T) {
 	}
 	waitUntil(t, "the second attempt", func() bool { r := s.Jobs()[2].LastRun; return r.Status == OK && r.Attempt == 2 })
 	if got := f.receivedBy("SweepInbox"); got[0] != TickPayload {
-		t.Errorf("%v", got)
+		t.Errorf("got payloads %v, want %s first", got, TickPayload)
 	}
 }
 
@@ -171,56 +173,58 @@ func execSQL(t *testing.T, db *pgxpool.Pool, sql string, args ...any) {
 }
 
 func TestRunJob_RelayDrainsOutbox(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	s, f := startTestScheduler(t, db, "Relay")
 	waitUntil(t, "the first tick is over", func() bool { return !s.Jobs()[0].LastRun.At.IsZero() })
 	session := id.New(id.Session, time.Now())
 	refused := addOutboxEvent(t, db, session)
-	addOutboxEvent(t, db, session) // waits behind it
+	addOutboxEvent(t, db, session) // blocked by the rejected event of the same session
 	execSQL(t, db, `UPDATE bff_consumer.outbox SET attempts = 1, due_at = now() + interval '1 hour' WHERE id = $1`, refused)
 	parked := addOutboxEvent(t, db, id.New(id.Session, time.Now()))
 	execSQL(t, db, `UPDATE bff_consumer.outbox SET parked_at = now() WHERE id = $1`, parked)
 	if n, err := s.countDue(t.Context()); err != nil || n != 0 {
-		t.Errorf("%d due, %v", n, err)
+		t.Errorf("got %d due, error %v, want 0", n, err)
 	}
 	due := addOutboxEvent(t, db, id.New(id.Session, time.Now()))
 	if n, err := s.countDue(t.Context()); err != nil || n != 1 {
-		t.Errorf("%d due, %v", n, err)
+		t.Errorf("got %d due, error %v, want 1", n, err)
 	}
 	runs := 0
 	f.handle("Relay", func(w http.ResponseWriter, _ *http.Request) {
-		if runs++; runs == 3 { // until then another one is at it
+		if runs++; runs == 3 { // the first two runs skip the event, as if another relay were sending it
 			execSQL(t, db, `UPDATE bff_consumer.outbox SET published_at = now() WHERE id = $1`, due)
 		}
 		fmt.Fprint(w, runs)
 	})
 	if got, err := s.RunJob(t.Context(), relayJob, false); err != nil || got.Status != OK || got.Report != "3" {
-		t.Errorf("%+v %v", got, err)
+		t.Errorf("got %+v, error %v, want ok with the report of run 3", got, err)
 	}
 	if got := f.receivedBy("Relay"); len(got) != 4 || got[3] != `{"once":true}` {
-		t.Errorf("%v", got)
+		t.Errorf("got payloads %v, want 4, the last with once", got)
 	}
 	if got, err := s.RunJob(t.Context(), relayJob, true); err != nil || got.Status != OK || f.receivedBy("Relay")[4] != `{"dryRun":true}` {
-		t.Errorf("%+v %v", got, err)
+		t.Errorf("dry run: got %+v, error %v, want ok after one push", got, err)
 	}
 	addOutboxEvent(t, db, id.New(id.Session, time.Now()))
 	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if got, err := s.RunJob(impatient, relayJob, false); err == nil {
-		t.Errorf("drained: %+v", got)
+		t.Errorf("got %+v, want the error of the context", got)
 	}
 }
 
 func TestRunJob_RelayFailureIsReported(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	s, f := startTestScheduler(t, db, "Relay")
 	f.handle("Relay", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no broker", 503) })
 	if got, err := s.RunJob(t.Context(), relayJob, false); err != nil || got.Status != Failed || got.Report != "no broker\n" {
-		t.Errorf("%+v %v", got, err)
+		t.Errorf("got %+v, error %v, want failed with the report", got, err)
 	}
 	f.handle("Relay", nil)
 	db.Close()
 	if _, err := s.RunJob(t.Context(), relayJob, false); err == nil {
-		t.Error("without the database")
+		t.Error("closed pool: got no error")
 	}
 }

@@ -12,6 +12,7 @@ import (
 )
 
 func TestWatchParent_EndsWithParent(t *testing.T) {
+	t.Parallel()
 	dead := exec.Command("true")
 	if err := dead.Run(); err != nil {
 		t.Fatal(err)
@@ -26,7 +27,7 @@ func TestWatchParent_EndsWithParent(t *testing.T) {
 			if err := runfile.Write(state, runfile.Run{PID: os.Getpid()}); err != nil {
 				return err
 			}
-			return os.Chtimes(runfile.Path(state), time.Time{}, time.Now().Add(time.Second)) // clocks of files are coarse
+			return os.Chtimes(runfile.Path(state), time.Time{}, time.Now().Add(time.Second)) // file times may have a resolution of seconds
 		}, "was restarted"},
 		"killed": {dead.Process.Pid, func(string) error { return nil }, "was killed"},
 	} {
@@ -64,6 +65,7 @@ func TestWatchParent_EndsWithParent(t *testing.T) {
 }
 
 func TestWatchParent_ReturnsNilOnCancel(t *testing.T) {
+	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := watchParent(ctx, t.TempDir(), nil, nil); err != nil {

@@ -7,6 +7,7 @@ import (
 )
 
 func TestStartupHandler_RejectsCrossOriginRequests(t *testing.T) {
+	t.Parallel()
 	yes := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	d := &startupHandler{}
 	d.setHandlers(yes, yes)

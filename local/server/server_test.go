@@ -27,18 +27,19 @@ func TestDeleteLocalKeys_KeepsOtherEnvironments(t *testing.T) {
 	fill()
 	t.Setenv("ENVIRONMENT", "prod")
 	if err := deleteLocalKeys(t.Context(), addr); err != nil || left() != 4 {
-		t.Errorf("%d keys left, %v: another environment is not ours to empty", left(), err)
+		t.Errorf("other environment: got %d keys left, error %v, want 4", left(), err)
 	}
 	t.Setenv("ENVIRONMENT", "")
 	if err := deleteLocalKeys(t.Context(), addr); err != nil || left() != 2 {
-		t.Errorf("%d keys left, %v", left(), err)
+		t.Errorf("environment local: got %d keys left, error %v, want 2", left(), err)
 	}
 	if err := deleteLocalKeys(t.Context(), "127.0.0.1:1"); err == nil {
-		t.Error("a Redis that is not there was emptied")
+		t.Error("unreachable Redis: got no error")
 	}
 }
 
 func TestLoadSecrets_ReusesExistingFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "secrets.json")
 	first, err := loadSecrets(path)
 	if err != nil {
@@ -46,7 +47,7 @@ func TestLoadSecrets_ReusesExistingFile(t *testing.T) {
 	}
 	again, err := loadSecrets(path)
 	if err != nil || !maps.Equal(first, again) {
-		t.Errorf("%v, then %v, %v", first, again, err)
+		t.Errorf("got %v, then %v, error %v, want equal", first, again, err)
 	}
 	for name, ring := range first {
 		if _, err := keyring.Parse(ring); err != nil {
@@ -54,13 +55,13 @@ func TestLoadSecrets_ReusesExistingFile(t *testing.T) {
 		}
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("others may read it: %v %v", info.Mode(), err)
+		t.Errorf("got file mode %v, error %v, want 0600", info.Mode(), err)
 	}
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := loadSecrets(path); err == nil {
-		t.Error("a broken file is replaced: every cookie would be void")
+		t.Error("broken file: got no error")
 	}
 }
 
@@ -71,28 +72,29 @@ func TestFunctionEnv_ExplicitVariablesWin(t *testing.T) {
 	env, err := functionEnv(state, dataStores{database: "postgres://x", redis: "r:1"}, &pubsub.Broker{Host: "p:1", Project: "p"}, map[string]string{"search": "http://s"}, "flags.json")
 	if err != nil || env["ENVIRONMENT"] != "mine" || env["REDIS_ADDR"] != "r:1" || env["SEARCH_URL"] != "http://s" ||
 		env["PUBSUB_EMULATOR_HOST"] != "p:1" || env["PUBSUB_PROJECT"] != "p" {
-		t.Errorf("%v %v", env, err)
+		t.Errorf("got %v, error %v", env, err)
 	}
 	if err := runfile.Write(state, runfile.Run{PID: os.Getpid(), URL: "http://x", Env: env}); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("REDIS_ADDR", "mine:2")
-	lent, err := inheritedEnv(state)
-	if _, ours := lent["REDIS_ADDR"]; err != nil || ours || lent["SEARCH_URL"] != "http://s" {
-		t.Errorf("%v %v", slices.Sorted(maps.Keys(lent)), err)
+	inherited, err := inheritedEnv(state)
+	if _, found := inherited["REDIS_ADDR"]; err != nil || found || inherited["SEARCH_URL"] != "http://s" {
+		t.Errorf("inherited: got %v, error %v, want SEARCH_URL without REDIS_ADDR", slices.Sorted(maps.Keys(inherited)), err)
 	}
 	runfile.Remove(state)
 	if _, ok := runfile.Read(state); ok {
-		t.Error("the system is remembered after its end")
+		t.Error("run.json exists after Remove")
 	}
 }
 
 func TestPostgresDir_MovesWhenParentIsClosed(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root hands Postgres to another user")
 	}
 	open := t.TempDir()
-	if err := os.Chmod(filepath.Dir(open), 0o755); err != nil { // it is made for us alone
+	if err := os.Chmod(filepath.Dir(open), 0o755); err != nil { // t.TempDir is private to this user
 		t.Fatal(err)
 	}
 	if dir, err := postgresDir(open); err != nil || dir != filepath.Join(open, "postgres") {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// scriptedEndpoint answers with one status after the other, 0 for none, and remembers under which keys it was called.
+// scriptedEndpoint responds with a list of statuses, 0 for no response, and records the idempotency keys.
 type scriptedEndpoint struct {
 	statuses []int
 	mu       sync.Mutex
@@ -19,7 +19,7 @@ func (d *scriptedEndpoint) serve(w http.ResponseWriter, r *http.Request) {
 	d.keys = append(d.keys, r.Header.Get("Idempotency-Key"))
 	status := d.statuses[len(d.keys)-1]
 	d.mu.Unlock()
-	w.Header().Set("Connection", "close") // on a connection that was used, net/http itself repeats what has such a key
+	w.Header().Set("Connection", "close") // net/http repeats requests with an Idempotency-Key on reused connections
 	if status == 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -33,6 +33,7 @@ func (d *scriptedEndpoint) distinctKeys() int {
 }
 
 func TestBootstrap_ReloadAfterLostResponseReusesKey(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		statuses   []int
 		bootstraps int

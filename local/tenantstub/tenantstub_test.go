@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newTestBFF is a BFF, later than noon, behind which the door does what a test says, and a token of noon.
+// newTestBFF returns a BFF with a fake internal endpoint and a clock after noon, and a token issued at noon.
 func newTestBFF(t *testing.T, later time.Duration, door http.HandlerFunc) (*BFF, string) {
 	t.Helper()
 	keys, err := handoff.ParseKeys("hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4=")
@@ -40,13 +40,15 @@ func newTestBFF(t *testing.T, later time.Duration, door http.HandlerFunc) (*BFF,
 }
 
 func TestBootstrap_ExpiredTokenMakesNoCall(t *testing.T) {
-	b, token := newTestBFF(t, handoff.TTL, func(http.ResponseWriter, *http.Request) { t.Error("the door was called") })
+	t.Parallel()
+	b, token := newTestBFF(t, handoff.TTL, func(http.ResponseWriter, *http.Request) { t.Error("the endpoint was called") })
 	if _, err := b.Bootstrap(t.Context(), token); problem.FromError(err).Kind != problem.HandoffExpired {
 		t.Error(err)
 	}
 }
 
 func TestBootstrap_LostResponseIsRetriedWithSameKey(t *testing.T) {
+	t.Parallel()
 	var keys []string
 	b, token := newTestBFF(t, time.Minute, func(w http.ResponseWriter, r *http.Request) {
 		keys = append(keys, r.Header.Get("Idempotency-Key"))
@@ -62,6 +64,7 @@ func TestBootstrap_LostResponseIsRetriedWithSameKey(t *testing.T) {
 }
 
 func TestBootstrap_EachCallUsesANewKey(t *testing.T) {
+	t.Parallel()
 	keys := map[string]bool{}
 	b, token := newTestBFF(t, 0, func(_ http.ResponseWriter, r *http.Request) { keys[r.Header.Get("Idempotency-Key")] = true })
 	for range 2 {
@@ -75,6 +78,7 @@ func TestBootstrap_EachCallUsesANewKey(t *testing.T) {
 }
 
 func TestBootstrap_UnreachableEndpointIsUnavailable(t *testing.T) {
+	t.Parallel()
 	b, token := newTestBFF(t, 0, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	if _, err := b.Bootstrap(t.Context(), token); problem.FromError(err).Kind != problem.UpstreamUnavailable {
 		t.Error(err)

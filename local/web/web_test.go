@@ -14,7 +14,7 @@ import (
 
 const apiFile = "../../api/consumer.openapi.yaml"
 
-// nextHandler answers what is no address of the page.
+// nextHandler responds to requests that the page does not serve.
 var nextHandler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 
 func request(h http.Handler, method, url string, header ...string) *http.Response {
@@ -28,6 +28,7 @@ func request(h http.Handler, method, url string, header ...string) *http.Respons
 }
 
 func TestPage_ServesOnlyItsPaths(t *testing.T) {
+	t.Parallel()
 	h := New(nextHandler, "", apiFile)
 	for url, media := range map[string]string{
 		"/":                           "text/html; charset=utf-8",
@@ -47,7 +48,7 @@ func TestPage_ServesOnlyItsPaths(t *testing.T) {
 		if head := request(h, http.MethodHead, url); head.StatusCode != http.StatusOK || head.Header.Get("Etag") != res.Header.Get("Etag") {
 			t.Errorf("HEAD %s: %d", url, head.StatusCode)
 		}
-		for _, known := range []string{"%s", "W/%s", `"another", %s`} { // one between us and the browser may weaken it, or know two
+		for _, known := range []string{"%s", "W/%s", `"another", %s`} { // a proxy may weaken the ETag or send several
 			known = fmt.Sprintf(known, res.Header.Get("Etag"))
 			if again := request(h, http.MethodGet, url, "If-None-Match", known); again.StatusCode != http.StatusNotModified {
 				t.Errorf("%s again, %s: %d", url, known, again.StatusCode)
@@ -66,6 +67,7 @@ func TestPage_ServesOnlyItsPaths(t *testing.T) {
 }
 
 func TestPage_SecurityHeadersForbidExternalSources(t *testing.T) {
+	t.Parallel()
 	h := New(nextHandler, "", apiFile)
 	for _, url := range []string{"/", "/book", "/docs", "/js/app.js"} {
 		header := request(h, http.MethodGet, url).Header
@@ -84,10 +86,11 @@ func TestPage_SecurityHeadersForbidExternalSources(t *testing.T) {
 	}
 }
 
-// externalURL is an address that a browser would ask. Namespaces are none.
+// externalURL matches URLs. Browsers do not request the URLs of XML namespaces.
 var externalURL = regexp.MustCompile(`https?://[^\s"'<>)]+`)
 
 func TestStaticFiles_ReferenceNoExternalHost(t *testing.T) {
+	t.Parallel()
 	read := 0
 	err := fs.WalkDir(os.DirFS("static"), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -124,7 +127,7 @@ var (
 	placeholder = regexp.MustCompile(`\{\w+\}`)
 )
 
-// readTexts are those of a language, by key.
+// readTexts returns the texts of a language, by key.
 func readTexts(t *testing.T, language string) map[string]string {
 	t.Helper()
 	source, err := os.ReadFile("static/js/texts/" + language + ".js")
@@ -143,6 +146,7 @@ func readTexts(t *testing.T, language string) map[string]string {
 }
 
 func TestTexts_CompleteInEveryLanguage(t *testing.T) {
+	t.Parallel()
 	english := readTexts(t, "en")
 	if len(english) < 100 {
 		t.Fatalf("%d texts", len(english))
@@ -156,7 +160,7 @@ func TestTexts_CompleteInEveryLanguage(t *testing.T) {
 				continue
 			}
 			for _, value := range placeholder.FindAllString(text, -1) {
-				// Arabic says one and two in words.
+				// Arabic has words for one and two instead of digits.
 				if !strings.Contains(theirs, value) && !(language == "ar" && strings.HasSuffix(key, ".one")) {
 					t.Errorf("%s: %s is without %s: %s", language, key, value, theirs)
 				}
@@ -166,6 +170,7 @@ func TestTexts_CompleteInEveryLanguage(t *testing.T) {
 }
 
 func TestPage_RereadsFilesFromFolder(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	h := New(nextHandler, folder, apiFile)
 	if res := request(h, http.MethodGet, "/"); res.StatusCode != http.StatusTeapot {
