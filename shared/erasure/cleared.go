@@ -14,11 +14,11 @@ import (
 // an erasure of the session runs at the same time or died half-way, and Redis may still have the
 // session. HandleCleared then finishes the erasure, in up to 1.5 s, so that the guest's next
 // request gets a new session, and returns ClearedProblem. Any other err is returned unchanged.
-func (r *Eraser) HandleCleared(ctx context.Context, sessionID string, err error) error {
+func (e *Eraser) HandleCleared(ctx context.Context, sessionID string, err error) error {
 	if !errors.Is(err, session.ErrCleared) {
 		return err
 	}
-	r.TryFinish(ctx, sessionID)
+	e.TryFinish(ctx, sessionID)
 	return ClearedProblem(err)
 }
 
@@ -30,9 +30,9 @@ func ClearedProblem(err error) error {
 
 // TryFinish calls Finish for a session that a request found cleared. A failure is logged only: the
 // next request with the session tries again.
-func (r *Eraser) TryFinish(ctx context.Context, sessionID string) {
+func (e *Eraser) TryFinish(ctx context.Context, sessionID string) {
 	defer web.FromContext(ctx).Phase("erase")()
-	if err := r.Finish(ctx, sessionID); err != nil {
+	if err := e.Finish(ctx, sessionID); err != nil {
 		web.FromContext(ctx).AddLogField("clearUnfinished", err.Error())
 	}
 }

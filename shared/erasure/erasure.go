@@ -65,7 +65,7 @@ func stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 //
 // Begin needs no Redis. A disconnect of the client does not cancel it. It returns the error of
 // Postgres; the caller may repeat it.
-func (r *Eraser) Begin(ctx context.Context, s *session.Session, events ...event.Event) error {
+func (e *Eraser) Begin(ctx context.Context, s *session.Session, events ...event.Event) error {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
 	var batch pgx.Batch
@@ -75,8 +75,8 @@ func (r *Eraser) Begin(ctx context.Context, s *session.Session, events ...event.
 	if err := outbox.Queue(&batch, events...); err != nil {
 		return err
 	}
-	r.sessions.RecordCleared(&batch, s)
-	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
+	e.sessions.RecordCleared(&batch, s)
+	if err := e.db.SendBatch(ctx, &batch).Close(); err != nil {
 		return fmt.Errorf("erasure: begin: %w", err)
 	}
 	return nil
@@ -86,16 +86,16 @@ func (r *Eraser) Begin(ctx context.Context, s *session.Session, events ...event.
 // Postgres and about six to Redis. A disconnect of the client does not cancel it. Finish returns
 // the first error of a store. The caller may repeat Finish, and must after a failure; each step
 // deletes the references to other data last, so a repeated Finish finds the rest.
-func (r *Eraser) Finish(ctx context.Context, sessionID string) error {
+func (e *Eraser) Finish(ctx context.Context, sessionID string) error {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
-	if err := r.idempotency.DeleteCopies(ctx, sessionID); err != nil {
+	if err := e.idempotency.DeleteCopies(ctx, sessionID); err != nil {
 		return fmt.Errorf("erasure: finish: %w", err)
 	}
-	if err := r.sessions.Purge(ctx, r.rdb, sessionID); err != nil {
+	if err := e.sessions.Purge(ctx, e.rdb, sessionID); err != nil {
 		return fmt.Errorf("erasure: finish: %w", err)
 	}
-	if err := r.outbox.DeleteBuffered(ctx, sessionID); err != nil {
+	if err := e.outbox.DeleteBuffered(ctx, sessionID); err != nil {
 		return fmt.Errorf("erasure: finish: %w", err)
 	}
 	var batch pgx.Batch
@@ -103,7 +103,7 @@ func (r *Eraser) Finish(ctx context.Context, sessionID string) error {
 	// Again, because a statement from before the commit of Begin saw no mark, and Begin did not see
 	// its rows.
 	outbox.DeleteUnsent(&batch, sessionID)
-	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
+	if err := e.db.SendBatch(ctx, &batch).Close(); err != nil {
 		return fmt.Errorf("erasure: finish: %w", err)
 	}
 	return nil

@@ -24,12 +24,12 @@ type Client struct {
 
 // ParseClient reads the client from a request and never fails. It costs an HMAC. A user agent
 // outside the cache of 4,096 costs tens of microseconds of CPU more.
-func (r *Store) ParseClient(req *http.Request) Client {
+func (st *Store) ParseClient(req *http.Request) Client {
 	h := req.Header
-	a := r.agentParser.parse(h.Get("User-Agent"))
+	a := st.agentParser.parse(h.Get("User-Agent"))
 	c := Client{
 		UserAgentClass: a.deviceClass, bindings: a.bindings,
-		pepper: r.peppers.Active(), addr: web.FromContext(req.Context()).ClientIP, userAgent: h.Get("User-Agent"),
+		pepper: st.peppers.Active(), addr: web.FromContext(req.Context()).ClientIP, userAgent: h.Get("User-Agent"),
 	}
 	c.Fingerprint = digest.Format(c.pepper.Sum("fingerprint.v1", []byte(a.browser), []byte(a.system),
 		[]byte(primaryLanguage(h.Get("Accept-Language"))), []byte(h.Get("X-Client-Screen")), []byte(h.Get("X-Client-Timezone"))))

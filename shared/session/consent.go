@@ -54,24 +54,24 @@ func scanConsent(row pgx.Row) (*ConsentRecord, error) {
 //
 // The query takes up to 150 ms, also if the client hung up. If Postgres does not answer,
 // ConsentKnown of the session is false, and RestoreConsent sends no query for the next second.
-func (r *Store) RestoreConsent(ctx context.Context, request *Request, s *Session) *Session {
+func (st *Store) RestoreConsent(ctx context.Context, request *Request, s *Session) *Session {
 	if !s.needsConsent {
 		return s
 	}
-	now := time.Now() // not r.now: the pause is about Postgres, not about the guest
-	if now.UnixNano() < r.consentRetryAt.Load() {
+	now := time.Now() // not st.now: the pause is about Postgres, not about the guest
+	if now.UnixNano() < st.consentRetryAt.Load() {
 		s.consentUnavailable = true
 		return s
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consentTimeout)
 	defer cancel()
-	c, err := scanConsent(r.db.QueryRow(ctx, selectConsent, s.ID))
+	c, err := scanConsent(st.db.QueryRow(ctx, selectConsent, s.ID))
 	switch {
 	case err != nil:
-		r.consentRetryAt.Store(now.Add(consentRetryInterval).UnixNano())
+		st.consentRetryAt.Store(now.Add(consentRetryInterval).UnixNano())
 		s.consentUnavailable = true
 	case c != nil && c.Cleared:
-		return r.newSession(request, mintID(r.ring, r.now()), true)
+		return st.newSession(request, mintID(st.ring, st.now()), true)
 	default:
 		s.needsConsent, s.consentRestored = false, true
 		if c != nil {
@@ -120,10 +120,10 @@ var ErrCleared = lock.ErrCleared
 
 // IsCleared asks Postgres whether the guest cleared the session. The query takes up to 150 ms, also
 // if the client hung up. IsCleared returns the error of Postgres.
-func (r *Store) IsCleared(ctx context.Context, id string) (bool, error) {
+func (st *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consentTimeout)
 	defer cancel()
-	c, err := scanConsent(r.db.QueryRow(ctx, selectConsent, id))
+	c, err := scanConsent(st.db.QueryRow(ctx, selectConsent, id))
 	return c != nil && c.Cleared, err
 }
 
@@ -131,9 +131,9 @@ func (r *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 // argument leaves that part unchanged. After the commit, no event of a session that opted out is
 // written. SetConsent updates s; the caller saves s to Redis. It returns ErrCleared if the guest
 // cleared the session, or the error of Postgres, and leaves s unchanged then.
-func (r *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing *bool) error {
+func (st *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing *bool) error {
 	var c Consent
-	err := r.db.QueryRow(ctx, `
+	err := st.db.QueryRow(ctx, `
 		INSERT INTO bff_consumer.session_choice AS c (guest_session_id, telemetry, marketing, decided_at)
 		VALUES ($1, coalesce($2::boolean, $4), coalesce($3::boolean, $5), $6)
 		ON CONFLICT (guest_session_id) DO UPDATE
@@ -142,7 +142,7 @@ func (r *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing
 		    decided_at = excluded.decided_at
 		WHERE c.cleared_at IS NULL
 		RETURNING telemetry, marketing`,
-		s.ID, telemetry, marketing, s.Consent.Telemetry, s.Consent.Marketing, r.now()).Scan(&c.Telemetry, &c.Marketing)
+		s.ID, telemetry, marketing, s.Consent.Telemetry, s.Consent.Marketing, st.now()).Scan(&c.Telemetry, &c.Marketing)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return ErrCleared
@@ -156,11 +156,11 @@ func (r *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing
 // RecordCleared queues a statement to record that the guest cleared the session. After the commit,
 // no event, no wishlist item and no idempotent answer of the session is written, and no request
 // reuses the id. The statement may run twice.
-func (r *Store) RecordCleared(batch *pgx.Batch, s *Session) {
+func (st *Store) RecordCleared(batch *pgx.Batch, s *Session) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice AS c (guest_session_id, telemetry, marketing, decided_at, cleared_at)
 		VALUES ($1, $2, $3, $4, $4)
 		ON CONFLICT (guest_session_id) DO UPDATE
 		SET cleared_at = coalesce(c.cleared_at, excluded.cleared_at)`,
-		s.ID, s.Consent.Telemetry, s.Consent.Marketing, r.now())
+		s.ID, s.Consent.Telemetry, s.Consent.Marketing, st.now())
 }

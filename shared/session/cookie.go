@@ -13,9 +13,9 @@ const CookieName = "gms_id"
 // VerifiedID returns the session id of the request's cookie, or "" without a cookie, with two
 // cookies, and with a cookie not signed by this service. It reads no store and costs an HMAC per
 // key of the ring.
-func (r *Store) VerifiedID(req *http.Request) string {
+func (st *Store) VerifiedID(req *http.Request) string {
 	sent := req.CookiesNamed(CookieName)
-	if len(sent) != 1 || !verifyID(r.ring, sent[0].Value, r.now()) {
+	if len(sent) != 1 || !verifyID(st.ring, sent[0].Value, st.now()) {
 		return ""
 	}
 	return strings.Clone(sent[0].Value) // the id must not pin the whole header in caches

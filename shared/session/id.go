@@ -61,6 +61,6 @@ func idMAC(k keyring.Key, u ulid.ULID) []byte {
 
 // Bucket returns the peppered hash, sha256:<hex>, by which upstreams know a session. It stays the
 // same until the active pepper changes, and does not reveal the id.
-func (r *Store) Bucket(sessionID string) string {
-	return digest.Format(r.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
+func (st *Store) Bucket(sessionID string) string {
+	return digest.Format(st.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
 }

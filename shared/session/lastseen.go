@@ -22,21 +22,21 @@ func shard(id string) string { return id[len(id)-1:] }
 // idle sessions reads these times. Guests who opted out have separate sorted sets, because the
 // sweep emits no event for them. The commands also run for a session cleared meanwhile;
 // guest.Finish learns of the erasure in the same round trip and calls RemoveLastSeen.
-func (r *Store) enqueueLastSeen(ctx context.Context, pipe redis.Pipeliner, s *Session) {
+func (st *Store) enqueueLastSeen(ctx context.Context, pipe redis.Pipeliner, s *Session) {
 	optedOut := !s.AllowsEvents()
-	pipe.ZAddArgs(ctx, r.keys.LastSeen(shard(s.ID), optedOut), redis.ZAddArgs{
+	pipe.ZAddArgs(ctx, st.keys.LastSeen(shard(s.ID), optedOut), redis.ZAddArgs{
 		GT:      true, // of two concurrent requests the later time counts
 		Members: []redis.Z{{Score: float64(s.LastSeenAt.UnixMilli()), Member: s.ID}},
 	})
-	pipe.ZRem(ctx, r.keys.LastSeen(shard(s.ID), !optedOut), s.ID)
+	pipe.ZRem(ctx, st.keys.LastSeen(shard(s.ID), !optedOut), s.ID)
 }
 
 // RemoveLastSeen deletes the last-seen time of a session, in a single round trip. It returns the
 // error of Redis.
-func (r *Store) RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, id string) error {
+func (st *Store) RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, id string) error {
 	pipe := rdb.Pipeline()
 	for _, optedOut := range []bool{false, true} {
-		pipe.ZRem(ctx, r.keys.LastSeen(shard(id), optedOut), id)
+		pipe.ZRem(ctx, st.keys.LastSeen(shard(id), optedOut), id)
 	}
 	_, err := pipe.Exec(ctx)
 	return err

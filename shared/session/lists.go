@@ -25,7 +25,7 @@ type ViewedProperty struct {
 // "recent"; the caller runs the pipeline with lua.Exec. The list holds at most 50 properties, each
 // once, ordered by the latest view whatever the order of reports, and expires after 30 days. A
 // cleared session gets no list. EnqueueViewed queues nothing while the guest's consent is unknown.
-func (r *Store) EnqueueViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...ViewedProperty) {
+func (st *Store) EnqueueViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...ViewedProperty) {
 	if len(viewed) == 0 || !s.ConsentKnown() { // the guest may have opted out
 		return
 	}
@@ -37,7 +37,7 @@ func (r *Store) EnqueueViewed(ctx context.Context, pipe redis.Pipeliner, s *Sess
 		}
 		entries[i] = lua.ViewedEntry{ID: v.PropertyID, Entry: string(text)}
 	}
-	lua.PushViewed(ctx, pipe, r.keys.SessionPart(s.ID, "recent"), r.clearedKey(s.ID), TTL, maxViewed, entries...)
+	lua.PushViewed(ctx, pipe, st.keys.SessionPart(s.ID, "recent"), st.clearedKey(s.ID), TTL, maxViewed, entries...)
 }
 
 // Lists are the lists beside a session's hash. A nil *Lists is empty. Every method returns an empty
@@ -49,10 +49,10 @@ type Lists struct {
 
 // EnqueueLists queues the reads of the three lists of a session on the caller's pipeline: LRANGE,
 // thrice.
-func (r *Store) EnqueueLists(ctx context.Context, pipe redis.Pipeliner, id string) *Lists {
+func (st *Store) EnqueueLists(ctx context.Context, pipe redis.Pipeliner, id string) *Lists {
 	l := &Lists{id, map[string]*redis.StringSliceCmd{}}
 	for _, part := range []string{"recent", "history", "wishlist"} {
-		l.commands[part] = pipe.LRange(ctx, r.keys.SessionPart(id, part), 0, -1)
+		l.commands[part] = pipe.LRange(ctx, st.keys.SessionPart(id, part), 0, -1)
 	}
 	return l
 }

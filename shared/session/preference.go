@@ -63,9 +63,9 @@ type preferences struct {
 // caller can read a cache entry in the round trip of Enqueue. It reads no store: it uses the
 // headers and, for up to 16,384 guests per instance, cached preferences. A wrong prediction costs
 // the caller another round trip, once per instance and guest.
-func (r *Store) PredictPreferences(request *Request) (locale.Tag, money.Currency) {
+func (st *Store) PredictPreferences(request *Request) (locale.Tag, money.Currency) {
 	if request.ID != "" {
-		if p, ok := r.preferenceCache.Get(request.ID); ok {
+		if p, ok := st.preferenceCache.Get(request.ID); ok {
 			return p.locale, p.currency
 		}
 	}
@@ -76,8 +76,8 @@ func (r *Store) PredictPreferences(request *Request) (locale.Tag, money.Currency
 
 // rememberPreferences caches the preferences of s if PredictPreferences predicts others from the
 // headers.
-func (r *Store) rememberPreferences(request *Request, s *Session) {
-	if l, c := r.PredictPreferences(request); l != s.Locale || c != s.Currency {
-		r.preferenceCache.Add(s.ID, preferences{s.Locale, s.Currency})
+func (st *Store) rememberPreferences(request *Request, s *Session) {
+	if l, c := st.PredictPreferences(request); l != s.Locale || c != s.Currency {
+		st.preferenceCache.Add(s.ID, preferences{s.Locale, s.Currency})
 	}
 }

@@ -15,7 +15,7 @@ import (
 // requests, of at most 2.5 s each.
 const clearedTTL = 10 * time.Minute
 
-func (r *Store) clearedKey(id string) string { return r.keys.SessionPart(id, "cleared") }
+func (st *Store) clearedKey(id string) string { return st.keys.SessionPart(id, "cleared") }
 
 // Purge deletes a session from Redis, in four round trips bounded by the context:
 //
@@ -27,30 +27,30 @@ func (r *Store) clearedKey(id string) string { return r.keys.SessionPart(id, "cl
 // Purge returns the first error of Redis. The caller may repeat Purge at any time: no step deletes
 // an id needed by a later step. After Purge, a request still running writes nothing of the session
 // but a search session. No guest refers to such a search session, and it expires within its hour.
-func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string) error {
-	r.preferenceCache.Remove(id)
+func (st *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string) error {
+	st.preferenceCache.Remove(id)
 	pipe := rdb.Pipeline()
-	running := pipe.HGet(ctx, r.keys.Session(id), "activeSearches")
-	lists := r.EnqueueLists(ctx, pipe, id)
+	running := pipe.HGet(ctx, st.keys.Session(id), "activeSearches")
+	lists := st.EnqueueLists(ctx, pipe, id)
 	if err := lua.Exec(ctx, pipe); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	searches := rdb.Pipeline() // before the hash and the history, which lead to the search sessions
-	for _, key := range r.SearchKeys(&Session{ID: id, searches: parseSearches(running.Val())}, lists) {
+	for _, key := range st.SearchKeys(&Session{ID: id, searches: parseSearches(running.Val())}, lists) {
 		searches.Del(ctx, key)
 	}
 	if _, err := searches.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	pipe = rdb.TxPipeline()
-	pipe.Set(ctx, r.clearedKey(id), 1, clearedTTL)
-	pipe.Del(ctx, r.keys.Session(id), r.keys.SessionPart(id, "wishlist"),
-		r.keys.SessionPart(id, "recent"), r.keys.SessionPart(id, "history"), r.keys.SessionPart(id, "challenge"))
+	pipe.Set(ctx, st.clearedKey(id), 1, clearedTTL)
+	pipe.Del(ctx, st.keys.Session(id), st.keys.SessionPart(id, "wishlist"),
+		st.keys.SessionPart(id, "recent"), st.keys.SessionPart(id, "history"), st.keys.SessionPart(id, "challenge"))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	// The time goes after the marker: before, a running request would write the time again.
-	if err := r.RemoveLastSeen(ctx, rdb, id); err != nil {
+	if err := st.RemoveLastSeen(ctx, rdb, id); err != nil {
 		return fmt.Errorf("session: purge: %w", err)
 	}
 	return nil
@@ -58,17 +58,17 @@ func (r *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string)
 
 // SearchKeys returns the Redis keys of the search sessions in a session's hash and history,
 // possibly with duplicates. lists may be nil.
-func (r *Store) SearchKeys(s *Session, lists *Lists) []string {
+func (st *Store) SearchKeys(s *Session, lists *Lists) []string {
 	var keys []string
 	for _, a := range s.searches {
-		keys = append(keys, r.searchKey(a.id))
+		keys = append(keys, st.searchKey(a.id))
 	}
 	for _, entry := range lists.History(s) {
 		var h struct {
 			ID string `json:"searchSessionId"`
 		}
 		if err := json.Unmarshal(entry, &h); err == nil && h.ID != "" {
-			keys = append(keys, r.searchKey(h.ID))
+			keys = append(keys, st.searchKey(h.ID))
 		}
 	}
 	return keys

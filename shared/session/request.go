@@ -30,14 +30,14 @@ type requested[T any] struct {
 // and an HMAC per key of the ring. Its only error is a problem: the platform does not support the
 // currency in X-Currency. An Accept-Language without a supported language means the default
 // language.
-func (r *Store) ParseRequest(req *http.Request) (*Request, error) {
+func (st *Store) ParseRequest(req *http.Request) (*Request, error) {
 	h := req.Header
 	parsed := &Request{
-		Client:   r.ParseClient(req),
-		ID:       r.VerifiedID(req),
+		Client:   st.ParseClient(req),
+		ID:       st.VerifiedID(req),
 		optedOut: HasOptOut(h),
 		country:  parseCountry(h.Get("X-Client-Geo-Country")),
-		campaign: parseCampaign(h, r.now()),
+		campaign: parseCampaign(h, st.now()),
 	}
 	if c := h.Get("X-Currency"); c != "" {
 		currency, err := web.ParseCurrency("X-Currency", c)

@@ -23,10 +23,10 @@ func (s *Session) NeedsSave() bool {
 // The script decides atomically. For a session cleared by the guest or lost by Redis since Resolve,
 // the script writes nothing. An explicit preference set since Resolve stays. ResolveSave reads the
 // reply.
-func (r *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Session, history *HistoryEntry) *redis.Cmd {
+func (st *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Session, history *HistoryEntry) *redis.Cmd {
 	update := lua.SessionUpdate{
-		Session: r.keys.Session(s.ID), History: r.keys.SessionPart(s.ID, "history"), Cleared: r.clearedKey(s.ID),
-		Lists:  []string{r.keys.SessionPart(s.ID, "wishlist"), r.keys.SessionPart(s.ID, "recent")},
+		Session: st.keys.Session(s.ID), History: st.keys.SessionPart(s.ID, "history"), Cleared: st.clearedKey(s.ID),
+		Lists:  []string{st.keys.SessionPart(s.ID, "wishlist"), st.keys.SessionPart(s.ID, "recent")},
 		Create: !s.exists, TTL: TTL, Changes: s.changedFields, HistoryEntry: history.json(), MaxHistory: maxHistory,
 	}
 	switch {
@@ -37,7 +37,7 @@ func (r *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Sessio
 		update.Defaults = map[string]string{"consentTelemetry": formatBool(s.Consent.Telemetry), "consentMarketing": formatBool(s.Consent.Marketing)}
 	}
 	if _, touched := s.changedFields["lastSeenAt"]; touched {
-		r.enqueueLastSeen(ctx, pipe, s)
+		st.enqueueLastSeen(ctx, pipe, s)
 	}
 	return lua.UpdateSession(ctx, pipe, update)
 }
@@ -56,7 +56,7 @@ type SaveResult struct {
 type PreferenceChange struct{ From, To, Trigger string }
 
 // ResolveSave reads the reply to EnqueueSave, after the pipeline. It returns the error of Redis.
-func (r *Store) ResolveSave(s *Session, cmd *redis.Cmd) (SaveResult, error) {
+func (st *Store) ResolveSave(s *Session, cmd *redis.Cmd) (SaveResult, error) {
 	reply, err := lua.ParseSessionUpdate(cmd)
 	if err != nil {
 		return SaveResult{}, fmt.Errorf("session: save: %w", err)

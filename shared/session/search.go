@@ -54,9 +54,9 @@ type SearchSession struct {
 // EnqueueSearch queues two commands on the caller's pipeline: HSET with all fields of a fresh
 // search session, or else with the time of the interaction alone, and PEXPIREAT. Every write keeps
 // the expiry at one hour after the start.
-func (r *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s SearchSession, fresh bool) {
-	key := r.searchKey(s.ID)
-	now := formatMillis(r.now())
+func (st *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s SearchSession, fresh bool) {
+	key := st.searchKey(s.ID)
+	now := formatMillis(st.now())
 	fields := []any{"lastInteractionAt", now}
 	started := id.Time(s.ID)
 	if fresh {
@@ -129,4 +129,4 @@ func parseSearches(s string) []activeSearch {
 	return list
 }
 
-func (r *Store) searchKey(searchID string) string { return r.keys.Key("srs", searchID) }
+func (st *Store) searchKey(searchID string) string { return st.keys.Key("srs", searchID) }

@@ -48,11 +48,11 @@ func New(keys redisclient.Keys, ring, peppers keyring.Ring, db Querier, now func
 
 // Enqueue queues the read of the request's session on the caller's pipeline, an HMGET. Without a
 // genuine cookie, Enqueue queues nothing and returns nil.
-func (r *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, request *Request) *redis.SliceCmd {
+func (st *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, request *Request) *redis.SliceCmd {
 	if request.ID == "" {
 		return nil
 	}
-	return pipe.HMGet(ctx, r.keys.Session(request.ID), hashFields[:]...)
+	return pipe.HMGet(ctx, st.keys.Session(request.ID), hashFields[:]...)
 }
 
 // hashFields are the fields of the session's hash. HMGET replies by position, in half the bytes of
@@ -82,32 +82,32 @@ func fieldsByName(values []any) map[string]string {
 //     other session stays untouched);
 //   - an empty session of the same id, if Redis lost the session (see RestoreConsent);
 //   - a degraded session of the same id, if Redis did not answer.
-func (r *Store) Resolve(request *Request, read *redis.SliceCmd) *Session {
+func (st *Store) Resolve(request *Request, read *redis.SliceCmd) *Session {
 	if read == nil {
-		return r.newSession(request, mintID(r.ring, r.now()), true)
+		return st.newSession(request, mintID(st.ring, st.now()), true)
 	}
 	values, err := read.Result()
 	f := fieldsByName(values)
 	switch {
 	case err != nil:
-		s := r.newSession(request, request.ID, false)
+		s := st.newSession(request, request.ID, false)
 		s.Degraded = true
 		return s
 	case len(f) == 0:
-		s := r.newSession(request, request.ID, false)
+		s := st.newSession(request, request.ID, false)
 		s.needsConsent = true
 		return s
 	case !slices.Contains(request.bindings, f["bindingHash"]):
-		return r.newSession(request, mintID(r.ring, r.now()), true)
+		return st.newSession(request, mintID(st.ring, st.now()), true)
 	}
-	s := r.fromHash(request, f)
-	r.rememberPreferences(request, s)
+	s := st.fromHash(request, f)
+	st.rememberPreferences(request, s)
 	return s
 }
 
 // newSession returns a session not yet in Redis.
-func (r *Store) newSession(request *Request, id string, isNew bool) *Session {
-	now := r.now()
+func (st *Store) newSession(request *Request, id string, isNew bool) *Session {
+	now := st.now()
 	s := &Session{
 		ID: id, CreatedAt: now, LastSeenAt: now, Fingerprint: request.Fingerprint, Campaign: request.campaign,
 		Consent: Consent{Telemetry: !request.optedOut}, New: isNew, bindingHash: request.bindings[0],
@@ -119,9 +119,9 @@ func (r *Store) newSession(request *Request, id string, isNew bool) *Session {
 }
 
 // fromHash returns the session of a Redis hash, with the changes of this request.
-func (r *Store) fromHash(request *Request, f map[string]string) *Session {
+func (st *Store) fromHash(request *Request, f map[string]string) *Session {
 	s := &Session{
-		ID: request.ID, CreatedAt: parseMillis(f["createdAt"]), LastSeenAt: r.now(), Fingerprint: f["cookieFingerprintHash"],
+		ID: request.ID, CreatedAt: parseMillis(f["createdAt"]), LastSeenAt: st.now(), Fingerprint: f["cookieFingerprintHash"],
 		Consent: Consent{Telemetry: f["consentTelemetry"] == "1", Marketing: f["consentMarketing"] == "1"},
 		exists:  true, needsConsent: f["consentTelemetry"] == unknownConsent, wishlistVersion: f["wishlistVersion"],
 		bindingHash: f["bindingHash"], searches: parseSearches(f["activeSearches"]),

@@ -61,7 +61,7 @@ type AddRequest struct {
 // at most 1.5 s, including the wait for other transactions of the session, and ends at least 250 ms
 // before the request's deadline. A disconnect of the client cancels nothing. Add needs no Redis. It
 // returns ErrFull, session.ErrCleared, id.ErrMalformed, or the error of Postgres.
-func (r *Store) Add(ctx context.Context, sessionID string, w AddRequest, events ...event.Event) (*Change, error) {
+func (s *Store) Add(ctx context.Context, sessionID string, w AddRequest, events ...event.Event) (*Change, error) {
 	tenant, err := id.UUID(id.Tenant, w.TenantID)
 	if err != nil {
 		return nil, fmt.Errorf("wishlist: add: %w", err)
@@ -74,11 +74,11 @@ func (r *Store) Add(ctx context.Context, sessionID string, w AddRequest, events 
 	if err != nil {
 		return nil, err
 	}
-	at := r.now().UTC().Truncate(time.Millisecond)
+	at := s.now().UTC().Truncate(time.Millisecond)
 	args := append([]any{sessionID, at}, row...)
 	args = append(args, id.New(id.Wishlist, at), tenant, property, w.Source, nullable(w.Note), MaxItems)
 	for range 3 { // again only if a concurrent removal runs between insert and read
-		c, consent, err := r.insert(ctx, sessionID, w.OptedOut, earlier, args)
+		c, consent, err := s.insert(ctx, sessionID, w.OptedOut, earlier, args)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("wishlist: add: %w", err)
@@ -91,7 +91,7 @@ func (r *Store) Add(ctx context.Context, sessionID string, w AddRequest, events 
 		var all List
 		var batch pgx.Batch
 		QueueRead(&batch, sessionID, &all)
-		if err := r.send(ctx, &batch); err != nil {
+		if err := s.send(ctx, &batch); err != nil {
 			return nil, fmt.Errorf("wishlist: add: %w", err)
 		}
 		for _, item := range all.Items {
@@ -111,7 +111,7 @@ func (r *Store) Add(ctx context.Context, sessionID string, w AddRequest, events 
 var errContested = errors.New("added and removed by others at the same time")
 
 // insert runs addSQL under the exclusive lock of the session, in a single round trip.
-func (r *Store) insert(
+func (s *Store) insert(
 	ctx context.Context, sessionID string, optedOut bool, earlier []event.Event, args []any,
 ) (c *Change, consent string, err error) {
 	c = &Change{}
@@ -120,7 +120,7 @@ func (r *Store) insert(
 	var batch pgx.Batch
 	lock.Exclusive(&batch, sessionID)
 	if optedOut {
-		session.RecordOptOut(&batch, sessionID, r.now())
+		session.RecordOptOut(&batch, sessionID, s.now())
 	}
 	if err := outbox.Queue(&batch, earlier...); err != nil {
 		return nil, "", err
@@ -128,7 +128,7 @@ func (r *Store) insert(
 	batch.Queue(addSQL, args...).QueryRow(func(row pgx.Row) error {
 		return row.Scan(&consent, &c.Size, &version, &itemID, &at)
 	})
-	if err := r.send(ctx, &batch); err != nil {
+	if err := s.send(ctx, &batch); err != nil {
 		return nil, "", err
 	}
 	if c.Applied = itemID != nil; c.Applied {

@@ -40,13 +40,13 @@ func DecodeCopy(entries []jsontext.Value) (List, error) {
 // nothing for a mutation without effect. The caller runs the pipeline with lua.Exec and then calls
 // RebuildCopy. An addition is appended if the copy has the version before the addition. A removal
 // replaces the whole copy, unless the copy is newer.
-func (r *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID string, c *Change) {
+func (s *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID string, c *Change) {
 	switch {
 	case !c.Applied:
 	case c.list != nil:
-		c.copyCmd = r.enqueueReplace(ctx, pipe, sessionID, *c.list)
+		c.copyCmd = s.enqueueReplace(ctx, pipe, sessionID, *c.list)
 	default:
-		c.copyCmd = lua.WishlistAppend(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID),
+		c.copyCmd = lua.WishlistAppend(ctx, pipe, s.keys.Session(sessionID), s.listKey(sessionID),
 			c.previousVersion, c.version, encodeItem(c.Item), session.TTL)
 	}
 }
@@ -56,44 +56,44 @@ func (r *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID
 // and at least 250 ms before the request's deadline, and a round trip to Redis, within the timeouts
 // of the client. Otherwise RebuildCopy costs nothing. It returns the error of either store; the
 // next read of the list repairs the copy (see EnqueueRepair).
-func (r *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) error {
+func (s *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) error {
 	if c.copyCmd == nil || c.list != nil {
 		return nil
 	}
 	if appended, err := c.copyCmd.Int(); err != nil || appended == 1 {
 		return err
 	}
-	list, err := r.read(ctx, sessionID, stepTimeout(ctx)) // leaves time for the write and the response
+	list, err := s.read(ctx, sessionID, stepTimeout(ctx)) // leaves time for the write and the response
 	if err != nil {
 		return err
 	}
-	pipe := r.rdb.Pipeline()
-	r.enqueueReplace(ctx, pipe, sessionID, list)
+	pipe := s.rdb.Pipeline()
+	s.enqueueReplace(ctx, pipe, sessionID, list)
 	return lua.Exec(ctx, pipe)
 }
 
 // EnqueueRepair queues the replacement of a copy different from the record, on the caller's
 // pipeline: a script, or nothing for a correct copy. The script keeps a newer copy. The caller runs
 // the pipeline with lua.Exec. copied and exists are the results of session.Lists.Wishlist.
-func (r *Store) EnqueueRepair(
+func (s *Store) EnqueueRepair(
 	ctx context.Context, pipe redis.Pipeliner, sessionID string, record List, copied []jsontext.Value, exists bool,
 ) {
 	isEqual := func(i Item, entry jsontext.Value) bool { return encodeItem(i) == string(entry) }
 	if exists && slices.EqualFunc(record.Items, copied, isEqual) {
 		return
 	}
-	r.enqueueReplace(ctx, pipe, sessionID, record)
+	s.enqueueReplace(ctx, pipe, sessionID, record)
 }
 
 // enqueueReplace queues the replacement of the copy, unless the copy is newer or Redis does not
 // have the session.
-func (r *Store) enqueueReplace(ctx context.Context, pipe redis.Pipeliner, sessionID string, list List) *redis.Cmd {
+func (s *Store) enqueueReplace(ctx context.Context, pipe redis.Pipeliner, sessionID string, list List) *redis.Cmd {
 	entries := make([]string, len(list.Items))
 	for i, item := range list.Items {
 		entries[i] = encodeItem(item)
 	}
 	version := strconv.FormatInt(list.version, 10)
-	return lua.WishlistReplace(ctx, pipe, r.keys.Session(sessionID), r.listKey(sessionID), version, session.TTL, entries...)
+	return lua.WishlistReplace(ctx, pipe, s.keys.Session(sessionID), s.listKey(sessionID), version, session.TTL, entries...)
 }
 
-func (r *Store) listKey(sessionID string) string { return r.keys.SessionPart(sessionID, "wishlist") }
+func (s *Store) listKey(sessionID string) string { return s.keys.SessionPart(sessionID, "wishlist") }

@@ -78,10 +78,10 @@ type Change struct {
 
 // send runs a batch as a transaction, in a single round trip and within stepTimeout. A disconnect
 // of the client does not cancel the transaction.
-func (r *Store) send(ctx context.Context, batch *pgx.Batch) error {
+func (s *Store) send(ctx context.Context, batch *pgx.Batch) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout(ctx))
 	defer cancel()
-	return r.db.SendBatch(ctx, batch).Close()
+	return s.db.SendBatch(ctx, batch).Close()
 }
 
 // eventArgs returns the arguments of eventCTE for the last event, and the events before.

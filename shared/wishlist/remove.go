@@ -45,7 +45,7 @@ var removeSQL = `
 // Remove takes a property off the list of a session; a property not on the list is no error. events
 // are as for Add. Remove takes a single round trip to Postgres with the timeout of Add, and needs
 // no Redis. It returns session.ErrCleared, id.ErrMalformed, or the error of Postgres.
-func (r *Store) Remove(ctx context.Context, sessionID, propertyID string, events ...event.Event) (*Change, error) {
+func (s *Store) Remove(ctx context.Context, sessionID, propertyID string, events ...event.Event) (*Change, error) {
 	property, err := id.UUID(id.Property, propertyID)
 	if err != nil {
 		return nil, fmt.Errorf("wishlist: remove: %w", err)
@@ -54,7 +54,7 @@ func (r *Store) Remove(ctx context.Context, sessionID, propertyID string, events
 	if err != nil {
 		return nil, err
 	}
-	args := append([]any{sessionID, r.now().UTC().Truncate(time.Millisecond)}, row...)
+	args := append([]any{sessionID, s.now().UTC().Truncate(time.Millisecond)}, row...)
 	args = append(args, property, maxRemoved)
 
 	c := &Change{list: &List{}}
@@ -66,7 +66,7 @@ func (r *Store) Remove(ctx context.Context, sessionID, propertyID string, events
 	}
 	batch.Queue(removeSQL, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&consent, &c.Applied) })
 	QueueRead(&batch, sessionID, c.list)
-	if err := r.send(ctx, &batch); err != nil {
+	if err := s.send(ctx, &batch); err != nil {
 		return nil, fmt.Errorf("wishlist: remove: %w", err)
 	}
 	if consent == consentCleared {

@@ -39,24 +39,24 @@ const (
 // Get reads the record in a single round trip of at most 300 ms; a disconnect of the client cancels
 // the read. It returns session.ErrCleared for a cleared session, or the error of Postgres: show the
 // copy then, see session.Lists.Wishlist.
-func (r *Store) Get(ctx context.Context, sessionID string) (List, error) {
-	return r.read(ctx, sessionID, readTimeout)
+func (s *Store) Get(ctx context.Context, sessionID string) (List, error) {
+	return s.read(ctx, sessionID, readTimeout)
 }
 
 // GetWithoutCopy is Get with a timeout of one second, for a list without a copy.
-func (r *Store) GetWithoutCopy(ctx context.Context, sessionID string) (List, error) {
-	return r.read(ctx, sessionID, uncopiedReadTimeout)
+func (s *Store) GetWithoutCopy(ctx context.Context, sessionID string) (List, error) {
+	return s.read(ctx, sessionID, uncopiedReadTimeout)
 }
 
 // read reads the record and the guest's consent in a single round trip.
-func (r *Store) read(ctx context.Context, sessionID string, within time.Duration) (list List, err error) {
+func (s *Store) read(ctx context.Context, sessionID string, within time.Duration) (list List, err error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var batch pgx.Batch
 	var choice *session.ConsentRecord
 	session.QueueReadConsent(&batch, sessionID, &choice)
 	QueueRead(&batch, sessionID, &list)
-	if err := r.db.SendBatch(ctx, &batch).Close(); err != nil {
+	if err := s.db.SendBatch(ctx, &batch).Close(); err != nil {
 		return List{}, fmt.Errorf("wishlist: get: %w", err)
 	}
 	if choice != nil && choice.Cleared {
