@@ -18,9 +18,11 @@ import (
 )
 
 func TestDeps_MatchReviewedList(t *testing.T) {
+	t.Parallel()
 	deptest.Golden(t, "melmastoon.ghasi.io/bff-consumer/shared/migrations", deptest.GRPC)
 }
 
+// callMigrate builds the function and sends a request.
 func callMigrate(t *testing.T, e environment) (Report, error) {
 	t.Helper()
 	serve, err := build(t.Context(), e)
@@ -47,9 +49,10 @@ func connect(t *testing.T, url string) *pgx.Conn {
 }
 
 func TestMigrateServe_AppliesSchemaAndGrants(t *testing.T) {
+	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	conn := connect(t, url)
-	// Roles are the server's and not the database's: this one is called like the database, which is ours alone.
+	// Roles belong to the server. The name of the test's own database makes the role unique.
 	user := conn.Config().Database + "@project.iam"
 	role := pgx.Identifier{user}.Sanitize()
 	if _, err := conn.Exec(t.Context(), "CREATE ROLE "+role); err != nil {
@@ -66,7 +69,7 @@ func TestMigrateServe_AppliesSchemaAndGrants(t *testing.T) {
 	for range 2 {
 		got, err := callMigrate(t, environment{Postgres: postgres.Config{URL: url}, Users: []string{user, "nobody@project.iam"}})
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Fatalf("%v\n%s", err, diff)
+			t.Fatalf("got the error %v; report (-want +got):\n%s", err, diff)
 		}
 	}
 	if _, err := conn.Exec(t.Context(), "SET ROLE "+role); err != nil {
@@ -77,15 +80,16 @@ func TestMigrateServe_AppliesSchemaAndGrants(t *testing.T) {
 		"DELETE FROM bff_consumer.wishlist_anonymous",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Errorf("%s: %v", sql, err)
+			t.Errorf("%s: got %v, want no error", sql, err)
 		}
 	}
 	if _, err := conn.Exec(t.Context(), "DROP TABLE bff_consumer.outbox"); err == nil {
-		t.Error("a function may drop a table")
+		t.Error("DROP TABLE by a function's user: got no error")
 	}
 }
 
 func TestMigrateServe_ConcurrentCallsMigrateOnce(t *testing.T) {
+	t.Parallel()
 	url := pgtest.EmptyURL(t)
 	var all errgroup.Group
 	for range 3 {
@@ -100,8 +104,9 @@ func TestMigrateServe_ConcurrentCallsMigrateOnce(t *testing.T) {
 }
 
 func TestMigrateServe_FailsWithoutDatabase(t *testing.T) {
+	t.Parallel()
 	_, err := callMigrate(t, environment{Postgres: postgres.Config{URL: "postgres://nobody@127.0.0.1:1/nothing"}})
 	if err == nil || !strings.Contains(err.Error(), "migrations:") {
-		t.Errorf("answered %v", err)
+		t.Errorf("got %v, want an error of the migrations", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 )
 
 func TestInboxQuarantine_KeepsDifferentMessagesWithSameID(t *testing.T) {
+	t.Parallel()
 	d := newCountingInbox(t)
 	for _, c := range []struct {
 		data    string
@@ -22,26 +23,27 @@ func TestInboxQuarantine_KeepsDifferentMessagesWithSameID(t *testing.T) {
 		body := fmt.Sprintf(`{"message":{"messageId":"7","data":%q},"deliveryAttempt":%d}`, c.data, c.attempt)
 		report, err := d.Receive(httptest.NewRequest("POST", "/", strings.NewReader(body)), subject, d.effect)
 		if err != nil || report.Outcome != Quarantined {
-			t.Fatalf("%s: %+v, %v", body, report, err)
+			t.Fatalf("%s: got %+v, %v, want it quarantined", body, report, err)
 		}
 		if n := d.countRows(t, "inbox_parked"); n != c.rows {
-			t.Errorf("after %s there are %d rows, not %d", body, n, c.rows)
+			t.Errorf("after %s: got %d rows, want %d", body, n, c.rows)
 		}
 	}
 	for range 2 {
-		if _, err := d.Receive(newDelivery("no event"), subject, d.effect); err != nil {
+		if _, err := d.Receive(newDelivery("not an event"), subject, d.effect); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := d.Receive(newDelivery("another that is none"), subject, d.effect); err != nil {
+		if _, err := d.Receive(newDelivery("also not an event"), subject, d.effect); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := d.countRows(t, "inbox_parked"); n != 5 {
-		t.Errorf("%d rows", n)
+		t.Errorf("got %d rows, want 5", n)
 	}
 }
 
 func TestInboxReceive_ComparesLargeNumbersExactly(t *testing.T) {
+	t.Parallel()
 	d := newCountingInbox(t)
 	event, tenant := id.New(id.Event, time.Now()), id.New(id.Tenant, time.Now())
 	for _, c := range []struct {
@@ -50,7 +52,7 @@ func TestInboxReceive_ComparesLargeNumbersExactly(t *testing.T) {
 	}{{"12345678901234567", Processed}, {"12345678901234567", Duplicate}, {"12345678901234568", Quarantined}} {
 		text := eventJSON(event, `{"tenantId":"`+tenant+`","n":`+c.number+`}`)
 		if report, err := d.Receive(newDelivery(text), subject, d.effect); err != nil || report.Outcome != c.want {
-			t.Errorf("%s: %+v, %v", c.number, report, err)
+			t.Errorf("%s: got %+v, %v, want %s", c.number, report, err, c.want)
 		}
 	}
 }

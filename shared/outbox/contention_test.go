@@ -14,7 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// insertUncommitted writes e in a transaction that ends with the test, or when the returned function is called.
+// insertUncommitted inserts e in a transaction that is open until release is called or the test ends.
 func insertUncommitted(t *testing.T, db *pgxpool.Pool, e event.Event) (release func()) {
 	t.Helper()
 	tx, err := db.Begin(t.Context())
@@ -29,8 +29,10 @@ func insertUncommitted(t *testing.T, db *pgxpool.Pool, e event.Event) (release f
 	return release
 }
 
-// Who waits for the first of the events must not have written a later one: the holder of the first may be about to.
+// A writer that waits for the row of the first event must not hold the row of a later event: the other
+// writer may need that row next.
 func TestOutboxInsert_SameEventsInAnyOrderCannotDeadlock(t *testing.T) {
+	t.Parallel()
 	for name, write := range map[string]func(*testing.T, *pgxpool.Pool, []event.Event) error{
 		"in a transaction": func(t *testing.T, db *pgxpool.Pool, events []event.Event) error {
 			return pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, events...) })
@@ -42,7 +44,7 @@ func TestOutboxInsert_SameEventsInAnyOrderCannotDeadlock(t *testing.T) {
 			}
 			return db.SendBatch(t.Context(), &b).Close()
 		},
-		"by themselves, and from the spill": func(t *testing.T, db *pgxpool.Pool, events []event.Event) error {
+		"alone, and from the buffer": func(t *testing.T, db *pgxpool.Pool, events []event.Event) error {
 			rows, err := encodeAll(events)
 			if err != nil {
 				return err
@@ -69,7 +71,7 @@ func TestOutboxInsert_SameEventsInAnyOrderCannotDeadlock(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := Add(t.Context(), tx, events[49]); err != nil {
-				t.Errorf("the last event is taken before the first: %v", err)
+				t.Errorf("insert of the last event: got %v, want no wait for a lock", err)
 			}
 			tx.Rollback(t.Context())
 			release()
@@ -77,21 +79,21 @@ func TestOutboxInsert_SameEventsInAnyOrderCannotDeadlock(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n := countRows(t, db); n != 50 {
-				t.Errorf("%d rows, want 50", n)
+				t.Errorf("got %d rows, want 50", n)
 			}
 		})
 	}
 }
 
 func TestOutboxRecord_ContentionDoesNotOpenBreaker(t *testing.T) {
-	impatient, err := url.Parse(pgtest.URL(t))
+	withTimeout, err := url.Parse(pgtest.URL(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	query := impatient.Query()
+	query := withTimeout.Query()
 	query.Set("lock_timeout", "1ms")
-	impatient.RawQuery = query.Encode()
-	db, err := pgxpool.New(t.Context(), impatient.String())
+	withTimeout.RawQuery = query.Encode()
+	db, err := pgxpool.New(t.Context(), withTimeout.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +109,12 @@ func TestOutboxRecord_ContentionDoesNotOpenBreaker(t *testing.T) {
 		}
 	}
 	if n := len(bufferedIDs(t, rdb)); n != breakerThreshold+1 {
-		t.Errorf("%d rows wait in Redis, want %d", n, breakerThreshold+1)
+		t.Errorf("got %d buffered rows, want %d", n, breakerThreshold+1)
 	}
 	if err := r.recordBuffered(t.Context(), events[1]); err != nil {
 		t.Fatal(err)
 	}
 	if n := countRows(t, db); n != 1 {
-		t.Errorf("another guest's event did not go to Postgres: %d rows", n)
+		t.Errorf("event of another guest: got %d rows in Postgres, want 1", n)
 	}
 }

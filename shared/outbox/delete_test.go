@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -14,7 +15,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// setConsent records what the guest of an event decided.
+// setConsent records the decision of a guest.
 func setConsent(t *testing.T, db *pgxpool.Pool, session string, telemetry, cleared bool) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
@@ -27,12 +28,12 @@ func setConsent(t *testing.T, db *pgxpool.Pool, session string, telemetry, clear
 
 func TestOutboxInsert_SkipsOptedOutAndClearedSessions(t *testing.T) {
 	db := pgtest.New(t)
-	refused, cleared, agreed, silent := newEvents(1)[0], newEvents(1)[0], newEvents(1)[0], newEvents(1)[0]
+	refused, cleared, agreed, undecided := newEvents(1)[0], newEvents(1)[0], newEvents(1)[0], newEvents(1)[0]
 	setConsent(t, db, refused.SessionID, false, false)
 	setConsent(t, db, cleared.SessionID, true, true)
 	setConsent(t, db, agreed.SessionID, true, false)
-	nobody := event.New(event.Meta{Now: noon}, newEvents(1)[0].Payload)
-	all := []event.Event{refused, cleared, agreed, silent, nobody}
+	withoutSession := event.New(event.Meta{Now: noon}, newEvents(1)[0].Payload)
+	all := []event.Event{refused, cleared, agreed, undecided, withoutSession}
 	for name, write := range map[string]func(...event.Event) error{
 		"in a transaction": func(events ...event.Event) error {
 			return pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, events...) })
@@ -51,7 +52,7 @@ func TestOutboxInsert_SkipsOptedOutAndClearedSessions(t *testing.T) {
 		if _, err := db.Exec(t.Context(), "DELETE FROM bff_consumer.outbox"); err != nil {
 			t.Fatal(err)
 		}
-		for _, events := range [][]event.Event{all, {refused}, {cleared}, {agreed}} { // one alone is another statement
+		for _, events := range [][]event.Event{all, {refused}, {cleared}, {agreed}} { // a single event has another statement
 			if err := write(events...); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -61,13 +62,14 @@ func TestOutboxInsert_SkipsOptedOutAndClearedSessions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := slices.Sorted(slices.Values(eventIDs([]event.Event{agreed, silent, nobody}))); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
+		if want := slices.Sorted(slices.Values(eventIDs([]event.Event{agreed, undecided, withoutSession}))); !slices.Equal(got, want) {
+			t.Errorf("%s: ids (-want +got):\n%s", name, cmp.Diff(want, got))
 		}
 	}
 }
 
 func TestOutboxDeleteUnsent_DeletesUnlockedRowsOfOneSession(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	mine, others := newEvents(4), newEvents(2)
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, slices.Concat(mine, others)...) })
@@ -77,7 +79,7 @@ func TestOutboxDeleteUnsent_DeletesUnlockedRowsOfOneSession(t *testing.T) {
 	if _, err := db.Exec(t.Context(), "UPDATE bff_consumer.outbox SET published_at = now() WHERE id = $1", mine[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	relay, err := db.Begin(t.Context()) // holds the second row, as a relay does that is sending it
+	relay, err := db.Begin(t.Context()) // locks the second row, as a relay that marks it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func TestOutboxDeleteUnsent_DeletesUnlockedRowsOfOneSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(unsent) != 3 {
-		t.Errorf("%d messages unsent, want 3", len(unsent))
+		t.Errorf("got %d unsent messages, want 3", len(unsent))
 	}
 	rows, _ := db.Query(t.Context(), "SELECT id::text FROM bff_consumer.outbox ORDER BY id")
 	got, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -101,7 +103,7 @@ func TestOutboxDeleteUnsent_DeletesUnlockedRowsOfOneSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := slices.Sorted(slices.Values(append(eventIDs(others), mine[0].ID, mine[1].ID))); !slices.Equal(got, want) {
-		t.Errorf("left %v, want %v", got, want)
+		t.Errorf("rows left (-want +got):\n%s", cmp.Diff(want, got))
 	}
 }
 
@@ -109,44 +111,44 @@ func TestOutboxDeleteBuffered_FindsAndDeletesOneSession(t *testing.T) {
 	rdb := redistest.New(t)
 	r := NewRecorder(pgtest.New(t), rdb, keys)
 	mine := newEvents(3)
-	spill := func(events ...event.Event) {
+	addBuffered := func(events ...event.Event) {
 		rows, err := encodeAll(events)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for some := range slices.Chunk(rows, 50) { // few enough for the patience of a push, on a busy machine too
-			if err := r.buffer(t.Context(), some); err != nil {
+		for chunk := range slices.Chunk(rows, 50) { // so few that a busy machine meets the time limit
+			if err := r.buffer(t.Context(), chunk); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	spill(mine[0])
-	for range 3 { // so many that it takes several looks
-		spill(newEvents(bufferChunk - 300)...)
+	addBuffered(mine[0])
+	for range 3 { // enough for several calls of the script
+		addBuffered(newEvents(bufferChunk - 300)...)
 	}
-	spill(mine[1:]...)
+	addBuffered(mine[1:]...)
 	found, err := r.ReadBuffered(t.Context(), mine[0].SessionID)
 	if err != nil || len(found) != 3 {
-		t.Fatalf("found %d, %v", len(found), err)
+		t.Fatalf("got %d messages, %v, want 3", len(found), err)
 	}
 	var first event.Event
 	if err := first.UnmarshalJSON(found[0]); err != nil || first.ID != mine[0].ID {
-		t.Errorf("the oldest is %s, %v", first.ID, err)
+		t.Errorf("oldest message: got %s, %v, want %s", first.ID, err, mine[0].ID)
 	}
 	if err := r.DeleteBuffered(t.Context(), mine[0].SessionID); err != nil {
 		t.Fatal(err)
 	}
 	left := bufferedIDs(t, rdb)
 	if len(left) != 3*(bufferChunk-300) {
-		t.Errorf("%d rows left", len(left))
+		t.Errorf("got %d buffered rows left, want %d", len(left), 3*(bufferChunk-300))
 	}
 	for _, e := range mine {
 		if slices.Contains(left, e.ID) {
-			t.Errorf("%s is left", e.ID)
+			t.Errorf("event %s is still buffered", e.ID)
 		}
 	}
 	rdb.ScriptFlush(t.Context())
 	if found, err = r.ReadBuffered(t.Context(), mine[0].SessionID); err != nil || len(found) != 0 {
-		t.Errorf("then found %d, %v", len(found), err)
+		t.Errorf("after the deletion: got %d messages, %v, want none", len(found), err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 var noon = time.Date(2026, 4, 23, 12, 0, 0, 0, time.UTC)
 
-// newEvents are n events of one session.
+// newEvents returns n events of a new session.
 func newEvents(n int) []event.Event {
 	session := id.New(id.Session, noon)
 	events := make([]event.Event, n)
@@ -50,23 +50,25 @@ func countRows(t *testing.T, db *pgxpool.Pool) int {
 }
 
 func TestOutboxAdd_RollbackWritesNothing(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
-	undone := errors.New("the mutation failed")
+	errMutation := errors.New("the mutation failed")
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error {
 		if err := Add(t.Context(), tx, newEvents(2)...); err != nil {
 			return err
 		}
-		return undone
+		return errMutation
 	})
-	if !errors.Is(err, undone) {
+	if !errors.Is(err, errMutation) {
 		t.Fatal(err)
 	}
 	if n := countRows(t, db); n != 0 {
-		t.Errorf("%d rows, want none", n)
+		t.Errorf("got %d rows, want none", n)
 	}
 }
 
 func TestOutboxAdd_CommitWritesWholeMessage(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	e := newEvents(1)[0]
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, e) })
@@ -99,11 +101,12 @@ func TestOutboxAdd_CommitWritesWholeMessage(t *testing.T) {
 			"orderingKey":    e.SessionID,
 		},
 	}, got); diff != "" {
-		t.Error(diff)
+		t.Errorf("row (-want +got):\n%s", diff)
 	}
 }
 
 func TestOutboxAdd_IsIdempotent(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	events := newEvents(3)
 	for range 2 {
@@ -113,18 +116,19 @@ func TestOutboxAdd_IsIdempotent(t *testing.T) {
 		}
 	}
 	if n := countRows(t, db); n != 3 {
-		t.Errorf("%d rows, want 3", n)
+		t.Errorf("got %d rows, want 3", n)
 	}
 }
 
 func TestOutboxQueue_EventsCommitOrFailWithTheirBatch(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	for _, c := range []struct {
 		name, after string
 		want        int
 	}{
-		{"a statement behind them fails", "SELECT 1 / 0", 0},
-		{"all is well", "SELECT 1", 3},
+		{"a later statement fails", "SELECT 1 / 0", 0},
+		{"all statements succeed", "SELECT 1", 3},
 	} {
 		var b pgx.Batch
 		if err := Queue(&b, newEvents(3)...); err != nil {
@@ -132,38 +136,41 @@ func TestOutboxQueue_EventsCommitOrFailWithTheirBatch(t *testing.T) {
 		}
 		b.Queue(c.after)
 		if err := db.SendBatch(t.Context(), &b).Close(); (err == nil) != (c.want > 0) {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: got the error %v", c.name, err)
 		}
 		if n := countRows(t, db); n != c.want {
-			t.Errorf("%s: %d rows, want %d", c.name, n, c.want)
+			t.Errorf("%s: got %d rows, want %d", c.name, n, c.want)
 		}
 	}
 }
 
 func TestOutboxQueue_WithoutEventsQueuesNothing(t *testing.T) {
+	t.Parallel()
 	var b pgx.Batch
 	if err := Queue(&b); err != nil || b.Len() != 0 {
-		t.Errorf("%v, %d statements", err, b.Len())
+		t.Errorf("got %d statements, %v, want none", b.Len(), err)
 	}
 }
 
 func TestOutboxAdd_WithoutEventsRunsNoStatement(t *testing.T) {
+	t.Parallel()
 	if err := Add(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestOutboxAdd_InvalidEventFailsTransaction(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	bad := newEvents(1)[0]
 	bad.ID = "evt_lower"
 	err := pgx.BeginFunc(t.Context(), db, func(tx pgx.Tx) error { return Add(t.Context(), tx, bad) })
 	if !isRejected(err) {
-		t.Errorf("%v, want a broken constraint", err)
+		t.Errorf("got %v, want a constraint violation", err)
 	}
 	bad.Payload = unencodable{}
 	if err := Add(t.Context(), nil, bad); err == nil {
-		t.Error("a payload without JSON was accepted")
+		t.Error("payload without a JSON form: got no error")
 	}
 }
 
@@ -173,19 +180,20 @@ type unencodable struct{ Chan chan int }
 func (unencodable) Subject() string { return "melmastoon.bff.consumer.locale.changed.v1" }
 
 func TestOutboxAdd_UsesOneRoundTrip(t *testing.T) {
+	t.Parallel()
 	db, trips := pgtest.NewCounting(t)
 	tx, err := db.Begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	for _, n := range []int{1, 50} { // the first use of the statement on this connection included
+	for _, n := range []int{1, 50} { // the first round includes the first use of the statement on the connection
 		trips.TakeCount()
 		if err := Add(t.Context(), tx, newEvents(n)...); err != nil {
 			t.Fatal(err)
 		}
 		if got := trips.TakeCount(); got != 1 {
-			t.Errorf("%d events: %d round trips, want 1", n, got)
+			t.Errorf("%d events: got %d round trips, want 1", n, got)
 		}
 	}
 	if err := tx.Commit(t.Context()); err != nil {
@@ -196,11 +204,11 @@ func TestOutboxAdd_UsesOneRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := trips.TakeCount(); got != 1 {
-		t.Errorf("record: %d round trips, want 1", got)
+		t.Errorf("Record: got %d round trips, want 1", got)
 	}
 }
 
-// decodeBuffered is what the relay does with a row that waited in Redis.
+// decodeBuffered decodes a value of the buffer and its event.
 func decodeBuffered(t *testing.T, text string) (Row, event.Event) {
 	t.Helper()
 	var row Row

@@ -19,16 +19,16 @@ func TestOutboxRecord_ReturnsNumberOfAcceptedEvents(t *testing.T) {
 		events []event.Event
 		want   int
 	}{
-		{"none", nil, 0}, {"two", fresh, 2}, {"the same again", fresh, 0}, {"one of them, one new", append(newEvents(1), fresh[0]), 1},
-		{"of a guest who refused", refused, 0}, {"of a session that was cleared", cleared, 0},
+		{"no event", nil, 0}, {"two events", fresh, 2}, {"repeated events", fresh, 0}, {"a repeated and a new event", append(newEvents(1), fresh[0]), 1},
+		{"refused telemetry", refused, 0}, {"cleared session", cleared, 0},
 	} {
 		if taken, err := r.Record(t.Context(), true, c.events...); err != nil || taken != c.want {
-			t.Errorf("%s: %d, %v", c.name, taken, err)
+			t.Errorf("%s: got %d, %v, want %d", c.name, taken, err, c.want)
 		}
 	}
 	proxy.Break()
 	if taken, err := r.Record(t.Context(), true, newEvents(2)...); err != nil || taken != 2 || len(bufferedIDs(t, rdb)) != 2 {
-		t.Errorf("Postgres away: %d, %v, %d wait", taken, err, len(bufferedIDs(t, rdb)))
+		t.Errorf("without Postgres: got %d, %v and %d buffered rows, want 2 and 2", taken, err, len(bufferedIDs(t, rdb)))
 	}
 }
 
@@ -37,13 +37,13 @@ func TestOutboxRecord_WithoutBufferingWritesNowOrFails(t *testing.T) {
 	rdb := redistest.New(t)
 	r := NewRecorder(db, rdb, keys)
 	if taken, err := r.Record(t.Context(), false, newEvents(1)...); err != nil || taken != 1 {
-		t.Errorf("%d, %v", taken, err)
+		t.Errorf("got %d, %v, want 1", taken, err)
 	}
 	proxy.Break()
 	if taken, err := r.Record(t.Context(), false, newEvents(1)...); err == nil || taken != 0 {
-		t.Errorf("Postgres away: %d, %v", taken, err)
+		t.Errorf("without Postgres: got %d, %v, want an error", taken, err)
 	}
 	if n := len(bufferedIDs(t, rdb)); n != 0 {
-		t.Errorf("%d wait", n)
+		t.Errorf("got %d buffered rows, want none", n)
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 var keys = redisclient.Keys{Env: "test"}
 
-// deadlineTracer remembers what each statement was allowed, and counts them.
+// deadlineTracer records the time limit of each statement and of each acquired connection.
 type deadlineTracer struct {
 	mu       sync.Mutex
 	timeouts []time.Duration // until the statement's deadline, from its start
@@ -38,7 +38,7 @@ func (w *deadlineTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx
 
 func (w *deadlineTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TraceAcquireStart sees also those that never get a connection.
+// TraceAcquireStart also sees statements that never get a connection.
 func (w *deadlineTracer) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireStartData) context.Context {
 	w.record(ctx)
 	return ctx
@@ -57,7 +57,7 @@ func (w *deadlineTracer) record(ctx context.Context) {
 	w.timeouts = append(w.timeouts, time.Until(deadline))
 }
 
-// takeTimeouts is what was noted since the last take.
+// takeTimeouts returns the time limits since the last call.
 func (w *deadlineTracer) takeTimeouts() []time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +66,8 @@ func (w *deadlineTracer) takeTimeouts() []time.Duration {
 	return taken
 }
 
-// newProxiedPool is a database behind a proxy, which is healed before the pool says goodbye through it.
+// newProxiedPool returns a pool behind a proxy. The proxy is healed before the pool is closed, because
+// closing needs the connections.
 func newProxiedPool(t *testing.T) (*pgxpool.Pool, *localstores.Proxy, *deadlineTracer) {
 	t.Helper()
 	url, proxy := pgtest.ProxiedURL(t)
@@ -85,7 +86,7 @@ func newProxiedPool(t *testing.T) (*pgxpool.Pool, *localstores.Proxy, *deadlineT
 	return db, proxy, w
 }
 
-// bufferedIDs are the ids in the spill, oldest first.
+// bufferedIDs returns the event ids in the buffer, oldest first.
 func bufferedIDs(t *testing.T, rdb redis.UniversalClient) []string {
 	t.Helper()
 	list, err := rdb.LRange(t.Context(), BufferKey(keys), 0, -1).Result()
@@ -118,13 +119,13 @@ func TestOutboxRecord_WritesOnceWithoutTransaction(t *testing.T) {
 		}
 	}
 	if n := countRows(t, db); n != 3 {
-		t.Errorf("%d rows, want 3", n)
+		t.Errorf("got %d rows, want 3", n)
 	}
 	if got := bufferedIDs(t, rdb); len(got) != 0 {
-		t.Errorf("%d rows wait in Redis, want none", len(got))
+		t.Errorf("got %d buffered rows, want none", len(got))
 	}
 	if err := r.recordBuffered(t.Context()); err != nil {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("without events: got %v, want no error", err)
 	}
 }
 
@@ -136,13 +137,13 @@ func TestOutboxRecord_IgnoresClientCancellation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := countRows(t, db); n != 1 {
-		t.Errorf("%d rows, want 1", n)
+		t.Errorf("got %d rows, want 1", n)
 	}
 }
 
 func TestOutboxRecord_ConcurrentCallsLoseNothing(t *testing.T) {
 	db := pgtest.New(t)
-	// Twenty at once on a busy machine may be more than 300 ms of work; what does not fit is spilled, never lost.
+	// On a busy machine twenty calls may take more than 300 ms: the rest is buffered, never lost.
 	rdb := redistest.New(t)
 	r := NewRecorder(db, rdb, keys)
 	shared := newEvents(2)
@@ -166,12 +167,12 @@ func TestOutboxRecord_ConcurrentCallsLoseNothing(t *testing.T) {
 		seen[id] = true
 	}
 	if len(seen) != 20*3+2 {
-		t.Errorf("%d events, want %d", len(seen), 20*3+2)
+		t.Errorf("got %d events, want %d", len(seen), 20*3+2)
 	}
 }
 
 func TestOutboxRecord_BuffersInRedisWhilePostgresIsUnavailable(t *testing.T) {
-	for name, away := range map[string]func(*localstores.Proxy){"broken": (*localstores.Proxy).Break, "hanging": (*localstores.Proxy).Hang} {
+	for name, breakProxy := range map[string]func(*localstores.Proxy){"broken": (*localstores.Proxy).Break, "hanging": (*localstores.Proxy).Hang} {
 		for _, idle := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, connected before: %v", name, idle), func(t *testing.T) {
 				db, proxy, watch := newProxiedPool(t)
@@ -181,7 +182,7 @@ func TestOutboxRecord_BuffersInRedisWhilePostgresIsUnavailable(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				away(proxy)
+				breakProxy(proxy)
 				watch.takeTimeouts()
 				events := newEvents(2)
 				if err := NewRecorder(db, rdb, keys).recordBuffered(t.Context(), events...); err != nil {
@@ -189,11 +190,11 @@ func TestOutboxRecord_BuffersInRedisWhilePostgresIsUnavailable(t *testing.T) {
 				}
 				for _, allowed := range watch.takeTimeouts() {
 					if allowed > 300*time.Millisecond {
-						t.Errorf("Postgres was given %v, want at most 300 ms", allowed)
+						t.Errorf("time limit of Postgres: got %v, want at most 300 ms", allowed)
 					}
 				}
 				if diff := cmp.Diff(eventIDs(events), bufferedIDs(t, rdb)); diff != "" {
-					t.Errorf("in Redis: %s", diff)
+					t.Errorf("buffered ids (-want +got):\n%s", diff)
 				}
 			})
 		}
@@ -223,7 +224,7 @@ func TestOutboxRecord_BufferedRowRoundTrips(t *testing.T) {
 		}
 	}
 	if n := countRows(t, db); n != 1 {
-		t.Errorf("%d rows, want 1", n)
+		t.Errorf("got %d rows, want 1", n)
 	}
 }
 
@@ -243,28 +244,28 @@ func TestOutboxRecord_BufferIsCappedAndKeepsNewest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := rdb.LLen(t.Context(), BufferKey(keys)).Val(); n != bufferCap {
-		t.Errorf("%d rows wait, want %d", n, bufferCap)
+		t.Errorf("got %d buffered rows, want %d", n, bufferCap)
 	}
 	newest, err := rdb.LIndex(t.Context(), BufferKey(keys), 0).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if row, _ := decodeBuffered(t, newest); row.ID != events[0].ID {
-		t.Errorf("newest is %s, want %s", row.ID, events[0].ID)
+		t.Errorf("newest row: got %s, want %s", row.ID, events[0].ID)
 	}
 }
 
 func TestOutboxRecord_FailsWithoutPostgresAndRedis(t *testing.T) {
 	db, proxy, _ := newProxiedPool(t)
 	server := redistest.NewServer(t)
-	for name, away := range map[string]func(){"gone": server.Stop, "hanging": server.Hang} {
+	for name, stopRedis := range map[string]func(){"stopped": server.Stop, "hanging": server.Hang} {
 		t.Run(name, func(t *testing.T) {
 			server.Start()
 			proxy.Break()
-			away()
+			stopRedis()
 			err := NewRecorder(db, server.Client(), keys).recordBuffered(t.Context(), newEvents(2)...)
 			if err == nil || !strings.Contains(err.Error(), "record 2 events") {
-				t.Errorf("%v, want an error that counts them", err)
+				t.Errorf("got %v, want an error with the number of events", err)
 			}
 		})
 	}
@@ -284,7 +285,7 @@ func TestOutboxRecord_ToleratesSlowRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(eventIDs(events), bufferedIDs(t, server.Client())); diff != "" {
-		t.Errorf("in Redis: %s", diff)
+		t.Errorf("buffered ids (-want +got):\n%s", diff)
 	}
 }
 
@@ -295,18 +296,18 @@ func TestOutboxRecord_DoesNotBufferRejectedRows(t *testing.T) {
 	r := NewRecorder(db, rdb, keys)
 	for range breakerThreshold + 1 {
 		if err := r.recordBuffered(t.Context(), bad); !isRejected(err) {
-			t.Fatalf("%v, want a broken constraint", err)
+			t.Fatalf("got %v, want a constraint violation", err)
 		}
 	}
 	if got := bufferedIDs(t, rdb); len(got) != 0 {
-		t.Errorf("%d rows wait in Redis, want none", len(got))
+		t.Errorf("got %d buffered rows, want none", len(got))
 	}
 	if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil || countRows(t, db) != 1 {
-		t.Errorf("refusals opened the breaker: %v", err)
+		t.Errorf("after rejected rows: got %v, want a closed breaker", err)
 	}
 	bad.Payload = unencodable{}
 	if err := r.recordBuffered(t.Context(), bad); err == nil {
-		t.Error("a payload without JSON was accepted")
+		t.Error("payload without a JSON form: got no error")
 	}
 }
 
@@ -324,22 +325,22 @@ func TestOutboxRecord_BreakerOpensAfterRepeatedFailures(t *testing.T) {
 	if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil {
 		t.Fatal(err)
 	}
-	if asked := watch.takeTimeouts(); len(asked) != 0 {
-		t.Errorf("asked %d times, want none", len(asked))
+	if statements := watch.takeTimeouts(); len(statements) != 0 {
+		t.Errorf("open breaker: got %d statements, want none", len(statements))
 	}
 	if got := bufferedIDs(t, rdb); len(got) != breakerThreshold+1 {
-		t.Errorf("%d rows wait, want %d", len(got), breakerThreshold+1)
+		t.Errorf("got %d buffered rows, want %d", len(got), breakerThreshold+1)
 	}
 	rdb.Close()
 	if err := r.recordBuffered(t.Context(), newEvents(1)...); !errors.Is(err, gobreaker.ErrOpenState) {
-		t.Errorf("both away: %v, want to know of the breaker", err)
+		t.Errorf("without both stores: got %v, want the error of the open breaker", err)
 	}
 }
 
 func TestOutboxRecord_BreakerClosesWhenPostgresRecovers(t *testing.T) {
 	db, proxy, _ := newProxiedPool(t)
 	rdb := redistest.New(t)
-	r := newRecorder(db, rdb, keys, time.Nanosecond) // the pause is over when anybody looks
+	r := newRecorder(db, rdb, keys, time.Nanosecond) // the breaker is half open at once
 	proxy.Break()
 	for range breakerThreshold {
 		if err := r.recordBuffered(t.Context(), newEvents(1)...); err != nil {
@@ -353,6 +354,6 @@ func TestOutboxRecord_BreakerClosesWhenPostgresRecovers(t *testing.T) {
 		}
 	}
 	if n := countRows(t, db); n != 2 {
-		t.Errorf("%d rows, want 2", n)
+		t.Errorf("got %d rows, want 2", n)
 	}
 }

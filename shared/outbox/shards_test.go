@@ -14,20 +14,22 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-// insertSessionRows writes n rows of a session by hand; the first was refused and is not due for ten minutes, when held says so.
-func insertSessionRows(t *testing.T, db *pgxpool.Pool, prefix, session string, n int, held bool) {
+// insertSessionRows inserts n rows of a session. With inBackoff the first row was refused and is due in ten
+// minutes.
+func insertSessionRows(t *testing.T, db *pgxpool.Pool, prefix, session string, n int, inBackoff bool) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
 		INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class, attempts, due_at)
 		SELECT 'evt_' || $1 || lpad(i::text, 24, '0'), 't', '{}', jsonb_build_object('orderingKey', $2::text), 'audit',
 		       CASE WHEN i = 1 AND $4 THEN 1 ELSE 0 END, CASE WHEN i = 1 AND $4 THEN now() + interval '10 minutes' END
-		FROM generate_series(1, $3::int) AS i`, prefix, session, n, held)
+		FROM generate_series(1, $3::int) AS i`, prefix, session, n, inBackoff)
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// explainBuffers is how many pages a statement looks at, and whether it reads the table from end to end.
+// explainBuffers returns the number of pages read by a statement, and whether it scans the table instead of
+// the index.
 func explainBuffers(t *testing.T, db *pgxpool.Pool, sql string, args ...any) (pages int, scan bool) {
 	t.Helper()
 	var text string
@@ -46,8 +48,9 @@ func explainBuffers(t *testing.T, db *pgxpool.Pool, sql string, args ...any) (pa
 	return plans[0].Plan.Hit + plans[0].Plan.Read, !strings.Contains(text, "ix_outbox_lane")
 }
 
-// Rows behind a refused one, and rows of others, cost those who look for work nothing.
+// Rows behind a refused row, and rows of other sessions, do not make a poll slower.
 func TestOutboxDueShards_CostIsIndependentOfBacklog(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	now := time.Now()
 	insertSessionRows(t, db, "01", "gms_1A", 50, true)
@@ -61,29 +64,30 @@ func TestOutboxDueShards_CostIsIndependentOfBacklog(t *testing.T) {
 	if _, err := db.Exec(t.Context(), "ANALYZE bff_consumer.outbox"); err != nil {
 		t.Fatal(err)
 	}
-	// Seven lanes, two held sessions and sixteen rows, and a way down an index for each: in a table of thousands of
-	// pages.
+	// An index probe for each of seven shards, two sessions in backoff and sixteen rows, in a table of
+	// thousands of pages.
 	if pages, scan := explainBuffers(t, db, selectDueShards, now); pages > 200 || scan {
-		t.Errorf("a look reads %d pages, the whole table: %t", pages, scan)
+		t.Errorf("poll: got %d pages, table scan %t, want few pages without a scan", pages, scan)
 	}
 	if pages, scan := explainBuffers(t, db, selectPending, now, "A", "", 16, lockNamespace); pages > 200 || scan {
-		t.Errorf("a batch reads %d pages, the whole table: %t", pages, scan)
+		t.Errorf("batch: got %d pages, table scan %t, want at most 200 without a scan", pages, scan)
 	}
 }
 
 func TestOutboxHasPending_IgnoresPublishedAndParkedRows(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
-	waits := func(want bool, when string) {
+	expectPending := func(want bool, when string) {
 		t.Helper()
 		if got, err := HasPending(t.Context(), db); err != nil || got != want {
-			t.Errorf("%s: %t, %v", when, got, err)
+			t.Errorf("%s: got %t, %v, want %t", when, got, err, want)
 		}
 	}
-	waits(false, "an empty table")
+	expectPending(false, "an empty table")
 	insertSessionRows(t, db, "01", "gms_1A", 20_000, true)
-	waits(true, "rows that are held")
+	expectPending(true, "rows in backoff")
 	for _, sql := range []string{
-		`ANALYZE bff_consumer.outbox`, // at the worst moment
+		`ANALYZE bff_consumer.outbox`, // the statistics say that all rows are pending
 		`UPDATE bff_consumer.outbox SET published_at = now() WHERE right(id, 1) < '5'`,
 		`UPDATE bff_consumer.outbox SET parked_at = now() WHERE published_at IS NULL`,
 	} {
@@ -91,14 +95,15 @@ func TestOutboxHasPending_IgnoresPublishedAndParkedRows(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waits(false, "rows that were published or parked")
+	expectPending(false, "published and parked rows")
 	if _, scan := explainBuffers(t, db, selectAnyPending); scan {
-		t.Error("the table was read from end to end")
+		t.Error("got a scan of the table, want the index")
 	}
 }
 
-// When a topic is missing, every session that has an event on it is held.
+// When a topic is missing, every session with an event of the topic is in backoff.
 func TestOutboxDueShards_CostIsBoundedWithManySessionsInBackoff(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	now := time.Now()
 	_, err := db.Exec(t.Context(), `
@@ -115,10 +120,10 @@ func TestOutboxDueShards_CostIsBoundedWithManySessionsInBackoff(t *testing.T) {
 		t.Fatal(err)
 	}
 	if due, err := DueShards(t.Context(), db, now); err != nil || !slices.Equal(due, []string{"A", "B"}) {
-		t.Errorf("%v, %v", due, err)
+		t.Errorf("due shards: got %q, %v, want A and B", due, err)
 	}
 	if pages, scan := explainBuffers(t, db, selectDueShards, now); pages > 10*maxSkippedSessions || scan {
-		t.Errorf("a look reads %d pages, the whole table: %t", pages, scan)
+		t.Errorf("poll: got %d pages, table scan %t, want few pages without a scan", pages, scan)
 	}
 	b, err := ClaimBatch(t.Context(), db, "A", "", 16, now, time.Minute)
 	if err != nil {
@@ -126,35 +131,36 @@ func TestOutboxDueShards_CostIsBoundedWithManySessionsInBackoff(t *testing.T) {
 	}
 	defer b.Release(t.Context())
 	if len(b.Rows) != 1 || b.Rows[0].Session != "gms_zA" {
-		t.Errorf("behind those that are held: %+v", b.Rows)
+		t.Errorf("got the rows %+v, want the row behind the sessions in backoff", b.Rows)
 	}
 }
 
 func TestOutboxClaimBatch_LocksShardAndSeesPreviousMarks(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	now := time.Now()
 	mine := newEvents(3)
 	if err := insert(t.Context(), db, mustEncode(t, mine)); err != nil {
 		t.Fatal(err)
 	}
-	lane := mine[0].SessionID[29:]
-	if due, err := DueShards(t.Context(), db, now); err != nil || !slices.Equal(due, []string{lane}) {
-		t.Fatalf("%v %v", due, err)
+	shard := mine[0].SessionID[29:]
+	if due, err := DueShards(t.Context(), db, now); err != nil || !slices.Equal(due, []string{shard}) {
+		t.Fatalf("due shards: got %q, %v, want %s", due, err, shard)
 	}
-	take := func() *Batch {
+	claim := func() *Batch {
 		t.Helper()
-		b, err := ClaimBatch(t.Context(), db, lane, "", 2, now, time.Minute)
+		b, err := ClaimBatch(t.Context(), db, shard, "", 2, now, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
-	first := take()
+	first := claim()
 	if first == nil || len(first.Rows) != 2 || first.Rows[0].ID != mine[0].ID || first.Next != mine[0].SessionID {
-		t.Fatalf("%+v", first)
+		t.Fatalf("first claim: got %+v, want the first 2 rows", first)
 	}
-	if second := take(); second != nil {
-		t.Fatalf("taken twice: %+v", second)
+	if second := claim(); second != nil {
+		t.Fatalf("second claim: got %+v, want none", second)
 	}
 	_, err := first.Mark(t.Context(), Marks{
 		Published: []string{mine[0].ID}, Rejected: []Rejection{{ID: mine[1].ID, Reason: "because", Due: now.Add(time.Minute)}},
@@ -162,42 +168,43 @@ func TestOutboxClaimBatch_LocksShardAndSeesPreviousMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if held := take(); len(held.Rows) != 0 {
-		t.Errorf("what is behind a refused row: %+v", held.Rows)
+	if blocked := claim(); len(blocked.Rows) != 0 {
+		t.Errorf("behind a refused row: got %+v, want no rows", blocked.Rows)
 	} else {
-		held.Release(t.Context())
-		held.Release(t.Context()) // twice is once
+		blocked.Release(t.Context())
+		blocked.Release(t.Context()) // the second call does nothing
 	}
 	if due, err := DueShards(t.Context(), db, now); err != nil || len(due) != 0 {
-		t.Errorf("%v %v", due, err)
+		t.Errorf("due shards: got %q, %v, want none", due, err)
 	}
 	now = now.Add(time.Minute)
-	again := take()
+	again := claim()
 	if len(again.Rows) != 2 || again.Rows[0].ID != mine[1].ID || again.Rows[0].Attempts != 1 {
-		t.Errorf("%+v", again.Rows)
+		t.Errorf("after the backoff: got %+v, want the last 2 rows", again.Rows)
 	}
 	again.Release(t.Context())
 	if in := db.Stat().AcquiredConns(); in != 0 {
-		t.Errorf("%d connections are not given back", in)
+		t.Errorf("got %d connections in use, want none", in)
 	}
 }
 
-// A relay whose machine vanished leaves a connection that says nothing.
+// A relay on a lost machine leaves a silent connection.
 func TestOutboxClaimBatch_ExpiresWhenOwnerIsIdle(t *testing.T) {
+	t.Parallel()
 	db := pgtest.New(t)
 	mine := newEvents(1)
 	if err := insert(t.Context(), db, mustEncode(t, mine)); err != nil {
 		t.Fatal(err)
 	}
-	lane := mine[0].SessionID[29:]
-	silent, err := ClaimBatch(t.Context(), db, lane, "", 2, time.Now(), time.Millisecond)
-	if err != nil || silent == nil {
-		t.Fatal(silent, err)
+	shard := mine[0].SessionID[29:]
+	abandoned, err := ClaimBatch(t.Context(), db, shard, "", 2, time.Now(), time.Millisecond)
+	if err != nil || abandoned == nil {
+		t.Fatalf("got %v, %v, want a batch", abandoned, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for {
-		b, err := ClaimBatch(ctx, db, lane, "", 2, time.Now(), time.Minute)
+		b, err := ClaimBatch(ctx, db, shard, "", 2, time.Now(), time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,8 +213,8 @@ func TestOutboxClaimBatch_ExpiresWhenOwnerIsIdle(t *testing.T) {
 			break
 		}
 	}
-	if _, err := silent.Mark(t.Context(), Marks{Published: []string{mine[0].ID}}, time.Now()); err == nil {
-		t.Error("it could still mark")
+	if _, err := abandoned.Mark(t.Context(), Marks{Published: []string{mine[0].ID}}, time.Now()); err == nil {
+		t.Error("mark of the expired batch: got no error")
 	}
 }
 

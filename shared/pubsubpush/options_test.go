@@ -10,16 +10,18 @@ type jobOptions struct {
 }
 
 func TestDecodeOptions_AcceptsObjectOrNoData(t *testing.T) {
+	t.Parallel()
 	for data, want := range map[string]bool{``: false, `{}`: false, ` {"dryRun":false} `: false, `{"dryRun":true}`: true} {
 		m, o := Message{Data: []byte(data)}, jobOptions{}
 		if err := m.DecodeOptions(&o); err != nil || o.DryRun != want {
-			t.Errorf("%q: %v, %v", data, o.DryRun, err)
+			t.Errorf("%q: got dryRun %t, %v, want %t", data, o.DryRun, err, want)
 		}
 	}
 }
 
 func TestDecodeOptions_RejectsUnknownAndNullMembers(t *testing.T) {
-	for data, why := range map[string]string{
+	t.Parallel()
+	for data, want := range map[string]string{
 		`null`:                    "the options are not a JSON object",
 		` null `:                  "the options are not a JSON object",
 		`[]`:                      "the options are not a JSON object",
@@ -33,8 +35,8 @@ func TestDecodeOptions_RejectsUnknownAndNullMembers(t *testing.T) {
 	} {
 		m, o := Message{Data: []byte(data)}, jobOptions{}
 		wrong, ok := errors.AsType[*MalformedError](m.DecodeOptions(&o))
-		if !ok || wrong.Reason != why {
-			t.Errorf("%q: %+v, want %q", data, wrong, why)
+		if !ok || wrong.Reason != want {
+			t.Errorf("%q: got %+v, want %q", data, wrong, want)
 		}
 	}
 }
