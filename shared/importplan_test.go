@@ -102,12 +102,14 @@ var allowedImports = map[string][]string{
 const testkit = "testkit/"
 
 func TestImportPlan_PackagesImportOnlyWhatIsAllowed(t *testing.T) {
+	t.Parallel()
 	for _, complaint := range violations(t, os.DirFS("."), allowedImports) {
 		t.Error(complaint)
 	}
 }
 
 func TestImportPlan_DeployedPackagesUseNoTestPackage(t *testing.T) {
+	t.Parallel()
 	for importer, allowed := range allowedImports {
 		for _, imported := range allowed {
 			if strings.HasPrefix(imported, testkit) && !strings.HasPrefix(importer, testkit) {
@@ -210,6 +212,7 @@ func importsByPackage(t *testing.T, dir fs.FS) map[string]map[string]string {
 }
 
 func TestImportPlan_DetectsMissingAndUnusedEntries(t *testing.T) {
+	t.Parallel()
 	source := fstest.MapFS{
 		"id/id.go":             {Data: []byte("package id\n\nimport (\n\t\"fmt\"\n\t\"github.com/oklog/ulid/v2\"\n)\n")},
 		"id/id_test.go":        {Data: []byte("package id\n\nimport \"example.com/anything\"\n")},

@@ -37,9 +37,10 @@ const (
 
 // Source caches tokens by scope and audience. Safe for concurrent use.
 type Source struct {
-	server *metadata.Client
-	now    func() time.Time
-	flight singleflight.Group
+	server       *metadata.Client
+	now          func() time.Time
+	fetchTimeout time.Duration // changed by tests
+	flight       singleflight.Group
 
 	mu    sync.Mutex
 	cache map[string]token // by path of the metadata server
@@ -58,7 +59,7 @@ func newSource(now func() time.Time) *Source {
 		DialContext:         (&net.Dialer{Timeout: fetchTimeout}).DialContext,
 		MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
 	}
-	return &Source{server: metadata.NewClient(&http.Client{Transport: transport}), now: now, cache: map[string]token{}}
+	return &Source{server: metadata.NewClient(&http.Client{Transport: transport}), now: now, fetchTimeout: fetchTimeout, cache: map[string]token{}}
 }
 
 // AccessToken returns an OAuth access token with a scope. A cached token costs no request. Otherwise the
@@ -110,7 +111,7 @@ func (s *Source) get(ctx context.Context, path string, parse func(string) (token
 		if cached, ok := s.cached(path); ok { // cached by a request that ended in between
 			return cached, nil
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), fetchTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), s.fetchTimeout)
 		defer cancel()
 		answer, err := s.server.GetWithContext(ctx, path)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestCatalogue_HasEveryKindWithItsStatus(t *testing.T) {
+	t.Parallel()
 	want := map[string]int{
 		"VALIDATION_FAILED": 422, "MALFORMED_REQUEST": 400, "PAYLOAD_TOO_LARGE": 413, "RESOURCE_NOT_FOUND": 404,
 		"METHOD_NOT_ALLOWED": 405, "LOCALE_NOT_SUPPORTED": 422, "CURRENCY_NOT_SUPPORTED": 422, "WISHLIST_LIMIT_EXCEEDED": 422,
@@ -36,6 +37,7 @@ func TestCatalogue_HasEveryKindWithItsStatus(t *testing.T) {
 }
 
 func TestWrite_WireFormat(t *testing.T) {
+	t.Parallel()
 	w := httptest.NewRecorder()
 	err := fmt.Errorf("search: %w", Invalid(FieldError{"dates.checkIn", "past", "The day is past."}).WithRetryAfter(1500*time.Millisecond))
 	p := Write(w, Occurrence{"/bff/consumer/v1/search", "req_1", "trace"}, err)
@@ -60,6 +62,7 @@ func TestWrite_WireFormat(t *testing.T) {
 }
 
 func TestWrite_EmptyMembersArePresent(t *testing.T) {
+	t.Parallel()
 	w := httptest.NewRecorder()
 	Write(w, Occurrence{}, New(ResourceNotFound, "No such hotel.", nil))
 	if body := w.Body.String(); !strings.Contains(body, `"errors":[]`) || !strings.Contains(body, `"retryAfter":null`) {
@@ -71,6 +74,7 @@ func TestWrite_EmptyMembersArePresent(t *testing.T) {
 }
 
 func TestWrite_DropsCacheAndCookieHeaders(t *testing.T) {
+	t.Parallel()
 	w := httptest.NewRecorder()
 	for _, name := range droppedHeaders {
 		w.Header().Set(name, "x")
@@ -90,6 +94,7 @@ func TestWrite_DropsCacheAndCookieHeaders(t *testing.T) {
 }
 
 func TestProblemWithExtension_AddsTopLevelMembers(t *testing.T) {
+	t.Parallel()
 	plain := New(SuspectedBot, "", nil)
 	p := plain.WithExtension("challenge", map[string]string{"kind": "recaptcha"}).WithExtension("siteKey", "k")
 	w := httptest.NewRecorder()
@@ -107,6 +112,7 @@ func TestProblemWithExtension_AddsTopLevelMembers(t *testing.T) {
 }
 
 func TestWrite_UnencodableMembersFallBackToCatalogue(t *testing.T) {
+	t.Parallel()
 	for name, p := range map[string]*Problem{
 		"extension": New(RateLimited, "", nil).WithExtension("x", func() {}),
 		"detail":    New(RateLimited, "\xff", nil),
@@ -121,6 +127,7 @@ func TestWrite_UnencodableMembersFallBackToCatalogue(t *testing.T) {
 }
 
 func TestFromError_MapsErrorsToKinds(t *testing.T) {
+	t.Parallel()
 	secret := errors.New("dial tcp 10.0.0.3: refused")
 	for _, c := range []struct {
 		err  error
@@ -150,6 +157,7 @@ func TestFromError_MapsErrorsToKinds(t *testing.T) {
 }
 
 func TestProblemError_NamesAFewFieldsWithoutValues(t *testing.T) {
+	t.Parallel()
 	fields := make([]FieldError, 100)
 	for i := range fields {
 		fields[i] = FieldError{fmt.Sprintf("f%d", i), "required", "Say it."}

@@ -7,9 +7,10 @@ import (
 	"testing"
 )
 
-// Cloud Run checks a token of its own in X-Serverless-Authorization, or for want of one that in Authorization, and
-// passes the token that it checked without its signature.
+// Cloud Run verifies the token in X-Serverless-Authorization or, without that header, in Authorization.
+// It removes the signature of the token that it verified.
 func TestVerifierVerify_RejectsSignatureRemovedByCloudRun(t *testing.T) {
+	t.Parallel()
 	p := newHarness(t)
 	whole := p.Token(audience, account, noon)
 	bare := whole[:strings.LastIndex(whole, ".")+1] + "SIGNATURE_REMOVED_BY_GOOGLE"
@@ -17,10 +18,10 @@ func TestVerifierVerify_RejectsSignatureRemovedByCloudRun(t *testing.T) {
 		authorization, serverless string
 		ok                        bool
 	}{
-		"one token, which the platform checked":  {"Bearer " + bare, "", false},
-		"the platform's, and one for here":       {"Bearer " + whole, "Bearer " + bare, true},
-		"the platform's alone":                   {"", "Bearer " + bare, false},
-		"the platform's alone, with a signature": {"", "Bearer " + whole, false},
+		"only token, verified by Cloud Run":              {"Bearer " + bare, "", false},
+		"token for Cloud Run and token for the function": {"Bearer " + whole, "Bearer " + bare, true},
+		"token for Cloud Run only":                       {"", "Bearer " + bare, false},
+		"token for Cloud Run only, with signature":       {"", "Bearer " + whole, false},
 	} {
 		r := httptest.NewRequest("POST", "/", nil)
 		for header, value := range map[string]string{"Authorization": c.authorization, "X-Serverless-Authorization": c.serverless} {
@@ -30,10 +31,10 @@ func TestVerifierVerify_RejectsSignatureRemovedByCloudRun(t *testing.T) {
 		}
 		_, err := p.verifier.Verify(r)
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrNotAllowed) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Verify: %v, want accepted: %v", name, err, c.ok)
 		}
 		if c.authorization == "Bearer "+bare && !strings.Contains(err.Error(), "X-Serverless-Authorization") {
-			t.Errorf("the log does not say what to do: %v", err)
+			t.Errorf("Verify: %v, want an error that names X-Serverless-Authorization", err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,7 +25,14 @@ const (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// harness is an issuer with its key set on a server that counts, and a clock.
+// Generating an RSA key takes a tenth of a second or more, so all tests share three issuers.
+var (
+	sharedIssuer = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("one") })
+	otherIssuer  = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("one") }) // another key with the same id
+	laterIssuer  = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("two") })
+)
+
+// harness is a verifier with a clock, and an issuer whose key server counts the fetches.
 type harness struct {
 	*oidctest.Issuer
 	server   *httptest.Server
@@ -36,7 +44,7 @@ type harness struct {
 
 func newHarness(t testing.TB) *harness {
 	t.Helper()
-	i, err := oidctest.New("one")
+	i, err := sharedIssuer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,21 +69,23 @@ func (p *harness) verify(token string) (string, error) {
 }
 
 func TestVerifierVerify_AcceptsAllowedAccount(t *testing.T) {
+	t.Parallel()
 	p := newHarness(t)
 	for range 3 {
 		got, err := p.verify(p.Token(audience, account, noon))
 		if err != nil || got != account {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("Verify: %q, %v, want %q", got, err, account)
 		}
 	}
 	if n := p.fetches.Load(); n != 1 {
-		t.Errorf("the keys were fetched %d times", n)
+		t.Errorf("%d fetches, want 1", n)
 	}
 }
 
 func TestVerifierVerify_RejectsInvalidTokens(t *testing.T) {
+	t.Parallel()
 	p := newHarness(t)
-	stranger, err := oidctest.New("one")
+	stranger, err := otherIssuer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,42 +109,44 @@ func TestVerifierVerify_RejectsInvalidTokens(t *testing.T) {
 	mac.Write([]byte(confused))
 	confused += "." + base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	for name, token := range map[string]string{
-		"empty":                          "",
-		"not a token":                    "abc",
-		"another's signature":            stranger.Sign(head(), said()),
-		"no signature":                   unsigned,
-		"a public key for a secret":      confused,
-		"RS512 in the header":            p.Sign(head("alg", "RS512"), said()),
-		"lower-case rs256":               p.Sign(head("alg", "rs256"), said()),
-		"no algorithm":                   p.Sign(head("alg", nil), said()),
-		"no key id":                      p.Sign(head("kid", nil), said()),
-		"an unknown key id":              p.Sign(head("kid", "two"), said()),
-		"critical extensions":            p.Sign(head("crit", []string{"b64"}), said()),
-		"another issuer":                 p.Sign(head(), said("iss", "https://accounts.google.com")),
-		"no issuer":                      p.Sign(head(), said("iss", nil)),
-		"another audience":               p.Sign(head(), said("aud", audience+"/")),
-		"no audience":                    p.Sign(head(), said("aud", nil)),
-		"a list of audiences":            p.Sign(head(), said("aud", []string{audience})),
-		"another account":                p.Sign(head(), said("email", "guest@example.com")),
-		"no account":                     p.Sign(head(), said("email", nil)),
-		"an account in other letters":    p.Sign(head(), said("email", strings.ToUpper(account))),
-		"an account that is not checked": p.Sign(head(), said("email_verified", false)),
-		"expired":                        p.Sign(head(), said("exp", noon.Add(-time.Minute).Unix())),
-		"no end":                         p.Sign(head(), said("exp", nil)),
-		"an end beyond numbers":          p.Sign(head(), said("exp", -1e300)),
-		"from the future":                p.Sign(head(), said("iat", noon.Add(time.Minute).Unix())),
-		"truncated":                      good[:len(good)-2],
-		"four parts":                     good + "." + parts[2],
-		"padded":                         good + "=",
-		"a changed claim":                parts[0] + "." + parts[1][:len(parts[1])-4] + "AAAA." + parts[2],
-		"huge":                           good + strings.Repeat("A", maxTokenBytes),
+		"empty":                               "",
+		"not a token":                         "abc",
+		"signature of another key":            stranger.Sign(head(), said()),
+		"no signature":                        unsigned,
+		"HS256 with the public key as secret": confused,
+		"RS512 in the header":                 p.Sign(head("alg", "RS512"), said()),
+		"lower-case rs256":                    p.Sign(head("alg", "rs256"), said()),
+		"no algorithm":                        p.Sign(head("alg", nil), said()),
+		"no key id":                           p.Sign(head("kid", nil), said()),
+		"an unknown key id":                   p.Sign(head("kid", "two"), said()),
+		"critical extensions":                 p.Sign(head("crit", []string{"b64"}), said()),
+		"another issuer":                      p.Sign(head(), said("iss", "https://accounts.google.com")),
+		"no issuer":                           p.Sign(head(), said("iss", nil)),
+		"another audience":                    p.Sign(head(), said("aud", audience+"/")),
+		"no audience":                         p.Sign(head(), said("aud", nil)),
+		"a list of audiences":                 p.Sign(head(), said("aud", []string{audience})),
+		"another account":                     p.Sign(head(), said("email", "guest@example.com")),
+		"no account":                          p.Sign(head(), said("email", nil)),
+		"upper-case account":                  p.Sign(head(), said("email", strings.ToUpper(account))),
+		"unverified account":                  p.Sign(head(), said("email_verified", false)),
+		"expired":                             p.Sign(head(), said("exp", noon.Add(-time.Minute).Unix())),
+		"no expiry":                           p.Sign(head(), said("exp", nil)),
+		"expiry out of range":                 p.Sign(head(), said("exp", -1e300)),
+		"from the future":                     p.Sign(head(), said("iat", noon.Add(time.Minute).Unix())),
+		"truncated":                           good[:len(good)-2],
+		"four parts":                          good + "." + parts[2],
+		"padded":                              good + "=",
+		"a changed claim":                     parts[0] + "." + parts[1][:len(parts[1])-4] + "AAAA." + parts[2],
+		"huge":                                good + strings.Repeat("A", maxTokenBytes),
 	} {
-		if who, err := p.verify(token); !errors.Is(err, ErrNotAllowed) || who != "" {
-			t.Errorf("%s: %q, %v", name, who, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got, err := p.verify(token); !errors.Is(err, ErrNotAllowed) || got != "" {
+				t.Errorf("Verify: %q, %v, want ErrNotAllowed", got, err)
+			}
+		})
 	}
 	if n := p.fetches.Load(); n > 2 {
-		t.Errorf("made-up key ids had the keys fetched %d times", n)
+		t.Errorf("%d fetches for made-up key ids, want 2 at most", n)
 	}
 }
 
@@ -148,6 +160,7 @@ func withChanges(m map[string]any, change []any) map[string]any {
 }
 
 func TestVerifierVerify_AcceptsIssuerWithoutScheme(t *testing.T) {
+	t.Parallel()
 	p := newHarness(t)
 	if _, err := p.verify(p.Sign(map[string]any{"alg": "RS256", "kid": "one"}, map[string]any{
 		"iss": strings.TrimPrefix(oidctest.IssuerURL, "https://"), "aud": audience, "email": account, "email_verified": true,
@@ -158,6 +171,7 @@ func TestVerifierVerify_AcceptsIssuerWithoutScheme(t *testing.T) {
 }
 
 func TestVerifierVerify_RequiresOneBearerHeader(t *testing.T) {
+	t.Parallel()
 	p := newHarness(t)
 	token := p.Token(audience, account, noon)
 	for name, c := range map[string]struct {
@@ -165,48 +179,49 @@ func TestVerifierVerify_RequiresOneBearerHeader(t *testing.T) {
 		ok      bool
 	}{
 		"bearer":            {[]string{"Bearer " + token}, true},
-		"the case of it":    {[]string{"bearer " + token}, true},
+		"lower-case scheme": {[]string{"bearer " + token}, true},
 		"none":              {nil, false},
 		"two":               {[]string{"Bearer " + token, "Bearer " + token}, false},
 		"basic":             {[]string{"Basic " + token}, false},
-		"the token alone":   {[]string{token}, false},
+		"no scheme":         {[]string{token}, false},
 		"two in one header": {[]string{"Bearer " + token + ", Bearer " + token}, false},
 	} {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Header["Authorization"] = c.headers
 		if _, err := p.verifier.Verify(r); (err == nil) != c.ok {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: Verify: %v, want accepted: %v", name, err, c.ok)
 		}
 	}
 }
 
 func TestKeySet_RefreshesAndRateLimitsFetches(t *testing.T) {
+	t.Parallel()
 	p := newHarness(t)
-	later, err := oidctest.New("two")
+	later, err := laterIssuer()
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := func() string { return p.Token(audience, account, p.now) }
 	new := func() string { return later.Token(audience, account, p.now) }
-	away := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	unavailable := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	for _, c := range []struct {
-		name  string
-		after time.Duration
-		serve http.HandlerFunc
-		token func() string
-		ok    bool
-		asked int64
+		name    string
+		after   time.Duration
+		serve   http.HandlerFunc
+		token   func() string
+		ok      bool
+		fetches int64
 	}{
-		{"the first one", 0, nil, old, true, 1},
-		{"while they are fresh", 59 * time.Minute, away, old, true, 0},
-		{"their time is over and the issuer is away", time.Minute, nil, old, true, 1},
-		{"a moment later nobody is asked", time.Second, nil, old, true, 0},
-		{"a key of tomorrow, the issuer is away", minFetchInterval, nil, new, false, 1},
-		{"the issuer has only the new key", minFetchInterval, later.ServeHTTP, new, true, 1},
-		{"the old one is not believed any more", minFetchInterval, nil, old, false, 1},
-		{"what is no key set", time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) }, new, true, 1},
-		{"a day without keys", 24 * time.Hour, away, new, false, 1},
-		{"and back", minFetchInterval, later.ServeHTTP, new, true, 1},
+		{"first token", 0, nil, old, true, 1},
+		{"fresh keys", 59 * time.Minute, unavailable, old, true, 0},
+		{"expired keys, issuer unavailable", time.Minute, nil, old, true, 1},
+		{"no second fetch within 10 s", time.Second, nil, old, true, 0},
+		{"new key, issuer unavailable", minFetchInterval, nil, new, false, 1},
+		{"issuer has only the new key", minFetchInterval, later.ServeHTTP, new, true, 1},
+		{"old key is rejected", minFetchInterval, nil, old, false, 1},
+		{"empty key set keeps the known keys", time.Hour, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"keys":[]}`) }, new, true, 1},
+		{"24 h after the last fetch", 24 * time.Hour, unavailable, new, false, 1},
+		{"issuer available again", minFetchInterval, later.ServeHTTP, new, true, 1},
 	} {
 		p.now = p.now.Add(c.after)
 		if c.serve != nil {
@@ -214,15 +229,16 @@ func TestKeySet_RefreshesAndRateLimitsFetches(t *testing.T) {
 		}
 		before := p.fetches.Load()
 		if _, err := p.verify(c.token()); (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: Verify: %v, want accepted: %v", c.name, err, c.ok)
 		}
-		if n := p.fetches.Load() - before; n != c.asked {
-			t.Errorf("%s: asked %d times", c.name, n)
+		if n := p.fetches.Load() - before; n != c.fetches {
+			t.Errorf("%s: %d fetches, want %d", c.name, n, c.fetches)
 		}
 	}
 }
 
 func TestKeySet_ReadsFromFile(t *testing.T) {
+	t.Parallel()
 	p := newHarness(t)
 	file := t.TempDir() + "/keys.json"
 	if err := os.WriteFile(file, p.KeySet(), 0o600); err != nil {
@@ -239,6 +255,7 @@ func TestKeySet_ReadsFromFile(t *testing.T) {
 }
 
 func TestNew_RejectsIncompleteConfig(t *testing.T) {
+	t.Parallel()
 	whole := Config{GoogleIssuer, GoogleKeysURL, audience, []string{account}}
 	if _, err := New(whole, time.Now); err != nil {
 		t.Fatal(err)
@@ -255,13 +272,14 @@ func TestNew_RejectsIncompleteConfig(t *testing.T) {
 		c := whole
 		spoil(&c)
 		if _, err := New(c, time.Now); err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("New accepts %s", name)
 		}
 	}
 }
 
 func TestParseKeySet_KeepsOnlyRSASigningKeys(t *testing.T) {
-	i, err := oidctest.New("one")
+	t.Parallel()
+	i, err := sharedIssuer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +311,7 @@ func FuzzVerifierVerify_RejectsForgeries(f *testing.F) {
 	f.Add("e30.e30.")
 	f.Fuzz(func(t *testing.T, token string) {
 		if _, err := p.verify(token); err == nil && token != good {
-			t.Errorf("let in: %q", token)
+			t.Errorf("Verify accepts %q", token)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 )
 
 func TestDecodeBeacon_AcceptsTextPlainAndNoMediaType(t *testing.T) {
+	t.Parallel()
 	for media, want := range map[string]int{
 		"application/json":                  0,
 		"application/json; charset=utf-8":   0,

@@ -14,6 +14,7 @@ import (
 )
 
 func TestRequestID_KeepsValidClientIDs(t *testing.T) {
+	t.Parallel()
 	for _, given := range []string{
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV", "01arz3ndektsv4rrffq69g5fav", "req_01ARZ3NDEKTSV4RRFFQ69G5FAV",
 		"123e4567-e89b-12d3-a456-426614174000", "123E4567-E89B-12D3-A456-426614174000",
@@ -34,6 +35,7 @@ func TestRequestID_KeepsValidClientIDs(t *testing.T) {
 }
 
 func TestTraceparent_JoinsValidStartsNewOtherwise(t *testing.T) {
+	t.Parallel()
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	for given, sampled := range map[string]bool{
 		"00-" + trace + "-" + span + "-01": true, "00-" + trace + "-" + span + "-00": false, "00-" + trace + "-" + span + "-ff": true,
@@ -67,6 +69,7 @@ func TestTraceparent_JoinsValidStartsNewOtherwise(t *testing.T) {
 }
 
 func TestCallPhase_SumsInServerTimingAndLog(t *testing.T) {
+	t.Parallel()
 	at := &clock{t: time.Date(2026, 11, 5, 10, 0, 0, 0, time.UTC)}
 	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
 		c := FromContext(r.Context())
@@ -102,6 +105,7 @@ func TestCallPhase_SumsInServerTimingAndLog(t *testing.T) {
 }
 
 func TestCallAddLogField_ReplacesValueAndIgnoresLateFields(t *testing.T) {
+	t.Parallel()
 	var c *Call
 	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
 		c = FromContext(r.Context())
@@ -120,6 +124,7 @@ func TestCallAddLogField_ReplacesValueAndIgnoresLateFields(t *testing.T) {
 }
 
 func TestCall_ConcurrentUseAfterResponse(t *testing.T) {
+	t.Parallel()
 	var wg sync.WaitGroup
 	f := newTestFunction(t, "GET /x", func(w http.ResponseWriter, r *http.Request) error {
 		for range 8 {
@@ -139,6 +144,7 @@ func TestCall_ConcurrentUseAfterResponse(t *testing.T) {
 }
 
 func TestFromContext_ReturnsUsableCallWithoutRequest(t *testing.T) {
+	t.Parallel()
 	c := FromContext(t.Context())
 	c.AddLogField("a", 1)
 	c.Phase("b")()
@@ -148,6 +154,7 @@ func TestFromContext_ReturnsUsableCallWithoutRequest(t *testing.T) {
 }
 
 func TestResponseWriter_CountsBytesAndFlushes(t *testing.T) {
+	t.Parallel()
 	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		w.WriteHeader(http.StatusEarlyHints)
 		w.WriteHeader(http.StatusCreated)

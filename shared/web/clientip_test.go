@@ -8,6 +8,7 @@ import (
 )
 
 func TestClientIP_UsesEntryOfOutermostTrustedProxy(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		rule      string
 		hops      int
@@ -45,6 +46,7 @@ func TestClientIP_UsesEntryOfOutermostTrustedProxy(t *testing.T) {
 }
 
 func TestAddressGroup_MasksIPv6To64Bits(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"203.0.113.9": "203.0.113.9", "::ffff:203.0.113.9": "203.0.113.9", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "2001:db8:1:2::": "2001:db8:1:2::/64",
 		"2001:db8:1:3::1": "2001:db8:1:3::/64", "fe80::1%eth0": "fe80::/64",

@@ -173,6 +173,7 @@ var malformedBodies = []struct{ rule, body, want string }{
 }
 
 func TestDecode_MalformedBodyNamesField(t *testing.T) {
+	t.Parallel()
 	if len(malformedBodies) < 60 {
 		t.Fatalf("only %d bodies", len(malformedBodies))
 	}
@@ -202,6 +203,7 @@ func TestDecode_MalformedBodyNamesField(t *testing.T) {
 }
 
 func TestDecode_ReadsValidBody(t *testing.T) {
+	t.Parallel()
 	var q query
 	if err := Decode(newPost(" \n"+validBody+"\n"), &q); err != nil {
 		t.Fatal(err)
@@ -213,6 +215,7 @@ func TestDecode_ReadsValidBody(t *testing.T) {
 }
 
 func TestDecode_AcceptsBodiesAtTheLimits(t *testing.T) {
+	t.Parallel()
 	for rule, body := range map[string]string{
 		"64 KiB":                   `{}` + strings.Repeat(" ", MaxBody-2),
 		"32 deep":                  `{"raw":` + nested("[", "", "]", 31) + `}`,
@@ -230,6 +233,7 @@ func TestDecode_AcceptsBodiesAtTheLimits(t *testing.T) {
 }
 
 func TestDecode_AcceptsOnlyJSONMediaTypes(t *testing.T) {
+	t.Parallel()
 	for media, ok := range map[string]bool{
 		"application/json": true, "application/json; charset=utf-8": true, "application/json;charset=UTF-8": true, "APPLICATION/JSON": true,
 		`application/json; charset="Utf-8"`: true, "application/cloudevents+json": true, "application/problem+json; charset=utf-8": true,
@@ -254,6 +258,7 @@ func TestDecode_AcceptsOnlyJSONMediaTypes(t *testing.T) {
 }
 
 func TestDecode_TruncatedBodyIsMalformed(t *testing.T) {
+	t.Parallel()
 	for rule, body := range map[string]io.Reader{
 		"early": io.MultiReader(strings.NewReader(`{"geo":`), iotest.ErrReader(io.ErrUnexpectedEOF)),
 		"never": http.NoBody,
@@ -272,6 +277,7 @@ func TestDecode_TruncatedBodyIsMalformed(t *testing.T) {
 }
 
 func TestDescribeType_NamesJSONType(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		v    any
 		want string

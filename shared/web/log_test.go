@@ -46,6 +46,7 @@ func TestLogRequest_HasCloudLoggingFields(t *testing.T) {
 }
 
 func TestLogRequest_ContainsNoGuestData(t *testing.T) {
+	t.Parallel()
 	f, l := newLoggedFunction(t, "POST /v1/hotels/{propertyId}", func(w http.ResponseWriter, r *http.Request) error {
 		return Decode(r, new(query))
 	})
@@ -75,6 +76,7 @@ func TestLogRequest_ContainsNoGuestData(t *testing.T) {
 }
 
 func TestLogRequest_SeverityFollowsServerErrors(t *testing.T) {
+	t.Parallel()
 	for status, c := range map[string]struct {
 		err  error
 		want string
@@ -94,6 +96,7 @@ func TestLogRequest_SeverityFollowsServerErrors(t *testing.T) {
 }
 
 func TestLogHandler_AddsRequestIDToOtherRecords(t *testing.T) {
+	t.Parallel()
 	l := new(logBuffer)
 	logger := slog.New(LocalLogHandler(l))
 	f := newTestFunction(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRejectQuery_RejectsAnyParameter(t *testing.T) {
+	t.Parallel()
 	for query, want := range map[string]string{
 		"":                 "",
 		"?":                "",
@@ -29,6 +30,7 @@ func TestRejectQuery_RejectsAnyParameter(t *testing.T) {
 }
 
 func TestParseLocale_ProblemListsSupportedValues(t *testing.T) {
+	t.Parallel()
 	_, locale := ParseLocale("locale", "de")
 	_, currency := ParseCurrency("X-Currency", "afn")
 	for err, want := range map[error]problem.FieldError{

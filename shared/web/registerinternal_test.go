@@ -13,6 +13,7 @@ import (
 )
 
 func TestNewInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
+	t.Parallel()
 	var left time.Duration
 	var kept []byte
 	var whole bool
@@ -45,6 +46,7 @@ func TestNewInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
 }
 
 func TestNewInternal_PanicsWithoutBudget(t *testing.T) {
+	t.Parallel()
 	defer func() {
 		if recover() == nil {
 			t.Error("registered")
@@ -54,6 +56,7 @@ func TestNewInternal_PanicsWithoutBudget(t *testing.T) {
 }
 
 func TestReadPrefix_TruncatedBodyIsAnError(t *testing.T) {
+	t.Parallel()
 	r := httptest.NewRequest("POST", "/x", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	if body, whole, err := ReadPrefix(r, 100); !errors.Is(err, io.ErrUnexpectedEOF) || body != nil || whole {
 		t.Errorf("%q %v %v", body, whole, err)
@@ -65,6 +68,7 @@ func TestReadPrefix_TruncatedBodyIsAnError(t *testing.T) {
 }
 
 func TestCallMarkAlert_LogsErrorForSuccessfulResponse(t *testing.T) {
+	t.Parallel()
 	f, l := newLoggedFunction(t, "POST /x", func(w http.ResponseWriter, r *http.Request) error {
 		FromContext(r.Context()).MarkAlert("inbox-conflict")
 		return okHandler(w, r)

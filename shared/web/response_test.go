@@ -8,6 +8,7 @@ import (
 )
 
 func TestCacheControl_PrivateSharedAndDegraded(t *testing.T) {
+	t.Parallel()
 	const vary = "Accept-Language, X-Currency, Accept-Encoding"
 	for _, c := range []struct {
 		rule    string
@@ -41,6 +42,7 @@ func TestCacheControl_PrivateSharedAndDegraded(t *testing.T) {
 }
 
 func TestWriteJSON_EncodesDeterministically(t *testing.T) {
+	t.Parallel()
 	w := httptest.NewRecorder()
 	err := WriteJSON(w, http.StatusCreated, struct {
 		Listings []int          `json:"listings"`
@@ -56,6 +58,7 @@ func TestWriteJSON_EncodesDeterministically(t *testing.T) {
 }
 
 func TestWriteJSON_UnencodableValueIsInternalProblem(t *testing.T) {
+	t.Parallel()
 	f := newTestFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		return WriteJSON(w, http.StatusOK, []any{1, func() {}})
 	})
@@ -67,6 +70,7 @@ func TestWriteJSON_UnencodableValueIsInternalProblem(t *testing.T) {
 }
 
 func TestWriteJSON_DoesNotPoolLargeBuffers(t *testing.T) {
+	t.Parallel()
 	large := strings.Repeat("x", maxPooledBytes+1)
 	for range 3 {
 		w := httptest.NewRecorder()
@@ -80,6 +84,7 @@ func TestWriteJSON_DoesNotPoolLargeBuffers(t *testing.T) {
 }
 
 func TestValidateText_Codes(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"": "", "Kabul": "", "کابل": "", "می\u200cخوانم": "", "\u200fمكة\u200e": "", "🏨🏨🏨🏨🏨🏨🏨🏨": "", "12345678": "", "a\ufffdb": "",
 		"123456789": "too-long", "🏨🏨🏨🏨🏨🏨🏨🏨🏨": "too-long", "a\x00b": "control-character", "a\nb": "control-character", "a\tb": "control-character",

@@ -17,6 +17,7 @@ import (
 )
 
 func TestServe_MatchesMethodAndPath(t *testing.T) {
+	t.Parallel()
 	var seen string
 	hotel := func(w http.ResponseWriter, r *http.Request) error {
 		seen = r.PathValue("propertyId") + "|" + r.PathValue("part")
@@ -65,6 +66,7 @@ func TestServe_MatchesMethodAndPath(t *testing.T) {
 }
 
 func TestServe_ProblemCarriesRequestAndTraceID(t *testing.T) {
+	t.Parallel()
 	f := newTestFunction(t, "GET /v1/hotels/{id}", func(http.ResponseWriter, *http.Request) error {
 		return fmt.Errorf("detail: %w", problem.New(problem.ResourceNotFound, "No such hotel.", errors.New("db 10.0.0.3")))
 	})
@@ -83,6 +85,7 @@ func TestServe_ProblemCarriesRequestAndTraceID(t *testing.T) {
 }
 
 func TestServe_PanicIsInternalProblemWithLoggedStack(t *testing.T) {
+	t.Parallel()
 	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		w.Header().Set("Set-Cookie", "gms_id=x")
 		w.Header().Set("Cache-Control", "public, max-age=15")
@@ -100,6 +103,7 @@ func TestServe_PanicIsInternalProblemWithLoggedStack(t *testing.T) {
 }
 
 func TestServe_PanicAfterFirstByteAbortsConnection(t *testing.T) {
+	t.Parallel()
 	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = io.WriteString(w, "half")
 		_ = http.NewResponseController(w).Flush()
@@ -124,6 +128,7 @@ func TestServe_PanicAfterFirstByteAbortsConnection(t *testing.T) {
 }
 
 func TestServe_ErrorAfterFirstByteIsOnlyLogged(t *testing.T) {
+	t.Parallel()
 	f, l := newLoggedFunction(t, "GET /x", func(w http.ResponseWriter, _ *http.Request) error {
 		_, _ = io.WriteString(w, "answer")
 		return errors.New("afterwards")
@@ -139,6 +144,7 @@ func TestServe_ErrorAfterFirstByteIsOnlyLogged(t *testing.T) {
 }
 
 func TestServe_EmptyHandlerReturns200(t *testing.T) {
+	t.Parallel()
 	w := httptest.NewRecorder()
 	newTestFunction(t, "GET /x", func(http.ResponseWriter, *http.Request) error { return nil }).ServeHTTP(w, httptest.NewRequest("GET", "/x", nil))
 	if w.Code != 200 || w.Header().Get("Server-Timing") == "" {
@@ -147,6 +153,7 @@ func TestServe_EmptyHandlerReturns200(t *testing.T) {
 }
 
 func TestServe_BudgetExceededIs504(t *testing.T) {
+	t.Parallel()
 	f := newTestFunction(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {
 		<-r.Context().Done()
 		return fmt.Errorf("search: %w", r.Context().Err())
@@ -159,6 +166,7 @@ func TestServe_BudgetExceededIs504(t *testing.T) {
 }
 
 func TestServe_DefaultBudgetIs2500ms(t *testing.T) {
+	t.Parallel()
 	newTestFunction(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error {
 		if deadline, ok := r.Context().Deadline(); !ok || time.Until(deadline) > 2500*time.Millisecond || time.Until(deadline) < time.Second {
 			t.Errorf("deadline %s, %v", deadline, ok)
@@ -168,6 +176,7 @@ func TestServe_DefaultBudgetIs2500ms(t *testing.T) {
 }
 
 func TestServe_ClientDisconnectIsLoggedAs499(t *testing.T) {
+	t.Parallel()
 	f, l := newLoggedFunction(t, "GET /x", func(_ http.ResponseWriter, r *http.Request) error { return r.Context().Err() })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -178,6 +187,7 @@ func TestServe_ClientDisconnectIsLoggedAs499(t *testing.T) {
 }
 
 func TestServe_LimitsHeaderSize(t *testing.T) {
+	t.Parallel()
 	f := newTestFunction(t, "GET /x", okHandler)
 	for _, c := range []struct {
 		size, status int
@@ -198,6 +208,7 @@ func TestServe_LimitsHeaderSize(t *testing.T) {
 }
 
 func TestServe_LimitsBodySize(t *testing.T) {
+	t.Parallel()
 	f := newTestFunction(t, "POST /x", func(_ http.ResponseWriter, r *http.Request) error {
 		n, err := io.Copy(io.Discard, r.Body)
 		if n != MaxBody || err == nil {
@@ -209,6 +220,7 @@ func TestServe_LimitsBodySize(t *testing.T) {
 }
 
 func TestServe_SlowBodyEndsWithBudget(t *testing.T) {
+	t.Parallel()
 	f := newTestFunction(t, "POST /x", func(_ http.ResponseWriter, r *http.Request) error {
 		return Decode(r, new(query))
 	}).withState(func(s *state) { s.budget = 50 * time.Millisecond })
@@ -228,6 +240,7 @@ func TestServe_SlowBodyEndsWithBudget(t *testing.T) {
 }
 
 func TestServe_ReadDeadlineIsResetBetweenRequests(t *testing.T) {
+	t.Parallel()
 	f := newTestFunction(t, "POST /x", func(w http.ResponseWriter, r *http.Request) error {
 		soon, cancel := context.WithTimeout(r.Context(), 10*time.Millisecond)
 		defer cancel()
@@ -256,6 +269,7 @@ func TestServe_ReadDeadlineIsResetBetweenRequests(t *testing.T) {
 }
 
 func TestServe_UnopenedFunctionIsInternalProblem(t *testing.T) {
+	t.Parallel()
 	f := &Function{Name: "Closed", Pattern: "GET /x", route: parsePattern("GET /x")}
 	saved := closedState.log
 	closedState.log = newLogHandler(new(logBuffer), Config{})

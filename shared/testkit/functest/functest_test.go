@@ -36,6 +36,7 @@ func writeFacets(w http.ResponseWriter, cache string) {
 }
 
 func TestHarnessSend_ChecksEveryResponse(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		method   string
 		personal bool
@@ -88,6 +89,7 @@ func TestHarnessSend_ChecksEveryResponse(t *testing.T) {
 }
 
 func TestHarnessSend_FailsForUndescribedRoute(t *testing.T) {
+	t.Parallel()
 	v := &recordingTB{TB: t}
 	h := &Harness{T: v, Log: &Log{}, APIDocument: "../../../api/consumer.openapi.yaml", functions: map[string]*web.Function{}}
 	h.Mount("GET /elsewhere", func(http.ResponseWriter, *http.Request) error { return nil })
@@ -102,6 +104,7 @@ func TestHarnessSend_FailsForUndescribedRoute(t *testing.T) {
 }
 
 func TestHarnessDo_SetsBrowserHeaders(t *testing.T) {
+	t.Parallel()
 	h := &Harness{T: t, Log: &Log{}, functions: map[string]*web.Function{}}
 	var got http.Header
 	h.Mount("POST /x", func(_ http.ResponseWriter, r *http.Request) error { got = r.Header; return nil })
@@ -123,6 +126,7 @@ func TestHarnessDo_SetsBrowserHeaders(t *testing.T) {
 }
 
 func TestHarness_HasIsolatedStores(t *testing.T) {
+	t.Parallel()
 	h, other := NewWithProxy(t), New(t)
 	h.BuildDeps(Environment(t, h.Database, h.Redis.Addr, UnreachableURL))
 	beside := h.NewInstance()
@@ -146,6 +150,7 @@ func TestHarness_HasIsolatedStores(t *testing.T) {
 }
 
 func TestHarnessMessages_ValidatesSchemas(t *testing.T) {
+	t.Parallel()
 	h := New(t)
 	const guest = "gms_01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	var b pgx.Batch
@@ -174,6 +179,7 @@ func TestHarnessMessages_ValidatesSchemas(t *testing.T) {
 }
 
 func TestUpstreams_InjectFaults(t *testing.T) {
+	t.Parallel()
 	name := "old"
 	u := NewUpstreams(t, UpstreamHandlers{"hotel": func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, name) }})
 	get := func(path string) string {

@@ -43,6 +43,7 @@ func execSQL(ctx context.Context, url, sql string) error {
 }
 
 func TestStartPostgres_KeepsDataAfterStopAndKill(t *testing.T) {
+	t.Parallel()
 	requirePostgres(t)
 	dir := worldAccessibleDir(t)
 	url, stop, err := StartPostgres(t.Context(), dir, PostgresOptions{})
@@ -77,6 +78,7 @@ func TestStartPostgres_KeepsDataAfterStopAndKill(t *testing.T) {
 }
 
 func TestStartPostgres_RecoversFromCrash(t *testing.T) {
+	t.Parallel()
 	requirePostgres(t)
 	dir := worldAccessibleDir(t)
 	_, stop, err := StartPostgres(t.Context(), dir, PostgresOptions{})

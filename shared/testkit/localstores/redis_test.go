@@ -12,6 +12,7 @@ import (
 )
 
 func TestStartRedis_ServesUntilStopped(t *testing.T) {
+	t.Parallel()
 	requireRedis(t)
 	addr, stop, err := StartRedis(t.Context(), "", RedisOptions{})
 	if err != nil {
@@ -29,6 +30,7 @@ func TestStartRedis_ServesUntilStopped(t *testing.T) {
 }
 
 func TestStartRedis_RestartsOnSamePortWithData(t *testing.T) {
+	t.Parallel()
 	requireRedis(t)
 	dir := t.TempDir()
 	addr, stop, err := StartRedis(t.Context(), dir, RedisOptions{Persist: true})
@@ -53,6 +55,7 @@ func TestStartRedis_RestartsOnSamePortWithData(t *testing.T) {
 }
 
 func TestStartRedis_RejectsDirectoryInUse(t *testing.T) {
+	t.Parallel()
 	requireRedis(t)
 	dir := t.TempDir()
 	_, stop, err := StartRedis(t.Context(), dir, RedisOptions{})
@@ -66,6 +69,7 @@ func TestStartRedis_RejectsDirectoryInUse(t *testing.T) {
 }
 
 func TestStartRedis_FailedStartReportsServerLog(t *testing.T) {
+	t.Parallel()
 	requireRedis(t)
 	addr, stop, err := StartRedis(t.Context(), "", RedisOptions{})
 	if err != nil {
@@ -99,6 +103,7 @@ func TestStartRedis_EndsWithOwner(t *testing.T) {
 }
 
 func TestStartRedis_ReplacesServerThatOutlivedWatchdog(t *testing.T) {
+	t.Parallel()
 	requireRedis(t)
 	dir := t.TempDir()
 	cmd, addr := startOwner(t, "redis", dir)

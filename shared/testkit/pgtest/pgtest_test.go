@@ -30,12 +30,14 @@ func TestPgtestNew_GivesEachTestItsOwnMigratedDatabase(t *testing.T) {
 }
 
 func TestPgtestEmptyURL_HasNoSchema(t *testing.T) {
+	t.Parallel()
 	if err := execute(t.Context(), EmptyURL(t), "CREATE SCHEMA bff_consumer"); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestPgtestProxiedURL_HangsBreaksAndHeals(t *testing.T) {
+	t.Parallel()
 	url, proxy := ProxiedURL(t)
 	if err := execute(t.Context(), url, "SELECT 1"); err != nil {
 		t.Fatal(err)
