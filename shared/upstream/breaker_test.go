@@ -206,7 +206,6 @@ func TestBreaker_RefusedRetryIsNotTheReportedReason(t *testing.T) {
 }
 
 func TestBreaker_IsPerUpstream(t *testing.T) {
-	t.Parallel()
 	u := newTestUpstreams(t, "http://127.0.0.1:1", nil)
 	for range failuresToOpen {
 		u.Theme.Brand(t.Context(), kabulTenant)

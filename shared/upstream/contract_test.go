@@ -93,7 +93,6 @@ var exchanges = []struct {
 }
 
 func TestContract_RequestsAndResponsesConform(t *testing.T) {
-	t.Parallel()
 	for _, x := range exchanges {
 		t.Run(x.name, func(t *testing.T) {
 			doc := loadContract(t, x.contract)
@@ -120,7 +119,6 @@ var compareOptions = cmp.Options{
 }
 
 func TestContract_EveryOperationIsExercised(t *testing.T) {
-	t.Parallel()
 	used := map[string]bool{}
 	for _, x := range exchanges {
 		used[x.operation] = true
@@ -137,7 +135,6 @@ func TestContract_EveryOperationIsExercised(t *testing.T) {
 }
 
 func TestContract_OptionalHeadersAreAbsent(t *testing.T) {
-	t.Parallel()
 	var seen http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = r.Header
@@ -258,7 +255,9 @@ func countRequests(n *atomic.Int32, next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// newTestUpstreams returns Upstreams with the same base URL for all services.
+// newTestUpstreams returns Upstreams with the same base URL for all services and the real time
+// limits. Tests with real time limits do not run in parallel, because a busy machine might exceed
+// the limits.
 func newTestUpstreams(t testing.TB, base string, tokens TokenSource) *Upstreams {
 	t.Helper()
 	transport := NewTransport()

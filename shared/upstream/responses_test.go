@@ -10,7 +10,6 @@ import (
 )
 
 func TestPreview_DropsInvalidQuotes(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "pricing"), "previewQuotes", "cards")
 	bad := map[string][]any{
 		"propertyId":            {"x", "ppt_01KA2X5T7QZZZZZZZZZZZZZZZ2", nil, removed{}}, // the second is not in the request
@@ -40,7 +39,6 @@ func TestPreview_DropsInvalidQuotes(t *testing.T) {
 }
 
 func TestPreview_MalformedResponseFails(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "pricing"), "previewQuotes", "cards")
 	for _, body := range [][]byte{
 		withValue(t, good, "quotes", nil), withValue(t, good, "quotes", removed{}), withValue(t, good, "quotes", map[string]any{}),
@@ -54,7 +52,6 @@ func TestPreview_MalformedResponseFails(t *testing.T) {
 }
 
 func TestPreview_EmptyBatchSendsNothing(t *testing.T) {
-	t.Parallel()
 	got, err := newCannedUpstreams(t, []byte("never read")).Pricing.Preview(t.Context(), QuoteRequest{})
 	if err != nil || got == nil || len(got) != 0 {
 		t.Errorf("got %v, %v, want an empty map", got, err)
@@ -62,7 +59,6 @@ func TestPreview_EmptyBatchSendsNothing(t *testing.T) {
 }
 
 func TestPreview_CalendarIsSortedAndInRange(t *testing.T) {
-	t.Parallel()
 	night := func(date, amount string) any {
 		return map[string]any{"date": date, "cheapestMinor": amount, "currency": "AFN"}
 	}
@@ -81,7 +77,6 @@ func TestPreview_CalendarIsSortedAndInRange(t *testing.T) {
 }
 
 func TestAvailability_DaysAreSortedUniqueAndInRange(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "search-aggregation"), "getAvailability", "")
 	body := withValue(t, good, "days", []any{
 		map[string]any{"date": "2026-12-05", "available": true, "roomsLeft": -1, "cheapestMinor": "5"},
@@ -104,7 +99,6 @@ func TestAvailability_DaysAreSortedUniqueAndInRange(t *testing.T) {
 }
 
 func TestHotel_MatchesRequestedProperty(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "search-aggregation"), "getHotel", "")
 	for path, v := range map[string]any{
 		"hit.propertyId": otherHotel, "hit.tenantSlug": "A", "hit": removed{}, "popularity.viewedLast1h": -1, "reviewSummary.value": 11,
@@ -134,7 +128,6 @@ func TestHotel_MatchesRequestedProperty(t *testing.T) {
 }
 
 func TestFacets_DropsInvalidValues(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "search-aggregation"), "getFacets", "")
 	value := func(v, label string, count int) any {
 		return map[string]any{"value": v, "label": label, "count": count}
@@ -159,7 +152,6 @@ func TestFacets_DropsInvalidValues(t *testing.T) {
 }
 
 func TestPropertyGet_RequiresRequestedCompleteProperty(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "property"), "getProperty", "")
 	for path, v := range map[string]any{
 		"propertyId": otherHotel, "tenantId": "x", "tenantSlug": "a.b", "name": removed{}, "city": "", "country": "af", "geo.lat": 100,
@@ -174,7 +166,6 @@ func TestPropertyGet_RequiresRequestedCompleteProperty(t *testing.T) {
 }
 
 func TestPropertyGet_DropsInvalidOptionalValues(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "property"), "getProperty", "")
 	for _, c := range []struct {
 		path  string
@@ -212,7 +203,6 @@ func TestPropertyGet_DropsInvalidOptionalValues(t *testing.T) {
 }
 
 func TestBrand_RequiresRequestedCompleteBrand(t *testing.T) {
-	t.Parallel()
 	good := contractExample(t, loadContract(t, "theme-config"), "getBrandPeek", "")
 	for path, values := range map[string][]any{
 		"tenantId":          {otherTenant, "", removed{}},
@@ -233,7 +223,6 @@ func TestBrand_RequiresRequestedCompleteBrand(t *testing.T) {
 }
 
 func TestFetch_EscapesIDInPath(t *testing.T) {
-	t.Parallel()
 	// Handlers validate ids; escaping is a second line of defence.
 	var seen string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { seen = r.URL.EscapedPath() }))

@@ -77,7 +77,6 @@ var invalidURLs = []any{
 }
 
 func TestQuery_DropsHitWithInvalidMandatoryValue(t *testing.T) {
-	t.Parallel()
 	good := searchExample(t)
 	for path, values := range map[string][]any{
 		"propertyId":    {"", "ppt_", "ppt_x", strings.ToLower(kabulHotel), kabulTenant, kabulHotel + " ", "ppt_81KA2X5T7QJ0V3M8N4R6B9CWDE", nil, removed{}},
@@ -111,7 +110,6 @@ func TestQuery_DropsHitWithInvalidMandatoryValue(t *testing.T) {
 }
 
 func TestQuery_OmitsInvalidOptionalValue(t *testing.T) {
-	t.Parallel()
 	good := searchExample(t)
 	rating := func(h Hit) any { return h.GuestRating }
 	distance := func(h Hit) any { return h.DistanceKm }
@@ -150,7 +148,6 @@ func TestQuery_OmitsInvalidOptionalValue(t *testing.T) {
 }
 
 func TestQuery_AllowsLoopbackImagesWithoutTLS(t *testing.T) {
-	t.Parallel()
 	for _, u := range []string{"http://localhost:8080/x.jpg", "http://127.0.0.1/x.jpg", "http://[::1]:80/x.jpg", "https://img.test/x.jpg?w=1#top", "HTTPS://img.test/%20"} {
 		if !validURL(u) {
 			t.Errorf("validURL rejects %s", u)
@@ -159,7 +156,6 @@ func TestQuery_AllowsLoopbackImagesWithoutTLS(t *testing.T) {
 }
 
 func TestQuery_MalformedResponseFails(t *testing.T) {
-	t.Parallel()
 	good := searchExample(t)
 	for path, values := range map[string][]any{
 		"resultCount":       {"41", 41.5, -1, nil, removed{}},
@@ -184,7 +180,6 @@ func TestQuery_MalformedResponseFails(t *testing.T) {
 }
 
 func TestQuery_NoUsableHitFails(t *testing.T) {
-	t.Parallel()
 	bad := withValue(t, withValue(t, searchExample(t), "hits.0.propertyId", "x"), "hits.1.thumbnail.url", "x")
 	if _, err := newCannedUpstreams(t, bad).Search.Query(t.Context(), cityQuery()); ReasonOf(err) != BadResponse {
 		t.Errorf("got %v, want bad-response", err)
@@ -192,7 +187,6 @@ func TestQuery_NoUsableHitFails(t *testing.T) {
 }
 
 func TestQuery_HitsAreUniqueByProperty(t *testing.T) {
-	t.Parallel()
 	duplicate := withValue(t, searchExample(t), "hits.1.propertyId", kabulHotel)
 	got, err := newCannedUpstreams(t, duplicate).Search.Query(t.Context(), cityQuery())
 	if err != nil || len(got.Hits) != 1 || got.Hits[0].TenantID != kabulTenant {
@@ -201,7 +195,6 @@ func TestQuery_HitsAreUniqueByProperty(t *testing.T) {
 }
 
 func TestQuery_LimitsHitsToRequestedPage(t *testing.T) {
-	t.Parallel()
 	q := cityQuery()
 	q.Page = Page{Limit: 1, Offset: 60}
 	got, err := newCannedUpstreams(t, searchExample(t)).Search.Query(t.Context(), q)
@@ -214,7 +207,6 @@ func TestQuery_LimitsHitsToRequestedPage(t *testing.T) {
 }
 
 func TestQuery_CoverageIsAllOrNothing(t *testing.T) {
-	t.Parallel()
 	good := searchExample(t)
 	got, err := newCannedUpstreams(t, good).Search.Query(t.Context(), cityQuery())
 	if err != nil || len(got.Coverage) != 1 || got.Coverage[0].String() != "h3:8520905bfffffff" {
@@ -233,7 +225,6 @@ func TestQuery_CoverageIsAllOrNothing(t *testing.T) {
 }
 
 func TestQuery_PassthroughJSONIsBounded(t *testing.T) {
-	t.Parallel()
 	good := searchExample(t)
 	for _, v := range []any{nil, removed{}, strings.Repeat("x", maxJSON)} {
 		got, err := newCannedUpstreams(t, withValue(t, withValue(t, good, "queryRewriteHint", v), "aiProvenance", v)).Search.Query(t.Context(), cityQuery())
@@ -248,7 +239,6 @@ func TestQuery_PassthroughJSONIsBounded(t *testing.T) {
 }
 
 func TestQuery_OmitsInvalidPlaceValues(t *testing.T) {
-	t.Parallel()
 	good := searchExample(t)
 	for _, c := range []struct {
 		sent any
