@@ -1,6 +1,5 @@
-// Package telemetry owns the three routes for events that clients report: clicks, page views and
-// steps of the booking funnel. It validates reports and records them as events; it never publishes
-// them.
+// Package telemetry owns the three routes for client events: clicks, page views and steps of the
+// booking funnel. The package validates reports and records events; publishing is the relay's task.
 package telemetry
 
 import (
