@@ -12,6 +12,7 @@ import (
 
 // The server fails in several ways in turns.
 func TestRunLoad_CountsFailuresByStatusAndCode(t *testing.T) {
+	t.Parallel()
 	turn := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch turn++; turn % 5 {

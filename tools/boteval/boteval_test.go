@@ -50,6 +50,7 @@ func smallLists(t *testing.T) options {
 }
 
 func TestEvaluate_JSONReportsCounts(t *testing.T) {
+	t.Parallel()
 	o, out := smallLists(t), &bytes.Buffer{}
 	o.JSON, o.Out = true, out
 	if err := evaluate(o); err != nil {
@@ -64,6 +65,7 @@ func TestEvaluate_JSONReportsCounts(t *testing.T) {
 }
 
 func TestEvaluate_TextReportsSignals(t *testing.T) {
+	t.Parallel()
 	o, out := smallLists(t), &bytes.Buffer{}
 	o.Out, o.Rows = out, true
 	if err := evaluate(o); err != nil {
@@ -82,6 +84,7 @@ func TestEvaluate_TextReportsSignals(t *testing.T) {
 }
 
 func TestReplay_OrdersByTime(t *testing.T) {
+	t.Parallel()
 	line := func(second, target, ua, label string) string {
 		return `{"client":"c1","t":"17/May/2015:10:05:` + second + ` +0000","req":"GET ` + target + ` HTTP/1.1","ua":"` + ua + `","label":"` + label + `"}`
 	}
@@ -105,6 +108,7 @@ func TestReplay_OrdersByTime(t *testing.T) {
 }
 
 func TestEvaluate_ErrorNamesFileAndLine(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]options{
 		"x.jsonl:2":      {Bots: []string{writeFile(t, "x.jsonl", `{"ua":"a"}`, `{`)}},
 		"y.jsonl:1":      {Headers: []string{writeFile(t, "y.jsonl", `{"ua":"a"}`)}},
@@ -119,6 +123,7 @@ func TestEvaluate_ErrorNamesFileAndLine(t *testing.T) {
 }
 
 func TestParseArgs_ReadsFlagsAndRejectsInvalid(t *testing.T) {
+	t.Parallel()
 	got, err := parseArgs(strings.Fields("--root /r --bots a b --humans=c d -headers e --json --bots f --log l --rows"))
 	want := options{Root: "/r", Bots: []string{"a", "b", "f"}, Humans: []string{"c", "d"}, Headers: []string{"e"}, Log: "l", JSON: true, Rows: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -133,6 +138,7 @@ func TestParseArgs_ReadsFlagsAndRejectsInvalid(t *testing.T) {
 
 // The test needs the reference data beside the repository and skips without them.
 func TestEvaluateList_MeetsRecallAndFalsePositiveTargets(t *testing.T) {
+	t.Parallel()
 	o := options{Root: filepath.Join("..", "..")}
 	if err := o.setDefaults(); err != nil {
 		t.Skip(err)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestConfigTemplate_MatchesDeployedFile(t *testing.T) {
+	t.Parallel()
 	root := filepath.Join("..", "..")
 	want, err := configTemplate(filepath.Join(root, "api", "consumer.openapi.yaml"))
 	if err != nil {

@@ -20,7 +20,7 @@ type harness struct {
 	*testing.T
 	url   string
 	db    *pgx.Conn
-	state string // that a command named last
+	state string // value of --state of the last command
 }
 
 func newHarness(t *testing.T) *harness {
@@ -53,9 +53,10 @@ func (d *harness) run(args ...string) (string, error) {
 }
 
 func TestList_FiltersRowsAndOmitsPayloads(t *testing.T) {
+	t.Parallel()
 	d := newHarness(t)
 	if out, err := d.run("list"); err != nil || out != "0 rows wait; 0 are parked\n" {
-		t.Errorf("%s %v", out, err)
+		t.Errorf("list of an empty outbox: %q, %v", out, err)
 	}
 	waits, refused, parked := d.add("gms_a", "melmastoon.bff.consumer.t.one", 0, false), d.add("gms_b", "t.two", 3, false), d.add("gms_c", "t.two", 20, true)
 	for args, want := range map[string][]string{
@@ -72,14 +73,14 @@ func TestList_FiltersRowsAndOmitsPayloads(t *testing.T) {
 	} {
 		out, err := d.run(append([]string{"list"}, strings.Fields(args)...)...)
 		if err != nil || !strings.HasPrefix(out, "2 rows wait, the oldest for ") || !strings.Contains(out, "; 1 are parked\n") {
-			t.Errorf("%s: %s %v", args, out, err)
+			t.Errorf("list %s: %q, %v; want 2 waiting rows and 1 parked", args, out, err)
 		}
 		if n := strings.Count(out, "evt_"); n != len(want) || strings.Contains(out, "canary") {
-			t.Errorf("%s: %d rows\n%s", args, n, out)
+			t.Errorf("list %s: %d rows, want %d and no payload\n%s", args, n, len(want), out)
 		}
 		for _, id := range want {
 			if !strings.Contains(out, id) {
-				t.Errorf("%s: %s is missing\n%s", args, id, out)
+				t.Errorf("list %s: row %s is missing\n%s", args, id, out)
 			}
 		}
 	}
@@ -91,25 +92,27 @@ func TestList_FiltersRowsAndOmitsPayloads(t *testing.T) {
 		Headers       struct{ OrderingKey string }
 	}
 	if err != nil || json.Unmarshal([]byte(out), &row) != nil || row.ID != parked || row.Attempts != 20 || row.Payload.A != "canary" || row.Headers.OrderingKey != "gms_c" {
-		t.Errorf("%s %v", out, err)
+		t.Errorf("output %q, error %v", out, err)
 	}
 }
 
 func TestRun_PassesStateToDatabaseLookup(t *testing.T) {
+	t.Parallel()
 	d := newHarness(t)
 	row := d.add("gms_a", "t", 0, false)
 	for _, args := range [][]string{{"list", "--state", "/one"}, {"park", "--state", "/one", row}, {"replay", "--state", "/one", row}} {
 		d.state = ""
 		if out, err := d.run(args...); err != nil || d.state != "/one" {
-			t.Errorf("%v: of %q: %s %v", args, d.state, out, err)
+			t.Errorf("%q asked for the database of state %q, want /one: %q, %v", args, d.state, out, err)
 		}
 	}
 	if _, err := d.run("list"); err != nil || d.state != "" {
-		t.Errorf("of %q: %v", d.state, err)
+		t.Errorf("list without --state asked for state %q: %v", d.state, err)
 	}
 }
 
 func TestRun_ReplaysAndParksNamedRows(t *testing.T) {
+	t.Parallel()
 	d := newHarness(t)
 	one, two, waits := d.add("gms_a", "t", 20, true), d.add("gms_b", "t", 20, true), d.add("gms_c", "t", 3, false)
 	state := func(id string) (s string) {
@@ -119,23 +122,24 @@ func TestRun_ReplaysAndParksNamedRows(t *testing.T) {
 		return s
 	}
 	if out, err := d.run("replay", one); err != nil || !strings.Contains(out, one+" will be tried again") || state(one) != "0 true true" || state(two) != "20 false false" {
-		t.Errorf("%s %v, %s, %s", out, err, state(one), state(two))
+		t.Errorf("replay of one row: %q, %v; rows %s and %s", out, err, state(one), state(two))
 	}
 	if out, err := d.run("park", waits, one); err != nil || !strings.Contains(out, "2 rows changed") || state(waits) != "3 false false" {
-		t.Errorf("%s %v", out, err)
+		t.Errorf("output %q, error %v", out, err)
 	}
 	if out, err := d.run("park", waits, "evt_nothing"); err == nil || !strings.Contains(out, waits+" left alone: published, parked already,") || !strings.Contains(out, "0 rows changed") {
-		t.Errorf("%s %v", out, err)
+		t.Errorf("output %q, error %v", out, err)
 	}
 	if out, err := d.run("replay", "evt_nothing"); err == nil || !strings.Contains(out, "evt_nothing left alone: published, or not in the outbox\n") {
-		t.Errorf("%s %v", out, err)
+		t.Errorf("output %q, error %v", out, err)
 	}
 	if out, err := d.run("replay", "--all-parked"); err != nil || !strings.Contains(out, "3 rows changed") || state(two) != "0 true true" {
-		t.Errorf("%s %v", out, err)
+		t.Errorf("output %q, error %v", out, err)
 	}
 }
 
 func TestRun_InvalidArgumentsChangeNothing(t *testing.T) {
+	t.Parallel()
 	d := newHarness(t)
 	row := d.add("gms_a", "t", 20, true)
 	for _, args := range [][]string{
@@ -143,10 +147,10 @@ func TestRun_InvalidArgumentsChangeNothing(t *testing.T) {
 		{"list", "--nothing"}, {"replay", row, "--all-parked"},
 	} {
 		if out, err := d.run(args...); !errors.Is(err, command.ErrUsage) || !strings.Contains(out, "usage:") {
-			t.Errorf("%v: %s %v", args, out, err)
+			t.Errorf("%q: %q, %v; want ErrUsage and the usage text", args, out, err)
 		}
 	}
 	if out, err := d.run("--help"); !errors.Is(err, flag.ErrHelp) || out != usage {
-		t.Errorf("%s %v", out, err)
+		t.Errorf("output %q, error %v", out, err)
 	}
 }

@@ -16,6 +16,7 @@ var (
 
 // The person on call pastes these statements and commands.
 func TestRunbooks_StatementsAndCommandsAreValid(t *testing.T) {
+	t.Parallel()
 	d := newHarness(t)
 	files, err := filepath.Glob("../../docs/runbooks/*.md")
 	if err != nil || len(files) == 0 {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestRun_DeliversAllEventsWhileProcessesAreKilled(t *testing.T) {
+func TestTrial_DeliversAllEventsWhileProcessesAreKilled(t *testing.T) {
 	o := options{Mutations: 4000, Kills: 16, Rate: 1500, Seed: uint64(time.Now().UnixNano()), Out: t.Output()}
 	if testing.Short() {
 		o.Mutations, o.Kills = 800, 4
@@ -47,6 +47,7 @@ func TestRun_DeliversAllEventsWhileProcessesAreKilled(t *testing.T) {
 }
 
 func TestReport_CheckFailsOnEachDefect(t *testing.T) {
+	t.Parallel()
 	l := newArrivalLog()
 	take := func(id, session string, lost bool) {
 		l.record([]pubsubtest.Message{{ID: id, OrderingKey: session, ResponseLost: lost}})

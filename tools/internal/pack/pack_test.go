@@ -30,7 +30,7 @@ func writeTree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// repositoryFiles is a small one: a function that imports one of two rooms.
+// repositoryFiles returns a small repository: a function that imports one of two shared packages.
 func repositoryFiles() map[string]string {
 	return map[string]string{
 		"go.work":                       "go 1.26.0\n\nuse ./functions/hello\nuse ./shared\n",
@@ -59,13 +59,14 @@ func archiveNames(t *testing.T, archive []byte) (names []string) {
 	for _, file := range in.File {
 		names = append(names, file.Name)
 		if file.Mode() != fs.FileMode(0o644) || !file.Modified.Equal(zipEpoch) {
-			t.Errorf("%s: %v, %v", file.Name, file.Mode(), file.Modified)
+			t.Errorf("%s has mode %v and time %v, want -rw-r--r-- and %v", file.Name, file.Mode(), file.Modified, zipEpoch)
 		}
 	}
 	return names
 }
 
 func TestFunctionArchive_HoldsOnlyCompiledFiles(t *testing.T) {
+	t.Parallel()
 	root := writeTree(t, repositoryFiles())
 	archive, files, err := FunctionArchive(t.Context(), root, "hello")
 	if err != nil {
@@ -74,13 +75,13 @@ func TestFunctionArchive_HoldsOnlyCompiledFiles(t *testing.T) {
 	vendored := "vendor/" + modulePrefix + "shared/greeting/"
 	want := []string{"function.go", "go.mod", "go.sum", vendored + "greeting.go", vendored + "hello.txt", "vendor/modules.txt"}
 	if got := archiveNames(t, archive); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("archive has %q, want %q", got, want)
 	}
 	if want := []string{
 		"functions/hello/function.go", "functions/hello/go.mod", "functions/hello/go.sum",
 		"shared/go.mod", "shared/go.sum", "shared/greeting/greeting.go", "shared/greeting/hello.txt",
 	}; !slices.Equal(files, want) {
-		t.Errorf("%q", files)
+		t.Errorf("packed files %q, want %q", files, want)
 	}
 }
 
@@ -91,7 +92,7 @@ func TestFunctionArchive_IsReproducible(t *testing.T) {
 		t.Fatal(err)
 	}
 	elsewhere := writeTree(t, files)
-	for name := range files { // as another clone of another day has them
+	for name := range files { // a clone of another day has other times and modes
 		if err := os.Chtimes(filepath.Join(elsewhere, name), time.Time{}, time.Unix(1e9, 0)); err != nil {
 			t.Fatal(err)
 		}
@@ -102,15 +103,16 @@ func TestFunctionArchive_IsReproducible(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=readonly -tags=other")
 	second, _, err := FunctionArchive(t.Context(), elsewhere, "hello")
 	if err != nil || !bytes.Equal(first, second) {
-		t.Errorf("%d and %d bytes, %v", len(first), len(second), err)
+		t.Errorf("the archives of two clones differ: %d and %d bytes, %v", len(first), len(second), err)
 	}
 	files["shared/greeting/hello.txt"] = "good day"
 	if third, _, err := FunctionArchive(t.Context(), writeTree(t, files), "hello"); err != nil || bytes.Equal(first, third) {
-		t.Errorf("another text, the same archive: %v", err)
+		t.Errorf("a changed file gives the same archive: %v", err)
 	}
 }
 
 func TestRun_NamesUncommittedFiles(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
 	}
@@ -133,14 +135,14 @@ func TestRun_NamesUncommittedFiles(t *testing.T) {
 		_, warned, _ := strings.Cut(said.String(), "\n")
 		return warned
 	}
-	if got := said(); !strings.Contains(got, "git does not know this tree") {
-		t.Errorf("no repository: %q", got)
+	if got := said(); !strings.Contains(got, "no git repository") {
+		t.Errorf("log outside a repository: %q", got)
 	}
 	git("init", "-q")
 	git("add", "-A")
 	git("commit", "-q", "-m", "all")
 	if got := said(); got != "" {
-		t.Errorf("all is committed: %q", got)
+		t.Errorf("log after a commit: %q", got)
 	}
 	for name, content := range map[string]string{
 		"shared/greeting/hello.txt": "changed", "shared/greeting/new.go": "package greeting\n", "functions/hello/ignored.go": "package hello\n",
@@ -153,36 +155,38 @@ func TestRun_NamesUncommittedFiles(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(said()), "\n")
 	slices.Sort(lines)
 	if want := []string{
-		"not as committed: functions/hello/ignored.go", "not as committed: shared/greeting/hello.txt", "not as committed: shared/greeting/new.go",
+		"differs from the commit: functions/hello/ignored.go", "differs from the commit: shared/greeting/hello.txt", "differs from the commit: shared/greeting/new.go",
 	}; !slices.Equal(lines, want) {
-		t.Errorf("%q", lines)
+		t.Errorf("log %q does not name the changed files", lines)
 	}
 }
 
 func TestRun_ErrorNamesReasonAndLeavesNoArchive(t *testing.T) {
+	t.Parallel()
 	broken := repositoryFiles()
 	broken["functions/hello/function.go"] = "package hello\n\nimport _ \"" + modulePrefix + "shared/missing\"\n"
 	for name, c := range map[string]struct {
 		files            map[string]string
 		function, reason string
 	}{
-		"no such folder":     {repositoryFiles(), "brew", "there is: hello"},
+		"no such folder":     {repositoryFiles(), "brew", "the folders are hello"},
 		"not the repository": {map[string]string{"go.work": ""}, All, "is not the repository"},
 		"a missing package":  {broken, All, "shared/missing"},
 	} {
 		out := filepath.Join(t.TempDir(), "out")
 		err := Run(t.Context(), Options{Root: writeTree(t, c.files), Function: c.function, OutDir: out, Log: &bytes.Buffer{}})
 		if err == nil || !strings.Contains(err.Error(), c.reason) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one with its reason", name, err)
 		}
 		if left, _ := filepath.Glob(filepath.Join(out, "*")); len(left) > 0 {
-			t.Errorf("%s leaves %v", name, left)
+			t.Errorf("%s: Run left files %v", name, left)
 		}
 	}
 }
 
-// TestBuild_RejectsWhatThePlatformRejects builds archives that the platform would not take.
+// The platform's packer rejects each of these archives.
 func TestBuild_RejectsWhatThePlatformRejects(t *testing.T) {
+	t.Parallel()
 	const registers = "package hello\n\nimport _ \"" + frameworkModule + "/functions\"\n"
 	good := map[string]string{
 		"function.go": registers, "go.mod": "module " + modulePrefix + "functions/hello\n\ngo 1.26.0\n",
@@ -215,12 +219,13 @@ func TestBuild_RejectsWhatThePlatformRejects(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := Build(t.Context(), archive, t.TempDir()); err == nil || !strings.Contains(err.Error(), c.reason) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want one with its reason", name, err)
 		}
 	}
 }
 
 func TestExtract_RejectsPathOutsideDirectory(t *testing.T) {
+	t.Parallel()
 	var buffer bytes.Buffer
 	w := zip.NewWriter(&buffer)
 	if _, err := w.Create("../outside.go"); err != nil {
@@ -228,6 +233,6 @@ func TestExtract_RejectsPathOutsideDirectory(t *testing.T) {
 	}
 	w.Close()
 	if err := extract(buffer.Bytes(), t.TempDir()); err == nil {
-		t.Error("a file outside was written")
+		t.Error("extract wrote a file outside the directory")
 	}
 }
