@@ -11,8 +11,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// BenchmarkEvaluate measures the cost of a request without Redis: classifying the user agent, checking the
-// headers and evaluating the evidence.
+// BenchmarkEvaluate measures the cost of a request without Redis: classifying the user agent,
+// checking the headers and evaluating the evidence.
 func BenchmarkEvaluate(b *testing.B) {
 	d := newHarness(nil)
 	guest := browser()
@@ -31,8 +31,8 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 }
 
-// BenchmarkEnqueue measures a round trip with the detector's commands only, for a client at the pace of a
-// guest and for a client that fills the lists in Redis.
+// BenchmarkEnqueue measures a round trip with the detector's commands only, for a client at the
+// pace of a guest and for a client that fills the lists in Redis.
 func BenchmarkEnqueue(b *testing.B) {
 	for name, every := range map[string]time.Duration{"guest": 6 * time.Second, "flood": time.Millisecond} {
 		b.Run(name, func(b *testing.B) {

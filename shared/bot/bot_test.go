@@ -25,7 +25,8 @@ const (
 func withCadence(c Cadence) History { return History{Cadence: c} }
 
 var (
-	// sharedGroup is a client group of several guests: the group is fast, this guest's session is slow.
+	// sharedGroup is a client group of several guests: the group is fast, this guest's session is
+	// slow.
 	sharedGroup = Cadence{Group: RequestCounts{40, 200}, Session: RequestCounts{3, 9}, HasCookie: true, SinceCookie: 10 * time.Millisecond}
 	// fastSession is a single fast session.
 	fastSession = Cadence{Group: RequestCounts{12, 12}, Session: RequestCounts{12, 12}, HasCookie: true, SinceCookie: 10 * time.Millisecond}
@@ -144,8 +145,8 @@ func TestActionFor_ModeAndVerdict(t *testing.T) {
 	}
 }
 
-// A client that replays handoffs may use a fingerprint that many guests have. The penalty must not change
-// the verdict for these guests.
+// A client that replays handoffs may use a fingerprint that many guests have. The penalty must not
+// change the verdict for these guests.
 func TestEvaluate_PenaltyAloneIsNotSuspect(t *testing.T) {
 	t.Parallel()
 	shared := Cadence{Group: RequestCounts{40, 100}, Session: RequestCounts{1, 4}, HasCookie: true}
@@ -183,8 +184,8 @@ func TestEvaluate_DetailsMatchEventSchema(t *testing.T) {
 	}
 }
 
-// For any evidence the score is within 0 … 1, matches the verdict and the sum of a signal kind stays within
-// its bound.
+// For any evidence the score is within 0 … 1, matches the verdict and the sum of a signal kind
+// stays within its bound.
 func TestEvaluate_AnyEvidenceGivesValidScore(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(27, 0))

@@ -12,7 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/bot/agent"
 )
 
-// simulatedRequest is one request of a guest. Requests of shared routes and of telemetry are not counted.
+// simulatedRequest is one request of a guest. Requests of shared routes and of telemetry are not
+// counted.
 type simulatedRequest struct {
 	at      time.Time
 	guest   int
@@ -20,9 +21,10 @@ type simulatedRequest struct {
 	counted bool
 }
 
-// The requests that a web client sends at once, counted and uncounted. Results page: session, wishlist, search
-// and map; facets and page view. Filter: search and map; a page view. Hotel page: session and wishlist; hotel,
-// availability, click and page view. Wishlist click or handoff: one and one.
+// The requests that a web client sends at once, counted and uncounted. Results page: session,
+// wishlist, search and map; facets and page view. Filter: search and map; a page view. Hotel page:
+// session and wishlist; hotel, availability, click and page view. Wishlist click or handoff: one
+// and one.
 var (
 	resultsPage  = [2]int{4, 2}
 	filterChange = [2]int{2, 1}
@@ -30,9 +32,9 @@ var (
 	heartClick   = [2]int{1, 1}
 )
 
-// simulateGuest returns the requests of a guest from a random arrival to the end of the hour. Without
-// awaitsCookie the web client sends its first requests at once, before it has a cookie: each starts a session,
-// and the last session stays.
+// simulateGuest returns the requests of a guest from a random arrival to the end of the hour.
+// Without awaitsCookie the web client sends its first requests at once, before it has a cookie:
+// each starts a session, and the last session stays.
 func simulateGuest(random *rand.Rand, guest int, awaitsCookie bool) (requests []simulatedRequest) {
 	at := noon.Add(time.Duration(random.Float64() * float64(40*time.Minute)))
 	send := func(counts [2]int, first bool) {
@@ -41,7 +43,8 @@ func simulateGuest(random *rand.Rand, guest int, awaitsCookie bool) (requests []
 			requests = append(requests, simulatedRequest{at.Add(spread), guest, first && i < counts[0], i < counts[0]})
 		}
 	}
-	// pause is the pause of a person: at least 2 s on a page, at least 0.6 s between two clicks, mostly longer.
+	// pause is the pause of a person: at least 2 s on a page, at least 0.6 s between two clicks,
+	// mostly longer.
 	pause := func(least, more time.Duration) { at = at.Add(least + time.Duration(random.ExpFloat64()*float64(more))) }
 	if awaitsCookie {
 		send([2]int{1, 0}, true)
@@ -68,8 +71,8 @@ func simulateGuest(random *rand.Rand, guest int, awaitsCookie bool) (requests []
 	return requests
 }
 
-// An hour of guests is always human: of one guest, and of several guests with the same phone model behind the
-// same address.
+// An hour of guests is always human: of one guest, and of several guests with the same phone model
+// behind the same address.
 func TestEvaluate_SimulatedGuestHourIsHuman(t *testing.T) {
 	t.Parallel()
 	human := agent.Classify(chrome)

@@ -7,7 +7,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// BenchmarkVerify measures the cost without Redis of a request with a solution, without a token, and rejected.
+// BenchmarkVerify measures the cost without Redis of a request with a solution, without a token,
+// and rejected.
 func BenchmarkVerify(b *testing.B) {
 	r := New(keys, ring(b), &countingProvider{}, at(noon))
 	d := &harness{Service: r}

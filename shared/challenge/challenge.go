@@ -70,15 +70,15 @@ func (s *Service) key(sessionID string) string { return s.keys.SessionPart(sessi
 // Verify returns the proof of a client whose score is above human: the proof that the session
 // stored within the last hour, or the result of the token. Verify makes no round trip to Redis. A
 // solved puzzle costs an HMAC and a hash. A reCAPTCHA token costs a call of the provider, of at
-// most 400 ms, and only if the instance has not seen the token and the session has no reCAPTCHA
-// proof.
+// most 400 ms, unless the session has a reCAPTCHA proof. The instance calls the provider once per
+// token; concurrent and later requests of the client share the answer.
 //
-// read may be nil. A stored proof counts only for the session of Enqueue: a request with the cookie
-// of another browser gets another session. Verify never fails. Without Redis the client has no
-// stored proof. Without the provider a reCAPTCHA token has no effect, and Reason has the error for
-// the log.
-func (s *Service) Verify(ctx context.Context, read *Pending, sessionID, token string, c Client) Proof {
-	stored := read.resolve(sessionID)
+// pending may be nil. A stored proof counts only for the session of Enqueue: a request with the
+// cookie of another browser gets another session. Verify never fails. Without Redis the client has
+// no stored proof. Without the provider a reCAPTCHA token has no effect, and Reason has the error
+// for the log.
+func (s *Service) Verify(ctx context.Context, pending *Pending, sessionID, token string, c Client) Proof {
+	stored := pending.resolve(sessionID)
 	switch {
 	case token == "", stored.Kind == Recaptcha:
 		return stored
@@ -134,11 +134,11 @@ func (s *Service) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, session
 
 // resolve returns the stored proof of a session. The result is the zero Proof without a queued
 // read, for another session, without Redis and for an unreadable value.
-func (r *Pending) resolve(sessionID string) Proof {
-	if r == nil || r.sessionID != sessionID || r.cmd.Err() != nil {
+func (p *Pending) resolve(sessionID string) Proof {
+	if p == nil || p.sessionID != sessionID || p.cmd.Err() != nil {
 		return Proof{}
 	}
-	kind, score, _ := strings.Cut(r.cmd.Val(), " ")
+	kind, score, _ := strings.Cut(p.cmd.Val(), " ")
 	switch kind {
 	case ProofOfWork:
 		return Proof{Kind: ProofOfWork, Solved: true}

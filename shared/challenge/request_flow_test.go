@@ -34,8 +34,8 @@ const (
 
 var keys = redisclient.Keys{Env: "test"}
 
-// requestServer makes the calls of a request. The header X-Score sets the score of the client, X-From its
-// address.
+// requestServer makes the calls of a request. The header X-Score sets the score of the client,
+// X-From its address.
 type requestServer struct {
 	service *challenge.Service
 	rdb     redis.UniversalClient
@@ -113,7 +113,8 @@ func (d *requestServer) call(path string, more ...string) *http.Response {
 	return w.Result()
 }
 
-// verification returns the offers of a 429 response after checking the body against the API description.
+// verification returns the offers of a 429 response after checking the body against the API
+// description.
 func verification(t *testing.T, r *http.Response) []challenge.Offer {
 	t.Helper()
 	body, err := io.ReadAll(r.Body)

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// captureLog replaces the default logger for a test. The returned function returns and removes the log so far.
+// captureLog replaces the default logger for a test. The returned function returns and removes the
+// log so far.
 func captureLog(t *testing.T) func() string {
 	t.Helper()
 	var log logBuffer

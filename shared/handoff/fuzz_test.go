@@ -9,7 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-// FuzzKeysVerifySignature_Token: signing the content of an accepted token again gives the same token.
+// FuzzKeysVerifySignature_Token: signing the content of an accepted token again gives the same
+// token.
 func FuzzKeysVerifySignature_Token(f *testing.F) {
 	k := mustParseKeys(f, keyNovember, keyMay)
 	_, token := mustSign(f, k, newHandoff())
@@ -19,8 +20,8 @@ func FuzzKeysVerifySignature_Token(f *testing.F) {
 	f.Fuzz(func(t *testing.T, token string) { checkSignsBack(t, k, token) })
 }
 
-// FuzzKeysVerifySignature_SignedText gives each text of the fuzzer a valid MAC, to test the property beyond
-// the MAC.
+// FuzzKeysVerifySignature_SignedText gives each text of the fuzzer a valid MAC, to test the
+// property beyond the MAC.
 func FuzzKeysVerifySignature_SignedText(f *testing.F) {
 	k := mustParseKeys(f, keyNovember, keyMay)
 	h, _ := mustSign(f, k, newHandoff())
@@ -37,8 +38,8 @@ func FuzzKeysVerifySignature_SignedText(f *testing.F) {
 	})
 }
 
-// FuzzKeysSign_RoundTrip: Sign rejects a handoff of the fuzzer, or Verify returns the same handoff and the
-// text has fifteen lines.
+// FuzzKeysSign_RoundTrip: Sign rejects a handoff of the fuzzer, or Verify returns the same handoff
+// and the text has fifteen lines.
 func FuzzKeysSign_RoundTrip(f *testing.F) {
 	k := mustParseKeys(f, keyNovember)
 	f.Add("bhd_01KAH9ZWV9F3M7X5Q2T8R4N6PC", "tnt_01H8YN7QV4D8KZ4F8Y5CK4MV3D", 2026, 12, 1, 3, 2, 1, 1, "AFN", "ps-AF", noon.UnixMilli())

@@ -10,8 +10,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// Of two different requests with one key, the result of the second depends on the result of the first, not on the
-// time of the second.
+// Of two different requests with one key, the result of the second depends on the result of the
+// first, not on the time of the second.
 func TestStoreDo_KeyIsTakenOnlyBySuccess(t *testing.T) {
 	rejection := problem.New(problem.TenantSuspended, "", nil)
 	for name, c := range map[string]struct {

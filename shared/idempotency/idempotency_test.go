@@ -23,7 +23,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// harness is a Store with a real Redis and Postgres. The mutation insertRow adds a row to the table done.
+// harness is a Store with a real Redis and Postgres. The mutation insertRow adds a row to the table
+// done.
 type harness struct {
 	t     *testing.T
 	store *Store

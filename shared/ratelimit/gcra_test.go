@@ -25,8 +25,8 @@ func TestRate_BurstIsQuarterMinuteAtLeastOne(t *testing.T) {
 	}
 }
 
-// In any span of time at most the burst and the requests gained in the span are allowed. A client that
-// keeps the rate, or waits for retryAfter, is never refused.
+// In any span of time at most the burst and the requests gained in the span are allowed. A client
+// that keeps the rate, or waits for retryAfter, is never refused.
 func TestRate_NeverExceedsLimitAndAllowsAfterWait(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {

@@ -80,8 +80,8 @@ func TestLimiter_HundredClientsMatchModel(t *testing.T) {
 	}
 }
 
-// A request that its cookie's bucket refuses takes from the shared address bucket only until the refund. In
-// the end the address bucket lacks exactly the allowed requests.
+// A request that its cookie's bucket refuses takes from the shared address bucket only until the
+// refund. In the end the address bucket lacks exactly the allowed requests.
 func TestLimiter_ConcurrentRefusalsConsumeNothing(t *testing.T) {
 	const addresses, cookies, each = 5, 6, 40
 	h := newHarness(t, redistest.New(t), limits(8, noLimit, 200)) // bursts of 2 and 50: 12 of 240 requests are allowed

@@ -38,7 +38,8 @@ func (d *harness) request() *SuspendedSet {
 	return d.Resolve(ctx, queued)
 }
 
-// insertSuspension writes the record that the consumer of tenant.suspended.v1 commits before it calls Suspend.
+// insertSuspension writes the record that the consumer of tenant.suspended.v1 commits before it
+// calls Suspend.
 func insertSuspension(t *testing.T, db *pgxpool.Pool, tenant string) {
 	t.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)

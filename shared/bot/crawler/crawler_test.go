@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// fakeDNS is a Resolver with host names by address and addresses by host name. All other names do not exist.
+// fakeDNS is a Resolver with host names by address and addresses by host name. All other names do
+// not exist.
 type fakeDNS struct {
 	names     map[string][]string
 	addresses map[string][]string
@@ -59,7 +60,8 @@ func newVerifier(dns *fakeDNS) (*Verifier, *clock) {
 	return New(dns, c.now), c
 }
 
-// verifyTwice returns the results of two requests. The lookup of the first request ends before the second.
+// verifyTwice returns the results of two requests. The lookup of the first request ends before the
+// second.
 func verifyTwice(v *Verifier, engine, addr string) (first, second bool) {
 	a := netip.MustParseAddr(addr)
 	first = v.Verified(engine, a)
@@ -204,8 +206,8 @@ func (s *slowDNS) LookupAddr(ctx context.Context, addr string) ([]string, error)
 	return s.names[addr], notFoundIfZero(len(s.names[addr]))
 }
 
-// The owner of a /48 controls its reverse zone and may delay the answers. The owner must not occupy all lookup
-// slots.
+// The owner of a /48 controls its reverse zone and may delay the answers. The owner must not occupy
+// all lookup slots.
 func TestVerifierVerified_OneNetworkCannotTakeAllSlots(t *testing.T) {
 	t.Parallel()
 	const addr, name = "203.0.113.9", "1.applebot.apple.com."

@@ -29,7 +29,8 @@ func BenchmarkIssuerVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkSolve measures the cost of a solution for a program. A web page pays more: docs/decisions/0028-bot-challenge-proof-of-work.md.
+// BenchmarkSolve measures the cost of a solution for a program. A web page pays more:
+// docs/decisions/0028-bot-challenge-proof-of-work.md.
 func BenchmarkSolve(b *testing.B) {
 	for _, d := range []int{12, 16} {
 		b.Run(fmt.Sprint(d), func(b *testing.B) {

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// countZeroBits counts the leading zero bits of the SHA-256 bit by bit, as the documentation describes.
+// countZeroBits counts the leading zero bits of the SHA-256 bit by bit, as the documentation
+// describes.
 func countZeroBits(s string) (n int) {
 	for _, b := range sha256.Sum256([]byte(s)) {
 		for bit := 7; bit >= 0; bit-- {
@@ -24,8 +25,8 @@ func countZeroBits(s string) (n int) {
 	return n
 }
 
-// issuable returns nil if a token is a solved puzzle that the key issues for the client and that is valid at
-// now. It is an independent implementation, which uses only the constants of the package.
+// issuable returns nil if a token is a solved puzzle that the key issues for the client and that is
+// valid at now. It is an independent implementation, which uses only the constants of the package.
 func issuable(token string, secret []byte, keyID string, c Client, now time.Time) error {
 	var difficulty int
 	var expires int64
@@ -55,8 +56,8 @@ func issuable(token string, secret []byte, keyID string, c Client, now time.Time
 	return nil
 }
 
-// FuzzIssuerVerify_AcceptsOnlyIssuedSolutions: an accepted token is a solved puzzle that the issuer issues to the
-// client, and the solution of an issued puzzle is accepted from its client only.
+// FuzzIssuerVerify_AcceptsOnlyIssuedSolutions: an accepted token is a solved puzzle that the issuer
+// issues to the client, and the solution of an issued puzzle is accepted from its client only.
 func FuzzIssuerVerify_AcceptsOnlyIssuedSolutions(f *testing.F) {
 	keys := ring(f, newKey)
 	secret, err := base64.StdEncoding.DecodeString(newKey[3:])

@@ -73,9 +73,9 @@ func TestIssuerIssue_SamePuzzleWithinMinute(t *testing.T) {
 func TestIssuerIssue_ClampsDifficulty(t *testing.T) {
 	t.Parallel()
 	p := Issuer{ring(t, newKey), at(noon)}
-	for asked, want := range map[int]int{-3: 1, 0: 1, 1: 1, 24: 24, 25: 24, 1000: 24} {
-		if o := p.Issue(guest, asked); o.Difficulty != want || !strings.HasPrefix(o.Text, fmt.Sprintf("pow1.%d.", want)) {
-			t.Errorf("difficulty %d gives %+v, want %d", asked, o, want)
+	for difficulty, want := range map[int]int{-3: 1, 0: 1, 1: 1, 24: 24, 25: 24, 1000: 24} {
+		if o := p.Issue(guest, difficulty); o.Difficulty != want || !strings.HasPrefix(o.Text, fmt.Sprintf("pow1.%d.", want)) {
+			t.Errorf("difficulty %d gives %+v, want %d", difficulty, o, want)
 		}
 	}
 	for d, good := range map[int]bool{MinDifficulty - 1: false, MinDifficulty: true, MaxDifficulty: true, MaxDifficulty + 1: false} {
@@ -148,8 +148,8 @@ func TestIssuerVerify_RejectsInvalidTokens(t *testing.T) {
 	}
 }
 
-// A flipped bit of the nonce may give another solution, once in 2^difficulty nonces. For this token no flipped
-// bit does.
+// A flipped bit of the nonce may give another solution, once in 2^difficulty nonces. For this token
+// no flipped bit does.
 func TestIssuerVerify_RejectsEveryFlippedBit(t *testing.T) {
 	t.Parallel()
 	p := Issuer{ring(t, newKey), at(noon)}
