@@ -34,14 +34,14 @@ func TestNewInternal_HasOwnBudgetAndBodyLimit(t *testing.T) {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequest("POST", "/internal/jobs/relay", io.NopCloser(body)))
 		if w.Code != 200 || len(kept) != c.kept || whole != c.whole {
-			t.Errorf("%d bytes: %d, %d kept, whole %v", c.size, w.Code, len(kept), whole)
+			t.Errorf("%d bytes: status %d, %d bytes kept, whole %v; want 200, %d, %v", c.size, w.Code, len(kept), whole, c.kept, c.whole)
 		}
 		if c.size <= MaxPushBody && body.Len() > 0 {
-			t.Errorf("%d bytes: %d left unread, so the answer may not arrive", c.size, body.Len())
+			t.Errorf("%d bytes: %d left unread, want 0: the client may not get the response", c.size, body.Len())
 		}
 	}
 	if left < 50*time.Second {
-		t.Errorf("%v left of a minute", left)
+		t.Errorf("%v left of the minute, want more than 50s", left)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestNewInternal_PanicsWithoutBudget(t *testing.T) {
 	t.Parallel()
 	defer func() {
 		if recover() == nil {
-			t.Error("registered")
+			t.Error("NewInternal returned, want a panic")
 		}
 	}()
 	NewInternal("None", "POST /x", 0, nil)
@@ -59,11 +59,11 @@ func TestReadPrefix_TruncatedBodyIsAnError(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest("POST", "/x", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	if body, whole, err := ReadPrefix(r, 100); !errors.Is(err, io.ErrUnexpectedEOF) || body != nil || whole {
-		t.Errorf("%q %v %v", body, whole, err)
+		t.Errorf("ReadPrefix: %q, %v, %v", body, whole, err)
 	}
 	r = httptest.NewRequest("POST", "/x", nil)
 	if body, whole, err := ReadPrefix(r, 100); err != nil || len(body) != 0 || !whole {
-		t.Errorf("%q %v %v", body, whole, err)
+		t.Errorf("ReadPrefix: %q, %v, %v", body, whole, err)
 	}
 }
 
@@ -76,6 +76,6 @@ func TestCallMarkAlert_LogsErrorForSuccessfulResponse(t *testing.T) {
 	w := httptest.NewRecorder()
 	f.ServeHTTP(w, httptest.NewRequest("POST", "/x", nil))
 	if record := l.only(t); w.Code != 200 || record["severity"] != "ERROR" || record["alarm"] != "inbox-conflict" {
-		t.Errorf("%d %v", w.Code, record)
+		t.Errorf("status %d, record %v; want 200 and severity ERROR with the alarm", w.Code, record)
 	}
 }
