@@ -12,13 +12,13 @@ import (
 //go:embed testdata/axe-core/axe.min.js
 var axe string
 
-// axeViolation is a rule of axe-core that a page breaks, and where.
+// axeViolation is a broken rule of axe-core with the elements that break it.
 type axeViolation struct {
 	ID, Impact, Help string
 	Nodes            []struct{ HTML, FailureSummary string }
 }
 
-// checkAccessible holds the page against the rules of axe-core: none of its findings may be serious or critical.
+// checkAccessible runs axe-core on the page and fails the test for serious and critical findings.
 func (g *guest) checkAccessible(page string) {
 	g.t.Helper()
 	if eval[string](g, "typeof axe") == "undefined" {
@@ -55,7 +55,7 @@ func describeViolation(f axeViolation) string {
 	return text
 }
 
-// Every page, once as most see it, and once turned around, dark, on a phone.
+// Every page is checked twice: in English on a desktop, and right-to-left in dark mode on a phone.
 func TestAccessibility_AxeFindsNothingOnAnyPage(t *testing.T) {
 	t.Parallel()
 	for _, l := range []viewOptions{{}, {locale: "ps-AF", width: 390, dark: true}} {
@@ -93,7 +93,7 @@ func TestAccessibility_AxeFindsNothingOnAnyPage(t *testing.T) {
 	}
 }
 
-// What finds nothing must be able to find something.
+// The check must detect a planted violation.
 func TestAccessibility_AxeDetectsUnnamedButton(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})
@@ -106,7 +106,8 @@ func TestAccessibility_AxeDetectsUnnamedButton(t *testing.T) {
 	}
 }
 
-// Who asks for less motion has none: what glides, be it for a millisecond, is elsewhere when the mouse is let go.
+// With reduced motion the page must not animate: an element that moves, even for a millisecond, is
+// elsewhere when the mouse button is released.
 func TestAccessibility_ReducedMotionDisablesAnimations(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})

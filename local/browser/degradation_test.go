@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// setSwitch sets a switch of the inside view to what a guest would read there, and waits until the view says that it is done. A list
-// that drops down is a window of its own, out of the mouse's reach: the choice is typed.
+// setSwitch sets a switch of the inside view by its visible text and waits for the confirmation. A
+// drop-down list is a separate window that the mouse cannot reach, so setSwitch types the choice.
 func (g *guest) setSwitch(id, choice, said string) {
 	g.t.Helper()
 	g.run("choosing "+choice, chromedp.SendKeys(chromedp.CSS("#"+id), choice))
@@ -23,7 +23,7 @@ func (g *guest) waitOutcome(said string) {
 	g.run("waiting for "+said, discardResult(chromedp.Poll[bool](fmt.Sprintf(`document.getElementById("switch-outcome").textContent === %q`, said))))
 }
 
-// discardResult is an action whose value nobody needs.
+// discardResult wraps an action and drops its value.
 func discardResult[T any](action chromedp.Action[T]) chromedp.Action[chromedp.Void] {
 	return func(ctx context.Context, tab *chromedp.Target) (chromedp.Void, error) {
 		_, err := action(ctx, tab)
@@ -31,7 +31,8 @@ func discardResult[T any](action chromedp.Action[T]) chromedp.Action[chromedp.Vo
 	}
 }
 
-// The three seconds are the promise of the page, not of this machine: the service gives up on prices after 0.8 s.
+// Three seconds are the limit of the page, not of this machine: the service stops waiting for prices after
+// 0.8 s.
 func TestSearch_HangingPricingShowsListWithoutPrices(t *testing.T) {
 	g := openPage(t, viewOptions{})
 	g.setSwitch("upstream-pricing", "hangs", "pricing hangs")
@@ -41,11 +42,11 @@ func TestSearch_HangingPricingShowsListWithoutPrices(t *testing.T) {
 	if cards, without, with := g.count("#results .card"), g.count("#results .price-none:not(.sold-out)"), g.count("#results .price-night"); cards == 0 || without != cards || with > 0 {
 		t.Errorf("of %d cards %d have no price and %d have one", cards, without, with)
 	}
-	g.waitVisible("#inside-request .tag-bad") // the inside view names the part
+	g.waitVisible("#inside-request .tag-bad") // the inside view names the missing part
 	g.checkLayout("list without prices")
 
 	g.setSwitch("upstream-pricing", "normal", "pricing normal")
-	for g.count("#degraded-note") > 0 { // what was hidden from one guest is not kept for the next; the test's own time limit is the end
+	for g.count("#degraded-note") > 0 { // no degraded response is cached; the test's own time limit ends the loop
 		g.searchAgain()
 	}
 	g.waitVisible("#results .card .price-night")
@@ -55,7 +56,7 @@ func TestSearch_UpstreamFailureShowsProblemAndRetry(t *testing.T) {
 	g := openPage(t, viewOptions{})
 	g.setSwitch("upstream-search", "broken", "search broken")
 	g.allowError("/bff/consumer/v1/search")
-	g.allowError("/bff/consumer/v1/facets") // they come from the same upstream
+	g.allowError("/bff/consumer/v1/facets") // facets come from the same upstream
 	g.searchPlace("Dushanbe")
 	g.waitVisible("#problem .problem-title")
 	if code, request := g.text("#problem .problem-code"), g.text("#problem .problem-request"); code != "MELMASTOON.BFF.CONSUMER.UPSTREAM_UNAVAILABLE" || !requestIDPattern.MatchString(request) {

@@ -20,9 +20,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const actionTimeout = 20 * time.Second // for anything that is about to happen, on a machine that has other work
+const actionTimeout = 20 * time.Second // per action, on a loaded machine
 
-// guest is a tab with a cookie jar of its own, in front of the page.
+// guest is a browser tab with its own cookie jar that shows the page.
 type guest struct {
 	*harness
 	t      *testing.T
@@ -30,26 +30,26 @@ type guest struct {
 	locale string
 	width  int64
 
-	mu            sync.Mutex                   // the browser's events come from elsewhere
+	mu            sync.Mutex                   // handleEvent runs in another goroutine
 	requests      []string                     // URL of every request
-	pending       map[network.RequestID]string // method and path of those that have no answer yet
-	responses     []string                     // what was answered, the newest last
+	pending       map[network.RequestID]string // method and path of requests without a response
+	responses     []string                     // newest last
 	failures      []string
-	allowedErrors []string // paths that may answer with an error
+	allowedErrors []string // paths with expected error responses
 }
 
-// viewOptions is how a guest looks at the page.
+// viewOptions are the settings of a guest's browser.
 type viewOptions struct {
-	locale    string // "": en
-	width     int64  // pixels; 0: 1280
-	height    int64  // pixels; 0: that of a usual window
+	locale    string // default en
+	width     int64  // pixels; default 1280
+	height    int64  // pixels; default of a usual window
 	dark      bool
 	plain     bool   // without the inside view
-	userAgent string // what the browser calls itself; "": what it is
+	userAgent string // default of the browser
 }
 
-// openPage opens the page at its beginning. When the test ends, the guest must not have seen an error that was not expected, and must
-// not have asked anybody but the system.
+// openPage opens the start page. At the end of the test it fails the test for an unexpected error and for
+// a request to another host.
 func openPage(t *testing.T, l viewOptions) *guest {
 	t.Helper()
 	h := sharedHarness(t)
@@ -97,7 +97,8 @@ func openPage(t *testing.T, l viewOptions) *guest {
 	return g
 }
 
-// handleEvent notes what the tab did. It runs between the browser's messages and must not ask the browser anything.
+// handleEvent records an event of the tab. chromedp calls it between messages, so it must not call the
+// browser.
 func (g *guest) handleEvent(event any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +139,7 @@ func (g *guest) handleEvent(event any) {
 	}
 }
 
-// endRequest notes how a request ended.
+// endRequest records the result of a request.
 func (g *guest) endRequest(request network.RequestID, how string) {
 	if asked, ok := g.pending[request]; ok {
 		delete(g.pending, request)
@@ -146,7 +147,7 @@ func (g *guest) endRequest(request network.RequestID, how string) {
 	}
 }
 
-// recentTraffic is what was asked and answered last, for whoever looks for the cause of a failure.
+// recentTraffic returns the latest requests and responses, for failure messages.
 func (g *guest) recentTraffic() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -154,7 +155,7 @@ func (g *guest) recentTraffic() string {
 	return fmt.Sprintf("answered last:\n%s\nnot answered: %q", strings.Join(last, "\n"), slices.Collect(maps.Values(g.pending)))
 }
 
-// allowError says that a path may answer with an error from now on: the browser writes each of them to the console.
+// allowError accepts error responses of a path from now on. The browser logs each error to the console.
 func (g *guest) allowError(path string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -172,7 +173,7 @@ func (g *guest) checkFailures() {
 	}
 }
 
-// run does steps, or fails with what was clicked, asked and answered, and what the page shows instead.
+// run runs actions. It fails the test with the recent clicks, requests and responses and the visible text.
 func (g *guest) run(what string, steps ...chromedp.Action[chromedp.Void]) {
 	g.t.Helper()
 	g.runWithin(actionTimeout, what, steps...)
@@ -189,13 +190,13 @@ func (g *guest) runWithin(limit time.Duration, what string, steps ...chromedp.Ac
 	}
 }
 
-// navigate goes to an address of the page; path begins with a slash.
+// navigate opens a path of the page; path begins with a slash.
 func (g *guest) navigate(path string) {
 	g.t.Helper()
 	g.run("going to "+path, chromedp.Navigate(g.url+path))
 }
 
-// waitVisible waits until something can be seen; has, until it is there.
+// waitVisible waits until an element is visible; has waits until an element exists.
 func (g *guest) waitVisible(selector string) {
 	g.t.Helper()
 	g.run("waiting to see "+selector, chromedp.WaitVisible(chromedp.CSS(selector)))
@@ -206,13 +207,14 @@ func (g *guest) waitPresent(selector string) {
 	g.run("waiting for "+selector, chromedp.WaitReady(chromedp.CSS(selector)))
 }
 
-// click presses the mouse in the middle of the first element of a selector, once it stands still and nothing lies over it.
+// click clicks in the middle of the first element of a selector, once the element stands still and no
+// other element covers it.
 func (g *guest) click(selector string) {
 	g.t.Helper()
 	g.clickFirst(selector, 1)
 }
 
-// clickAny does so with the first of several that can be hit: pins on a map may cover each other.
+// clickAny clicks the first of several elements that is not covered, because pins on a map may overlap.
 func (g *guest) clickAny(selector string) {
 	g.t.Helper()
 	g.clickFirst(selector, 1000)
@@ -230,7 +232,7 @@ func (g *guest) clickFirst(selector string, first int) {
 					box = e.getBoundingClientRect()
 				}
 				const x = box.left + box.width / 2, y = box.top + box.height / 2
-				const still = e.clicked?.x === x && e.clicked?.y === y // as in the frame before
+				const still = e.clicked?.x === x && e.clicked?.y === y // same position as in the previous frame
 				e.clicked = {x, y}
 				if (still && e.contains(document.elementFromPoint(x, y))) return [x, y]
 			}
@@ -242,7 +244,7 @@ func (g *guest) clickFirst(selector string, first int) {
 	})
 }
 
-// text is what can be read in an element.
+// text returns the visible text of an element.
 func (g *guest) text(selector string) string {
 	g.t.Helper()
 	g.waitPresent(selector)
@@ -260,7 +262,7 @@ func (g *guest) count(selector string) int {
 	return eval[int](g, `document.querySelectorAll(`+quote(selector)+`).length`)
 }
 
-// eval asks the page something.
+// eval evaluates JavaScript in the page.
 func eval[T any](g *guest, expression string) T {
 	g.t.Helper()
 	value, err := chromedp.Run(g.tab, chromedp.Evaluate[T](expression))
@@ -270,4 +272,4 @@ func eval[T any](g *guest, expression string) T {
 	return value
 }
 
-func quote(s string) string { return fmt.Sprintf("%q", s) } // the selectors are plain ASCII, for which Go's quotes are JavaScript's
+func quote(s string) string { return fmt.Sprintf("%q", s) } // selectors are ASCII, so Go's quoting is valid JavaScript

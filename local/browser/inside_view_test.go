@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// setFlags sets flags of the system until the test ends, when they have the suite's values again.
+// setFlags sets flags of the system and restores the suite's flags at the end of the test.
 func (g *guest) setFlags(set, back string) {
 	g.t.Helper()
 	put := func(body string) {
@@ -27,7 +27,7 @@ func (g *guest) setFlags(set, back string) {
 	g.t.Cleanup(func() { put(back) })
 }
 
-// The puzzle is a small one, so that the test does not last; that the guest waits for it is the same.
+// The puzzle is small to keep the test short; the guest waits for the solution all the same.
 func TestChallenge_SolvedOnceThenSearchContinues(t *testing.T) {
 	g := openPage(t, viewOptions{userAgent: "curl/8.5.0"})
 	g.setFlags(`{"challenge":{"difficulty":12}}`, `{"challenge":null,"botMode":null}`)
@@ -87,7 +87,8 @@ func TestCampaignMode_SwitchesOnAndOff(t *testing.T) {
 	}
 }
 
-// What is told is counted once, however often somebody looks; and when the system begins anew, so does the page.
+// The view counts each event once, however often it refreshes. After a restart of the system the view
+// starts from zero.
 func TestTelemetryStream_HasOneReaderAtATime(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})
@@ -117,7 +118,7 @@ func TestAPIReference_TryItOutCallsRunningServer(t *testing.T) {
 	g.waitVisible(".opblock")
 	const session = "#operations-session-Session"
 	g.click(session + " .opblock-summary-control")
-	g.waitVisible(session + " .model-example") // before, the button is there and knows nothing yet
+	g.waitVisible(session + " .model-example") // the button exists before the session has loaded
 	g.click(session + " .execute")
 	g.waitPresent(session + " .live-responses-table .response-col_status")
 	if status, url := g.text(session+" .live-responses-table tbody .response-col_status"), g.text(session+" .request-url pre"); !strings.HasPrefix(status, "200") || url != g.url+"/bff/consumer/v1/session" {

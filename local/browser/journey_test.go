@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// selectPlace enters the beginning of a place and takes the first suggestion, as a guest does who sees it come.
+// selectPlace types a prefix of a place and selects the first suggestion once it is visible.
 func (g *guest) selectPlace(place string) {
 	g.t.Helper()
 	g.click("#where")
@@ -19,7 +19,7 @@ func (g *guest) selectPlace(place string) {
 	g.click("#suggestions li")
 }
 
-// searchPlace searches a place and waits for the answer.
+// searchPlace searches a place and waits for the response.
 func (g *guest) searchPlace(place string) {
 	g.t.Helper()
 	g.selectPlace(place)
@@ -34,7 +34,7 @@ func (g *guest) searchFirstCity() {
 	g.waitResults()
 }
 
-// searchAgain presses the button again and waits for another answer.
+// searchAgain clicks the search button again and waits for the next response.
 func (g *guest) searchAgain() {
 	g.t.Helper()
 	eval[bool](g, `document.getElementById("results").dataset.old = true`)
@@ -47,7 +47,7 @@ func (g *guest) waitResults() {
 	g.waitPresent("#results:not([data-old]):not([aria-busy])")
 }
 
-// checkLayout checks what holds on every page: its direction, its mirror image, and that nothing sticks out at the side.
+// checkLayout checks the text direction and the mirrored layout, and that no element overflows the width.
 func (g *guest) checkLayout(page string) {
 	g.t.Helper()
 	dir, mirrored := "ltr", "<"
@@ -95,7 +95,7 @@ func TestJourney_SearchToBookingByMouse(t *testing.T) {
 	}
 }
 
-// searchAndSave takes the place that is suggested before anything is typed.
+// searchAndSave searches the place that is suggested before any input and saves a property.
 func (g *guest) searchAndSave() {
 	g.t.Helper()
 	g.checkLayout("home")
@@ -114,7 +114,7 @@ func (g *guest) searchAndSave() {
 			g.t.Errorf("a price reads %q", price)
 		}
 	}
-	if g.width < 500 { // the form is one line there, and opens
+	if g.width < 500 { // on a phone the form is collapsed
 		g.click("#search-fold summary")
 		g.waitVisible("#search-button")
 		g.checkLayout("list with its form")
@@ -149,11 +149,11 @@ func (g *guest) openSaved() {
 	g.checkLayout("hotel")
 }
 
-// book goes to the booking page, where the link works once.
+// book opens the booking page; the link works once.
 func (g *guest) book() {
 	g.t.Helper()
 	hotel := g.text("#hotel-name")
-	// Impatient, the guest presses again as soon as it can be pressed. The page that is left counts how often it asks.
+	// The guest clicks again as soon as the button is enabled. The page counts its requests until it unloads.
 	eval[bool](g, `(() => {
 		const button = document.getElementById("book-button")
 		new MutationObserver(() => button.disabled || button.click()).observe(button, {attributes: true})
@@ -177,7 +177,7 @@ func (g *guest) book() {
 	}
 	g.checkLayout("book")
 
-	// The token has left the address and the history.
+	// The page removes the token from the address and from the history.
 	entries, err := chromedp.Run(g.tab, chromedp.NavigationEntries())
 	if err != nil {
 		g.t.Fatal(err)
@@ -197,10 +197,10 @@ func (g *guest) book() {
 	g.checkLayout("book")
 	g.click("#back-to-search")
 	g.waitVisible("#hotel")
-	g.checkLayout("hotel again") // in the same language
+	g.checkLayout("hotel again") // the language is unchanged
 }
 
-// Whoever finds the link in another browser is refused, and is not told whose it was.
+// Another browser with the same link is rejected and learns no data of the guest.
 func TestBookingLink_ReuseIsRejectedWithoutDetails(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})
@@ -224,7 +224,7 @@ func TestBookingLink_ReuseIsRejectedWithoutDetails(t *testing.T) {
 	finder.waitVisible("#back-to-search")
 }
 
-// bookingLink is the address of the booking page with its token, as the browser asked for it.
+// bookingLink returns the URL of the booking page with the token, as the browser requested it.
 func (g *guest) bookingLink() *url.URL {
 	g.t.Helper()
 	g.mu.Lock()

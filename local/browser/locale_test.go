@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The details of problems are English: a page in another language has its own sentence, and stands at its own side.
+// Problem details are in English. A page in another language shows its own sentence in its own direction.
 func TestProblem_ShownInPageLanguage(t *testing.T) {
 	t.Parallel()
 	for locale, details := range map[string]int{"en": 1, "ps-AF": 0} {
@@ -31,7 +31,7 @@ func TestProblem_ShownInPageLanguage(t *testing.T) {
 	}
 }
 
-// What is not there is not there a moment later: there is a way back, and no button.
+// A missing property offers a link back and no retry button, because a retry cannot succeed.
 func TestHotelPage_UnknownHotelLinksBack(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})
@@ -46,7 +46,7 @@ func TestHotelPage_UnknownHotelLinksBack(t *testing.T) {
 	g.waitVisible("#popular-cities .city")
 }
 
-// Whoever zooms out by one click after another must not hit another button because a note appeared.
+// A note that appears while a guest clicks to zoom out must not move another button under the mouse.
 func TestMap_NoteDoesNotMoveButtons(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})
@@ -54,16 +54,16 @@ func TestMap_NoteDoesNotMoveButtons(t *testing.T) {
 	g.waitVisible("#map:not([aria-busy]) .pin")
 	where := `Math.round(document.getElementById("zoom-out").getBoundingClientRect().top + scrollY)`
 	before := eval[int](g, where)
-	for range 8 { // more than a city is from what is too wide to search
+	for range 8 { // more steps than from a city to an area that is too wide to search
 		g.click("#zoom-out")
 	}
-	g.waitVisible("#map-note .note") // once the clicks have ended
+	g.waitVisible("#map-note .note") // appears after the last click
 	if after := eval[int](g, where); after != before {
 		t.Errorf("the button was at %d px, and is at %d px", before, after)
 	}
 }
 
-// Nobody has to choose a language that the browser named already.
+// The page uses the language of the browser without a choice.
 func TestLocale_FirstVisitFollowsBrowserLanguage(t *testing.T) {
 	t.Parallel()
 	for accepted, locale := range map[string]string{"fr-CH,de": "fr", "sw,ps": "ps-AF", "sw": "en"} {
@@ -86,14 +86,14 @@ func TestLocale_FirstVisitFollowsBrowserLanguage(t *testing.T) {
 	}
 }
 
-// The filters are those of the place, and the digits in their names those of the page.
+// The filters belong to the place, and their names use the digits of the page's language.
 func TestFilters_MatchPlaceAndPageDigits(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{locale: "ps-AF", plain: true})
 	g.searchFirstCity()
 	g.waitVisible("#filters summary")
 	names := eval[string](g, `[...document.querySelectorAll("#filters label span")].map(e => e.textContent).join("\n")`)
-	if !strings.Contains(names, "Shahr-e Naw") || strings.Contains(names, "Aino Mena") { // the one is in Kabul, the other in Kandahar
+	if !strings.Contains(names, "Shahr-e Naw") || strings.Contains(names, "Aino Mena") { // a district of Kabul and a district of Kandahar
 		t.Errorf("neighbourhoods of Kabul: %s", names)
 	}
 	if strings.ContainsAny(names, "0123456789") {
@@ -101,7 +101,7 @@ func TestFilters_MatchPlaceAndPageDigits(t *testing.T) {
 	}
 }
 
-// The stay that was searched goes along to what was saved, and into the booking.
+// The dates and guests of the search carry over to the saved list and to the booking.
 func TestStay_IsKeptFromSearchToBooking(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})
@@ -119,7 +119,7 @@ func TestStay_IsKeptFromSearchToBooking(t *testing.T) {
 	}
 }
 
-// An address may ask for anything, also for what every object of JavaScript has.
+// A URL may name any page, also a property of every JavaScript object.
 func TestLocale_UnknownLanguageFallsBackToEnglish(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})

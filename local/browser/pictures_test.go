@@ -12,9 +12,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-const maxPictureBytes = 300_000 // bytes of a picture: the README is read on slow lines too
+const maxPictureBytes = 300_000 // bytes per picture, for readers of the README with slow connections
 
-// The pictures of the README: written with -update, from the same page that the other tests use.
+// The test writes the pictures of the README with -update, from the page that the other tests use.
 func TestPictures_MatchReadme(t *testing.T) {
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPictures_MatchReadme(t *testing.T) {
 	}
 }
 
-// listScene is a list beside the inside view, after a few requests, so that the charts have something to show.
+// listScene shows a list beside the inside view, after a few requests, so the charts are not empty.
 func listScene(t *testing.T) *guest {
 	g := openPage(t, viewOptions{height: 1180})
 	for _, city := range []string{"Herat", "Kandahar", "Kabul", "Kabul"} {
@@ -65,7 +65,7 @@ func hotelScene(t *testing.T) *guest {
 	return g
 }
 
-// screenshot is what the tab shows, from its top.
+// screenshot returns a picture of the tab from the top of the page.
 func (g *guest) screenshot() []byte {
 	g.t.Helper()
 	eval[bool](g, `(scrollTo(0, 0), true)`)

@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// holdResponsesJS holds back the answers of requests whose address matches a pattern until the test calls let(). held counts them.
+// holdResponsesJS delays the responses of requests with a matching URL until the test calls let(). held
+// counts the delayed responses.
 const holdResponsesJS = `(pattern => {
 	const ask = window.fetch
 	let open
@@ -23,7 +24,7 @@ const holdResponsesJS = `(pattern => {
 		if (matches) await gate
 		return answer
 	}
-	// What waits for nothing but the gate is done when requests made after it have been answered.
+	// Released responses are processed once later requests have their response.
 	window.let = async () => {
 		open()
 		for (let i = 0; i < 3; i++) await ask("/icon.svg")
@@ -44,7 +45,7 @@ func (g *guest) releaseResponses() {
 	}
 }
 
-// setHash changes the address behind "#".
+// setHash changes the URL's fragment.
 func (g *guest) setHash(place string) {
 	g.t.Helper()
 	eval[bool](g, `(location.hash = `+quote(place)+`, true)`)
@@ -95,7 +96,7 @@ func TestHotelPage_LateResponseIsDiscarded(t *testing.T) {
 	}
 }
 
-// A browser may be told to keep nothing: then even asking for its storage fails.
+// A browser may block storage; then even access to localStorage throws.
 func TestBooking_WorksWithoutWebStorage(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{plain: true})
@@ -136,7 +137,7 @@ func TestForget_ClearsOtherTabs(t *testing.T) {
 	}
 }
 
-// An exception that nobody catches is written to the console, and fails the test.
+// The browser logs an uncaught exception to the console, which fails the test.
 func TestUnreachableAPI_ShowsMessageWithoutException(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{plain: true})
@@ -146,7 +147,7 @@ func TestUnreachableAPI_ShowsMessageWithoutException(t *testing.T) {
 	g.setHash("#/search?place=Kabul")
 	g.waitVisible("#problem")
 	g.setHash("#/")
-	g.waitVisible("#popular-cities .city") // without what was looked at before
+	g.waitVisible("#popular-cities .city") // without recently viewed properties
 }
 
 func TestKeyboard_FocusAndScrollAreKept(t *testing.T) {
@@ -164,7 +165,7 @@ func TestKeyboard_FocusAndScrollAreKept(t *testing.T) {
 	}
 	eval[bool](g, `(document.getElementById("next-page").focus(), true)`)
 	g.run("turning the page", chromedp.KeyEvent("\r"))
-	g.waitUntil(`location.hash.includes("page=2") && document.activeElement.id !== "next-page"`) // the address is another before the page is
+	g.waitUntil(`location.hash.includes("page=2") && document.activeElement.id !== "next-page"`) // the URL changes before the page
 	g.waitResults()
 	if at := where(); at != "view 0" {
 		t.Errorf("on the next page: %s", at)

@@ -12,7 +12,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// lockTables keeps everybody else from what guests save and decide, until release is called or the test ends.
+// lockTables locks the tables of saved properties and consent until release is called or the test ends.
 func (g *guest) lockTables() (release func()) {
 	g.t.Helper()
 	conn, err := pgx.Connect(g.t.Context(), g.env["DATABASE_URL"])
@@ -27,7 +27,7 @@ func (g *guest) lockTables() (release func()) {
 	return release
 }
 
-// wait503 waits until so many requests for a path were answered with 503.
+// wait503 waits until a number of requests for a path have received a 503.
 func (g *guest) wait503(path string, times int) {
 	g.t.Helper()
 	g.run(path+" is refused", discardResult(chromedp.Poll[bool](fmt.Sprintf(

@@ -1,7 +1,7 @@
-// Package browser tests the page as a guest meets it: a real browser, a real mouse, and the whole system behind it. There is one
-// system and one browser for all tests; each test is a guest with a cookie jar of its own and searches cities that no other test does,
-// so that what one of them makes slow or broken is cold for it alone. Tests that turn what all guests share (switches, tenants, locks) run
-// one after the other; the rest are parallel, after them.
+// Package browser tests the page with a real browser against the whole system. All tests share one system
+// and one browser. Each test is a guest with its own cookie jar and searches cities that no other test
+// searches, so a fault of one test affects no cache entry of another. Tests that change shared state
+// (switches, tenants, locks) run first, one after another; the other tests run in parallel after them.
 package browser
 
 import (
@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "write the pictures of the README")
 
 const root = "../.."
 
-// harness is what all tests share: the system's address, and the browser as chromedp's context.
+// harness is shared by all tests: the system's URL, and the browser as chromedp's context.
 type harness struct {
 	url     string
 	env     map[string]string // of the functions
@@ -39,7 +39,7 @@ type harness struct {
 
 var errNoBrowser = errors.New("no browser is installed: run \"apt-get install chromium\" (macOS: \"brew install --cask chromium\"), or name one in BROWSER_PATH")
 
-var cleanup []func() // newest last; run when the tests are over
+var cleanup []func() // run in reverse order after the tests
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -63,7 +63,8 @@ var startHarness = sync.OnceValues(func() (*harness, error) {
 	return &harness{s.URL, env, ctx}, err
 })
 
-// sharedHarness is the system and the browser. Where one of them cannot be had, a laptop skips and CI fails.
+// sharedHarness returns the system and the browser. If a store or the browser is not installed, it skips
+// the test; with CI set the test fails.
 func sharedHarness(t *testing.T) *harness {
 	t.Helper()
 	h, err := startHarness()
@@ -89,7 +90,8 @@ func findBrowser() (string, error) {
 	return "", errNoBrowser
 }
 
-// startSystem starts the whole system with stores of its own, and reads what its functions are told. The limits are off: all tests together are one client who asks a lot.
+// startSystem starts the whole system with its own stores and reads the environment of its functions. Rate
+// limits are off, because all tests together are a single client with many requests.
 func startSystem() (*server.Server, map[string]string, error) {
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
 		os.Unsetenv(name)
@@ -99,7 +101,7 @@ func startSystem() (*server.Server, map[string]string, error) {
 		return nil, nil, err
 	}
 	cleanup = append(cleanup, func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // root's Postgres is not root, and has to reach its own directory
+	if err := os.Chmod(dir, 0o755); err != nil { // for root, Postgres runs as another user and must reach its directory
 		return nil, nil, err
 	}
 	state := filepath.Join(dir, "state")
@@ -129,21 +131,21 @@ func startSystem() (*server.Server, map[string]string, error) {
 	return s, run.Env, err
 }
 
-// startBrowser starts a browser with an empty profile, which is deleted at the end. It resolves no name: whatever it wanted on its own
-// account, or a page by mistake, cannot leave the machine.
+// startBrowser starts a browser with an empty profile, which is deleted at the end. The browser resolves no
+// host name, so no request of the browser itself or of a faulty page leaves the machine.
 func startBrowser(path string) (context.Context, error) {
 	allocator, kill := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
-		chromedp.NoSandbox, // it runs as root in containers, and shows our pages only
+		chromedp.NoSandbox, // the browser runs as root in containers and shows only this repository's pages
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-extensions", true),
 		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("force-color-profile", "srgb"),
-		// Below the address bar lies a page of the browser's own, which costs each window more than ours: nobody types there.
+		// The browser's own page behind the address bar costs more per window than the tested page; no test uses it.
 		chromedp.Flag("disable-features", "WebUIOmniboxPopup,WebUIOmniboxAimPopup"),
 	)
-	// A browser newer than the library says things it does not know yet.
+	// A browser newer than chromedp sends events that chromedp does not know.
 	ctx, quit := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	cleanup = append(cleanup, kill, quit)
 	return ctx, chromedp.Do(ctx)

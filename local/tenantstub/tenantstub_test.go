@@ -16,7 +16,7 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // newTestBFF returns a BFF with a fake internal endpoint and a clock after noon, and a token issued at noon.
-func newTestBFF(t *testing.T, later time.Duration, door http.HandlerFunc) (*BFF, string) {
+func newTestBFF(t *testing.T, later time.Duration, endpoint http.HandlerFunc) (*BFF, string) {
 	t.Helper()
 	keys, err := handoff.ParseKeys("hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4=")
 	if err != nil {
@@ -34,7 +34,7 @@ func newTestBFF(t *testing.T, later time.Duration, door http.HandlerFunc) (*BFF,
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(door)
+	server := httptest.NewServer(endpoint)
 	t.Cleanup(server.Close)
 	return New(server.URL, keys, google, func() time.Time { return noon.Add(later) }), token
 }

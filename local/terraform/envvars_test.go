@@ -12,16 +12,18 @@ import (
 	"strings"
 )
 
-// modulePrefix is the prefix of this repository's packages; they lie where the rest of the path says.
+// modulePrefix is the import path prefix of this repository's packages. The rest of the path is the folder.
 const modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 
-// connectorPackage is linked by a folder that reaches Cloud SQL by it; withoutIt are the variables that only others use.
+// Folders that connect to Cloud SQL through the connector link connectorPackage. Only folders without the
+// connector use the variables of withoutIt.
 const connectorPackage = "shared/postgres/connector"
 
 var directOnlyVariables = []string{"CLOUDSQL_ADDRESS", "CLOUDSQL_CA"}
 
-// folderEnvVars lists the environment variables that a function folder and everything of ours that it links reads: those in the
-// tags of structures for env.ParseAs, and the constant arguments of os.Getenv and os.LookupEnv.
+// folderEnvVars lists the environment variables that a function folder and its linked packages of this
+// repository read: the struct tags for env.ParseAs, and the constant arguments of os.Getenv and
+// os.LookupEnv.
 func folderEnvVars(root, folder string) (map[string]bool, error) {
 	names, seen := map[string]bool{}, map[string]bool{}
 	var visit func(dir string) error

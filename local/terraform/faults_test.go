@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// validateAll finds out what is wrong with a copy as the suite does, cheapest first.
+// validateAll returns the findings of all checks of the suite on a copy, cheapest check first.
 func validateAll(ctx context.Context, c *Copy) (string, error) {
 	if err := c.Validate(ctx); err != nil {
 		return err.Error(), nil
@@ -22,13 +22,14 @@ func validateAll(ctx context.Context, c *Copy) (string, error) {
 	return strings.Join(found, "\n"), err
 }
 
-// fault is planted by replacing a text of one file.
+// fault is a defect that the test plants by replacing a text in a file.
 type fault struct {
 	name, file, old, replacement string
-	want                         string // what must be in the message
+	want                         string // required part of the message
 }
 
-// faults are planted together where terraform goes on after the first; each must be told by itself.
+// faults of a group are planted together if terraform continues after the first. Each fault needs its own
+// message.
 var faults = map[string][]fault{
 	"what 'terraform validate' says": {
 		{"an argument that is not known", "redis.tf", `auth_enabled `, `auth_enabeld `, "auth_enabeld"},
@@ -160,7 +161,7 @@ func TestFindings_DetectInjectedFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Terraform breaks its messages into lines.
+			// terraform wraps its messages
 			said = strings.Join(strings.Fields(strings.ReplaceAll(said, "│", " ")), " ")
 			for _, f := range faults {
 				if !strings.Contains(said, f.want) {

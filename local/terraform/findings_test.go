@@ -12,19 +12,19 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	_ "melmastoon.ghasi.io/bff-consumer/local/functions" // what Terraform deploys
+	_ "melmastoon.ghasi.io/bff-consumer/local/functions" // the deployed functions
 	"melmastoon.ghasi.io/bff-consumer/local/gateway"
 	"melmastoon.ghasi.io/bff-consumer/local/pubsub"
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// The accounts of terraform/ that call functions.
+// Service accounts of terraform/ that call functions.
 const (
 	pusherMember  = "serviceAccount:bffc-pusher@"
 	gatewayMember = "serviceAccount:bffc-gateway@"
 )
 
-// findings says in how many ways a plan is not what the code, the API documents and the local system are.
+// findings returns the differences between a plan and the code, the API documents and the local system.
 func findings(root string, p *Plan) ([]string, error) {
 	deployed, err := p.Functions()
 	if err != nil {
@@ -75,7 +75,7 @@ func findings(root string, p *Plan) ([]string, error) {
 	return found, nil
 }
 
-// diffNames says what is in one set of names and not in the other.
+// diffNames returns the names that are in only one of two sets.
 func diffNames(what string, want, got []string) []string {
 	slices.Sort(want)
 	slices.Sort(got)
@@ -96,7 +96,7 @@ func diffEntryPoints(deployed []Function, operations map[string]gateway.Operatio
 	return diffNames("entry points that the code registers", registered, planned)
 }
 
-// wrongInvokers says who may call what he should not.
+// wrongInvokers returns the accounts that may call a function without need.
 func wrongInvokers(deployed []Function) (found []string) {
 	for _, f := range deployed {
 		for _, member := range f.Invokers {
@@ -118,7 +118,7 @@ func wrongInvokers(deployed []Function) (found []string) {
 	return found
 }
 
-// diffRoutes compares what the gateway is given with the API document.
+// diffRoutes compares the gateway's routes with the API document.
 func diffRoutes(p *Plan, deployed []Function, operations map[string]gateway.Operation) ([]string, error) {
 	said, err := p.Routes()
 	if err != nil {
@@ -163,7 +163,7 @@ func diffRoutes(p *Plan, deployed []Function, operations map[string]gateway.Oper
 	return append(found, diffNames("routes of the API document", want, got)...), nil
 }
 
-// diffSubscriptions compares subscriptions and topics with those of the local system.
+// diffSubscriptions compares subscriptions and topics with the table of local/pubsub.
 func diffSubscriptions(p *Plan, deployed []Function, operations map[string]gateway.Operation) (found []string, _ error) {
 	pushed, pulled, err := p.Subscriptions()
 	if err != nil {
@@ -225,7 +225,7 @@ func diffSchedules(p *Plan) ([]string, error) {
 	return nil, nil
 }
 
-// diffGrants compares who has been given what with what each needs.
+// diffGrants compares the granted roles with the required roles.
 func diffGrants(p *Plan, deployed []Function) (found []string, _ error) {
 	const agent = "serviceAccount:service-123456789@gcp-sa-pubsub.iam.gserviceaccount.com"
 	type grant struct {
@@ -258,7 +258,7 @@ func diffGrants(p *Plan, deployed []Function) (found []string, _ error) {
 	}
 	for _, f := range deployed {
 		roles := []string{"roles/cloudsql.instanceUser"}
-		if f.Environment["CLOUDSQL_ADDRESS"] == "" { // by the connector, which asks for a certificate
+		if f.Environment["CLOUDSQL_ADDRESS"] == "" { // through the connector, which requests a certificate
 			roles = append(roles, "roles/cloudsql.client")
 		}
 		if f.Environment["REMOTE_CONFIG_PROJECT"] != "" {
@@ -291,10 +291,10 @@ func diffGrants(p *Plan, deployed []Function) (found []string, _ error) {
 	builder := "serviceAccount:bffc-builder@" + at
 	add(grant{Role: "roles/logging.logWriter", Member: builder})
 	add(grant{Role: "roles/artifactregistry.writer", Member: builder})
-	// Terraform's state is in a bucket of this project too, and has secrets.
+	// A bucket of the same project holds Terraform's state, with secrets.
 	add(grant{Role: "roles/storage.objectViewer", Member: builder, Where: `resource.name.startsWith("projects/_/buckets/gcf-v2-") || ` +
 		`resource.name.startsWith("projects/_/buckets/` + project + `-bff-consumer-source")`})
-	for _, member := range []string{"group:oncall@ghasi.io", "user:One@ghasi.io"} { // see somebody
+	for _, member := range []string{"group:oncall@ghasi.io", "user:One@ghasi.io"} { // a group and a user
 		add(grant{Role: "roles/cloudsql.client", Member: member})
 		add(grant{Role: "roles/cloudsql.instanceUser", Member: member})
 	}
@@ -310,8 +310,8 @@ var (
 	durationValue = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?s$`)
 )
 
-// badDurations says which texts should be a number of seconds with its unit, wherever they stand in the plan. An empty one is
-// a subscription that never expires.
+// badDurations returns the durations of the plan, at any depth, that are not a number of seconds with the
+// unit. An empty text is valid: a subscription that never expires.
 func badDurations(p *Plan) (found []string, _ error) {
 	for _, c := range p.Changes {
 		var v any
@@ -328,7 +328,7 @@ func badDurations(p *Plan) (found []string, _ error) {
 	return found, nil
 }
 
-// walkStrings visits every text of a value with the name it has.
+// walkStrings calls a function for every text of a value, with the name of the member.
 func walkStrings(v any, visit func(name, text string)) {
 	switch v := v.(type) {
 	case []any:

@@ -14,7 +14,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// logMetric is what counts log records.
+// logMetric is a log-based metric.
 type logMetric struct {
 	Name, Filter string
 	Value        string            `json:"value_extractor"`
@@ -26,11 +26,11 @@ var (
 	extraction      = regexp.MustCompile(`^EXTRACT\((jsonPayload|httpRequest)\.([A-Za-z.]+)\)$`)
 	quotedValue     = regexp.MustCompile(`"([^"]*)"`)
 	resourceFilter  = regexp.MustCompile(`resource\.type="cloud_run_revision"|resource\.labels\.service_name=~"\^bff-consumer-"`)
-	platformMessage = regexp.MustCompile(`textPayload:"no available instance"`) // what Cloud Run logs, not we
+	platformMessage = regexp.MustCompile(`textPayload:"no available instance"`) // logged by Cloud Run, not by the functions
 	connectives     = regexp.MustCompile(`\bAND\b|\bOR\b|[()\s]`)
 )
 
-// logRecordsByFunction is what the functions write, by the function's name.
+// logRecordsByFunction returns the log records that the source can write, by function name.
 func logRecordsByFunction(root string, deployed []Function) (map[string]*logRecords, error) {
 	all := map[string]*logRecords{}
 	for _, f := range deployed {
@@ -43,8 +43,8 @@ func logRecordsByFunction(root string, deployed []Function) (map[string]*logReco
 	return all, nil
 }
 
-// unmatchedTerms says what a metric reads of log records that no function writes. A metric of named functions must be right for each of
-// them, another for one at least.
+// unmatchedTerms returns the terms of a metric's filter that match no log record of a function. A metric
+// that names functions must match a record of each; another metric must match a record of any function.
 func unmatchedTerms(m logMetric, code map[string]*logRecords) (found []string) {
 	terms := comparison.FindAllStringSubmatch(m.Filter, -1)
 	if left := connectives.ReplaceAllString(comparison.ReplaceAllString(platformMessage.ReplaceAllString(resourceFilter.ReplaceAllString(m.Filter, ""), ""), ""), ""); left != "" {
@@ -105,12 +105,12 @@ func allMatch(names []string, ok func(string) bool) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { return !ok(n) })
 }
 
-// canHaveValue reports whether a field may have a value, or begin with it, or contain it.
+// canHaveValue reports whether a field can equal, begin with or contain a value.
 func canHaveValue(w *logRecords, field, operator, value string) bool {
 	begins, isBegin := strings.CutPrefix(value, "^")
 	switch {
 	case field == "function":
-		return true // was looked up
+		return true // checked before
 	case field == "status":
 		n, _ := strconv.Atoi(value)
 		return n == 200 || n == 201 || slices.ContainsFunc(problem.Catalogue(), func(k problem.Kind) bool { return k.Status == n })
@@ -129,7 +129,8 @@ var (
 	metricLabel = regexp.MustCompile(`metric\.label\.([a-z_]+)=(?:"([^"]*)"|one_of\(([^)]*)\))`)
 )
 
-// invalidReferences says what a filter of an alert, an objective or a chart asks of a metric that it does not have, and notes its use.
+// invalidReferences returns the labels and metrics that a filter of an alert, an objective or a chart
+// uses and that do not exist. It marks the metric as used.
 func invalidReferences(where, filter string, metrics map[string]logMetric, used map[string]bool, code map[string]*logRecords) (found []string) {
 	of := userMetric.FindStringSubmatch(filter)
 	if of == nil {
@@ -161,7 +162,7 @@ func invalidReferences(where, filter string, metrics map[string]logMetric, used 
 	return found
 }
 
-// metricFilters are all texts below a value that choose a metric, also in JSON that is itself a text.
+// metricFilters returns all texts of a value that select a metric, also inside texts that are JSON.
 func metricFilters(v any) (all []string) {
 	switch v := v.(type) {
 	case string:
@@ -184,7 +185,7 @@ func metricFilters(v any) (all []string) {
 	return all
 }
 
-// metricFindings says in how many ways what is counted is not what the code writes.
+// metricFindings returns the differences between the log-based metrics and the log records of the code.
 func metricFindings(root string, p *Plan) (found []string, _ error) {
 	deployed, err := p.Functions()
 	if err != nil {
@@ -258,7 +259,7 @@ func kebab(name string) string {
 	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(name, "$1-$2"))
 }
 
-// withReplacedText is a plan in which one text of the resources of a type is another.
+// withReplacedText returns a plan in which a text of the resources of a type is replaced.
 func withReplacedText(t *testing.T, p *Plan, typ, old, planted string) *Plan {
 	t.Helper()
 	other := *p

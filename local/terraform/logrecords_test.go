@@ -14,12 +14,12 @@ import (
 	"sync"
 )
 
-// logRecords is what can be in the log records of some packages.
+// logRecords are the possible contents of the log records of some packages.
 type logRecords struct {
 	fields   map[string]bool // "cache", "httpRequest.status"
-	tags     map[string]bool // names in the json tags of structures: what may be below a field
-	messages map[string]bool // of a warning; one that is put together ends with "…"
-	texts    map[string]bool // every constant text: what a field may say
+	tags     map[string]bool // names in json struct tags, which can be members of a field
+	messages map[string]bool // of warnings; a formatted message ends with "…"
+	texts    map[string]bool // every constant text, as a possible value of a field
 }
 
 func newLogRecords() *logRecords {
@@ -33,9 +33,10 @@ func (w *logRecords) add(more *logRecords) {
 	maps.Copy(w.texts, more.texts)
 }
 
-var packageCache sync.Map // *writes by folder, and what each imports of ours by folder and "imports"
+var packageCache sync.Map // *logRecords by folder, and imported packages of this repository by folder and "imports"
 
-// folderLogRecords reads what a function folder, and everything of ours that it links, writes to the log. Tests are no part of it.
+// folderLogRecords returns the log records of a function folder and of its linked packages of this
+// repository, without tests.
 func folderLogRecords(root, folder string) (*logRecords, error) {
 	all, seen := newLogRecords(), map[string]bool{}
 	var visit func(dir string) error
@@ -108,8 +109,8 @@ func (w *logRecords) readFile(file *ast.File) {
 
 var levels = []string{"Debug", "Info", "Warn", "Error"}
 
-// readCall reads c.Note("field", …), slog.String("field", …) and slog.WarnContext(ctx, "message", "field", …). It says whether
-// what is inside is to be read as well.
+// readCall reads c.AddLogField("field", …), slog.String("field", …) and
+// slog.WarnContext(ctx, "message", "field", …). It reports whether the arguments must be read as well.
 func (w *logRecords) readCall(n *ast.CallExpr) bool {
 	f, ok := n.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -153,7 +154,7 @@ func (w *logRecords) readCall(n *ast.CallExpr) bool {
 	return true
 }
 
-// stringLiteral is a constant text, or "".
+// stringLiteral returns the value of a string literal, or "".
 func stringLiteral(n ast.Expr) string {
 	lit, ok := n.(*ast.BasicLit)
 	if !ok || lit.Kind != token.STRING {
@@ -168,7 +169,7 @@ func isSlog(x ast.Expr) bool {
 	return ok && id.Name == "slog"
 }
 
-// isLogger says whether x is package slog or slog.New(…).
+// isLogger reports whether x is package slog or slog.New(…).
 func isLogger(x ast.Expr) bool {
 	c, ok := x.(*ast.CallExpr)
 	if !ok {

@@ -13,11 +13,12 @@ import (
 
 var alertsLine = regexp.MustCompile(`(?m)^Alerts: (.*)$`)
 
-// alertOrSeverity are an alert in a runbook's line, or what the ones before it are.
+// alertOrSeverity matches an alert of a runbook's line, or the severity of the alerts before it.
 var alertOrSeverity = regexp.MustCompile("`([^`]+)`|\\((page|ticket)s?\\)")
 
-// runbookFindings says where alerts and runbooks differ. docs has docs/runbooks. A runbook of an alert names it in a line that begins with
-// "Alerts:", with its severity or that of several behind it; the others are procedures.
+// runbookFindings returns the differences between the alerts and the runbooks in docs. The runbook of an
+// alert names the alert in a line that begins with "Alerts:"; a severity follows one alert or several.
+// Runbooks without such a line are procedures.
 func runbookFindings(docs fs.FS, p *Plan) (found []string, _ error) {
 	policies, err := decodeResources[struct {
 		Labels        map[string]string `json:"user_labels"`

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// apiByTypePrefix is the API that makes the resources whose type begins so; the first that fits.
+// apiByTypePrefix maps prefixes of resource types to the API of the resources. The first match counts.
 var apiByTypePrefix = []struct{ begins, api string }{
 	{"google_api_gateway_", "apigateway"},
 	{"google_cloud_run_", "run"},
@@ -30,17 +30,18 @@ var apiByTypePrefix = []struct{ begins, api string }{
 	{"google_storage_", "storage"},
 }
 
-// extraAPIs are APIs that the deployed system asks though no resource is of them, and by which resource or variable it is seen that it does.
+// extraAPIs maps resource types and variables to APIs that the deployed system calls without a resource
+// of the API.
 var extraAPIs = map[string][]string{
 	"google_api_gateway_gateway":      {"servicemanagement", "servicecontrol"},
 	"google_cloudfunctions2_function": {"artifactregistry", "cloudbuild", "run"},
-	"google_sql_user":                 {"sqladmin"}, // the connector asks it for certificates
+	"google_sql_user":                 {"sqladmin"}, // issues the connector's certificates
 	"REMOTE_CONFIG_PROJECT":           {"firebaseremoteconfig"},
-	"OTEL_EXPORTER_OTLP_ENDPOINT":     {"telemetry", "cloudtrace", "monitoring"}, // traces are thrown away without cloudtrace
+	"OTEL_EXPORTER_OTLP_ENDPOINT":     {"telemetry", "cloudtrace", "monitoring"}, // the platform drops traces without cloudtrace
 	"RECAPTCHA_PROJECT":               {"recaptchaenterprise"},
 }
 
-// missingAPIs says which are needed and switched on neither by the plan nor by the first step of docs/deploy.md.
+// missingAPIs returns the required APIs that neither the plan nor the first step of docs/deploy.md enables.
 func missingAPIs(p *Plan, deployed []Function, deploy string) (found []string, _ error) {
 	switched, err := decodeResources[struct{ Service string }](p, "google_project_service")
 	if err != nil {
@@ -55,7 +56,7 @@ func missingAPIs(p *Plan, deployed []Function, deploy string) (found []string, _
 	for _, word := range strings.Fields(first) {
 		on[word] = true
 	}
-	needed := map[string]string{} // by whom
+	needed := map[string]string{} // resource or variable by API
 	for _, c := range p.Changes {
 		i := slices.IndexFunc(apiByTypePrefix, func(s struct{ begins, api string }) bool { return strings.HasPrefix(c.Type, s.begins) })
 		if i < 0 {
@@ -81,7 +82,8 @@ func missingAPIs(p *Plan, deployed []Function, deploy string) (found []string, _
 	return found, nil
 }
 
-// missingAbandonPolicies says what would be taken from those who still use it, or stands in the way of an end. What is abandoned goes with what it is in.
+// missingAbandonPolicies returns the resources whose destruction would break remaining users or block a
+// destroy. An abandoned resource disappears together with its parent.
 func missingAbandonPolicies(p *Plan) (found []string, _ error) {
 	for typ, why := range map[string]string{
 		"google_secret_manager_secret_version": "instances of the revision before mount it",
@@ -103,7 +105,8 @@ func missingAbandonPolicies(p *Plan) (found []string, _ error) {
 	return found, nil
 }
 
-// wrongIngress says which private doors the internet may knock at though only Pub/Sub of this project calls them.
+// wrongIngress returns the internal endpoints that accept requests from the internet although only Pub/Sub
+// of the same project calls them.
 func wrongIngress(deployed []Function) (found []string) {
 	for _, f := range deployed {
 		want := "ALLOW_ALL"
@@ -131,7 +134,7 @@ func TestPlan_RequiresOwnVariables(t *testing.T) {
 	}
 }
 
-// deployDoc is docs/deploy.md.
+// deployDoc returns the text of docs/deploy.md.
 func deployDoc() (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, "docs", "deploy.md"))
 	return string(text), err

@@ -10,7 +10,7 @@ import (
 
 var root = filepath.Join("..", "..")
 
-// workspace is shared by all tests: building it takes seconds.
+// workspace is shared by all tests, because the build takes seconds.
 var workspace = struct {
 	once sync.Once
 	dir  string
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// newCopy is a copy of terraform/ that the test may change.
+// newCopy returns a copy of terraform/ that the test may change.
 func newCopy(t *testing.T) *Copy {
 	t.Helper()
 	workspace.once.Do(func() {
@@ -49,7 +49,7 @@ func newCopy(t *testing.T) *Copy {
 
 var planCache sync.Map // by environment
 
-// planOf is what an environment would be made of, as the repository has it.
+// planOf returns the plan of an environment of the unchanged repository.
 func planOf(t *testing.T, environment string) *Plan {
 	t.Helper()
 	if p, ok := planCache.Load(environment); ok {

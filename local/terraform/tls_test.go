@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// weakTLS says which load balancers let in a TLS before 1.2, or one without forward secrecy. Without a policy they take TLS 1.0, and with
-// a policy that does not say its version.
+// weakTLS returns the load balancers that accept TLS before 1.2 or ciphers without forward secrecy. A load
+// balancer accepts TLS 1.0 without a policy, and with a policy that names no version.
 func weakTLS(p *Plan) (found []string, _ error) {
 	proxies, err := decodeResources[struct {
 		Policy string `json:"ssl_policy"`

@@ -8,7 +8,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/local/repository"
 )
 
-// notDeployed are variables that the code reads and Terraform does not set, and why.
+// notDeployed maps variables that the code reads and Terraform does not set to the reason.
 var notDeployed = map[string]string{
 	"DATABASE_URL":    "of the local system; the deployed one has CLOUDSQL_INSTANCE",
 	"FLAGS_FILE":      "of the local system; the deployed one has REMOTE_CONFIG_PROJECT",
@@ -20,16 +20,16 @@ var notDeployed = map[string]string{
 	"VALIDATE_EVENTS": "of the local system: no deployed program has the schemas (decision 29)",
 }
 
-// unusedByFolder are variables that the source of one folder names and does not use.
+// unusedByFolder lists variables that the source of a folder names without use.
 var unusedByFolder = map[string]string{
 	"relay DATABASE_MAX_CONNS": "RELAY_MAX_CONNS stands for it",
 }
 
-// publicOnly are variables that mean something behind the gateway alone.
+// publicOnly are variables that only functions behind the gateway need.
 var publicOnly = []string{"PAGE_ORIGINS", "EDGE_SECRET"}
 
-// diffVariables compares what functions are given with what their source reads. Functions of one folder share its source, so what it
-// reads must be given to one of them at least.
+// diffVariables compares the variables of functions with the variables that their source reads. The
+// functions of a folder share the source, so at least one function needs each variable.
 func diffVariables(root string, deployed []Function) (found []string, _ error) {
 	all, err := repository.FunctionFolders(root)
 	if err != nil {
