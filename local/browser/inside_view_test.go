@@ -118,7 +118,7 @@ func TestAPIReference_TryItOutCallsRunningServer(t *testing.T) {
 	g.waitVisible(".opblock")
 	const session = "#operations-session-Session"
 	g.click(session + " .opblock-summary-control")
-	g.waitVisible(session + " .model-example") // the button exists before the session has loaded
+	g.waitVisible(session + " .model-example") // the button has no effect before the example is visible
 	g.click(session + " .execute")
 	g.waitPresent(session + " .live-responses-table .response-col_status")
 	if status, url := g.text(session+" .live-responses-table tbody .response-col_status"), g.text(session+" .request-url pre"); !strings.HasPrefix(status, "200") || url != g.url+"/bff/consumer/v1/session" {

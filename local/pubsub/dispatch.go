@@ -261,7 +261,7 @@ func (b *Broker) messages(ctx context.Context, s Subscription) func(yield func([
 					return
 				}
 			case err != nil && ctx.Err() == nil:
-				slog.Warn("broker: cannot pull", "subscription", s.Name, "err", err.Error())
+				slog.Warn("pubsub: cannot pull", "subscription", s.Name, "err", err.Error())
 				sleep(ctx, pullRetryInterval)
 			case b.pstest != nil:
 				wait(ctx)

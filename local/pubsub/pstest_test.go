@@ -18,8 +18,8 @@ func storedMessages(b *Broker) int {
 	return len(b.pstest.fake.Messages())
 }
 
+// The purge has a time limit, so the test runs alone.
 func TestPstestServer_PurgesAcknowledgedMessages(t *testing.T) {
-	t.Parallel()
 	b := openTestBroker(t)
 	b.pstest.purgeAt = 200
 	telemetry := b.CollectTelemetry()

@@ -16,7 +16,7 @@ import (
 const modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 
 // Folders that connect to Cloud SQL through the connector link connectorPackage. Only folders without the
-// connector use the variables of withoutIt.
+// connector use directOnlyVariables.
 const connectorPackage = "shared/postgres/connector"
 
 var directOnlyVariables = []string{"CLOUDSQL_ADDRESS", "CLOUDSQL_CA"}
