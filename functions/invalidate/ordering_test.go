@@ -51,7 +51,7 @@ func randomHistory(r *rand.Rand) history {
 // instances read the set of suspended tenants, and Redis loses all data now and then.
 func TestTenantSuspended_NewestEventWinsInAnyOrder(t *testing.T) {
 	t.Parallel()
-	const histories, concurrent = 300, 8
+	const histories, concurrent = 1000, 8
 	h := newHarness(t)
 	h.Log.Discard()
 	instance := tenants.New(h.RDB, h.handlers.db, keys, time.Now)

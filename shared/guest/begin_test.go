@@ -85,14 +85,14 @@ func (c *commandRecorder) record(cmds ...redis.Cmder) {
 
 func TestControllerBegin_StoresNoRawAddressOrUserAgent(t *testing.T) {
 	t.Parallel()
-	const clients = 60 // each with an IPv4 and an IPv6 address
+	const clients = 500 // each with an IPv4 and an IPv6 address
 	h := newHarness(t, allClasses(`{"cookie":1000000,"ip":4,"fingerprint":1000000}`, "off"))
 	c := &commandRecorder{}
 	h.Deps.Redis.AddHook(c)
 	var canaries []string
 	rejected := 0
 	for n := range clients {
-		v4, v6 := fmt.Sprintf("203.0.113.%d", 1+n), fmt.Sprintf("2001:db8:%x:%x::", 0xa000+n, 0xb000+n)
+		v4, v6 := fmt.Sprintf("203.0.%d.%d", 100+n/250, 1+n%250), fmt.Sprintf("2001:db8:%x:%x::", 0xa000+n, 0xb000+n)
 		agent := fmt.Sprintf("Canary%d/1.0 (singing %d)", n, n)
 		canaries = append(canaries, v4, strings.TrimSuffix(v6, "::"), agent, "singing "+strconv.Itoa(n))
 		for _, addr := range []string{v4 + ":1", "[" + v6 + "1]:1"} {
