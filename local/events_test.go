@@ -49,7 +49,8 @@ func TestPushSubscriptions_EachHasItsFunction(t *testing.T) {
 	}
 	methods := map[string]string{} // by function
 	for _, op := range operations {
-		if op.Folder != "consume" && op.Folder != "migrate" { // called by tenants and by the deployment, not by Pub/Sub
+		// called by tenants and by the deployment, not by Pub/Sub
+		if op.Folder != "consume" && op.Folder != "migrate" {
 			methods[op.Function] = op.Method
 		}
 	}
@@ -74,7 +75,8 @@ func TestSessionEvents_ArriveInOrderWithoutManualRelay(t *testing.T) {
 		servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/session/currency", `{"currency":"`+[]string{"EUR", "AFN"}[i%2]+`"}`, "Cookie", guest)
 	}
 	var subjects, changes []string
-	servertest.Eventually(t, "all events are published", func() bool { // the scheduler runs the relay; the test does not
+	// the scheduler runs the relay; the test does not
+	servertest.Eventually(t, "all events are published", func() bool {
 		_, answer := servertest.Call(t, http.MethodGet, s.URL+"/_local/telemetry", "")
 		subjects, changes = nil, nil
 		for _, m := range answer["messages"].([]any) {
@@ -180,7 +182,8 @@ func TestThemePublishedEvent_InvalidatesOnlyThatTenant(t *testing.T) {
 	mine := search("Kabul")[0]
 	tenant := mine["tenantId"].(string)
 	old, _, _ := detail(mine)
-	var others []map[string]any // hotels whose pages do not mention the tenant, not among similar hotels either
+	// hotels whose pages do not mention the tenant, not among similar hotels either
+	var others []map[string]any
 	for _, card := range slices.Concat(search("Kabul"), search("Herat")) {
 		if _, _, body := detail(card); !strings.Contains(body, tenant) {
 			others = append(others, card)

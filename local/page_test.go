@@ -49,7 +49,8 @@ func TestInside_ShowsOpenBreaker(t *testing.T) {
 		t.Fatalf("breaker of pricing %v at the start, want closed", got)
 	}
 	servertest.Call(t, http.MethodPut, s.URL+"/_local/upstreams/pricing", `{"errorRate":1}`)
-	for _, city := range []string{"Kabul", "Herat", "Bamyan", "Kandahar"} { // each search misses the cache and calls pricing twice
+	// each search misses the cache and calls pricing twice
+	for _, city := range []string{"Kabul", "Herat", "Bamyan", "Kandahar"} {
 		servertest.Call(t, http.MethodPost, s.URL+web.BasePath+"/search", servertest.SearchBody(city))
 	}
 	if got := state(); got != "open" {

@@ -32,8 +32,9 @@ const (
 	otel    = "go.opentelemetry.io/otel"
 )
 
-// allowedImports lists what each package may import besides the standard library: packages of this module by
-// directory, other modules by path. Sub-packages share the entry of their parent. Reviewers decide about new entries.
+// allowedImports lists what each package may import besides the standard library: packages of this
+// module by directory, other modules by path. Sub-packages share the entry of their parent.
+// Reviewers decide about new entries.
 var allowedImports = map[string][]string{
 	"gcptoken": {"cloud.google.com/go/compute/metadata", jsonv2, xsync},
 	"gate":     {"bot", "challenge", "flags", "outbox", "problem", "ratelimit", "web", pgx, redis},
@@ -98,7 +99,8 @@ var allowedImports = map[string][]string{
 	"wishlist":            {"event", "id", "timestamp", "redisclient", "lua", "outbox", "session", jsonv2, pgx, redis},
 }
 
-// testkit is the prefix of packages that only _test.go files, local/, tools/ and other testkit packages may import.
+// testkit is the prefix of packages that only _test.go files, local/, tools/ and other testkit
+// packages may import.
 const testkit = "testkit/"
 
 func TestImportPlan_PackagesImportOnlyWhatIsAllowed(t *testing.T) {
@@ -162,8 +164,9 @@ func covers(use, imported string) bool {
 	return imported == use || strings.HasPrefix(imported, use+"/")
 }
 
-// importsByPackage returns, for each package, the imports of its files besides the standard library and itself, each with
-// the name of one importing file. Test files are not read: they may import anything.
+// importsByPackage returns, for each package, the imports of its files besides the standard library
+// and itself, each with the name of one importing file. Test files are not read: they may import
+// anything.
 func importsByPackage(t *testing.T, dir fs.FS) map[string]map[string]string {
 	t.Helper()
 	byPackage := map[string]map[string]string{}

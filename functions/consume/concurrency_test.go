@@ -11,7 +11,7 @@ import (
 // never more often than the calls.
 func TestConsume_OneOfManyConcurrentCallersSucceeds(t *testing.T) {
 	t.Parallel()
-	handoffs := 60
+	handoffs := 200
 	if testing.Short() {
 		handoffs = 20
 	}

@@ -313,7 +313,8 @@ func TestConsume_WithoutPostgresAnswers503(t *testing.T) {
 		t.Errorf("got %s; want 200", a.Text)
 	}
 	h.PostgresProxy.Break()
-	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") { // a 409 needs its report
+	// a 409 needs its report
+	if a := h.postConsume(m, "tenant-2"); !a.hasStatus(503, "UPSTREAM_UNAVAILABLE") {
 		t.Errorf("got %s; want 503 UPSTREAM_UNAVAILABLE", a.Text)
 	}
 }

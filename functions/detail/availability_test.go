@@ -215,7 +215,8 @@ func TestAvailability_PropertyFailureDegrades(t *testing.T) {
 			}
 			h.upstreams.Recover("property")
 			h.Advance(17 * time.Second)
-			if a := h.newInstance().mustGet(availabilityURL); a.degradedParts() != "" { // the breakers of a new instance are closed
+			// the breakers of a new instance are closed
+			if a := h.newInstance().mustGet(availabilityURL); a.degradedParts() != "" {
 				t.Errorf("after recovery: got %s; want nothing degraded", a.Text)
 			}
 		})

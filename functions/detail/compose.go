@@ -31,7 +31,8 @@ const (
 //
 // The property has no separate cache entry: this page is the entry.
 func (d *Detail) load(ctx context.Context, q pageRequest) (cache.Loaded, error) {
-	ctx, cancel := context.WithCancel(ctx) // when property-service fails, the other parts are no longer needed
+	// when property-service fails, the other parts are no longer needed
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	optional, cancelOptional := withReserve(ctx)
 	defer cancelOptional()

@@ -59,7 +59,8 @@ func TestDetail_OptionalPartFailureDegrades(t *testing.T) {
 				h.upstreams.Recover(part)
 				h.upstreams.Update(func() { h.upstreams.price, h.upstreams.booked = 450000, 12 })
 				h.Advance(map[bool]time.Duration{true: 3 * time.Second, false: 17 * time.Second}[a.degradedParts() == "pricing"])
-				if a = h.newInstance().mustGet(detailURL); a.degradedParts() != "" { // the breakers of a new instance are closed
+				// the breakers of a new instance are closed
+				if a = h.newInstance().mustGet(detailURL); a.degradedParts() != "" {
 					t.Errorf("after recovery: got %s; want nothing degraded", a.Text)
 				}
 				if got := a.Header.Get("Cache-Control"); got != cacheControlFull {

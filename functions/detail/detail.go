@@ -28,9 +28,10 @@ type Detail struct {
 }
 
 const (
-	detailTTL         = 5 * time.Minute
-	partialTTL        = 15 * time.Second // of a page without an optional part: good enough to show, not to keep
-	pricingRetryDelay = 2 * time.Second  // until a page without rates calls pricing again
+	detailTTL = 5 * time.Minute
+	// of a page without an optional part: good enough to show, not to keep
+	partialTTL        = 15 * time.Second
+	pricingRetryDelay = 2 * time.Second // until a page without rates calls pricing again
 )
 
 // pageRequest identifies a page and the cache entry of the page.

@@ -87,7 +87,7 @@ func TestHandoffMintCrash_KilledMintIsAtomic(t *testing.T) {
 		default:
 			t.Errorf("step %d, %s: got %+v after %+v; want one row more in each table or none", at, strings.TrimSpace(string(out)), after, before)
 		}
-		if at%16 != 0 { // every 16th step waits until the claim of the killed process expires, 2.5 s
+		if at%8 != 0 { // every 8th step waits until the claim of the killed process expires, 2.5 s
 			h.FlushRedis()
 		}
 		a := h.post(h.requestBody(), "Cookie", cookie, "Idempotency-Key", key)

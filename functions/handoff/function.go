@@ -27,8 +27,10 @@ func init() {
 
 // environment holds the settings of this function besides wiring.Environment.
 type environment struct {
-	Keys handoff.Keys `env:"HANDOFF_KEYS,required"` // signs tokens, the active key first; see handoff.ParseKeys
-	Link handoff.Link `env:"HANDOFF_LINK"`          // booking URL with {tenantSlug}; default: handoff.DefaultLink
+	// signs tokens, the active key first; see handoff.ParseKeys
+	Keys handoff.Keys `env:"HANDOFF_KEYS,required"`
+	// booking URL with {tenantSlug}; default: handoff.DefaultLink
+	Link handoff.Link `env:"HANDOFF_LINK"`
 }
 
 // open builds Handoff from the environment. Reports all missing or malformed settings at once.

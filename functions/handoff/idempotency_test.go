@@ -242,7 +242,8 @@ func (h *harness) postConcurrently(guest []string, n int) string {
 	}
 	close(start)
 	all.Wait()
-	if len(texts) != 1 || fresh.Load() > 1 { // fresh is 0 when the first answer was a timeout after the commit
+	// fresh is 0 when the first answer was a timeout after the commit
+	if len(texts) != 1 || fresh.Load() > 1 {
 		h.T.Errorf("got %d different answers, %d of them not replayed; want 1, at most 1", len(texts), fresh.Load())
 	}
 	for text := range texts {
@@ -254,7 +255,7 @@ func (h *harness) postConcurrently(guest []string, n int) string {
 // Eight workers send ten requests for each key, and Redis loses all data half-way.
 func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 	t.Parallel()
-	keys := 120
+	keys := 500
 	if testing.Short() {
 		keys = 40
 	}

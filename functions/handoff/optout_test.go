@@ -57,7 +57,8 @@ func TestHandoffMint_OptOutSurvivesRedisLoss(t *testing.T) {
 			h := newHarness(t)
 			cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie()
 			lose(h)
-			h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie) // without the opt-out header
+			// without the opt-out header
+			h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "Cookie", "gms_id="+cookie)
 			if n, minted := h.Count("outbox"), h.Count("handoff_replay_log"); n != 0 || minted != 2 {
 				t.Errorf("got %d events, %d handoffs; want 0 and 2", n, minted)
 			}
@@ -91,7 +92,8 @@ func TestHandoffMint_OptedOutGuestUsesOnePostgresRoundTrip(t *testing.T) {
 		}
 	})
 	h.mountWithKeys(activeKey)
-	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie() // a new connection reads types once
+	// a new connection reads types once
+	cookie := h.mustMint(h.requestBody(), "Idempotency-Key", "k1", "DNT", "1").SessionCookie()
 	trips.Store(0)
 	h.mustMint(h.requestBody(), "Idempotency-Key", "k2", "DNT", "1", "Cookie", "gms_id="+cookie)
 	if n := trips.Load(); n != 1 {

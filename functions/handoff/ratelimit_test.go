@@ -24,7 +24,8 @@ func newHarnessWithFlags(t *testing.T, flags string) *harness {
 	return h
 }
 
-func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) { // serial: a token returns after 15 s of real time
+// serial: a token returns after 15 s of real time
+func TestHandoffMint_RateLimitedRequestLeavesNoClaim(t *testing.T) {
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":4,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("first")
 	h.mustMint(h.requestBody(), guest...)
@@ -95,7 +96,8 @@ func TestHandoffMint_RetryIsChargedAsRead(t *testing.T) { // serial: a token ret
 	for n := range 3 {
 		h.RoundTrips.TakeCount()
 		a := h.mustMint(h.requestBody(), guest...)
-		if trips := h.RoundTrips.TakeCount(); trips > 3 || n > 0 && trips != 2 || a.Text != first.Text { // the first may load a script
+		// the first may load a script
+		if trips := h.RoundTrips.TakeCount(); trips > 3 || n > 0 && trips != 2 || a.Text != first.Text {
 			t.Errorf("got %d round trips: %s; want 2 with the first answer", trips, a.Text)
 		}
 		left(a, fmt.Sprintf(`"read-cookie";r=%d;`, 2-n))
@@ -105,14 +107,16 @@ func TestHandoffMint_RetryIsChargedAsRead(t *testing.T) { // serial: a token ret
 		t.Errorf("fourth repetition: got %d; want 429", a.StatusCode)
 	}
 	left(a, `"read-cookie";r=0;`)
-	left(h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k2"), `"handoff-cookie";r=0;`) // the repetitions spent no handoff token
+	// the repetitions spent no handoff token
+	left(h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k2"), `"handoff-cookie";r=0;`)
 	if a := h.post(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k3"); a.StatusCode != 429 {
 		t.Errorf("third key: got %d; want 429", a.StatusCode)
 	}
 }
 
 // A cookie from another browser gets another session, for which the key is new.
-func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) { // serial: a token returns after 7.5 s of real time
+// serial: a token returns after 7.5 s of real time
+func TestHandoffMint_KeyFromAnotherBrowserIsNotRetry(t *testing.T) {
 	h := newHarnessWithFlags(t, `{"botMode":"off","limits":{"handoff":{"cookie":8,"ip":1000,"fingerprint":1000}}}`)
 	guest := h.guestHeaders("k1")
 	h.mustMint(h.requestBody(), guest...)

@@ -91,7 +91,8 @@ func (c *campaign) check(now time.Time) (faults []problem.FieldError) {
 		}
 	}
 	if c.CapturedAt != nil {
-		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > maxCampaignAge { // the guest's clock may be up to an hour ahead
+		// the guest's clock may be up to an hour ahead
+		if age := now.Sub(*c.CapturedAt); age < -time.Hour || age > maxCampaignAge {
 			add("capturedAt", "out-of-range", "Must be at most a year ago.")
 		}
 		*c.CapturedAt = c.CapturedAt.UTC().Truncate(time.Millisecond)

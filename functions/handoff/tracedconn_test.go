@@ -76,7 +76,8 @@ func TestHandoffMint_UsesOnePostgresRoundTrip(t *testing.T) {
 	})
 	h.mountWithKeys(activeKey)
 	guest := h.guestHeaders("k1")
-	h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k0") // a connection prepares each statement once
+	// a connection prepares each statement once
+	h.mustMint(h.requestBody(), guest[0], guest[1], "Idempotency-Key", "k0")
 	trips.Store(0)
 	h.RoundTrips.TakeCount()
 	h.mustMint(h.requestBody(), guest...)

@@ -16,8 +16,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// fullCache is a Redis with 100,000 entries of 2 KiB, each with the tags of a result page: 4 of 4,000
-// tenants, 20 of 40,000 properties, and one of 500 district cells.
+// fullCache is a Redis with 100,000 entries of 2 KiB, each with the tags of a result page: 4 of
+// 4,000 tenants, 20 of 40,000 properties, and one of 500 district cells.
 type fullCache struct {
 	rdb  redis.UniversalClient
 	body string
@@ -59,8 +59,8 @@ func (s *fullCache) store(b *testing.B, of []string) {
 	}
 }
 
-// slowestHook is a Redis hook that keeps the longest round trip. Redis may have served no other client
-// for that time.
+// slowestHook is a Redis hook that keeps the longest round trip. Redis may have served no other
+// client for that time.
 type slowestHook struct{ slowest time.Duration }
 
 func (l *slowestHook) DialHook(next redis.DialHook) redis.DialHook {
@@ -78,8 +78,8 @@ func (l *slowestHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.
 	}
 }
 
-// BenchmarkCacheInvalidate_Tags invalidates a tag of a full cache, the tags of a listing event, or a tag
-// of all entries.
+// BenchmarkCacheInvalidate_Tags invalidates a tag of a full cache, the tags of a listing event, or
+// a tag of all entries.
 func BenchmarkCacheInvalidate_Tags(b *testing.B) {
 	server := redistest.NewServer(b)
 	s := &fullCache{rdb: server.Client(), body: strings.Repeat("x", 2<<10)}

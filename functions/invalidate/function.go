@@ -1,6 +1,6 @@
-// Package invalidate applies events of the platform: published themes, indexed listings, suspended and
-// reinstated tenants. Each subject has an entry point. The package owns the table tenant_standing and
-// maps events to cache tags; it never loads data into the cache.
+// Package invalidate applies events of the platform: published themes, indexed listings, suspended
+// and reinstated tenants. Each subject has an entry point. The package owns the table
+// tenant_standing and maps events to cache tags; it never loads data into the cache.
 package invalidate
 
 import (
@@ -9,7 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	// the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,7 +26,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// requestTimeout is less than the ack deadline of 30 s, after which Pub/Sub delivers the message again.
+// requestTimeout is less than the ack deadline of 30 s, after which Pub/Sub delivers the message
+// again.
 const requestTimeout = 25 * time.Second
 
 func init() {

@@ -18,10 +18,10 @@ type listingIndexed struct {
 	GeoCell    string `json:"geoCell"`
 }
 
-// listingIndexed invalidates the cache entries with the tag of the property, and all result pages near
-// the property: pages without a known area, and pages of the property's cell and of each ancestor cell. A
-// page without the property is invalidated too: the property may belong there now. The tags cost the round trips of a
-// cache.Invalidate.
+// listingIndexed invalidates the cache entries with the tag of the property, and all result pages
+// near the property: pages without a known area, and pages of the property's cell and of each
+// ancestor cell. A page without the property is invalidated too: the property may belong there now.
+// The tags cost the round trips of a cache.Invalidate.
 func (p *handlers) listingIndexed() web.Handler {
 	return p.receive(subjectListingIndexed, func(payload []byte) (inbox.Effect, error) {
 		e, err := decodePayload[listingIndexed](payload)

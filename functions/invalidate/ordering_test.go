@@ -21,8 +21,8 @@ type history struct {
 	suspended bool
 }
 
-// randomHistory returns a history of up to five events within four milliseconds, so that some times are
-// equal.
+// randomHistory returns a history of up to five events within four milliseconds, so that some times
+// are equal.
 func randomHistory(r *rand.Rand) history {
 	h := history{tenant: newTenantID()}
 	began := time.Date(2020, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -47,8 +47,8 @@ func randomHistory(r *rand.Rand) history {
 	return h
 }
 
-// The test delivers histories in random order with repetitions, half of them concurrently. Meanwhile
-// instances read the set of suspended tenants, and Redis loses all data now and then.
+// The test delivers histories in random order with repetitions, half of them concurrently.
+// Meanwhile instances read the set of suspended tenants, and Redis loses all data now and then.
 func TestTenantSuspended_NewestEventWinsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	const histories, concurrent = 1000, 8

@@ -39,8 +39,8 @@ func (g *scriptBlocker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// The test delays a suspension between the read of the recorded status and the write to Redis. A later
-// reinstatement runs meanwhile and must wait for the row lock.
+// The test delays a suspension between the read of the recorded status and the write to Redis. A
+// later reinstatement runs meanwhile and must wait for the row lock.
 func TestTenantSuspended_DelayedWriteDoesNotUndoNewerStatus(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)

@@ -29,8 +29,8 @@ func (p *handlers) receive(subject string, effect func(payload []byte) (inbox.Ef
 // eventTime is a time in a payload.
 type eventTime time.Time
 
-// UnmarshalText accepts every form of RFC 3339, also lower-case letters and leap seconds, which package
-// time rejects.
+// UnmarshalText accepts every form of RFC 3339, also lower-case letters and leap seconds, which
+// package time rejects.
 func (m *eventTime) UnmarshalText(text []byte) error {
 	at, err := timestamp.Parse(string(text))
 	*m = eventTime(at)

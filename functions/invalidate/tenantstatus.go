@@ -29,16 +29,18 @@ const unspecifiedReason = "unspecified" // the stored reason of a suspension wit
 // maxClockSkew limits how far a producer's clock may be ahead of ours.
 const maxClockSkew = 24 * time.Hour
 
-// statusEffect returns the effect of a status change; field names the member of the event with the time of
-// the change. The newest event of a tenant decides, in whatever order the events arrive. So an event of
-// the far future would decide for ever: statusEffect refuses times more than a day ahead.
+// statusEffect returns the effect of a status change; field names the member of the event with the
+// time of the change. The newest event of a tenant decides, in whatever order the events arrive. So
+// an event of the far future would decide for ever: statusEffect refuses times more than a day
+// ahead.
 func (p *handlers) statusEffect(field string, s tenantStatus) (inbox.Effect, error) {
 	if s.changedAt.After(p.now().Add(maxClockSkew)) {
 		return inbox.Effect{}, errors.New("the event is invalid: " + field + ": more than a day ahead")
 	}
 	uuid, err := id.UUID(id.Tenant, s.tenantID)
 	if err != nil {
-		return inbox.Effect{}, errors.New("the event is invalid: payload.tenantId: not an id") // unreachable: the schema checks the id
+		// unreachable: the schema checks the id
+		return inbox.Effect{}, errors.New("the event is invalid: payload.tenantId: not an id")
 	}
 	return inbox.Effect{
 		InTx: func(ctx context.Context, tx pgx.Tx) error { return recordStatus(ctx, tx, uuid, s) },
@@ -51,11 +53,11 @@ func (p *handlers) statusEffect(field string, s tenantStatus) (inbox.Effect, err
 	}, nil
 }
 
-// recordStatus writes the status to tenant_standing unless a newer change is recorded, and mirrors it in
-// tenant_suspended_cache, where the minting of a handoff looks. At equal times the suspension wins: a
-// guest refused by mistake is better than a booking that cannot be fulfilled. tenant_standing's row stays
-// locked until the transaction ends, so the mirror changes in the same order. It takes one or two
-// statements.
+// recordStatus writes the status to tenant_standing unless a newer change is recorded, and mirrors
+// it in tenant_suspended_cache, where the minting of a handoff looks. At equal times the suspension
+// wins: a guest refused by mistake is better than a booking that cannot be fulfilled.
+// tenant_standing's row stays locked until the transaction ends, so the mirror changes in the same
+// order. It takes one or two statements.
 func recordStatus(ctx context.Context, tx pgx.Tx, tenant [16]byte, s tenantStatus) error {
 	updated, err := tx.Exec(ctx, `
 		INSERT INTO bff_consumer.tenant_standing AS recorded (tenant_id, suspended, changed_at)
@@ -89,11 +91,11 @@ func recordStatus(ctx context.Context, tx pgx.Tx, tenant [16]byte, s tenantStatu
 	return nil
 }
 
-// applyStatus writes the recorded status of a tenant to the suspended set in Redis. The recorded status
-// may be newer than the event at hand: two events of a tenant may arrive here in another order than their
-// commits. So applyStatus reads the status FOR UPDATE and holds the row lock during one round trip to
-// Redis. It is idempotent. It takes three round trips to Postgres besides, and fails without Postgres or
-// Redis.
+// applyStatus writes the recorded status of a tenant to the suspended set in Redis. The recorded
+// status may be newer than the event at hand: two events of a tenant may arrive here in another
+// order than their commits. So applyStatus reads the status FOR UPDATE and holds the row lock
+// during one round trip to Redis. It is idempotent. It takes three round trips to Postgres besides,
+// and fails without Postgres or Redis.
 func (p *handlers) applyStatus(ctx context.Context, uuid [16]byte, tenant string) error {
 	return pgx.BeginFunc(ctx, p.db, func(tx pgx.Tx) error {
 		var suspended bool

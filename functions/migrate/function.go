@@ -1,6 +1,6 @@
 // Package migrate migrates the database schema to its newest version and grants access to the other
-// functions. A deployment calls the function before rolling out code for the new schema. The migrations
-// are in shared/migrations.
+// functions. A deployment calls the function before rolling out code for the new schema. The
+// migrations are in shared/migrations.
 package migrate
 
 import (
@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	// the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
@@ -18,8 +19,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// requestTimeout allows a migration to rewrite or index a large table. Cloud Run ends a request after an
-// hour.
+// requestTimeout allows a migration to rewrite or index a large table. Cloud Run ends a request
+// after an hour.
 const requestTimeout = 55 * time.Minute
 
 func init() {

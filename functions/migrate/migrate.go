@@ -23,10 +23,11 @@ type Report struct {
 	Missing []string `json:"missing"` // users unknown to Postgres: call again after the creation of the users
 }
 
-// Serve applies the missing migrations, grants the schema to the users, and returns the Report with status
+// Serve applies the missing migrations, grants the schema to the users, and returns the Report with
+// status
 // 200. A call takes up to 55 min. Calls may be repeated; concurrent calls wait for each other by a lock of
-// the migrations. A failed migration leaves the earlier ones applied. Serve returns an error, status 500,
-// when a migration fails or Postgres is unavailable.
+// the migrations. A failed migration leaves the earlier ones applied. Serve returns an error,
+// status 500, when a migration fails or Postgres is unavailable.
 func (m *Migrate) Serve(w http.ResponseWriter, r *http.Request) (err error) {
 	db := stdlib.OpenDBFromPool(m.pool)
 	defer func() { err = errors.Join(err, db.Close()) }() // the pool stays open

@@ -25,8 +25,8 @@ const (
 	markTimeout    = 5 * time.Second
 	// batchWindow is how long a batch starts requests. The next batch sends the rest of the rows.
 	batchWindow = 10 * time.Second
-	// idleTxTimeout is how long Postgres keeps the transaction of a silent relay. The longest silence
-	// of a live relay ends with the last request of the batch.
+	// idleTxTimeout is how long Postgres keeps the transaction of a silent relay. The longest
+	// silence of a live relay ends with the last request of the batch.
 	idleTxTimeout  = batchWindow + requestTimeout + 5*time.Second
 	maxAttempts    = 20 // the refusal with this number parks the row
 	minBackoff     = time.Second
@@ -47,11 +47,11 @@ type batch struct {
 	blocked bool // a row was left because the topic is unavailable
 }
 
-// processBatch claims, sends and marks the next rows of the lease's shard, and returns the cursor of the
-// next batch, or "" at the end of the shard and when another relay holds the shard. A batch is
-// two round trips to Postgres, a read of consents before each request more than 2 ms after the last
-// read, and at least a request to Pub/Sub for each session. When Postgres fails, processBatch returns
-// an error, and sent rows without marks are sent again.
+// processBatch claims, sends and marks the next rows of the lease's shard, and returns the cursor
+// of the next batch, or "" at the end of the shard and when another relay holds the shard. A batch
+// is two round trips to Postgres, a read of consents before each request more than 2 ms after the
+// last read, and at least a request to Pub/Sub for each session. When Postgres fails, processBatch
+// returns an error, and sent rows without marks are sent again.
 func (r *run) processBatch(ctx context.Context, l *lease) (next string, err error) {
 	begun := time.Now()
 	// A batch is finished even when the run ends: an abandoned reply would be a row sent twice.
@@ -83,8 +83,8 @@ func (r *run) processBatch(ctx context.Context, l *lease) (next string, err erro
 	return rows.Next, nil
 }
 
-// send sends the sessions of the batch side by side, each in the order of ids. Rows without a session
-// have no order and are grouped by topic, so that few requests suffice.
+// send sends the sessions of the batch side by side, each in the order of ids. Rows without a
+// session have no order and are grouped by topic, so that few requests suffice.
 func (b *batch) send() {
 	rows := b.rows.Rows
 	sameGroup := func(x, y outbox.Pending) bool { return x.Session == y.Session }
@@ -106,7 +106,8 @@ func (b *batch) send() {
 }
 
 // sendSession splits the rows of a session into sequences of one topic, and sends a sequence after
-// Pub/Sub has accepted the previous sequence. The first row without acceptance ends the session's turn.
+// Pub/Sub has accepted the previous sequence. The first row without acceptance ends the session's
+// turn.
 func (b *batch) sendSession(rows []outbox.Pending) {
 	for len(rows) > 0 {
 		n := 1
@@ -154,9 +155,9 @@ func (b *batch) sendTopic(rows []outbox.Pending) bool {
 	return true
 }
 
-// publish sends messages in a single request and reports whether Pub/Sub accepted all messages. When
-// Pub/Sub refuses several messages together, publish sends each message alone, in order, up to the
-// refused message: only the row of this message is charged, and the later rows wait.
+// publish sends messages in a single request and reports whether Pub/Sub accepted all messages.
+// When Pub/Sub refuses several messages together, publish sends each message alone, in order, up to
+// the refused message: only the row of this message is charged, and the later rows wait.
 func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) bool {
 	err := b.publishOnce(rows, messages)
 	if !isPermanent(err) {
@@ -177,9 +178,9 @@ func (b *batch) publish(rows []outbox.Pending, messages []*pubsubpb.PubsubMessag
 // errNotSent is the error of publishOnce for rows left to a later batch.
 var errNotSent = status.Error(codes.Canceled, "relay: not sent")
 
-// publishOnce waits for a request slot and makes a request. It makes no request and returns errNotSent
-// after the end of the run or of the batch's window, without the guest's consent, and while the
-// topic's breaker is open.
+// publishOnce waits for a request slot and makes a request. It makes no request and returns
+// errNotSent after the end of the run or of the batch's window, without the guest's consent, and
+// while the topic's breaker is open.
 func (b *batch) publishOnce(rows []outbox.Pending, messages []*pubsubpb.PubsubMessage) error {
 	r, topic := b.run, rows[0].Topic
 	r.requestSlots <- struct{}{}
@@ -223,8 +224,8 @@ func (b *batch) callBroker(topic string, messages []*pubsubpb.PubsubMessage) err
 	return err
 }
 
-// isPermanent reports whether Pub/Sub will never accept the request: the row is charged. Every other
-// failure is an outage and charges no row. Missing rights and quotas are outages too: the
+// isPermanent reports whether Pub/Sub will never accept the request: the row is charged. Every
+// other failure is an outage and charges no row. Missing rights and quotas are outages too: the
 // operator made a mistake, not the row.
 func isPermanent(err error) bool {
 	switch status.Code(err) {

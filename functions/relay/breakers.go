@@ -43,8 +43,9 @@ func (s *breakers) forTopic(topic string) *gobreaker.CircuitBreaker[struct{}] {
 	return s.topics[topic]
 }
 
-// do runs publish, a request to the topic, and returns the error of publish. While the topic's breaker is
-// open, or half open with a request under way, do returns errBreakerOpen without running publish.
+// do runs publish, a request to the topic, and returns the error of publish. While the topic's
+// breaker is open, or half open with a request under way, do returns errBreakerOpen without running
+// publish.
 func (s *breakers) do(topic string, publish func() error) error {
 	_, err := s.forTopic(topic).Execute(func() (struct{}, error) { return struct{}{}, publish() })
 	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {

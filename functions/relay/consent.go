@@ -20,8 +20,8 @@ type consentState struct {
 	unknown   bool                       // the last read failed
 }
 
-// hasConsent reports whether a row of the session may be sent to the topic. It reads the consents of
-// the whole batch again when the last read is older than 2 ms: one round trip, at most 3 s. So a
+// hasConsent reports whether a row of the session may be sent to the topic. It reads the consents
+// of the whole batch again when the last read is older than 2 ms: one round trip, at most 3 s. So a
 // request starts at most 2 ms after a refusal was committed. The session of a refused row is marked
 // for deletion.
 //

@@ -10,7 +10,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/outbox"
 )
 
-// setConsentMaxAge changes consentMaxAge until the end of the test. The test must not run in parallel.
+// setConsentMaxAge changes consentMaxAge until the end of the test. The test must not run in
+// parallel.
 func setConsentMaxAge(t *testing.T, age time.Duration) {
 	before := consentMaxAge
 	consentMaxAge = age
@@ -39,8 +40,8 @@ func TestRelayConsent_DropsRowsOfOptedOutAndClearedSessions(t *testing.T) {
 	}
 }
 
-// A guest refuses telemetry while rows of the session are on their way. A request under way may arrive; no
-// request starts after the refusal.
+// A guest refuses telemetry while rows of the session are on their way. A request under way may
+// arrive; no request starts after the refusal.
 func TestRelayConsent_OptOutStopsRequestsNotYetStarted(t *testing.T) {
 	h := newHarness(t)
 	setConsentMaxAge(t, 0)

@@ -12,7 +12,8 @@ import (
 	"time"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	// the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -40,10 +41,13 @@ func init() {
 // environment is the configuration of this function. MaxConns replaces DATABASE_MAX_CONNS.
 type environment struct {
 	config.Environment
-	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"` // a connection for each worker, for polls and for the Redis buffer
+	// a connection for each worker, for polls and for the Redis buffer
+	MaxConns int32 `env:"RELAY_MAX_CONNS" envDefault:"6"`
 
-	Project  string        `env:"PUBSUB_PROJECT,required"` // of the topics; the Pub/Sub library reads PUBSUB_EMULATOR_HOST
-	Endpoint string        `env:"PUBSUB_ENDPOINT"`         // host:port of one region: Pub/Sub keeps the order of a key within a region only
+	// of the topics; the Pub/Sub library reads PUBSUB_EMULATOR_HOST
+	Project string `env:"PUBSUB_PROJECT,required"`
+	// host:port of one region: Pub/Sub keeps the order of a key within a region only
+	Endpoint string        `env:"PUBSUB_ENDPOINT"`
 	Run      time.Duration `env:"RELAY_RUN" envDefault:"57s"`
 	Workers  int           `env:"RELAY_WORKERS" envDefault:"4"` // shards drained at the same time
 }

@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 
 var keys = redisclient.Keys{Env: "test"}
 
-// harness adds a fake Pub/Sub to the common harness. Its clock is the clock of every relay of the test.
+// harness adds a fake Pub/Sub to the common harness. Its clock is the clock of every relay of the
+// test.
 type harness struct {
 	*functest.Harness
 	broker *pubsubtest.Broker
@@ -81,8 +82,8 @@ func (h *harness) runOnce(r *Relay) Report {
 	return report
 }
 
-// startRun starts a run that ends with the test or with stop, which returns the report. An error of the
-// run fails the test.
+// startRun starts a run that ends with the test or with stop, which returns the report. An error of
+// the run fails the test.
 func (h *harness) startRun(r *Relay) (stop func() Report) {
 	stopRun := h.startFallibleRun(r)
 	stop = sync.OnceValue(func() Report {
@@ -137,8 +138,8 @@ const (
 	currencyTopic = "melmastoon.bff.consumer.currency.changed.v1"
 )
 
-// newEvents returns events of one session. kinds has a letter for each event: l for a change of locale, c
-// for a change of currency, e for the end of the session.
+// newEvents returns events of one session. kinds has a letter for each event: l for a change of
+// locale, c for a change of currency, e for the end of the session.
 func newEvents(session, kinds string) []event.Event {
 	var all []event.Event
 	now := time.Now()
@@ -234,8 +235,8 @@ func (h *harness) setConsent(session string, telemetry, cleared bool) {
 		ON CONFLICT (guest_session_id) DO UPDATE SET telemetry = excluded.telemetry, cleared_at = excluded.cleared_at`, session, telemetry, cleared)
 }
 
-// captureLogs collects the records of the default logger until the end of the test. A test with it must
-// not run in parallel.
+// captureLogs collects the records of the default logger until the end of the test. A test with it
+// must not run in parallel.
 func captureLogs(t testing.TB) *functest.Log {
 	t.Helper()
 	l := &functest.Log{}

@@ -21,7 +21,8 @@ func TestRelayRun_SplitsRequestsBySize(t *testing.T) {
 	session := newSession()
 	ids := h.addEvents(newEvents(session, strings.Repeat("l", 20))...)
 	h.enlargePayloads(300_000, ids...)
-	if report := h.runOnce(h.newRelay()); report.Published != 20 || report.Requests != 2 || report.Outages != 0 { // the fake accepts 4 MiB
+	// the fake accepts 4 MiB
+	if report := h.runOnce(h.newRelay()); report.Published != 20 || report.Requests != 2 || report.Outages != 0 {
 		t.Errorf("got %+v, want 20 published rows in 2 requests without outage", report)
 	}
 	h.expectReceived(session, ids)

@@ -15,14 +15,14 @@ import (
 const (
 	// maxMessageSize leaves 100 kB of the 10 MB limit of a Pub/Sub request for framing.
 	maxMessageSize = 10_000_000 - 100_000
-	// maxRequestSize limits the rows of a request, in bytes; a larger row is sent alone. An emulator
-	// of Pub/Sub may accept 4 MiB only, the default of gRPC.
+	// maxRequestSize limits the rows of a request, in bytes; a larger row is sent alone. An
+	// emulator of Pub/Sub may accept 4 MiB only, the default of gRPC.
 	maxRequestSize = 3 << 20
 )
 
 // encodeMessage returns the Pub/Sub message of a row: the payload with publishedAt set to now, the
-// headers as attributes, and the session as ordering key. encodeMessage fails for a payload or headers
-// of another form and for a message over 9.9 MB. The error repeats nothing of the row.
+// headers as attributes, and the session as ordering key. encodeMessage fails for a payload or
+// headers of another form and for a message over 9.9 MB. The error repeats nothing of the row.
 func encodeMessage(row outbox.Pending, now time.Time) (*pubsubpb.PubsubMessage, error) {
 	data, err := event.WithPublishedAt([]byte(row.Payload), row.ID, now)
 	if err != nil {

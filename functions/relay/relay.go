@@ -31,8 +31,8 @@ const (
 )
 
 // Relay publishes the pending rows of the outbox to Pub/Sub. It is safe for concurrent use. Several
-// relays may work on one database at the same time, in one process or in many: a shard of the outbox
-// is locked while a relay sends rows of it.
+// relays may work on one database at the same time, in one process or in many: a shard of the
+// outbox is locked while a relay sends rows of it.
 type Relay struct {
 	db          *pgxpool.Pool
 	rdb         redis.UniversalClient
@@ -75,10 +75,10 @@ func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, report)
 }
 
-// Run publishes pending rows until RELAY_RUN has passed or ctx ends; with Options.Once, until nothing
-// more can be sent now. Then it counts the backlog. Batches under way at the end are finished: they
-// start no further request, and take at most 13 s (a read of consents, a request, its marks). The
-// count takes at most 8 s more.
+// Run publishes pending rows until RELAY_RUN has passed or ctx ends; with Options.Once, until
+// nothing more can be sent now. Then it counts the backlog. Batches under way at the end are
+// finished: they start no further request, and take at most 13 s (a read of consents, a request,
+// its marks). The count takes at most 8 s more.
 //
 // Without Pub/Sub no row is charged and Run returns no error; Report.Outages counts the failed
 // requests. Without Redis the buffered rows stay there, and rows of the table are sent. Without

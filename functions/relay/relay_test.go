@@ -74,7 +74,8 @@ func TestRelayRun_ConcurrentRelaysKeepOrderAndShareWork(t *testing.T) {
 	want := map[string][]string{}
 	total := 0
 	faults := rand.New(rand.NewPCG(3, 4))
-	h.broker.SetBehavior(func(pubsubtest.Request) pubsubtest.Behavior { // the broker calls it for one request at a time
+	// the broker calls it for one request at a time
+	h.broker.SetBehavior(func(pubsubtest.Request) pubsubtest.Behavior {
 		switch n := faults.IntN(100); {
 		case n < 20:
 			return pubsubtest.Behavior{RejectCode: codes.Unavailable}
@@ -211,7 +212,8 @@ func TestRelayRun_FindsEveryShard(t *testing.T) {
 		n += len(h.addEvents(newEvents(fmt.Sprintf("%s%c", base[:29], last), "l")...))
 	}
 	n += len(h.addEvents(newEvents("", "l")...))
-	h.insertRow(localeTopic, `{}`, `{"orderingKey":"not-one-of-ours-é"}`) // the id of no session, with a last character of two bytes
+	// the id of no session, with a last character of two bytes
+	h.insertRow(localeTopic, `{}`, `{"orderingKey":"not-one-of-ours-é"}`)
 	report := h.runOnce(h.newRelay())
 	if report.Published != int64(n) || report.Rejected != 1 {
 		t.Errorf("got %+v, want %d published and 1 rejected row", report, n)

@@ -24,19 +24,23 @@ const (
 
 // Report says what a run did and what it left.
 type Report struct {
-	Published        int64  `json:"published"`           // rows accepted by Pub/Sub and marked
-	Rejected         int64  `json:"refused"`             // permanent refusals of single rows, each followed by backoff or parking
-	Dropped          int64  `json:"dropped"`             // rows deleted because the guest refused telemetry
-	Drained          int64  `json:"spilled"`             // rows moved from the Redis buffer
-	DrainRejected    int64  `json:"spillRefused"`        // rows of the Redis buffer that Postgres can never take; set aside
-	Attempts         int64  `json:"attempts"`            // rows in requests, whether accepted or not
-	Requests         int64  `json:"requests"`            // requests to Pub/Sub
-	Outages          int64  `json:"outages"`             // requests that failed without a verdict on their rows
-	LastOutage       string `json:"lastOutage,omitzero"` // topic and gRPC code of the last outage: "<topic>: PermissionDenied"
-	Failures         int64  `json:"failures"`            // polls and batches that failed in Postgres
-	Depth            int64  `json:"depth"`               // pending rows left
-	OldestAgeSeconds int64  `json:"oldestAgeSeconds"`    // of the pending rows left
-	Parked           int64  `json:"parked"`              // rows given up until an operator replays them
+	Published int64 `json:"published"` // rows accepted by Pub/Sub and marked
+	// permanent refusals of single rows, each followed by backoff or parking
+	Rejected int64 `json:"refused"`
+	Dropped  int64 `json:"dropped"` // rows deleted because the guest refused telemetry
+	Drained  int64 `json:"spilled"` // rows moved from the Redis buffer
+	// rows of the Redis buffer that Postgres can never take; set aside
+	DrainRejected int64 `json:"spillRefused"`
+	Attempts      int64 `json:"attempts"` // rows in requests, whether accepted or not
+	Requests      int64 `json:"requests"` // requests to Pub/Sub
+	// requests that failed without a verdict on their rows
+	Outages int64 `json:"outages"`
+	// topic and gRPC code of the last outage: "<topic>: PermissionDenied"
+	LastOutage       string `json:"lastOutage,omitzero"`
+	Failures         int64  `json:"failures"`         // polls and batches that failed in Postgres
+	Depth            int64  `json:"depth"`            // pending rows left
+	OldestAgeSeconds int64  `json:"oldestAgeSeconds"` // of the pending rows left
+	Parked           int64  `json:"parked"`           // rows given up until an operator replays them
 	DryRun           bool   `json:"dryRun,omitzero"`
 }
 

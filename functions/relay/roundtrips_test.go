@@ -76,7 +76,8 @@ func TestRelayRun_BatchUsesTwoRoundTripsAndPollOne(t *testing.T) {
 		tracer.queries, tracer.roundTrips = nil, 0
 	}
 	h.runOnce(r)
-	// HasPending, a poll, a full batch, an empty batch at the end of the shard, a poll without result, the report.
+	// HasPending, a poll, a full batch, an empty batch at the end of the shard, a poll without
+	// result, the report.
 	expectQueries(8, "SELECT true", "WITH RECURSIVE walk (shard", "BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "UPDATE", "COMMIT",
 		"BEGIN", "SET LOCAL", "SELECT pg_try_advisory_xact_lock", "WITH RECURSIVE walk (session", "ROLLBACK", "WITH RECURSIVE walk (shard", "SELECT count(*)")
 	h.runOnce(r)

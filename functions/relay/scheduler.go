@@ -12,11 +12,12 @@ import (
 // Polls for due shards are far enough apart to be cheap, and close enough together for the delay of
 // an event to be short.
 const (
-	pollBusy        = 10 * time.Millisecond  // after a lease with progress
-	pollIdle        = 100 * time.Millisecond // while no row is due
-	pollUnavailable = 5 * time.Second        // at most, doubling from pollIdle, while Pub/Sub or Postgres is unavailable
-	pollNoProgress  = time.Second            // at most, between leases of a shard without a row to send
-	pollTimeShare   = 10                     // polls take at most 1/10 of the time, however slow Postgres is
+	pollBusy = 10 * time.Millisecond  // after a lease with progress
+	pollIdle = 100 * time.Millisecond // while no row is due
+	// at most, doubling from pollIdle, while Pub/Sub or Postgres is unavailable
+	pollUnavailable = 5 * time.Second
+	pollNoProgress  = time.Second // at most, between leases of a shard without a row to send
+	pollTimeShare   = 10          // polls take at most 1/10 of the time, however slow Postgres is
 )
 
 // lease is one turn of a worker on a shard: up to maxBatchesPerLease batches. Each batch takes and

@@ -21,7 +21,8 @@ func (h *harness) mount(r *Relay) {
 	h.MountInternal("POST "+relayPath, time.Minute, r.Serve)
 }
 
-// trigger delivers a tick with options to r and returns the response, checked against the API document.
+// trigger delivers a tick with options to r and returns the response, checked against the API
+// document.
 func (h *harness) trigger(r *Relay, options string) *functest.Result {
 	h.T.Helper()
 	h.mount(r)

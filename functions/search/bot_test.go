@@ -203,14 +203,14 @@ func TestBotDetection_StoresAndLogContainNoClientData(t *testing.T) {
 	h := newHarnessWithFlags(t, `{"botMode":"enforce","limitsEnabled":true,"challenge":{"difficulty":6}}`)
 	var secret []string
 	statuses := map[int]int{}
-	const requests = 200 // each combination of agent, token and address family 12 times
+	const requests = 1000
 	for n := range requests {
-		if n%20 == 0 {
+		if n%100 == 0 {
 			h.Advance(time.Minute)
 		}
 		addr := fmt.Sprintf("2001:db8:%x:%x::%x", 0xa000+n, 0xb000+n, 0xc000+n)
 		if n%2 == 0 {
-			addr = fmt.Sprintf("203.0.113.%d", 1+n)
+			addr = fmt.Sprintf("203.0.%d.%d", 100+n/250, 1+n%250)
 		}
 		agent := []string{"python-requests/2.32 c4n4ry%04d", functest.Firefox + " c4n4ry%04d", "c4n4ry%04d/1.0 (+http://c4n4ry.example)", "curl/8.5 c4n4ry%04d"}[n%4]
 		token := []string{fmt.Sprintf("pow1.6.1795280400.test.c4n4ry%04dAAAAAAAAAAAA.7", n), fmt.Sprintf("a-recaptcha-c4n4ry%04d-token", n)}[n/2%2]
@@ -228,7 +228,7 @@ func TestBotDetection_StoresAndLogContainNoClientData(t *testing.T) {
 	}
 	redis, postgres := h.dumpStores()
 	log := h.Log.String()
-	if statuses[200] < 60 || statuses[429] < 180 || h.Count("bot_score_log") < 100 || strings.Count(redis, ":bot:cadence:") < 100 || strings.Count(log, "SUSPECTED_BOT") < 180 {
+	if statuses[200] < 300 || statuses[429] < 900 || h.Count("bot_score_log") < 500 || strings.Count(redis, ":bot:cadence:") < 500 || strings.Count(log, "SUSPECTED_BOT") < 900 {
 		t.Fatalf("got statuses %v, %d rows: too few requests left traces in the stores and the log", statuses, h.Count("bot_score_log"))
 	}
 	for where, text := range map[string]string{"Redis": redis, "Postgres": postgres, "log": log} {

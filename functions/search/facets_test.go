@@ -47,7 +47,8 @@ func TestFacets_ResponseIsPublicAndCached(t *testing.T) {
 		t.Errorf("second answer: got %s; want HIT without a call", a.Header.Get("X-Cache"))
 	}
 	h.upstreams.Fail("search")
-	for minute := 0; minute < 70 && (minute == 0 || a.Header.Get("X-Cache") == "HIT"); minute++ { // fresh for an hour ± 10 %
+	// fresh for an hour ± 10 %
+	for minute := 0; minute < 70 && (minute == 0 || a.Header.Get("X-Cache") == "HIT"); minute++ {
 		h.Advance(time.Minute)
 		a = h.do("GET", "/facets?country=AF&locale=fr&currency=EUR", "")
 	}

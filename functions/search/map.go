@@ -40,7 +40,8 @@ type mapRequest struct {
 
 // check adds faults of the members that only a map has. An invalid zoom becomes nil.
 func (in *mapRequest) check(f *problem.FieldErrors) {
-	if in.Geo.Mode != "bounding-box" && slices.Contains(geoModes, in.Geo.Mode) { // area.check refused unknown modes
+	// area.check refused unknown modes
+	if in.Geo.Mode != "bounding-box" && slices.Contains(geoModes, in.Geo.Mode) {
 		f.Add("geo.mode", "not-supported", "A map is searched by bounding-box.")
 	}
 	if in.Zoom != nil && (*in.Zoom < 0 || *in.Zoom > maxZoom) {

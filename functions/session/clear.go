@@ -27,7 +27,8 @@ func (h *Handlers) Clear(w http.ResponseWriter, r *http.Request) error {
 	}
 	if !g.New {
 		if g.Session.Degraded {
-			return notSavedProblem(nil) // without Redis the owner of the cookie is unknown, and the copies there would stay
+			// without Redis the owner of the cookie is unknown, and the copies there would stay
+			return notSavedProblem(nil)
 		}
 		done := web.FromContext(ctx).Phase("erase")
 		err := h.erase(ctx, g)

@@ -17,19 +17,20 @@ import (
 // answers stored under idempotency keys, because of their tokens, and published events, because
 // analytics stores published events under the session's id.
 type export struct {
-	ExportedAt       string                  `json:"exportedAt"`
-	Session          *guestSession           `json:"session"`
-	ConsentDecidedAt string                  `json:"consentDecidedAt,omitzero"`
-	Technical        map[string]string       `json:"technical"` // fields of the hash that Session does not show
-	Wishlist         []wishlist.Item         `json:"wishlist"`
-	Removed          []wishlist.RemovedItem  `json:"removedFromWishlist"`
-	RecentlyViewed   []jsontext.Value        `json:"recentlyViewed"`
-	SearchHistory    []jsontext.Value        `json:"searchHistory"`
-	SearchSessions   []map[string]any        `json:"searchSessions"`
-	Handoffs         []exportedHandoff       `json:"handoffs"`
-	IdempotencyKeys  []idempotency.StoredKey `json:"idempotencyKeys"`
-	UnsentEvents     []jsontext.Value        `json:"unsentEvents"`
-	BotVerdicts      []exportedVerdict       `json:"botVerdicts"`
+	ExportedAt       string        `json:"exportedAt"`
+	Session          *guestSession `json:"session"`
+	ConsentDecidedAt string        `json:"consentDecidedAt,omitzero"`
+	// fields of the hash that Session does not show
+	Technical       map[string]string       `json:"technical"`
+	Wishlist        []wishlist.Item         `json:"wishlist"`
+	Removed         []wishlist.RemovedItem  `json:"removedFromWishlist"`
+	RecentlyViewed  []jsontext.Value        `json:"recentlyViewed"`
+	SearchHistory   []jsontext.Value        `json:"searchHistory"`
+	SearchSessions  []map[string]any        `json:"searchSessions"`
+	Handoffs        []exportedHandoff       `json:"handoffs"`
+	IdempotencyKeys []idempotency.StoredKey `json:"idempotencyKeys"`
+	UnsentEvents    []jsontext.Value        `json:"unsentEvents"`
+	BotVerdicts     []exportedVerdict       `json:"botVerdicts"`
 }
 
 // Export answers GET /session/export with all stored data of the session. The answer is complete or

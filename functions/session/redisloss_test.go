@@ -22,7 +22,8 @@ func TestSession_RedisLossDuringRequestIsNotErasure(t *testing.T) {
 	h.getSession(cookie)
 	wipe()
 	if a := h.Do("POST", "/session/locale", cookie, `{"locale":"ru"}`); a.StatusCode != 503 || strings.Contains(a.Text, "cleared") {
-		t.Errorf(`got %d %s; want status 503, body without "cleared"`, a.StatusCode, a.Text) // Redis lost the session, which is no erasure
+		// Redis lost the session, which is no erasure
+		t.Errorf(`got %d %s; want status 503, body without "cleared"`, a.StatusCode, a.Text)
 	}
 	a := h.MustDo(200, "POST", "/session/locale", cookie, `{"locale":"ru"}`)
 	if a.SessionCookie() != cookie {

@@ -29,8 +29,9 @@ import (
 // answer is personal (private, no-store) and bounded by web.Budget (2.5 s). Safe for concurrent
 // use.
 type Handlers struct {
-	guests            *guest.Controller
-	longTimeoutGuests *guest.Controller // for routes that fail without Redis: 800 ms each way instead of 100 ms
+	guests *guest.Controller
+	// for routes that fail without Redis: 800 ms each way instead of 100 ms
+	longTimeoutGuests *guest.Controller
 	sessions          *session.Store
 	wishlist          *wishlist.Store
 	eraser            *erasure.Eraser
@@ -78,8 +79,10 @@ type consent struct {
 // loadedGuest is an admitted guest with the session's lists and raw hash in Redis.
 type loadedGuest struct {
 	*guest.Guest
-	lists     *session.Lists            // nil without a genuine cookie
-	redisHash *redis.MapStringStringCmd // nil without a genuine cookie; the hash of the cookie's session, which may differ from the guest's
+	lists *session.Lists // nil without a genuine cookie
+	// nil without a genuine cookie; the hash of the cookie's session, which may differ from the
+	// guest's
+	redisHash *redis.MapStringStringCmd
 }
 
 // begin admits a guest. The round trip of guest.Begin also reads the lists and the raw hash of the

@@ -165,7 +165,8 @@ func TestSessionShow_UsesOneRoundTripPerStore(t *testing.T) {
 	uses := h.Deps.DB.Stat().AcquireCount()
 	h.RoundTrips.TakeCount()
 	h.getSession(cookie)
-	if n := h.RoundTrips.TakeCount(); n != 1 { // the session was saved within the minute and the copy is complete
+	// the session was saved within the minute and the copy is complete
+	if n := h.RoundTrips.TakeCount(); n != 1 {
 		t.Errorf("got %d round trips of Redis; want 1", n)
 	}
 	if n := h.Deps.DB.Stat().AcquireCount() - uses; n != 1 {

@@ -11,8 +11,8 @@ import (
 
 var pruneRows = flag.Int("prune", 100_000, "rows that BenchmarkSweepTables_Prune removes from each table")
 
-// BenchmarkSweepTables_Prune removes rows of every table and reports the time of the slowest statement. It
-// includes a second run, which scans the dead index entries of the first run.
+// BenchmarkSweepTables_Prune removes rows of every table and reports the time of the slowest
+// statement. It includes a second run, which scans the dead index entries of the first run.
 func BenchmarkSweepTables_Prune(b *testing.B) {
 	for _, s := range seeds {
 		b.Run(s.rule, func(b *testing.B) {

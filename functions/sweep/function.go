@@ -1,6 +1,6 @@
-// Package sweep deletes rows after their retention, and ends idle sessions. Each rule has an entry point,
-// triggered by Cloud Scheduler once a day. The package never deletes a row that a guest or an operator
-// still uses: the rules are in docs/spec/data-model.md#retention.
+// Package sweep deletes rows after their retention, and ends idle sessions. Each rule has an entry
+// point, triggered by Cloud Scheduler once a day. The package never deletes a row that a guest or
+// an operator still uses: the rules are in docs/spec/data-model.md#retention.
 package sweep
 
 import (
@@ -9,7 +9,8 @@ import (
 	"fmt"
 	"time"
 
-	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework" // the platform's packer demands it
+	// the platform's packer demands it
+	_ "github.com/GoogleCloudPlatform/functions-framework-go/funcframework"
 	"github.com/GoogleCloudPlatform/functions-framework-go/functions"
 	"github.com/caarlos0/env/v11"
 
@@ -50,12 +51,12 @@ type schedule struct {
 	Run time.Duration `env:"SWEEP_RUN" envDefault:"5m"` // a run starts no batch after this time; at most 9m
 }
 
-// ackDeadline is the ack deadline of the tick's subscription: Pub/Sub delivers the tick again after this
-// time.
+// ackDeadline is the ack deadline of the tick's subscription: Pub/Sub delivers the tick again after
+// this time.
 const ackDeadline = 590 * time.Second
 
-// register registers an entry point. build is called when the function opens, constructs the job and
-// dials nothing. Opening fails for missing or invalid settings.
+// register registers an entry point. build is called when the function opens, constructs the job
+// and dials nothing. Opening fails for missing or invalid settings.
 func register(name, path string, build func(context.Context) (job, error)) {
 	functions.HTTP(name, web.RegisterInternal(name, "POST /internal/jobs/"+path, ackDeadline, func(ctx context.Context, _ *lifecycle.WarmUp) (web.Handler, error) {
 		s, err := env.ParseAs[schedule]()

@@ -14,8 +14,8 @@ const day = 24 * time.Hour
 
 var keys = redisclient.Keys{Env: "test"}
 
-// harness adds the registered entry points to the common harness. Their configuration comes from the
-// process environment, as in production, so these tests do not run in parallel.
+// harness adds the registered entry points to the common harness. Their configuration comes from
+// the process environment, as in production, so these tests do not run in parallel.
 type harness struct{ *functest.Harness }
 
 func newHarness(t testing.TB) *harness {

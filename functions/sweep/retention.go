@@ -9,8 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// retention is a rule of docs/spec/data-model.md#retention: it says when a row of a table is expired. A
-// sweep finds expired rows by an index, in the order of the index.
+// retention is a rule of docs/spec/data-model.md#retention: it says when a row of a table is
+// expired. A sweep finds expired rows by an index, in the order of the index.
 type retention struct {
 	name, path   string
 	table        string
@@ -33,8 +33,8 @@ var retentions = []retention{
 	{"SweepChoices", "sweep-choices", "session_choice", "guest_session_id", id.Session, "", 366 * 24 * time.Hour},
 }
 
-// batchSize is the number of rows of a DELETE. A DELETE takes some tens of milliseconds, so its row locks
-// delay no request, and a failure repeats little work.
+// batchSize is the number of rows of a DELETE. A DELETE takes some tens of milliseconds, so its row
+// locks delay no request, and a failure repeats little work.
 const batchSize = 5_000
 
 // countLimit limits the count of a dry run, because counting is as slow as deleting.
@@ -46,13 +46,14 @@ type tableSweeper struct {
 	rule retention
 }
 
-// sweep deletes up to 5,000 rows with each statement, one round trip, and skips rows that another run has
-// locked. It fails without Postgres.
+// sweep deletes up to 5,000 rows with each statement, one round trip, and skips rows that another
+// run has locked. It fails without Postgres.
 func (s tableSweeper) sweep(ctx context.Context, now time.Time, timeUp func() bool) (removed int64, more bool, err error) {
 	remove, from := s.rule.deleteStatement(), s.rule.startCursor()
 	for {
 		var n int64
-		// The next statement starts at the last deleted row: deleted rows stay in the index until a vacuum.
+		// The next statement starts at the last deleted row: deleted rows stay in the index until a
+		// vacuum.
 		err := s.db.QueryRow(ctx, remove, now.Add(-s.rule.period), s.rule.cutoff(now), from, batchSize).Scan(&n, &from)
 		if err != nil {
 			return removed, false, fmt.Errorf("sweep: %s: %w", s.rule.table, err)
@@ -77,8 +78,8 @@ func (s tableSweeper) count(ctx context.Context, now time.Time) (n int64, more b
 	return n, n == countLimit, nil
 }
 
-// deleteStatement returns the DELETE of a batch of $4 rows. Its result is the number of rows and the
-// cursor of the next batch. It skips rows that another run has locked.
+// deleteStatement returns the DELETE of a batch of $4 rows. Its result is the number of rows and
+// the cursor of the next batch. It skips rows that another run has locked.
 func (r retention) deleteStatement() string {
 	return strings.NewReplacer("{table}", "bff_consumer."+r.table, "{order}", r.orderColumn, "{where}", r.condition()).Replace(`
 		WITH expired AS (
@@ -94,8 +95,8 @@ func (r retention) deleteStatement() string {
 		SELECT count(*), coalesce(max(at)::text, $3::text) FROM expired`)
 }
 
-// condition returns the WHERE clause of expired rows. $1 is the cutoff time, $2 the cutoff in the form of
-// orderColumn, $3 the cursor.
+// condition returns the WHERE clause of expired rows. $1 is the cutoff time, $2 the cutoff in the
+// form of orderColumn, $3 the cursor.
 func (r retention) condition() string {
 	kind := "text"
 	if r.idPrefix == "" {

@@ -56,8 +56,10 @@ func TestSweepTables_KeepUnfinishedRows(t *testing.T) {
 	for _, s := range seeds {
 		h.insertSeed(s, 5, old)
 	}
-	h.Exec("UPDATE bff_consumer.outbox SET published_at = NULL")                       // unpublished, parked or not
-	h.Exec("UPDATE bff_consumer.wishlist_anonymous SET removed_at = NULL")             // not removed from the wishlist
+	// unpublished, parked or not
+	h.Exec("UPDATE bff_consumer.outbox SET published_at = NULL")
+	// not removed from the wishlist
+	h.Exec("UPDATE bff_consumer.wishlist_anonymous SET removed_at = NULL")
 	h.Exec("UPDATE bff_consumer.idempotency_keys SET expires_at = now() + '1 minute'") // not expired
 	for rule, table := range map[string]string{"SweepOutbox": "outbox", "SweepWishlist": "wishlist_anonymous", "SweepIdempotency": "idempotency_keys"} {
 		h.mustRemove(rule, `{}`, 0)

@@ -26,13 +26,15 @@ type sessionSweeper struct {
 }
 
 const (
-	// clockSlack is added to session.TTL: a visit is recorded within a minute, by another machine's clock.
+	// clockSlack is added to session.TTL: a visit is recorded within a minute, by another machine's
+	// clock.
 	clockSlack       = time.Hour
 	sessionBatchSize = 500
 )
 
-// sweep ends up to 500 sessions of a shard in each batch: three round trips to Redis and three to Postgres.
-// After a failure of Redis or Postgres the next sweep repeats the batch with the same event ids.
+// sweep ends up to 500 sessions of a shard in each batch: three round trips to Redis and three to
+// Postgres. After a failure of Redis or Postgres the next sweep repeats the batch with the same
+// event ids.
 func (s *sessionSweeper) sweep(ctx context.Context, now time.Time, timeUp func() bool) (ended int64, more bool, err error) {
 	err = forEachShard(func(shard string, optedOut bool) error {
 		for !more {
@@ -67,8 +69,8 @@ func (s *sessionSweeper) endIdle(ctx context.Context, shard string, optedOut boo
 			if err := s.recordEnded(ctx, tx, optedOut, idle); err != nil {
 				return err
 			}
-			// The check comes after the writes, so that a guest can return unnoticed only during the
-			// commit.
+			// The check comes after the writes, so that a guest can return unnoticed only during
+			// the commit.
 			var err error
 			if still, err = session.StillIdle(ctx, s.rdb, s.keys, shard, optedOut, idle); err == nil && len(still) < len(idle) {
 				err = errSessionResumed
@@ -87,8 +89,8 @@ func (s *sessionSweeper) endIdle(ctx context.Context, shard string, optedOut boo
 }
 
 // recordEnded writes session.ended.v1 of each session, unless the guest opted out, and removes the
-// wishlists, unreachable from now on: a single round trip. Invalid session ids are skipped, and so leave Redis
-// without an event: an invalid id would fail the insert of the whole batch.
+// wishlists, unreachable from now on: a single round trip. Invalid session ids are skipped, and so
+// leave Redis without an event: an invalid id would fail the insert of the whole batch.
 func (s *sessionSweeper) recordEnded(ctx context.Context, tx pgx.Tx, optedOut bool, idle []session.Idle) error {
 	var events []event.Event
 	ids := make([]string, 0, len(idle))
@@ -108,8 +110,8 @@ func (s *sessionSweeper) recordEnded(ctx context.Context, tx pgx.Tx, optedOut bo
 	return tx.SendBatch(ctx, &batch).Close()
 }
 
-// endedEvent returns session.ended.v1. The event id is derived from session and last visit, so a repeated
-// sweep writes the same event.
+// endedEvent returns session.ended.v1. The event id is derived from session and last visit, so a
+// repeated sweep writes the same event.
 func (s *sessionSweeper) endedEvent(i session.Idle) event.Event {
 	at := i.LastSeen.Add(session.TTL)
 	return event.New(event.Meta{
@@ -130,8 +132,8 @@ func (s *sessionSweeper) count(ctx context.Context, now time.Time) (n int64, mor
 	return n, false, err
 }
 
-// forEachShard calls do for each of the 64 sets of last visits: 32 shards, each with a set for sessions
-// with consent and a set for sessions without. It stops at the first error.
+// forEachShard calls do for each of the 64 sets of last visits: 32 shards, each with a set for
+// sessions with consent and a set for sessions without. It stops at the first error.
 func forEachShard(do func(shard string, optedOut bool) error) error {
 	for _, shard := range session.Shards {
 		for _, optedOut := range []bool{false, true} {

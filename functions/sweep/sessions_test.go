@@ -23,8 +23,8 @@ func (h *harness) openFunction(name string) error {
 	return h.function(name).OpenWithLog(h.T.Context(), io.Discard)
 }
 
-// addSession adds a session that lasted an hour and has been idle since. optedOut puts it into the sets of
-// sessions without consent.
+// addSession adds a session that lasted an hour and has been idle since. optedOut puts it into the
+// sets of sessions without consent.
 func (h *harness) addSession(idle time.Duration, optedOut bool) string {
 	h.T.Helper()
 	seen := time.Now().Add(-idle)

@@ -26,9 +26,9 @@ type database interface {
 
 // job is one rule of retention.
 type job interface {
-	// sweep removes the rows or sessions that were expired at now, in batches, each a short transaction,
-	// and returns their number. It starts no batch after timeUp is true, and then returns more. Finished
-	// batches stay committed after an error.
+	// sweep removes the rows or sessions that were expired at now, in batches, each a short
+	// transaction, and returns their number. It starts no batch after timeUp is true, and then
+	// returns more. Finished batches stay committed after an error.
 	sweep(ctx context.Context, now time.Time, timeUp func() bool) (removed int64, more bool, err error)
 	// count returns the number that sweep would remove. With more the number is a lower bound.
 	count(ctx context.Context, now time.Time) (n int64, more bool, err error)
@@ -54,11 +54,11 @@ type Report struct {
 	Millis  int64 `json:"durationMs"`
 }
 
-// Serve answers a tick: it runs the job for at most SWEEP_RUN (5 min by default) and its last batch, and
-// returns the Report with status 200. A dry run only counts. A request that is no tick gets 400. A failed
-// job never gets 200: the answer is 503 when Postgres or Redis is unavailable and 500 for other errors,
-// so that Pub/Sub delivers the tick again and finally to the dead letters. Batches before the failure
-// stay committed.
+// Serve answers a tick: it runs the job for at most SWEEP_RUN (5 min by default) and its last
+// batch, and returns the Report with status 200. A dry run only counts. A request that is no tick
+// gets 400. A failed job never gets 200: the answer is 503 when Postgres or Redis is unavailable
+// and 500 for other errors, so that Pub/Sub delivers the tick again and finally to the dead
+// letters. Batches before the failure stay committed.
 func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	o, err := decodeOptions(r)
 	if err != nil {

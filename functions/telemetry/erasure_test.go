@@ -11,7 +11,8 @@ func TestTelemetry_ErasedSessionIsRejectedAndErasureCompleted(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.newGuest()
 	h.mustSend(1, "click", cookie, clickBody(1))
-	if err := h.Deps.Eraser.Begin(t.Context(), &session.Session{ID: cookie}); err != nil { // Finish never runs
+	// Finish never runs
+	if err := h.Deps.Eraser.Begin(t.Context(), &session.Session{ID: cookie}); err != nil {
 		t.Fatal(err)
 	}
 	if again := h.mustSend(0, "click", cookie, clickBody(2)); again != "" {

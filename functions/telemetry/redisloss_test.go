@@ -12,7 +12,8 @@ func TestTelemetry_RedisLossDuringRequestKeepsEvents(t *testing.T) {
 	h := newHarness(t)
 	cookie := h.newGuest()
 	before := len(h.Events(""))
-	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.Deps.Redis.FlushAll(context.Background()) }) // between Begin and Finish
+	// between Begin and Finish
+	redistest.AfterNextPipeline(h.Deps.Redis, func() { h.Deps.Redis.FlushAll(context.Background()) })
 	if again := h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(2))); again != cookie {
 		t.Errorf("got cookie %q; want %q", again, cookie)
 	}

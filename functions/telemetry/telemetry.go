@@ -142,9 +142,10 @@ func (h *Handlers) record(w http.ResponseWriter, r *http.Request, reports []repo
 }
 
 const (
-	maxClockSkew       = time.Minute
-	sessionStartMargin = 100 * time.Millisecond // session.started is dated at most this long after the time in the session's id
-	maxSessionAge      = 365 * 24 * time.Hour   // the longest life of a session
+	maxClockSkew = time.Minute
+	// session.started is dated at most this long after the time in the session's id
+	sessionStartMargin = 100 * time.Millisecond
+	maxSessionAge      = 365 * 24 * time.Hour // the longest life of a session
 )
 
 // eventTime returns the reported time in UTC and whole milliseconds, or the time of the request for

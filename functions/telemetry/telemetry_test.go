@@ -181,18 +181,30 @@ func TestTelemetry_EventIDDeduplicates(t *testing.T) {
 	if n := len(h.Events("")); n != before+1 {
 		t.Errorf("got %d events; want 1", n-before)
 	}
-	h.mustSend(1, "click", other, named)                                                                            // another guest
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000002"`))               // another eventId
-	h.mustSend(1, "funnel", cookie, `{"step":"map.opened","eventId":"c0ffee00-0000-4000-8000-000000000001"}`)       // another kind of report
-	h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(1)))                                           // no eventId
-	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // first
-	h.mustSend(1, "page-view", cookie, `{"path":"/another","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)      // same eventId, another path: a repetition
-	h.Advance(10 * time.Second)                                                                                     // later, without a time
-	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)             // same eventId: a repetition
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // a time after the session's life
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`)) // a repetition
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // a time before the session
-	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`)) // a repetition
+	// another guest
+	h.mustSend(1, "click", other, named)
+	// another eventId
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"c0ffee00-0000-4000-8000-000000000002"`))
+	// another kind of report
+	h.mustSend(1, "funnel", cookie, `{"step":"map.opened","eventId":"c0ffee00-0000-4000-8000-000000000001"}`)
+	// no eventId
+	h.mustSend(2, "click", cookie, batchBody(clickBody(1), clickBody(1)))
+	// first
+	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)
+	// same eventId, another path: a repetition
+	h.mustSend(1, "page-view", cookie, `{"path":"/another","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)
+	// later, without a time
+	h.Advance(10 * time.Second)
+	// same eventId: a repetition
+	h.mustSend(1, "page-view", cookie, `{"path":"/","eventId":"c0ffee00-0000-4000-8000-000000000003"}`)
+	// a time after the session's life
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`))
+	// a repetition
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"far-away-1","occurredAt":"2199-01-01T00:00:00.000Z"`))
+	// a time before the session
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`))
+	// a repetition
+	h.mustSend(1, "click", cookie, clickBody(1, `,"eventId":"long-ago-1","occurredAt":"1969-12-31T23:59:59.000Z"`))
 	if n := len(h.Events("")); n != before+9 {
 		t.Errorf("got %d events; want 9", n-before)
 	}
@@ -282,7 +294,8 @@ func TestTelemetry_NoConsentWritesNothing(t *testing.T) {
 	h.mustSend(0, "click", cookie, clickBody(1))
 	h.RDB.FlushAll(t.Context())
 	h.PostgresProxy.Break()
-	h.MustDo(503, "POST", "/telemetry/click", cookie, clickBody(1)) // the consent is unknown, so no event is buffered
+	// the consent is unknown, so no event is buffered
+	h.MustDo(503, "POST", "/telemetry/click", cookie, clickBody(1))
 	h.PostgresProxy.Heal()
 	h.Eventually("Postgres is back", func() bool { return h.Deps.DB.Ping(context.Background()) == nil })
 	if n := h.RDB.LLen(t.Context(), h.Deps.Keys.Key("outbox", "spill")).Val(); n != 0 || len(h.Events("")) != before || len(h.recentlyViewed(cookie)) != 0 {

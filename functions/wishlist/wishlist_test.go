@@ -145,7 +145,8 @@ func TestWishlistAdd_ConcurrentAddsStopAtLimit(t *testing.T) {
 		all.Go(func() {
 			for n := range queue {
 				a := h.Do("POST", "/wishlist", cookie, addBody(n%160))
-				for a.StatusCode == 503 || a.StatusCode == 504 { // a store was too slow and nothing was stored
+				// a store was too slow and nothing was stored
+				for a.StatusCode == 503 || a.StatusCode == 504 {
 					a = h.Do("POST", "/wishlist", cookie, addBody(n%160))
 				}
 				mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// syntheticFields are the members of a property that no source contains. Package dataset derives them
-// from the row's id; they describe no real hotel.
+// syntheticFields are the members of a property that no source contains. Package dataset derives
+// them from the row's id; they describe no real hotel.
 var syntheticFields = []string{
 	"tenant", "brand colour", "logo", "price", "availability", "guestRating", "badges", "cancellation", "photos",
 	"rooms by type", "servingRegion", "popularity",

@@ -15,8 +15,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// events lists the tracked platform events with the state of their delivery, oldest first. The query
-// parameters eventId and subject filter the list.
+// events lists the tracked platform events with the state of their delivery, oldest first. The
+// query parameters eventId and subject filter the list.
 func (c *Handler) events(w http.ResponseWriter, r *http.Request) error {
 	found := []pubsub.TrackedEvent{}
 	q := r.URL.Query()
@@ -30,8 +30,8 @@ func (c *Handler) events(w http.ResponseWriter, r *http.Request) error {
 	}{found})
 }
 
-// publishEvent publishes a platform event. It responds 422 for a wrong body and 503 if the broker does
-// not accept the event within 2 s.
+// publishEvent publishes a platform event. It responds 422 for a wrong body and 503 if the broker
+// does not accept the event within 2 s.
 func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Subject  string                    `json:"subject"`
@@ -74,7 +74,8 @@ func (c *Handler) publishEvent(w http.ResponseWriter, r *http.Request) error {
 }
 
 // applyTheme changes the theme in the sandbox before the event about it is published, so a function
-// that receives the event reads the new theme. Events of other subjects change nothing in the sandbox.
+// that receives the event reads the new theme. Events of other subjects change nothing in the
+// sandbox.
 func (c *Handler) applyTheme(subject string, payload jsontext.Value) {
 	var theme struct {
 		TenantID string `json:"tenantId"`

@@ -121,7 +121,8 @@ func TestTelemetry_PagesWithCursor(t *testing.T) {
 			t.Errorf("%s: %v %s", subject, ids, next)
 		}
 	}
-	code, answer := b.call(t, "GET", "/_local/telemetry?subject=locale.changed", "") // a typo must not result in an empty list
+	// a typo must not result in an empty list
+	code, answer := b.call(t, "GET", "/_local/telemetry?subject=locale.changed", "")
 	if wrong := objects(answer, "errors"); code != 422 || wrong[0]["field"] != "subject" || !strings.Contains(wrong[0]["detail"].(string), locale) {
 		t.Errorf("unknown subject: got %d %v, want 422 with the subjects", code, answer)
 	}

@@ -87,8 +87,8 @@ func (c *Handler) getFlags(w http.ResponseWriter, _ *http.Request) error {
 }
 
 // putFlags sets the flags in the body. null restores the default of a flag; absent flags stay
-// unchanged. It responds with all flags after 120 ms, when every process has the new flags, and with
-// 422 and no change for an invalid flag.
+// unchanged. It responds with all flags after 120 ms, when every process has the new flags, and
+// with 422 and no change for an invalid flag.
 func (c *Handler) putFlags(w http.ResponseWriter, r *http.Request) error {
 	var given map[string]jsontext.Value
 	if err := decode(r, &given); err != nil {
@@ -118,8 +118,8 @@ func (c *Handler) putFlags(w http.ResponseWriter, r *http.Request) error {
 	return c.getFlags(w, r)
 }
 
-// deleteFlags restores the default of every flag. It responds after 120 ms, when every process has the
-// defaults.
+// deleteFlags restores the default of every flag. It responds after 120 ms, when every process has
+// the defaults.
 func (c *Handler) deleteFlags(w http.ResponseWriter, _ *http.Request) error {
 	c.flags.mu.Lock()
 	defer c.flags.mu.Unlock()
@@ -153,8 +153,8 @@ func invalidFlags(given map[string]jsontext.Value) []problem.FieldError {
 	return wrong
 }
 
-// decodeErrorField returns the member that a decoding error is about. ok is false for an error about
-// no single member.
+// decodeErrorField returns the member that a decoding error is about. ok is false for an error
+// about no single member.
 func decodeErrorField(err error) (_ problem.FieldError, ok bool) {
 	wrong, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -167,8 +167,8 @@ func decodeErrorField(err error) (_ problem.FieldError, ok bool) {
 	return problem.FieldError{Field: path, Code: "type", Detail: fmt.Sprintf("Must not be a JSON %v.", wrong.JSONKind)}, true
 }
 
-// ResetFlags writes the default flags to path, to discard the flags of the previous run. It does not
-// wait for readers. It returns the error of the file system.
+// ResetFlags writes the default flags to path, to discard the flags of the previous run. It does
+// not wait for readers. It returns the error of the file system.
 func ResetFlags(path string) error {
 	data, err := json.Marshal(localDefaults, json.Deterministic(true))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package adminapi owns the routes under /_local/, for tests and for developers. The routes show the
-// state of the local system, change its behaviour, publish events and run jobs. The package is never
-// deployed.
+// Package adminapi owns the routes under /_local/, for tests and for developers. The routes show
+// the state of the local system, change its behaviour, publish events and run jobs. The package is
+// never deployed.
 package adminapi
 
 import (
@@ -34,7 +34,8 @@ type Component struct {
 	Ping func(context.Context) error // nil error: the component answers
 }
 
-// Options are the parts of the local system that the routes work on. The Handler closes none of them.
+// Options are the parts of the local system that the routes work on. The Handler closes none of
+// them.
 type Options struct {
 	Components []Component
 	Sandbox    *sandbox.Sandbox
@@ -120,7 +121,8 @@ func (l *newlineWriter) Write(p []byte) (int, error) {
 	return l.ResponseWriter.Write(p)
 }
 
-// notFound responds to requests without a route: 405 if the path has routes for other methods, else 404.
+// notFound responds to requests without a route: 405 if the path has routes for other methods, else
+// 404.
 func (c *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPost, http.MethodDelete} {
@@ -142,8 +144,8 @@ func (c *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 // pingTimeout bounds every call of the Handler to a store or to the broker, except RunJob.
 const pingTimeout = 2 * time.Second
 
-// pingAll pings all components in parallel, within pingTimeout. state holds "ok" or the error text by
-// component name.
+// pingAll pings all components in parallel, within pingTimeout. state holds "ok" or the error text
+// by component name.
 func pingAll(ctx context.Context, components []Component) (state map[string]string, healthy bool) {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
@@ -168,7 +170,8 @@ type healthResponse struct {
 	Components map[string]string `json:"parts"`
 }
 
-// health responds 200 if all components answer within 2 s, else 503, with the state of each component.
+// health responds 200 if all components answer within 2 s, else 503, with the state of each
+// component.
 func (c *Handler) health(w http.ResponseWriter, r *http.Request) error {
 	state, healthy := pingAll(r.Context(), c.parts.Components)
 	if !healthy {

@@ -53,7 +53,8 @@ type jobResult struct {
 	Report any              `json:"report"`
 }
 
-// jobFailure is the problem of a failed job. Only this route uses the code, so no catalogue lists it.
+// jobFailure is the problem of a failed job. Only this route uses the code, so no catalogue lists
+// it.
 type jobFailure struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
@@ -62,9 +63,9 @@ type jobFailure struct {
 	Report any    `json:"report"`
 }
 
-// runJob runs a job and waits for the function's response; see scheduler.RunJob for the time limit. It
-// responds 200 for a finished job, 202 if events are still due after a drain of the outbox, 502 for a
-// failed job, 404 for a job without a function and 503 if Postgres does not answer.
+// runJob runs a job and waits for the function's response; see scheduler.RunJob for the time limit.
+// It responds 200 for a finished job, 202 if events are still due after a drain of the outbox, 502
+// for a failed job, 404 for a job without a function and 503 if Postgres does not answer.
 func (c *Handler) runJob(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("job")
 	if !scheduler.HasJob(name) {

@@ -14,7 +14,8 @@ type outboxStats struct {
 	Unsent           int64   `json:"unsent"`
 	Refused          int64   `json:"refused"`          // unsent events with at least one failed attempt
 	OldestAgeSeconds float64 `json:"oldestAgeSeconds"` // of the oldest unsent event; 0 without unsent events
-	Parked           int64   `json:"parked"`           // events without further attempts until a person replays them
+	// events without further attempts until a person replays them
+	Parked int64 `json:"parked"`
 }
 
 // readOutboxStats counts the events of the outbox. It returns the error of Postgres or of ctx.

@@ -13,8 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// overview responds with the requests of the last five minutes, the state of the circuit breakers and
-// the number of events in the outbox.
+// overview responds with the requests of the last five minutes, the state of the circuit breakers
+// and the number of events in the outbox.
 func (c *Handler) overview(w http.ResponseWriter, r *http.Request) error {
 	now := time.Now()
 	report, err := c.parts.RequestLog.Read(now)
@@ -43,8 +43,8 @@ func (c *Handler) overview(w http.ResponseWriter, r *http.Request) error {
 // maxPlaces is the largest value of the query parameter limit; the default is 8.
 const maxPlaces = 500
 
-// places finds places of the data set by a prefix of their name in any language. Without a prefix it
-// lists cities.
+// places finds places of the data set by a prefix of their name in any language. Without a prefix
+// it lists cities.
 func (c *Handler) places(w http.ResponseWriter, r *http.Request) error {
 	q, most := r.URL.Query(), 8
 	if text := q.Get("limit"); text != "" {

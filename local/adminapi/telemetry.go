@@ -23,9 +23,10 @@ type message struct {
 	Subject     string            `json:"subject"`
 	Attributes  map[string]string `json:"attributes"`
 	OrderingKey string            `json:"orderingKey,omitzero"`
-	Data        jsontext.Value    `json:"data"`         // {"envelope": …, "payload": …}; null for data that is not JSON
-	Raw         []byte            `json:"raw,omitzero"` // data that is not JSON, in base64
-	CreatedAt   time.Time         `json:"createdAt"`    // publish time of the broker
+	// {"envelope": …, "payload": …}; null for data that is not JSON
+	Data      jsontext.Value `json:"data"`
+	Raw       []byte         `json:"raw,omitzero"` // data that is not JSON, in base64
+	CreatedAt time.Time      `json:"createdAt"`    // publish time of the broker
 }
 
 const (
@@ -33,9 +34,9 @@ const (
 	subjectPrefix = "melmastoon.bff.consumer."
 )
 
-// telemetry responds with at most 1,000 messages after a cursor, oldest first, and the cursor of the
-// next page. A message published before the request is on this page or on a later page. The route
-// responds 503 if the broker does not answer within 2 s.
+// telemetry responds with at most 1,000 messages after a cursor, oldest first, and the cursor of
+// the next page. A message published before the request is on this page or on a later page. The
+// route responds 503 if the broker does not answer within 2 s.
 func (c *Handler) telemetry(w http.ResponseWriter, r *http.Request) error {
 	since := 0
 	if text := r.URL.Query().Get("since"); text != "" {
@@ -67,7 +68,8 @@ func (c *Handler) telemetry(w http.ResponseWriter, r *http.Request) error {
 	return web.WriteJSON(w, http.StatusOK, struct {
 		Messages []message `json:"messages"`
 		Cursor   string    `json:"cursor"`
-		Missed   int       `json:"missed,omitzero"` // messages after the requested cursor that the log has dropped
+		// messages after the requested cursor that the log has dropped
+		Missed int `json:"missed,omitzero"`
 	}{found, strconv.Itoa(at), missed})
 }
 

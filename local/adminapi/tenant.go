@@ -2,8 +2,8 @@ package adminapi
 
 import "net/http"
 
-// bootstrap consumes a handoff as a tenant's BFF does. It passes the response of the internal endpoint
-// through, rejections included.
+// bootstrap consumes a handoff as a tenant's BFF does. It passes the response of the internal
+// endpoint through, rejections included.
 func (c *Handler) bootstrap(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Token string `json:"token"`

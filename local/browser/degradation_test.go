@@ -31,7 +31,8 @@ func discardResult[T any](action chromedp.Action[T]) chromedp.Action[chromedp.Vo
 	}
 }
 
-// Three seconds are the limit of the page, not of this machine: the service stops waiting for prices after
+// Three seconds are the limit of the page, not of this machine: the service stops waiting for
+// prices after
 // 0.8 s.
 func TestSearch_HangingPricingShowsListWithoutPrices(t *testing.T) {
 	g := openPage(t, viewOptions{})
@@ -46,7 +47,8 @@ func TestSearch_HangingPricingShowsListWithoutPrices(t *testing.T) {
 	g.checkLayout("list without prices")
 
 	g.setSwitch("upstream-pricing", "normal", "pricing normal")
-	for g.count("#degraded-note") > 0 { // no degraded response is cached; the test's own time limit ends the loop
+	// no degraded response is cached; the test's own time limit ends the loop
+	for g.count("#degraded-note") > 0 {
 		g.searchAgain()
 	}
 	g.waitVisible("#results .card .price-night")

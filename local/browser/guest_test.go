@@ -48,8 +48,8 @@ type viewOptions struct {
 	userAgent string // default of the browser
 }
 
-// openPage opens the start page. At the end of the test it fails the test for an unexpected error and for
-// a request to another host.
+// openPage opens the start page. At the end of the test it fails the test for an unexpected error
+// and for a request to another host.
 func openPage(t *testing.T, l viewOptions) *guest {
 	t.Helper()
 	h := sharedHarness(t)
@@ -97,8 +97,8 @@ func openPage(t *testing.T, l viewOptions) *guest {
 	return g
 }
 
-// handleEvent records an event of the tab. chromedp calls it between messages, so it must not call the
-// browser.
+// handleEvent records an event of the tab. chromedp calls it between messages, so it must not call
+// the browser.
 func (g *guest) handleEvent(event any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -155,7 +155,8 @@ func (g *guest) recentTraffic() string {
 	return fmt.Sprintf("answered last:\n%s\nnot answered: %q", strings.Join(last, "\n"), slices.Collect(maps.Values(g.pending)))
 }
 
-// allowError accepts error responses of a path from now on. The browser logs each error to the console.
+// allowError accepts error responses of a path from now on. The browser logs each error to the
+// console.
 func (g *guest) allowError(path string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -173,7 +174,8 @@ func (g *guest) checkFailures() {
 	}
 }
 
-// run runs actions. It fails the test with the recent clicks, requests and responses and the visible text.
+// run runs actions. It fails the test with the recent clicks, requests and responses and the
+// visible text.
 func (g *guest) run(what string, steps ...chromedp.Action[chromedp.Void]) {
 	g.t.Helper()
 	g.runWithin(actionTimeout, what, steps...)
@@ -207,14 +209,15 @@ func (g *guest) waitPresent(selector string) {
 	g.run("waiting for "+selector, chromedp.WaitReady(chromedp.CSS(selector)))
 }
 
-// click clicks in the middle of the first element of a selector, once the element stands still and no
-// other element covers it.
+// click clicks in the middle of the first element of a selector, once the element stands still and
+// no other element covers it.
 func (g *guest) click(selector string) {
 	g.t.Helper()
 	g.clickFirst(selector, 1)
 }
 
-// clickAny clicks the first of several elements that is not covered, because pins on a map may overlap.
+// clickAny clicks the first of several elements that is not covered, because pins on a map may
+// overlap.
 func (g *guest) clickAny(selector string) {
 	g.t.Helper()
 	g.clickFirst(selector, 1000)
@@ -272,4 +275,5 @@ func eval[T any](g *guest, expression string) T {
 	return value
 }
 
-func quote(s string) string { return fmt.Sprintf("%q", s) } // selectors are ASCII, so Go's quoting is valid JavaScript
+// selectors are ASCII, so Go's quoting is valid JavaScript
+func quote(s string) string { return fmt.Sprintf("%q", s) }

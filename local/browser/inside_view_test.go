@@ -87,8 +87,8 @@ func TestCampaignMode_SwitchesOnAndOff(t *testing.T) {
 	}
 }
 
-// The view counts each event once, however often it refreshes. After a restart of the system the view
-// starts from zero.
+// The view counts each event once, however often it refreshes. After a restart of the system the
+// view starts from zero.
 func TestTelemetryStream_HasOneReaderAtATime(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})

@@ -47,7 +47,8 @@ func (g *guest) waitResults() {
 	g.waitPresent("#results:not([data-old]):not([aria-busy])")
 }
 
-// checkLayout checks the text direction and the mirrored layout, and that no element overflows the width.
+// checkLayout checks the text direction and the mirrored layout, and that no element overflows the
+// width.
 func (g *guest) checkLayout(page string) {
 	g.t.Helper()
 	dir, mirrored := "ltr", "<"
@@ -85,7 +86,8 @@ func TestJourney_SearchToBookingByMouse(t *testing.T) {
 		for _, width := range []int64{1280, 390} {
 			t.Run(fmt.Sprintf("%s at %d px", locale, width), func(t *testing.T) {
 				t.Parallel()
-				g := openPage(t, viewOptions{locale: locale, width: width, plain: locale == "ps-AF"}) // with and without the inside view
+				// with and without the inside view
+				g := openPage(t, viewOptions{locale: locale, width: width, plain: locale == "ps-AF"})
 				g.searchAndSave()
 				g.openMap()
 				g.openSaved()
@@ -153,7 +155,8 @@ func (g *guest) openSaved() {
 func (g *guest) book() {
 	g.t.Helper()
 	hotel := g.text("#hotel-name")
-	// The guest clicks again as soon as the button is enabled. The page counts its requests until it unloads.
+	// The guest clicks again as soon as the button is enabled. The page counts its requests until
+	// it unloads.
 	eval[bool](g, `(() => {
 		const button = document.getElementById("book-button")
 		new MutationObserver(() => button.disabled || button.click()).observe(button, {attributes: true})

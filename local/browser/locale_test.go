@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Problem details are in English. A page in another language shows its own sentence in its own direction.
+// Problem details are in English. A page in another language shows its own sentence in its own
+// direction.
 func TestProblem_ShownInPageLanguage(t *testing.T) {
 	t.Parallel()
 	for locale, details := range map[string]int{"en": 1, "ps-AF": 0} {
@@ -46,7 +47,8 @@ func TestHotelPage_UnknownHotelLinksBack(t *testing.T) {
 	g.waitVisible("#popular-cities .city")
 }
 
-// A note that appears while a guest clicks to zoom out must not move another button under the mouse.
+// A note that appears while a guest clicks to zoom out must not move another button under the
+// mouse.
 func TestMap_NoteDoesNotMoveButtons(t *testing.T) {
 	t.Parallel()
 	g := openPage(t, viewOptions{})
@@ -93,7 +95,8 @@ func TestFilters_MatchPlaceAndPageDigits(t *testing.T) {
 	g.searchFirstCity()
 	g.waitVisible("#filters summary")
 	names := eval[string](g, `[...document.querySelectorAll("#filters label span")].map(e => e.textContent).join("\n")`)
-	if !strings.Contains(names, "Shahr-e Naw") || strings.Contains(names, "Aino Mena") { // a district of Kabul and a district of Kandahar
+	// a district of Kabul and a district of Kandahar
+	if !strings.Contains(names, "Shahr-e Naw") || strings.Contains(names, "Aino Mena") {
 		t.Errorf("neighbourhoods of Kabul: %s", names)
 	}
 	if strings.ContainsAny(names, "0123456789") {

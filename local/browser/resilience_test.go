@@ -10,8 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// holdResponsesJS delays the responses of requests with a matching URL until the test calls let(). held
-// counts the delayed responses.
+// holdResponsesJS delays the responses of requests with a matching URL until the test calls let().
+// held counts the delayed responses.
 const holdResponsesJS = `(pattern => {
 	const ask = window.fetch
 	let open
@@ -165,7 +165,8 @@ func TestKeyboard_FocusAndScrollAreKept(t *testing.T) {
 	}
 	eval[bool](g, `(document.getElementById("next-page").focus(), true)`)
 	g.run("turning the page", chromedp.KeyEvent("\r"))
-	g.waitUntil(`location.hash.includes("page=2") && document.activeElement.id !== "next-page"`) // the URL changes before the page
+	// the URL changes before the page
+	g.waitUntil(`location.hash.includes("page=2") && document.activeElement.id !== "next-page"`)
 	g.waitResults()
 	if at := where(); at != "view 0" {
 		t.Errorf("on the next page: %s", at)

@@ -12,7 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// lockTables locks the tables of saved properties and consent until release is called or the test ends.
+// lockTables locks the tables of saved properties and consent until release is called or the test
+// ends.
 func (g *guest) lockTables() (release func()) {
 	g.t.Helper()
 	conn, err := pgx.Connect(g.t.Context(), g.env["DATABASE_URL"])

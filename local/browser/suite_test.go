@@ -1,7 +1,8 @@
-// Package browser tests the page with a real browser against the whole system. All tests share one system
-// and one browser. Each test is a guest with its own cookie jar and searches cities that no other test
-// searches, so a fault of one test affects no cache entry of another. Tests that change shared state
-// (switches, tenants, locks) run first, one after another; the other tests run in parallel after them.
+// Package browser tests the page with a real browser against the whole system. All tests share one
+// system and one browser. Each test is a guest with its own cookie jar and searches cities that no
+// other test searches, so a fault of one test affects no cache entry of another. Tests that change
+// shared state (switches, tenants, locks) run first, one after another; the other tests run in
+// parallel after them.
 package browser
 
 import (
@@ -63,8 +64,8 @@ var startHarness = sync.OnceValues(func() (*harness, error) {
 	return &harness{s.URL, env, ctx}, err
 })
 
-// sharedHarness returns the system and the browser. If a store or the browser is not installed, it skips
-// the test; with CI set the test fails.
+// sharedHarness returns the system and the browser. If a store or the browser is not installed, it
+// skips the test; with CI set the test fails.
 func sharedHarness(t *testing.T) *harness {
 	t.Helper()
 	h, err := startHarness()
@@ -90,8 +91,9 @@ func findBrowser() (string, error) {
 	return "", errNoBrowser
 }
 
-// startSystem starts the whole system with its own stores and reads the environment of its functions. Rate
-// limits are off, because all tests together are a single client with many requests.
+// startSystem starts the whole system with its own stores and reads the environment of its
+// functions. Rate limits are off, because all tests together are a single client with many
+// requests.
 func startSystem() (*server.Server, map[string]string, error) {
 	for _, name := range []string{"DATABASE_URL", "REDIS_ADDR", "PUBSUB_EMULATOR_HOST", "PUBSUB_PROJECT"} {
 		os.Unsetenv(name)
@@ -101,7 +103,8 @@ func startSystem() (*server.Server, map[string]string, error) {
 		return nil, nil, err
 	}
 	cleanup = append(cleanup, func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil { // for root, Postgres runs as another user and must reach its directory
+	// for root, Postgres runs as another user and must reach its directory
+	if err := os.Chmod(dir, 0o755); err != nil {
 		return nil, nil, err
 	}
 	state := filepath.Join(dir, "state")
@@ -131,8 +134,9 @@ func startSystem() (*server.Server, map[string]string, error) {
 	return s, run.Env, err
 }
 
-// startBrowser starts a browser with an empty profile, which is deleted at the end. The browser resolves no
-// host name, so no request of the browser itself or of a faulty page leaves the machine.
+// startBrowser starts a browser with an empty profile, which is deleted at the end. The browser
+// resolves no host name, so no request of the browser itself or of a faulty page leaves the
+// machine.
 func startBrowser(path string) (context.Context, error) {
 	allocator, kill := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
@@ -142,7 +146,8 @@ func startBrowser(path string) (context.Context, error) {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-extensions", true),
 		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("force-color-profile", "srgb"),
-		// The browser's own page behind the address bar costs more per window than the tested page; no test uses it.
+		// The browser's own page behind the address bar costs more per window than the tested page;
+		// no test uses it.
 		chromedp.Flag("disable-features", "WebUIOmniboxPopup,WebUIOmniboxAimPopup"),
 	)
 	// A browser newer than chromedp sends events that chromedp does not know.

@@ -80,8 +80,8 @@ func (b *builder) add(row Row) {
 	b.properties[p.ID] = p
 }
 
-// assignPlace sets the city and the region of a property: from the row, or from the gazetteer's nearest
-// city within 40 km for the city and 60 km for the region.
+// assignPlace sets the city and the region of a property: from the row, or from the gazetteer's
+// nearest city within 40 km for the city and 60 km for the region.
 func (b *builder) assignPlace(p *Property) {
 	row := &p.Row
 	p.CityName = row.City
@@ -202,7 +202,8 @@ func (b *builder) finish() {
 		names := append(countryNames(c.Code), c.Code)
 		b.indexArea(Area{Country: c.Code, Name: c.Name, Properties: c.Properties}, append(names, countryAliases[c.Code]...))
 	}
-	slices.SortFunc(b.Regions, func(x, y *Region) int { // the larger region wins a name that two countries use
+	// the larger region wins a name that two countries use
+	slices.SortFunc(b.Regions, func(x, y *Region) int {
 		return cmp.Or(cmp.Compare(len(y.Properties), len(x.Properties)), cmp.Compare(x.Country, y.Country), cmp.Compare(x.Name, y.Name))
 	})
 	for _, r := range b.Regions {

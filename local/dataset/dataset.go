@@ -1,7 +1,7 @@
 // Package dataset owns the accommodations of the sandbox upstreams. Rows come from a file of real
 // accommodations or from the embedded data set of invented accommodations. Members that a row lacks
-// (owner, brand, price, rating, rooms, amenities) are derived from the row's id. The package uses no
-// clock and no random source: the same rows give the same data set in every run.
+// (owner, brand, price, rating, rooms, amenities) are derived from the row's id. The package uses
+// no clock and no random source: the same rows give the same data set in every run.
 package dataset
 
 import (
@@ -115,9 +115,9 @@ func (d *Dataset) Tenant(id string) *Tenant { return d.tenants[id] }
 // Country returns the country with a code, or nil for a country without properties.
 func (d *Dataset) Country(code string) *Country { return d.countries[code] }
 
-// City finds a city by its name in any known language; see Fold for the comparison. Of several cities
-// with the name, City returns the city with the most properties, unless a country or region follows
-// the name: "Hyderabad, Pakistan". It returns nil for an unknown city.
+// City finds a city by its name in any known language; see Fold for the comparison. Of several
+// cities with the name, City returns the city with the most properties, unless a country or region
+// follows the name: "Hyderabad, Pakistan". It returns nil for an unknown city.
 func (d *Dataset) City(text string) *City {
 	if found := d.cityNames[Fold(text)]; len(found) > 0 {
 		return found[0]
@@ -137,8 +137,8 @@ func (d *Dataset) City(text string) *City {
 	return nil
 }
 
-// Area finds a country by code or name, or a region by name, in any known language. A country or region
-// may follow the name, as in City. ok is false for an unknown name.
+// Area finds a country by code or name, or a region by name, in any known language. A country or
+// region may follow the name, as in City. ok is false for an unknown name.
 func (d *Dataset) Area(text string) (Area, bool) {
 	found := d.areaNames[Fold(text)]
 	if len(found) == 0 {
@@ -174,7 +174,8 @@ func (d *Dataset) RegionOf(country, text string) (name string, properties []*Pro
 	return "", nil, false
 }
 
-// gridCell returns the cell of a point: the latitude and longitude in quarter degrees, rounded down.
+// gridCell returns the cell of a point: the latitude and longitude in quarter degrees, rounded
+// down.
 func gridCell(p geo.Point) [2]int16 { return [2]int16{quarterDegrees(p.Lat), quarterDegrees(p.Lng)} }
 
 func quarterDegrees(deg float64) int16 {

@@ -117,8 +117,8 @@ func (p *Property) nightPrice(s seed) int64 {
 	return dollars * 1000 * spread * int64(profileOf(p.Country).price) / 100
 }
 
-// deriveAmenities returns the amenities of the row, then amenities with a probability by kind, stars and
-// country.
+// deriveAmenities returns the amenities of the row, then amenities with a probability by kind,
+// stars and country.
 func (p *Property) deriveAmenities(s seed, sharia bool) []string {
 	c := profileOf(p.Country)
 	if1 := func(yes bool, percent, otherwise int) int {

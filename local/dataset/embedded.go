@@ -49,8 +49,8 @@ func (w nameWord) name(lang string) (string, bool) {
 	return "", false
 }
 
-// Embedded returns the default data set: invented properties in real cities of the region. It reads no
-// file and panics if an embedded file is invalid.
+// Embedded returns the default data set: invented properties in real cities of the region. It reads
+// no file and panics if an embedded file is invalid.
 func Embedded() *Dataset {
 	known := loadGazetteer()
 	rows := generateRows(known, loadNameParts())

@@ -18,7 +18,8 @@ var Languages = []string{"en", "fr", "ar", "fa", "ps", "ur", "ru", "tg"}
 //go:embed gazetteer.json
 var gazetteerJSON []byte
 
-// gazetteer lists real cities and regions with their names in Languages, and the region of each city.
+// gazetteer lists real cities and regions with their names in Languages, and the region of each
+// city.
 type gazetteer struct {
 	Cities  []gazetteerCity
 	Regions []gazetteerRegion
@@ -45,7 +46,8 @@ func loadGazetteer() *gazetteer {
 	return &g
 }
 
-// mustDecode decodes an embedded JSON file. It panics for an invalid file; a test decodes every file.
+// mustDecode decodes an embedded JSON file. It panics for an invalid file; a test decodes every
+// file.
 func mustDecode(data []byte, into any) {
 	if err := json.Unmarshal(data, into); err != nil {
 		panic(fmt.Sprintf("dataset: embedded file: %v", err))

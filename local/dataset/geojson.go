@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// readFeatures reads a FeatureCollection feature by feature, because the export of a country is large. It
-// returns an error with a line number if the text is not valid JSON or features is not a list.
+// readFeatures reads a FeatureCollection feature by feature, because the export of a country is
+// large. It returns an error with a line number if the text is not valid JSON or features is not a
+// list.
 func (c *collector) readFeatures(data []byte) error {
 	lines := lineCounter{data: data, line: 1}
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -72,8 +73,9 @@ func (l *lineCounter) lineAt(offset int64) int {
 	return l.line
 }
 
-// flattenFeature returns the members of a row for a GeoJSON feature: the feature's properties, its id and
-// the centre of its geometry. It returns an error for a feature without a kind or a position.
+// flattenFeature returns the members of a row for a GeoJSON feature: the feature's properties, its
+// id and the centre of its geometry. It returns an error for a feature without a kind or a
+// position.
 func flattenFeature(f fields) (fields, error) {
 	row := fields{}
 	if properties, ok := f["properties"].(map[string]any); ok {
@@ -104,8 +106,8 @@ func flattenFeature(f fields) (fields, error) {
 	return row, nil
 }
 
-// centroid returns the mean of the positions of a geometry's first point, line or ring. The mean is exact
-// enough for a building. ok is false for a geometry without positions.
+// centroid returns the mean of the positions of a geometry's first point, line or ring. The mean is
+// exact enough for a building. ok is false for a geometry without positions.
 func centroid(geometry map[string]any) (lng, lat float64, ok bool) {
 	if geometry == nil {
 		return 0, 0, false
@@ -154,8 +156,8 @@ func collectPositions(v any, into *[][2]float64) {
 	}
 }
 
-// parseHstore parses a Postgres hstore text: `"addr:city"=>"Yazd","stars"=>"4"`. It returns the pairs
-// before the first syntax error.
+// parseHstore parses a Postgres hstore text: `"addr:city"=>"Yazd","stars"=>"4"`. It returns the
+// pairs before the first syntax error.
 func parseHstore(s string) map[string]string {
 	all := map[string]string{}
 	for s != "" {
@@ -177,7 +179,8 @@ func parseHstore(s string) map[string]string {
 	return all
 }
 
-// cutQuoted cuts a quoted text with backslash escapes from the start of s. ok is false for other starts.
+// cutQuoted cuts a quoted text with backslash escapes from the start of s. ok is false for other
+// starts.
 func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '"' {
 		return "", "", false

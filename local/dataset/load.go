@@ -39,7 +39,8 @@ func (r *Report) skip(line int, reason error) {
 	}
 }
 
-// emptyError returns an error for a file without a usable row, with the reasons of the first 5 lines.
+// emptyError returns an error for a file without a usable row, with the reasons of the first 5
+// lines.
 func (r *Report) emptyError() error {
 	if r.Kept > 0 {
 		return nil
@@ -58,9 +59,9 @@ func (r *Report) emptyError() error {
 }
 
 // Load reads accommodations from a file: JSON lines (an object or a GeoJSON feature per line) or a
-// GeoJSON FeatureCollection as exported from OpenStreetMap. It holds the whole file in memory. It skips
-// unusable rows and lists the first 20 in the report. It returns an error if the file cannot be read,
-// has a line above 4 MiB, is a FeatureCollection with invalid JSON, or has no usable row.
+// GeoJSON FeatureCollection as exported from OpenStreetMap. It holds the whole file in memory. It
+// skips unusable rows and lists the first 20 in the report. It returns an error if the file cannot
+// be read, has a line above 4 MiB, is a FeatureCollection with invalid JSON, or has no usable row.
 func Load(path string) (*Dataset, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -167,8 +168,8 @@ func (c *collector) addObject(line int, f fields) {
 		return
 	}
 	if row.Country == "" {
-		// Maps contain positions without countries. The country of the nearest known city is a guess that
-		// may be wrong near a border.
+		// Maps contain positions without countries. The country of the nearest known city is a
+		// guess that may be wrong near a border.
 		near := c.gazetteer.nearest("", row.Point, 250)
 		if near == nil {
 			c.report.skip(line, errNoCountry)

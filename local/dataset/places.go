@@ -20,9 +20,9 @@ type Place struct {
 	Properties int               `json:"properties"`
 }
 
-// Places returns at most most places with a name in any language of which the whole, or a later word,
-// begins with text. Order: names that begin with text before later words; cities, regions, countries;
-// most properties first. An empty text matches every city and nothing else.
+// Places returns at most most places with a name in any language of which the whole, or a later
+// word, begins with text. Order: names that begin with text before later words; cities, regions,
+// countries; most properties first. An empty text matches every city and nothing else.
 func (d *Dataset) Places(text string, most int) []Place {
 	wanted := Fold(text)
 	best := map[any]int{} // by *City, *Region or *Country; ranks of prefixRank
@@ -76,8 +76,8 @@ func (d *Dataset) Places(text string, most int) []Place {
 	return places
 }
 
-// prefixRank compares a name and its translations with a folded prefix. rank is 0 if a name begins with
-// the prefix and 1 if only a later word begins with the prefix. ok is false without a match.
+// prefixRank compares a name and its translations with a folded prefix. rank is 0 if a name begins
+// with the prefix and 1 if only a later word begins with the prefix. ok is false without a match.
 func prefixRank(wanted, name string, names map[string]string) (rank int, ok bool) {
 	rank = 2
 	look := func(name string) {

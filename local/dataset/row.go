@@ -13,8 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/geo"
 )
 
-// Row is an accommodation as a line of a file or a feature of a map describes it. Row has no derived
-// members: an empty field was absent in the source.
+// Row is an accommodation as a line of a file or a feature of a map describes it. Row has no
+// derived members: an empty field was absent in the source.
 type Row struct {
 	ID        string            // of the source, such as "node/590463653"; see toRow for rows without an id
 	Name      string            // usually in the local language
@@ -34,8 +34,8 @@ type Row struct {
 	Given     []string // names of the members present in the source; all others are derived
 }
 
-// kinds maps the spellings of OpenStreetMap and its extracts to the kinds of Row. "" marks kinds that do
-// not rent rooms.
+// kinds maps the spellings of OpenStreetMap and its extracts to the kinds of Row. "" marks kinds
+// that do not rent rooms.
 var kinds = map[string]string{
 	"hotel": "hotel", "resort": "hotel", "riad": "hotel",
 	"guest_house": "guesthouse", "guesthouse": "guesthouse", "bed_and_breakfast": "guesthouse", "homestay": "guesthouse",
@@ -49,13 +49,13 @@ var kinds = map[string]string{
 const (
 	maxName = 120 // characters; longer names are usually descriptions in the wrong field
 	maxText = 80  // characters
-	// maxNames is above the number of translations of any hotel. Airports and mosques have more, and the
-	// upstream contract allows 50.
+	// maxNames is above the number of translations of any hotel. Airports and mosques have more,
+	// and the upstream contract allows 50.
 	maxNames = 40
 )
 
-// fields holds the members of a JSON object: members of Row, or tags of OpenStreetMap. A value may be a
-// text, a number or a list, because the tags are not consistent.
+// fields holds the members of a JSON object: members of Row, or tags of OpenStreetMap. A value may
+// be a text, a number or a list, because the tags are not consistent.
 type fields map[string]any
 
 // text returns the first member with a usable text, cut to limit characters, or "".
@@ -90,8 +90,8 @@ func (f fields) number(name string) (float64, bool) {
 	return 0, false
 }
 
-// intBetween reads a number from low to high inclusive and cuts its fraction. It returns 0 for other
-// values.
+// intBetween reads a number from low to high inclusive and cuts its fraction. It returns 0 for
+// other values.
 func (f fields) intBetween(name string, low, high int) int {
 	n, ok := f.number(name)
 	if !ok || n < float64(low) || n >= float64(high+1) {
@@ -185,8 +185,8 @@ func (f fields) toRow() (Row, error) {
 	return r, nil
 }
 
-// givenMembers returns the names of the members present in the source. kind reports whether the source
-// has a kind.
+// givenMembers returns the names of the members present in the source. kind reports whether the
+// source has a kind.
 func (r *Row) givenMembers(kind bool) []string {
 	var all []string
 	for _, member := range []struct {
@@ -205,8 +205,8 @@ func (r *Row) givenMembers(kind bool) []string {
 	return all
 }
 
-// collectNames collects the translations of the name from "names": {"ar": …} and from OpenStreetMap's
-// "name:ar". Above maxNames it keeps Languages only.
+// collectNames collects the translations of the name from "names": {"ar": …} and from
+// OpenStreetMap's "name:ar". Above maxNames it keeps Languages only.
 func (f fields) collectNames(into map[string]string) {
 	add := func(lang string, value any) {
 		if text, ok := value.(string); ok && languageTag.MatchString(lang) {
@@ -246,7 +246,8 @@ var amenityTags = []struct{ tag, values, code string }{
 	{"diet:halal", "yes only", "halal-kitchen"},
 }
 
-// amenities returns the amenity codes of the member amenities and of amenityTags, without duplicates.
+// amenities returns the amenity codes of the member amenities and of amenityTags, without
+// duplicates.
 func (f fields) amenities() []string {
 	var all []string
 	add := func(code string) {
@@ -274,8 +275,9 @@ func (f fields) amenities() []string {
 	return all
 }
 
-// cleanText returns a text as a printable line: valid UTF-8, no control characters, single spaces, at
-// most limit characters. Joiners and direction marks stay, because Persian and mixed names need them.
+// cleanText returns a text as a printable line: valid UTF-8, no control characters, single spaces,
+// at most limit characters. Joiners and direction marks stay, because Persian and mixed names need
+// them.
 func cleanText(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "")
 	s = strings.Map(func(r rune) rune {

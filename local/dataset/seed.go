@@ -8,9 +8,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// seed derives values for a row: a hash of the row's key. Each value has a question, a constant text that
-// names the value, so a new question changes no existing value. Changing a question or a seed's key
-// changes the derived values.
+// seed derives values for a row: a hash of the row's key. Each value has a question, a constant
+// text that names the value, so a new question changes no existing value. Changing a question or a
+// seed's key changes the derived values.
 type seed [sha256.Size]byte
 
 func seedOf(kind, key string) seed { return sha256.Sum256([]byte("sandbox 1\n" + kind + "\n" + key)) }
@@ -41,7 +41,8 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// epoch is the earliest timestamp of a derived id, in milliseconds. All ids are within two years of it.
+// epoch is the earliest timestamp of a derived id, in milliseconds. All ids are within two years of
+// it.
 var epoch = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
 // ulid returns a valid id with a prefix. The id depends on the seed only.

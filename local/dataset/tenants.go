@@ -10,12 +10,12 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// MediaHost is the host of all picture URLs. The name is reserved and never resolves, so an invented
-// property cannot load pictures from a real hotel's site.
+// MediaHost is the host of all picture URLs. The name is reserved and never resolves, so an
+// invented property cannot load pictures from a real hotel's site.
 const MediaHost = "https://media.sandbox.example"
 
-// chainsPerCountry is the number of invented chains of a country. 34 % of the properties belong to a
-// chain.
+// chainsPerCountry is the number of invented chains of a country. 34 % of the properties belong to
+// a chain.
 const chainsPerCountry = 24
 
 // chainNames are the patterns of chain names by language.
@@ -24,8 +24,8 @@ var chainNames = map[string]string{
 	"ar": "فنادق %s", "ur": "%s ہوٹلز", "ru": "Отели «%s»", "tg": "Меҳмонхонаҳои %s",
 }
 
-// tenantOf returns the owner of a property and adds a missing owner: the row's brand, else an invented
-// chain, else a tenant with this property only.
+// tenantOf returns the owner of a property and adds a missing owner: the row's brand, else an
+// invented chain, else a tenant with this property only.
 func (b *builder) tenantOf(p *Property, s seed) *Tenant {
 	var key string
 	name := Text{Default: p.Row.Name, Localized: p.Row.Names}
@@ -118,8 +118,8 @@ func latin(s string) string {
 	return strings.Trim(b.String(), "-")
 }
 
-// color returns a brand colour as #rrggbb, dark enough to be readable on white: any hue, lightness at
-// most 44 %.
+// color returns a brand colour as #rrggbb, dark enough to be readable on white: any hue, lightness
+// at most 44 %.
 func color(s seed) string {
 	hue := float64(s.pick("hue", 360))
 	saturation := float64(s.between("saturation", 45, 75)) / 100

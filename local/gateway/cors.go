@@ -7,8 +7,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// AllowLocalOrigins lets pages of this machine, on any port, call next with cookies. It answers their
-// preflight requests itself and marks their other requests as same-origin.
+// AllowLocalOrigins lets pages of this machine, on any port, call next with cookies. It answers
+// their preflight requests itself and marks their other requests as same-origin.
 func AllowLocalOrigins(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
@@ -23,7 +23,8 @@ func AllowLocalOrigins(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		r.Header.Set("Sec-Fetch-Site", "same-origin") // otherwise the functions reject the request as cross-origin
+		// otherwise the functions reject the request as cross-origin
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
 		next.ServeHTTP(w, r)
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Caches store a shared response. Without Origin in Vary a page could receive the CORS headers of another
-// page.
+// Caches store a shared response. Without Origin in Vary a page could receive the CORS headers of
+// another page.
 func TestAllowLocalOrigins_SharedResponseVariesAndExposesETag(t *testing.T) {
 	t.Parallel()
 	for _, inURL := range []bool{true, false} {

@@ -1,6 +1,6 @@
-// Package gateway owns the local replacement of the platform's API gateway. It routes each request to
-// the function that the OpenAPI document names, accepts requests to this machine's own names only, and
-// lets pages of this machine call the API. It never reads a body.
+// Package gateway owns the local replacement of the platform's API gateway. It routes each request
+// to the function that the OpenAPI document names, accepts requests to this machine's own names
+// only, and lets pages of this machine call the API. It never reads a body.
 package gateway
 
 import (
@@ -25,10 +25,10 @@ type route struct {
 	function http.Handler
 }
 
-// New returns a handler that routes each operation to the function of the same name. base is the path
-// prefix of all operations. New returns an error that lists every difference between the document and
-// the functions: an operation without a function, a function with another method or path, and a
-// function below base without an operation. The handler is safe for concurrent use.
+// New returns a handler that routes each operation to the function of the same name. base is the
+// path prefix of all operations. New returns an error that lists every difference between the
+// document and the functions: an operation without a function, a function with another method or
+// path, and a function below base without an operation. The handler is safe for concurrent use.
 func New(base string, operations []Operation, functions []*web.Function) (http.Handler, error) {
 	var routes []route
 	served := map[string]bool{}
@@ -58,8 +58,8 @@ func New(base string, operations []Operation, functions []*web.Function) (http.H
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(routes, w, r) }), nil
 }
 
-// serve calls the function of the request. Like the platform's gateway it responds to other requests
-// itself: 404 for an unknown path, 405 for an unknown method of a known path.
+// serve calls the function of the request. Like the platform's gateway it responds to other
+// requests itself: 404 for an unknown path, 405 for an unknown method of a known path.
 func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	path := strings.Split(r.URL.EscapedPath(), "/")
@@ -85,8 +85,8 @@ func serve(routes []route, w http.ResponseWriter, r *http.Request) {
 	WriteProblem(w, r, problem.New(problem.MethodNotAllowed, "See Allow for the methods of this address.", nil))
 }
 
-// addForwardedFor appends the client address to X-Forwarded-For, as the platform's gateway does. The
-// functions trust the last entry only. A client on this machine may set the header itself; then
+// addForwardedFor appends the client address to X-Forwarded-For, as the platform's gateway does.
+// The functions trust the last entry only. A client on this machine may set the header itself; then
 // addForwardedFor leaves the header unchanged, so a developer can test limits by address and the
 // policy for search engines from any address.
 func addForwardedFor(r *http.Request) {
@@ -114,8 +114,8 @@ func matchPath(segments, path []string) bool {
 	return slices.EqualFunc(segments, path, func(want, got string) bool { return want == got || want == "{}" && got != "" })
 }
 
-// WriteProblem writes err as a problem response, with a new request id and trace id. Use it for requests
-// that reach no function.
+// WriteProblem writes err as a problem response, with a new request id and trace id. Use it for
+// requests that reach no function.
 func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 	var trace [16]byte
 	rand.Read(trace[:])

@@ -17,8 +17,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// testFunctions returns open functions. Each answers with its name and path value; the header Whence
-// holds the client address it sees.
+// testFunctions returns open functions. Each answers with its name and path value; the header
+// Whence holds the client address it sees.
 func testFunctions(t *testing.T) (functions []*web.Function) {
 	t.Helper()
 	for name, pattern := range map[string]string{

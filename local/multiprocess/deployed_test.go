@@ -157,7 +157,8 @@ func startGateway(t *testing.T, plan *terraform.Plan, at map[string]*url.URL, lo
 		mux.Handle(r.Method+" "+r.Path, &httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(at[r.Address])
 			p.Out.Header.Set("X-Edge-Secret", edgeSecret)
-			p.Out.Header["X-Forwarded-For"] = []string{"203.0.113.7, 198.51.100.1, 192.0.2.1"} // guest; load balancer; gateway
+			// guest; load balancer; gateway
+			p.Out.Header["X-Forwarded-For"] = []string{"203.0.113.7, 198.51.100.1, 192.0.2.1"}
 			p.Out.Header.Set("Authorization", "Bearer of.the.gateway")
 		}})
 	}
@@ -253,7 +254,8 @@ func TestDeployedFunctions_ServeWithPlannedEnvironment(t *testing.T) {
 		}
 	}
 	res, answer := servertest.Call(t, http.MethodPost, at[byName["Migrate"].URI].String()+"/internal/migrate", "")
-	users := strings.Split(byName["Migrate"].Environment["DATABASE_USERS"], ",") // of functions and people on call; the local database has none of these users
+	// of functions and people on call; the local database has none of these users
+	users := strings.Split(byName["Migrate"].Environment["DATABASE_USERS"], ",")
 	if res.StatusCode != http.StatusOK || len(users) < len(functions) || len(answer["missing"].([]any)) != len(users) {
 		t.Errorf("migrate: %d %v, want 200 and %d missing users", res.StatusCode, answer, len(users))
 	}

@@ -71,8 +71,8 @@ func OpenBroker(ctx context.Context, o BrokerOptions) (_ *Broker, err error) {
 
 const openTimeout = 10 * time.Second
 
-// Close closes the connection and stops a pstest started by OpenBroker; its messages are lost. Close
-// may be called repeatedly, and also on a partly opened Broker.
+// Close closes the connection and stops a pstest started by OpenBroker; its messages are lost.
+// Close may be called repeatedly, and also on a partly opened Broker.
 func (b *Broker) Close() {
 	b.closeOnce.Do(func() {
 		if b.conn != nil {
@@ -91,8 +91,8 @@ func (b *Broker) Ping(ctx context.Context) error {
 	return err
 }
 
-// create creates topics and subscriptions, at most 8 at once. Existing topics and subscriptions stay
-// unchanged.
+// create creates topics and subscriptions, at most 8 at once. Existing topics and subscriptions
+// stay unchanged.
 func (b *Broker) create(ctx context.Context, table []Subscription) error {
 	ignoreExisting := func(err error) error {
 		if status.Code(err) == codes.AlreadyExists {
@@ -151,7 +151,9 @@ func (b *Broker) publish(ctx context.Context, topic string, m *pb.PubsubMessage)
 func (b *Broker) pull(ctx context.Context, s Subscription, most int, wait bool) ([]*pb.ReceivedMessage, error) {
 	res, err := b.sub.Pull(ctx, &pb.PullRequest{
 		Subscription: b.subscription(s.Name), MaxMessages: int32(min(most, 1000)),
-		ReturnImmediately: !wait, //nolint:staticcheck // deprecated for its cost on the platform; an emulator has no such cost
+		// nolint:staticcheck // deprecated for its cost on the platform; an emulator has no such
+		// cost
+		ReturnImmediately: !wait,
 	})
 	return res.GetReceivedMessages(), err
 }

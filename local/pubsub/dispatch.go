@@ -16,7 +16,8 @@ import (
 // after each further attempt, at most Max.
 type Backoff struct{ Min, Max time.Duration }
 
-// DefaultBackoff is short, because a developer watches the retries. The platform uses 10 s to 600 s.
+// DefaultBackoff is short, because a developer watches the retries. The platform uses 10 s to 600
+// s.
 var DefaultBackoff = Backoff{100 * time.Millisecond, 10 * time.Second}
 
 // delay returns the wait after a number of attempts, from 1.
@@ -34,9 +35,10 @@ func (b Backoff) delay(attempts int) time.Duration {
 type DeliveryState string
 
 const (
-	Waiting      DeliveryState = "waiting"       // for the first push, for a response or for the next attempt
-	Delivered    DeliveryState = "delivered"     // the function acknowledged the message
-	DeadLettered DeliveryState = "dead-lettered" // the last attempt failed; a copy is on the dead-letter topic
+	Waiting   DeliveryState = "waiting"   // for the first push, for a response or for the next attempt
+	Delivered DeliveryState = "delivered" // the function acknowledged the message
+	// the last attempt failed; a copy is on the dead-letter topic
+	DeadLettered DeliveryState = "dead-lettered"
 )
 
 // Delivery is one push with its result.
@@ -50,9 +52,9 @@ type Delivery struct {
 }
 
 // Dispatcher pushes messages to functions as Pub/Sub does: with an acknowledgement deadline,
-// attempts, backoff and dead letters. The emulators cannot replace it: they store push subscriptions
-// and never push, and pstest delivers its own dead letters again and again. A Dispatcher is safe for
-// concurrent use.
+// attempts, backoff and dead letters. The emulators cannot replace it: they store push
+// subscriptions and never push, and pstest delivers its own dead letters again and again. A
+// Dispatcher is safe for concurrent use.
 type Dispatcher struct {
 	broker     *Broker
 	pusher     *pusher
@@ -70,10 +72,11 @@ const (
 	maxInFlight         = 1000 // messages per subscription that are being pushed or wait for the next attempt
 )
 
-// StartDispatcher starts to deliver the messages of every push subscription whose function has a URL
-// in endpoints, in the background, until Stop. A zero backoff means DefaultBackoff. onDelivery
-// receives the result of each push, from many goroutines, and must not block. StartDispatcher returns
-// at once. If the broker does not answer, the dispatcher logs a warning and retries every second.
+// StartDispatcher starts to deliver the messages of every push subscription whose function has a
+// URL in endpoints, in the background, until Stop. A zero backoff means DefaultBackoff. onDelivery
+// receives the result of each push, from many goroutines, and must not block. StartDispatcher
+// returns at once. If the broker does not answer, the dispatcher logs a warning and retries every
+// second.
 func (b *Broker) StartDispatcher(endpoints map[string]string, backoff Backoff, onDelivery func(Delivery)) *Dispatcher {
 	if backoff == (Backoff{}) {
 		backoff = DefaultBackoff
@@ -117,8 +120,8 @@ func (d *Dispatcher) isInFlight(messageID string) bool {
 	return inFlight
 }
 
-// track stores the acknowledgement id of a message in flight. It reports false for a message that is
-// in flight already: the lease of the message ended and the broker delivered it again.
+// track stores the acknowledgement id of a message in flight. It reports false for a message that
+// is in flight already: the lease of the message ended and the broker delivered it again.
 func (d *Dispatcher) track(m *pb.ReceivedMessage) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +167,8 @@ func (d *Dispatcher) run(ctx context.Context, s Subscription) {
 	}
 }
 
-// deliver pushes a message until the function acknowledges it, the attempts are used up or ctx ends.
+// deliver pushes a message until the function acknowledges it, the attempts are used up or ctx
+// ends.
 func (d *Dispatcher) deliver(ctx context.Context, s Subscription, m *pb.PubsubMessage, pushes chan struct{}) {
 	for attempt := 1; ; attempt++ {
 		wait := d.backoff.delay(attempt)
@@ -210,8 +214,8 @@ func (d *Dispatcher) deliver(ctx context.Context, s Subscription, m *pb.PubsubMe
 
 const leaseMargin = 10 * time.Second
 
-// deadLetter publishes a copy of a message on the dead-letter topic, with the attributes of Pub/Sub,
-// and reports success. After a failure the caller pushes the message again.
+// deadLetter publishes a copy of a message on the dead-letter topic, with the attributes of
+// Pub/Sub, and reports success. After a failure the caller pushes the message again.
 func (d *Dispatcher) deadLetter(ctx context.Context, s Subscription, m *pb.PubsubMessage, attempts int) bool {
 	attributes := maps.Clone(m.Attributes)
 	if attributes == nil {
@@ -245,7 +249,8 @@ func (d *Dispatcher) nack(s Subscription, m *pb.PubsubMessage) {
 	defer d.untrack(m.MessageId)
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	_ = d.broker.modifyAckDeadline(ctx, s, d.ackID(m.MessageId), 0) // after an error the broker redelivers when the lease ends
+	// after an error the broker redelivers when the lease ends
+	_ = d.broker.modifyAckDeadline(ctx, s, d.ackID(m.MessageId), 0)
 }
 
 // messages yields the messages that arrive on a subscription until ctx ends. After a pull error it
@@ -271,8 +276,10 @@ func (b *Broker) messages(ctx context.Context, s Subscription) func(yield func([
 }
 
 const (
-	pullRetryInterval = time.Second            // after an error; in pstest also for messages whose lease ended, which send no signal
-	pollInterval      = 200 * time.Millisecond // of an external emulator, which sends no signal for new messages
+	// after an error; in pstest also for messages whose lease ended, which send no signal
+	pullRetryInterval = time.Second
+	// of an external emulator, which sends no signal for new messages
+	pollInterval = 200 * time.Millisecond
 )
 
 // messageWaiter returns a function that waits until a message may have arrived on one of the

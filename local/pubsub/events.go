@@ -42,7 +42,8 @@ type PlatformEvent struct {
 	Subject  string                    // an entry of PlatformSubjects
 	Payload  jsontext.Value            // a JSON object; ignored if Raw is set
 	Envelope map[string]jsontext.Value // replaces single envelope members; ignored if Raw is set
-	Raw      *string                   // the whole message data, valid or not; nil builds envelope and payload
+	// the whole message data, valid or not; nil builds envelope and payload
+	Raw *string
 }
 
 // PlatformEvents publishes events of the platform's other services and tracks their delivery to the
@@ -61,8 +62,8 @@ func NewPlatformEvents(b *Broker) *PlatformEvents {
 // Publish puts an event on the topic of its subject, as the producing service does, in one call to
 // the broker. The envelope is a function of the payload, the clock (publishedAt, and occurredAt if
 // the payload has no valid time) and a new event id, so a repeat with the same Envelope["eventId"]
-// is the same event. eventID is "" if e.Raw is set. Publish returns an error if the payload is not a
-// JSON object, if a member is not valid JSON, or if the broker rejects the message or ctx ends.
+// is the same event. eventID is "" if e.Raw is set. Publish returns an error if the payload is not
+// a JSON object, if a member is not valid JSON, or if the broker rejects the message or ctx ends.
 // e.Subject must be an entry of PlatformSubjects.
 func (p *PlatformEvents) Publish(ctx context.Context, e PlatformEvent) (eventID, messageID string, err error) {
 	now := time.Now().UTC()
@@ -150,7 +151,8 @@ func encodeEvent(envelope map[string]jsontext.Value, payload jsontext.Value) ([]
 
 // jsonString quotes s as a JSON string.
 func jsonString(s string) jsontext.Value {
-	value, _ := jsontext.AppendQuote(nil, s) // fails only for invalid UTF-8; all callers pass constants, ids and times
+	// fails only for invalid UTF-8; all callers pass constants, ids and times
+	value, _ := jsontext.AppendQuote(nil, s)
 	return value
 }
 

@@ -13,8 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// startPlatformEvents starts a broker and a dispatcher that pushes to f as the named function, until
-// the test ends.
+// startPlatformEvents starts a broker and a dispatcher that pushes to f as the named function,
+// until the test ends.
 func startPlatformEvents(t *testing.T, function string, f *fakeFunction) *PlatformEvents {
 	t.Helper()
 	b := openTestBroker(t)

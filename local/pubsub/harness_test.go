@@ -26,7 +26,8 @@ func openTestBroker(t *testing.T) *Broker {
 	return b
 }
 
-// fakeFunction is a test double of a function: handler responds to push n, and pushes records all requests.
+// fakeFunction is a test double of a function: handler responds to push n, and pushes records all
+// requests.
 type fakeFunction struct {
 	*httptest.Server
 	handler func(n int, p pushRequest, w http.ResponseWriter, r *http.Request)

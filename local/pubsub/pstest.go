@@ -76,8 +76,8 @@ func (s *pstestServer) stop() {
 	s.fake.Wait()
 }
 
-// monotonicClock returns strictly increasing times. pstest orders messages by time, and the clock of
-// some machines has a resolution of microseconds only.
+// monotonicClock returns strictly increasing times. pstest orders messages by time, and the clock
+// of some machines has a resolution of microseconds only.
 type monotonicClock struct {
 	mu   sync.Mutex
 	last time.Time
@@ -94,8 +94,8 @@ func (c *monotonicClock) now() time.Time {
 	return now
 }
 
-// Publish publishes in pstest and signals the readers of the topic. It starts a purge when the number
-// of stored messages reaches purgeAt.
+// Publish publishes in pstest and signals the readers of the topic. It starts a purge when the
+// number of stored messages reaches purgeAt.
 func (s *pstestServer) Publish(ctx context.Context, req *pb.PublishRequest) (*pb.PublishResponse, error) {
 	s.publishMu.RLock()
 	res, err := s.PublisherServer.Publish(ctx, req)
@@ -131,9 +131,9 @@ const (
 	purgeCheckInterval = 2 * time.Millisecond
 )
 
-// purge deletes all messages of pstest once all are acknowledged. Publishers wait meanwhile, at most
-// purgeTimeout. If a message stays unacknowledged, for example on a subscription without a reader,
-// the next attempt comes after purgeAt/2 further messages.
+// purge deletes all messages of pstest once all are acknowledged. Publishers wait meanwhile, at
+// most purgeTimeout. If a message stays unacknowledged, for example on a subscription without a
+// reader, the next attempt comes after purgeAt/2 further messages.
 func (s *pstestServer) purge() {
 	s.publishMu.Lock()
 	defer s.publishMu.Unlock()
@@ -176,8 +176,8 @@ func (s *pstestServer) isInFlight(id string) bool {
 	return isTracked != nil && isTracked(id)
 }
 
-// compareMessageIDs orders the message ids of a broker by age. The ids are numbers, with a letter as
-// prefix in pstest.
+// compareMessageIDs orders the message ids of a broker by age. The ids are numbers, with a letter
+// as prefix in pstest.
 func compareMessageIDs(a, b string) int {
 	if len(a) != len(b) {
 		return len(a) - len(b)

@@ -13,7 +13,8 @@ func newMessage(data string) *pb.PubsubMessage { return &pb.PubsubMessage{Data: 
 
 // storedMessages returns the number of messages in pstest.
 func storedMessages(b *Broker) int {
-	b.pstest.publishMu.RLock() // excludes purge, because concurrent reads of pstest's messages are a data race
+	// excludes purge, because concurrent reads of pstest's messages are a data race
+	b.pstest.publishMu.RLock()
 	defer b.pstest.publishMu.RUnlock()
 	return len(b.pstest.fake.Messages())
 }

@@ -38,7 +38,8 @@ var platformSubscriptions = []Subscription{
 	pushSubscription("bff-consumer.tenant.reinstated.v1", "melmastoon.tenant.reinstated.v1", 30*time.Second, 10, "TenantReinstated"),
 }
 
-// jobs run the relay every minute, and the sweeps one after the other at night, when traffic is low.
+// jobs run the relay every minute, and the sweeps one after the other at night, when traffic is
+// low.
 var jobs = []JobSpec{
 	{"relay", "* * * * *", 90 * time.Second, "Relay"},
 	{"sweep-outbox", "17 3 * * *", sweepAckDeadline, "SweepOutbox"},

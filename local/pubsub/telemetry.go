@@ -142,8 +142,8 @@ func (t *TelemetryLog) CatchUp(ctx context.Context) error {
 	}
 }
 
-// collect pulls and acknowledges the messages of all subscriptions, in parallel, until each is empty.
-// On an error it returns the messages of the subscriptions that worked; the broker delivers
+// collect pulls and acknowledges the messages of all subscriptions, in parallel, until each is
+// empty. On an error it returns the messages of the subscriptions that worked; the broker delivers
 // unacknowledged messages again.
 func (t *TelemetryLog) collect(ctx context.Context, subscriptions []Subscription) (found []TelemetryMessage, err error) {
 	var mu sync.Mutex

@@ -22,8 +22,8 @@ func readAll(telemetry *TelemetryLog, from int) (data []string, next, missed int
 	return data, next, missed
 }
 
-// The events of a session are on many topics. Like the relay, the test publishes an event after the broker
-// has accepted the previous event.
+// The events of a session are on many topics. Like the relay, the test publishes an event after the
+// broker has accepted the previous event.
 func TestTelemetryLog_KeepsSessionOrderAcrossTopics(t *testing.T) {
 	t.Parallel()
 	b := openTestBroker(t)

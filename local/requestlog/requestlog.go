@@ -1,6 +1,6 @@
-// Package requestlog counts the requests of the last five minutes from the request log, for the page
-// that shows the inside of the local system. It is not part of any request and reads the log only when
-// Read is called.
+// Package requestlog counts the requests of the last five minutes from the request log, for the
+// page that shows the inside of the local system. It is not part of any request and reads the log
+// only when Read is called.
 package requestlog
 
 import (
@@ -37,8 +37,9 @@ type Slot struct {
 
 // Report holds 60 slots, oldest first, and the state of the circuit breakers.
 type Report struct {
-	Slots    []Slot            `json:"slots"`
-	Breakers map[string]string `json:"breakers"` // closed, half-open or open, by upstream; only breakers that ever changed state
+	Slots []Slot `json:"slots"`
+	// closed, half-open or open, by upstream; only breakers that ever changed state
+	Breakers map[string]string `json:"breakers"`
 }
 
 // Follower reads a request log incrementally. It is safe for concurrent use.
@@ -46,21 +47,22 @@ type Follower struct {
 	path   string // of the log
 	prefix string // of the counted request paths
 
-	mu       sync.Mutex
-	offset   int64
-	ring     [slotCount]Slot
-	breakers map[string]map[string]int // upstream → state → number of breakers, relative to the start of the log
+	mu     sync.Mutex
+	offset int64
+	ring   [slotCount]Slot
+	// upstream → state → number of breakers, relative to the start of the log
+	breakers map[string]map[string]int
 }
 
-// Follow returns a Follower that counts the requests to paths with a prefix. It does not open the log,
-// which need not exist yet.
+// Follow returns a Follower that counts the requests to paths with a prefix. It does not open the
+// log, which need not exist yet.
 func Follow(path, prefix string) *Follower {
 	return &Follower{path: path, prefix: prefix, breakers: map[string]map[string]int{}}
 }
 
-// Read reads the lines added to the log since the previous call, at most the last 8 MiB, and returns
-// the report of the five minutes before now. A missing log counts as empty; other file errors are
-// returned.
+// Read reads the lines added to the log since the previous call, at most the last 8 MiB, and
+// returns the report of the five minutes before now. A missing log counts as empty; other file
+// errors are returned.
 func (t *Follower) Read(now time.Time) (Report, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

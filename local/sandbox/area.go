@@ -23,8 +23,8 @@ type resolvedArea struct {
 // areaKey identifies a dataset.Area.
 type areaKey struct{ country, region string }
 
-// resolveArea finds the properties of an area. An unknown city or region has no properties. The caller
-// may change the slice of properties.
+// resolveArea finds the properties of an area. An unknown city or region has no properties. The
+// caller may change the slice of properties.
 func (s *Sandbox) resolveArea(a area) resolvedArea {
 	switch a.Mode {
 	case "point":
@@ -95,7 +95,8 @@ func correctedName(sent, used string) string {
 	return used
 }
 
-// computeCoverage returns the H3 cells of every city, by *dataset.City, and of every area, by areaKey.
+// computeCoverage returns the H3 cells of every city, by *dataset.City, and of every area, by
+// areaKey.
 func computeCoverage(data *dataset.Dataset) map[any][]string {
 	covers := map[any][]string{}
 	for _, c := range data.Cities {

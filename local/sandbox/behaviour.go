@@ -16,9 +16,10 @@ import (
 
 // Behaviour holds the faults that an upstream simulates. The zero Behaviour is normal operation.
 type Behaviour struct {
-	LatencyMs int     `json:"latencyMs"` // wait before the response
-	JitterMs  int     `json:"jitterMs"`  // upper limit of an additional random wait
-	ErrorRate float64 `json:"errorRate"` // share of failing calls, 0 to 1, evenly distributed; default 1 with a Status
+	LatencyMs int `json:"latencyMs"` // wait before the response
+	JitterMs  int `json:"jitterMs"`  // upper limit of an additional random wait
+	// share of failing calls, 0 to 1, evenly distributed; default 1 with a Status
+	ErrorRate float64 `json:"errorRate"`
 	Status    int     `json:"status"`    // of failing calls; default 503 with an ErrorRate
 	Hang      bool    `json:"hang"`      // no response until the caller disconnects or the behaviour changes
 	Malformed bool    `json:"malformed"` // responses end in the middle
@@ -73,13 +74,14 @@ type counters struct{ calls, failed, hung, malformed, abandoned, inFlight atomic
 
 // Counters count the requests of an upstream since its start or its latest reset.
 type Counters struct {
-	Calls     int64            `json:"calls"`     // received requests
-	Failed    int64            `json:"failed"`    // simulated errors
-	Hung      int64            `json:"hung"`      // simulated hangs
-	Malformed int64            `json:"malformed"` // truncated responses
-	Abandoned int64            `json:"abandoned"` // callers that disconnected before the response
-	InFlight  int64            `json:"inFlight"`  // requests in progress; a reset does not change this counter
-	Routes    map[string]int64 `json:"routes"`    // calls by "METHOD path"
+	Calls     int64 `json:"calls"`     // received requests
+	Failed    int64 `json:"failed"`    // simulated errors
+	Hung      int64 `json:"hung"`      // simulated hangs
+	Malformed int64 `json:"malformed"` // truncated responses
+	Abandoned int64 `json:"abandoned"` // callers that disconnected before the response
+	// requests in progress; a reset does not change this counter
+	InFlight  int64            `json:"inFlight"`
+	Routes    map[string]int64 `json:"routes"` // calls by "METHOD path"
 	Behaviour Behaviour        `json:"behaviour"`
 }
 
@@ -120,8 +122,8 @@ func (u *Upstream) Counters() Counters {
 
 const healthPath = "/healthz"
 
-// ServeHTTP responds as the service does, with the simulated faults. Health checks have no faults and
-// are not counted.
+// ServeHTTP responds as the service does, with the simulated faults. Health checks have no faults
+// and are not counted.
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == healthPath {
 		w.WriteHeader(http.StatusOK)

@@ -107,8 +107,8 @@ func countAllFacets(data *dataset.Dataset) map[facetKey]facetCounts {
 	return all
 }
 
-// countFacets counts the values of each filter: stars and ratings in descending order, other values by
-// count.
+// countFacets counts the values of each filter: stars and ratings in descending order, other values
+// by count.
 func countFacets(properties []*dataset.Property) facetCounts {
 	counts := map[string]map[string]int{}
 	for _, key := range facetKeys {

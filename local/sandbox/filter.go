@@ -17,8 +17,8 @@ func (q *query) filter(candidates []*dataset.Property) []*dataset.Property {
 	})
 }
 
-// predicate returns a function that reports whether a property matches all filters. A property needs all
-// amenities, but only one value of each other filter.
+// predicate returns a function that reports whether a property matches all filters. A property
+// needs all amenities, but only one value of each other filter.
 func (f *filters) predicate(q *query) func(*dataset.Property) bool {
 	if f == nil {
 		return func(*dataset.Property) bool { return true }

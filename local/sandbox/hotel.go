@@ -64,8 +64,8 @@ type day struct {
 
 const maxDays = 62
 
-// availability responds with rooms and price of each night, in the property's own currency, for at most
-// 62 days.
+// availability responds with rooms and price of each night, in the property's own currency, for at
+// most 62 days.
 func (s *Sandbox) availability(r *http.Request) (any, error) {
 	p := s.data.Property(r.PathValue("id"))
 	if p == nil {

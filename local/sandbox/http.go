@@ -26,8 +26,8 @@ func badRequest(format string, args ...any) error {
 
 var notFound = apiError{http.StatusNotFound, "Not found."}
 
-// route registers a function that returns the response body or an error. An apiError sets the status;
-// other errors respond 500.
+// route registers a function that returns the response body or an error. An apiError sets the
+// status; other errors respond 500.
 func route(mux *http.ServeMux, pattern string, respond func(r *http.Request) (any, error)) {
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		value, err := respond(r)
@@ -43,7 +43,8 @@ func route(mux *http.ServeMux, pattern string, respond func(r *http.Request) (an
 	})
 }
 
-// newMux returns a mux that responds to unknown routes with a 404 in JSON, as the contracts require.
+// newMux returns a mux that responds to unknown routes with a 404 in JSON, as the contracts
+// require.
 func newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
@@ -79,7 +80,8 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 func writeJSON(w http.ResponseWriter, status int, media string, value any) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError) // unreachable: all response types can be encoded
+		// unreachable: all response types can be encoded
+		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", media)

@@ -39,8 +39,8 @@ var labels = func() (all struct {
 	return all
 }()
 
-// text returns the text in the language of a locale ("fa" for fa-AF), or in English, or "" for an empty
-// label.
+// text returns the text in the language of a locale ("fa" for fa-AF), or in English, or "" for an
+// empty label.
 func (l label) text(locale string) string {
 	if text, ok := l[primaryLanguage(locale)]; ok {
 		return text
@@ -61,9 +61,9 @@ func (l label) textOr(locale, value string) string {
 	return value
 }
 
-// newLocalized returns a name in the form of the contracts. A translation in the locale's language is
-// also stored under the locale's tag, so a client finds the name of fa-AF (Dari) without knowledge that
-// Dari is a form of Persian.
+// newLocalized returns a name in the form of the contracts. A translation in the locale's language
+// is also stored under the locale's tag, so a client finds the name of fa-AF (Dari) without
+// knowledge that Dari is a form of Persian.
 func newLocalized(default_ string, names map[string]string, locale string) localized {
 	l := localized{Default: default_}
 	if len(names) == 0 {

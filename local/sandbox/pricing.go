@@ -54,7 +54,8 @@ func (s *Sandbox) pricingRoutes() http.Handler {
 	return mux
 }
 
-// quotes responds with a quote for each property of the request that the tenant owns and that has rooms.
+// quotes responds with a quote for each property of the request that the tenant owns and that has
+// rooms.
 func (s *Sandbox) quotes(r *http.Request) (any, error) {
 	var q quoteRequest
 	if err := readJSON(r, &q); err != nil {

@@ -9,10 +9,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/stay"
 )
 
-// All prices are synthetic. Each property has a base price per night in US dollars. Factors for the day,
-// the guests and the exchange rate multiply the base price and are the same for all properties. The
-// order by price is therefore the order by base price, on every night and in every currency. Amounts are
-// whole minor units; this file uses no floating point.
+// All prices are synthetic. Each property has a base price per night in US dollars. Factors for the
+// day, the guests and the exchange rate multiply the base price and are the same for all
+// properties. The order by price is therefore the order by base price, on every night and in every
+// currency. Amounts are whole minor units; this file uses no floating point.
 
 // exchangeRate is a fixed, invented exchange rate. Minor units have the digits of ISO 4217.
 type exchangeRate struct {
@@ -53,8 +53,10 @@ func localCurrency(country string) string {
 }
 
 var (
-	seasonFactors  = [...]uint64{0, 880, 890, 1010, 1080, 1050, 1090, 1180, 1220, 1080, 1020, 910, 960} // by month, thousandths
-	weekdayFactors = [...]uint64{980, 960, 960, 980, 1070, 1130, 1060}                                  // Sunday first; the weekend is Thursday to Saturday
+	// by month, thousandths
+	seasonFactors = [...]uint64{0, 880, 890, 1010, 1080, 1050, 1090, 1180, 1220, 1080, 1020, 910, 960}
+	// Sunday first; the weekend is Thursday to Saturday
+	weekdayFactors = [...]uint64{980, 960, 960, 980, 1070, 1130, 1060}
 )
 
 // dayFactor returns the price factor of a night, in thousandths of the base price.
@@ -80,8 +82,8 @@ func occupancyFactor(o stay.Occupancy) uint64 {
 	return factor
 }
 
-// nightPrice returns the price of a night in minor units of a currency, for the factors of a day and of a
-// party.
+// nightPrice returns the price of a night in minor units of a currency, for the factors of a day
+// and of a party.
 func nightPrice(p *dataset.Property, day, guests uint64, rate exchangeRate) uint64 {
 	microUSD := uint64(p.NightMicroUSD) * day / 1000 * guests / 1000
 	high, low := bits.Mul64(microUSD, rate.perDollar)
@@ -96,8 +98,8 @@ func dayNumber(d stay.Date) uint64 {
 	return uint64(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC).Unix() / 86400)
 }
 
-// roomsLeft returns the number of free rooms of a property on a night. 1.2 % of the weeks and 0.4 % of
-// the single nights are sold out; about one night in ten has 1 to 3 rooms.
+// roomsLeft returns the number of free rooms of a property on a night. 1.2 % of the weeks and 0.4 %
+// of the single nights are sold out; about one night in ten has 1 to 3 rooms.
 func roomsLeft(p *dataset.Property, day uint64) int {
 	if dataset.Mix(p.Seed^dataset.Mix(day/7+1<<40))%1000 < 12 {
 		return 0

@@ -1,7 +1,8 @@
 // Package sandbox implements the four upstream services of the local system over a data set:
-// search-aggregation, pricing, property and theme-config. They follow the contracts of shared/upstream
-// and simulate latency, errors and hangs on demand. The package stores nothing except published themes,
-// in memory: the same request gets the same response in every run, apart from the time of a price.
+// search-aggregation, pricing, property and theme-config. They follow the contracts of
+// shared/upstream and simulate latency, errors and hangs on demand. The package stores nothing
+// except published themes, in memory: the same request gets the same response in every run, apart
+// from the time of a price.
 package sandbox
 
 import (
@@ -30,8 +31,8 @@ type Sandbox struct {
 	colors   sync.Map // of published themes; #rrggbb by tenant id
 }
 
-// New returns the services over a data set. now is the clock for the time of a price. New computes the
-// coverage and the facets of every place.
+// New returns the services over a data set. now is the clock for the time of a price. New computes
+// the coverage and the facets of every place.
 func New(data *dataset.Dataset, now func() time.Time) *Sandbox {
 	s := &Sandbox{data: data, now: now}
 	s.coverage = computeCoverage(data)
@@ -45,9 +46,9 @@ func New(data *dataset.Dataset, now func() time.Time) *Sandbox {
 	return s
 }
 
-// Serve starts each service on a free port of 127.0.0.1 and returns the base URLs by name. stop closes
-// the listeners and all connections at once, hanging requests included. Serve returns an error if no
-// port is free.
+// Serve starts each service on a free port of 127.0.0.1 and returns the base URLs by name. stop
+// closes the listeners and all connections at once, hanging requests included. Serve returns an
+// error if no port is free.
 func (s *Sandbox) Serve() (urls map[string]string, stop func(), err error) {
 	urls = map[string]string{}
 	var servers []*http.Server
@@ -67,15 +68,16 @@ func (s *Sandbox) Serve() (urls map[string]string, stop func(), err error) {
 		urls[name] = "http://" + l.Addr().String()
 		go func() {
 			if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-				panic(fmt.Sprintf("sandbox: serve %s: %v", name, err)) // unreachable: only stop closes the listener
+				// unreachable: only stop closes the listener
+				panic(fmt.Sprintf("sandbox: serve %s: %v", name, err))
 			}
 		}()
 	}
 	return urls, stop, nil
 }
 
-// Ping checks that the service at a base URL answers. The simulated behaviour does not affect Ping. It
-// returns an error if the service does not answer 200 before ctx ends.
+// Ping checks that the service at a base URL answers. The simulated behaviour does not affect Ping.
+// It returns an error if the service does not answer 200 before ctx ends.
 func Ping(ctx context.Context, client *http.Client, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+healthPath, nil)
 	if err != nil {

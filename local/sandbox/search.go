@@ -73,8 +73,8 @@ type rewriteHint struct {
 	Used string `json:"used"`
 }
 
-// provenance is the source of a rewriteHint. The sandbox uses no model; it sends the field so that tests
-// can check that consumers pass it through.
+// provenance is the source of a rewriteHint. The sandbox uses no model; it sends the field so that
+// tests can check that consumers pass it through.
 type provenance struct {
 	Producer string `json:"producer"`
 	Model    string `json:"model"`
@@ -128,7 +128,8 @@ func (s *Sandbox) searchRoutes() http.Handler {
 	return mux
 }
 
-// query responds with a page of properties that match the query and have rooms, with the total count.
+// query responds with a page of properties that match the query and have rooms, with the total
+// count.
 func (s *Sandbox) query(r *http.Request) (any, error) {
 	var q query
 	if err := readJSON(r, &q); err != nil {
@@ -193,8 +194,9 @@ func (q *query) validate() error {
 	return q.Filters.validate()
 }
 
-// isValidStay reports whether the dates are a stay of 1 to stay.MaxNights nights. It accepts dates in the
-// past, because responses must not depend on the current day; the caller checks the current day.
+// isValidStay reports whether the dates are a stay of 1 to stay.MaxNights nights. It accepts dates
+// in the past, because responses must not depend on the current day; the caller checks the current
+// day.
 func isValidStay(d stay.Dates) bool {
 	return !d.CheckIn.IsZero() && !d.CheckOut.IsZero() && d.Nights() >= 1 && d.Nights() <= stay.MaxNights
 }

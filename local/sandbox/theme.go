@@ -33,8 +33,8 @@ func (s *Sandbox) brandPeek(r *http.Request) (any, error) {
 	return brand{t.ID, t.Slug, color, t.LogoURL, newLocalized(t.Brand.Default, t.Brand.Localized, "")}, nil
 }
 
-// PublishTheme sets a tenant's colour for a published version of its theme. The colour depends on the
-// version only and is dark enough for white text. It stays until the process ends.
+// PublishTheme sets a tenant's colour for a published version of its theme. The colour depends on
+// the version only and is dark enough for white text. It stays until the process ends.
 func (s *Sandbox) PublishTheme(tenantID, version string) {
 	sum := sha256.Sum256([]byte(version))
 	s.colors.Store(tenantID, fmt.Sprintf("#%02x%02x%02x", sum[0]/2, sum[1]/2, sum[2]/2))

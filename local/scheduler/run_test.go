@@ -32,7 +32,8 @@ type fakeFunctions struct {
 	received map[string][]string         // payloads by function
 }
 
-// startTestScheduler starts a scheduler with test doubles of the named functions, until the test ends.
+// startTestScheduler starts a scheduler with test doubles of the named functions, until the test
+// ends.
 func startTestScheduler(t *testing.T, db *pgxpool.Pool, names ...string) (*Scheduler, *fakeFunctions) {
 	t.Helper()
 	f := &fakeFunctions{handlers: map[string]http.HandlerFunc{}, received: map[string][]string{}}

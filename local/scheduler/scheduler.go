@@ -17,7 +17,8 @@ import (
 // TickPayload is the message data of a scheduled tick.
 const TickPayload = "{}"
 
-// relayJob publishes the outbox. A scheduled run of it takes a whole minute, so Start ticks it at once.
+// relayJob publishes the outbox. A scheduled run of it takes a whole minute, so Start ticks it at
+// once.
 const relayJob = "relay"
 
 // Status is the result of a run.

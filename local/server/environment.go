@@ -20,8 +20,9 @@ import (
 // localEnvironment is the default of ENVIRONMENT and the first part of every Redis key.
 const localEnvironment = "local"
 
-// functionEnv returns the environment of the functions, for this process and for RunFolder. urls holds
-// the upstreams by name. functionEnv reads or creates the file of secrets and returns its error.
+// functionEnv returns the environment of the functions, for this process and for RunFolder. urls
+// holds the upstreams by name. functionEnv reads or creates the file of secrets and returns its
+// error.
 func functionEnv(state string, stores dataStores, broker *pubsub.Broker, urls map[string]string, flagsPath string) (map[string]string, error) {
 	env := map[string]string{
 		"REDIS_ADDR":           stores.redis,
@@ -34,7 +35,8 @@ func functionEnv(state string, stores dataStores, broker *pubsub.Broker, urls ma
 		"PUBSUB_PROJECT":       broker.Project,
 		"PUBSUB_EMULATOR_HOST": broker.Host, // read by the Pub/Sub client library
 		"FLAGS_FILE":           flagsPath,
-		"VALIDATE_EVENTS":      "true", // an event that breaks its schema fails at its producer, not at a consumer
+		// an event that breaks its schema fails at its producer, not at a consumer
+		"VALIDATE_EVENTS": "true",
 	}
 	secrets, err := loadSecrets(filepath.Join(state, "secrets.json"))
 	if err != nil {
@@ -57,8 +59,9 @@ func functionEnv(state string, stores dataStores, broker *pubsub.Broker, urls ma
 	return env, nil
 }
 
-// loadSecrets reads the secrets from a file and adds missing secrets to the file, so a guest's cookie
-// stays valid in the next run. It returns an error for a file that is not JSON rather than replace it.
+// loadSecrets reads the secrets from a file and adds missing secrets to the file, so a guest's
+// cookie stays valid in the next run. It returns an error for a file that is not JSON rather than
+// replace it.
 func loadSecrets(path string) (map[string]string, error) {
 	secrets := map[string]string{}
 	text, err := os.ReadFile(path)

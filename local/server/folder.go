@@ -18,14 +18,14 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// RunFolder serves the functions of one folder under functions/ in this process, until ctx ends. The
-// functions use the stores and upstreams of the running local system; environment variables that are
-// already set take precedence. Several processes can serve the same folder, like several instances on
-// the platform.
+// RunFolder serves the functions of one folder under functions/ in this process, until ctx ends.
+// The functions use the stores and upstreams of the running local system; environment variables
+// that are already set take precedence. Several processes can serve the same folder, like several
+// instances on the platform.
 //
-// RunFolder returns nil when ctx ends. It returns an error if no system runs and SEARCH_URL is not set,
-// if the folder does not exist, if the port is in use, or within about one second after the running
-// system has stopped or restarted.
+// RunFolder returns nil when ctx ends. It returns an error if no system runs and SEARCH_URL is not
+// set, if the folder does not exist, if the port is in use, or within about one second after the
+// running system has stopped or restarted.
 func RunFolder(ctx context.Context, o Options, folder string) error {
 	s := &Server{}
 	defer s.Stop()
@@ -49,7 +49,8 @@ func RunFolder(ctx context.Context, o Options, folder string) error {
 	if err != nil {
 		return err
 	}
-	parent, _ := os.Stat(runfile.Path(state)) // before inheritedEnv reads the file, so a restart in between is noticed
+	// before inheritedEnv reads the file, so a restart in between is noticed
+	parent, _ := os.Stat(runfile.Path(state))
 	env, err := inheritedEnv(state)
 	if err != nil {
 		return err
@@ -77,9 +78,9 @@ func RunFolder(ctx context.Context, o Options, folder string) error {
 	return watchParent(ctx, state, parent, every.C)
 }
 
-// watchParent checks at each tick that the system of run.json still runs. It returns nil when ctx ends,
-// and an error when the system has stopped, restarted or crashed, because the next system has other
-// ports. parent is the file information of run.json from before it was read.
+// watchParent checks at each tick that the system of run.json still runs. It returns nil when ctx
+// ends, and an error when the system has stopped, restarted or crashed, because the next system has
+// other ports. parent is the file information of run.json from before it was read.
 func watchParent(ctx context.Context, state string, parent fs.FileInfo, ticks <-chan time.Time) error {
 	for {
 		select {
@@ -99,8 +100,8 @@ func watchParent(ctx context.Context, state string, parent fs.FileInfo, ticks <-
 	}
 }
 
-// folderFunctions returns the operations of one folder and their functions. The error for an unknown
-// folder lists all folders.
+// folderFunctions returns the operations of one folder and their functions. The error for an
+// unknown folder lists all folders.
 func folderFunctions(folder string, all []gateway.Operation) ([]*web.Function, []gateway.Operation, error) {
 	var operations []gateway.Operation
 	var folders []string
@@ -124,8 +125,8 @@ func folderFunctions(folder string, all []gateway.Operation) ([]*web.Function, [
 	return functions, operations, nil
 }
 
-// inheritedEnv returns the variables of the running system that are not set in this process. It returns
-// an error if no system runs and SEARCH_URL is not set.
+// inheritedEnv returns the variables of the running system that are not set in this process. It
+// returns an error if no system runs and SEARCH_URL is not set.
 func inheritedEnv(state string) (map[string]string, error) {
 	running, ok := runfile.Read(state)
 	if !ok && os.Getenv("SEARCH_URL") == "" {

@@ -27,7 +27,8 @@ func TestWatchParent_EndsWithParent(t *testing.T) {
 			if err := runfile.Write(state, runfile.Run{PID: os.Getpid()}); err != nil {
 				return err
 			}
-			return os.Chtimes(runfile.Path(state), time.Time{}, time.Now().Add(time.Second)) // file times may have a resolution of seconds
+			// file times may have a resolution of seconds
+			return os.Chtimes(runfile.Path(state), time.Time{}, time.Now().Add(time.Second))
 		}, "was restarted"},
 		"killed": {dead.Process.Pid, func(string) error { return nil }, "was killed"},
 	} {

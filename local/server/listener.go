@@ -17,8 +17,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// startupHandler serves the gateway's port. It responds 503 with Retry-After: 1 until setHandlers is
-// called.
+// startupHandler serves the gateway's port. It responds 503 with Retry-After: 1 until setHandlers
+// is called.
 type startupHandler struct{ handler atomic.Pointer[http.Handler] }
 
 // setHandlers sets the handler of the routes under /_local/ and the handler of all other routes.

@@ -38,8 +38,8 @@ func probe(ctx context.Context, url string, data *dataset.Dataset) error {
 	}
 }
 
-// searchOnce searches the city with the most properties. The header DNT prevents a telemetry event. The
-// error holds the first 4 KiB of a response other than 200.
+// searchOnce searches the city with the most properties. The header DNT prevents a telemetry event.
+// The error holds the first 4 KiB of a response other than 200.
 func searchOnce(ctx context.Context, url string, data *dataset.Dataset) error {
 	arrival := stay.DateOf(time.Now().UTC()).AddDays(30)
 	body, err := json.Marshal(map[string]any{

@@ -22,17 +22,17 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// internalBase is the path prefix of the internal endpoints. On the platform the API gateway does not
-// route to them.
+// internalBase is the path prefix of the internal endpoints. On the platform the API gateway does
+// not route to them.
 const internalBase = "/internal"
 
 // publicAPI and internalAPI return the paths of the two OpenAPI documents.
 func (o Options) publicAPI() string   { return filepath.Join(o.Root, "api", "consumer.openapi.yaml") }
 func (o Options) internalAPI() string { return filepath.Join(o.Root, "api", "internal.openapi.yaml") }
 
-// handlers returns the handlers of the public API and of the internal endpoints. paths holds the paths
-// of the internal endpoints that receive pushes, by function. handlers returns an error if an OpenAPI
-// document and the functions disagree.
+// handlers returns the handlers of the public API and of the internal endpoints. paths holds the
+// paths of the internal endpoints that receive pushes, by function. handlers returns an error if an
+// OpenAPI document and the functions disagree.
 func (o Options) handlers() (public, internal http.Handler, paths map[string]string, err error) {
 	operations, err := gateway.Operations(o.publicAPI())
 	if err != nil {
@@ -87,8 +87,8 @@ func (s *Server) openBroker(ctx context.Context) (*pubsub.Broker, error) {
 	return b, nil
 }
 
-// startMessaging starts telemetry collection, the push dispatcher and the scheduler. Stop stops them
-// in reverse order and cuts off pushes under way.
+// startMessaging starts telemetry collection, the push dispatcher and the scheduler. Stop stops
+// them in reverse order and cuts off pushes under way.
 func (s *Server) startMessaging(b *pubsub.Broker, db *pgxpool.Pool, endpoints map[string]string, backoff pubsub.Backoff) (*pubsub.PlatformEvents, *scheduler.Scheduler, *pubsub.TelemetryLog, error) {
 	jobs, err := scheduler.New(b, db)
 	if err != nil {
@@ -107,9 +107,9 @@ func (s *Server) startMessaging(b *pubsub.Broker, db *pgxpool.Pool, endpoints ma
 	return events, jobs, telemetry, nil
 }
 
-// newTenantStub returns a stub of a tenant's BFF that calls the internal endpoints below base. It adds
-// variables to env, so that the functions accept the stub's ID tokens: the issuer of this run replaces
-// Google's. It writes the issuer's public keys to the state directory.
+// newTenantStub returns a stub of a tenant's BFF that calls the internal endpoints below base. It
+// adds variables to env, so that the functions accept the stub's ID tokens: the issuer of this run
+// replaces Google's. It writes the issuer's public keys to the state directory.
 func newTenantStub(state, base string, env map[string]string) (*tenantstub.BFF, error) {
 	id, err := oidctest.New("local-" + rand.Text()[:8])
 	if err != nil {

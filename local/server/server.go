@@ -1,6 +1,6 @@
 // Package server starts and stops the local system: the stores, the sandbox upstreams, Pub/Sub, the
-// functions, the scheduler and the gateway, in the order of their dependencies. It reports readiness
-// after a search through the gateway has succeeded. It contains no logic of any function.
+// functions, the scheduler and the gateway, in the order of their dependencies. It reports
+// readiness after a search through the gateway has succeeded. It contains no logic of any function.
 package server
 
 import (
@@ -56,9 +56,9 @@ type Server struct {
 	cleanup []func() // run by Stop in reverse order
 }
 
-// Run starts the system and serves until ctx ends. It prints "ready: <URL>" when the system is ready
-// and "stopping" when ctx ends. It returns the error of Start, or nil once ctx has ended, even during
-// the start.
+// Run starts the system and serves until ctx ends. It prints "ready: <URL>" when the system is
+// ready and "stopping" when ctx ends. It returns the error of Start, or nil once ctx has ended,
+// even during the start.
 func Run(ctx context.Context, o Options) error {
 	printed := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
@@ -92,12 +92,12 @@ func (s *Server) Stop() {
 func (s *Server) addCleanup(undo func()) { s.cleanup = append(s.cleanup, undo) }
 
 // Start starts the system and returns when a search through the gateway has succeeded. It sets the
-// environment variables of the functions and replaces slog's default logger until Stop, so a process
-// can run one Server at a time.
+// environment variables of the functions and replaces slog's default logger until Stop, so a
+// process can run one Server at a time.
 //
-// The stores get 60 s to start, the broker 10 s and the first search 20 s. Start returns an error, and
-// leaves nothing running, if a part does not start in that time, if another system uses the same state
-// directory, if the port is in use, if the data set has no usable row, or if ctx ends.
+// The stores get 60 s to start, the broker 10 s and the first search 20 s. Start returns an error,
+// and leaves nothing running, if a part does not start in that time, if another system uses the
+// same state directory, if the port is in use, if the data set has no usable row, or if ctx ends.
 func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	s := &Server{}
 	defer func() {
@@ -201,9 +201,9 @@ func Start(ctx context.Context, o Options) (_ *Server, err error) {
 	return s, nil
 }
 
-// openFunctions sets the environment of the functions and opens them. It truncates the file logPath and
-// sends their log records there: the records would flood a terminal, and a pipe without a reader would
-// block every request.
+// openFunctions sets the environment of the functions and opens them. It truncates the file logPath
+// and sends their log records there: the records would flood a terminal, and a pipe without a
+// reader would block every request.
 func (s *Server) openFunctions(ctx context.Context, functions []*web.Function, env map[string]string, logPath string) error {
 	if err := s.setenv(env); err != nil {
 		return err
@@ -276,8 +276,8 @@ func loadDataset(o Options) (*dataset.Dataset, error) {
 	return dataset.Load(o.Dataset)
 }
 
-// describeDataset returns one line about the data set, with the number of skipped rows and the reason
-// for the first.
+// describeDataset returns one line about the data set, with the number of skipped rows and the
+// reason for the first.
 func describeDataset(data *dataset.Dataset) string {
 	text := fmt.Sprintf("%s: %d places to stay in %d cities of %d countries",
 		data.Report.Source, len(data.Properties), len(data.Cities), len(data.Countries))

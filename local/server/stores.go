@@ -14,7 +14,8 @@ import (
 	private "melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
-// dataStores are Postgres and Redis: started by this process, or named by DATABASE_URL and REDIS_ADDR.
+// dataStores are Postgres and Redis: started by this process, or named by DATABASE_URL and
+// REDIS_ADDR.
 type dataStores struct {
 	database string // URL
 	redis    string // address
@@ -54,9 +55,9 @@ func startPostgres(ctx context.Context, s *dataStores, state string) (string, er
 	return url, migrations.Apply(ctx, url)
 }
 
-// startRedis returns the address of a Redis without keys of a local system. It starts a private Redis
-// unless REDIS_ADDR is set. Each run begins with an empty cache, because the data set may differ from
-// the previous run. startRedis waits up to 60 s.
+// startRedis returns the address of a Redis without keys of a local system. It starts a private
+// Redis unless REDIS_ADDR is set. Each run begins with an empty cache, because the data set may
+// differ from the previous run. startRedis waits up to 60 s.
 func startRedis(ctx context.Context, s *dataStores, state string) (addr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeStartTimeout)
 	defer cancel()
@@ -121,7 +122,8 @@ func isReachableByAll(dir string) bool {
 }
 
 // Migrate brings a database to the newest schema: the database of DATABASE_URL, else of the running
-// system, else the private cluster, which Migrate starts and stops. It waits up to 60 s for a cluster.
+// system, else the private cluster, which Migrate starts and stops. It waits up to 60 s for a
+// cluster.
 func Migrate(ctx context.Context, o Options) error {
 	state, err := filepath.Abs(o.state())
 	if err != nil {

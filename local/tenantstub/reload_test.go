@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// scriptedEndpoint responds with a list of statuses, 0 for no response, and records the idempotency keys.
+// scriptedEndpoint responds with a list of statuses, 0 for no response, and records the idempotency
+// keys.
 type scriptedEndpoint struct {
 	statuses []int
 	mu       sync.Mutex
@@ -19,7 +20,8 @@ func (d *scriptedEndpoint) serve(w http.ResponseWriter, r *http.Request) {
 	d.keys = append(d.keys, r.Header.Get("Idempotency-Key"))
 	status := d.statuses[len(d.keys)-1]
 	d.mu.Unlock()
-	w.Header().Set("Connection", "close") // net/http repeats requests with an Idempotency-Key on reused connections
+	// net/http repeats requests with an Idempotency-Key on reused connections
+	w.Header().Set("Connection", "close")
 	if status == 0 {
 		panic(http.ErrAbortHandler)
 	}

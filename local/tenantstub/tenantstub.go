@@ -41,14 +41,14 @@ type BFF struct {
 	issuer *oidctest.Issuer
 	now    func() time.Time
 
-	// pendingKeys holds idempotency keys by handoff id while the result is unknown. The endpoint may
-	// have consumed such a handoff, so a reload of the page must repeat the same key: a new key would
-	// count as a second use.
+	// pendingKeys holds idempotency keys by handoff id while the result is unknown. The endpoint
+	// may have consumed such a handoff, so a reload of the page must repeat the same key: a new key
+	// would count as a second use.
 	pendingKeys sync.Map
 }
 
-// New returns a BFF that calls the internal endpoints below a base URL with ID tokens of an issuer. It
-// does no input or output.
+// New returns a BFF that calls the internal endpoints below a base URL with ID tokens of an issuer.
+// It does no input or output.
 func New(url string, keys handoff.Keys, i *oidctest.Issuer, now func() time.Time) *BFF {
 	return &BFF{url: url, keys: keys, issuer: i, now: now}
 }
@@ -60,10 +60,11 @@ type Response struct {
 	Body        []byte // truncated to 64 KiB
 }
 
-// Bootstrap consumes the handoff of a token, the value of h in the booking page's URL. It makes at most
-// two HTTP calls of at most 5 s each. The response may be a rejection. Bootstrap returns a problem
-// without any call for an empty token (Invalid), an expired token (HandoffExpired) or a token with a
-// wrong signature (HandoffSignatureInvalid), and UpstreamUnavailable if the last call gets no response.
+// Bootstrap consumes the handoff of a token, the value of h in the booking page's URL. It makes at
+// most two HTTP calls of at most 5 s each. The response may be a rejection. Bootstrap returns a
+// problem without any call for an empty token (Invalid), an expired token (HandoffExpired) or a
+// token with a wrong signature (HandoffSignatureInvalid), and UpstreamUnavailable if the last call
+// gets no response.
 func (b *BFF) Bootstrap(ctx context.Context, token string) (*Response, error) {
 	if token == "" {
 		return nil, problem.Invalid(problem.FieldError{Field: "token", Code: "required", Detail: "Send the value of h in the booking page's URL."})
@@ -79,7 +80,8 @@ func (b *BFF) Bootstrap(ctx context.Context, token string) (*Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The key identifies this use. After a response, the next Bootstrap with the same token is a new use.
+	// The key identifies this use. After a response, the next Bootstrap with the same token is a
+	// new use.
 	key, _ := b.pendingKeys.LoadOrStore(h.ID, rand.Text())
 	var response *Response
 	for range maxAttempts {

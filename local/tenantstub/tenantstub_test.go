@@ -15,7 +15,8 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newTestBFF returns a BFF with a fake internal endpoint and a clock after noon, and a token issued at noon.
+// newTestBFF returns a BFF with a fake internal endpoint and a clock after noon, and a token issued
+// at noon.
 func newTestBFF(t *testing.T, later time.Duration, endpoint http.HandlerFunc) (*BFF, string) {
 	t.Helper()
 	keys, err := handoff.ParseKeys("hmac-2026-11:bm92ZW1iZXIncyBrZXksIGluIHRlc3RzIG9ubHkuLi4=")

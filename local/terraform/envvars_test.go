@@ -12,18 +12,19 @@ import (
 	"strings"
 )
 
-// modulePrefix is the import path prefix of this repository's packages. The rest of the path is the folder.
+// modulePrefix is the import path prefix of this repository's packages. The rest of the path is the
+// folder.
 const modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 
-// Folders that connect to Cloud SQL through the connector link connectorPackage. Only folders without the
-// connector use directOnlyVariables.
+// Folders that connect to Cloud SQL through the connector link connectorPackage. Only folders
+// without the connector use directOnlyVariables.
 const connectorPackage = "shared/postgres/connector"
 
 var directOnlyVariables = []string{"CLOUDSQL_ADDRESS", "CLOUDSQL_CA"}
 
-// folderEnvVars lists the environment variables that a function folder and its linked packages of this
-// repository read: the struct tags for env.ParseAs, and the constant arguments of os.Getenv and
-// os.LookupEnv.
+// folderEnvVars lists the environment variables that a function folder and its linked packages of
+// this repository read: the struct tags for env.ParseAs, and the constant arguments of os.Getenv
+// and os.LookupEnv.
 func folderEnvVars(root, folder string) (map[string]bool, error) {
 	names, seen := map[string]bool{}, map[string]bool{}
 	var visit func(dir string) error

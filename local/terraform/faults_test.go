@@ -28,8 +28,8 @@ type fault struct {
 	want                         string // required part of the message
 }
 
-// faults of a group are planted together if terraform continues after the first. Each fault needs its own
-// message.
+// faults of a group are planted together if terraform continues after the first. Each fault needs
+// its own message.
 var faults = map[string][]fault{
 	"what 'terraform validate' says": {
 		{"an argument that is not known", "redis.tf", `auth_enabled `, `auth_enabeld `, "auth_enabeld"},

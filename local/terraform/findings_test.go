@@ -24,7 +24,8 @@ const (
 	gatewayMember = "serviceAccount:bffc-gateway@"
 )
 
-// findings returns the differences between a plan and the code, the API documents and the local system.
+// findings returns the differences between a plan and the code, the API documents and the local
+// system.
 func findings(root string, p *Plan) ([]string, error) {
 	deployed, err := p.Functions()
 	if err != nil {
@@ -310,8 +311,8 @@ var (
 	durationValue = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?s$`)
 )
 
-// badDurations returns the durations of the plan, at any depth, that are not a number of seconds with the
-// unit. An empty text is valid: a subscription that never expires.
+// badDurations returns the durations of the plan, at any depth, that are not a number of seconds
+// with the unit. An empty text is valid: a subscription that never expires.
 func badDurations(p *Plan) (found []string, _ error) {
 	for _, c := range p.Changes {
 		var v any

@@ -22,11 +22,12 @@ type logMetric struct {
 }
 
 var (
-	comparison      = regexp.MustCompile(`(jsonPayload|httpRequest)\.([A-Za-z.]+)(=~|!=|>=|<=|=|:|>|<)(\((?:"[^"]*"(?: OR )?)+\)|"[^"]*"|\*|[0-9]+)`)
-	extraction      = regexp.MustCompile(`^EXTRACT\((jsonPayload|httpRequest)\.([A-Za-z.]+)\)$`)
-	quotedValue     = regexp.MustCompile(`"([^"]*)"`)
-	resourceFilter  = regexp.MustCompile(`resource\.type="cloud_run_revision"|resource\.labels\.service_name=~"\^bff-consumer-"`)
-	platformMessage = regexp.MustCompile(`textPayload:"no available instance"`) // logged by Cloud Run, not by the functions
+	comparison     = regexp.MustCompile(`(jsonPayload|httpRequest)\.([A-Za-z.]+)(=~|!=|>=|<=|=|:|>|<)(\((?:"[^"]*"(?: OR )?)+\)|"[^"]*"|\*|[0-9]+)`)
+	extraction     = regexp.MustCompile(`^EXTRACT\((jsonPayload|httpRequest)\.([A-Za-z.]+)\)$`)
+	quotedValue    = regexp.MustCompile(`"([^"]*)"`)
+	resourceFilter = regexp.MustCompile(`resource\.type="cloud_run_revision"|resource\.labels\.service_name=~"\^bff-consumer-"`)
+	// logged by Cloud Run, not by the functions
+	platformMessage = regexp.MustCompile(`textPayload:"no available instance"`)
 	connectives     = regexp.MustCompile(`\bAND\b|\bOR\b|[()\s]`)
 )
 
@@ -43,8 +44,9 @@ func logRecordsByFunction(root string, deployed []Function) (map[string]*logReco
 	return all, nil
 }
 
-// unmatchedTerms returns the terms of a metric's filter that match no log record of a function. A metric
-// that names functions must match a record of each; another metric must match a record of any function.
+// unmatchedTerms returns the terms of a metric's filter that match no log record of a function. A
+// metric that names functions must match a record of each; another metric must match a record of
+// any function.
 func unmatchedTerms(m logMetric, code map[string]*logRecords) (found []string) {
 	terms := comparison.FindAllStringSubmatch(m.Filter, -1)
 	if left := connectives.ReplaceAllString(comparison.ReplaceAllString(platformMessage.ReplaceAllString(resourceFilter.ReplaceAllString(m.Filter, ""), ""), ""), ""); left != "" {
@@ -129,8 +131,8 @@ var (
 	metricLabel = regexp.MustCompile(`metric\.label\.([a-z_]+)=(?:"([^"]*)"|one_of\(([^)]*)\))`)
 )
 
-// invalidReferences returns the labels and metrics that a filter of an alert, an objective or a chart
-// uses and that do not exist. It marks the metric as used.
+// invalidReferences returns the labels and metrics that a filter of an alert, an objective or a
+// chart uses and that do not exist. It marks the metric as used.
 func invalidReferences(where, filter string, metrics map[string]logMetric, used map[string]bool, code map[string]*logRecords) (found []string) {
 	of := userMetric.FindStringSubmatch(filter)
 	if of == nil {
@@ -185,7 +187,8 @@ func metricFilters(v any) (all []string) {
 	return all
 }
 
-// metricFindings returns the differences between the log-based metrics and the log records of the code.
+// metricFindings returns the differences between the log-based metrics and the log records of the
+// code.
 func metricFindings(root string, p *Plan) (found []string, _ error) {
 	deployed, err := p.Functions()
 	if err != nil {

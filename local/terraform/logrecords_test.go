@@ -33,7 +33,8 @@ func (w *logRecords) add(more *logRecords) {
 	maps.Copy(w.texts, more.texts)
 }
 
-var packageCache sync.Map // *logRecords by folder, and imported packages of this repository by folder and "imports"
+// *logRecords by folder, and imported packages of this repository by folder and "imports"
+var packageCache sync.Map
 
 // folderLogRecords returns the log records of a function folder and of its linked packages of this
 // repository, without tests.
@@ -109,8 +110,8 @@ func (w *logRecords) readFile(file *ast.File) {
 
 var levels = []string{"Debug", "Info", "Warn", "Error"}
 
-// readCall reads c.AddLogField("field", …), slog.String("field", …) and
-// slog.WarnContext(ctx, "message", "field", …). It reports whether the arguments must be read as well.
+// readCall reads c.AddLogField("field", …), slog.String("field", …) and slog.WarnContext(ctx,
+// "message", "field", …). It reports whether the arguments must be read as well.
 func (w *logRecords) readCall(n *ast.CallExpr) bool {
 	f, ok := n.Fun.(*ast.SelectorExpr)
 	if !ok {

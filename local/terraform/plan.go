@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Plan is the part of a terraform plan that the tests use. Values that the platform assigns are absent
-// unless tools/tfstub computes them.
+// Plan is the part of a terraform plan that the tests use. Values that the platform assigns are
+// absent unless tools/tfstub computes them.
 type Plan struct {
 	Changes []Change `json:"resource_changes"`
 	Checks  []struct {
@@ -122,8 +122,8 @@ func (p *Plan) Functions() ([]Function, error) {
 	return all, nil
 }
 
-// Subscriptions returns the push subscriptions, sorted by name, and the topics of the pull subscriptions,
-// by name.
+// Subscriptions returns the push subscriptions, sorted by name, and the topics of the pull
+// subscriptions, by name.
 func (p *Plan) Subscriptions() (pushed []Subscription, pulled map[string]string, _ error) {
 	planned, err := decodeResources[struct {
 		Name, Topic string
@@ -174,8 +174,8 @@ func (p *Plan) Topics() ([]string, error) {
 	return names, err
 }
 
-// Jobs returns the schedules of all jobs by topic. It returns an error for a job that does not publish {}
-// or whose time zone is not UTC.
+// Jobs returns the schedules of all jobs by topic. It returns an error for a job that does not
+// publish {} or whose time zone is not UTC.
 func (p *Plan) Jobs() (map[string]string, error) {
 	planned, err := decodeResources[struct {
 		Schedule string

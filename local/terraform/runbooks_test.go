@@ -16,9 +16,9 @@ var alertsLine = regexp.MustCompile(`(?m)^Alerts: (.*)$`)
 // alertOrSeverity matches an alert of a runbook's line, or the severity of the alerts before it.
 var alertOrSeverity = regexp.MustCompile("`([^`]+)`|\\((page|ticket)s?\\)")
 
-// runbookFindings returns the differences between the alerts and the runbooks in docs. The runbook of an
-// alert names the alert in a line that begins with "Alerts:"; a severity follows one alert or several.
-// Runbooks without such a line are procedures.
+// runbookFindings returns the differences between the alerts and the runbooks in docs. The runbook
+// of an alert names the alert in a line that begins with "Alerts:"; a severity follows one alert or
+// several. Runbooks without such a line are procedures.
 func runbookFindings(docs fs.FS, p *Plan) (found []string, _ error) {
 	policies, err := decodeResources[struct {
 		Labels        map[string]string `json:"user_labels"`

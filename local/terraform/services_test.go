@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// apiByTypePrefix maps prefixes of resource types to the API of the resources. The first match counts.
+// apiByTypePrefix maps prefixes of resource types to the API of the resources. The first match
+// counts.
 var apiByTypePrefix = []struct{ begins, api string }{
 	{"google_api_gateway_", "apigateway"},
 	{"google_cloud_run_", "run"},
@@ -30,18 +31,20 @@ var apiByTypePrefix = []struct{ begins, api string }{
 	{"google_storage_", "storage"},
 }
 
-// extraAPIs maps resource types and variables to APIs that the deployed system calls without a resource
-// of the API.
+// extraAPIs maps resource types and variables to APIs that the deployed system calls without a
+// resource of the API.
 var extraAPIs = map[string][]string{
 	"google_api_gateway_gateway":      {"servicemanagement", "servicecontrol"},
 	"google_cloudfunctions2_function": {"artifactregistry", "cloudbuild", "run"},
 	"google_sql_user":                 {"sqladmin"}, // issues the connector's certificates
 	"REMOTE_CONFIG_PROJECT":           {"firebaseremoteconfig"},
-	"OTEL_EXPORTER_OTLP_ENDPOINT":     {"telemetry", "cloudtrace", "monitoring"}, // the platform drops traces without cloudtrace
-	"RECAPTCHA_PROJECT":               {"recaptchaenterprise"},
+	// the platform drops traces without cloudtrace
+	"OTEL_EXPORTER_OTLP_ENDPOINT": {"telemetry", "cloudtrace", "monitoring"},
+	"RECAPTCHA_PROJECT":           {"recaptchaenterprise"},
 }
 
-// missingAPIs returns the required APIs that neither the plan nor the first step of docs/deploy.md enables.
+// missingAPIs returns the required APIs that neither the plan nor the first step of docs/deploy.md
+// enables.
 func missingAPIs(p *Plan, deployed []Function, deploy string) (found []string, _ error) {
 	switched, err := decodeResources[struct{ Service string }](p, "google_project_service")
 	if err != nil {
@@ -82,8 +85,8 @@ func missingAPIs(p *Plan, deployed []Function, deploy string) (found []string, _
 	return found, nil
 }
 
-// missingAbandonPolicies returns the resources whose destruction would break remaining users or block a
-// destroy. An abandoned resource disappears together with its parent.
+// missingAbandonPolicies returns the resources whose destruction would break remaining users or
+// block a destroy. An abandoned resource disappears together with its parent.
 func missingAbandonPolicies(p *Plan) (found []string, _ error) {
 	for typ, why := range map[string]string{
 		"google_secret_manager_secret_version": "instances of the revision before mount it",
@@ -105,8 +108,8 @@ func missingAbandonPolicies(p *Plan) (found []string, _ error) {
 	return found, nil
 }
 
-// wrongIngress returns the internal endpoints that accept requests from the internet although only Pub/Sub
-// of the same project calls them.
+// wrongIngress returns the internal endpoints that accept requests from the internet although only
+// Pub/Sub of the same project calls them.
 func wrongIngress(deployed []Function) (found []string) {
 	for _, f := range deployed {
 		want := "ALLOW_ALL"

@@ -21,7 +21,8 @@ import (
 // ErrMissing means that the PATH has no terraform program.
 var ErrMissing = errors.New("terraform: not on the PATH; install 1.11 or newer from HashiCorp's packages")
 
-// providerVersion is the provider version of terraform/versions.tf and of the schema in tools/tfstub.
+// providerVersion is the provider version of terraform/versions.tf and of the schema in
+// tools/tfstub.
 const providerVersion = "7.39.0"
 
 // Workspace is a directory with the stub providers and with copies of terraform/.
@@ -30,8 +31,9 @@ type Workspace struct {
 	dir  string
 }
 
-// PlanEnvironment plans an environment of the repository at root, in a new Workspace in dir. Use it for a
-// test that needs a single plan. It takes many seconds. It returns ErrMissing without a terraform program.
+// PlanEnvironment plans an environment of the repository at root, in a new Workspace in dir. Use it
+// for a test that needs a single plan. It takes many seconds. It returns ErrMissing without a
+// terraform program.
 func PlanEnvironment(ctx context.Context, root, dir, environment string) (*Plan, error) {
 	b, err := NewWorkspace(ctx, root, dir)
 	if err != nil {
@@ -57,7 +59,8 @@ func NewWorkspace(ctx context.Context, root, dir string) (*Workspace, error) {
 	stub := filepath.Join(dir, "tfstub")
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", stub, ".")
 	build.Dir = filepath.Join(root, "tools", "tfstub")
-	build.Env = append(os.Environ(), "GOWORK=off") // no other change, so the build cache has most packages from the tests
+	// no other change, so the build cache has most packages from the tests
+	build.Env = append(os.Environ(), "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("terraform: build the providers: %w\n%s", err, out)
 	}
@@ -81,7 +84,8 @@ func NewWorkspace(ctx context.Context, root, dir string) (*Workspace, error) {
 
 func (b *Workspace) configPath() string { return filepath.Join(b.dir, "terraform.rc") }
 
-// registryHost returns the default registry host of the terraform program. It makes no network request.
+// registryHost returns the default registry host of the terraform program. It makes no network
+// request.
 func (b *Workspace) registryHost(ctx context.Context) (string, error) {
 	dir := filepath.Join(b.dir, "host")
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -106,7 +110,8 @@ func (b *Workspace) registryHost(ctx context.Context) (string, error) {
 func (b *Workspace) run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "terraform", args...)
 	cmd.Dir = dir
-	// GOGC=400: terraform lives for seconds and would spend a third of its CPU time on garbage collection.
+	// GOGC=400: terraform lives for seconds and would spend a third of its CPU time on garbage
+	// collection.
 	cmd.Env = append(os.Environ(), append(env, "GOGC=400", "TF_CLI_CONFIG_FILE="+b.configPath(), "TF_IN_AUTOMATION=1", "NO_COLOR=1", "TF_CLI_ARGS=-no-color")...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -131,8 +136,8 @@ var exampleVariables = []string{
 	`-var=runbooks_url=https://git.ghasi.io/bff-consumer/docs/runbooks`,
 }
 
-// Copy copies terraform/ and runs terraform init in the copy. The function archives contain only the name
-// of their folder.
+// Copy copies terraform/ and runs terraform init in the copy. The function archives contain only
+// the name of their folder.
 func (b *Workspace) Copy(ctx context.Context) (*Copy, error) {
 	dir, err := os.MkdirTemp(b.dir, "copy-")
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// weakTLS returns the load balancers that accept TLS before 1.2 or ciphers without forward secrecy. A load
-// balancer accepts TLS 1.0 without a policy, and with a policy that names no version.
+// weakTLS returns the load balancers that accept TLS before 1.2 or ciphers without forward secrecy.
+// A load balancer accepts TLS 1.0 without a policy, and with a policy that names no version.
 func weakTLS(p *Plan) (found []string, _ error) {
 	proxies, err := decodeResources[struct {
 		Policy string `json:"ssl_policy"`

@@ -1,6 +1,6 @@
-// Package web owns the web page of the local system: the guest's view on the public API, the view of
-// the system's inside, and the API reference. It serves static files with their headers; all logic of
-// the page runs in the browser. It is never deployed.
+// Package web owns the web page of the local system: the guest's view on the public API, the view
+// of the system's inside, and the API reference. It serves static files with their headers; all
+// logic of the page runs in the browser. It is never deployed.
 package web
 
 import (
@@ -30,11 +30,12 @@ var documents = map[string]string{"/": "index.html", "/book": "book.html", "/doc
 // apiDescriptionPath is the URL path of the OpenAPI document that the API reference renders.
 const apiDescriptionPath = "/docs/consumer.openapi.yaml"
 
-// contentSecurityPolicy forbids requests to other origins and inline scripts, so even a bug in the page
-// cannot leak a guest's data.
+// contentSecurityPolicy forbids requests to other origins and inline scripts, so even a bug in the
+// page cannot leak a guest's data.
 const contentSecurityPolicy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// docsContentSecurityPolicy also allows inline styles, which the renderer of the API reference uses.
+// docsContentSecurityPolicy also allows inline styles, which the renderer of the API reference
+// uses.
 const docsContentSecurityPolicy = contentSecurityPolicy + "; style-src 'self' 'unsafe-inline'"
 
 // Page serves the files of the page. It is safe for concurrent use.
@@ -44,9 +45,9 @@ type Page struct {
 	next  http.Handler
 }
 
-// New returns a Page that passes requests for other paths to next. folder is a directory with the files
-// of the page, for work on them; "" uses the files in the binary. api is the path of the OpenAPI
-// document. Page reads a file at each request.
+// New returns a Page that passes requests for other paths to next. folder is a directory with the
+// files of the page, for work on them; "" uses the files in the binary. api is the path of the
+// OpenAPI document. Page reads a file at each request.
 func New(next http.Handler, folder, api string) *Page {
 	files, _ := fs.Sub(embedded, "static") // cannot fail: the folder is compiled in
 	if folder != "" {
@@ -55,8 +56,8 @@ func New(next http.Handler, folder, api string) *Page {
 	return &Page{files, api, next}
 }
 
-// ServeHTTP serves a file of the page or calls the next handler. It responds 405 to methods other than
-// GET and HEAD on a file.
+// ServeHTTP serves a file of the page or calls the next handler. It responds 405 to methods other
+// than GET and HEAD on a file.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, document := documents[r.URL.Path]
 	if !document {

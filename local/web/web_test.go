@@ -48,7 +48,8 @@ func TestPage_ServesOnlyItsPaths(t *testing.T) {
 		if head := request(h, http.MethodHead, url); head.StatusCode != http.StatusOK || head.Header.Get("Etag") != res.Header.Get("Etag") {
 			t.Errorf("HEAD %s: %d", url, head.StatusCode)
 		}
-		for _, known := range []string{"%s", "W/%s", `"another", %s`} { // a proxy may weaken the ETag or send several
+		// a proxy may weaken the ETag or send several
+		for _, known := range []string{"%s", "W/%s", `"another", %s`} {
 			known = fmt.Sprintf(known, res.Header.Get("Etag"))
 			if again := request(h, http.MethodGet, url, "If-None-Match", known); again.StatusCode != http.StatusNotModified {
 				t.Errorf("%s again, %s: %d", url, known, again.StatusCode)

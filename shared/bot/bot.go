@@ -58,10 +58,11 @@ type History struct {
 // Cadence counts the requests of a client group, this request included. A client group is a
 // fingerprint within an address group.
 type Cadence struct {
-	Group       RequestCounts
-	Session     RequestCounts // requests of this request's session alone
-	HasCookie   bool          // this request has a session cookie
-	SinceCookie time.Duration // since the group's last request with a cookie; negative without one in the last minute
+	Group     RequestCounts
+	Session   RequestCounts // requests of this request's session alone
+	HasCookie bool          // this request has a session cookie
+	// since the group's last request with a cookie; negative without one in the last minute
+	SinceCookie time.Duration
 }
 
 // RequestCounts counts the requests of the last 2 s (Burst) and of the last 60 s (Minute).

@@ -287,7 +287,7 @@ func TestInMemoryHistory_MatchesRedis(t *testing.T) {
 // No user agent, session id or address of a client is stored in Redis or repeated in a score.
 func TestDetector_StoresNoClientDataInRedis(t *testing.T) {
 	d := newHarness(redistest.New(t))
-	for i := range 250 {
+	for i := range 1000 {
 		canary := fmt.Sprintf("c4n4ry%04d", i)
 		addr := netip.AddrFrom4([4]byte{203, 0, byte(i >> 8), byte(i)})
 		c := bot.Client{Fingerprint: hash(fmt.Sprint(i)), Address: hash(fmt.Sprint(i / 2)), Session: "gms_" + canary}

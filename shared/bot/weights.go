@@ -19,7 +19,8 @@ const (
 	minCollisionSessions = 50  // sessions of a client group in 24 hours without a weight
 	maxCollisionSessions = 250 // sessions with the largest weight
 	replayWeight         = 0.05
-	maxReplayWeight      = 0.1 // with fastWeight still human: other guests have the replaying client's phone model
+	// with fastWeight still human: other guests have the replaying client's phone model
+	maxReplayWeight = 0.1
 )
 
 // The time windows of cadence.

@@ -24,7 +24,8 @@ func loadFromPart(t testing.TB, c *Cache, part func(context.Context) (Loaded, er
 
 func TestDependsOn_CompositeEntryIsStored(t *testing.T) {
 	p := newProcess(t, redisAddr(t), newClock())
-	if _, err := p.Invalidate(t.Context(), "tag", "another"); err != nil { // earlier than both loads: no effect
+	// earlier than both loads: no effect
+	if _, err := p.Invalidate(t.Context(), "tag", "another"); err != nil {
 		t.Fatal(err)
 	}
 	expectLoad(t, p.Cache, Loader{Load: loadFromPart(t, p.Cache, loadBody(t, "part", "tag"))}, "made of part", Miss)

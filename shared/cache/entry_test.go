@@ -95,7 +95,8 @@ func TestEntry_BodyVerifiesChecksum(t *testing.T) {
 			if b, err := e.Body(); err == nil {
 				t.Errorf("got %q, want an error", b)
 			}
-			if got := bodyText(t, new(sampleEntry(t))); got != `{"listings":[1,2,3]` { // with the same decompressor
+			// with the same decompressor
+			if got := bodyText(t, new(sampleEntry(t))); got != `{"listings":[1,2,3]` {
 				t.Errorf("then a valid entry: got %q", got)
 			}
 		})

@@ -88,7 +88,8 @@ func runWithLease(ctx context.Context, l *lease, do func(context.Context) (Loade
 	go func() {
 		o := outcome{err: errGoexit}
 		defer func() {
-			if v := recover(); v != nil { // no caller recovers on this goroutine, and a bad response must not stop the process
+			// no caller recovers on this goroutine, and a bad response must not stop the process
+			if v := recover(); v != nil {
 				o.err = fmt.Errorf("cache: load panicked: %v\n%s", v, debug.Stack())
 			}
 			result <- o

@@ -239,7 +239,8 @@ func TestGetOrLoad_SharesErrorAndReleasesLock(t *testing.T) {
 		return Loaded{}, errLoad
 	})
 	<-began
-	second := loadAsync(t, t.Context(), p.Cache, loadBody(t, "either")) // joins or comes later; never waits for the lock to expire
+	// joins or comes later; never waits for the lock to expire
+	second := loadAsync(t, t.Context(), p.Cache, loadBody(t, "either"))
 	close(finish)
 	if a := <-first; !errors.Is(a.err, errLoad) {
 		t.Fatalf("first caller: got error %v, want %v", a.err, errLoad)
@@ -269,7 +270,8 @@ func TestGetOrLoad_PanicOrHangInLoadReturnsError(t *testing.T) {
 	if !errors.Is(a.err, context.DeadlineExceeded) {
 		t.Errorf("load without regard to its context: got error %v, want a deadline", a.err)
 	}
-	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "later")}, "later", Miss) // the hung load does not block the key
+	// the hung load does not block the key
+	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "later")}, "later", Miss)
 	close(hung)
 	waitForGoroutines(t)
 }

@@ -44,7 +44,8 @@ func compress(body []byte) ([]byte, error) {
 	if _, err := w.Write(body); err != nil {
 		return nil, err
 	}
-	if err := w.Flush(); err != nil { // ends on a byte boundary with an empty block; Close would write a last block
+	// ends on a byte boundary with an empty block; Close would write a last block
+	if err := w.Flush(); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

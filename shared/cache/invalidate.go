@@ -12,8 +12,9 @@ import (
 
 const (
 	invalidationTTL = time.Minute // of the stored time of an invalidation; longer than any load
-	pendingTTL      = time.Hour   // of the entries to delete; longer than an event is redelivered at short intervals
-	batchSize       = 500         // entries of a tag detached, and entries deleted, per round trip
+	// of the entries to delete; longer than an event is redelivered at short intervals
+	pendingTTL = time.Hour
+	batchSize  = 500 // entries of a tag detached, and entries deleted, per round trip
 )
 
 func (c *Cache) tagKeys(tag string) lua.TagKeys {

@@ -138,7 +138,8 @@ func TestInvalidate_RemovesOnlyTaggedEntries(t *testing.T) {
 	if n := p.rdb.Exists(t.Context(), "test:b", "test:none").Val(); n != 2 {
 		t.Fatalf("got %d untagged entries, want 2", n)
 	}
-	if left := p.rdb.Keys(t.Context(), "*").Val(); len(left) != 2+1+3 { // other entries, a tag, three invalidation times
+	// other entries, a tag, three invalidation times
+	if left := p.rdb.Keys(t.Context(), "*").Val(); len(left) != 2+1+3 {
 		t.Fatalf("got keys %q, want 6", left)
 	}
 	if n, err := p.Invalidate(t.Context(), "tenant:a"); err != nil || n != 0 {

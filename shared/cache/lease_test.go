@@ -36,7 +36,8 @@ func TestLease_OneFollowerReplacesDeadLeader(t *testing.T) {
 	if n := u.calls.Load(); n != 0 {
 		t.Fatalf("got %d loads by followers of a live leader, want 0", n)
 	}
-	leader.interceptor.set(func(string) error { return errCut }, nil) // the leader can no longer extend the lock
+	// the leader can no longer extend the lock
+	leader.interceptor.set(func(string) error { return errCut }, nil)
 	expireLock(t, newProcess(t, addr, clock))
 	<-u.started // a follower has taken over
 	close(u.release)
@@ -77,7 +78,8 @@ func TestLease_LeaderExtendsWhileLoading(t *testing.T) {
 	extended := stepReached(leader, "extend", 3)
 	first := loadAsync(t, t.Context(), leader.Cache, u.load)
 	<-u.started
-	leader.rdb.PExpire(t.Context(), testKeys.Lock(testKey), leaseTTL/2) // expires before the third extension, unless extended
+	// expires before the third extension, unless extended
+	leader.rdb.PExpire(t.Context(), testKeys.Lock(testKey), leaseTTL/2)
 	second := loadAsync(t, t.Context(), follower.Cache, unexpectedLoad(t))
 	<-extended
 	close(u.release)

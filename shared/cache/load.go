@@ -139,7 +139,8 @@ func (c *Cache) setExpiry(loaded *Loaded, ttl time.Duration) {
 		loaded.ExpiresAt = loaded.FreshUntil
 		return
 	}
-	ttl += time.Duration(c.jitter() * float64(ttl) / 10) // entries loaded together do not become stale together
+	// entries loaded together do not become stale together
+	ttl += time.Duration(c.jitter() * float64(ttl) / 10)
 	loaded.FreshUntil = now.Add(ttl)
 	loaded.ExpiresAt = loaded.FreshUntil.Add(staleTTL)
 }

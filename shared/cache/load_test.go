@@ -19,7 +19,8 @@ func TestGetOrLoad_HitForTTLThenStaleForTenMinutes(t *testing.T) {
 	clock.advance(time.Minute - time.Millisecond)
 	expectLoad(t, p.Cache, Loader{Load: unexpectedLoad(t)}, "one", Hit)
 	clock.advance(time.Millisecond)
-	expectLoad(t, p.Cache, Loader{Load: fails}, "one", Stale) // the load fails, so the stale entry is the result
+	// the load fails, so the stale entry is the result
+	expectLoad(t, p.Cache, Loader{Load: fails}, "one", Stale)
 	clock.advance(10*time.Minute - time.Millisecond)
 	expectLoad(t, p.Cache, Loader{Load: fails}, "one", Stale)
 	clock.advance(time.Millisecond)

@@ -21,7 +21,8 @@ func TestRetryRedis_DoesNotRetryRefusals(t *testing.T) {
 					return nil
 				}
 				tries++
-				return healthy.ConfigSet(t.Context(), "maxmemory", "1").Err() // from now on Redis refuses writes
+				// from now on Redis refuses writes
+				return healthy.ConfigSet(t.Context(), "maxmemory", "1").Err()
 			}, nil)
 			expectLoad(t, p.Cache, Loader{Load: loadBody(t, "answer")}, "answer", Miss)
 			if tries > 2 { // by digest, and by source after NOSCRIPT

@@ -26,7 +26,8 @@ func TestGetOrLoad_WithoutRedisLoadsOncePerProcess(t *testing.T) {
 		t.Fatalf("got %d loads, want 1", n)
 	}
 	expectLoad(t, p.Cache, Loader{Load: loadBody(t, "not stored")}, "not stored", Miss)
-	if _, err := p.Invalidate(t.Context(), "tag"); !redisclient.IsUnavailable(err) { // so that the event is redelivered
+	// so that the event is redelivered
+	if _, err := p.Invalidate(t.Context(), "tag"); !redisclient.IsUnavailable(err) {
 		t.Fatalf("Invalidate: got error %v, want an unavailable Redis", err)
 	}
 	server.Start()

@@ -73,7 +73,8 @@ func TestWrite_RealServerServesStoredEntry(t *testing.T) {
 	}))
 	defer server.Close()
 	for _, gzipped := range []bool{true, false} {
-		client := http.Client{Transport: &http.Transport{DisableCompression: !gzipped}} // decompresses by itself
+		// decompresses by itself
+		client := http.Client{Transport: &http.Transport{DisableCompression: !gzipped}}
 		for _, method := range []string{"GET", "HEAD"} {
 			r, _ := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
 			resp, err := client.Do(r)

@@ -21,7 +21,8 @@ type Proof struct {
 const (
 	neutralScore = 0.5 // reCAPTCHA score with the weight 0
 	maxWeight    = 0.5 // largest weight of a proof, for a client and against it
-	certainScore = 0.9 // reCAPTCHA score from which a proof has the largest weight; 0.1 for the opposite weight
+	// reCAPTCHA score from which a proof has the largest weight; 0.1 for the opposite weight
+	certainScore = 0.9
 )
 
 // Weight returns the weight of the signal "recaptcha", −0.5 (human) … +0.5 (bot). isBot tells that

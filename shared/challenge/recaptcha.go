@@ -19,10 +19,11 @@ import (
 // Config is the reCAPTCHA Enterprise key of the web pages. Project, SiteKey and Hosts are set
 // together or not at all; without them reCAPTCHA is off.
 type Config struct {
-	Project string   `env:"RECAPTCHA_PROJECT"`  // id of the Google Cloud project of the key
-	SiteKey string   `env:"RECAPTCHA_SITE_KEY"` // public: clients receive it
-	Hosts   []string `env:"RECAPTCHA_HOSTS"`    // host names of the pages whose tokens are accepted, comma separated
-	URL     string   `env:"RECAPTCHA_URL" envDefault:"https://recaptchaenterprise.googleapis.com"`
+	Project string `env:"RECAPTCHA_PROJECT"`  // id of the Google Cloud project of the key
+	SiteKey string `env:"RECAPTCHA_SITE_KEY"` // public: clients receive it
+	// host names of the pages whose tokens are accepted, comma separated
+	Hosts []string `env:"RECAPTCHA_HOSTS"`
+	URL   string   `env:"RECAPTCHA_URL" envDefault:"https://recaptchaenterprise.googleapis.com"`
 
 	Tokens    TokenSource       // nil: tokens of the account of this process
 	Transport http.RoundTripper // nil: a separate transport with the settings of http.DefaultTransport
@@ -37,11 +38,12 @@ type TokenSource interface {
 const (
 	action           = "guest_request" // action name that pages request a token for; every token must have it
 	recaptchaTimeout = 400 * time.Millisecond
-	minBudget        = recaptchaTimeout / 2 // a timeout within less time does not count as a failure of the service
-	failuresToOpen   = 5                    // consecutive failures that open the circuit breaker
-	openTimeout      = 10 * time.Second     // then one call is tried
-	maxClockSkew     = time.Minute          // between the clocks of the service and of this instance
-	maxResponse      = 1 << 20              // bytes; a real response has about 1 KB
+	// a timeout within less time does not count as a failure of the service
+	minBudget      = recaptchaTimeout / 2
+	failuresToOpen = 5                // consecutive failures that open the circuit breaker
+	openTimeout    = 10 * time.Second // then one call is tried
+	maxClockSkew   = time.Minute      // between the clocks of the service and of this instance
+	maxResponse    = 1 << 20          // bytes; a real response has about 1 KB
 )
 
 // recaptcha calls the REST API of reCAPTCHA Enterprise, projects.assessments.create. A request
@@ -79,8 +81,9 @@ func Open(cfg Config, now func() time.Time) (Provider, error) {
 		Config:   cfg,
 		endpoint: base.JoinPath("v1", "projects", cfg.Project, "assessments").String(),
 		client: &http.Client{
-			Transport:     cfg.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // a redirect must not receive the access token
+			Transport: cfg.Transport,
+			// a redirect must not receive the access token
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		breaker: newBreaker(),
 		now:     now,

@@ -39,9 +39,10 @@ func New(rdb redis.UniversalClient, keys redisclient.Keys, c *cache.Cache, up *u
 }
 
 const (
-	brandTTL     = 15 * time.Minute
-	negativeTTL  = 30 * time.Second
-	brandTimeout = 750 * time.Millisecond // for all brands of a response; the first try of theme-config ends after 600 ms
+	brandTTL    = 15 * time.Minute
+	negativeTTL = 30 * time.Second
+	// for all brands of a response; the first try of theme-config ends after 600 ms
+	brandTimeout = 750 * time.Millisecond
 )
 
 // Brands returns the brand of each tenant with a brand, the cache entries used, for

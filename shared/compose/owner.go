@@ -35,7 +35,8 @@ func (f *Fetcher) Owner(ctx context.Context, propertyID string, prefetched *cach
 	entry, _, err := f.cache.GetOrLoad(ctx, f.OwnerKey(propertyID), prefetched, cache.Loader{
 		TTL: ownerTTL,
 		Load: func(ctx context.Context) (cache.Loaded, error) {
-			detail, err := f.upstreams.Property.Get(ctx, propertyID, locale.Default) // the owner does not depend on the locale
+			// the owner does not depend on the locale
+			detail, err := f.upstreams.Property.Get(ctx, propertyID, locale.Default)
 			if errors.Is(err, upstream.ErrNotFound) {
 				return notFoundEntry(cache.PropertyTag(propertyID))
 			}

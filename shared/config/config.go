@@ -9,9 +9,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// Environment is the configuration of a function with both stores. Functions embed Environment into an
-// environment struct of their own. A function with Postgres only reads a postgres.Config instead, and
-// does not link the Redis client.
+// Environment is the configuration of a function with both stores. Functions embed Environment into
+// an environment struct of their own. A function with Postgres only reads a postgres.Config
+// instead, and does not link the Redis client.
 type Environment struct {
 	Env           string `env:"ENVIRONMENT" envDefault:"local"` // first part of every Redis key
 	RedisAddr     string `env:"REDIS_ADDR,required,notEmpty"`   // host:port, or the path of a Unix socket

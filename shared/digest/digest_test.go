@@ -9,7 +9,8 @@ import (
 func TestFormat_RoundTrip(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("abc"))
-	const digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
+	// FIPS 180-2, appendix B.1
+	const digits = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 	text := Format(sum[:])
 	if text != "sha256:"+digits {
 		t.Errorf("got %s, want sha256:%s", text, digits)

@@ -23,7 +23,8 @@ func TestEraser_WaitsForRunningMutationAndErasesIt(t *testing.T) {
 	}
 	mutation, erasure := make(chan result), make(chan error)
 	go func() {
-		c, err := h.runOnce("k", `SELECT pg_advisory_xact_lock(42)`) // after the write of the record, before the commit
+		// after the write of the record, before the commit
+		c, err := h.runOnce("k", `SELECT pg_advisory_xact_lock(42)`)
 		mutation <- result{c, err}
 	}()
 	h.awaitLockWaiters(1)

@@ -57,8 +57,8 @@ func indexBySubject(kinds ...subjectInfo) map[string]subjectInfo {
 func Subjects() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
 // SchemaURI returns the published address of a subject's JSON Schema: for
-// melmastoon.bff.consumer.search.executed.v1 it is …/bff-consumer/search-executed/v1.json. subject must
-// be in the catalogue.
+// melmastoon.bff.consumer.search.executed.v1 it is …/bff-consumer/search-executed/v1.json. subject
+// must be in the catalogue.
 func SchemaURI(subject string) string { return SchemaBase + schemaPath(subject) }
 
 var kebabReplacer = strings.NewReplacer(".", "-", "_", "-")

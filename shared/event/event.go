@@ -1,6 +1,6 @@
 // Package event owns the events that this service publishes: the payload of every subject, the
-// envelope, the JSON Schemas of both, and the sampling of sessions. It never stores or sends an event.
-// No field can hold a guest's own words, address or user agent.
+// envelope, the JSON Schemas of both, and the sampling of sessions. It never stores or sends an
+// event. No field can hold a guest's own words, address or user agent.
 package event
 
 import (
@@ -34,7 +34,9 @@ type Meta struct {
 	Instance     string    // instance of the service; empty means the name of the service
 	Now          time.Time // time of the event
 	SamplingRate float64   // share of sessions that report this subject, 0 < rate ≤ 1; 0 means 1
-	ID           string    // evt_<ulid> of an event that a client may report twice, or from an id.Series; empty means a new id
+	// evt_<ulid> of an event that a client may report twice, or from an id.Series; empty means a
+	// new id
+	ID string
 }
 
 // Payload is the part of a message that differs by subject: one of the structs of this package.
@@ -61,8 +63,8 @@ type Event struct {
 	Payload        Payload
 }
 
-// New wraps p in an envelope with the id of m, or a new id. It reads no clock: m.Now is the time of the
-// event, cut to milliseconds.
+// New wraps p in an envelope with the id of m, or a new id. It reads no clock: m.Now is the time of
+// the event, cut to milliseconds.
 func New(m Meta, p Payload) Event {
 	subject := p.Subject()
 	e := Event{
@@ -91,8 +93,8 @@ func New(m Meta, p Payload) Event {
 	return e
 }
 
-// OrderingKey returns the Pub/Sub ordering key, the session id: events of a session arrive in order. An
-// event without a session has the key "" and no order.
+// OrderingKey returns the Pub/Sub ordering key, the session id: events of a session arrive in
+// order. An event without a session has the key "" and no order.
 func (e Event) OrderingKey() string { return e.SessionID }
 
 // Attributes are the attributes of the Pub/Sub message. They repeat fields that a consumer needs
@@ -173,8 +175,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return text, nil
 }
 
-// UnmarshalJSON decodes a message. It ignores unknown fields, so that old code reads messages of newer
-// code, and returns an error for an unknown subject or malformed JSON.
+// UnmarshalJSON decodes a message. It ignores unknown fields, so that old code reads messages of
+// newer code, and returns an error for an unknown subject or malformed JSON.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var m message[jsontext.Value]
 	if err := json.Unmarshal(data, &m); err != nil {

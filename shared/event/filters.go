@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Filters names the filters that a search used. It holds words of the platform only, because nothing
-// but FilterKeys and the JSON decoder sets it. Its JSON is an array of strings.
+// Filters names the filters that a search used. It holds words of the platform only, because
+// nothing but FilterKeys and the JSON decoder sets it. Its JSON is an array of strings.
 type Filters struct{ keys []string }
 
 // FilterKeys returns the codes of amenities and the names of other filters ("priceRange",
@@ -36,7 +36,8 @@ func (f Filters) Keys() []string { return slices.Clone(f.keys) }
 // MarshalJSON encodes an array, [] without filters.
 func (f Filters) MarshalJSON() ([]byte, error) { return json.Marshal(f.keys) }
 
-// UnmarshalJSON decodes an array of strings. It accepts unknown words, which newer code may have written.
+// UnmarshalJSON decodes an array of strings. It accepts unknown words, which newer code may have
+// written.
 func (f *Filters) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &f.keys) }
 
 var filterNames = set(

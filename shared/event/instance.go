@@ -6,8 +6,9 @@ import (
 	"os"
 )
 
-// NewInstanceName returns a name for this process, for Meta.Instance: the revision, the process id and
-// six random characters. An empty revision becomes "bff-consumer". Each call returns another name.
+// NewInstanceName returns a name for this process, for Meta.Instance: the revision, the process id
+// and six random characters. An empty revision becomes "bff-consumer". Each call returns another
+// name.
 func NewInstanceName(revision string) string {
 	if revision == "" {
 		revision = "bff-consumer"

@@ -20,10 +20,10 @@ const (
 	redacted      = "_" // replaces a path segment that could be typed text
 )
 
-// SanitizeReferer removes from a referer URL everything that could identify a guest: it keeps https,
-// the host and the path up to the first segment with characters other than letters, digits, "_" and
-// "-", at most eight segments; user, port, query and fragment go. It returns "" for a URL over 2,048
-// bytes, without https, or without a named host.
+// SanitizeReferer removes from a referer URL everything that could identify a guest: it keeps
+// https, the host and the path up to the first segment with characters other than letters, digits,
+// "_" and "-", at most eight segments; user, port, query and fragment go. It returns "" for a URL
+// over 2,048 bytes, without https, or without a named host.
 func SanitizeReferer(s string) string {
 	if len(s) > maxURLLength {
 		return ""
@@ -46,9 +46,9 @@ func SanitizeReferer(s string) string {
 }
 
 // SanitizePath removes query and fragment from the path of a page, cuts it to eight segments, and
-// replaces each segment with characters other than letters, digits, "_" and "-", or over 64 long, by
-// "_". ok is false for a path over 2,048 bytes, without a leading slash, with "//", spaces, control
-// characters or a backslash.
+// replaces each segment with characters other than letters, digits, "_" and "-", or over 64 long,
+// by "_". ok is false for a path over 2,048 bytes, without a leading slash, with "//", spaces,
+// control characters or a backslash.
 func SanitizePath(s string) (kept string, ok bool) {
 	s, _, _ = strings.Cut(s, "#")
 	s, _, _ = strings.Cut(s, "?")
@@ -67,10 +67,10 @@ func SanitizePath(s string) (kept string, ok bool) {
 
 func isUnprintable(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }
 
-// IsMetadataName reports whether s may name a member of a funnel step's metadata: up to 32 letters, the
-// first in lower case.
+// IsMetadataName reports whether s may name a member of a funnel step's metadata: up to 32 letters,
+// the first in lower case.
 func IsMetadataName(s string) bool { return namePattern().MatchString(s) }
 
-// IsMetadataWord reports whether s may be a value of a funnel step's metadata: one to four lower-case
-// words with hyphens, at most 32 characters.
+// IsMetadataWord reports whether s may be a value of a funnel step's metadata: one to four
+// lower-case words with hyphens, at most 32 characters.
 func IsMetadataWord(s string) bool { return len(s) <= maxWordLength && wordPattern().MatchString(s) }

@@ -2,10 +2,11 @@ package event
 
 import "time"
 
-// Hashes in payloads are "sha256:" and 64 hex digits, computed with the environment's pepper. Ids are
-// prefixed ULIDs of package id. Zero optional fields are left out of the JSON.
+// Hashes in payloads are "sha256:" and 64 hex digits, computed with the environment's pepper. Ids
+// are prefixed ULIDs of package id. Zero optional fields are left out of the JSON.
 
-// Campaign holds the utm values of a guest's arrival. Each value satisfies IsCampaignToken or is empty.
+// Campaign holds the utm values of a guest's arrival. Each value satisfies IsCampaignToken or is
+// empty.
 type Campaign struct {
 	Source   string `json:"source,omitzero"`
 	Medium   string `json:"medium,omitzero"`
@@ -93,8 +94,9 @@ type Page struct {
 
 // ClickRecorded reports a click of a guest on a listing or a link to a hotel.
 type ClickRecorded struct {
-	GuestSessionID  string    `json:"guestSessionId"`
-	Kind            string    `json:"kind"` // listing-card, map-pin, similar-property, wishlist-card or brand-peek
+	GuestSessionID string `json:"guestSessionId"`
+	// listing-card, map-pin, similar-property, wishlist-card or brand-peek
+	Kind            string    `json:"kind"`
 	TenantID        string    `json:"tenantId"`
 	PropertyID      string    `json:"propertyId"`
 	SearchSessionID string    `json:"searchSessionId,omitzero"`
@@ -104,8 +106,8 @@ type ClickRecorded struct {
 	OccurredAt      time.Time `json:"occurredAt"`
 }
 
-// HandoffInitiated reports that a guest received a signed token for a tenant's booking flow. It joins
-// the anonymous session with a later booking. Its retention class is audit.
+// HandoffInitiated reports that a guest received a signed token for a tenant's booking flow. It
+// joins the anonymous session with a later booking. Its retention class is audit.
 type HandoffInitiated struct {
 	HandoffID       string    `json:"handoffId"`
 	GuestSessionID  string    `json:"guestSessionId"`

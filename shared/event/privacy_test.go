@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// allowedProperties is every property an event may have. A new one is added here by somebody who has asked
-// whether it could carry what a guest typed, who a guest is, or where.
+// allowedProperties is every property an event may have. A new one is added here by somebody who
+// has asked whether it could carry what a guest typed, who a guest is, or where.
 var allowedProperties = strings.Fields(`
 	envelope payload
 	eventId subject version occurredAt publishedAt producer producerInstance tenantId userId sessionId requestId
@@ -65,7 +65,8 @@ func TestEventPrivacy_DetectsOpenProperties(t *testing.T) {
 	}
 }
 
-// findOpenProperties lists the places of a document through which free text, free numbers or unlisted properties pass.
+// findOpenProperties lists the places of a document through which free text, free numbers or
+// unlisted properties pass.
 func findOpenProperties(at string, doc map[string]any) (found []string) {
 	for name, sub := range asObject(doc["$defs"]) {
 		found = append(found, checkSchema(at+"#"+name, sub)...)

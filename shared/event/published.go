@@ -21,8 +21,8 @@ var envelopeOrder = []string{
 }
 
 // WithPublishedAt adds publishedAt to the envelope of a stored message and restores the order of
-// fields. Other fields stay as they are, unknown fields too. It returns an error, without any content
-// of the message, if message is not the message of event eventID.
+// fields. Other fields stay as they are, unknown fields too. It returns an error, without any
+// content of the message, if message is not the message of event eventID.
 func WithPublishedAt(message []byte, eventID string, at time.Time) ([]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	if json.Unmarshal(message, &whole) != nil || whole == nil {

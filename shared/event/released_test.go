@@ -13,8 +13,8 @@ import (
 
 var release = flag.Bool("release", false, "record additive changes of the schemas as released")
 
-// schemas/released is what consumers have read. A change of it is only made by -release, which refuses
-// everything but growth.
+// schemas/released is what consumers have read. A change of it is only made by -release, which
+// refuses everything but growth.
 func TestReleasedSchema_OnlyGrows(t *testing.T) {
 	const dir = "schemas/released"
 	now, was := embeddedSchemas(t), readSchemas(t, os.DirFS(dir))
@@ -43,8 +43,8 @@ func TestReleasedSchema_OnlyGrows(t *testing.T) {
 	}
 }
 
-// breakingChanges lists what would surprise a reader of the old files: everything but new files, new optional
-// properties, new definitions and new prose.
+// breakingChanges lists what would surprise a reader of the old files: everything but new files,
+// new optional properties, new definitions and new prose.
 func breakingChanges(was, now map[string]map[string]any) (found []string) {
 	for _, path := range slices.Sorted(maps.Keys(was)) {
 		if now[path] == nil {

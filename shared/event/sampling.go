@@ -7,9 +7,11 @@ import (
 
 // IsSampled reports whether a session belongs to the share rate (0 … 1) of sessions that report a
 // subject. It depends only on a hash of the session id: all instances decide alike, a funnel is
-// reported completely or not at all, and a session sampled at one rate is sampled at every higher rate.
+// reported completely or not at all, and a session sampled at one rate is sampled at every higher
+// rate.
 func IsSampled(sessionID string, rate float64) bool {
 	sum := sha256.Sum256([]byte(sessionID))
-	// A float64 holds 53 bits exactly. The largest value is below 1, so rate 1 includes every session.
+	// A float64 holds 53 bits exactly. The largest value is below 1, so rate 1 includes every
+	// session.
 	return float64(binary.BigEndian.Uint64(sum[:])>>11)/(1<<53) < rate
 }

@@ -18,19 +18,19 @@ func lazyRegexp(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// IsCampaignToken reports whether a utm value may be stored: 1 to 64 letters, digits, ".", "_" or "-",
-// not starting with a sign, and not an IP address. Events publish campaign values and must not carry
-// free text: an e-mail address that a mail tool pastes into a link, or a sentence, would be kept for a
-// year. Real campaign values are tokens by convention. If marketing needs spaces or other scripts,
-// hash the value instead of accepting more characters.
+// IsCampaignToken reports whether a utm value may be stored: 1 to 64 letters, digits, ".", "_" or
+// "-", not starting with a sign, and not an IP address. Events publish campaign values and must not
+// carry free text: an e-mail address that a mail tool pastes into a link, or a sentence, would be
+// kept for a year. Real campaign values are tokens by convention. If marketing needs spaces or
+// other scripts, hash the value instead of accepting more characters.
 func IsCampaignToken(s string) bool {
 	_, notAddress := netip.ParseAddr(s)
 	return campaignTokenPattern().MatchString(s) && notAddress != nil
 }
 
-// SanitizePlaceName returns an upstream's name of a city or region unchanged, or "" if s does not look
-// like a name: the event then lacks one field but stays valid. A name has at most 100 characters and
-// two digits in a row, which excludes telephone numbers, street addresses and dates.
+// SanitizePlaceName returns an upstream's name of a city or region unchanged, or "" if s does not
+// look like a name: the event then lacks one field but stays valid. A name has at most 100
+// characters and two digits in a row, which excludes telephone numbers, street addresses and dates.
 func SanitizePlaceName(s string) string {
 	if !placeNamePattern().MatchString(s) || utf8.RuneCountInString(s) > 100 {
 		return ""

@@ -25,6 +25,6 @@ func Schemas() fs.FS {
 	return files
 }
 
-// Validator validates an event against its schema. Package event/strict sets it in init; it is nil in
-// a binary that does not import event/strict.
+// Validator validates an event against its schema. Package event/strict sets it in init; it is nil
+// in a binary that does not import event/strict.
 var Validator func(Event) error

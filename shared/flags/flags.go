@@ -15,8 +15,10 @@ import (
 // Values is the complete flags document: absent fields have their defaults. All requests share one
 // value, so callers must not modify it.
 type Values struct {
-	CampaignMode  bool               `json:"campaignMode"`  // lists are cached for 5 minutes, and handoffs have lower limits
-	Sampling      map[string]float64 `json:"sampling"`      // share of sessions, 0 … 1, by event subject ("search.executed"); see SamplingRate
+	// lists are cached for 5 minutes, and handoffs have lower limits
+	CampaignMode bool `json:"campaignMode"`
+	// share of sessions, 0 … 1, by event subject ("search.executed"); see SamplingRate
+	Sampling      map[string]float64 `json:"sampling"`
 	LimitsEnabled bool               `json:"limitsEnabled"` // false switches rate limiting off
 	Limits        Limits             `json:"limits"`
 	BotMode       BotMode            `json:"botMode"`

@@ -123,7 +123,8 @@ func parseTemplate(body []byte) (map[string]jsontext.Value, error) {
 			}
 			value := jsontext.Value(*p.DefaultValue.Value)
 			if !value.IsValid() {
-				value, _ = jsontext.AppendQuote(nil, *p.DefaultValue.Value) // never fails: a decoded string is valid UTF-8
+				// never fails: a decoded string is valid UTF-8
+				value, _ = jsontext.AppendQuote(nil, *p.DefaultValue.Value)
 			}
 			fields[field] = value
 		}

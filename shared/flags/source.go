@@ -66,7 +66,8 @@ func (t *throttle) allow() bool {
 const (
 	fileInterval   = 100 * time.Millisecond
 	remoteInterval = 30 * time.Second
-	remoteTimeout  = 5 * time.Second // of a whole refresh; shorter than the interval, so refreshes do not overlap
+	// of a whole refresh; shorter than the interval, so refreshes do not overlap
+	remoteTimeout = 5 * time.Second
 )
 
 // File returns a Source that reads the document from a local file, at once and again when the file

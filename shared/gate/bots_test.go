@@ -120,7 +120,8 @@ func TestGateBots_BlocksClientWithManySignals(t *testing.T) {
 	h := newHarness(t, enforceFlags)
 	var last *functest.Result
 	for range 12 {
-		last = h.Do("GET", "/read", "", "", "User-Agent", curlAgent) // without Accept-Language, at a tool's pace
+		// without Accept-Language, at a tool's pace
+		last = h.Do("GET", "/read", "", "", "User-Agent", curlAgent)
 	}
 	requireRejectedAsBot(t, last)
 	if got := h.verdictRows(); len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "- bot hard-block ") {
@@ -236,9 +237,11 @@ func TestGateBots_SolvedChallengeIsValidForAnHour(t *testing.T) {
 			t.Errorf("%s: got %d in %d round trips, want 204 in 1: %s", path, a.StatusCode, trips, a.Text)
 		}
 	}
-	requireChallenge(t, h.getAs(curlAgent, "/read", ""))                           // another client
-	requireChallenge(t, h.getAs("wget/1.2", "/read", "", challenge.Header, token)) // the token of another client
-	requireChallenge(t, h.getAs(curlAgent, "/shared", cookie))                     // a shared route reads no cookie
+	requireChallenge(t, h.getAs(curlAgent, "/read", "")) // another client
+	// the token of another client
+	requireChallenge(t, h.getAs("wget/1.2", "/read", "", challenge.Header, token))
+	// a shared route reads no cookie
+	requireChallenge(t, h.getAs(curlAgent, "/shared", cookie))
 	human := h.getAs(functest.Firefox, "/shared", "")
 	solved := h.getAs(curlAgent, "/shared", "", challenge.Header, token)
 	if diff := cmp.Diff(responseOf(human), responseOf(solved)); diff != "" {

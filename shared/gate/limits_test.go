@@ -197,7 +197,8 @@ func TestGateLimits_GroupByAddressAndByDeviceAtAddress(t *testing.T) {
 		"address": {allClasses(fourPerAddress), []request{
 			{"192.0.2.1:1", functest.Firefox, 204}, {"192.0.2.1:2", functest.Firefox, 429},
 			{"192.0.2.2:1", functest.Firefox, 204}, {"[::ffff:192.0.2.2]:1", functest.Firefox, 429},
-			{"[2001:db8::1]:1", functest.Firefox, 204}, {"[2001:db8::ffff:1]:1", functest.Firefox, 429}, // one /64
+			// one /64
+			{"[2001:db8::1]:1", functest.Firefox, 204}, {"[2001:db8::ffff:1]:1", functest.Firefox, 429},
 			{"[2001:db8:0:1::1]:1", functest.Firefox, 204},
 		}},
 		"device at an address": {allClasses(fourPerDevice), []request{

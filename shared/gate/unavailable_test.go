@@ -25,7 +25,8 @@ func TestGate_WithoutRedisAdmitsBrowsersAndChallengesTools(t *testing.T) {
 		}
 	}
 	h.Advance(time.Minute)
-	requireChallenge(t, h.getAs(curlAgent, "/read", "")) // the headers of a request are evidence without Redis
+	// the headers of a request are evidence without Redis
+	requireChallenge(t, h.getAs(curlAgent, "/read", ""))
 	if a := h.getAs(curlAgent, "/read", "", challenge.Header, token); a.StatusCode != 204 {
 		t.Errorf("with the solution: got %d %s, want 204", a.StatusCode, a.Text)
 	}

@@ -1,6 +1,6 @@
-// Package gcptoken gets tokens of the Google service account of this process from the platform's metadata
-// server, and caches each token until shortly before its expiry. It never logs a token, and no error
-// contains a token.
+// Package gcptoken gets tokens of the Google service account of this process from the platform's
+// metadata server, and caches each token until shortly before its expiry. It never logs a token,
+// and no error contains a token.
 package gcptoken
 
 import (
@@ -30,8 +30,9 @@ const (
 const (
 	metadataPath = "instance/service-accounts/default/"
 	fetchTimeout = 2 * time.Second
-	// minRemainingLife is the least remaining life of a returned token. The metadata server caches a token
-	// until four to five minutes before its expiry; an earlier request returns the same token again.
+	// minRemainingLife is the least remaining life of a returned token. The metadata server caches
+	// a token until four to five minutes before its expiry; an earlier request returns the same
+	// token again.
 	minRemainingLife = 3*time.Minute + 45*time.Second
 )
 
@@ -62,9 +63,10 @@ func newSource(now func() time.Time) *Source {
 	return &Source{server: metadata.NewClient(&http.Client{Transport: transport}), now: now, fetchTimeout: fetchTimeout, cache: map[string]token{}}
 }
 
-// AccessToken returns an OAuth access token with a scope. A cached token costs no request. Otherwise the
-// caller waits for the metadata server until ctx ends, at most 2 s; concurrent callers share a request.
-// The error is the context's, or that of the request. Without a metadata server AccessToken fails.
+// AccessToken returns an OAuth access token with a scope. A cached token costs no request.
+// Otherwise the caller waits for the metadata server until ctx ends, at most 2 s; concurrent
+// callers share a request. The error is the context's, or that of the request. Without a metadata
+// server AccessToken fails.
 func (s *Source) AccessToken(ctx context.Context, scope string) (string, error) {
 	return s.get(ctx, metadataPath+"token?scopes="+url.QueryEscape(scope), func(answer string) (token, error) {
 		var granted struct {
@@ -78,8 +80,8 @@ func (s *Source) AccessToken(ctx context.Context, scope string) (string, error) 
 	})
 }
 
-// IDToken returns an ID token for an audience, with the account's email address. It waits and fails like
-// AccessToken.
+// IDToken returns an ID token for an audience, with the account's email address. It waits and fails
+// like AccessToken.
 func (s *Source) IDToken(ctx context.Context, audience string) (string, error) {
 	return s.get(ctx, metadataPath+"identity?format=full&audience="+url.QueryEscape(audience), func(answer string) (token, error) {
 		answer = strings.TrimSpace(answer)
@@ -101,8 +103,8 @@ func (s *Source) IDToken(ctx context.Context, audience string) (string, error) {
 // errMalformedResponse does not repeat the response, which may contain a token.
 var errMalformedResponse = errors.New("malformed response of the metadata server")
 
-// get returns a cached token, or waits for a request to the metadata server until ctx ends. The request
-// goes on after ctx, up to 2 s, for the next caller. Concurrent callers share the request.
+// get returns a cached token, or waits for a request to the metadata server until ctx ends. The
+// request goes on after ctx, up to 2 s, for the next caller. Concurrent callers share the request.
 func (s *Source) get(ctx context.Context, path string, parse func(string) (token, error)) (string, error) {
 	if cached, ok := s.cached(path); ok {
 		return cached, nil

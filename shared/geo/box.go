@@ -30,7 +30,8 @@ func (b Box) Contains(p Point) bool {
 		return p.Lng >= b.SwLng || p.Lng <= b.NeLng
 	}
 	return p.Lng >= b.SwLng && p.Lng <= b.NeLng ||
-		b.SwLng == -180 && p.Lng == 180 || b.NeLng == 180 && p.Lng == -180 // 180° and -180° are the same meridian
+		// 180° and -180° are the same meridian
+		b.SwLng == -180 && p.Lng == 180 || b.NeLng == 180 && p.Lng == -180
 }
 
 // widthDeg returns the width in degrees; 0 for equal longitudes, and for 180° and -180°.

@@ -47,7 +47,8 @@ func CoverBox(b Box, max int) []Cell {
 // enlarged by a distance in radians.
 func cover(area float64, max int, grown func(by float64) region) []Cell {
 	for res := coverRes; res >= 0; res-- {
-		largest := math.Sqrt(3) / 2 * spacings[res] * spacings[res] // cells in the middle of a face are the largest
+		// cells in the middle of a face are the largest
+		largest := math.Sqrt(3) / 2 * spacings[res] * spacings[res]
 		if area > float64(max)*largest {
 			continue
 		}

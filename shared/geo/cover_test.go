@@ -71,7 +71,8 @@ func TestCoverCircle_CoversEveryPoint(t *testing.T) {
 			t.Fatalf("%v, %v km: got %d cells, want at most %d", centre, km, len(cover), most)
 		}
 		for i := 0; i < 200 && len(cover) > 0; i++ {
-			p := destination(centre, km*(1-math.Pow(r.Float64(), 3))*0.9999999, 2*math.Pi*r.Float64()) // mostly near the rim
+			// mostly near the rim
+			p := destination(centre, km*(1-math.Pow(r.Float64(), 3))*0.9999999, 2*math.Pi*r.Float64())
 			if !assertCovered(t, cover, p, r.IntN(MaxRes+1)) {
 				t.Fatalf("circle: %v, %v km", centre, km)
 			}

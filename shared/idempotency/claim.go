@@ -20,10 +20,11 @@ const (
 	// claimTTL is the life of a claim, as long as a request may take. If a mutation takes longer, a
 	// second request runs it too and Postgres accepts one of the two commits. If the claiming
 	// instance dies, the claim expires and the key is free again.
-	claimTTL        = 2500 * time.Millisecond
-	pollInterval    = 25 * time.Millisecond
-	maxWait         = 2 * time.Second
-	responseReserve = 200 * time.Millisecond // part of the request's deadline that a waiting request keeps for its response
+	claimTTL     = 2500 * time.Millisecond
+	pollInterval = 25 * time.Millisecond
+	maxWait      = 2 * time.Second
+	// part of the request's deadline that a waiting request keeps for its response
+	responseReserve = 200 * time.Millisecond
 	redisTimeout    = 100 * time.Millisecond // of one round trip; then the store works as without Redis
 )
 

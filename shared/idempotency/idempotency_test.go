@@ -258,7 +258,8 @@ func TestStoreDo_FailureReleasesClaimAtOnce(t *testing.T) {
 	if a := <-waiting; a.Replayed || a.Status != 201 {
 		t.Errorf("waiting request: %+v, want a new response", a)
 	}
-	if err := <-ended; !isKind(err, problem.TenantSuspended) && err != nil { // nil: the waiting request committed first
+	// nil: the waiting request committed first
+	if err := <-ended; !isKind(err, problem.TenantSuspended) && err != nil {
 		t.Error(err)
 	}
 }

@@ -31,7 +31,8 @@ func (s *Store) commit(ctx context.Context, q Request, compositeKey string, o *r
 	ctx, cancel := postgresContext(ctx)
 	defer cancel()
 	b := &pgx.Batch{}
-	lock.Shared(b, q.SessionID) // a clear waits for this transaction, or this transaction sees the recorded clear
+	// a clear waits for this transaction, or this transaction sees the recorded clear
+	lock.Shared(b, q.SessionID)
 	// The record is inserted first: a duplicate request fails before the statements of the mutation
 	// run. For a cleared session the subquery yields NULL, the row violates NOT NULL, and the
 	// transaction fails, so the check costs no round trip. The body is a JSON string, because jsonb

@@ -1,6 +1,6 @@
-// Package inbox owns the tables inbox and inbox_parked. Every received event takes effect once, however
-// often Pub/Sub delivers it; an unreadable message is quarantined for an operator. The package never
-// knows the meaning of an event: the caller supplies the effect.
+// Package inbox owns the tables inbox and inbox_parked. Every received event takes effect once,
+// however often Pub/Sub delivers it; an unreadable message is quarantined for an operator. The
+// package never knows the meaning of an event: the caller supplies the effect.
 package inbox
 
 import (
@@ -31,11 +31,12 @@ const (
 
 // Report is the response to a message.
 type Report struct {
-	Outcome  Outcome `json:"outcome"`
-	EventID  string  `json:"eventId,omitzero"`
-	Removed  int     `json:"removed"`           // deleted cache entries
-	Conflict bool    `json:"conflict,omitzero"` // quarantined because an event with the same id has other content
-	Reason   string  `json:"reason,omitzero"`   // of the quarantine
+	Outcome Outcome `json:"outcome"`
+	EventID string  `json:"eventId,omitzero"`
+	Removed int     `json:"removed"` // deleted cache entries
+	// quarantined because an event with the same id has other content
+	Conflict bool   `json:"conflict,omitzero"`
+	Reason   string `json:"reason,omitzero"` // of the quarantine
 }
 
 // The values of the log field alarm. Alerts filter by these values.
@@ -49,9 +50,9 @@ type Effect struct {
 	// InTx applies the effect in Postgres, in the transaction that records the event. Its result is
 	// committed at most once. nil means no effect in Postgres.
 	InTx func(ctx context.Context, tx pgx.Tx) error
-	// AfterCommit applies the effect outside Postgres, after the commit, and returns the number of deleted
-	// cache entries. Deliveries repeat AfterCommit until the first success. AfterCommit may run several
-	// times, also concurrently, so it must be idempotent.
+	// AfterCommit applies the effect outside Postgres, after the commit, and returns the number of
+	// deleted cache entries. Deliveries repeat AfterCommit until the first success. AfterCommit may
+	// run several times, also concurrently, so it must be idempotent.
 	AfterCommit func(ctx context.Context) (removed int, err error)
 }
 
@@ -61,18 +62,19 @@ type Inbox struct{ db *pgxpool.Pool }
 // New returns an Inbox on db. It dials nothing.
 func New(db *pgxpool.Pool) *Inbox { return &Inbox{db} }
 
-// Receive decodes the message in r, validates it against the schema of subject, and applies the effect
-// that the function effect returns for the payload. A message is quarantined if it is unreadable or
-// invalid, if it is an event of another subject, or if effect returns an error, whose text is the reason. An event id with other content than
-// before is quarantined with Report.Conflict. The log record gets outcome, eventId, attempt, removed and
-// reason, and a quarantine marks an alert.
+// Receive decodes the message in r, validates it against the schema of subject, and applies the
+// effect that the function effect returns for the payload. A message is quarantined if it is
+// unreadable or invalid, if it is an event of another subject, or if effect returns an error, whose
+// text is the reason. An event id with other content than before is quarantined with
+// Report.Conflict. The log record gets outcome, eventId, attempt, removed and reason, and a
+// quarantine marks an alert.
 //
-// A new event costs four round trips to Postgres, besides InTx and AfterCommit; a duplicate costs four.
-// The context of r sets the time limit.
+// A new event costs four round trips to Postgres, besides InTx and AfterCommit; a duplicate costs
+// four. The context of r sets the time limit.
 //
 // An error asks Pub/Sub to deliver the message again. Receive returns an error with status 503 when
-// Postgres is unavailable or AfterCommit fails, an error of Effect.InTx as it is, and the read error of a
-// truncated request.
+// Postgres is unavailable or AfterCommit fails, an error of Effect.InTx as it is, and the read
+// error of a truncated request.
 func (b *Inbox) Receive(r *http.Request, subject string, effect func(payload []byte) (Effect, error)) (Report, error) {
 	ctx := r.Context()
 	m, err := pubsubpush.Decode(r)
@@ -101,9 +103,9 @@ func (b *Inbox) Receive(r *http.Request, subject string, effect func(payload []b
 	return report, nil
 }
 
-// apply records the event with its effect in Postgres, and then runs AfterCommit. After a crash between
-// the two steps, the next delivery finds the event recorded but not processed, and repeats the second
-// step.
+// apply records the event with its effect in Postgres, and then runs AfterCommit. After a crash
+// between the two steps, the next delivery finds the event recorded but not processed, and repeats
+// the second step.
 func (b *Inbox) apply(ctx context.Context, e event, work Effect) (Report, error) {
 	report := Report{Outcome: Processed, EventID: e.ID}
 	known, err := b.recordEvent(ctx, e, work)
@@ -136,8 +138,8 @@ type priorState struct {
 	conflict  bool // the recorded event with this id has other content
 }
 
-// recordEvent inserts the event and applies its effect in Postgres, in one transaction. Of two concurrent
-// deliveries the second waits for the first.
+// recordEvent inserts the event and applies its effect in Postgres, in one transaction. Of two
+// concurrent deliveries the second waits for the first.
 func (b *Inbox) recordEvent(ctx context.Context, e event, work Effect) (k priorState, err error) {
 	err = pgx.BeginFunc(ctx, b.db, func(tx pgx.Tx) error {
 		inserted, err := tx.Exec(ctx, `
@@ -172,7 +174,8 @@ func retryLater(err error) error {
 	return problem.New(problem.UpstreamUnavailable, "The event cannot be applied at present. Please deliver it again.", err).WithRetryAfter(time.Second)
 }
 
-// logOutcome adds the report to the request's log record and marks an alert for a quarantined message.
+// logOutcome adds the report to the request's log record and marks an alert for a quarantined
+// message.
 func logOutcome(ctx context.Context, m *pubsubpush.Message, report Report) {
 	call := web.FromContext(ctx)
 	call.AddLogField("outcome", string(report.Outcome))

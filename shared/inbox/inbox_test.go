@@ -184,7 +184,8 @@ func TestInboxQuarantine_AcceptsAnyMessage(t *testing.T) {
 			t.Errorf("message %.20q: got %v, want it quarantined", m.ID, err)
 		}
 	}
-	if n := d.countRows(t, "inbox_parked"); n != 6 { // two messages with the same id and different bodies have a row each
+	// two messages with the same id and different bodies have a row each
+	if n := d.countRows(t, "inbox_parked"); n != 6 {
 		t.Errorf("got %d rows, want 6", n)
 	}
 }

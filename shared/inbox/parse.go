@@ -29,17 +29,20 @@ type message struct {
 	Payload jsontext.Value `json:"payload"`
 }
 
-// parse decodes and validates the data of an event of subject. On an error the event has only its id, if
-// the id is readable and valid. The error is a reason for operators and repeats no content of the message.
+// parse decodes and validates the data of an event of subject. On an error the event has only its
+// id, if the id is readable and valid. The error is a reason for operators and repeats no content
+// of the message.
 func parse(subject string, data []byte) (e event, err error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return e, errors.New("the message has no data")
 	}
 	var m message
-	if err := json.Unmarshal(data, &m); err != nil { // refuses duplicate names and invalid UTF-8, unlike the schema
+	// refuses duplicate names and invalid UTF-8, unlike the schema
+	if err := json.Unmarshal(data, &m); err != nil {
 		return e, fmt.Errorf("the data is not an event: %s", describeJSONError(err))
 	}
-	if id.Valid(id.Event, m.Envelope.EventID) { // another text could contain personal data, and the id is logged
+	// another text could contain personal data, and the id is logged
+	if id.Valid(id.Event, m.Envelope.EventID) {
 		e.ID = m.Envelope.EventID
 	}
 	if m.Envelope.Subject != "" && m.Envelope.Subject != subject {
@@ -65,8 +68,8 @@ func describeJSONError(err error) string {
 }
 
 // contentDigest returns a digest of the event's content, independent of the order of members and of
-// white space. publishedAt is left out: a producer may publish an event twice. Integers are compared as
-// written, because rounding would make large integers equal.
+// white space. publishedAt is left out: a producer may publish an event twice. Integers are
+// compared as written, because rounding would make large integers equal.
 func contentDigest(data []byte) ([sha256.Size]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	err := json.Unmarshal(data, &whole)

@@ -26,10 +26,11 @@ func SubscriptionName(subject string) string {
 	return "bff-consumer." + strings.TrimPrefix(subject, "melmastoon.")
 }
 
-// quarantine stores a message in inbox_parked: up to 64 KiB of the body and up to 500 bytes of the reason.
-// A repeated delivery of the message adds no row. Another message with the same id gets a row under a
-// digest: message ids are unique only for one broker and only while it exists. quarantine takes one to
-// four statements, and fails with 503 without Postgres, so that Pub/Sub delivers the message again.
+// quarantine stores a message in inbox_parked: up to 64 KiB of the body and up to 500 bytes of the
+// reason. A repeated delivery of the message adds no row. Another message with the same id gets a
+// row under a digest: message ids are unique only for one broker and only while it exists.
+// quarantine takes one to four statements, and fails with 503 without Postgres, so that Pub/Sub
+// delivers the message again.
 func (b *Inbox) quarantine(ctx context.Context, subject string, m *pubsubpush.Message, report Report) (Report, error) {
 	report.Outcome = Quarantined
 	report.Reason = sanitize(report.Reason, maxReason)
@@ -45,8 +46,8 @@ func (b *Inbox) quarantine(ctx context.Context, subject string, m *pubsubpush.Me
 	return report, nil
 }
 
-// insertQuarantined inserts a row. If the message id is in use it inserts nothing and returns the stored
-// body of that row.
+// insertQuarantined inserts a row. If the message id is in use it inserts nothing and returns the
+// stored body of that row.
 func (b *Inbox) insertQuarantined(ctx context.Context, subject, message, reason string, body []byte) (stored []byte, err error) {
 	tag, err := b.db.Exec(ctx, `
 		INSERT INTO bff_consumer.inbox_parked (subscription, message_id, reason, body)
@@ -64,8 +65,8 @@ func (b *Inbox) insertQuarantined(ctx context.Context, subject, message, reason 
 	return stored, err
 }
 
-// withoutDeliveryAttempt returns a push body without deliveryAttempt, the only member that changes between
-// deliveries of a message. It returns any other body unchanged.
+// withoutDeliveryAttempt returns a push body without deliveryAttempt, the only member that changes
+// between deliveries of a message. It returns any other body unchanged.
 func withoutDeliveryAttempt(body []byte) []byte {
 	var whole map[string]jsontext.Value
 	if json.Unmarshal(body, &whole) != nil || whole["deliveryAttempt"] == nil {
@@ -79,8 +80,8 @@ func withoutDeliveryAttempt(body []byte) []byte {
 	return rest
 }
 
-// messageID returns the broker's message id, or a digest of id and body when the id is empty, longer than
-// 200 bytes or no text for Postgres.
+// messageID returns the broker's message id, or a digest of id and body when the id is empty,
+// longer than 200 bytes or no text for Postgres.
 func messageID(m *pubsubpush.Message) string {
 	if m.ID != "" && m.ID == sanitize(m.ID, maxMessageID) {
 		return m.ID

@@ -13,15 +13,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemaFiles holds the JSON Schemas (draft 2020-12) of consumed events. The schemas require the members
-// used by this service and allow any other member.
+// schemaFiles holds the JSON Schemas (draft 2020-12) of consumed events. The schemas require the
+// members used by this service and allow any other member.
 //
 //go:embed schemas/*.json
 var schemaFiles embed.FS
 
 const schemaBase = "https://schemas.melmastoon.ghasi.io/bff-consumer/consumed/"
 
-// loadSchemas compiles all schemas once per process, in some milliseconds. The result is keyed by subject.
+// loadSchemas compiles all schemas once per process, in some milliseconds. The result is keyed by
+// subject.
 var loadSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.AssertFormat() // without this, format is not checked and a date may be any string
@@ -55,8 +56,8 @@ var loadSchemas = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) 
 	return all, nil
 })
 
-// validate checks the data of a message against the schema of subject. The error names places and the
-// violated rules, and repeats no content.
+// validate checks the data of a message against the schema of subject. The error names places and
+// the violated rules, and repeats no content.
 func validate(subject string, data []byte) error {
 	all, err := loadSchemas()
 	if err != nil {

@@ -41,8 +41,9 @@ func childCommand(t *testing.T, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// serveLikeFramework listens without a way to shut down, as the functions framework does, and writes
-// its address to stderr. A request with ?wait answers "begun" at once and "done" after stdin ends.
+// serveLikeFramework listens without a way to shut down, as the functions framework does, and
+// writes its address to stderr. A request with ?wait answers "begun" at once and "done" after stdin
+// ends.
 func serveLikeFramework() {
 	handler := web.Register("Work", "GET /work", func(context.Context, *lifecycle.WarmUp) (web.Handler, error) {
 		return func(w http.ResponseWriter, r *http.Request) error {
@@ -131,7 +132,8 @@ func TestDrain_SIGTERMWaitsForRequestsInFlight(t *testing.T) {
 func TestDrain_SIGTERMHandledAsSoonAsProcessListens(t *testing.T) {
 	t.Parallel()
 	for range 10 { // without sigterm.Listen in Register, half of the children died
-		cmd := childCommand(t, "LIFECYCLE_TEST_CHILD=work", "FUNCTION_TARGET=Work", "GOMAXPROCS=1") // as on one processor
+		// as on one processor
+		cmd := childCommand(t, "LIFECYCLE_TEST_CHILD=work", "FUNCTION_TARGET=Work", "GOMAXPROCS=1")
 		startWork(t, cmd)
 		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
@@ -165,8 +167,8 @@ func TestDrain_FlushesTelemetryBeforeExit(t *testing.T) {
 	}
 }
 
-// serveWithWarmUp registers a function with a warm-up dial that fails once the process "listens", and
-// then serves one request. The order of events goes to stderr.
+// serveWithWarmUp registers a function with a warm-up dial that fails once the process "listens",
+// and then serves one request. The order of events goes to stderr.
 func serveWithWarmUp() {
 	listens := make(chan struct{})
 	handler := web.Register("Early", "GET /x", func(_ context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {

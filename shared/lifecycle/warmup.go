@@ -50,9 +50,9 @@ func (w *WarmUp) Dial(store string, connect func(context.Context) error) {
 // Requests wait for Done. Safe for concurrent use.
 func (w *WarmUp) Done() <-chan struct{} { return w.ctx.Done() }
 
-// Wait waits for all dials, logs a warning for each failed dial and closes Done. A store that cannot
-// be reached does not stop the process: the store may be back before the first request, and every
-// handler can answer without the store.
+// Wait waits for all dials, logs a warning for each failed dial and closes Done. A store that
+// cannot be reached does not stop the process: the store may be back before the first request, and
+// every handler can answer without the store.
 func (w *WarmUp) Wait(log *slog.Logger) {
 	w.wg.Wait()
 	defer w.cancel()

@@ -31,8 +31,9 @@ type CadenceCmd struct{ cmd *redis.Cmd }
 
 // CadenceCounts are the numbers of requests up to now. No count exceeds Windows.MaxTimes.
 type CadenceCounts struct {
-	Group, Session [2]int        // in the short window, in the long window
-	SinceCookie    time.Duration // since the group's previous request with a cookie; negative: none in the long window
+	Group, Session [2]int // in the short window, in the long window
+	// since the group's previous request with a cookie; negative: none in the long window
+	SinceCookie time.Duration
 }
 
 // RecordCadence queues a script on a pipeline for Exec: record a request at now, if record is true,

@@ -26,7 +26,8 @@ func init() {
 		}{
 			{bare, 0, true, CadenceCounts{SinceCookie: -time.Millisecond}},
 			{bare, 0, false, CadenceCounts{Group: [2]int{1, 1}, SinceCookie: -time.Millisecond}},
-			{own, time.Second, false, CadenceCounts{[2]int{2, 2}, [2]int{2, 2}, -time.Millisecond}}, // the first own request is that of RecordGroupSession
+			// the first own request is that of RecordGroupSession
+			{own, time.Second, false, CadenceCounts{[2]int{2, 2}, [2]int{2, 2}, -time.Millisecond}},
 			{own, 1999 * time.Millisecond, false, CadenceCounts{[2]int{3, 3}, [2]int{3, 3}, 999 * time.Millisecond}},
 			{own, 2 * time.Second, false, CadenceCounts{[2]int{3, 4}, [2]int{3, 4}, time.Millisecond}},
 			{bare, 2 * time.Second, true, CadenceCounts{[2]int{3, 4}, [2]int{}, 0}},

@@ -1,6 +1,6 @@
-// Package migrations owns the Postgres schema as numbered, forward-only migrations; schema.sql is the
-// whole schema for reading. A deployment applies the migrations first, through functions/migrate. No
-// other function links the package.
+// Package migrations owns the Postgres schema as numbered, forward-only migrations; schema.sql is
+// the whole schema for reading. A deployment applies the migrations first, through
+// functions/migrate. No other function links the package.
 package migrations
 
 import (
@@ -16,21 +16,22 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// Files holds the migrations, NNNN_name.sql. A deployed migration is never edited; a later migration
-// corrects it. Code must run on the schema before and after a migration, so that code and schema can be
-// deployed in either order.
+// Files holds the migrations, NNNN_name.sql. A deployed migration is never edited; a later
+// migration corrects it. Code must run on the schema before and after a migration, so that code and
+// schema can be deployed in either order.
 //
 //go:embed [0-9]*.sql
 var Files embed.FS
 
-// versionTable records the applied migrations. It is outside the schema bff_consumer, because the first
-// migration creates that schema.
+// versionTable records the applied migrations. It is outside the schema bff_consumer, because the
+// first migration creates that schema.
 const versionTable = "bff_consumer_migrations"
 
 // Apply migrates the database at url ("postgres://…") to the newest version. Of several concurrent
-// callers one applies the migrations under a session advisory lock; the others wait at most 5 minutes
-// (300 attempts, 1 s apart) or until ctx ends. Because of the lock, url must lead to Postgres and not
-// to a pooler in transaction mode. A failed migration leaves the earlier ones applied.
+// callers one applies the migrations under a session advisory lock; the others wait at most 5
+// minutes (300 attempts, 1 s apart) or until ctx ends. Because of the lock, url must lead to
+// Postgres and not to a pooler in transaction mode. A failed migration leaves the earlier ones
+// applied.
 func Apply(ctx context.Context, url string) (err error) {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
@@ -70,9 +71,9 @@ func Newest() string {
 }
 
 // Grant gives roles, one per function, read and write access to the tables and sequences of schema
-// bff_consumer, and no other privilege. It returns the roles that do not exist yet: a function's role
-// is created with its first deployment, which may come later. It runs one to four statements per
-// role and stops at the first error.
+// bff_consumer, and no other privilege. It returns the roles that do not exist yet: a function's
+// role is created with its first deployment, which may come later. It runs one to four statements
+// per role and stops at the first error.
 func Grant(ctx context.Context, db *sql.DB, roles []string) (missing []string, err error) {
 	for _, role := range roles {
 		var exists bool

@@ -40,7 +40,8 @@ func TestSchemaFile_MatchesMigratedDatabase(t *testing.T) {
 
 var dumpNoise = regexp.MustCompile(`(?m)^(--.*|\\(un)?restrict .*|SET .*|SELECT pg_catalog.*)?\n`)
 
-// dumpSchema is our schema in a database as pg_dump writes it, without what differs between any two dumps.
+// dumpSchema is our schema in a database as pg_dump writes it, without what differs between any two
+// dumps.
 func dumpSchema(t *testing.T, url string) string {
 	t.Helper()
 	bin, err := localstores.PostgresBin()

@@ -37,8 +37,8 @@ func (c *collector) Export(ctx context.Context, data *metricdata.ResourceMetrics
 	return c.post(ctx, "/v1/metrics", request)
 }
 
-// post sends one request. It logs the number of spans or data points that the collector rejects of a
-// request which the collector otherwise takes: OTLP forbids to send them again.
+// post sends one request. It logs the number of spans or data points that the collector rejects of
+// a request which the collector otherwise takes: OTLP forbids to send them again.
 func (c *collector) post(ctx context.Context, path string, request protoBuffer) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint+path, bytes.NewReader(request))
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *collector) post(ctx context.Context, path string, request protoBuffer) 
 	return nil
 }
 
-// partialSuccess reads the number of rejected items and the reason from a response. Both messages of
-// OTLP, for traces and for metrics, have the partial success as field 1, and in it the number as
+// partialSuccess reads the number of rejected items and the reason from a response. Both messages
+// of OTLP, for traces and for metrics, have the partial success as field 1, and in it the number as
 // field 1 and the reason as field 2. A malformed response counts as success.
 func partialSuccess(response []byte) (rejected int64, reason string) {
 	_, partial := findField(response, 1)

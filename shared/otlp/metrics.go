@@ -111,8 +111,8 @@ func (r *Recorder) RecordBacklog(ctx context.Context, o OutboxBacklog) {
 	r.metrics.outboxOldestAge.Record(ctx, o.OldestAge.Seconds())
 }
 
-// AddPublished adds rows to the counter of published rows. It does nothing on a nil Recorder. It only
-// updates memory.
+// AddPublished adds rows to the counter of published rows. It does nothing on a nil Recorder. It
+// only updates memory.
 func (r *Recorder) AddPublished(ctx context.Context, rows int64) {
 	if r != nil {
 		r.metrics.outboxPublished.Add(ctx, rows)

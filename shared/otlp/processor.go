@@ -51,8 +51,8 @@ func newBatchProcessor(to exporter, now func() time.Time) *batchProcessor {
 // OnStart does nothing.
 func (*batchProcessor) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
-// OnEnd queues a sampled span, or drops and counts it if 4,096 wait. The 512th waiting span starts an
-// export in the background, because one relay run creates thousands of spans.
+// OnEnd queues a sampled span, or drops and counts it if 4,096 wait. The 512th waiting span starts
+// an export in the background, because one relay run creates thousands of spans.
 func (e *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
@@ -71,8 +71,9 @@ func (e *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// ForceFlush waits for the running export, then exports every queued span and all metrics. It returns
-// the error of ctx if ctx ends first, and nil when the export fails or is suspended by the backoff.
+// ForceFlush waits for the running export, then exports every queued span and all metrics. It
+// returns the error of ctx if ctx ends first, and nil when the export fails or is suspended by the
+// backoff.
 func (e *batchProcessor) ForceFlush(ctx context.Context) error {
 	e.mu.Lock()
 	flying := e.inFlight

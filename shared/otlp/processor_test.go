@@ -177,8 +177,8 @@ func TestSanitizedSpan_RemovesForeignAttributesEventsAndLinks(t *testing.T) {
 	}
 }
 
-// BenchmarkBatchProcessor_ExportPerSecond is what one request in a second pays: spans of ten warm searches, and every fifteenth time the metrics,
-// to a collector on this machine.
+// BenchmarkBatchProcessor_ExportPerSecond is what one request in a second pays: spans of ten warm
+// searches, and every fifteenth time the metrics, to a collector on this machine.
 func BenchmarkBatchProcessor_ExportPerSecond(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer server.Close()

@@ -25,8 +25,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Recorder creates the spans and metrics of one function. A nil *Recorder is valid and does nothing.
-// Safe for concurrent use.
+// Recorder creates the spans and metrics of one function. A nil *Recorder is valid and does
+// nothing. Safe for concurrent use.
 type Recorder struct {
 	tracer    trace.Tracer
 	metrics   *metrics
@@ -37,8 +37,9 @@ const scopeName = "melmastoon.ghasi.io/bff-consumer"
 
 // config holds the settings of this package from the environment.
 type config struct {
-	endpoint    string  // OTEL_EXPORTER_OTLP_ENDPOINT, the base URL of /v1/traces and /v1/metrics
-	sampleRatio float64 // OTEL_TRACES_SAMPLER_ARG for traces that start here; a caller's traceparent decides its own
+	endpoint string // OTEL_EXPORTER_OTLP_ENDPOINT, the base URL of /v1/traces and /v1/metrics
+	// OTEL_TRACES_SAMPLER_ARG for traces that start here; a caller's traceparent decides its own
+	sampleRatio float64
 	project     string
 }
 
@@ -124,14 +125,15 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	return retryTransport{t}
 })
 
-// retryTransport makes net/http repeat a request on a new connection if a pooled connection turns out
-// to be dead. net/http does so only for idempotent requests, and an export counts as one. All pooled
-// connections of an instance that the platform froze are dead.
+// retryTransport makes net/http repeat a request on a new connection if a pooled connection turns
+// out to be dead. net/http does so only for idempotent requests, and an export counts as one. All
+// pooled connections of an instance that the platform froze are dead.
 type retryTransport struct{ next http.RoundTripper }
 
 func (t retryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
-	r.Header["Idempotency-Key"] = []string{} // marks the request as idempotent for net/http, which does not send the header
+	// marks the request as idempotent for net/http, which does not send the header
+	r.Header["Idempotency-Key"] = []string{}
 	return t.next.RoundTrip(r)
 }
 

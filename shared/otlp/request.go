@@ -23,8 +23,9 @@ type Request struct {
 }
 
 // StartRequest starts the span of a request at time began. route is the path pattern. parent is a
-// valid traceparent or "". The client's tracestate is ignored: it may contain any text. The returned
-// context carries the span; later spans of the request must start from it. r must not be nil.
+// valid traceparent or "". The client's tracestate is ignored: it may contain any text. The
+// returned context carries the span; later spans of the request must start from it. r must not be
+// nil.
 func (r *Recorder) StartRequest(ctx context.Context, method, route, parent string, began time.Time) (context.Context, *Request) {
 	ctx = context.WithValue(ctx, recorderKey{}, r)
 	from := ctx

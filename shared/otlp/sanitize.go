@@ -7,8 +7,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// allowedAttributes lists the attributes that an exported span may have. This package adds no others,
-// but a library that finds the span in a context could.
+// allowedAttributes lists the attributes that an exported span may have. This package adds no
+// others, but a library that finds the span in a context could.
 var allowedAttributes = map[attribute.Key]bool{
 	"http.request.method": true, "http.route": true, "http.response.status_code": true, "error.type": true,
 	"bff.cache.state": true, "bff.degraded": true, "peer.service": true,
@@ -17,8 +17,8 @@ var allowedAttributes = map[attribute.Key]bool{
 	"messaging.batch.message_count": true,
 }
 
-// sanitizedSpan hides the additions of libraries to a span: attributes outside allowedAttributes, the
-// status text, events and links.
+// sanitizedSpan hides the additions of libraries to a span: attributes outside allowedAttributes,
+// the status text, events and links.
 type sanitizedSpan struct{ sdktrace.ReadOnlySpan }
 
 func (s sanitizedSpan) Attributes() []attribute.KeyValue {

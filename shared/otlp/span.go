@@ -23,8 +23,8 @@ func isTraced(ctx context.Context) bool {
 	return trace.SpanFromContext(ctx).IsRecording() && FromContext(ctx) != nil
 }
 
-// StartRedis starts the span of one command, or of a pipeline of size commands if size is above 0. The
-// span has the command's name, never its arguments.
+// StartRedis starts the span of one command, or of a pipeline of size commands if size is above 0.
+// The span has the command's name, never its arguments.
 func StartRedis(ctx context.Context, command string, size int) (context.Context, *Span) {
 	if !isTraced(ctx) {
 		return ctx, nil
@@ -56,8 +56,8 @@ const schemaPrefix = "bff_consumer."
 
 var sqlVerbs = []string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH", "BEGIN", "COMMIT", "ROLLBACK", "COPY", "LOCK", "SET"}
 
-// summarizeSQL returns the verb of a statement, OTHER for an unknown verb, and the first table of this
-// service's schema without the schema name.
+// summarizeSQL returns the verb of a statement, OTHER for an unknown verb, and the first table of
+// this service's schema without the schema name.
 func summarizeSQL(sql string) (verb, table string) {
 	sql = strings.TrimSpace(sql)
 	verb = "OTHER"

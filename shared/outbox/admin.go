@@ -17,9 +17,9 @@ type Backlog struct {
 	Parked   int64     // rows given up
 }
 
-// ReadBacklog counts the unpublished rows, in one round trip. The count takes most of a second with a
-// million unpublished rows. A run sends the query once, so the query is not prepared: preparing costs a
-// round trip. Without Postgres ReadBacklog returns an error; ctx sets the time limit.
+// ReadBacklog counts the unpublished rows, in one round trip. The count takes most of a second with
+// a million unpublished rows. A run sends the query once, so the query is not prepared: preparing
+// costs a round trip. Without Postgres ReadBacklog returns an error; ctx sets the time limit.
 func ReadBacklog(ctx context.Context, db *pgxpool.Pool) (s Backlog, err error) {
 	var oldest *time.Time
 	err = db.QueryRow(ctx, `
@@ -61,8 +61,8 @@ type Entry struct {
 	Payload   string     `json:"-"`
 }
 
-// List returns the unpublished rows selected by f, the oldest first. List takes a single round trip and
-// sorts all selected rows. Without Postgres List returns an error.
+// List returns the unpublished rows selected by f, the oldest first. List takes a single round trip
+// and sorts all selected rows. Without Postgres List returns an error.
 func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	rows, _ := db.Query(ctx, `
 		SELECT id::text, topic, coalesce(headers ->> 'orderingKey', ''), created_at, attempts, due_at, parked_at, coalesce(last_error, ''),
@@ -82,11 +82,11 @@ func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	return list, nil
 }
 
-// Replay resets attempts, backoff and parking of unpublished rows: of the rows with the given ids and,
-// with allParked, of all parked rows. The relay sends the rows with its next poll. Replay returns the ids
-// of the reset rows. A replayed row is published after the rows of the same session that were published
-// meanwhile. Replay is a single statement and locks the rows only while the statement runs. Without
-// Postgres Replay returns an error.
+// Replay resets attempts, backoff and parking of unpublished rows: of the rows with the given ids
+// and, with allParked, of all parked rows. The relay sends the rows with its next poll. Replay
+// returns the ids of the reset rows. A replayed row is published after the rows of the same session
+// that were published meanwhile. Replay is a single statement and locks the rows only while the
+// statement runs. Without Postgres Replay returns an error.
 func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox
@@ -97,10 +97,10 @@ func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool)
 	return collectIDs(rows, "replay")
 }
 
-// Park parks pending rows. Until Replay the relay skips parked rows and sends the later rows of the same
-// sessions. Park returns the ids of the newly parked rows; published and parked rows are skipped. Park
-// is a single statement and locks the rows only while the statement runs. Without Postgres Park returns
-// an error.
+// Park parks pending rows. Until Replay the relay skips parked rows and sends the later rows of the
+// same sessions. Park returns the ids of the newly parked rows; published and parked rows are
+// skipped. Park is a single statement and locks the rows only while the statement runs. Without
+// Postgres Park returns an error.
 func Park(ctx context.Context, db *pgxpool.Pool, ids []string) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox

@@ -19,21 +19,22 @@ const (
 	rejectedTTL = 7 * 24 * time.Hour
 )
 
-// BufferRejectedKey returns the key of the Redis list of buffered rows rejected by Postgres: the newest
-// 1,000, newest first, kept for seven days after the last rejection, for an operator to inspect.
+// BufferRejectedKey returns the key of the Redis list of buffered rows rejected by Postgres: the
+// newest 1,000, newest first, kept for seven days after the last rejection, for an operator to
+// inspect.
 func BufferRejectedKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill", "refused") }
 
-// DrainBuffer moves rows from the Redis buffer into the table, the oldest first, until the buffer is
-// empty. An empty buffer costs a round trip to Redis; 100 rows cost two to Redis and a statement in
-// Postgres. ctx sets the time limit. A row leaves Redis after the commit of the insert, so a crash
-// loses no row. Several relays may drain at the same time: the insert skips ids in the table.
+// DrainBuffer moves rows from the Redis buffer into the table, the oldest first, until the buffer
+// is empty. An empty buffer costs a round trip to Redis; 100 rows cost two to Redis and a statement
+// in Postgres. ctx sets the time limit. A row leaves Redis after the commit of the insert, so a
+// crash loses no row. Several relays may drain at the same time: the insert skips ids in the table.
 //
 // A value with an unreadable row, or with a row rejected by Postgres, goes to the list
 // BufferRejectedKey. After a rejection the rows of the chunk are inserted singly.
 //
-// moved counts the rows removed from the buffer by this call. The outbox may get fewer rows: the insert
-// drops duplicates and events of guests with refused telemetry or a cleared session. rejected counts
-// the rows set aside.
+// moved counts the rows removed from the buffer by this call. The outbox may get fewer rows: the
+// insert drops duplicates and events of guests with refused telemetry or a cleared session.
+// rejected counts the rows set aside.
 //
 // Without Redis or Postgres DrainBuffer stops and returns the error; the rest stays in the buffer.
 func DrainBuffer(ctx context.Context, db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) (moved, rejected int, err error) {

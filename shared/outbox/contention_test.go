@@ -14,7 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/redistest"
 )
 
-// insertUncommitted inserts e in a transaction that is open until release is called or the test ends.
+// insertUncommitted inserts e in a transaction that is open until release is called or the test
+// ends.
 func insertUncommitted(t *testing.T, db *pgxpool.Pool, e event.Event) (release func()) {
 	t.Helper()
 	tx, err := db.Begin(t.Context())
@@ -29,8 +30,8 @@ func insertUncommitted(t *testing.T, db *pgxpool.Pool, e event.Event) (release f
 	return release
 }
 
-// A writer that waits for the row of the first event must not hold the row of a later event: the other
-// writer may need that row next.
+// A writer that waits for the row of the first event must not hold the row of a later event: the
+// other writer may need that row next.
 func TestOutboxInsert_SameEventsInAnyOrderCannotDeadlock(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(*testing.T, *pgxpool.Pool, []event.Event) error{

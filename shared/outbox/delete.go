@@ -13,10 +13,11 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/redisclient"
 )
 
-// DeleteUnsent adds a statement to batch. The statement deletes the unpublished rows of a session, except
-// session.ended.v1. Rows under a relay's marks at this moment were sent, and are skipped. A relay may
-// have read a deleted row and not sent the row yet: the relay checks Batch.Consents before each request,
-// so the row is not sent after the erasure is committed. DeleteUnsent itself only queues and cannot fail.
+// DeleteUnsent adds a statement to batch. The statement deletes the unpublished rows of a session,
+// except session.ended.v1. Rows under a relay's marks at this moment were sent, and are skipped. A
+// relay may have read a deleted row and not sent the row yet: the relay checks Batch.Consents
+// before each request, so the row is not sent after the erasure is committed. DeleteUnsent itself
+// only queues and cannot fail.
 func DeleteUnsent(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.outbox
@@ -29,8 +30,8 @@ func DeleteUnsent(batch *pgx.Batch, sessionID string) {
 			FOR UPDATE SKIP LOCKED)`, sessionID, event.SessionEnded{}.Subject())
 }
 
-// ReadUnsent adds a query to batch for the payloads of a session's unpublished rows. When the batch runs,
-// into receives the payloads, oldest first. ReadUnsent itself only queues and cannot fail.
+// ReadUnsent adds a query to batch for the payloads of a session's unpublished rows. When the batch
+// runs, into receives the payloads, oldest first. ReadUnsent itself only queues and cannot fail.
 func ReadUnsent(batch *pgx.Batch, sessionID string, into *[]jsontext.Value) {
 	batch.Queue(`
 		SELECT payload
@@ -43,13 +44,14 @@ func ReadUnsent(batch *pgx.Batch, sessionID string, into *[]jsontext.Value) {
 	})
 }
 
-// bufferChunk is the number of buffered rows examined by a call of the script, in about 1 ms of Redis.
+// bufferChunk is the number of buffered rows examined by a call of the script, in about 1 ms of
+// Redis.
 const bufferChunk = 1_000
 
 // ReadBuffered returns the payloads of a session's rows in the Redis buffer, oldest first.
-// ReadBuffered takes a round trip for every 1,000 rows of the buffer, and a single round trip for an
-// empty buffer, the normal case. Each round trip has the long timeout of redisclient, 1 s for each write
-// and read. Without Redis ReadBuffered returns an error.
+// ReadBuffered takes a round trip for every 1,000 rows of the buffer, and a single round trip for
+// an empty buffer, the normal case. Each round trip has the long timeout of redisclient, 1 s for
+// each write and read. Without Redis ReadBuffered returns an error.
 func (r *Recorder) ReadBuffered(ctx context.Context, sessionID string) ([]jsontext.Value, error) {
 	values, err := r.scanBuffered(ctx, sessionID)
 	if err != nil {
@@ -66,10 +68,10 @@ func (r *Recorder) ReadBuffered(ctx context.Context, sessionID string) ([]jsonte
 	return messages, nil
 }
 
-// DeleteBuffered deletes a session's rows from the Redis buffer. The scan costs as much as ReadBuffered;
-// found rows cost another round trip. DeleteBuffered may miss a row while a relay moves the row to
-// Postgres: record the end of the session in session_choice first, so that the relay's insert skips the
-// row. Without Redis DeleteBuffered returns an error.
+// DeleteBuffered deletes a session's rows from the Redis buffer. The scan costs as much as
+// ReadBuffered; found rows cost another round trip. DeleteBuffered may miss a row while a relay
+// moves the row to Postgres: record the end of the session in session_choice first, so that the
+// relay's insert skips the row. Without Redis DeleteBuffered returns an error.
 func (r *Recorder) DeleteBuffered(ctx context.Context, sessionID string) error {
 	values, err := r.scanBuffered(ctx, sessionID)
 	if err != nil || len(values) == 0 {
@@ -85,8 +87,8 @@ func (r *Recorder) DeleteBuffered(ctx context.Context, sessionID string) error {
 	return nil
 }
 
-// scanBuffered returns the buffered values of a session. The scan begins with the oldest row: new rows
-// do not move the positions at the old end.
+// scanBuffered returns the buffered values of a session. The scan begins with the oldest row: new
+// rows do not move the positions at the old end.
 func (r *Recorder) scanBuffered(ctx context.Context, sessionID string) (values []string, err error) {
 	for first := int64(0); ; first += bufferChunk {
 		found, more, err := lua.FindBuffered(ctx, redisclient.WithLongTimeout(r.rdb), r.bufferKey, sessionID, first, bufferChunk)

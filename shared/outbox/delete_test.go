@@ -52,7 +52,8 @@ func TestOutboxInsert_SkipsOptedOutAndClearedSessions(t *testing.T) {
 		if _, err := db.Exec(t.Context(), "DELETE FROM bff_consumer.outbox"); err != nil {
 			t.Fatal(err)
 		}
-		for _, events := range [][]event.Event{all, {refused}, {cleared}, {agreed}} { // a single event has another statement
+		// a single event has another statement
+		for _, events := range [][]event.Event{all, {refused}, {cleared}, {agreed}} {
 			if err := write(events...); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

@@ -24,11 +24,11 @@ type Row struct {
 	RetentionClass string         `json:"retentionClass"` // "operational" or "audit"
 }
 
-// Add writes any number of events in tx, in a single round trip; without events Add does nothing. Add
-// skips an event already in the table, so a transaction may run twice. Like every insert of this
-// package, Add skips an event of a guest with refused telemetry or a cleared session. Add returns an
-// error when Postgres is unavailable or rejects a row; the transaction is aborted then. ctx sets the
-// time limit.
+// Add writes any number of events in tx, in a single round trip; without events Add does nothing.
+// Add skips an event already in the table, so a transaction may run twice. Like every insert of
+// this package, Add skips an event of a guest with refused telemetry or a cleared session. Add
+// returns an error when Postgres is unavailable or rejects a row; the transaction is aborted then.
+// ctx sets the time limit.
 func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil {
@@ -40,9 +40,9 @@ func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	return nil
 }
 
-// Queue adds the insert of events to a batch, so that the insert shares the transaction and the round
-// trip of the mutation. The insert skips the same events as Add. Queue itself sends nothing and fails
-// only for an event without a JSON form; an error of Postgres is an error of the batch.
+// Queue adds the insert of events to a batch, so that the insert shares the transaction and the
+// round trip of the mutation. The insert skips the same events as Add. Queue itself sends nothing
+// and fails only for an event without a JSON form; an error of Postgres is an error of the batch.
 func Queue(b *pgx.Batch, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil || len(rows) == 0 {
@@ -53,8 +53,8 @@ func Queue(b *pgx.Batch, events ...event.Event) error {
 	return nil
 }
 
-// Encode returns the row of an event, for a caller with another insert statement. Encode fails only for
-// a payload without a JSON form.
+// Encode returns the row of an event, for a caller with another insert statement. Encode fails only
+// for a payload without a JSON form.
 func Encode(e event.Event) (Row, error) {
 	payload, err := e.MarshalJSON()
 	if err != nil {
@@ -86,9 +86,9 @@ type execer interface {
 // insertRows and insertRow are the only inserts into the table, except the statement of
 // shared/wishlist: a wishlist change decides in the same statement about its event.
 //
-// The NOT EXISTS enforces consent: an event of a guest with refused telemetry or a cleared session is
-// not written, however old the writer's knowledge of the session is. ORDER BY id prevents deadlocks:
-// two writers of the same events, for example of a request sent twice, lock the rows in
+// The NOT EXISTS enforces consent: an event of a guest with refused telemetry or a cleared session
+// is not written, however old the writer's knowledge of the session is. ORDER BY id prevents
+// deadlocks: two writers of the same events, for example of a request sent twice, lock the rows in
 // the same order. The explicit casts save a round trip for types at the first use on a connection.
 const insertRows = `
 	INSERT INTO bff_consumer.outbox (id, topic, payload, headers, retention_class)

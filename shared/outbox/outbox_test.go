@@ -187,7 +187,8 @@ func TestOutboxAdd_UsesOneRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	for _, n := range []int{1, 50} { // the first round includes the first use of the statement on the connection
+	// the first round includes the first use of the statement on the connection
+	for _, n := range []int{1, 50} {
 		trips.TakeCount()
 		if err := Add(t.Context(), tx, newEvents(n)...); err != nil {
 			t.Fatal(err)

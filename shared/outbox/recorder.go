@@ -28,11 +28,11 @@ const (
 	breakerTimeout   = 4 * time.Second        // an open breaker calls Postgres again after this time, once
 )
 
-// Recorder writes events without a mutation. Safe for concurrent use. All methods of a Recorder share
-// a circuit breaker for Postgres.
+// Recorder writes events without a mutation. Safe for concurrent use. All methods of a Recorder
+// share a circuit breaker for Postgres.
 type Recorder struct {
-	// Validate, if set, checks every event before the insert. An invalid event fails the call, and all
-	// events of the call are lost.
+	// Validate, if set, checks every event before the insert. An invalid event fails the call, and
+	// all events of the call are lost.
 	Validate func(event.Event) error
 
 	db        *pgxpool.Pool
@@ -66,22 +66,23 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.K
 // else.
 func BufferKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill") }
 
-// Record writes events to Postgres in a single statement and round trip, within 300 ms. When ctx has a
-// deadline, 100 ms before the deadline stay reserved for Redis, but Postgres gets at least 50 ms. Record
-// ignores cancellation by the client.
+// Record writes events to Postgres in a single statement and round trip, within 300 ms. When ctx
+// has a deadline, 100 ms before the deadline stay reserved for Redis, but Postgres gets at least 50
+// ms. Record ignores cancellation by the client.
 //
-// If Postgres fails, or its breaker is open after five failures in a row, and buffer is true, Record
-// puts the events into the Redis buffer: another round trip, within 500 ms, and at least 100 ms
-// however little time ctx leaves. The buffer keeps the newest 100,000 events; the relay moves them to
-// Postgres. With buffer false the events are lost: only Postgres knows whether a guest refused, so pass
-// false while the guest's consent is unknown. Rows rejected by Postgres are never buffered.
+// If Postgres fails, or its breaker is open after five failures in a row, and buffer is true,
+// Record puts the events into the Redis buffer: another round trip, within 500 ms, and at least 100
+// ms however little time ctx leaves. The buffer keeps the newest 100,000 events; the relay moves
+// them to Postgres. With buffer false the events are lost: only Postgres knows whether a guest
+// refused, so pass false while the guest's consent is unknown. Rows rejected by Postgres are never
+// buffered.
 //
 // taken is the number of events in Postgres or in the buffer. Postgres does not count events of a
-// guest with refused telemetry or a cleared session, nor events already in the table; the buffer counts
-// all. So a repeated call records nothing twice.
+// guest with refused telemetry or a cleared session, nor events already in the table; the buffer
+// counts all. So a repeated call records nothing twice.
 //
-// Record returns an error when the events are lost: an event is invalid, Postgres rejects a row, or both
-// stores fail. Log the error, and answer the guest as usual.
+// Record returns an error when the events are lost: an event is invalid, Postgres rejects a row, or
+// both stores fail. Log the error, and answer the guest as usual.
 func (r *Recorder) Record(ctx context.Context, buffer bool, events ...event.Event) (taken int, err error) {
 	if len(events) == 0 {
 		return 0, nil
@@ -143,7 +144,8 @@ func postgresTimeout(ctx context.Context) time.Duration {
 }
 
 // buffer pushes rows to the Redis list and trims the list to bufferCap, in one transaction: a crash
-// between the two commands could let the list grow. The transaction is a single round trip, within 500 ms.
+// between the two commands could let the list grow. The transaction is a single round trip, within
+// 500 ms.
 func (r *Recorder) buffer(ctx context.Context, rows []Row) error {
 	limit := bufferTimeout
 	if deadline, ok := ctx.Deadline(); ok {
@@ -168,8 +170,8 @@ func (r *Recorder) buffer(ctx context.Context, rows []Row) error {
 }
 
 // isRejected reports whether Postgres answered and will never accept these rows: SQLSTATE class 22
-// (data exception), 23 (constraint violation) or 54 (program limit exceeded). In the buffer such rows
-// would only delay the other rows.
+// (data exception), 23 (constraint violation) or 54 (program limit exceeded). In the buffer such
+// rows would only delay the other rows.
 func isRejected(err error) bool {
 	pgErr, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && slices.Contains([]string{"22", "23", "54"}, pgErr.Code[:min(2, len(pgErr.Code))])

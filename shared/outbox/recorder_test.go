@@ -66,8 +66,8 @@ func (w *deadlineTracer) takeTimeouts() []time.Duration {
 	return taken
 }
 
-// newProxiedPool returns a pool behind a proxy. The proxy is healed before the pool is closed, because
-// closing needs the connections.
+// newProxiedPool returns a pool behind a proxy. The proxy is healed before the pool is closed,
+// because closing needs the connections.
 func newProxiedPool(t *testing.T) (*pgxpool.Pool, *localstores.Proxy, *deadlineTracer) {
 	t.Helper()
 	url, proxy := pgtest.ProxiedURL(t)

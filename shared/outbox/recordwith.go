@@ -10,13 +10,13 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// RecordWith sends a batch with inserts into another table and with events queued by Queue: a single
-// transaction and round trip, within the same time as Record. The argument events repeats the events on
-// the batch.
+// RecordWith sends a batch with inserts into another table and with events queued by Queue: a
+// single transaction and round trip, within the same time as Record. The argument events repeats
+// the events on the batch.
 //
 // If Postgres fails, the rows of the other table are lost. The events go to the Redis buffer when
-// buffer is true and Postgres did not reject the batch; otherwise the events are lost too. RecordWith
-// returns the error in both cases: log the error, and answer the guest as usual.
+// buffer is true and Postgres did not reject the batch; otherwise the events are lost too.
+// RecordWith returns the error in both cases: log the error, and answer the guest as usual.
 func (r *Recorder) RecordWith(ctx context.Context, buffer bool, batch *pgx.Batch, events ...event.Event) error {
 	if err := r.validate(events); err != nil {
 		return err

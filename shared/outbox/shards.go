@@ -14,25 +14,25 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/event"
 )
 
-// The outbox has 33 shards: a shard for each of the 32 last characters of a session id, and the shard
-// "" of rows without a session and without an order. A relay locks a shard while sending rows of the
-// shard, so two relays never send rows of the same session at the same time.
+// The outbox has 33 shards: a shard for each of the 32 last characters of a session id, and the
+// shard "" of rows without a session and without an order. A relay locks a shard while sending rows
+// of the shard, so two relays never send rows of the same session at the same time.
 
-// shardExpr and sessionExpr are the first two columns of the index ix_outbox_lane. Postgres uses the
-// index only for expressions written as in the definition of the index.
+// shardExpr and sessionExpr are the first two columns of the index ix_outbox_lane. Postgres uses
+// the index only for expressions written as in the definition of the index.
 const (
 	shardExpr   = `coalesce(right(o.headers ->> 'orderingKey', 1), '') COLLATE "C"`
 	sessionExpr = `coalesce(o.headers ->> 'orderingKey', '') COLLATE "C"`
 	isPending   = `o.published_at IS NULL AND o.parked_at IS NULL`
 )
 
-// maxBackoff is longer than every backoff. A later due_at was written by a wrong clock: the row is due
-// now.
+// maxBackoff is longer than every backoff. A later due_at was written by a wrong clock: the row is
+// due now.
 const maxBackoff = `interval '15 minutes'`
 
-// isInBackoff is true when a refused row of the same session waits for its due time: such a row holds
-// back the later rows of its session. With EXISTS instead of the subselect, Postgres would read all
-// refused rows first, once there are many.
+// isInBackoff is true when a refused row of the same session waits for its due time: such a row
+// holds back the later rows of its session. With EXISTS instead of the subselect, Postgres would
+// read all refused rows first, once there are many.
 const isInBackoff = `(
 				SELECT true
 				FROM bff_consumer.outbox AS h
@@ -44,8 +44,8 @@ const isInBackoff = `(
 // isUnorderedDue is true for a due row without a session. Such a row holds back no other row.
 const isUnorderedDue = `(o.due_at IS NULL OR o.due_at NOT BETWEEN $1 AND $1 + ` + maxBackoff + `)`
 
-// isOptedOut returns a condition: the guest of session s refused telemetry, or cleared the session and
-// topic is not session.ended.v1.
+// isOptedOut returns a condition: the guest of session s refused telemetry, or cleared the session
+// and topic is not session.ended.v1.
 func isOptedOut(s, topic string) string {
 	return `EXISTS (
 		SELECT
@@ -54,14 +54,14 @@ func isOptedOut(s, topic string) string {
 		  AND (NOT c.telemetry OR c.cleared_at IS NOT NULL AND ` + topic + ` <> '` + event.SessionEnded{}.Subject() + `'))`
 }
 
-// maxSkippedSessions limits the sessions in backoff skipped by selectDueShards in a shard. With more
-// sessions in backoff, for example when a topic is missing, the shard counts as due, and ClaimBatch looks for due
-// rows: so the poll stays short and does not delay the other shards.
+// maxSkippedSessions limits the sessions in backoff skipped by selectDueShards in a shard. With
+// more sessions in backoff, for example when a topic is missing, the shard counts as due, and
+// ClaimBatch looks for due rows: so the poll stays short and does not delay the other shards.
 const maxSkippedSessions = 200
 
-// selectDueShards walks along the index: from a session in backoff to the next session, and from a due
-// session to the next shard. So it costs an index probe for each shard and each session in backoff,
-// however long the backlog is. U+10FFFF sorts after every session id.
+// selectDueShards walks along the index: from a session in backoff to the next session, and from a
+// due session to the next shard. So it costs an index probe for each shard and each session in
+// backoff, however long the backlog is. U+10FFFF sorts after every session id.
 var selectDueShards = `
 	WITH RECURSIVE walk (shard, session, held, skipped) AS (
 		SELECT ''::text COLLATE "C", ''::text COLLATE "C", false, 0
@@ -89,10 +89,10 @@ var selectDueShards = `
 		  AND ` + shardExpr + ` = ''
 		  AND ` + isUnorderedDue + `)`
 
-// DueShards returns the shards with a row due at now. A shard with more than 200 sessions in backoff counts
-// as due without further search. DueShards costs a round trip and an index probe for each shard and each
-// skipped session, independent of the backlog, and takes no locks. Without Postgres DueShards returns an
-// error; ctx sets the time limit.
+// DueShards returns the shards with a row due at now. A shard with more than 200 sessions in
+// backoff counts as due without further search. DueShards costs a round trip and an index probe for
+// each shard and each skipped session, independent of the backlog, and takes no locks. Without
+// Postgres DueShards returns an error; ctx sets the time limit.
 func DueShards(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
 	rows, _ := db.Query(ctx, selectDueShards, now)
 	shards, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -102,7 +102,8 @@ func DueShards(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, 
 	return shards, nil
 }
 
-// selectAnyPending has an ORDER BY so that Postgres uses ix_outbox_lane, whatever the statistics say.
+// selectAnyPending has an ORDER BY so that Postgres uses ix_outbox_lane, whatever the statistics
+// say.
 const selectAnyPending = `
 	SELECT true
 	FROM bff_consumer.outbox AS o
@@ -111,9 +112,9 @@ const selectAnyPending = `
 	LIMIT 1`
 
 // HasPending reports whether any row is pending, due or not, with a round trip and an index probe.
-// On a new connection HasPending takes half the time of DueShards, because Postgres reads less of the
-// catalogue. A run sends the query once, so the query is not prepared. Without Postgres HasPending
-// returns an error; ctx sets the time limit.
+// On a new connection HasPending takes half the time of DueShards, because Postgres reads less of
+// the catalogue. A run sends the query once, so the query is not prepared. Without Postgres
+// HasPending returns an error; ctx sets the time limit.
 func HasPending(ctx context.Context, db *pgxpool.Pool) (bool, error) {
 	var pending bool
 	switch err := db.QueryRow(ctx, selectAnyPending, pgx.QueryExecModeExec).Scan(&pending); {
@@ -142,9 +143,9 @@ const lockNamespace = 0x6f757462
 
 const selectTryLock = `SELECT pg_try_advisory_xact_lock($1, hashtext($2)), current_setting('transaction_read_only') = 'on'`
 
-// selectPending walks from session to session, skips sessions in backoff, and reads the pending rows of
-// each session in the order of ids, up to $4 rows. Without the shard's lock selectPending returns
-// no row.
+// selectPending walks from session to session, skips sessions in backoff, and reads the pending
+// rows of each session in the order of ids, up to $4 rows. Without the shard's lock selectPending
+// returns no row.
 var selectPending = `
 	WITH RECURSIVE walk (session, held) AS (
 		SELECT $3::text COLLATE "C", true
@@ -185,12 +186,13 @@ const selectUnordered = `
 	ORDER BY o.id
 	LIMIT $4`
 
-// errReadOnly is the error of ClaimBatch while the database is read-only, as during a failover: rows
-// could be sent but not marked, and would be sent again until the failover ends.
+// errReadOnly is the error of ClaimBatch while the database is read-only, as during a failover:
+// rows could be sent but not marked, and would be sent again until the failover ends.
 var errReadOnly = errors.New("the database is read-only")
 
-// Batch is the claimed rows of a shard and the open transaction that holds the shard's lock. A batch
-// holds a connection of the pool until the call of Mark or Release. Not safe for concurrent use.
+// Batch is the claimed rows of a shard and the open transaction that holds the shard's lock. A
+// batch holds a connection of the pool until the call of Mark or Release. Not safe for concurrent
+// use.
 type Batch struct {
 	Rows []Pending // by session, in the order of ids
 	Next string    // the cursor of the shard's next batch; "" after the last row
@@ -198,16 +200,17 @@ type Batch struct {
 	conn *pgxpool.Conn
 }
 
-// ClaimBatch begins a transaction, locks the shard and reads up to n due rows after cursor: "" or the
-// Next of an earlier batch. ClaimBatch returns nil when another relay holds the shard, and never waits
-// for the lock. The lock is an advisory lock of the transaction, so a crash of the relay releases the lock, and
-// Postgres ends the transaction when the relay is silent for longer than idle.
+// ClaimBatch begins a transaction, locks the shard and reads up to n due rows after cursor: "" or
+// the Next of an earlier batch. ClaimBatch returns nil when another relay holds the shard, and
+// never waits for the lock. The lock is an advisory lock of the transaction, so a crash of the
+// relay releases the lock, and Postgres ends the transaction when the relay is silent for longer
+// than idle.
 //
 // The rows are not locked: erasures, sweeps and operators can change the rows meanwhile.
 //
-// A claim is a single round trip on an idle connection of the pool; a shard held by another relay costs
-// a second round trip, the rollback. ClaimBatch returns an error without Postgres and while the database
-// is read-only. ctx sets the time limit.
+// A claim is a single round trip on an idle connection of the pool; a shard held by another relay
+// costs a second round trip, the rollback. ClaimBatch returns an error without Postgres and while
+// the database is read-only. ctx sets the time limit.
 func ClaimBatch(ctx context.Context, db *pgxpool.Pool, shard, cursor string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
 	conn, err := db.Acquire(ctx)
 	if err != nil {
@@ -224,8 +227,8 @@ func ClaimBatch(ctx context.Context, db *pgxpool.Pool, shard, cursor string, n i
 	if shard == "" {
 		sql = selectUnordered
 	}
-	// The lock is a statement of its own before the SELECT, so that the SELECT sees the marks of the
-	// previous owner of the shard.
+	// The lock is a statement of its own before the SELECT, so that the SELECT sees the marks of
+	// the previous owner of the shard.
 	var locked, readOnly bool
 	var all pgx.Batch
 	// READ COMMITTED, so that Consents sees refusals committed after BEGIN.
@@ -274,8 +277,8 @@ const selectConsents = `
 
 // Consents returns the current limits of the sessions whose guests refused telemetry or cleared the
 // session, by session id; other sessions are absent. Consents takes a round trip in the batch's
-// transaction and no locks, and must not run concurrently with another method of b. Without Postgres
-// Consents returns an error. ctx sets the time limit.
+// transaction and no locks, and must not run concurrently with another method of b. Without
+// Postgres Consents returns an error. ctx sets the time limit.
 func (b *Batch) Consents(ctx context.Context, sessions []string) (map[string]*Consent, error) {
 	found := map[string]*Consent{}
 	rows, err := b.conn.Query(ctx, selectConsents, sessions)
@@ -328,10 +331,10 @@ var deleteOptedOut = `
 	  AND o.published_at IS NULL
 	  AND ` + isOptedOut("o.headers ->> 'orderingKey'", "o.topic")
 
-// Mark records the results, commits, which unlocks the shard, and returns the connection to the pool:
-// a single round trip. now becomes published_at. dropped is the number of rows deleted for consent; Mark
-// checks the consent again in the DELETE. On an error nothing is recorded, and published rows are sent
-// again. ctx sets the time limit.
+// Mark records the results, commits, which unlocks the shard, and returns the connection to the
+// pool: a single round trip. now becomes published_at. dropped is the number of rows deleted for
+// consent; Mark checks the consent again in the DELETE. On an error nothing is recorded, and
+// published rows are sent again. ctx sets the time limit.
 func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64, err error) {
 	var all pgx.Batch
 	if len(m.OptedOut) > 0 {
@@ -357,9 +360,9 @@ func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64
 	return dropped, nil
 }
 
-// Release rolls the transaction back, which unlocks the shard, and returns the connection to the pool:
-// a single round trip. After a failed rollback Release closes the connection, and so unlocks the shard
-// too. A second call does nothing.
+// Release rolls the transaction back, which unlocks the shard, and returns the connection to the
+// pool: a single round trip. After a failed rollback Release closes the connection, and so unlocks
+// the shard too. A second call does nothing.
 func (b *Batch) Release(ctx context.Context) {
 	if b.conn == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/pgtest"
 )
 
-// insertSessionRows inserts n rows of a session. With inBackoff the first row was refused and is due in ten
-// minutes.
+// insertSessionRows inserts n rows of a session. With inBackoff the first row was refused and is
+// due in ten minutes.
 func insertSessionRows(t *testing.T, db *pgxpool.Pool, prefix, session string, n int, inBackoff bool) {
 	t.Helper()
 	_, err := db.Exec(t.Context(), `
@@ -28,8 +28,8 @@ func insertSessionRows(t *testing.T, db *pgxpool.Pool, prefix, session string, n
 	}
 }
 
-// explainBuffers returns the number of pages read by a statement, and whether it scans the table instead of
-// the index.
+// explainBuffers returns the number of pages read by a statement, and whether it scans the table
+// instead of the index.
 func explainBuffers(t *testing.T, db *pgxpool.Pool, sql string, args ...any) (pages int, scan bool) {
 	t.Helper()
 	var text string
@@ -64,8 +64,8 @@ func TestOutboxDueShards_CostIsIndependentOfBacklog(t *testing.T) {
 	if _, err := db.Exec(t.Context(), "ANALYZE bff_consumer.outbox"); err != nil {
 		t.Fatal(err)
 	}
-	// An index probe for each of seven shards, two sessions in backoff and sixteen rows, in a table of
-	// thousands of pages.
+	// An index probe for each of seven shards, two sessions in backoff and sixteen rows, in a table
+	// of thousands of pages.
 	if pages, scan := explainBuffers(t, db, selectDueShards, now); pages > 200 || scan {
 		t.Errorf("poll: got %d pages, table scan %t, want few pages without a scan", pages, scan)
 	}

@@ -49,7 +49,8 @@ func TestIsContention_CoversLockTimeoutDeadlockAndSerialization(t *testing.T) {
 			return updateRow(t, beginTx(t, db, pgx.ReadCommitted, "SET LOCAL lock_timeout = '1ms'"), 1)
 		},
 		"a deadlock": func(t *testing.T, db *pgxpool.Pool) error {
-			// The first waits for ever, so it is the second that finds the circle, whoever of the two waits first.
+			// The first waits for ever, so it is the second that finds the circle, whoever of the
+			// two waits first.
 			one := beginTx(t, db, pgx.ReadCommitted, "SET LOCAL deadlock_timeout = '1h'")
 			two := beginTx(t, db, pgx.ReadCommitted, "SET LOCAL deadlock_timeout = '1ms'")
 			if err := updateRow(t, one, 1); err != nil {

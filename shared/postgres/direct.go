@@ -18,8 +18,8 @@ import (
 
 // configureDirect sets up a pool for the private address of a Cloud SQL instance, without Google's
 // connector. Each connection uses TLS, checks that the server is this instance, and sends as its
-// password an access token of the process's account that is valid only for database logins. Cloud SQL
-// calls this manual IAM database authentication. The process has no client certificate, so the
+// password an access token of the process's account that is valid only for database logins. Cloud
+// SQL calls this manual IAM database authentication. The process has no client certificate, so the
 // instance must not require one. Errors name the wrong setting; nothing is dialled.
 func configureDirect(cfg *pgxpool.Config, c Config) error {
 	host, port, err := net.SplitHostPort(c.Address)
@@ -38,8 +38,8 @@ func configureDirect(cfg *pgxpool.Config, c Config) error {
 	cfg.ConnConfig.Host, cfg.ConnConfig.Port = host, uint16(number)
 	cfg.ConnConfig.TLSConfig = &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// The certificate's name is no host name, so the standard check would fail. VerifyConnection
-		// checks the certificate instead.
+		// The certificate's name is no host name, so the standard check would fail.
+		// VerifyConnection checks the certificate instead.
 		InsecureSkipVerify: true,
 		VerifyConnection:   func(s tls.ConnectionState) error { return verifyCertificate(s.PeerCertificates, roots, name) },
 	}
@@ -64,8 +64,9 @@ func (e tokenError) Error() string { return "postgres: get a token to log in: " 
 
 func (e tokenError) Unwrap() error { return e.error }
 
-// certificateName returns the common name of an instance's certificate, "project:instance". instance is
-// "project:region:instance"; a project may have a domain prefix ("example.com:project").
+// certificateName returns the common name of an instance's certificate, "project:instance".
+// instance is "project:region:instance"; a project may have a domain prefix
+// ("example.com:project").
 func certificateName(instance string) (string, error) {
 	parts := strings.Split(instance, ":")
 	if n := len(parts); n < 3 || n > 4 || strings.Contains(":"+instance+":", "::") {
@@ -74,11 +75,12 @@ func certificateName(instance string) (string, error) {
 	return strings.Join(append(parts[:len(parts)-2:len(parts)-2], parts[len(parts)-1]), ":"), nil
 }
 
-// verifyCertificate accepts a certificate with the common name name, issued by one of roots. Cloud SQL
-// has a certificate authority per instance.
+// verifyCertificate accepts a certificate with the common name name, issued by one of roots. Cloud
+// SQL has a certificate authority per instance.
 func verifyCertificate(certificates []*x509.Certificate, roots *x509.CertPool, name string) error {
 	if len(certificates) == 0 {
-		return errors.New("postgres: the server shows no certificate") // unreachable: TLS requires a server certificate
+		// unreachable: TLS requires a server certificate
+		return errors.New("postgres: the server shows no certificate")
 	}
 	between := x509.NewCertPool()
 	for _, c := range certificates[1:] {

@@ -103,7 +103,8 @@ func newSQLInstance(t *testing.T) *sqlInstance {
 	certificate, key := i.ca.issue(t, "p:i")
 	hba := fmt.Sprintf("hostssl all %q 127.0.0.1/32 password\nhost all %q 127.0.0.1/32 reject", iamUser, iamUser)
 	for _, sql := range []string{
-		// The server writes its own files: it may be another user than we are. It refuses a key that others can read.
+		// The server writes its own files: it may be another user than we are. It refuses a key
+		// that others can read.
 		"COPY (SELECT unnest(string_to_array('" + certificate + "', E'\\n'))) TO PROGRAM 'cat > server.crt'",
 		"COPY (SELECT unnest(string_to_array('" + key + "', E'\\n'))) TO PROGRAM 'umask 077; cat > server.key'",
 		"COPY (SELECT unnest(string_to_array('" + hba + "', E'\\n'))) TO PROGRAM 'cat - pg_hba.conf > new && mv new pg_hba.conf'",
@@ -142,7 +143,8 @@ func (i *sqlInstance) config() Config {
 	return Config{Instance: "p:r:i", Address: i.addr, ServerCA: i.ca.pem, User: iamUser, Database: "postgres"}
 }
 
-// metadataServer is the platform's metadata server: it gives out one token, which is over at once, so that nobody keeps it.
+// metadataServer is the platform's metadata server: it gives out one token, which is over at once,
+// so that nobody keeps it.
 type metadataServer struct {
 	token    atomic.Value
 	requests atomic.Int32

@@ -1,6 +1,7 @@
 // Package postgres owns the connection to Postgres: the pool, its time limits, tracing, and the
 // classification of errors. It never runs a statement. It does not link Google's connector, whose
-// start-up would be most of a cold start; programs that need the connector import package connector.
+// start-up would be most of a cold start; programs that need the connector import package
+// connector.
 package postgres
 
 import (
@@ -14,37 +15,41 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config locates the database, either by URL or by a Cloud SQL instance. The tags name the environment
-// variables that functions read it from.
+// Config locates the database, either by URL or by a Cloud SQL instance. The tags name the
+// environment variables that functions read it from.
 type Config struct {
-	URL      string `env:"DATABASE_URL"`      // "postgres://user:password@host:port/database?sslmode=…"; see Open for poolers
+	// "postgres://user:password@host:port/database?sslmode=…"; see Open for poolers
+	URL      string `env:"DATABASE_URL"`
 	Instance string `env:"CLOUDSQL_INSTANCE"` // "project:region:instance"
-	Address  string `env:"CLOUDSQL_ADDRESS"`  // private "host:port" of the instance; required without the connector
-	ServerCA string `env:"CLOUDSQL_CA"`       // PEM certificates of the instance's authority; required without the connector
-	User     string `env:"CLOUDSQL_USER"`     // IAM user: a service account without ".gserviceaccount.com"
+	// private "host:port" of the instance; required without the connector
+	Address string `env:"CLOUDSQL_ADDRESS"`
+	// PEM certificates of the instance's authority; required without the connector
+	ServerCA string `env:"CLOUDSQL_CA"`
+	User     string `env:"CLOUDSQL_USER"` // IAM user: a service account without ".gserviceaccount.com"
 	Database string `env:"CLOUDSQL_DATABASE" envDefault:"melmastoon-bff"`
 	MaxConns int32  `env:"DATABASE_MAX_CONNS" envDefault:"4"` // size of the pool; 0 means 4
 }
 
-// Connector returns the dial function for a Cloud SQL instance ("project:region:instance") and its own
-// credentials. Package connector sets the variable in init, as a database driver registers itself. If
-// the variable is nil, Open connects to Config.Address directly.
+// Connector returns the dial function for a Cloud SQL instance ("project:region:instance") and its
+// own credentials. Package connector sets the variable in init, as a database driver registers
+// itself. If the variable is nil, Open connects to Config.Address directly.
 var Connector func(ctx context.Context, instance string) (pgconn.DialFunc, error)
 
 const (
 	connectTimeout = time.Second
-	pingTimeout    = 200 * time.Millisecond // check of an idle connection, which may have died while the instance was frozen
+	// check of an idle connection, which may have died while the instance was frozen
+	pingTimeout = 200 * time.Millisecond
 )
 
 // Open creates a pool without dialling. It returns an error for invalid configuration only; an
-// unreachable database fails the first statement. Connecting takes at most 1 s, the check of an idle
-// connection at most 200 ms, and a statement as long as the caller's context. The pool is safe for
-// concurrent use.
+// unreachable database fails the first statement. Connecting takes at most 1 s, the check of an
+// idle connection at most 200 ms, and a statement as long as the caller's context. The pool is safe
+// for concurrent use.
 //
-// A connection prepares each statement by name at its first use, which costs one extra round trip. A
-// connection must therefore lead to one Postgres session. For a pooler in transaction mode the URL must
-// set default_query_exec_mode=cache_describe, unless the pooler supports prepared statements (PgBouncer
-// from 1.21 on).
+// A connection prepares each statement by name at its first use, which costs one extra round trip.
+// A connection must therefore lead to one Postgres session. For a pooler in transaction mode the
+// URL must set default_query_exec_mode=cache_describe, unless the pooler supports prepared
+// statements (PgBouncer from 1.21 on).
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	cfg, err := parseConfig(c)
 	if err != nil {
@@ -82,7 +87,8 @@ func parseConfig(c Config) (*pgxpool.Config, error) {
 	}
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return nil, fmt.Errorf("postgres: read the configuration: %w", err) // pgx leaves the password out of the error
+		// pgx leaves the password out of the error
+		return nil, fmt.Errorf("postgres: read the configuration: %w", err)
 	}
 	if c.Instance != "" {
 		cfg.ConnConfig.User, cfg.ConnConfig.Database = c.User, c.Database

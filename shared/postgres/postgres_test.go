@@ -107,9 +107,9 @@ func TestPostgresOpen_PreparesStatementsUnlessURLDisables(t *testing.T) {
 	}
 }
 
-// TestPostgresOpen_PreparedStatementsSurviveMigration says what steps cost a service that runs: those that widen cost nothing, alone
-// or in a batch. One that changes the type of a column that is read is refused once by a connection, which is then
-// worth another try, and has written nothing.
+// TestPostgresOpen_PreparedStatementsSurviveMigration says what steps cost a service that runs:
+// those that widen cost nothing, alone or in a batch. One that changes the type of a column that is
+// read is refused once by a connection, which is then worth another try, and has written nothing.
 func TestPostgresOpen_PreparedStatementsSurviveMigration(t *testing.T) {
 	url := pgtest.EmptyURL(t)
 	pool, err := Open(t.Context(), Config{URL: url, MaxConns: 1})

@@ -21,9 +21,9 @@ import (
 //   - gave up because of contention (see IsContention), or
 //   - invalidated a prepared statement by a migration.
 //
-// After a timeout or a lost connection Postgres may have committed the transaction; in the other cases
-// nothing was written. IsUnavailable is false for nil, for other errors of a statement, for an absent
-// row and for a cancelled context.
+// After a timeout or a lost connection Postgres may have committed the transaction; in the other
+// cases nothing was written. IsUnavailable is false for nil, for other errors of a statement, for
+// an absent row and for a cancelled context.
 func IsUnavailable(err error) bool {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return false
@@ -32,8 +32,9 @@ func IsUnavailable(err error) bool {
 	if !answered {
 		return isConnectionError(err)
 	}
-	const readOnly = "25006"                                     // from the old primary after a failover
-	for _, class := range []string{"08", "53", "57", readOnly} { // connection, resources, shutdown or cancelled statement
+	const readOnly = "25006" // from the old primary after a failover
+	// connection, resources, shutdown or cancelled statement
+	for _, class := range []string{"08", "53", "57", readOnly} {
 		if strings.HasPrefix(answer.Code, class) {
 			return true
 		}
@@ -41,10 +42,10 @@ func IsUnavailable(err error) bool {
 	return IsContention(err) || isStalePlan(answer)
 }
 
-// isStalePlan reports whether a migration changed the column types of a prepared statement. Postgres
-// did not run the statement; pgx discards it and prepares it again at its next use. The check needs
-// the routine, because code 0A000 also means an unsupported feature and the message text depends on
-// the server's language.
+// isStalePlan reports whether a migration changed the column types of a prepared statement.
+// Postgres did not run the statement; pgx discards it and prepares it again at its next use. The
+// check needs the routine, because code 0A000 also means an unsupported feature and the message
+// text depends on the server's language.
 func isStalePlan(answer *pgconn.PgError) bool {
 	return answer.Code == "0A000" && answer.Routine == "RevalidateCachedQuery"
 }
@@ -68,8 +69,9 @@ func isConnectionError(err error) bool {
 	return connecting || locked || network || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// Problem wraps err in UpstreamUnavailable (503, retry after 1 s) if IsUnavailable(err), and returns
-// other errors unchanged. Handlers of mutations use it: a mutation without its record is rejected.
+// Problem wraps err in UpstreamUnavailable (503, retry after 1 s) if IsUnavailable(err), and
+// returns other errors unchanged. Handlers of mutations use it: a mutation without its record is
+// rejected.
 func Problem(err error) error {
 	if !IsUnavailable(err) {
 		return err

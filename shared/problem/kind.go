@@ -56,7 +56,8 @@ func (k Kind) Type() string {
 	return "https://errors.melmastoon.ghasi.io/bff/consumer/" + strings.ToLower(strings.ReplaceAll(k.Code, "_", "-"))
 }
 
-// PublicCode returns the code in the form of the platform: "MELMASTOON.BFF.CONSUMER.VALIDATION_FAILED".
+// PublicCode returns the code in the form of the platform:
+// "MELMASTOON.BFF.CONSUMER.VALIDATION_FAILED".
 func (k Kind) PublicCode() string { return "MELMASTOON.BFF.CONSUMER." + k.Code }
 
 // MessageKey returns the key of the sentence to show in the guest's language:

@@ -1,6 +1,6 @@
-// Package problem owns the error catalogue and the only function that turns an error into a response (RFC
-// 9457). A response holds the catalogue's texts and the detail written for the guest, never the cause of
-// the error.
+// Package problem owns the error catalogue and the only function that turns an error into a
+// response (RFC 9457). A response holds the catalogue's texts and the detail written for the guest,
+// never the cause of the error.
 package problem
 
 import (
@@ -22,9 +22,9 @@ type FieldError struct {
 // UnknownField is the code of a field that the request type does not have.
 const UnknownField = "unknown"
 
-// Error makes FieldError an error, so that a type with its own decoder, such as a date, can report a
-// wrong value; the decoder adds the field's path. The name of an unknown field comes from the client and
-// stays out of the log.
+// Error makes FieldError an error, so that a type with its own decoder, such as a date, can report
+// a wrong value; the decoder adds the field's path. The name of an unknown field comes from the
+// client and stays out of the log.
 func (f FieldError) Error() string {
 	if f.Code == UnknownField {
 		return "a field unknown"
@@ -40,8 +40,8 @@ func (f *FieldErrors) Add(field, code, detail string) {
 	*f = append(*f, FieldError{Field: field, Code: code, Detail: detail})
 }
 
-// Problem is an error with its response: the kind and the detail for the guest. The cause is for the log
-// only.
+// Problem is an error with its response: the kind and the detail for the guest. The cause is for
+// the log only.
 type Problem struct {
 	Kind       Kind
 	Detail     string
@@ -95,8 +95,8 @@ func (p *Problem) WithExtension(name string, value any) *Problem {
 	return &q
 }
 
-// Error returns the text for the log: the code, the names of up to eight fields and the cause, never a
-// value of the request.
+// Error returns the text for the log: the code, the names of up to eight fields and the cause,
+// never a value of the request.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Kind.Code)

@@ -71,7 +71,8 @@ func Write(w http.ResponseWriter, at Occurrence, err error) *Problem {
 	}
 	text, err := json.Marshal(&b)
 	if err != nil {
-		// A detail or an extension without a JSON form is a programming error; send the catalogue's texts.
+		// A detail or an extension without a JSON form is a programming error; send the catalogue's
+		// texts.
 		b.Detail, b.Errors, b.Extensions = p.Kind.Title, nil, nil
 		text, _ = json.Marshal(&b)
 	}

@@ -12,8 +12,8 @@ import (
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 )
 
-// eventarcType is the type of a CloudEvent made by Eventarc from a Pub/Sub message. The data of such an
-// event is the body of a push.
+// eventarcType is the type of a CloudEvent made by Eventarc from a Pub/Sub message. The data of
+// such an event is the body of a push.
 const eventarcType = "google.cloud.pubsub.topic.v1.messagePublished"
 
 // decodeCloudEvent decodes a CloudEvent into m. All extensions become attributes.
@@ -48,10 +48,10 @@ func (m *Message) extension(names ...string) string {
 	return ""
 }
 
-// parseCloudEvent decodes and validates a CloudEvent with the CloudEvents SDK. The SDK consumes the body
-// of its request, so it gets a copy. Error texts of the SDK may repeat content of the request and are
-// sanitized. The SDK panics for a header named "Ce-" and for data_base64 with another type than string;
-// such a panic becomes a MalformedError.
+// parseCloudEvent decodes and validates a CloudEvent with the CloudEvents SDK. The SDK consumes the
+// body of its request, so it gets a copy. Error texts of the SDK may repeat content of the request
+// and are sanitized. The SDK panics for a header named "Ce-" and for data_base64 with another type
+// than string; such a panic becomes a MalformedError.
 func parseCloudEvent(r *http.Request, body []byte) (_ *event.Event, err error) {
 	defer func() {
 		if recover() != nil {

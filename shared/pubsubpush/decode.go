@@ -1,5 +1,5 @@
-// Package pubsubpush decodes messages delivered by Pub/Sub: wrapped pushes, and CloudEvents in binary or
-// structured mode. It never interprets the data of a message, except the options of jobs.
+// Package pubsubpush decodes messages delivered by Pub/Sub: wrapped pushes, and CloudEvents in
+// binary or structured mode. It never interprets the data of a message, except the options of jobs.
 package pubsubpush
 
 import (
@@ -23,8 +23,9 @@ const maxBody = 1 << 20
 
 // Message is a delivered message.
 type Message struct {
-	ID          string            // of the CloudEvent, or the message id of Pub/Sub
-	Data        []byte            // an event as JSON {"envelope","payload"}, or the options of a job; nil without data
+	ID string // of the CloudEvent, or the message id of Pub/Sub
+	// an event as JSON {"envelope","payload"}, or the options of a job; nil without data
+	Data        []byte
 	Attributes  map[string]string // never nil
 	OrderingKey string
 	// Subscription is the full name, "projects/p/subscriptions/s"; empty when missing.
@@ -34,8 +35,8 @@ type Message struct {
 	Body         []byte    // the raw request body, at most 1 MiB
 }
 
-// MalformedError is the error for an unreadable message. Another delivery would not help. Reason is a
-// single line and repeats at most 100 bytes of the request.
+// MalformedError is the error for an unreadable message. Another delivery would not help. Reason is
+// a single line and repeats at most 100 bytes of the request.
 type MalformedError struct{ Reason string }
 
 func (m *MalformedError) Error() string { return "pubsubpush: " + m.Reason }
@@ -44,9 +45,9 @@ func malformedf(format string, args ...any) error {
 	return &MalformedError{fmt.Sprintf(format, args...)}
 }
 
-// Decode reads at most 1 MiB of the request and decodes the message. For an unreadable message the error
-// is a *MalformedError, and the Message has the readable fields and always Body. Any other error means a
-// truncated request. Decode uses no store.
+// Decode reads at most 1 MiB of the request and decodes the message. For an unreadable message the
+// error is a *MalformedError, and the Message has the readable fields and always Body. Any other
+// error means a truncated request. Decode uses no store.
 func Decode(r *http.Request) (Message, error) {
 	m := Message{Attributes: map[string]string{}, Attempt: 1}
 	body, whole, err := web.ReadPrefix(r, maxBody)
@@ -78,8 +79,8 @@ func Decode(r *http.Request) (Message, error) {
 	return m, nil
 }
 
-// pushBody is the body of a push. Unknown members are ignored: Pub/Sub repeats messageId and publishTime
-// in snake case.
+// pushBody is the body of a push. Unknown members are ignored: Pub/Sub repeats messageId and
+// publishTime in snake case.
 type pushBody struct {
 	Message         *pubsubMessage `json:"message"`
 	Subscription    string         `json:"subscription"`
@@ -107,8 +108,8 @@ func (m *Message) unwrap(body []byte) error {
 	return m.setFields(&w)
 }
 
-// setFields copies the fields of a push into m. Fields of an enclosing CloudEvent have precedence for the
-// id.
+// setFields copies the fields of a push into m. Fields of an enclosing CloudEvent have precedence
+// for the id.
 func (m *Message) setFields(w *pushBody) error {
 	if w.Subscription != "" {
 		m.Subscription = w.Subscription
@@ -157,8 +158,8 @@ func describeJSONError(err error) string {
 	return "not an object of the right form"
 }
 
-// sanitize cuts untrusted text to 100 bytes and replaces control characters, so that it fits in a log
-// line.
+// sanitize cuts untrusted text to 100 bytes and replaces control characters, so that it fits in a
+// log line.
 func sanitize(s string) string {
 	const limit = 100
 	if len(s) > limit {

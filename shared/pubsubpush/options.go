@@ -5,9 +5,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// DecodeOptions decodes the options of a job's tick, a JSON object, into a pointer to a struct. Without
-// data the struct stays unchanged. DecodeOptions refuses unknown members and null: the sender may have
-// misspelled dryRun, and an ignored option would start a real run. The error is a *MalformedError.
+// DecodeOptions decodes the options of a job's tick, a JSON object, into a pointer to a struct.
+// Without data the struct stays unchanged. DecodeOptions refuses unknown members and null: the
+// sender may have misspelled dryRun, and an ignored option would start a real run. The error is a
+// *MalformedError.
 func (m *Message) DecodeOptions(into any) error {
 	if len(m.Data) == 0 {
 		return nil

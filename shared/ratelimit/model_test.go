@@ -32,8 +32,9 @@ func replayModel(r rate, observations []observation) (allowed int) {
 }
 
 func TestLimiter_HundredClientsMatchModel(t *testing.T) {
-	const buckets, clients, each = 25, 100, 3
-	h := newHarness(t, redistest.New(t), limits(240, noLimit, noLimit)) // a burst of 60 and 4 a second, for 300 requests
+	const buckets, clients, each = 100, 100, 3
+	// a burst of 60 and 4 a second, for 300 requests
+	h := newHarness(t, redistest.New(t), limits(240, noLimit, noLimit))
 	var mu sync.Mutex
 	observed := map[string][]observation{}
 	start := make(chan struct{})
@@ -84,7 +85,8 @@ func TestLimiter_HundredClientsMatchModel(t *testing.T) {
 // refund. In the end the address bucket lacks exactly the allowed requests.
 func TestLimiter_ConcurrentRefusalsConsumeNothing(t *testing.T) {
 	const addresses, cookies, each = 5, 6, 40
-	h := newHarness(t, redistest.New(t), limits(8, noLimit, 200)) // bursts of 2 and 50: 12 of 240 requests are allowed
+	// bursts of 2 and 50: 12 of 240 requests are allowed
+	h := newHarness(t, redistest.New(t), limits(8, noLimit, 200))
 	var mu sync.Mutex
 	allowed := map[string]int{}
 	began := time.Now()

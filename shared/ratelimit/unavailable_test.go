@@ -15,7 +15,8 @@ func TestLimiter_WithoutRedisInstanceLimits(t *testing.T) {
 	server := redistest.NewServer(t)
 	rdb := redisclient.Open(redisclient.Config{Addr: server.Addr})
 	defer rdb.Close()
-	h := newHarness(t, rdb, limits(40, 200, 400)) // bursts of 10, 50, 100; one request in 1.5 s, 0.3 s, 0.15 s
+	// bursts of 10, 50, 100; one request in 1.5 s, 0.3 s, 0.15 s
+	h := newHarness(t, rdb, limits(40, 200, 400))
 	h.request(Read, guest(1))
 	server.Stop()
 	if n := h.countAllowed(200, Read, guest(1)); n != 10 {
@@ -25,7 +26,8 @@ func TestLimiter_WithoutRedisInstanceLimits(t *testing.T) {
 		t.Errorf("%+v, want a refusal by read-cookie for 1.5s", got)
 	}
 	c := guest(1)
-	for _, c.Cookie = range []string{"gms_a", "gms_b", "gms_c", "gms_d"} { // the refused requests took nothing from the fingerprint's bucket
+	// the refused requests took nothing from the fingerprint's bucket
+	for _, c.Cookie = range []string{"gms_a", "gms_b", "gms_c", "gms_d"} {
 		if n := h.countAllowed(20, Read, c); n != 10 {
 			t.Errorf("%s: %d requests allowed, want 10", c.Cookie, n)
 		}

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	maxInFlight       = 2                     // concurrent round trips before further pipelines wait
-	maxBatch          = 64                    // pipelines per round trip
-	maxWait           = 10 * time.Millisecond // then a waiting pipeline starts an extra round trip: Redis is slow
-	maxPipelineSize   = 64                    // commands; a larger pipeline would delay the rest of the batch
-	maxDeadlineSpread = minTimeout + maxWait  // between the deadlines of a batch and of its first pipeline
+	maxInFlight = 2  // concurrent round trips before further pipelines wait
+	maxBatch    = 64 // pipelines per round trip
+	// then a waiting pipeline starts an extra round trip: Redis is slow
+	maxWait           = 10 * time.Millisecond
+	maxPipelineSize   = 64                   // commands; a larger pipeline would delay the rest of the batch
+	maxDeadlineSpread = minTimeout + maxWait // between the deadlines of a batch and of its first pipeline
 )
 
 // pipelineBatcher is a client hook that sends several pipelines in one round trip. A pipeline with

@@ -101,7 +101,8 @@ func (b *breaker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 		err := b.execute(ctx, func() error {
 			sent = true
 			err := next(ctx, cmds)
-			for _, cmd := range cmds { // the error of the pipeline is only the first error, perhaps of an absent key
+			// the error of the pipeline is only the first error, perhaps of an absent key
+			for _, cmd := range cmds {
 				if IsUnavailable(cmd.Err()) {
 					return cmd.Err()
 				}

@@ -247,7 +247,8 @@ func TestBreaker_ServerStopsAndRestarts(t *testing.T) {
 	}
 	server.Start()
 	clock = clock.Add(openTimeout)
-	if err := get(); !errors.Is(err, redis.Nil) { // the open breaker lets the HELLO of the new connection pass
+	// the open breaker lets the HELLO of the new connection pass
+	if err := get(); !errors.Is(err, redis.Nil) {
 		t.Fatalf("restarted server: got %v, want redis.Nil", err)
 	}
 	if err := get(); !errors.Is(err, redis.Nil) {

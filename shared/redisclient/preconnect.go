@@ -23,6 +23,7 @@ func (p *preconnector) ensureIdle() {
 	}
 	go func() {
 		defer p.dialling.Store(false)
-		p.client.ClientID(context.Background()) // the reply does not matter; the breaker ignores handshake commands
+		// the reply does not matter; the breaker ignores handshake commands
+		p.client.ClientID(context.Background())
 	}()
 }

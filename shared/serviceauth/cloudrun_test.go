@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Cloud Run verifies the token in X-Serverless-Authorization or, without that header, in Authorization.
-// It removes the signature of the token that it verified.
+// Cloud Run verifies the token in X-Serverless-Authorization or, without that header, in
+// Authorization. It removes the signature of the token that it verified.
 func TestVerifierVerify_RejectsSignatureRemovedByCloudRun(t *testing.T) {
 	t.Parallel()
 	p := newHarness(t)

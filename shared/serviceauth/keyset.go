@@ -20,17 +20,18 @@ import (
 )
 
 const (
-	fetchTimeout     = time.Second
-	minFetchInterval = 10 * time.Second // between two fetches: tokens with made-up key ids must not cause a fetch each
-	defaultKeyTTL    = time.Hour        // of a key set without max-age
-	maxKeyTTL        = 24 * time.Hour   // since the last successful fetch; afterwards all tokens are rejected
-	maxKeySetBytes   = 256 << 10        // bytes
+	fetchTimeout = time.Second
+	// between two fetches: tokens with made-up key ids must not cause a fetch each
+	minFetchInterval = 10 * time.Second
+	defaultKeyTTL    = time.Hour      // of a key set without max-age
+	maxKeyTTL        = 24 * time.Hour // since the last successful fetch; afterwards all tokens are rejected
+	maxKeySetBytes   = 256 << 10      // bytes
 	minKeyBits       = 2048
 	maxKeyBits       = 8192
 )
 
-// keySet holds an issuer's public keys. It fetches them for an unknown key id and after their expiry.
-// Safe for concurrent use.
+// keySet holds an issuer's public keys. It fetches them for an unknown key id and after their
+// expiry. Safe for concurrent use.
 type keySet struct {
 	source string
 	now    func() time.Time

@@ -1,6 +1,7 @@
-// Package serviceauth verifies the Google ID tokens of service accounts that call internal endpoints:
-// signature, issuer, audience, times and account. It fetches the issuer's public keys now and then; it
-// never sends a token to another service. Decision 43 tells why no library does this.
+// Package serviceauth verifies the Google ID tokens of service accounts that call internal
+// endpoints: signature, issuer, audience, times and account. It fetches the issuer's public keys
+// now and then; it never sends a token to another service. Decision 43 tells why no library does
+// this.
 package serviceauth
 
 import (
@@ -41,8 +42,8 @@ type Verifier struct {
 	now              func() time.Time
 }
 
-// ErrNotAllowed is in the chain of every error of Verify. The full error tells the reason, for the log;
-// of the token it repeats the account only.
+// ErrNotAllowed is in the chain of every error of Verify. The full error tells the reason, for the
+// log; of the token it repeats the account only.
 var ErrNotAllowed = errors.New("serviceauth: not allowed")
 
 // New returns a Verifier, or an error for an invalid Config. It fetches no keys yet.
@@ -63,8 +64,8 @@ const (
 	removedSignature = "SIGNATURE_REMOVED_BY_GOOGLE" // in place of a signature verified by Cloud Run
 )
 
-// encoding rejects unused bits that are not zero, so that a token has a single form. It would skip line
-// ends, but a header has none.
+// encoding rejects unused bits that are not zero, so that a token has a single form. It would skip
+// line ends, but a header has none.
 var encoding = base64.RawURLEncoding.Strict()
 
 type header struct {
@@ -82,10 +83,10 @@ type claims struct {
 	Issued   float64 `json:"iat"`
 }
 
-// Verify returns the account of a request's bearer token, or ErrNotAllowed. With known keys it needs no
-// network. Otherwise it fetches the keys, within 1 s and at most every 10 s; requests wait for a running
-// fetch. Keys expire as the issuer says (Cache-Control, from 1 min to 24 h, 1 h by default). If the
-// issuer cannot be reached, known keys stay valid until 24 h after their fetch.
+// Verify returns the account of a request's bearer token, or ErrNotAllowed. With known keys it
+// needs no network. Otherwise it fetches the keys, within 1 s and at most every 10 s; requests wait
+// for a running fetch. Keys expire as the issuer says (Cache-Control, from 1 min to 24 h, 1 h by
+// default). If the issuer cannot be reached, known keys stay valid until 24 h after their fetch.
 func (v *Verifier) Verify(r *http.Request) (account string, err error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) != 1 {
@@ -169,8 +170,8 @@ func cutLast(s string) (before, after string, ok bool) {
 	return s[:at], s[at+1:], true
 }
 
-// decodePart decodes a part of a token: base64url of JSON without duplicate names. It ignores unknown
-// members.
+// decodePart decodes a part of a token: base64url of JSON without duplicate names. It ignores
+// unknown members.
 func decodePart(part string, into any) error {
 	text, err := encoding.DecodeString(part)
 	if err != nil {

@@ -28,8 +28,9 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // Generating an RSA key takes a tenth of a second or more, so all tests share three issuers.
 var (
 	sharedIssuer = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("one") })
-	otherIssuer  = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("one") }) // another key with the same id
-	laterIssuer  = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("two") })
+	// another key with the same id
+	otherIssuer = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("one") })
+	laterIssuer = sync.OnceValues(func() (*oidctest.Issuer, error) { return oidctest.New("two") })
 )
 
 // harness is a verifier with a clock, and an issuer whose key server counts the fetches.

@@ -46,7 +46,8 @@ func (t *SuspensionCache) loadRedis(ctx context.Context) (*SuspendedSet, error) 
 		return nil, err
 	}
 	if !slices.Contains(members.Val(), completeMarker) {
-		t.rdb.Del(ctx, t.keys.Version) // if Del fails, the restore is rejected and the next request tries again
+		// if Del fails, the restore is rejected and the next request tries again
+		t.rdb.Del(ctx, t.keys.Version)
 		return nil, redis.Nil
 	}
 	return t.setSnapshot(members.Val(), version.Val()), nil

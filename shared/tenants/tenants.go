@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	snapshotTTL   = 5 * time.Minute        // then the set is read again, even if its version has not changed
-	retryInterval = time.Second            // between two reads of Postgres after Postgres or the write to Redis failed
+	snapshotTTL = 5 * time.Minute // then the set is read again, even if its version has not changed
+	// between two reads of Postgres after Postgres or the write to Redis failed
+	retryInterval = time.Second
 	loadTimeout   = 300 * time.Millisecond // for reading the set again, from Redis and Postgres together
 )
 

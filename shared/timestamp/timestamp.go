@@ -33,7 +33,8 @@ func Parse(s string) (t time.Time, err error) {
 	if !leap {
 		return t, nil
 	}
-	if at := t.UTC(); at.Hour() != 23 || at.Minute() != 59 { // only the last minute of a UTC day may have a leap second
+	// only the last minute of a UTC day may have a leap second
+	if at := t.UTC(); at.Hour() != 23 || at.Minute() != 59 {
 		return time.Time{}, errMalformed
 	}
 	return t.Truncate(time.Second).Add(time.Second - time.Microsecond), nil

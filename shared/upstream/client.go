@@ -155,7 +155,8 @@ func (c *client) newRequest(ctx context.Context, target string, body []byte) (*h
 	}
 	req, err := http.NewRequestWithContext(ctx, method, target, payload)
 	if err != nil {
-		return nil, fmt.Errorf("upstream: build request for %s: %w", c.name, err) // unreachable: parsed base, escaped path
+		// unreachable: parsed base, escaped path
+		return nil, fmt.Errorf("upstream: build request for %s: %w", c.name, err)
 	}
 	h := req.Header
 	h.Set("Accept", "application/json")

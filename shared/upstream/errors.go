@@ -19,7 +19,8 @@ const (
 	Unavailable Reason = "unavailable"  // no connection, a 5xx, a 429, or no token to call with
 	BreakerOpen Reason = "breaker-open" // not called after too many recent failures
 	BadResponse Reason = "bad-response" // a response that breaks the contract
-	Budget      Reason = "budget"       // the deadline of the request came first; wraps context.DeadlineExceeded
+	// the deadline of the request came first; wraps context.DeadlineExceeded
+	Budget Reason = "budget"
 )
 
 // Error is every failure of an upstream except ErrNotFound and a cancelled caller

@@ -41,15 +41,16 @@ type CalendarSpan struct {
 // Quote is the cheapest rate of a property. Amounts are in minor units of Currency; this service
 // passes amounts on and never computes with amounts.
 type Quote struct {
-	PropertyID            string        `json:"propertyId"`
-	CheapestNightlyMinor  money.Minor   `json:"cheapestNightlyMinor"`
-	TotalForStayMinor     money.Minor   `json:"totalForStayMinor"`
-	Currency              string        `json:"currency"`              // ISO 4217
-	CurrencyDisplayPolicy string        `json:"currencyDisplayPolicy"` // tenant, user-preferred, fallback
-	FXSnapshotID          string        `json:"fxSnapshotId,omitempty"`
-	CapturedAt            time.Time     `json:"capturedAt"`
-	TTLExpiresAt          time.Time     `json:"ttlExpiresAt"`
-	Calendar              []CalendarDay `json:"calendar,omitempty"` // sorted, unique, inside the requested span
+	PropertyID            string      `json:"propertyId"`
+	CheapestNightlyMinor  money.Minor `json:"cheapestNightlyMinor"`
+	TotalForStayMinor     money.Minor `json:"totalForStayMinor"`
+	Currency              string      `json:"currency"`              // ISO 4217
+	CurrencyDisplayPolicy string      `json:"currencyDisplayPolicy"` // tenant, user-preferred, fallback
+	FXSnapshotID          string      `json:"fxSnapshotId,omitempty"`
+	CapturedAt            time.Time   `json:"capturedAt"`
+	TTLExpiresAt          time.Time   `json:"ttlExpiresAt"`
+	// sorted, unique, inside the requested span
+	Calendar []CalendarDay `json:"calendar,omitempty"`
 }
 
 // CalendarDay is the cheapest price of a night.

@@ -12,7 +12,8 @@ import (
 func TestPreview_DropsInvalidQuotes(t *testing.T) {
 	good := contractExample(t, loadContract(t, "pricing"), "previewQuotes", "cards")
 	bad := map[string][]any{
-		"propertyId":            {"x", "ppt_01KA2X5T7QZZZZZZZZZZZZZZZ2", nil, removed{}}, // the second is not in the request
+		// the second is not in the request
+		"propertyId":            {"x", "ppt_01KA2X5T7QZZZZZZZZZZZZZZZ2", nil, removed{}},
 		"cheapestNightlyMinor":  {"", "-1", "1.5", "1e3", "007", "+1", " 1", strings.Repeat("9", 19), nil, removed{}},
 		"totalForStayMinor":     {"", "-450000", "4 500", removed{}},
 		"currency":              {"", "afn", "XXX", "DEM", "AFNX", removed{}},

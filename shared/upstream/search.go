@@ -79,12 +79,14 @@ type Page struct {
 // SearchResult is the result of a search. Hits are unique by property and at most Limit. All values
 // are checked: a hit with a bad mandatory value is dropped, a bad optional value is absent.
 type SearchResult struct {
-	ResultCount      int            `json:"resultCount"` // over all pages, at least the hits up to this page
-	Place            *Place         `json:"place,omitempty"`
-	Coverage         []geo.Cell     `json:"-"` // H3 cells covering the searched area, at most 32, resolution ≤ 8
-	Hits             []Hit          `json:"hits"`
-	QueryRewriteHint jsontext.Value `json:"queryRewriteHint,omitempty"` // any JSON, up to 8 KiB; nil when absent
-	AIProvenance     jsontext.Value `json:"aiProvenance,omitempty"`     // likewise
+	ResultCount int    `json:"resultCount"` // over all pages, at least the hits up to this page
+	Place       *Place `json:"place,omitempty"`
+	// H3 cells covering the searched area, at most 32, resolution ≤ 8
+	Coverage []geo.Cell `json:"-"`
+	Hits     []Hit      `json:"hits"`
+	// any JSON, up to 8 KiB; nil when absent
+	QueryRewriteHint jsontext.Value `json:"queryRewriteHint,omitempty"`
+	AIProvenance     jsontext.Value `json:"aiProvenance,omitempty"` // likewise
 }
 
 // Place is the canonical name of the city, region or point of the query.

@@ -92,7 +92,8 @@ func TestHotelDetail_JSONMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"property", "rooms", "amenities", "photos", "policies", "brandPeek", "cheapestRateSnapshot",
-		"priceCalendarPreview", "similarProperties", "popularitySignals", "handoffHint", "degraded"} { // docs/spec/routes.md#view-models
+		// docs/spec/routes.md#view-models
+		"priceCalendarPreview", "similarProperties", "popularitySignals", "handoffHint", "degraded"} {
 		if members[name] == nil {
 			t.Errorf("member %s is missing in %s", name, body)
 		}

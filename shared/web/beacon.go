@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// DecodeBeacon is Decode for requests of navigator.sendBeacon. The JSON may also come as text/plain,
-// the media type of a string, or without a media type, as browsers send a Blob without a type.
+// DecodeBeacon is Decode for requests of navigator.sendBeacon. The JSON may also come as
+// text/plain, the media type of a string, or without a media type, as browsers send a Blob without
+// a type.
 func DecodeBeacon(r *http.Request, into any) error {
 	if !isBeacon(r.Header) {
 		return Decode(r, into)

@@ -11,9 +11,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// Call holds the data of a request: its ids, the fields and phases of its log record, and its span. It
-// is safe for concurrent use, also by goroutines that outlive the request: log fields and phases added
-// after the response are dropped.
+// Call holds the data of a request: its ids, the fields and phases of its log record, and its span.
+// It is safe for concurrent use, also by goroutines that outlive the request: log fields and phases
+// added after the response are dropped.
 type Call struct {
 	ID          string     // request id, echoed as X-Request-Id
 	Traceparent string     // W3C header for calls to other services; this service is the parent span
@@ -66,8 +66,8 @@ func newCall(s *state, w http.ResponseWriter, r *http.Request) *Call {
 // Elapsed returns the time since the request started.
 func (c *Call) Elapsed() time.Duration { return c.now().Sub(c.Started) }
 
-// AddLogField adds a field to the request's log record, or replaces the value of a field with the same
-// key. Values must not identify a guest.
+// AddLogField adds a field to the request's log record, or replaces the value of a field with the
+// same key. Values must not identify a guest.
 func (c *Call) AddLogField(key string, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,8 +86,8 @@ func (c *Call) AddLogField(key string, value any) {
 	c.logFields = append(c.logFields, slog.Any(key, value))
 }
 
-// MarkAlert logs the request with severity ERROR and the field "alarm", whatever the response status
-// is. Alerts find the record by the name, so a name never changes.
+// MarkAlert logs the request with severity ERROR and the field "alarm", whatever the response
+// status is. Alerts find the record by the name, so a name never changes.
 func (c *Call) MarkAlert(name string) {
 	c.AddLogField("alarm", name)
 	c.mu.Lock()

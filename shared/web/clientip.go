@@ -7,10 +7,10 @@ import (
 )
 
 // clientIP returns the address seen by our outermost proxy, or an invalid address. Each of our
-// proxies appends its peer to X-Forwarded-For, so with n proxies the client is the nth entry from the
-// end; a client can forge the entries before. A chain shorter than n was written by our proxies only,
-// and its first entry is the client. Without proxies, or with an invalid entry, the result
-// is the peer's address.
+// proxies appends its peer to X-Forwarded-For, so with n proxies the client is the nth entry from
+// the end; a client can forge the entries before. A chain shorter than n was written by our proxies
+// only, and its first entry is the client. Without proxies, or with an invalid entry, the result is
+// the peer's address.
 func clientIP(r *http.Request, hops int) netip.Addr {
 	if hops > 0 {
 		lines := r.Header["X-Forwarded-For"]
@@ -44,9 +44,9 @@ func parseAddress(s string) (netip.Addr, bool) {
 	return addr.Unmap().WithZone(""), true
 }
 
-// AddressGroup names the group of addresses that count as a single client: an IPv4 address alone, an
-// IPv6 address with its /64, the size of the network of a provider's line. An invalid address has the
-// group "".
+// AddressGroup names the group of addresses that count as a single client: an IPv4 address alone,
+// an IPv6 address with its /64, the size of the network of a provider's line. An invalid address
+// has the group "".
 func AddressGroup(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {

@@ -10,10 +10,14 @@ import (
 
 // Config is the environment of the pipeline.
 type Config struct {
-	ProjectID      string   // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
-	TrustedHops    int      // TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
-	AllowedOrigins []string // PAGE_ORIGINS, separated by commas: origins whose pages may change data; empty: our own origin only
-	edgeSecrets    []string // EDGE_SECRET, which the load balancer adds to requests; empty: requests need no secret
+	ProjectID string // GOOGLE_CLOUD_PROJECT, for links from log records to traces; may be empty
+	// TRUSTED_HOPS: how many of our proxies append to X-Forwarded-For; 0: the peer is the client
+	TrustedHops int
+	// PAGE_ORIGINS, separated by commas: origins whose pages may change data; empty: our own origin
+	// only
+	AllowedOrigins []string
+	// EDGE_SECRET, which the load balancer adds to requests; empty: requests need no secret
+	edgeSecrets []string
 }
 
 func configFromEnv() (Config, error) {

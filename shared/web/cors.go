@@ -19,17 +19,17 @@ var (
 	}, ", ")
 )
 
-// AllowOrigin sets the headers with which a browser lets a page of origin call with cookies and read
-// the response.
+// AllowOrigin sets the headers with which a browser lets a page of origin call with cookies and
+// read the response.
 func AllowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Credentials", "true")
 	h.Set("Access-Control-Expose-Headers", corsExposedHeaders)
 }
 
-// AnswerPreflight reports whether r is a browser's CORS preflight, and writes the answer's headers to
-// h. The answer allows all methods for every path: the route refuses other methods
-// when the page uses them.
+// AnswerPreflight reports whether r is a browser's CORS preflight, and writes the answer's headers
+// to h. The answer allows all methods for every path: the route refuses other methods when the page
+// uses them.
 func AnswerPreflight(h http.Header, r *http.Request) bool {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
@@ -40,8 +40,8 @@ func AnswerPreflight(h http.Header, r *http.Request) bool {
 	return true
 }
 
-// handleCORS allows pages of the configured origins, and reports whether r is a preflight, answered by
-// h. With configured origins every response varies by Origin, also for a request without Origin:
+// handleCORS allows pages of the configured origins, and reports whether r is a preflight, answered
+// by h. With configured origins every response varies by Origin, also for a request without Origin:
 // a cache would otherwise give a page a response without the CORS headers.
 func (c *Config) handleCORS(h http.Header, r *http.Request) bool {
 	if len(c.AllowedOrigins) == 0 {

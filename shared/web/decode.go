@@ -26,17 +26,17 @@ var errBodyTooLarge = &problem.Problem{
 	Fields: []problem.FieldError{{Field: "body", Code: "too-large", Detail: "Must be at most 64 KiB."}},
 }
 
-// Decode reads the body of a request into a pointer to a struct. The body must be JSON in UTF-8 of at
-// most 64 KiB, with exact names, no unknown or duplicate names, and null only for pointers, interfaces
-// and types that decode themselves. A body that is not such JSON is a MalformedRequest or
-// PayloadTooLarge problem, a wrong value is a ValidationFailed problem; each names the field by its
-// dotted path. Reading ends with the request's deadline.
+// Decode reads the body of a request into a pointer to a struct. The body must be JSON in UTF-8 of
+// at most 64 KiB, with exact names, no unknown or duplicate names, and null only for pointers,
+// interfaces and types that decode themselves. A body that is not such JSON is a MalformedRequest
+// or PayloadTooLarge problem, a wrong value is a ValidationFailed problem; each names the field by
+// its dotted path. Reading ends with the request's deadline.
 func Decode(r *http.Request, into any) error {
 	return WithJSONBody(r, func(body []byte) error { return DecodeBytes(body, into) })
 }
 
-// WithJSONBody checks media type and size of a JSON request and calls read with the whole body. read
-// must not keep the slice. Decode is WithJSONBody with DecodeBytes.
+// WithJSONBody checks media type and size of a JSON request and calls read with the whole body.
+// read must not keep the slice. Decode is WithJSONBody with DecodeBytes.
 func WithJSONBody(r *http.Request, read func(body []byte) error) error {
 	if err := checkMediaType(r.Header); err != nil {
 		return err
@@ -54,8 +54,8 @@ func withBody(r *http.Request, read func(body []byte) error) error {
 	return read(buffer.Bytes())
 }
 
-// DecodeBytes decodes a body with the rules and problems of Decode. It decodes a body that contains the
-// word null twice.
+// DecodeBytes decodes a body with the rules and problems of Decode. It decodes a body that contains
+// the word null twice.
 func DecodeBytes(body []byte, into any) error {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		return malformed("body", "empty", "Send a JSON object.", nil)
@@ -75,7 +75,8 @@ func malformed(field, code, detail string, cause error) error {
 	return p
 }
 
-// checkMediaType accepts application/json and application/*+json in UTF-8 without a content encoding.
+// checkMediaType accepts application/json and application/*+json in UTF-8 without a content
+// encoding.
 func checkMediaType(h http.Header) error {
 	if h.Get("Content-Encoding") != "" {
 		return malformed("Content-Encoding", "media-type", "Send the body without a content encoding.", nil)
@@ -94,8 +95,8 @@ func checkMediaType(h http.Header) error {
 	}
 }
 
-// readBody reads at most MaxBody bytes, until the request's deadline at the latest: a slow client must
-// not hold the instance.
+// readBody reads at most MaxBody bytes, until the request's deadline at the latest: a slow client
+// must not hold the instance.
 func readBody(r *http.Request, into *bytes.Buffer) error {
 	if r.ContentLength > MaxBody {
 		return errBodyTooLarge
@@ -121,15 +122,15 @@ func readBody(r *http.Request, into *bytes.Buffer) error {
 func setReadDeadline(r *http.Request) {
 	if c, ok := r.Context().Value(callKey{}).(*Call); ok {
 		deadline, _ := r.Context().Deadline()
-		// The error is ignored: a test's writer has no connection. The server removes the deadline itself
-		// once the body is read. If reading fails, the deadline must stay: the server would otherwise wait
-		// for the rest of the body before it sends the response.
+		// The error is ignored: a test's writer has no connection. The server removes the deadline
+		// itself once the body is read. If reading fails, the deadline must stay: the server would
+		// otherwise wait for the rest of the body before it sends the response.
 		_ = http.NewResponseController(c.out.ResponseWriter).SetReadDeadline(deadline)
 	}
 }
 
-// ReadPrefix reads a body of any media type to its end and returns its first most bytes; whole reports
-// that the body has no more. It returns a MalformedRequest problem if the body ends early.
+// ReadPrefix reads a body of any media type to its end and returns its first most bytes; whole
+// reports that the body has no more. It returns a MalformedRequest problem if the body ends early.
 func ReadPrefix(r *http.Request, most int) (body []byte, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
@@ -160,7 +161,8 @@ func decodeProblem(body []byte, err error) error {
 	}
 	e, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
-		return malformed("body", "syntax", "Must be JSON.", nil) // unreachable: the decoder has no other errors for bytes in memory
+		// unreachable: the decoder has no other errors for bytes in memory
+		return malformed("body", "syntax", "Must be JSON.", nil)
 	}
 	field := problem.FieldError{Field: dottedPath(e.JSONPointer)}
 	own, isField := errors.AsType[problem.FieldError](e.Err)

@@ -26,8 +26,8 @@ func syntaxProblem(body []byte, e *jsontext.SyntacticError) error {
 	return malformed(field, "syntax", "Is not JSON at byte "+strconv.FormatInt(e.ByteOffset, 10)+".", nil)
 }
 
-// isOutOfRange reports whether a number is too large for its type, as opposed to a number of the wrong
-// kind, such as 1.5 for a whole number.
+// isOutOfRange reports whether a number is too large for its type, as opposed to a number of the
+// wrong kind, such as 1.5 for a whole number.
 func isOutOfRange(e *json.SemanticError) bool { return errors.Is(e.Err, strconv.ErrRange) }
 
 // describeType describes the JSON form of a Go type.

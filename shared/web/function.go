@@ -21,17 +21,17 @@ import (
 // BasePath is the prefix of the paths of all public routes.
 const BasePath = "/bff/consumer/v1"
 
-// Budget is the time limit of a public request. In a process that is still warming up, the time starts
-// at the end of the warm-up; see lifecycle.WarmUp.
+// Budget is the time limit of a public request. In a process that is still warming up, the time
+// starts at the end of the warm-up; see lifecycle.WarmUp.
 const Budget = 2500 * time.Millisecond
 
-// Handler answers a request, or returns an error before writing anything; problem.Write turns the error
-// into the response.
+// Handler answers a request, or returns an error before writing anything; problem.Write turns the
+// error into the response.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// OpenFunc builds a function's handler from the environment. It parses and constructs. Dials to be done
-// before the first request go to warmUp; the OpenFunc itself never dials. warmUp is nil, and dials
-// nothing, in a process that is not about to listen for this function.
+// OpenFunc builds a function's handler from the environment. It parses and constructs. Dials to be
+// done before the first request go to warmUp; the OpenFunc itself never dials. warmUp is nil, and
+// dials nothing, in a process that is not about to listen for this function.
 type OpenFunc func(ctx context.Context, warmUp *lifecycle.WarmUp) (Handler, error)
 
 // Function is an entry point: the name of the deployment, a route and an OpenFunc. Until Open has
@@ -79,8 +79,9 @@ func NewInternal(name, pattern string, budget time.Duration, open OpenFunc) *Fun
 	return f
 }
 
-// Open builds the function from the environment; from then on requests reach the handler. Log records go
-// to stdout. Call Open again after the environment has changed. The error names every wrong setting.
+// Open builds the function from the environment; from then on requests reach the handler. Log
+// records go to stdout. Call Open again after the environment has changed. The error names every
+// wrong setting.
 func (f *Function) Open(ctx context.Context) error { return f.OpenWithLog(ctx, os.Stdout) }
 
 // OpenWithLog is Open with another destination for the log records; each record is a single Write.
@@ -107,7 +108,8 @@ func (f *Function) openAll(ctx context.Context, log io.Writer, warmUp *lifecycle
 	return nil
 }
 
-// Flush exports the remaining telemetry, within the deadline of ctx. Call Flush before the process ends.
+// Flush exports the remaining telemetry, within the deadline of ctx. Call Flush before the process
+// ends.
 func (f *Function) Flush(ctx context.Context) {
 	if s := f.state.Load(); s != nil {
 		s.recorder.Close(ctx)

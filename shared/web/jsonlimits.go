@@ -13,9 +13,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// checkDepth returns a problem when objects and arrays of a body nest deeper than MaxDepth. Only
-// a body with more than MaxDepth opening brackets is read token by token; request bodies have fewer. A
-// syntax error before the first value at that depth is left to the decoder.
+// checkDepth returns a problem when objects and arrays of a body nest deeper than MaxDepth. Only a
+// body with more than MaxDepth opening brackets is read token by token; request bodies have fewer.
+// A syntax error before the first value at that depth is left to the decoder.
 func checkDepth(body []byte, t reflect.Type) error {
 	if bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) <= MaxDepth {
 		return nil
@@ -45,9 +45,9 @@ func knownPath(path jsontext.Pointer, t reflect.Type) string {
 	return dottedPath(known)
 }
 
-// checkNulls returns a problem for the first null for a Go type without null: the decoder would leave
-// the zero value. The decoder must have accepted the body for into's type before. A body with the word
-// null is decoded again.
+// checkNulls returns a problem for the first null for a Go type without null: the decoder would
+// leave the zero value. The decoder must have accepted the body for into's type before. A body with
+// the word null is decoded again.
 func checkNulls(body []byte, into any) error {
 	if !bytes.Contains(body, []byte("null")) {
 		return nil
@@ -67,7 +67,8 @@ var rejectNull = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.D
 	return errors.ErrUnsupported // decode as usual
 }))
 
-// acceptsNull reports whether null is a value of t: a pointer, any, or a type with a decoder of its own.
+// acceptsNull reports whether null is a value of t: a pointer, any, or a type with a decoder of its
+// own.
 func acceptsNull(t reflect.Type) bool {
 	return t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface || hasCustomDecoder(t)
 }

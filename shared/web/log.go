@@ -16,8 +16,8 @@ type stdoutWriter struct{}
 
 func (stdoutWriter) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
 
-// newLogHandler returns a handler that writes records in the format of Cloud Logging. A record whose
-// context belongs to a request carries the request id and the trace.
+// newLogHandler returns a handler that writes records in the format of Cloud Logging. A record
+// whose context belongs to a request carries the request id and the trace.
 func newLogHandler(w io.Writer, config Config) slog.Handler {
 	prefix := ""
 	if config.ProjectID != "" {
@@ -26,8 +26,8 @@ func newLogHandler(w io.Writer, config Config) slog.Handler {
 	return logHandler{slog.NewJSONHandler(w, &slog.HandlerOptions{ReplaceAttr: renameCloudAttrs}), prefix}
 }
 
-// LocalLogHandler returns the handler for the development server's own records, which are not part of a
-// request. The format is the same as in a deployed function.
+// LocalLogHandler returns the handler for the development server's own records, which are not part
+// of a request. The format is the same as in a deployed function.
 func LocalLogHandler(w io.Writer) slog.Handler { return newLogHandler(w, Config{}) }
 
 type logHandler struct {
@@ -85,12 +85,13 @@ func severity(level slog.Level) string {
 	return "DEBUG"
 }
 
-// logRequest writes the single log record of a request. The record names the route by its pattern and
-// holds no client address, browser, query, cookie or id of a guest.
+// logRequest writes the single log record of a request. The record names the route by its pattern
+// and holds no client address, browser, query, cookie or id of a guest.
 func (f *Function) logRequest(s *state, c *Call, r *http.Request, err error) {
 	fields, phases, alert := c.close()
 	level, status := slog.LevelInfo, c.out.status
-	if alert || status >= 500 || err != nil && status < 400 { // the last case failed in the middle of its response
+	// the last case failed in the middle of its response
+	if alert || status >= 500 || err != nil && status < 400 {
 		level = slog.LevelError
 	}
 	latency := strconv.AppendFloat(make([]byte, 0, 16), s.now().Sub(c.Started).Seconds(), 'f', 3, 64)
@@ -127,7 +128,8 @@ func phaseGroup(phases []phase) slog.Value {
 	return slog.GroupValue(attrs...)
 }
 
-// knownMethod returns a standard method as it is and OTHER for any other: clients may send any text.
+// knownMethod returns a standard method as it is and OTHER for any other: clients may send any
+// text.
 func knownMethod(method string) string {
 	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}, method) {
 		return method

@@ -19,8 +19,9 @@ func RejectQuery(r *http.Request) error {
 	return err
 }
 
-// parseQuery reads the query string. Only the given parameters may occur, each at most once; others are
-// a ValidationFailed problem. A query string that cannot be parsed is a MalformedRequest problem.
+// parseQuery reads the query string. Only the given parameters may occur, each at most once; others
+// are a ValidationFailed problem. A query string that cannot be parsed is a MalformedRequest
+// problem.
 func parseQuery(r *http.Request, names ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -45,8 +46,8 @@ func parseQuery(r *http.Request, names ...string) (url.Values, error) {
 	return values, nil
 }
 
-// safeParameterName returns the name of an unknown parameter if it looks like an identifier of at most
-// 40 characters, and "query" otherwise: responses do not repeat arbitrary input.
+// safeParameterName returns the name of an unknown parameter if it looks like an identifier of at
+// most 40 characters, and "query" otherwise: responses do not repeat arbitrary input.
 func safeParameterName(name string) string {
 	if len(name) == 0 || len(name) > 40 || strings.ContainsFunc(name, func(c rune) bool { return c < '!' || c > '~' }) {
 		return "query"

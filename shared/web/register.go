@@ -24,8 +24,8 @@ var registered = registry{}
 // Call it from init functions only. See New for the pattern.
 //
 // When FUNCTION_TARGET is the function's name, Register opens it at once with a warm-up, and the
-// process drains and exits 0 on SIGTERM. An error of opening ends the process with status 1, so that
-// a mistake in the configuration fails the rollout and not a request. In any other process the
+// process drains and exits 0 on SIGTERM. An error of opening ends the process with status 1, so
+// that a mistake in the configuration fails the rollout and not a request. In any other process the
 // function is closed until Function.Open.
 func Register(name, pattern string, open OpenFunc) http.HandlerFunc {
 	return register(New(name, pattern, open))
@@ -60,7 +60,8 @@ func (f *Function) start() {
 		os.Exit(1)
 	}
 	if os.Getenv("GOGC") == "" {
-		// A function keeps a few megabytes alive, so by default the collector would run a hundred times a second.
+		// A function keeps a few megabytes alive, so by default the collector would run a hundred
+		// times a second.
 		debug.SetGCPercent(800)
 	}
 	slog.SetDefault(slog.New(f.state.Load().log))

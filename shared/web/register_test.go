@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 	fmt.Println("registered without exiting")
 }
 
-// brokenFunction returns a command that runs this test binary as a function with a wrong configuration.
+// brokenFunction returns a command that runs this test binary as a function with a wrong
+// configuration.
 func brokenFunction(t *testing.T, env ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

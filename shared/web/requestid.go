@@ -12,8 +12,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/id"
 )
 
-// requestID returns the client's X-Request-Id if it is a ULID, a UUID or an id of this service, so that
-// both sides can find the request. Otherwise it returns a new id.
+// requestID returns the client's X-Request-Id if it is a ULID, a UUID or an id of this service, so
+// that both sides can find the request. Otherwise it returns a new id.
 func requestID(h http.Header, at time.Time) string {
 	if v := h.Get("X-Request-Id"); isULID(strings.TrimPrefix(v, string(id.Request))) || isUUID(v) {
 		return v
@@ -42,7 +42,8 @@ func isUUID(s string) bool {
 	return true
 }
 
-// joinTrace continues the trace of the W3C traceparent header, or starts a new trace, with a new span id.
+// joinTrace continues the trace of the W3C traceparent header, or starts a new trace, with a new
+// span id.
 func (c *Call) joinTrace(h http.Header) {
 	const version = len("00-")
 	parent := h["Traceparent"]
@@ -81,8 +82,8 @@ func (c *Call) joinTrace(h http.Header) {
 	c.TraceID, c.spanID = c.Traceparent[3:35], c.Traceparent[36:52]
 }
 
-// validTraceparent reports whether s is a W3C traceparent. Version 00 must have its exact length; later
-// versions may be longer, as the recommendation demands.
+// validTraceparent reports whether s is a W3C traceparent. Version 00 must have its exact length;
+// later versions may be longer, as the recommendation demands.
 func validTraceparent(s string) bool {
 	const length = len("00-00000000000000000000000000000000-0000000000000000-00")
 	if len(s) < length || len(s) > length && (strings.HasPrefix(s, "00") || s[length] != '-') {

@@ -21,9 +21,9 @@ func releaseBuffer(b *bytes.Buffer) {
 	}
 }
 
-// WriteJSON sends v as JSON with status. A response without Cache-Control becomes private. WriteJSON
-// returns an error, and writes nothing, only if v cannot be encoded; a failed write to the client is
-// not an error.
+// WriteJSON sends v as JSON with status. A response without Cache-Control becomes private.
+// WriteJSON returns an error, and writes nothing, only if v cannot be encoded; a failed write to
+// the client is not an error.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	b := bufferPool.Get().(*bytes.Buffer)
 	defer releaseBuffer(b)
@@ -45,10 +45,10 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 // MarkPrivate makes the response personal: no cache may store it.
 func MarkPrivate(w http.ResponseWriter) { w.Header().Set("Cache-Control", "private, no-store") }
 
-// MarkShared makes the response the same for all clients: browsers keep it for 15 s, the CDN for 300 s
-// and 60 s more while it revalidates. inURL says that locale and currency are both in the URL; the CDN
-// stores no response that varies by the headers of locale or currency. A degraded or stale response is kept for 15 s at
-// most.
+// MarkShared makes the response the same for all clients: browsers keep it for 15 s, the CDN for
+// 300 s and 60 s more while it revalidates. inURL says that locale and currency are both in the
+// URL; the CDN stores no response that varies by the headers of locale or currency. A degraded or
+// stale response is kept for 15 s at most.
 func MarkShared(w http.ResponseWriter, inURL, degraded bool) {
 	h := w.Header()
 	if degraded {

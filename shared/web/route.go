@@ -14,8 +14,8 @@ type route struct {
 	segments []string // of a path with variables: "hotels", "{propertyId}"; nil without variables
 }
 
-// parsePattern panics on a pattern other than a method, a space and a path: the pattern is a constant
-// of the program.
+// parsePattern panics on a pattern other than a method, a space and a path: the pattern is a
+// constant of the program.
 func parsePattern(pattern string) route {
 	method, path, ok := strings.Cut(pattern, " ")
 	if !ok || method == "" || !strings.HasPrefix(path, "/") {
@@ -34,8 +34,8 @@ func (f *Function) Method() string { return f.route.method }
 // Path returns the path of the function's pattern, with variables in braces.
 func (f *Function) Path() string { return f.route.path }
 
-// matches reports whether the request's path is the route's, and sets the variables as path values of
-// r. A variable is never empty.
+// matches reports whether the request's path is the route's, and sets the variables as path values
+// of r. A variable is never empty.
 func (rt *route) matches(r *http.Request) bool {
 	if rt.segments == nil {
 		return r.URL.Path == rt.path

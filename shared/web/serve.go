@@ -18,9 +18,9 @@ const (
 	MaxPushBody = 14 << 20 // of an internal endpoint: a Pub/Sub message of 10 MB in base64 and its wrapper
 )
 
-// ServeHTTP is the whole pipeline: request id and trace, deadline, size limits, the handler, the problem
-// response, the log record. In a process that is still warming up, the request first waits for the
-// warm-up, at most 500 ms; see lifecycle.WarmUp.
+// ServeHTTP is the whole pipeline: request id and trace, deadline, size limits, the handler, the
+// problem response, the log record. In a process that is still warming up, the request first waits
+// for the warm-up, at most 500 ms; see lifecycle.WarmUp.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests.Begin()
 	defer f.endRequest(w)
@@ -54,21 +54,23 @@ func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.logRequest(s, c, r, err)
 	if _, panicked := errors.AsType[*panicError](err); panicked && started {
-		panic(http.ErrAbortHandler) // part of the response is sent: cut the connection, so that the client notices
+		// part of the response is sent: cut the connection, so that the client notices
+		panic(http.ErrAbortHandler)
 	}
 }
 
-// endRequest ends a request. While the process drains, it first sends the response to the client: the
-// process may exit before the server does it.
+// endRequest ends a request. While the process drains, it first sends the response to the client:
+// the process may exit before the server does it.
 func (f *Function) endRequest(w http.ResponseWriter) {
 	if f.requests.Draining() {
-		_ = http.NewResponseController(w).Flush() // fails only when the connection is gone, and then nothing is lost
+		// fails only when the connection is gone, and then nothing is lost
+		_ = http.NewResponseController(w).Flush()
 	}
 	f.requests.End()
 }
 
-// handle calls the handler, or returns the problem of a request that the handler must not see. It turns
-// a panic into a panicError.
+// handle calls the handler, or returns the problem of a request that the handler must not see. It
+// turns a panic into a panicError.
 func (f *Function) handle(s *state, c *Call, r *http.Request) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -99,7 +101,8 @@ func (f *Function) handle(s *state, c *Call, r *http.Request) (err error) {
 	return s.handler(&c.out, r)
 }
 
-// statusClientClosedRequest is the logged status of a request whose client hung up before the response.
+// statusClientClosedRequest is the logged status of a request whose client hung up before the
+// response.
 const statusClientClosedRequest = 499
 
 // closedState answers every request with an error, before the function has been opened.

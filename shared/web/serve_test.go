@@ -281,7 +281,8 @@ func TestServe_UnopenedFunctionIsInternalProblem(t *testing.T) {
 	}
 }
 
-// discardWriter is a response writer that costs nothing, so that the benchmark measures the pipeline.
+// discardWriter is a response writer that costs nothing, so that the benchmark measures the
+// pipeline.
 type discardWriter struct{ header http.Header }
 
 func (d discardWriter) Header() http.Header         { return d.header }

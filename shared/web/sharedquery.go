@@ -8,8 +8,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/money"
 )
 
-// SharedQuery is the query string of a shared route. The response depends on the query string, and on
-// headers only for a locale or currency that the URL does not name; it never depends on a cookie.
+// SharedQuery is the query string of a shared route. The response depends on the query string, and
+// on headers only for a locale or currency that the URL does not name; it never depends on a
+// cookie.
 type SharedQuery struct {
 	url.Values
 	Locale           locale.Tag
@@ -17,9 +18,9 @@ type SharedQuery struct {
 	PreferencesInURL bool // locale and currency are in the URL: a CDN may store the response without Vary
 }
 
-// ReadSharedQuery reads the parameters of a shared route: the given names, locale and currency, each at
-// most once. Any other parameter is a ValidationFailed problem, because every distinct URL is an entry
-// of its own in the CDN. See ParseLocale and ParseCurrency for their problems.
+// ReadSharedQuery reads the parameters of a shared route: the given names, locale and currency,
+// each at most once. Any other parameter is a ValidationFailed problem, because every distinct URL
+// is an entry of its own in the CDN. See ParseLocale and ParseCurrency for their problems.
 func ReadSharedQuery(r *http.Request, names ...string) (SharedQuery, error) {
 	values, err := parseQuery(r, append(names, "locale", "currency")...)
 	if err != nil {
@@ -49,7 +50,8 @@ func sharedCurrency(r *http.Request, values url.Values) (money.Currency, error) 
 		name, value = "currency", values.Get("currency")
 	}
 	if value == "" && name == "X-Currency" {
-		return money.ForCountry(""), nil // the guest's country would make the response depend on more than the URL
+		// the guest's country would make the response depend on more than the URL
+		return money.ForCountry(""), nil
 	}
 	return ParseCurrency(name, value)
 }

@@ -8,8 +8,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/otlp"
 )
 
-// The longest time a response waits for the export of telemetry, at most once a second per instance.
-// Responses of internal endpoints may wait longer, because no guest waits for them.
+// The longest time a response waits for the export of telemetry, at most once a second per
+// instance. Responses of internal endpoints may wait longer, because no guest waits for them.
 const (
 	exportTimeout         = 50 * time.Millisecond
 	internalExportTimeout = time.Second
@@ -30,8 +30,9 @@ func (c *Call) startSpan(ctx context.Context, recorder *otlp.Recorder, f *Functi
 	return ctx
 }
 
-// endSpan ends the span when the response starts, and exports due telemetry before sending the response: once the client has the whole response, the platform may take the processor away. The span
-// therefore does not show a failure in the middle of the body; the log record does.
+// endSpan ends the span when the response starts, and exports due telemetry before sending the
+// response: once the client has the whole response, the platform may take the processor away. The
+// span therefore does not show a failure in the middle of the body; the log record does.
 func (c *Call) endSpan(status int) {
 	if c.request == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// ValidateText checks a guest's text: valid UTF-8, no control characters, at most most characters. It
-// returns nil for a valid text, otherwise a field error with the code "too-long", "utf-8" or
+// ValidateText checks a guest's text: valid UTF-8, no control characters, at most most characters.
+// It returns nil for a valid text, otherwise a field error with the code "too-long", "utf-8" or
 // "control-character". Joiners and direction marks, which Persian and Arabic need, are no control
 // characters.
 func ValidateText(field, s string, most int) *problem.FieldError {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// responseWriter records status and size of a response, and sets the headers that depend on them and
-// on the time.
+// responseWriter records status and size of a response, and sets the headers that depend on them
+// and on the time.
 type responseWriter struct {
 	http.ResponseWriter
 	call   *Call
@@ -22,8 +22,8 @@ func (w *responseWriter) started() bool { return w.status != 0 }
 // Unwrap lets http.ResponseController reach the connection.
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader ends the span and adds Server-Timing before it sends the status. A response that sets a
-// cookie becomes private.
+// WriteHeader ends the span and adds Server-Timing before it sends the status. A response that sets
+// a cookie becomes private.
 func (w *responseWriter) WriteHeader(status int) {
 	if status >= 200 && w.status == 0 {
 		w.status = status
@@ -46,7 +46,8 @@ func (w *responseWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// serverTiming returns the value of Server-Timing: the phases so far and the total, in milliseconds.
+// serverTiming returns the value of Server-Timing: the phases so far and the total, in
+// milliseconds.
 func (c *Call) serverTiming() string {
 	var buffer [160]byte
 	b := buffer[:0]

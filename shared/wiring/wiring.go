@@ -43,26 +43,30 @@ type Environment struct {
 	config.Environment
 	Region string `env:"CLOUD_REGION" envDefault:"asia-south1"` // region of this service
 
-	SearchURL    string `env:"SEARCH_URL,required,notEmpty"`
-	PricingURL   string `env:"PRICING_URL,required,notEmpty"`
-	PropertyURL  string `env:"PROPERTY_URL,required,notEmpty"`
-	ThemeURL     string `env:"THEME_URL,required,notEmpty"`
-	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"` // google: ID tokens; none: for the development server
+	SearchURL   string `env:"SEARCH_URL,required,notEmpty"`
+	PricingURL  string `env:"PRICING_URL,required,notEmpty"`
+	PropertyURL string `env:"PROPERTY_URL,required,notEmpty"`
+	ThemeURL    string `env:"THEME_URL,required,notEmpty"`
+	// google: ID tokens; none: for the development server
+	UpstreamAuth string `env:"UPSTREAM_AUTH" envDefault:"google"`
 
 	SessionKeys keyring.Ring `env:"SESSION_KEYS,required,notEmpty"` // signs session ids, newest first
-	Peppers     keyring.Ring `env:"PEPPERS,required,notEmpty"`      // hashes addresses and fingerprints, newest first
+	// hashes addresses and fingerprints, newest first
+	Peppers keyring.Ring `env:"PEPPERS,required,notEmpty"`
 
 	Recaptcha challenge.Config
 
-	FlagsFile      string `env:"FLAGS_FILE"`            // for the development server; otherwise
-	FlagsProject   string `env:"REMOTE_CONFIG_PROJECT"` // Remote Config of this project; without both, the defaults
-	ValidateEvents bool   `env:"VALIDATE_EVENTS"`       // validate every event before writing it; only in programs that link event/strict
+	FlagsFile string `env:"FLAGS_FILE"` // for the development server; otherwise
+	// Remote Config of this project; without both, the defaults
+	FlagsProject string `env:"REMOTE_CONFIG_PROJECT"`
+	// validate every event before writing it; only in programs that link event/strict
+	ValidateEvents bool `env:"VALIDATE_EVENTS"`
 
 	DNS crawler.Resolver `env:"-"` // verifies the addresses of search engines; nil: the system's resolver
 }
 
-// Deps are the dependencies of a guest-facing function. Function packages use it in construction only.
-// All members are safe for concurrent use.
+// Deps are the dependencies of a guest-facing function. Function packages use it in construction
+// only. All members are safe for concurrent use.
 type Deps struct {
 	Region    string
 	Keys      redisclient.Keys
@@ -80,8 +84,8 @@ type Deps struct {
 	Now       func() time.Time
 }
 
-// FromEnv parses the environment and constructs the dependencies; see New. The error names every missing
-// or malformed variable.
+// FromEnv parses the environment and constructs the dependencies; see New. The error names every
+// missing or malformed variable.
 func FromEnv(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	e, err := env.ParseAs[Environment]()
 	if err != nil {
@@ -90,8 +94,8 @@ func FromEnv(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	return New(ctx, e, time.Now, warmUp)
 }
 
-// FromEnvWithPostgres is FromEnv for a function that rejects guests without Postgres: the warm-up also
-// connects to Postgres.
+// FromEnvWithPostgres is FromEnv for a function that rejects guests without Postgres: the warm-up
+// also connects to Postgres.
 func FromEnvWithPostgres(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	p, err := FromEnv(ctx, warmUp)
 	if err != nil {
@@ -101,9 +105,9 @@ func FromEnvWithPostgres(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, 
 	return p, nil
 }
 
-// New constructs the dependencies. now is the clock of all dependencies except the two stores. The warm-up
-// connects to Redis, because every request of a guest needs Redis, and loads the suspended tenants. New
-// returns an error for invalid configuration only, never for an unreachable store.
+// New constructs the dependencies. now is the clock of all dependencies except the two stores. The
+// warm-up connects to Redis, because every request of a guest needs Redis, and loads the suspended
+// tenants. New returns an error for invalid configuration only, never for an unreachable store.
 func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	if e.ValidateEvents && event.Validator == nil {
 		return nil, errors.New("wiring: VALIDATE_EVENTS is set, but this program does not link the schemas of package event/strict")

@@ -224,7 +224,8 @@ func (h *environment) warmCache(ctx context.Context, s *server) (cookie, key str
 	if err != nil {
 		return "", "", nil, err
 	}
-	keys, err := h.rdb.Keys(ctx, redisclient.Keys{Env: "bench"}.Key("cache", "search", "list", "*")).Result() // private and nearly empty, so KEYS is cheap
+	// private and nearly empty, so KEYS is cheap
+	keys, err := h.rdb.Keys(ctx, redisclient.Keys{Env: "bench"}.Key("cache", "search", "list", "*")).Result()
 	if err != nil || len(keys) != 1 {
 		return "", "", nil, fmt.Errorf("bench: the first search left %d entries: %w", len(keys), err)
 	}

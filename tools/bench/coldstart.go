@@ -84,7 +84,8 @@ func measureColdStart(ctx context.Context, o options) error {
 			return err
 		}
 	}
-	starters, err := h.startTargets(ctx, o.Starts) // after the builds, which take longer than a cache entry stays fresh
+	// after the builds, which take longer than a cache entry stays fresh
+	starters, err := h.startTargets(ctx, o.Starts)
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,8 @@ func (h *environment) startTargets(ctx context.Context, starts int) ([]*startTar
 				`"payload":{"tenantId":%q,"reinstatedAt":%q}}`, id.New(id.Event, time.Now()), now, now, elsewhere, now))
 		}},
 		{folder: "relay", target: "Relay", next: repeat(pushRequest("/internal/jobs/relay", `{"once":true}`)), before: func(ctx context.Context) error {
-			_, err := h.db.Exec(ctx, "DELETE FROM bff_consumer.outbox") // publishing the events of other starts is no part of this start
+			// publishing the events of other starts is no part of this start
+			_, err := h.db.Exec(ctx, "DELETE FROM bff_consumer.outbox")
 			return err
 		}},
 		{folder: "sweep", target: "SweepInbox", next: repeat(pushRequest("/internal/jobs/sweep-inbox", `{}`))},

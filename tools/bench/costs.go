@@ -179,7 +179,8 @@ func (l *costRun) measure(ctx context.Context, k requestKind) (cost, error) {
 			}
 		}
 	}
-	if !k.keepCookies { // opens connections, fills caches and prepares statements, as in an instance that is not new
+	// opens connections, fills caches and prepares statements, as in an instance that is not new
+	if !k.keepCookies {
 		if err := warmUp(s, requests[len(requests)-1]); err != nil {
 			return cost{}, err
 		}

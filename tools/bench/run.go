@@ -19,12 +19,13 @@ import (
 type options struct {
 	Round       time.Duration // time of load per server and round
 	Rounds      int
-	Connections int    // concurrent clients
-	Only        string // "relay", "mint", "costs" or "" for everything; of coldstart folders, separated by commas
-	Root        string // of the repository
-	Starts      int    // of each function, for coldstart
-	Volatile    bool   // Postgres does not wait for its disk, so that only CPU time counts
-	Out         io.Writer
+	Connections int // concurrent clients
+	// "relay", "mint", "costs" or "" for everything; of coldstart folders, separated by commas
+	Only     string
+	Root     string // of the repository
+	Starts   int    // of each function, for coldstart
+	Volatile bool   // Postgres does not wait for its disk, so that only CPU time counts
+	Out      io.Writer
 }
 
 // row is one line of the report: the medians over the rounds.

@@ -94,10 +94,11 @@ func faultInjector(random *rand.Rand, l *arrivalLog) func(pubsubtest.Request) pu
 
 // Report is the result of a trial.
 type Report struct {
-	Seed                                     uint64
-	Committed, RolledBack                    int // mutations
-	KilledWriters, KilledRelays              int
-	Requests, RequestsRefused, ResponsesLost int // publish requests: all, refused, accepted with a lost response
+	Seed                        uint64
+	Committed, RolledBack       int // mutations
+	KilledWriters, KilledRelays int
+	// publish requests: all, refused, accepted with a lost response
+	Requests, RequestsRefused, ResponsesLost int
 	Arrived                                  int // messages, duplicates included
 
 	Missing            int // committed events that never arrived

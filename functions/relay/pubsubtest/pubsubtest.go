@@ -1,6 +1,6 @@
-// Package pubsubtest owns a fake Pub/Sub publisher service. The fake keeps published messages in memory
-// and injects faults: refusals, lost responses and hanging requests. Only tests, benchmarks and the
-// soak test import the package. It never delivers messages to subscribers.
+// Package pubsubtest owns a fake Pub/Sub publisher service. The fake keeps published messages in
+// memory and injects faults: refusals, lost responses and hanging requests. Only tests, benchmarks
+// and the soak test import the package. It never delivers messages to subscribers.
 package pubsubtest
 
 import (
@@ -77,8 +77,8 @@ func StartAt(addr string) (*Broker, error) {
 // Stop closes the listener and all connections at once. The kept messages stay readable.
 func (b *Broker) Stop() { b.server.Stop() }
 
-// SetBehavior sets the function that decides about each request; nil accepts all. The broker calls the
-// function for a single request at a time, under its lock.
+// SetBehavior sets the function that decides about each request; nil accepts all. The broker calls
+// the function for a single request at a time, under its lock.
 func (b *Broker) SetBehavior(decide func(Request) Behavior) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -123,8 +123,8 @@ func (b *Broker) Await(ctx context.Context, n int) error {
 	}
 }
 
-// Publish implements the gRPC service. It refuses a request without messages, without a topic or with
-// several ordering keys, as Pub/Sub does.
+// Publish implements the gRPC service. It refuses a request without messages, without a topic or
+// with several ordering keys, as Pub/Sub does.
 func (b *Broker) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubsubpb.PublishResponse, error) {
 	now := time.Now()
 	_, topic, _ := strings.Cut(r.Topic, "/topics/")

@@ -8,10 +8,11 @@ type Kind int
 
 // The kinds of clients.
 const (
-	Human      Kind = iota // a browser, or an app on a guest's device
-	Tool                   // names a crawler, tool or HTTP library, or does not have the form of a browser's user agent
-	Automation             // a browser with a mark of an automation driver: headless, webdriver, phantom
-	Empty                  // empty; browsers always send a user agent
+	Human Kind = iota // a browser, or an app on a guest's device
+	// names a crawler, tool or HTTP library, or does not have the form of a browser's user agent
+	Tool
+	Automation // a browser with a mark of an automation driver: headless, webdriver, phantom
+	Empty      // empty; browsers always send a user agent
 )
 
 // String returns the name of a kind in events: "human", "tool", "automation" or "empty".

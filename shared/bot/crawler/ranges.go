@@ -53,7 +53,8 @@ func (r ranges) contains(engine string, addr netip.Addr) bool {
 		return false
 	}
 	for _, bits := range of.lengths {
-		if p, err := addr.Prefix(bits); err == nil && of.prefixes[p] { // err: an IPv6 length for an IPv4 address
+		// err: an IPv6 length for an IPv4 address
+		if p, err := addr.Prefix(bits); err == nil && of.prefixes[p] {
 			return true
 		}
 	}

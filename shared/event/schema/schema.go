@@ -1,6 +1,6 @@
-// Package schema compiles and applies JSON Schemas (draft 2020-12). It knows no subject. Package event
-// does not import it, because linking it adds milliseconds to a start: the library compiles the
-// meta-schemas of every draft.
+// Package schema compiles and applies JSON Schemas (draft 2020-12). It knows no subject. Package
+// event does not import it, because linking it adds milliseconds to a start: the library compiles
+// the meta-schemas of every draft.
 package schema
 
 import (
@@ -16,8 +16,8 @@ import (
 // Set maps addresses to compiled schemas. Safe for concurrent use.
 type Set map[string]*jsonschema.Schema
 
-// Compile compiles the files <name>/v<n>.json. The address of a schema is base and its path. It returns
-// an error for the first file that is no valid schema.
+// Compile compiles the files <name>/v<n>.json. The address of a schema is base and its path. It
+// returns an error for the first file that is no valid schema.
 func Compile(files fs.FS, base string) (Set, error) {
 	c := jsonschema.NewCompiler()
 	c.AssertFormat() // without it any string is a valid date
@@ -47,8 +47,8 @@ func Compile(files fs.FS, base string) (Set, error) {
 	return all, nil
 }
 
-// Validate validates a JSON document against the schema of an address. The error names locations and
-// broken rules, never values: a value that must not be in an event must not be in a log either.
+// Validate validates a JSON document against the schema of an address. The error names locations
+// and broken rules, never values: a value that must not be in an event must not be in a log either.
 func (s Set) Validate(address string, data []byte) error {
 	schema, ok := s[address]
 	if !ok {

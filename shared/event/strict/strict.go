@@ -1,6 +1,6 @@
-// Package strict validates events against their JSON Schemas. In a binary that imports it the setting
-// VALIDATE_EVENTS makes the outbox validate every event before it is written. Deployed functions do not
-// import it, and so start without compiling schemas.
+// Package strict validates events against their JSON Schemas. In a binary that imports it the
+// setting VALIDATE_EVENTS makes the outbox validate every event before it is written. Deployed
+// functions do not import it, and so start without compiling schemas.
 package strict
 
 import (
@@ -17,8 +17,9 @@ func init() { event.Validator = Validate }
 // loadSchemas compiles the schemas of all subjects at the first use, which takes milliseconds.
 var loadSchemas = sync.OnceValues(func() (schema.Set, error) { return schema.Compile(event.Schemas(), event.SchemaBase) })
 
-// Validate validates the message of an event, envelope and payload, against the schema of its subject.
-// The error names the location and the broken rule, never a value. The first call takes milliseconds.
+// Validate validates the message of an event, envelope and payload, against the schema of its
+// subject. The error names the location and the broken rule, never a value. The first call takes
+// milliseconds.
 func Validate(e event.Event) error {
 	data, err := e.MarshalJSON()
 	if err != nil {

@@ -22,9 +22,10 @@ type Querier interface {
 
 // Attempt is one attempt to consume a handoff.
 type Attempt struct {
-	Consumer string    // instance of the tenant's BFF
-	KeyHash  []byte    // SHA-256 of the Idempotency-Key; nil without a key, then the attempt cannot be repeated
-	At       time.Time // now
+	Consumer string // instance of the tenant's BFF
+	// SHA-256 of the Idempotency-Key; nil without a key, then the attempt cannot be repeated
+	KeyHash []byte
+	At      time.Time // now
 }
 
 // Consumed is a consumed handoff.

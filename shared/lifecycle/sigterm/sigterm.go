@@ -1,7 +1,7 @@
 // Package sigterm starts to listen for SIGTERM as early as possible in a function's process.
 // Listening starts an operating system thread, which takes half a millisecond. This package imports
-// next to nothing, so Go initialises it early and the thread starts while other packages initialise.
-// It only delivers the signal; package lifecycle handles it.
+// next to nothing, so Go initialises it early and the thread starts while other packages
+// initialise. It only delivers the signal; package lifecycle handles it.
 package sigterm
 
 import (
@@ -14,8 +14,8 @@ import (
 // Signals delivers SIGTERM once Listen has returned.
 var Signals = make(chan os.Signal, 1)
 
-// Listen returns when SIGTERM is delivered to Signals and no longer ends the process. Only the first
-// call does work. Safe for concurrent use.
+// Listen returns when SIGTERM is delivered to Signals and no longer ends the process. Only the
+// first call does work. Safe for concurrent use.
 var Listen = sync.OnceFunc(func() { signal.Notify(Signals, syscall.SIGTERM) })
 
 func init() {

@@ -1,6 +1,6 @@
-// Package connector makes package postgres connect to Cloud SQL through Google's connector. Programs
-// import it for this side effect, as a database driver. It links gRPC and a client of the SQL Admin
-// API (decision 39).
+// Package connector makes package postgres connect to Cloud SQL through Google's connector.
+// Programs import it for this side effect, as a database driver. It links gRPC and a client of the
+// SQL Admin API (decision 39).
 package connector
 
 import (
@@ -20,8 +20,10 @@ func init() { postgres.Connector = newDialFunc }
 func newDialFunc(ctx context.Context, instance string) (pgconn.DialFunc, error) {
 	dialer, err := cloudsqlconn.NewDialer(ctx,
 		cloudsqlconn.WithIAMAuthN(),
-		cloudsqlconn.WithLazyRefresh(),                                    // no refresh timer, which does not run while the instance is frozen
-		cloudsqlconn.WithBuiltInMetrics(false),                            // saves a client and a goroutine; nothing reads these metrics
+		// no refresh timer, which does not run while the instance is frozen
+		cloudsqlconn.WithLazyRefresh(),
+		// saves a client and a goroutine; nothing reads these metrics
+		cloudsqlconn.WithBuiltInMetrics(false),
 		cloudsqlconn.WithDefaultDialOptions(cloudsqlconn.WithPrivateIP()), // over the VPC
 	)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package deptest checks the modules linked into a deployed binary against a reviewed list, and rejects
-// packages for tests. It never reads test files. Only tests import it.
+// Package deptest checks the modules linked into a deployed binary against a reviewed list, and
+// rejects packages for tests. It never reads test files. Only tests import it.
 package deptest
 
 import (
@@ -24,25 +24,25 @@ const (
 	modulePrefix = "melmastoon.ghasi.io/bff-consumer/"
 )
 
-// PubSub is the module of the Pub/Sub client, linked by the relay only: the client adds 9 MiB to the
-// binary and 3 ms to a cold start.
+// PubSub is the module of the Pub/Sub client, linked by the relay only: the client adds 9 MiB to
+// the binary and 3 ms to a cold start.
 const PubSub = "cloud.google.com/go/pubsub"
 
-// GRPC comes with the connector of Cloud SQL and with most of Google's clients. It adds 8 MiB to the
-// binary and 4 ms of CPU to a cold start. search and detail do not link it.
+// GRPC comes with the connector of Cloud SQL and with most of Google's clients. It adds 8 MiB to
+// the binary and 4 ms of CPU to a cold start. search and detail do not link it.
 const GRPC = "google.golang.org/grpc"
 
-// banned lists package paths, including their sub-packages, that a function links only with a permission
-// in Golden.
+// banned lists package paths, including their sub-packages, that a function links only with a
+// permission in Golden.
 var banned = []string{
 	"testing", PubSub, GRPC,
 	modulePrefix + "shared/testkit", modulePrefix + "shared/migrations", modulePrefix + "functions/relay/pubsubtest", modulePrefix + "local", modulePrefix + "tools",
 	modulePrefix + "shared/event/strict",
 }
 
-// Golden fails the test if the modules linked by the package in the current directory differ from its
-// deps.txt, or if the package links a banned path that is not in may. go test -run Deps -update writes
-// deps.txt. Golden runs go list, which takes a second or more.
+// Golden fails the test if the modules linked by the package in the current directory differ from
+// its deps.txt, or if the package links a banned path that is not in may. go test -run Deps -update
+// writes deps.txt. Golden runs go list, which takes a second or more.
 func Golden(t testing.TB, may ...string) {
 	t.Helper()
 	packages, err := listPackages()
@@ -74,8 +74,8 @@ type pkg struct {
 	Module     *struct{ Path string }
 }
 
-// listPackages lists the package of the current directory and its dependencies, as built for Cloud Run
-// (linux/amd64).
+// listPackages lists the package of the current directory and its dependencies, as built for Cloud
+// Run (linux/amd64).
 func listPackages() ([]pkg, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports,Module", ".")
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64")

@@ -29,8 +29,8 @@ func (v *recordingTB) Fatalf(format string, args ...any) {
 	panic(fatalCalled{})
 }
 
-// runGolden writes files into a fresh module and asks Golden about it. A second module, example.com/room,
-// is beside it.
+// runGolden writes files into a fresh module and asks Golden about it. A second module,
+// example.com/room, is beside it.
 func runGolden(t *testing.T, files map[string]string, may ...string) string {
 	t.Helper()
 	dir := t.TempDir()

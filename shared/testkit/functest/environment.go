@@ -29,7 +29,8 @@ var errNoDNS = errors.New("functest: no DNS in tests")
 const UnreachableURL = "http://127.0.0.1:9"
 
 // Environment returns the configuration of a guest-facing function with all upstreams at the URL
-// upstreams. Rate limits and bot detection are off, because a test sends many requests as a single guest.
+// upstreams. Rate limits and bot detection are off, because a test sends many requests as a single
+// guest.
 func Environment(t testing.TB, database, redisAddr, upstreams string) wiring.Environment {
 	t.Helper()
 	flags := filepath.Join(t.TempDir(), "flags.json")

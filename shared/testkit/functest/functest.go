@@ -1,7 +1,7 @@
 // Package functest is the test harness of all functions: private stores, a clock moved by the test,
-// requests through the whole pipeline, checks of responses against the OpenAPI documents, and access to
-// the outbox. Only tests import it. It knows no function: handlers, request bodies and the responses of
-// upstreams belong to the function's own tests.
+// requests through the whole pipeline, checks of responses against the OpenAPI documents, and
+// access to the outbox. Only tests import it. It knows no function: handlers, request bodies and
+// the responses of upstreams belong to the function's own tests.
 //
 // A function's harness_test.go embeds a Harness and adds its own handlers:
 //
@@ -22,9 +22,10 @@
 //	h.MountInternal("POST /internal/events/theme-published", requestTimeout, handler)
 //	a := h.Push("/internal/events/theme-published", functest.NewPlatformEvent(subject, payload).Message())
 //
-// Tests read the stores through h.DB and h.RDB, whose timeouts are long. The function's own connections
-// go through proxies: h.Redis.Stop, Hang and Break take Redis away, h.PostgresProxy.Break and Hang take
-// Postgres away in a harness of NewWithProxy. Tests of different harnesses may run in parallel.
+// Tests read the stores through h.DB and h.RDB, whose timeouts are long. The function's own
+// connections go through proxies: h.Redis.Stop, Hang and Break take Redis away,
+// h.PostgresProxy.Break and Hang take Postgres away in a harness of NewWithProxy. Tests of
+// different harnesses may run in parallel.
 package functest
 
 import (
@@ -43,16 +44,17 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/wiring"
 )
 
-// Harness is an instance of a function's handlers with private stores. Do, Send and the readers of the
-// stores are safe for concurrent use; mounting and building are not.
+// Harness is an instance of a function's handlers with private stores. Do, Send and the readers of
+// the stores are safe for concurrent use; mounting and building are not.
 type Harness struct {
 	T testing.TB
 	*Clock
 	Log *Log // of all mounted functions
 
-	Database      string             // URL of the database for the function
-	PostgresProxy *localstores.Proxy // simulates faults for the function; nil unless NewWithProxy made the harness
-	DB            *pgxpool.Pool      // the test's own connection, without the proxy
+	Database string // URL of the database for the function
+	// simulates faults for the function; nil unless NewWithProxy made the harness
+	PostgresProxy *localstores.Proxy
+	DB            *pgxpool.Pool // the test's own connection, without the proxy
 
 	Redis *redistest.Redis      // the function uses Redis.Addr
 	RDB   redis.UniversalClient // the test's own client
@@ -68,9 +70,9 @@ type Harness struct {
 	mux       *http.ServeMux
 }
 
-// New returns a harness with empty stores, at the present time, with no function mounted. The end of the
-// test stops the Redis server and drops the database. Without an installed Postgres or Redis the test
-// is skipped, and fails in CI.
+// New returns a harness with empty stores, at the present time, with no function mounted. The end
+// of the test stops the Redis server and drops the database. Without an installed Postgres or Redis
+// the test is skipped, and fails in CI.
 func New(t testing.TB) *Harness {
 	t.Helper()
 	h := &Harness{
@@ -84,8 +86,8 @@ func New(t testing.TB) *Harness {
 	return h
 }
 
-// NewWithProxy is New with a proxy before the database. Only tests that simulate faults of Postgres use
-// it, because the proxy costs time on a busy machine.
+// NewWithProxy is New with a proxy before the database. Only tests that simulate faults of Postgres
+// use it, because the proxy costs time on a busy machine.
 func NewWithProxy(t testing.TB) *Harness {
 	t.Helper()
 	h := New(t)
@@ -93,16 +95,16 @@ func NewWithProxy(t testing.TB) *Harness {
 	return h
 }
 
-// Heal heals the proxy of Postgres, if there is a proxy. Call it before closing a pool: closing a pool
-// while the proxy hangs takes 15 s.
+// Heal heals the proxy of Postgres, if there is a proxy. Call it before closing a pool: closing a
+// pool while the proxy hangs takes 15 s.
 func (h *Harness) Heal() {
 	if h.PostgresProxy != nil {
 		h.PostgresProxy.Heal()
 	}
 }
 
-// NewInstance returns another harness with the same stores and clock, with no function mounted, as a
-// second instance of the service.
+// NewInstance returns another harness with the same stores and clock, with no function mounted, as
+// a second instance of the service.
 func (h *Harness) NewInstance() *Harness {
 	other := *h
 	other.Log, other.Deps, other.RoundTrips = &Log{}, nil, nil
@@ -110,8 +112,8 @@ func (h *Harness) NewInstance() *Harness {
 	return &other
 }
 
-// SlackTime is the tolerance for a response at the end of its time budget, on a machine busy with other
-// tests.
+// SlackTime is the tolerance for a response at the end of its time budget, on a machine busy with
+// other tests.
 const SlackTime = 3 * time.Second
 
 // Eventually polls every 20 ms until is returns true, and fails the test after 15 s.

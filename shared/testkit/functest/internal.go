@@ -24,8 +24,8 @@ func (h *Harness) MountInternal(pattern string, budget time.Duration, handler we
 	h.MountFunction(web.NewInternal("Test", pattern, budget, func(context.Context, *lifecycle.WarmUp) (web.Handler, error) { return handler, nil }))
 }
 
-// MountFunction opens a function, with the harness's log, and serves it at its pattern. It fails the
-// test when the function cannot be opened.
+// MountFunction opens a function, with the harness's log, and serves it at its pattern. It fails
+// the test when the function cannot be opened.
 func (h *Harness) MountFunction(f *web.Function) {
 	h.T.Helper()
 	if err := f.OpenWithLog(context.Background(), h.Log); err != nil {
@@ -55,8 +55,8 @@ func NewIssuer(t testing.TB) *Issuer {
 	return &Issuer{Issuer: i, KeysURL: keys.URL}
 }
 
-// Authorization returns the value of the Authorization header of a call by account to audience, with
-// an ID token that is valid for an hour from now.
+// Authorization returns the value of the Authorization header of a call by account to audience,
+// with an ID token that is valid for an hour from now.
 func (i *Issuer) Authorization(audience, account string, now time.Time) string {
 	return "Bearer " + i.Token(audience, account, now)
 }

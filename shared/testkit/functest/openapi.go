@@ -15,8 +15,8 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// ValidateResponse fails the test if a response does not match the OpenAPI document in a file. It checks
-// status, headers and body, but not a compressed body or the body of a response to HEAD.
+// ValidateResponse fails the test if a response does not match the OpenAPI document in a file. It
+// checks status, headers and body, but not a compressed body or the body of a response to HEAD.
 func ValidateResponse(t testing.TB, document string, r *http.Request, a *Result) {
 	t.Helper()
 	router, err := loadRouter(document)

@@ -78,8 +78,8 @@ func NewPlatformEvent(subject, payload string) PlatformEvent {
 	return PlatformEvent{ID: id.New(id.Event, time.Now()), Subject: subject, Payload: payload}
 }
 
-// Data returns the message data: the envelope and the payload as JSON. Payload is inserted as it is,
-// also when it is not JSON.
+// Data returns the message data: the envelope and the payload as JSON. Payload is inserted as it
+// is, also when it is not JSON.
 func (e PlatformEvent) Data() string {
 	return `{"envelope":{"eventId":"` + e.ID + `","subject":"` + e.Subject + `","version":1,` +
 		`"occurredAt":"2026-11-20T12:00:00.000Z","publishedAt":"2026-11-20T12:00:00.100Z",` +

@@ -46,8 +46,9 @@ func (a *Result) Decode(t testing.TB, v any) {
 	}
 }
 
-// Do sends a request with a session cookie, or as a new guest for "", and checks the response as Send
-// does. headers are pairs of name and value; the value "" removes a default header of a browser.
+// Do sends a request with a session cookie, or as a new guest for "", and checks the response as
+// Send does. headers are pairs of name and value; the value "" removes a default header of a
+// browser.
 func (h *Harness) Do(method, path, cookie, body string, headers ...string) *Result {
 	h.T.Helper()
 	r := httptest.NewRequest(method, h.BasePath+path, strings.NewReader(body))
@@ -80,8 +81,8 @@ func (h *Harness) MustDo(status int, method, path, cookie, body string, headers 
 }
 
 // Send sends a request through the pipeline and checks the rules for every response: it matches the
-// OpenAPI document, and an error is a problem with Cache-Control: no-store and without cookies. Safe for
-// concurrent use.
+// OpenAPI document, and an error is a problem with Cache-Control: no-store and without cookies.
+// Safe for concurrent use.
 func (h *Harness) Send(r *http.Request) *Result {
 	h.T.Helper()
 	w := httptest.NewRecorder()
@@ -108,8 +109,8 @@ func (h *Harness) Send(r *http.Request) *Result {
 	return a
 }
 
-// ReplaceInBody replaces parts of a body: oldnew are pairs of an old and a new part. It fails the test if
-// the body lacks an old part.
+// ReplaceInBody replaces parts of a body: oldnew are pairs of an old and a new part. It fails the
+// test if the body lacks an old part.
 func ReplaceInBody(t testing.TB, body string, oldnew ...string) string {
 	t.Helper()
 	for i := 0; i < len(oldnew); i += 2 {

@@ -54,7 +54,8 @@ func (h *Harness) Events(subject string) (all []event.Event) {
 	return all
 }
 
-// Count returns the number of rows of a table, with or without a condition: "outbox WHERE topic = $1".
+// Count returns the number of rows of a table, with or without a condition: "outbox WHERE topic =
+// $1".
 func (h *Harness) Count(table string, args ...any) (n int) {
 	h.T.Helper()
 	if err := h.DB.QueryRow(context.Background(), "SELECT count(*) FROM bff_consumer."+table, args...).Scan(&n); err != nil {
@@ -88,8 +89,8 @@ func (h *Harness) FlushRedis() {
 	}
 }
 
-// RecordSuspension inserts the row that the consumer of tenant.suspended.v1 writes to Postgres, without
-// the copy in Redis.
+// RecordSuspension inserts the row that the consumer of tenant.suspended.v1 writes to Postgres,
+// without the copy in Redis.
 func (h *Harness) RecordSuspension(tenant string) {
 	h.T.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)
@@ -110,7 +111,8 @@ func (h *Harness) Suspend(tenant string) {
 	}
 }
 
-// Reinstate does the work of the consumer of tenant.reinstated.v1 except for invalidating the cache.
+// Reinstate does the work of the consumer of tenant.reinstated.v1 except for invalidating the
+// cache.
 func (h *Harness) Reinstate(tenant string) {
 	h.T.Helper()
 	uuid, err := id.UUID(id.Tenant, tenant)

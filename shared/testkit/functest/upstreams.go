@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// upstreamCalls maps the kinds of upstream calls to services and routes. Handlers read the id of a route
-// with r.PathValue("id").
+// upstreamCalls maps the kinds of upstream calls to services and routes. Handlers read the id of a
+// route with r.PathValue("id").
 var upstreamCalls = map[string]struct{ service, route string }{
 	"queries":      {"search", "POST /api/v1/search/queries"},
 	"facets":       {"search", "GET /api/v1/search/facets"},
@@ -22,13 +22,13 @@ var upstreamCalls = map[string]struct{ service, route string }{
 	"theme":        {"theme", "GET /theme-config/v1/tenants/{id}/brand-peek"},
 }
 
-// UpstreamHandlers are handlers by kind of call: queries, facets, hotel, availability, pricing, property
-// or theme. Handlers never run concurrently, and never concurrently with Update.
+// UpstreamHandlers are handlers by kind of call: queries, facets, hotel, availability, pricing,
+// property or theme. Handlers never run concurrently, and never concurrently with Update.
 type UpstreamHandlers map[string]http.HandlerFunc
 
-// Upstreams is a fake of search-aggregation (service name: search), pricing, property-service (property)
-// and theme-config (theme) at a single address. It counts calls and simulates faults. Safe for
-// concurrent use.
+// Upstreams is a fake of search-aggregation (service name: search), pricing, property-service
+// (property) and theme-config (theme) at a single address. It counts calls and simulates faults.
+// Safe for concurrent use.
 type Upstreams struct {
 	*httptest.Server
 	handlers UpstreamHandlers
@@ -97,7 +97,8 @@ func (u *Upstreams) Update(change func()) {
 	change()
 }
 
-// Pause makes a service run its handler, report the call on arrived, and hold the response until release.
+// Pause makes a service run its handler, report the call on arrived, and hold the response until
+// release.
 func (u *Upstreams) Pause(service string) (arrived <-chan struct{}, release func()) {
 	h := pause{make(chan struct{}, 64), make(chan struct{})}
 	u.Update(func() { u.pauses[service] = h })
@@ -107,8 +108,8 @@ func (u *Upstreams) Pause(service string) (arrived <-chan struct{}, release func
 	}
 }
 
-// Calls returns the number of answered calls of the given kinds, or of all kinds. It includes answers
-// 404, but not those of Fail and Hang.
+// Calls returns the number of answered calls of the given kinds, or of all kinds. It includes
+// answers 404, but not those of Fail and Hang.
 func (u *Upstreams) Calls(of ...string) (n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestHelperProcess_Owner is not a test of its own: it is the process that the tests below kill. It starts a store in the
-// directory of STORES_DIR, prints its address and waits.
+// TestHelperProcess_Owner is not a test of its own: it is the process that the tests below kill. It
+// starts a store in the directory of STORES_DIR, prints its address and waits.
 func TestHelperProcess_Owner(t *testing.T) {
 	dir, store := os.Getenv("STORES_DIR"), os.Getenv("STORES_STORE")
 	if store == "" {

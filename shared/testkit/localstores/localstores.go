@@ -1,6 +1,6 @@
-// Package localstores owns the private Postgres and Redis servers of the development server and of the
-// tests. It finds the installed programs, starts them as children, and stops them at the end
-// of the owning process. It never connects to a server of another process.
+// Package localstores owns the private Postgres and Redis servers of the development server and of
+// the tests. It finds the installed programs, starts them as children, and stops them at the end of
+// the owning process. It never connects to a server of another process.
 package localstores
 
 import (
@@ -33,7 +33,8 @@ func PostgresBin() (string, error) {
 	}
 	var dirs []string
 	if path, err := exec.LookPath("initdb"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err == nil { // postgres need not stand beside a symbolic link
+		// postgres need not stand beside a symbolic link
+		if path, err = filepath.EvalSymlinks(path); err == nil {
 			dirs = append(dirs, filepath.Dir(path))
 		}
 	}
@@ -73,8 +74,8 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// freePort returns a port of 127.0.0.1 that was free a moment ago. Another process may take the port
-// first, so callers start their server again on another port.
+// freePort returns a port of 127.0.0.1 that was free a moment ago. Another process may take the
+// port first, so callers start their server again on another port.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

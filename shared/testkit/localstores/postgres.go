@@ -17,20 +17,21 @@ import (
 
 // PostgresOptions are the choices of a private Postgres.
 type PostgresOptions struct {
-	// Durable writes every commit to the disk, as Cloud SQL does. Otherwise commits survive a crash of the
-	// server, but not of the machine.
+	// Durable writes every commit to the disk, as Cloud SQL does. Otherwise commits survive a crash
+	// of the server, but not of the machine.
 	Durable bool
 }
 
-// StartPostgres runs a private Postgres on 127.0.0.1. When the server accepts connections, StartPostgres
-// returns the URL of the empty database "postgres", whose superuser needs no password. The files are in
-// dir, created and initialised if missing; with dir "" they are in a temporary directory, removed
-// together with the server. A second start in a directory takes about half a second. ctx bounds the
-// start only. The server ends with stop or with this process, even if the process is killed.
+// StartPostgres runs a private Postgres on 127.0.0.1. When the server accepts connections,
+// StartPostgres returns the URL of the empty database "postgres", whose superuser needs no
+// password. The files are in dir, created and initialised if missing; with dir "" they are in a
+// temporary directory, removed together with the server. A second start in a directory takes about
+// half a second. ctx bounds the start only. The server ends with stop or with this process, even if
+// the process is killed.
 //
-// Postgres refuses to run as root. If this process is root, Postgres runs as the owner of dir, or as
-// nobody if root owns dir. If that user cannot reach dir, because a parent directory is closed, the
-// cluster is kept under the system's temporary directory, always at the same place.
+// Postgres refuses to run as root. If this process is root, Postgres runs as the owner of dir, or
+// as nobody if root owns dir. If that user cannot reach dir, because a parent directory is closed,
+// the cluster is kept under the system's temporary directory, always at the same place.
 func StartPostgres(ctx context.Context, dir string, o PostgresOptions) (url string, stop func() error, err error) {
 	bin, err := PostgresBin()
 	if err != nil {
@@ -101,8 +102,9 @@ func startPostgres(ctx context.Context, bin, dir string, o PostgresOptions) (_ s
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port), c.stop, nil
 }
 
-// initCluster creates a cluster in data unless data has a cluster. The directory appears complete or not
-// at all: an interrupted initdb leaves a directory of another name, replaced by the next initdb.
+// initCluster creates a cluster in data unless data has a cluster. The directory appears complete
+// or not at all: an interrupted initdb leaves a directory of another name, replaced by the next
+// initdb.
 func initCluster(ctx context.Context, bin, data string, as *syscall.Credential) error {
 	if _, err := os.Stat(filepath.Join(data, "PG_VERSION")); err == nil {
 		return nil
@@ -124,15 +126,16 @@ func initCluster(ctx context.Context, bin, data string, as *syscall.Credential) 
 	return os.Rename(half, data)
 }
 
-// postgresReady reads the eighth line of the pid file, as pg_ctl does: "ready" once recovery is over.
+// postgresReady reads the eighth line of the pid file, as pg_ctl does: "ready" once recovery is
+// over.
 func postgresReady(pidFile string) bool {
 	text, err := os.ReadFile(pidFile)
 	lines := strings.Split(string(text), "\n")
 	return err == nil && len(lines) > 7 && strings.HasPrefix(lines[7], "ready")
 }
 
-// unprivilegedUser returns the user for Postgres: nil, the current user, unless that is root. It gives
-// dir to the user, and returns errUnreachable if the user cannot enter dir.
+// unprivilegedUser returns the user for Postgres: nil, the current user, unless that is root. It
+// gives dir to the user, and returns errUnreachable if the user cannot enter dir.
 func unprivilegedUser(dir string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

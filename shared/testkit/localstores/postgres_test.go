@@ -17,7 +17,8 @@ func requirePostgres(t *testing.T) {
 	}
 }
 
-// worldAccessibleDir is a temporary directory that anybody can reach: t.TempDir is below one that only we can.
+// worldAccessibleDir is a temporary directory that anybody can reach: t.TempDir is below one that
+// only we can.
 func worldAccessibleDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stores-test-")
@@ -67,7 +68,8 @@ func TestStartPostgres_KeepsDataAfterStopAndKill(t *testing.T) {
 	process.Process.Kill()
 	process.Wait()
 
-	url, stop, err = StartPostgres(t.Context(), dir, PostgresOptions{}) // at once: the old one may still be stopping
+	// at once: the old one may still be stopping
+	url, stop, err = StartPostgres(t.Context(), dir, PostgresOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,8 @@ func TestStartPostgres_RecoversFromCrash(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	// As after a power cut: a pid file that names a process which lives but is no Postgres, and half an initdb.
+	// As after a power cut: a pid file that names a process which lives but is no Postgres, and
+	// half an initdb.
 	stale := filepath.Join(dir, "data", "postmaster.pid")
 	if err := os.WriteFile(stale, []byte("1\n"), 0o600); err != nil {
 		t.Fatal(err)

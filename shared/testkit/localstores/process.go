@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// watchdog is the parent process of the server. It waits for the end of a pipe whose other end only the
-// owner holds. A return, a panic and a SIGKILL of the owner are therefore the same event: the pipe
-// closes, the watchdog stops the server and removes a temporary directory. The watchdog is a shell
-// script, because every machine has a shell. Watchdog and server hold the lock on descriptor 4 while
-// either lives.
+// watchdog is the parent process of the server. It waits for the end of a pipe whose other end only
+// the owner holds. A return, a panic and a SIGKILL of the owner are therefore the same event: the
+// pipe closes, the watchdog stops the server and removes a temporary directory. The watchdog is a
+// shell script, because every machine has a shell. Watchdog and server hold the lock on descriptor
+// 4 while either lives.
 //
-// A program started with & ignores INT and QUIT until it sets handlers, and Postgres needs a moment to
-// set them. So the watchdog repeats the signal until the server is gone, and sends KILL in the end.
+// A program started with & ignores INT and QUIT until it sets handlers, and Postgres needs a moment
+// to set them. So the watchdog repeats the signal until the server is gone, and sends KILL in the
+// end.
 //
 //	$1 signal for the server   $2 number of signals before KILL, ten a second
 //	$3 directory to remove afterwards, or ""   $4… command of the server
@@ -43,8 +44,8 @@ if [ -n "$remove" ]; then rm -rf "$remove"; fi
 exit "$code"
 `
 
-// stopTimeout is the time for a server to stop before a kill. The watchdog allows a second more, for the
-// case that the owner is gone.
+// stopTimeout is the time for a server to stop before a kill. The watchdog allows a second more,
+// for the case that the owner is gone.
 var stopTimeout = 10 * time.Second // changed by tests
 
 // signals maps the names of a program's possible stop signals.
@@ -108,10 +109,12 @@ func startProcess(ctx context.Context, p program) (_ *process, err error) {
 	c.cmd = exec.Command("/bin/sh", append([]string{"-c", watchdog, "watchdog", p.stopSignal, times, c.tempDir}, p.argv...)...)
 	c.cmd.Dir = "/"
 	c.cmd.Env = append(os.Environ(), "LC_ALL=C") // callers search the log for English words
-	// A file, not our own output: `go test` waits until all processes that hold its output have ended.
+	// A file, not our own output: `go test` waits until all processes that hold its output have
+	// ended.
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	c.cmd.ExtraFiles = []*os.File{stopRead, lock} // descriptors 3 and 4
-	// A new session: a Ctrl-C for this process must not end the watchdog before it has stopped the server.
+	// A new session: a Ctrl-C for this process must not end the watchdog before it has stopped the
+	// server.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: p.credential}
 	if err := c.cmd.Start(); err != nil {
 		c.cmd = nil
@@ -136,18 +139,19 @@ func startProcess(ctx context.Context, p program) (_ *process, err error) {
 	return c, nil
 }
 
-// stop ends the server and returns when the server, the watchdog and a temporary directory are gone. A
-// second call does nothing.
+// stop ends the server and returns when the server, the watchdog and a temporary directory are
+// gone. A second call does nothing.
 func (c *process) stop() error {
 	err := c.close()
 	if c.tempDir != "" {
-		err = errors.Join(err, os.RemoveAll(c.tempDir)) // the watchdog's user may not reach the parent directory
+		// the watchdog's user may not reach the parent directory
+		err = errors.Join(err, os.RemoveAll(c.tempDir))
 	}
 	return err
 }
 
-// close releases the resources of a process, also of a partly started one. It waits up to stopTimeout
-// for the server and the watchdog, and then kills both.
+// close releases the resources of a process, also of a partly started one. It waits up to
+// stopTimeout for the server and the watchdog, and then kills both.
 func (c *process) close() (err error) {
 	if c.stopPipe != nil {
 		c.stopPipe.Close()
@@ -169,17 +173,18 @@ func (c *process) close() (err error) {
 	return err
 }
 
-// logTail returns the last ten lines of the server's log, also after the watchdog has removed the file.
+// logTail returns the last ten lines of the server's log, also after the watchdog has removed the
+// file.
 func (c *process) logTail() string {
 	text, _ := io.ReadAll(io.NewSectionReader(c.log, 0, 1<<20))
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-10):], "\n")
 }
 
-// reclaimLock takes the server's lock. If the lock is held although the directory has no owner, a server
-// has outlived its watchdog or is about to stop. reclaimLock sends the stop signal, waits up to
-// stopTimeout and then kills the server. A held lock proves that the process id in the pid file is the
-// server's: without the lock another process could have the id by now.
+// reclaimLock takes the server's lock. If the lock is held although the directory has no owner, a
+// server has outlived its watchdog or is about to stop. reclaimLock sends the stop signal, waits up
+// to stopTimeout and then kills the server. A held lock proves that the process id in the pid file
+// is the server's: without the lock another process could have the id by now.
 func reclaimLock(ctx context.Context, p program) (*os.File, error) {
 	path := filepath.Join(p.dir, "server.lock")
 	tick := time.NewTicker(10 * time.Millisecond)

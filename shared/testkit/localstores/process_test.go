@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestHelperProcess_Server is not a test of its own: it is a server that writes its process id to STORES_PID and ends with the
-// signal STORES_ENDURES and one more.
+// TestHelperProcess_Server is not a test of its own: it is a server that writes its process id to
+// STORES_PID and ends with the signal STORES_ENDURES and one more.
 func TestHelperProcess_Server(t *testing.T) {
 	if os.Getenv("STORES_PID") == "" {
 		t.Skip("started by other tests")

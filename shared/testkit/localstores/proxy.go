@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Proxy is a TCP proxy between a client and a store, and simulates network faults. Safe for concurrent
-// use.
+// Proxy is a TCP proxy between a client and a store, and simulates network faults. Safe for
+// concurrent use.
 type Proxy struct {
 	Addr string // for the client to dial, "127.0.0.1:port"
 
@@ -44,8 +44,8 @@ func NewProxy(target string) (*Proxy, error) {
 // Break closes every connection, and new connections at once, until Heal.
 func (p *Proxy) Break() { p.setState(broken) }
 
-// Hang keeps connections open and accepts new ones, but forwards no bytes in either direction, until
-// Heal.
+// Hang keeps connections open and accepts new ones, but forwards no bytes in either direction,
+// until Heal.
 func (p *Proxy) Hang() { p.setState(hanging) }
 
 // Heal ends Break and Hang. It closes connections that hung, because their bytes are lost.
@@ -142,8 +142,8 @@ func (p *Proxy) untrack(client net.Conn) {
 	delete(p.conns, client)
 }
 
-// copyBytes forwards bytes in a single direction and closes both sides at the end. It drops bytes while
-// the proxy hangs.
+// copyBytes forwards bytes in a single direction and closes both sides at the end. It drops bytes
+// while the proxy hangs.
 func (p *Proxy) copyBytes(to, from net.Conn) {
 	defer to.Close()
 	defer from.Close()

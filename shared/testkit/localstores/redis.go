@@ -13,14 +13,17 @@ import (
 
 // RedisOptions are the choices of a private Redis.
 type RedisOptions struct {
-	Port    int  // 0: a free port
-	Persist bool // keep an append-only file, so that the data outlives the server; otherwise write nothing to disk
+	Port int // 0: a free port
+	// keep an append-only file, so that the data outlives the server; otherwise write nothing to
+	// disk
+	Persist bool
 }
 
-// StartRedis runs a private redis-server on 127.0.0.1 and returns its address when the server answers.
-// The files are in dir, created if missing; with dir "" they are in a temporary directory, removed
-// together with the server. ctx bounds the start only. The server ends with stop or with this process,
-// even if the process is killed. StartRedis returns a MissingError if Redis is not installed.
+// StartRedis runs a private redis-server on 127.0.0.1 and returns its address when the server
+// answers. The files are in dir, created if missing; with dir "" they are in a temporary directory,
+// removed together with the server. ctx bounds the start only. The server ends with stop or with
+// this process, even if the process is killed. StartRedis returns a MissingError if Redis is not
+// installed.
 func StartRedis(ctx context.Context, dir string, o RedisOptions) (addr string, stop func() error, err error) {
 	bin, err := redisBin()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package oidctest is an issuer of ID tokens in place of Google: it signs tokens and publishes the keys
-// to verify them. Tests and the development server import it; functions never do.
+// Package oidctest is an issuer of ID tokens in place of Google: it signs tokens and publishes the
+// keys to verify them. Tests and the development server import it; functions never do.
 package oidctest
 
 import (
@@ -19,15 +19,15 @@ import (
 // IssuerURL is the iss claim of the tokens.
 const IssuerURL = "https://issuer.invalid"
 
-// Issuer signs tokens with a single RSA key, and is an http.Handler for the key set. Safe for concurrent
-// use.
+// Issuer signs tokens with a single RSA key, and is an http.Handler for the key set. Safe for
+// concurrent use.
 type Issuer struct {
 	keyID string
 	key   *rsa.PrivateKey
 }
 
-// New returns an Issuer with a new key of 2048 bits and the given key id. Generating the key takes about
-// a tenth of a second.
+// New returns an Issuer with a new key of 2048 bits and the given key id. Generating the key takes
+// about a tenth of a second.
 func New(id string) (*Issuer, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

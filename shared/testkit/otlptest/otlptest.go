@@ -1,5 +1,5 @@
-// Package otlptest is an OTLP collector for tests: it receives the telemetry of functions and returns it
-// to the test. Only tests import it.
+// Package otlptest is an OTLP collector for tests: it receives the telemetry of functions and
+// returns it to the test. Only tests import it.
 package otlptest
 
 import (
@@ -37,8 +37,8 @@ type Collector struct {
 // series identifies a metric of a process; every function is a process.
 type series struct{ instance, name string }
 
-// Open starts a collector. Functions opened later in this test export to the collector, because Open
-// sets OTEL_EXPORTER_OTLP_ENDPOINT; so the test cannot be parallel.
+// Open starts a collector. Functions opened later in this test export to the collector, because
+// Open sets OTEL_EXPORTER_OTLP_ENDPOINT; so the test cannot be parallel.
 func Open(t testing.TB) *Collector {
 	t.Helper()
 	c := &Collector{metrics: map[series]*metricspb.Metric{}, resource: map[string]string{}}
@@ -200,8 +200,8 @@ func attribute(all []*commonpb.KeyValue, key string) string {
 	return ""
 }
 
-// Metric returns the newest value of a metric, or the count of a histogram, summed over all series with
-// the given attributes, each "key=value". It returns 0 for an unknown metric.
+// Metric returns the newest value of a metric, or the count of a histogram, summed over all series
+// with the given attributes, each "key=value". It returns 0 for an unknown metric.
 func (c *Collector) Metric(name string, attributes ...string) (sum float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package pgtest starts a real Postgres for tests and gives each test a database of its own. Only tests
-// import it. It never changes a database that it did not create.
+// Package pgtest starts a real Postgres for tests and gives each test a database of its own. Only
+// tests import it. It never changes a database that it did not create.
 package pgtest
 
 import (
@@ -22,15 +22,16 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/testkit/localstores"
 )
 
-// startTimeout is the time for starting the server and creating the template, on a machine busy with
-// other tests.
+// startTimeout is the time for starting the server and creating the template, on a machine busy
+// with other tests.
 const startTimeout = time.Minute
 
 // cluster is a server with a migrated database to clone.
 type cluster struct{ url, template string }
 
-// sharedCluster is the server of this test process, or the server of TEST_DATABASE_URL. The watchdog of
-// localstores stops a private server at the end of the process, so no package needs a TestMain.
+// sharedCluster is the server of this test process, or the server of TEST_DATABASE_URL. The
+// watchdog of localstores stops a private server at the end of the process, so no package needs a
+// TestMain.
 var sharedCluster = sync.OnceValues(func() (cluster, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -45,8 +46,8 @@ var sharedCluster = sync.OnceValues(func() (cluster, error) {
 	return cluster{server, template}, err
 })
 
-// New returns a pool on an empty, migrated database of this test's own. The end of the test closes the
-// pool and drops the database. Tests may run in parallel.
+// New returns a pool on an empty, migrated database of this test's own. The end of the test closes
+// the pool and drops the database. Tests may run in parallel.
 func New(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	return Open(t, URL(t))
@@ -65,8 +66,8 @@ func EmptyURL(t testing.TB) string {
 	return requireCluster(t).createDatabase(t, "TEMPLATE template0")
 }
 
-// ProxiedURL is URL through a proxy that simulates network faults. Heal the proxy before closing a pool:
-// closing a pool while the proxy hangs takes 15 s.
+// ProxiedURL is URL through a proxy that simulates network faults. Heal the proxy before closing a
+// pool: closing a pool while the proxy hangs takes 15 s.
 func ProxiedURL(t testing.TB) (string, *localstores.Proxy) {
 	t.Helper()
 	return ProxyTo(t, URL(t))
@@ -99,8 +100,8 @@ func Open(t testing.TB, url string) *pgxpool.Pool {
 	return pool
 }
 
-// requireCluster returns the shared server. It skips the test if Postgres is not installed, except in
-// CI, and fails the test for any other error.
+// requireCluster returns the shared server. It skips the test if Postgres is not installed, except
+// in CI, and fails the test for any other error.
 func requireCluster(t testing.TB) cluster {
 	t.Helper()
 	c, err := sharedCluster()
@@ -126,14 +127,15 @@ func (c cluster) createDatabase(t testing.TB, from string) string {
 			t.Fatalf("pgtest: %v", err)
 		}
 	}
-	// The default strategy since Postgres 15, a log of the copied pages, is cheaper than a checkpoint.
+	// The default strategy since Postgres 15, a log of the copied pages, is cheaper than a
+	// checkpoint.
 	do("CREATE DATABASE " + quoted + " " + from)
 	t.Cleanup(func() { do("DROP DATABASE " + quoted + " WITH (FORCE)") })
 	return withDatabase(c.url, name)
 }
 
-// ensureTemplate creates the template database unless the server has it. The template's name is a digest
-// of the migrations, so a permanent server keeps a template per schema.
+// ensureTemplate creates the template database unless the server has it. The template's name is a
+// digest of the migrations, so a permanent server keeps a template per schema.
 func ensureTemplate(ctx context.Context, server string) (string, error) {
 	digest := sha256.New()
 	names, err := fs.Glob(migrations.Files, "*.sql")

@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// RoundTrips counts the round trips of a connection: a reply after at least a write. Safe for concurrent
-// use.
+// RoundTrips counts the round trips of a connection: a reply after at least a write. Safe for
+// concurrent use.
 type RoundTrips struct{ n atomic.Int64 }
 
 // TakeCount returns the number of round trips since the last TakeCount.

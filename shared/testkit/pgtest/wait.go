@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// AwaitLockWait returns when a connection waits for a lock in the database of db. It polls without a
-// pause until the end of the test.
+// AwaitLockWait returns when a connection waits for a lock in the database of db. It polls without
+// a pause until the end of the test.
 func AwaitLockWait(t testing.TB, db *pgxpool.Pool) {
 	t.Helper()
 	for waiting := false; !waiting; {

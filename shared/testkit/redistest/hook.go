@@ -8,9 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// AfterNextPipeline calls do once, after the reply to the next pipeline of c and before the pipeline's
-// caller continues, that is, between two round trips of a request. Pipelines that do itself sends
-// through c do not call do again.
+// AfterNextPipeline calls do once, after the reply to the next pipeline of c and before the
+// pipeline's caller continues, that is, between two round trips of a request. Pipelines that do
+// itself sends through c do not call do again.
 func AfterNextPipeline(c redis.UniversalClient, do func()) {
 	h := &afterPipelineHook{}
 	h.callback.Store(&do)

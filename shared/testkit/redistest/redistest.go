@@ -1,5 +1,5 @@
-// Package redistest starts real Redis servers for tests. Only tests import it. It never connects to a
-// server that another process started.
+// Package redistest starts real Redis servers for tests. Only tests import it. It never connects to
+// a server that another process started.
 package redistest
 
 import (
@@ -21,8 +21,8 @@ import (
 // startTimeout is the time for a server to start, on a machine busy with other tests.
 const startTimeout = 30 * time.Second
 
-// sharedAddr is the address of this test process's server. The watchdog of localstores stops the server
-// at the end of the process.
+// sharedAddr is the address of this test process's server. The watchdog of localstores stops the
+// server at the end of the process.
 var sharedAddr = sync.OnceValues(func() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -30,8 +30,8 @@ var sharedAddr = sync.OnceValues(func() (string, error) {
 	return addr, err
 })
 
-// New returns a client of this test process's single server, after removing all data and scripts. Tests
-// with New must not run in parallel with each other; parallel tests use NewServer.
+// New returns a client of this test process's single server, after removing all data and scripts.
+// Tests with New must not run in parallel with each other; parallel tests use NewServer.
 func New(t testing.TB) redis.UniversalClient {
 	t.Helper()
 	c := newClient(t, Addr(t))
@@ -49,8 +49,8 @@ func Addr(t testing.TB) string {
 	return addr
 }
 
-// Redis is a private server of a test, reached through a Proxy. A test can stop, start, hang and break
-// it.
+// Redis is a private server of a test, reached through a Proxy. A test can stop, start, hang and
+// break it.
 type Redis struct {
 	Addr string // address of the Proxy, the same after Stop and Start
 	*localstores.Proxy
@@ -113,12 +113,12 @@ func (r *Redis) Stop() {
 	r.stop = nil
 }
 
-// clientTimeout is far above the latency of a healthy server, so that no test fails on a busy machine. A
-// test of a slow or stopped Redis opens a client of redisclient at Addr.
+// clientTimeout is far above the latency of a healthy server, so that no test fails on a busy
+// machine. A test of a slow or stopped Redis opens a client of redisclient at Addr.
 const clientTimeout = 2 * time.Second
 
-// newClient returns a client like redisclient.Open, but with longer timeouts and without a breaker. The
-// tests of redisclient use this package, so this package cannot import redisclient.
+// newClient returns a client like redisclient.Open, but with longer timeouts and without a breaker.
+// The tests of redisclient use this package, so this package cannot import redisclient.
 func newClient(t testing.TB, addr string) redis.UniversalClient {
 	c := redis.NewClient(&redis.Options{
 		Addr:                     addr,

@@ -1,5 +1,5 @@
-// Package vectortest reads, checks and writes the file of test vectors that a package publishes beside
-// its code. Only tests import it.
+// Package vectortest reads, checks and writes the file of test vectors that a package publishes
+// beside its code. Only tests import it.
 package vectortest
 
 import (
@@ -15,8 +15,8 @@ var update = flag.Bool("update", false, "write "+File)
 // File is the path of the vectors in a package's directory.
 const File = "testdata/vectors.json"
 
-// CheckGolden fails the test with the message changed if the JSON form of made differs from File. go
-// test -update writes File.
+// CheckGolden fails the test with the message changed if the JSON form of made differs from File.
+// go test -update writes File.
 func CheckGolden(t testing.TB, made any, changed string) {
 	t.Helper()
 	var text bytes.Buffer
