@@ -16,7 +16,7 @@ func TestCacheControl_PrivateSharedAndDegraded(t *testing.T) {
 		control string
 		vary    string
 	}{
-		{"unsaid is private", func(http.ResponseWriter) {}, "private, no-store", ""},
+		{"private without Shared", func(http.ResponseWriter) {}, "private, no-store", ""},
 		{"private", MarkPrivate, "private, no-store", ""},
 		{"shared by its URL", func(w http.ResponseWriter) { MarkShared(w, true, false) }, "public, max-age=15, s-maxage=300, stale-while-revalidate=60", "Accept-Encoding"},
 		{"shared by its headers", func(w http.ResponseWriter) { MarkShared(w, false, false) }, "public, max-age=15, s-maxage=300, stale-while-revalidate=60", vary},

@@ -16,7 +16,7 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// recordingTB records what a house says of an answer made up for a test.
+// recordingTB records the failures that a Harness reports about a fabricated response.
 type recordingTB struct {
 	testing.TB
 	failures []string
