@@ -22,7 +22,9 @@ var notDeployed = map[string]string{
 
 // unusedByFolder lists variables that the source of a folder names without use.
 var unusedByFolder = map[string]string{
-	"relay DATABASE_MAX_CONNS": "RELAY_MAX_CONNS stands for it",
+	"relay DATABASE_MAX_CONNS":   "RELAY_MAX_CONNS replaces it",
+	"migrate DATABASE_MAX_CONNS": "its pool has two connections",
+	"sweep DATABASE_MAX_CONNS":   "its pools have one connection",
 }
 
 // publicOnly are variables that only functions behind the gateway need.
