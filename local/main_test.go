@@ -110,7 +110,7 @@ func runSearchFolder(t *testing.T, dir string) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if err := server.RunFolder(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard}, "brew"); err == nil || !strings.Contains(err.Error(), "there is: search") {
+	if err := server.RunFolder(t.Context(), server.Options{Root: "..", State: dir, Out: io.Discard}, "brew"); err == nil || !strings.Contains(err.Error(), "the folders are search") {
 		t.Errorf("an unknown folder: %v, want an error with the folders", err)
 	}
 }
