@@ -257,7 +257,7 @@ func TestHandoffMintIdempotency_OneTokenPerKeyDespiteRedisLoss(t *testing.T) {
 	t.Parallel()
 	keys := 500
 	if testing.Short() {
-		keys = 40
+		keys = 50
 	}
 	h := newHarness(t)
 	cookie := h.guestHeaders("")[1]

@@ -55,7 +55,7 @@ func TestRelayServe_ReturnsAndLogsReport(t *testing.T) {
 
 func TestRelayServe_WarnsOfLateAndParkedEvents(t *testing.T) {
 	for name, change := range map[string]string{
-		"late":   `UPDATE bff_consumer.outbox SET created_at = now() - interval '301 seconds'`,
+		"late":   `UPDATE bff_consumer.outbox SET created_at = now() - interval '400 seconds'`,
 		"parked": `UPDATE bff_consumer.outbox SET parked_at = now()`,
 	} {
 		t.Run(name, func(t *testing.T) {

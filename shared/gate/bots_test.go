@@ -244,6 +244,9 @@ func TestGateBots_SolvedChallengeIsValidForAnHour(t *testing.T) {
 	requireChallenge(t, h.getAs(curlAgent, "/shared", cookie))
 	human := h.getAs(functest.Firefox, "/shared", "")
 	solved := h.getAs(curlAgent, "/shared", "", challenge.Header, token)
+	if solved.StatusCode != 200 {
+		t.Errorf("the shared response of a solved challenge is %d, want 200: %s", solved.StatusCode, solved.Text)
+	}
 	if diff := cmp.Diff(responseOf(human), responseOf(solved)); diff != "" {
 		t.Errorf("the shared response of a solved challenge differs (-human +solved):\n%s", diff)
 	}

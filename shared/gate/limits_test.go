@@ -81,9 +81,12 @@ func TestGateLimits_RejectedRequestDoesNoWork(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, allClasses(fourPerAddress))
 	h.MustDo(204, "GET", "/read", "", "")
-	requireLimitedBy(t, h.Do("GET", "/read", "", ""), "read-address") // loads the refund script
 	events := h.Count("outbox")
 	h.RoundTrips.TakeCount()
+	requireLimitedBy(t, h.Do("GET", "/read", "", ""), "read-address")
+	if got := h.RoundTrips.TakeCount(); got > 3 {
+		t.Errorf("%d round trips, want at most 3: charge, refund, and once loading the refund script", got)
+	}
 	requireLimitedBy(t, h.Do("GET", "/read", "", ""), "read-address")
 	if got := h.RoundTrips.TakeCount(); got != 2 {
 		t.Errorf("%d round trips, want 2: charge and refund", got)
@@ -98,20 +101,28 @@ func TestGateLimits_RejectedRequestDoesNoWork(t *testing.T) {
 
 func TestGateLimits_CostNoRoundTripOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, observing(allClasses(unlimited), "enforce"))
-	cookie := h.MustDo(204, "GET", "/read", "", "").SessionCookie()
-	h.MustDo(204, "GET", "/read", cookie, "")
-	h.Do("GET", "/shared", "", "")
-	h.Advance(10 * time.Second)
-	for _, path := range []string{"/read", "/handoff", "/telemetry", "/shared"} {
-		h.RoundTrips.TakeCount()
-		a := h.Do("GET", path, cookie, "")
-		if trips := h.RoundTrips.TakeCount(); a.StatusCode >= 300 || trips != 1 {
-			t.Errorf("%s: got %d in %d round trips, want success in 1", path, a.StatusCode, trips)
-		}
-		if got, want := a.Header.Get("RateLimit") != "", path != "/shared"; got != want {
-			t.Errorf("%s has rate-limit headers: %t, want %t", path, got, want)
-		}
+	const off = `{"limitsEnabled":false,"botMode":"off"}`
+	for name, flags := range map[string]string{
+		"limits and enforced bot mode": observing(allClasses(unlimited), "enforce"), "limits alone": allClasses(unlimited), "all off": off,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, flags)
+			cookie := h.MustDo(204, "GET", "/read", "", "").SessionCookie()
+			h.MustDo(204, "GET", "/read", cookie, "")
+			h.Do("GET", "/shared", "", "")
+			h.Advance(10 * time.Second)
+			for _, path := range []string{"/read", "/handoff", "/telemetry", "/shared"} {
+				h.RoundTrips.TakeCount()
+				a := h.Do("GET", path, cookie, "")
+				if trips := h.RoundTrips.TakeCount(); a.StatusCode >= 300 || trips != 1 {
+					t.Errorf("%s: got %d in %d round trips, want success in 1", path, a.StatusCode, trips)
+				}
+				if got, want := a.Header.Get("RateLimit") != "", path != "/shared" && flags != off; got != want {
+					t.Errorf("%s has rate-limit headers: %t, want %t", path, got, want)
+				}
+			}
+		})
 	}
 }
 
