@@ -20,7 +20,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/view"
 )
 
-// Fetcher fetches parts from cache and upstreams. Safe for concurrent use.
+// Fetcher fetches parts from cache and upstreams. It keeps at most 1,024 decoded brands and as many
+// owners in memory, of about 300 bytes each; each of the two memories has a mutex, held for a
+// moment. Safe for concurrent use.
 type Fetcher struct {
 	rdb       redis.UniversalClient
 	keys      redisclient.Keys
@@ -33,7 +35,7 @@ type Fetcher struct {
 
 const decodedCacheSize = 1024 // brands, and as many owners; about 300 bytes each
 
-// New returns a Fetcher and does no I/O.
+// New returns a Fetcher and does no I/O. It never fails.
 func New(rdb redis.UniversalClient, keys redisclient.Keys, c *cache.Cache, up *upstream.Upstreams) *Fetcher {
 	return &Fetcher{rdb, keys, c, up, cache.NewDecoder[upstream.Brand](decodedCacheSize), cache.NewDecoder[Owner](decodedCacheSize)}
 }
@@ -47,10 +49,18 @@ const (
 
 // Brands returns the brand of each tenant with a brand, the cache entries used, for
 // cache.Loaded.DependsOn, and the degraded part "theme" if any brand could not be fetched. It never
-// fails and takes at most 750 ms. Cost: 1 Redis round trip for all cached brands; for each brand
-// not cached a load of the cache entry and a call of theme-config, up to 16 at a time. A brand is
-// fresh for 15 minutes, an unknown tenant is remembered for 30 s. Without Redis, Brands calls
-// theme-config for every tenant, in the time that is left.
+// fails, takes at most 750 ms, and then returns the brands found so far. The brands are shared; do
+// not change them.
+//
+// Cost: 1 Redis round trip for all cached brands. A brand not in the cache costs a lock in Redis (1
+// round trip), a call of theme-config, and 2 round trips to store the entry, up to 16 brands at a
+// time; processes share such a load. A brand is fresh for 15 minutes ±10 %. For another 10 minutes
+// it is stale: a single caller loads the brand anew, and all other callers, or all after a failure,
+// get the stale brand. An unknown tenant is remembered for 30 s. Without tenants there is no cost.
+//
+// Without Redis, Brands calls theme-config for every tenant, in the time that is left: until the
+// breaker of the Redis client opens, Redis may use up most of the 750 ms. A cancelled ctx gives no
+// brands and the reason "unavailable", an expired ctx "timeout".
 func (f *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []cache.Dependency, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()
@@ -66,10 +76,15 @@ func (f *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*ups
 	return brands, parts, DegradedPart("theme", err)
 }
 
-// Brand returns the brand of a tenant, or nil if theme-config does not know the tenant. It takes at
-// most 750 ms. prefetched is the read of BrandKey; nil makes Brand read the key. Cost and behaviour
-// without Redis are those of cache.GetOrLoad. The brand is shared; do not change it. The error is
-// that of theme-config (*upstream.Error) or of ctx.
+// Brand returns the brand of a tenant; nil without an error if theme-config does not know the
+// tenant. It takes at most 750 ms. prefetched is the read of BrandKey; nil makes Brand read the
+// key. The brand is shared; do not change it.
+//
+// A fresh prefetched brand costs no round trip. A read costs 1 round trip to Redis, and a brand not
+// in the cache a lock in Redis (1 round trip), a call of theme-config, and 2 round trips to store
+// the entry. Freshness and behaviour without Redis are those of Brands. Errors occur only without a
+// fresh or stale brand: that of theme-config (*upstream.Error), that of ctx,
+// context.DeadlineExceeded after the 750 ms, or the error of decoding the cached brand.
 func (f *Fetcher) Brand(ctx context.Context, tenantID string, prefetched *cache.Pending) (*upstream.Brand, error) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()
@@ -111,8 +126,10 @@ func (f *Fetcher) fetchBrand(ctx context.Context, tenant string, prefetched *cac
 	return &fetchedBrand{brand, entry}, nil
 }
 
-// CachedBrand returns the brand if the prefetched cache entry is fresh; otherwise known is false.
-// brand is nil for a tenant unknown to theme-config. CachedBrand does no I/O and never fails.
+// CachedBrand returns the brand if the prefetched cache entry is fresh; otherwise, for a nil
+// prefetched, and for an entry that cannot be decoded, it returns (nil, false). brand is nil, with
+// known true, for a tenant unknown to theme-config. CachedBrand does no I/O and never fails; the
+// pipeline of prefetched must have run. The brand is shared; do not change it.
 func (f *Fetcher) CachedBrand(prefetched *cache.Pending) (brand *upstream.Brand, known bool) {
 	entry := f.cache.Fresh(prefetched)
 	if entry == nil {
@@ -134,21 +151,24 @@ func (f *Fetcher) decodeBrand(entry *cache.Entry) (*upstream.Brand, error) {
 	return brand, nil
 }
 
-// BrandKey returns the key of a tenant's brand in the cache, for a prefetch on a pipeline.
+// BrandKey returns the key of a tenant's brand in the cache, such as
+// "prod:bff-consumer:cache:brand-peek:tnt_…", for a prefetch on a pipeline. Pure.
 func (f *Fetcher) BrandKey(tenantID string) string {
 	return f.keys.Key("cache", "brand-peek", tenantID)
 }
 
 // Rates returns the quotes of a batch of at most 50 properties by property id, and the degraded
-// part "pricing" if pricing fails. Sold-out properties are absent. Cost: one call of pricing, at
-// most 800 ms including a retry; no Redis. Rates never fails.
+// part "pricing" if pricing fails; the quotes are nil then. Sold-out properties are absent. Cost:
+// one call of pricing, at most 800 ms including a retry; none for an empty batch; no Redis. Rates
+// never fails: a cancelled ctx gives the reason "unavailable", a deadline of ctx "budget".
 func (f *Fetcher) Rates(ctx context.Context, q upstream.QuoteRequest) (map[string]upstream.Quote, []view.Degraded) {
 	quotes, err := f.upstreams.Pricing.Preview(ctx, q)
 	return quotes, DegradedPart("pricing", err)
 }
 
-// DegradedPart returns the degraded part with the reason of err: the upstream's reason, "timeout"
-// for a deadline, otherwise "unavailable". It returns nil for a nil err. Pure.
+// DegradedPart returns the degraded part with the reason of err: the reason of an *upstream.Error,
+// "timeout" for context.DeadlineExceeded, otherwise "unavailable", also for a cancelled context and
+// upstream.ErrNotFound. It returns nil for a nil err. Pure.
 func DegradedPart(part string, err error) []view.Degraded {
 	if err == nil {
 		return nil
@@ -166,9 +186,10 @@ func DegradedPart(part string, err error) []view.Degraded {
 
 const retryAfter = 4 * time.Second // the pause of an open breaker of an upstream
 
-// Problem maps the failure of a mandatory part to a problem: not found, timed out or unavailable;
-// the last two have a Retry-After of 4 s. It returns any error that is not from an upstream or a
-// deadline unchanged, so that the error becomes Internal. Pure.
+// Problem maps the failure of a mandatory part to a problem: not found (upstream.ErrNotFound),
+// timed out (Reason Timeout or Budget, or context.DeadlineExceeded), or unavailable (any other
+// *upstream.Error); the last two have a Retry-After of 4 s. It returns any other error unchanged,
+// also context.Canceled, so that the error becomes Internal, and nil for nil. Pure.
 func Problem(err error) error {
 	switch reason := upstream.ReasonOf(err); {
 	case errors.Is(err, upstream.ErrNotFound):

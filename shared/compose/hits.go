@@ -20,11 +20,20 @@ const (
 )
 
 // Hits returns the properties listed by search-aggregation, by property id, as in a search result
-// but without rates, and the degraded part "search" if any property could not be fetched. It never
-// fails and takes at most 1.2 s. Cost: 1 Redis round trip for all cached properties; for each
-// property not cached a load of the cache entry and a call of search-aggregation, up to 16 at a
-// time. A property is fresh for 5 minutes, an unlisted property is remembered for 30 s. Without
-// Redis, Hits calls search-aggregation for every property.
+// but without rates, and the degraded part "search" if any property could not be fetched. An
+// unlisted property is absent. Hits never fails, takes at most 1.2 s, and then returns the
+// properties found so far, never a nil map. The caller may change the hits.
+//
+// Cost: 1 Redis round trip for all cached properties, and decoding each. A property not in the
+// cache costs a lock in Redis (1 round trip), a call of search-aggregation, and 2 round trips to
+// store the entry, up to 16 properties at a time; processes share such a load. A property is fresh
+// for 5 minutes ±10 %. For another 10 minutes it is stale: a single caller loads the property anew,
+// and all other callers, or all after a failure, get the stale property. An unlisted property is
+// remembered for 30 s.
+//
+// Without Redis, Hits calls search-aggregation for every property, in the time that is left: until
+// the breaker of the Redis client opens, Redis may use up much of the 1.2 s. A cancelled ctx gives
+// no hits and the reason "unavailable", an expired ctx "timeout".
 func (f *Fetcher) Hits(ctx context.Context, properties []string, l locale.Tag, c money.Currency) (map[string]*upstream.Hit, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, hitsTimeout)
 	defer cancel()

@@ -53,12 +53,13 @@ func indexBySubject(kinds ...subjectInfo) map[string]subjectInfo {
 	return all
 }
 
-// Subjects returns every subject of the catalogue, sorted.
+// Subjects returns every subject of the catalogue, sorted, in a new slice.
 func Subjects() []string { return slices.Sorted(maps.Keys(catalogue)) }
 
 // SchemaURI returns the published address of a subject's JSON Schema: for
 // melmastoon.bff.consumer.search.executed.v1 it is …/bff-consumer/search-executed/v1.json. subject
-// must be in the catalogue.
+// must be in the catalogue: otherwise there is no schema at the address, and a text without a dot
+// may panic. Pure.
 func SchemaURI(subject string) string { return SchemaBase + schemaPath(subject) }
 
 var kebabReplacer = strings.NewReplacer(".", "-", "_", "-")

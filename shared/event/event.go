@@ -34,7 +34,7 @@ type Meta struct {
 	Instance     string    // instance of the service; empty means the name of the service
 	Now          time.Time // time of the event
 	SamplingRate float64   // share of sessions that report this subject, 0 < rate ≤ 1; 0 means 1
-	// evt_<ulid> of an event that a client may report twice, or from an id.Series; empty means a
+	// evt_<ulid> of an event that a client may report twice, or from an id.Monotonic; empty means a
 	// new id
 	ID string
 }
@@ -63,8 +63,10 @@ type Event struct {
 	Payload        Payload
 }
 
-// New wraps p in an envelope with the id of m, or a new id. It reads no clock: m.Now is the time of
-// the event, cut to milliseconds.
+// New wraps p, one of the structs of this package, in an envelope with the id of m, or a new id.
+// New reads no clock: m.Now is the time of the event, cut to milliseconds. New validates nothing
+// and does no I/O; only a new id takes a mutex of the process (see id.New). A nil p panics. Safe
+// for concurrent use.
 func New(m Meta, p Payload) Event {
 	subject := p.Subject()
 	e := Event{
@@ -108,7 +110,7 @@ type Attributes struct {
 	Traceparent    string    `json:"traceparent,omitempty"`
 }
 
-// Attributes returns the attributes of e's Pub/Sub message.
+// Attributes returns the attributes of e's Pub/Sub message. It never fails.
 func (e Event) Attributes() Attributes {
 	return Attributes{e.ID, e.OrderingKey(), e.RetentionClass, e.SchemaURI, e.Subject, e.Traceparent}
 }
@@ -147,8 +149,9 @@ var jsonOptions = json.JoinOptions(
 	})),
 )
 
-// MarshalJSON encodes the message as the outbox stores it. It fails only if the payload cannot be
-// encoded.
+// MarshalJSON encodes the message as stored in the outbox: times in UTC with milliseconds, members
+// in a fixed order. MarshalJSON does no I/O and does not check the schema. Only a value without a
+// JSON form gives nil and an error: invalid UTF-8 in a text, a NaN or an infinity.
 func (e Event) MarshalJSON() ([]byte, error) {
 	text, err := json.Marshal(message[Payload]{
 		Envelope: envelope{
@@ -176,7 +179,9 @@ func (e Event) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON decodes a message. It ignores unknown fields, so that old code reads messages of
-// newer code, and returns an error for an unknown subject or malformed JSON.
+// newer code, and does not check the schema: a missing member of the envelope stays zero. It
+// returns an error for an unknown subject, a missing payload or malformed JSON; e is unchanged
+// then. The error may repeat parts of the message.
 func (e *Event) UnmarshalJSON(data []byte) error {
 	var m message[jsontext.Value]
 	if err := json.Unmarshal(data, &m); err != nil {

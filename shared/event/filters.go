@@ -7,13 +7,13 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Filters names the filters that a search used. It holds words of the platform only, because
-// nothing but FilterKeys and the JSON decoder sets it. Its JSON is an array of strings.
+// Filters names the filters of a search. Filters holds words of the platform only, because nothing
+// but FilterKeys and the JSON decoder sets the words. The JSON form is an array of strings.
 type Filters struct{ keys []string }
 
 // FilterKeys returns the codes of amenities and the names of other filters ("priceRange",
-// "neighbourhoods"), sorted, without duplicates. An unknown amenity becomes "amenities", because it
-// could be text that a guest typed. An unknown name is left out.
+// "neighbourhoods"), sorted, without duplicates. An unknown amenity becomes "amenities", because
+// the guest may have typed the text. FilterKeys leaves out unknown names and never fails. Pure.
 func FilterKeys(amenities []string, names ...string) Filters {
 	used := map[string]bool{}
 	for _, code := range amenities {
@@ -30,14 +30,17 @@ func FilterKeys(amenities []string, names ...string) Filters {
 	return Filters{slices.Sorted(maps.Keys(used))}
 }
 
-// Keys returns a copy of the filters, sorted.
+// Keys returns a copy of the filters: sorted from FilterKeys, in the order of the JSON from
+// UnmarshalJSON; nil or empty without filters.
 func (f Filters) Keys() []string { return slices.Clone(f.keys) }
 
-// MarshalJSON encodes an array, [] without filters.
+// MarshalJSON encodes an array, [] without filters. It never fails, because FilterKeys and
+// UnmarshalJSON let in no invalid UTF-8.
 func (f Filters) MarshalJSON() ([]byte, error) { return json.Marshal(f.keys) }
 
-// UnmarshalJSON decodes an array of strings. It accepts unknown words, which newer code may have
-// written.
+// UnmarshalJSON decodes an array of strings, or null as no filters. It accepts unknown words,
+// perhaps from newer code, and keeps order and duplicates. Any other JSON gives an error and leaves
+// f undefined.
 func (f *Filters) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &f.keys) }
 
 var filterNames = set(

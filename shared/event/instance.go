@@ -7,8 +7,8 @@ import (
 )
 
 // NewInstanceName returns a name for this process, for Meta.Instance: the revision, the process id
-// and six random characters. An empty revision becomes "bff-consumer". Each call returns another
-// name.
+// and six random characters (30 bits). An empty revision becomes "bff-consumer". Each call returns
+// another name, so call it once per process. It does no I/O and never fails.
 func NewInstanceName(revision string) string {
 	if revision == "" {
 		revision = "bff-consumer"

@@ -21,9 +21,12 @@ const (
 )
 
 // SanitizeReferer removes from a referer URL everything that could identify a guest: it keeps
-// https, the host and the path up to the first segment with characters other than letters, digits,
-// "_" and "-", at most eight segments; user, port, query and fragment go. It returns "" for a URL
-// over 2,048 bytes, without https, or without a named host.
+// https, the host in lower case and the path up to the first segment that is empty, over 64 long,
+// or has characters other than ASCII letters, digits, "_" and "-", at most eight segments; user,
+// port, query and fragment go. It returns "" for a malformed URL, a URL over 2,048 bytes, without
+// https, or without a host of two to nine labels with a top-level domain of ASCII letters, such as
+// an IP address. The first call compiles two patterns, and concurrent callers wait for them.
+// SanitizeReferer does no I/O and never fails. Safe for concurrent use.
 func SanitizeReferer(s string) string {
 	if len(s) > maxURLLength {
 		return ""
@@ -45,10 +48,11 @@ func SanitizeReferer(s string) string {
 	return kept
 }
 
-// SanitizePath removes query and fragment from the path of a page, cuts it to eight segments, and
-// replaces each segment with characters other than letters, digits, "_" and "-", or over 64 long,
-// by "_". ok is false for a path over 2,048 bytes, without a leading slash, with "//", spaces,
-// control characters or a backslash.
+// SanitizePath removes query, fragment and a last slash from the path of a page, cuts it to eight
+// segments, and replaces each segment with characters other than ASCII letters, digits, "_" and
+// "-", or over 64 long, by "_". It returns ("", false) for a path over 2,048 bytes, without a
+// leading slash, with "//", spaces, control characters or a backslash. The first call compiles a
+// pattern, and concurrent callers wait for it. CPU only; safe for concurrent use.
 func SanitizePath(s string) (kept string, ok bool) {
 	s, _, _ = strings.Cut(s, "#")
 	s, _, _ = strings.Cut(s, "?")
@@ -67,10 +71,12 @@ func SanitizePath(s string) (kept string, ok bool) {
 
 func isUnprintable(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }
 
-// IsMetadataName reports whether s may name a member of a funnel step's metadata: up to 32 letters,
-// the first in lower case.
+// IsMetadataName reports whether s may name a member of a funnel step's metadata: 1 to 32 ASCII
+// letters, the first in lower case. The first call compiles the pattern, and concurrent callers
+// wait for it. CPU only.
 func IsMetadataName(s string) bool { return namePattern().MatchString(s) }
 
-// IsMetadataWord reports whether s may be a value of a funnel step's metadata: one to four
-// lower-case words with hyphens, at most 32 characters.
+// IsMetadataWord reports whether s may be a value of a funnel step's metadata: one to four words of
+// lower-case ASCII letters with hyphens between, at most 32 characters. The first call compiles the
+// pattern, and concurrent callers wait for it. CPU only.
 func IsMetadataWord(s string) bool { return len(s) <= maxWordLength && wordPattern().MatchString(s) }

@@ -20,9 +20,11 @@ var envelopeOrder = []string{
 	"requestId", "traceId", "causationId", "correlationId", "schemaUri", "retentionClass", "samplingRate",
 }
 
-// WithPublishedAt adds publishedAt to the envelope of a stored message and restores the order of
-// fields. Other fields stay as they are, unknown fields too. It returns an error, without any
-// content of the message, if message is not the message of event eventID.
+// WithPublishedAt adds publishedAt, or replaces it, in the envelope of a stored message and
+// restores the order of fields. Other fields stay as they are, unknown fields too. It returns a new
+// slice and does not change message; it does no I/O and does not check the schema. It returns nil
+// and an error, without any content of the message, if message is not a JSON object with an
+// envelope of event eventID and an object as payload.
 func WithPublishedAt(message []byte, eventID string, at time.Time) ([]byte, error) {
 	var whole, envelope map[string]jsontext.Value
 	if json.Unmarshal(message, &whole) != nil || whole == nil {

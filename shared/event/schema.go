@@ -16,7 +16,8 @@ var schemaFiles embed.FS
 // SchemaBase is the prefix of every schema's address. The path below Schemas follows.
 const SchemaBase = "https://schemas.melmastoon.ghasi.io/bff-consumer/"
 
-// Schemas returns the files of all schemas, such as search-executed/v1.json.
+// Schemas returns the files of all schemas, such as search-executed/v1.json, from the memory of the
+// binary. Schemas never fails. Safe for concurrent use.
 func Schemas() fs.FS {
 	files, err := fs.Sub(schemaFiles, "schemas")
 	if err != nil {
@@ -25,6 +26,6 @@ func Schemas() fs.FS {
 	return files
 }
 
-// Validator validates an event against its schema. Package event/strict sets it in init; it is nil
-// in a binary that does not import event/strict.
+// Validator validates an event against its schema. Package event/strict sets Validator in init; a
+// binary without event/strict has a nil Validator.
 var Validator func(Event) error

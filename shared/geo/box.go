@@ -9,19 +9,22 @@ type Box struct {
 	NeLng float64 `json:"neLng"`
 }
 
-// Valid reports whether all four sides are finite and in range, and the box has an area.
+// Valid reports whether all four sides are finite and in range, and the box has an area: SwLat is
+// below NeLat, and the longitudes differ (180° and -180° differ only as SwLng -180, NeLng 180, the
+// full circle).
 func (b Box) Valid() bool {
 	return validLat(b.SwLat) && validLat(b.NeLat) && validLng(b.SwLng) && validLng(b.NeLng) &&
 		b.SwLat < b.NeLat && b.widthDeg() > 0
 }
 
-// AreaDeg2 returns height times width in square degrees. This is a measure of the size of a
-// request, not of a land area.
+// AreaDeg2 returns height times width of a valid box in square degrees; any number or NaN for
+// another box. This is a measure of the size of a request, not of a land area.
 func (b Box) AreaDeg2() float64 {
 	return (b.NeLat - b.SwLat) * b.widthDeg()
 }
 
-// Contains reports whether a valid box contains p.
+// Contains reports whether a valid box contains a valid point p, edges included. For an invalid box
+// or point, such as NaN, the result has no meaning.
 func (b Box) Contains(p Point) bool {
 	if p.Lat < b.SwLat || p.Lat > b.NeLat {
 		return false

@@ -29,7 +29,8 @@ const (
 func digitShift(res int) int { return 3 * (MaxRes - res) }
 
 // ParseCell parses the text form of String, with or without the prefix "h3:": fifteen lower-case
-// hexadecimal digits. It returns an error for any text that is not a cell of the H3 grid. Pure.
+// hexadecimal digits. It returns 0 and an error for any text that is not a cell of the H3 grid; the
+// error repeats at most 40 characters of s. Pure.
 func ParseCell(s string) (Cell, error) {
 	hex := strings.TrimPrefix(s, "h3:")
 	n, err := strconv.ParseUint(hex, 16, 64)
@@ -40,7 +41,8 @@ func ParseCell(s string) (Cell, error) {
 	return c, nil
 }
 
-// String returns the text form of the cell: "h3:8a283082aa67fff".
+// String returns the text form of the cell: "h3:8a283082aa67fff". It never fails; ParseCell rejects
+// the text of an invalid cell.
 func (c Cell) String() string { return "h3:" + c.hex() }
 
 func (c Cell) hex() string { return strconv.FormatUint(uint64(c), 16) }
@@ -67,11 +69,12 @@ func (c Cell) Valid() bool {
 	return c&unused == unused
 }
 
-// Res returns the resolution of the cell, 0 … 15.
+// Res returns the resolution of the cell, 0 … 15. It does not check c; the zero Cell gives 0.
 func (c Cell) Res() int { return int(c >> resShift & 15) }
 
-// Parent returns the ancestor of the cell at a resolution; c for the resolution of c, and 0 for a
-// finer or negative res.
+// Parent returns the ancestor of a valid cell at a resolution; c for the resolution of c, and 0 for
+// a finer or negative res. For an invalid c the result is not a valid cell or has no meaning;
+// Parent never panics.
 //
 // The parent of the cell at a point is not always the coarser cell at that point: children reach a
 // little over the edge of the parent, and grandchildren a little further.
@@ -83,7 +86,8 @@ func (c Cell) Parent(res int) Cell {
 	return c | Cell(res)<<resShift | (Cell(1)<<digitShift(res) - 1)
 }
 
-// Ancestors returns the ancestors of the cell by resolution, from 0; the last element is c.
+// Ancestors returns the ancestors of a valid cell by resolution, from 0, in a new slice of at most
+// 16 cells; the last element is c.
 func (c Cell) Ancestors() []Cell {
 	all := make([]Cell, c.Res()+1)
 	for res := range all {

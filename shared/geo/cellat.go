@@ -1,7 +1,7 @@
 package geo
 
-// CellAt returns the H3 cell of resolution res, 0 … 15, containing p; 0 for an invalid p or res.
-// Pure.
+// CellAt returns the H3 cell of resolution res, 0 … 15, containing p; 0 for an invalid p or res. It
+// never fails otherwise. Pure.
 func CellAt(p Point, res int) Cell {
 	if !p.Valid() || res < 0 || res > MaxRes {
 		return 0

@@ -24,7 +24,9 @@ const (
 // CoverCircle returns a sorted set of H3 cells of the same resolution covering every point within
 // radiusKm of the centre: for each point, the set has the cell of the resolution, and the ancestors
 // of all finer cells. The resolution is the finest up to 8 with at most max cells. CoverCircle
-// returns nil for invalid arguments, or if resolution 0 needs more than max cells. Pure.
+// returns nil for an invalid centre, a negative, infinite or NaN radius, a max below 1, or if
+// resolution 0 needs more than max cells. CPU and memory grow with max: CoverCircle abandons a
+// resolution after max cells. Pure.
 func CoverCircle(centre Point, radiusKm float64, max int) []Cell {
 	if !centre.Valid() || !(radiusKm >= 0) || math.IsInf(radiusKm, 1) {
 		return nil
@@ -34,7 +36,8 @@ func CoverCircle(centre Point, radiusKm float64, max int) []Cell {
 	return cover(area, max, func(by float64) region { return circle(centre, radius+by) })
 }
 
-// CoverBox returns a cover of a box, as CoverCircle of a circle.
+// CoverBox returns a cover of a box, as CoverCircle of a circle; nil for an invalid box, a max
+// below 1, or if resolution 0 needs more than max cells. Pure.
 func CoverBox(b Box, max int) []Cell {
 	if !b.Valid() {
 		return nil

@@ -24,7 +24,8 @@ func validLat(deg float64) bool { return deg >= -90 && deg <= 90 }
 func validLng(deg float64) bool { return deg >= -180 && deg <= 180 }
 
 // DistanceKm returns the great-circle distance in kilometres (haversine), within 0.6 % of the
-// distance on the ellipsoid.
+// distance on the ellipsoid; NaN if a coordinate is NaN or infinite. It does not check that the
+// points are valid.
 func DistanceKm(a, b Point) float64 {
 	sinLat := math.Sin(radians(b.Lat-a.Lat) / 2)
 	sinLng := math.Sin(radians(b.Lng-a.Lng) / 2)

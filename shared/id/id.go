@@ -44,10 +44,11 @@ var entropy = struct {
 	*ulid.MonotonicEntropy
 }{MonotonicEntropy: ulid.Monotonic(rand.Reader, 0)}
 
-// New returns a new id with the time now, random otherwise. It never fails and takes a mutex of the
-// process for a moment. Safe for concurrent use. Ids of the same millisecond are ascending only if
-// no other goroutine creates ids with other times in between; a serving process that needs order
-// uses Monotonic.
+// New returns a new id with the time now, random otherwise. A now before 1970 or after the year
+// 10889 gives an id with time 0. New never fails for a prefix of this package, does no I/O and
+// takes a mutex of the process for a moment. Safe for concurrent use. Ids of the same millisecond
+// are ascending only if no other goroutine creates ids with other times in between; a serving
+// process that needs order uses Monotonic.
 func New(p Prefix, now time.Time) string { return FromUUID(p, newULID(now)) }
 
 // newULID returns a ULID with the time now.
@@ -67,9 +68,11 @@ func newULID(now time.Time) ulid.ULID {
 	return u
 }
 
-// Derive returns an id from a SHA-256 of the parts and the time: the same input always gives the
-// same id, so that repeated events can be detected. Nobody can aim at an existing id without
-// choosing all parts. Pure.
+// Derive returns an id from a SHA-256 of the parts and the time in milliseconds: the same input
+// always gives the same id, so that repeated events can be detected, and anybody who knows the
+// input can compute the id. Nobody can aim at an existing id without choosing all parts. Derive
+// clamps the time to the years 1970 to 10889, takes no lock, and never fails for a prefix of this
+// package. Pure.
 func Derive(p Prefix, at time.Time, parts ...string) string {
 	sum := sha256.New()
 	for _, part := range parts {
@@ -83,8 +86,9 @@ func Derive(p Prefix, at time.Time, parts ...string) string {
 	return FromUUID(p, u)
 }
 
-// LowerBound returns the smallest id with the time at: ids created at this time or later sort at or
-// above the bound, earlier ids below. Pure.
+// LowerBound returns the smallest id with the time at, cut to milliseconds: ids created at this
+// time or later sort at or above the bound, earlier ids below. LowerBound clamps the time to the
+// years 1970 to 10889 and never fails for a prefix of this package. Pure.
 func LowerBound(p Prefix, at time.Time) string {
 	var u ulid.ULID
 	ms := uint64(min(max(at.UnixMilli(), 0), int64(ulid.MaxTime())))
@@ -92,8 +96,8 @@ func LowerBound(p Prefix, at time.Time) string {
 	return FromUUID(p, u)
 }
 
-// Parse returns the ULID of an id with exactly the prefix p and 26 upper-case Crockford characters;
-// otherwise ErrMalformed. Pure.
+// Parse returns the ULID of an id with exactly the prefix p and 26 upper-case Crockford characters,
+// the first at most 7; otherwise the zero ULID and ErrMalformed. Pure.
 func Parse(p Prefix, s string) (ulid.ULID, error) {
 	text, ok := strings.CutPrefix(s, string(p))
 	if !ok {
@@ -102,14 +106,15 @@ func Parse(p Prefix, s string) (ulid.ULID, error) {
 	return parse(text)
 }
 
-// Valid reports whether Parse accepts the id.
+// Valid reports whether Parse accepts the id. It does not tell whether the id exists. Pure.
 func Valid(p Prefix, s string) bool {
 	_, err := Parse(p, s)
 	return err == nil
 }
 
-// Time returns the creation time of a valid id with any prefix, in UTC to the millisecond; the zero
-// time for any other text. Pure.
+// Time returns the creation time of a well-formed id with any prefix that ends in "_", in UTC to
+// the millisecond; the zero time for any other text. The time is the claim of the id's creator.
+// Pure.
 func Time(s string) time.Time {
 	cut := len(s) - ulid.EncodedSize
 	if cut < 1 || s[cut-1] != '_' {
@@ -122,14 +127,15 @@ func Time(s string) time.Time {
 	return u.Timestamp().UTC()
 }
 
-// UUID returns the 128 bits of an id, the database form of tenant and property ids; ErrMalformed as
-// for Parse.
+// UUID returns the 128 bits of an id, the database form of tenant and property ids; otherwise zeros
+// and ErrMalformed, as for Parse. Pure.
 func UUID(p Prefix, s string) ([16]byte, error) {
 	u, err := Parse(p, s)
 	return u, err
 }
 
-// FromUUID is the inverse of UUID. Any 128 bits give an id. Pure.
+// FromUUID is the inverse of UUID. Any 128 bits give an id. A prefix over 22 bytes panics; those of
+// this package have 4. Pure.
 func FromUUID(p Prefix, u [16]byte) string {
 	var text [48]byte // longest prefix and 26 characters
 	b := append(text[:0], p...)

@@ -10,8 +10,9 @@ import (
 // is ready for use. Not safe for concurrent use.
 type Monotonic struct{ last ulid.ULID }
 
-// New returns an id with the time now, or the successor of the last id, whichever is greater. It
-// never fails.
+// New returns an id with the time now, or the successor of the last id, whichever is greater; after
+// a step back of the clock the time of the id is that of the last id. New never fails, does no I/O
+// and takes the mutex of the package's New, shared by the whole process, for a moment.
 func (m *Monotonic) New(p Prefix, now time.Time) string {
 	u := newULID(now)
 	if u.Compare(m.last) <= 0 {

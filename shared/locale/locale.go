@@ -22,9 +22,9 @@ var supported = []Tag{Default, "ps-AF", "fa-AF", "fa-IR", "tg-TJ", "ar", "ur-PK"
 // Supported returns a copy of the list of supported tags, the default first.
 func Supported() []Tag { return slices.Clone(supported) }
 
-// Parse returns the supported tag s, in upper or lower case; prs, the other code of Dari, gives
-// fa-AF. Any other text gives ErrNotSupported, because the guest should learn that an explicitly
-// chosen language is missing. Pure.
+// Parse returns the supported tag s, in upper or lower case; prs and prs-AF, the other code of
+// Dari, give fa-AF. Any other text, also a close tag such as en-US, gives "" and ErrNotSupported,
+// because the guest should learn that an explicitly chosen language is missing. Pure.
 func Parse(s string) (Tag, error) {
 	for _, t := range supported {
 		if strings.EqualFold(s, string(t)) {

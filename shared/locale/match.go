@@ -29,9 +29,11 @@ func languageTags() []language.Tag {
 	return list
 }
 
-// Match returns the best supported tag for an Accept-Language header by CLDR distance; Default and
-// false without a close match. It ignores malformed entries, all bytes after 512 and all entries
-// after 16. It does no I/O. Safe for concurrent use.
+// Match returns the best supported tag for an Accept-Language header by CLDR distance; (Default,
+// false) without a close match and for an empty header. It ignores malformed entries, entries with
+// weight 0, all bytes after 512 and all usable entries after 16. It does no I/O and never fails.
+// Safe for concurrent use: most headers of browsers take no lock; the first of the other headers
+// builds the CLDR matcher, once per process, and concurrent callers wait for the matcher.
 func Match(acceptLanguage string) (Tag, bool) {
 	if len(acceptLanguage) > maxHeader {
 		acceptLanguage = acceptLanguage[:maxHeader]

@@ -1,6 +1,6 @@
 // Package money owns the supported currencies and the text form of amounts: minor units as decimal
 // text. It never computes or converts amounts; prices come from pricing unchanged. All functions
-// are pure.
+// are pure, safe for concurrent use, and cost only CPU and memory.
 package money
 
 import (
@@ -30,7 +30,8 @@ var supported = []Currency{AFN, USD, EUR, IRR, PKR, AED, GBP}
 // Supported returns a copy of the list of supported currencies.
 func Supported() []Currency { return slices.Clone(supported) }
 
-// Parse returns the supported currency with the code s, upper case only; otherwise ErrNotSupported.
+// Parse returns the supported currency with the code s, upper case only; otherwise "" and
+// ErrNotSupported, also for other currencies of ISO 4217.
 func Parse(s string) (Currency, error) {
 	if c := Currency(s); slices.Contains(supported, c) {
 		return c, nil
@@ -38,8 +39,8 @@ func Parse(s string) (Currency, error) {
 	return "", ErrNotSupported
 }
 
-// ForCountry returns the currency for a guest without a choice, by the ISO 3166-1 alpha-2 code of
-// the request's country. The default is USD.
+// ForCountry returns the currency for a guest without a choice, by the upper-case ISO 3166-1
+// alpha-2 code of the request's country. Any other text gives the default, USD.
 func ForCountry(iso2 string) Currency {
 	switch iso2 {
 	case "AF":

@@ -28,8 +28,9 @@ var digits = func() map[string]int {
 	return m
 }()
 
-// Digits returns the number of decimal digits of the minor unit of an active ISO 4217 code; false
-// for any other text.
+// Digits returns the number of decimal digits of the minor unit, 0, 2, 3 or 4, of an active ISO
+// 4217 code in upper case, supported or not; (0, false) for any other text, also for a code without
+// a minor unit.
 func Digits(code string) (int, bool) {
 	n, ok := digits[code]
 	return n, ok

@@ -17,7 +17,7 @@ var ErrMalformed = errors.New("money: malformed amount")
 const maxDigits = 18
 
 // ParseMinor parses a decimal integer of at most 18 digits, with an optional minus sign, without
-// leading zeros or a plus sign. "-0" and any other text give ErrMalformed.
+// leading zeros or a plus sign. "-0" and any other text give "" and ErrMalformed.
 func ParseMinor(s string) (Minor, error) {
 	digits := strings.TrimPrefix(s, "-")
 	if digits == "" || len(digits) > maxDigits || digits[0] == '0' && s != "0" {
@@ -31,11 +31,13 @@ func ParseMinor(s string) (Minor, error) {
 	return Minor(s), nil
 }
 
-// Negative reports whether the amount is below zero.
+// Negative reports whether the amount is below zero. m must come from ParseMinor; an empty m is not
+// negative.
 func (m Minor) Negative() bool { return strings.HasPrefix(string(m), "-") }
 
-// Cmp returns -1, 0 or 1 for m less than, equal to or greater than n. Both must come from
-// ParseMinor.
+// Cmp returns -1, 0 or 1 for m less than, equal to or greater than n, in minor units whatever the
+// currencies. Both must come from ParseMinor; for other texts the result has no meaning, without a
+// panic.
 func (m Minor) Cmp(n Minor) int {
 	switch {
 	case m.Negative() && n.Negative():

@@ -22,8 +22,8 @@ func DateOf(t time.Time) Date {
 	return Date{y, m, d}
 }
 
-// ParseDate parses exactly the form "2006-01-02" of an existing day. The error is a
-// problem.FieldError without a field name.
+// ParseDate parses exactly the form "2006-01-02" of an existing day from year 1 to 9999. The error
+// is a problem.FieldError without a field name, with code "date", also for an empty text.
 func ParseDate(s string) (Date, error) { return parseDate(s) }
 
 func parseDate[T string | []byte](s T) (Date, error) {
@@ -47,13 +47,15 @@ func parseDate[T string | []byte](s T) (Date, error) {
 	return d, nil
 }
 
-// AddDays returns the day n days later.
+// AddDays returns the day n days later, or earlier for a negative n. d must not be absent.
 func (d Date) AddDays(n int) Date { return DateOf(d.utc().AddDate(0, 0, n)) }
 
-// DaysSince returns the number of days from e to d.
+// DaysSince returns the number of days from e to d, negative if d is before e. It stops at ±106,751
+// days, 292 years. Neither date may be absent.
 func (d Date) DaysSince(e Date) int { return int(d.utc().Sub(e.utc()) / (24 * time.Hour)) }
 
-// Compare returns -1, 0 or 1 for d before, equal to or after e.
+// Compare returns -1, 0 or 1 for d before, equal to or after e. An absent date is before every date
+// of ParseDate.
 func (d Date) Compare(e Date) int { return d.utc().Compare(e.utc()) }
 
 // IsZero reports whether the date is absent.
@@ -74,10 +76,11 @@ func (d Date) AppendText(b []byte) ([]byte, error) {
 	return d.utc().AppendFormat(b, time.DateOnly), nil
 }
 
-// MarshalText returns the text of String. The error is always nil.
+// MarshalText returns the text of String, in JSON "" for an absent date; UnmarshalText rejects this
+// text. The error is always nil.
 func (d Date) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// UnmarshalText parses like ParseDate. After an error d is unchanged.
+// UnmarshalText parses like ParseDate, with the same error. After an error d is unchanged.
 func (d *Date) UnmarshalText(text []byte) error {
 	parsed, err := parseDate(text)
 	if err != nil {

@@ -29,13 +29,15 @@ type Dates struct {
 	CheckOut Date `json:"checkOut"`
 }
 
-// Nights returns the number of nights; negative for reversed dates. Pure.
+// Nights returns the number of nights; 0 for equal dates, negative for reversed dates. It needs
+// both dates: with an absent date the number has no meaning. It stops at ±106,751 nights. Pure.
 func (d Dates) Nights() int { return d.CheckOut.DaysSince(d.CheckIn) }
 
 // Validate returns the errors of the dates for a request at now: field dates.checkIn or
-// dates.checkOut with code "required", "past", "too-far", "reversed" or "too-long"; nil for valid
-// dates. Today is the day in UTC: the hotels of this platform lie east of Greenwich, where this day
-// has already begun (docs/decisions/0002-check-in-dates-in-utc.md). Pure.
+// dates.checkOut, at most one error each, with code "required", "past", "too-far", "reversed" or
+// "too-long"; nil for valid dates. An absent check-in leaves a present check-out unchecked. Today
+// is the day in UTC: the hotels of this platform lie east of Greenwich, where this day has already
+// begun (docs/decisions/0002-check-in-dates-in-utc.md). Pure.
 func (d Dates) Validate(now time.Time) []problem.FieldError {
 	var faults problem.FieldErrors
 	today := DateOf(now.UTC())
@@ -64,19 +66,21 @@ type Occupancy struct {
 	Adults       int   `json:"adults"`
 	Children     int   `json:"children"`
 	Rooms        int   `json:"rooms"`
-	ChildrenAges []int `json:"childrenAges,omitempty"` // years; empty, or one age per child
+	ChildrenAges []int `json:"childrenAges,omitempty"` // years; nil, or one age per child
 }
 
 // unsetCount marks a number missing from a request, as distinct from 0.
 const unsetCount = math.MinInt
 
-// UnsetOccupancy returns the Occupancy to decode a request into. Validate then reports a missing
-// number as "required" instead of "out-of-range".
+// UnsetOccupancy returns the Occupancy to decode a request into. Validate then reports missing
+// adults or rooms as "required" instead of "out-of-range". Missing children mean 0. Pure.
 func UnsetOccupancy() Occupancy { return Occupancy{Adults: unsetCount, Rooms: unsetCount} }
 
 // Validate returns the errors of the occupancy: field occupancy.adults, .children, .rooms,
-// .childrenAges or an entry of .childrenAges, with code "required", "out-of-range" or "count"; nil
-// for a valid occupancy. Pure.
+// .childrenAges or an entry .childrenAges.<n> from 0, with code "required", "out-of-range" or
+// "count"; nil for a valid occupancy. nil ages are valid for any number of children. It checks the
+// ages only if the number of children is in range, and each age only if there are as many ages as
+// children. Pure.
 func (o Occupancy) Validate() []problem.FieldError {
 	var faults problem.FieldErrors
 	within := func(field string, n, low, high int) bool {

@@ -48,7 +48,8 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ReasonOf returns the Reason of the first *Error in err's chain, or "". Pure.
+// ReasonOf returns the Reason of the first *Error in err's chain; "" for nil and for any other
+// error, such as ErrNotFound and a cancelled context. Pure.
 func ReasonOf(err error) Reason {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason

@@ -61,8 +61,14 @@ type CalendarDay struct {
 }
 
 // Preview returns the quotes of a batch by property id. Properties that are sold out or have an
-// unusable quote are absent. An empty batch costs no call. A call takes at most 800 ms including a
-// retry. The error is an *Error, or wraps context.Canceled for a cancelled ctx.
+// unusable quote are absent; of two quotes for a property the first counts. An empty batch costs no
+// call; Preview does not enforce the limit of 50. A call is a POST, within at most 800 ms including
+// a retry.
+//
+// On an error the map is nil. The error is one of the package's rules: an *Error, or an error that
+// wraps context.Canceled; a response with quotes, none of them usable, is an *Error of Reason
+// BadResponse. A 404 with JSON gives ErrNotFound; invalid UTF-8 in q gives the error of the JSON
+// encoder, without a request.
 func (p *Pricing) Preview(ctx context.Context, q QuoteRequest) (map[string]Quote, error) {
 	if len(q.Properties) == 0 {
 		return map[string]Quote{}, nil

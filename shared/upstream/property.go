@@ -69,9 +69,11 @@ const (
 	maxOccupancy = 50
 )
 
-// Get returns a property, within at most 2,000 ms including a retry. Bad optional values and bad
-// list elements are removed. The error is ErrNotFound for an unknown property, an *Error, or wraps
-// context.Canceled for a cancelled ctx.
+// Get returns a property in a locale: GET, within at most 2,000 ms including a retry. Bad optional
+// values and bad or duplicate list elements are removed; lists are never nil. The error is
+// ErrNotFound for an unknown property, or one of the package's rules: an *Error, or an error that
+// wraps context.Canceled. A bad mandatory value, or another property than the requested, is an
+// *Error of Reason BadResponse.
 func (p *Property) Get(ctx context.Context, propertyID string, l locale.Tag) (PropertyDetail, error) {
 	q := call{path: "/api/v1/properties/" + url.PathEscape(propertyID), query: url.Values{"locale": {string(l)}}}
 	return fetch(ctx, p.c, q, func(d *PropertyDetail) error {

@@ -28,8 +28,14 @@ const (
 	hotelsPath     = "/api/v1/search/hotels/"
 )
 
-// Query returns the result of a search, within at most 2,300 ms including the second try. The error
-// is an *Error, or wraps context.Canceled for a cancelled ctx; never ErrNotFound.
+// Query returns the result of a search: POST, within at most 2,300 ms including the second try. Bad
+// and duplicate hits are dropped; Hits is never nil and has at most q.Page.Limit hits, at most 250,
+// also for a Limit below 1. Coverage is nil if any cell is unusable. Query does not validate q.
+//
+// The error is one of the package's rules: an *Error, or an error that wraps context.Canceled;
+// never ErrNotFound: a 404 is an *Error of Reason BadResponse, and so is a response without a
+// usable hit among its hits. A NaN or invalid UTF-8 in q gives the error of the JSON encoder,
+// without a request.
 func (s *Search) Query(ctx context.Context, q SearchQuery) (SearchResult, error) {
 	reply, err := fetch(ctx, s.c, call{path: "/api/v1/search/queries", body: q}, func(r *searchResponse) error { return r.validate(q.Page) })
 	if errors.Is(err, ErrNotFound) { // a query cannot be missing: the responder is not search-aggregation
@@ -83,9 +89,11 @@ func (r *searchResponse) validate(page Page) error {
 	return nil
 }
 
-// Hotel returns a property with at most 4 similar properties, within at most 2,300 ms including the
-// second try. The error is ErrNotFound for a property unknown to search-aggregation, an *Error, or
-// wraps context.Canceled.
+// Hotel returns a property with at most 4 similar properties: GET, within at most 2,300 ms
+// including the second try. Bad similar properties are dropped. The error is ErrNotFound for a
+// property unknown to search-aggregation, or one of the package's rules: an *Error, or an error
+// that wraps context.Canceled. Another property than the requested, or a bad mandatory value, is an
+// *Error of Reason BadResponse.
 func (s *Search) Hotel(ctx context.Context, propertyID string, l locale.Tag, c money.Currency) (Hotel, error) {
 	q := call{path: hotelsPath + url.PathEscape(propertyID), query: url.Values{"locale": {string(l)}, "currency": {string(c)}}}
 	return fetch(ctx, s.c, q, func(h *Hotel) error {
@@ -99,7 +107,9 @@ func (s *Search) Hotel(ctx context.Context, propertyID string, l locale.Tag, c m
 }
 
 // Availability returns the availability of a property per day: sorted, unique, and inside the
-// queried range. Time limit and errors are those of Hotel.
+// queried range; other days are dropped. The list may be empty, and is nil only with an error. A
+// bad price or number of rooms is cleared. Availability does not validate q. It sends a GET, within
+// at most 2,300 ms including the second try. The errors are those of Hotel.
 func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, error) {
 	type reply struct {
 		Days []Day `json:"days"`
@@ -131,8 +141,10 @@ func (s *Search) Availability(ctx context.Context, q AvailabilityQuery) ([]Day, 
 }
 
 // Facets returns the filters of a country, or of a region of the country; region "" means the whole
-// country. The error is ErrNotFound for a country or region without listed properties; time limit
-// and other errors are those of Hotel.
+// country. Bad filters and bad values are dropped, so a filter may have no values. Facets sends a
+// GET, within at most 2,300 ms including the second try. The error is ErrNotFound for a country or
+// region without listed properties, or one of the package's rules: an *Error, or an error that
+// wraps context.Canceled. The filters of another country are an *Error of Reason BadResponse.
 func (s *Search) Facets(ctx context.Context, country, region string, l locale.Tag) (Facets, error) {
 	q := call{path: "/api/v1/search/facets", query: url.Values{"country": {country}, "locale": {string(l)}}}
 	if region != "" {

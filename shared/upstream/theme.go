@@ -18,9 +18,10 @@ type Brand struct {
 	BrandName    Localized `json:"brandName"`
 }
 
-// Brand returns a tenant's brand, within at most 1,200 ms including a retry. The error is
-// ErrNotFound for a tenant unknown to theme-config, an *Error, or wraps context.Canceled for a
-// cancelled ctx.
+// Brand returns a tenant's brand: GET, within at most 1,200 ms including a retry. The error is
+// ErrNotFound for a tenant unknown to theme-config, or one of the package's rules: an *Error, or an
+// error that wraps context.Canceled. A bad value, or the brand of another tenant, is an *Error of
+// Reason BadResponse; a bad translation of the name is only removed.
 func (t *Theme) Brand(ctx context.Context, tenantID string) (Brand, error) {
 	q := call{path: "/theme-config/v1/tenants/" + url.PathEscape(tenantID) + "/brand-peek"}
 	return fetch(ctx, t.c, q, func(b *Brand) error {

@@ -2,6 +2,28 @@
 // theme-config: time limits, at most one retry, circuit breakers and validation of every response.
 // It never caches, and never decides about the response to the guest.
 //
+// The rules of a call, in all methods of Search, Pricing, Property and Theme:
+//
+//   - A call sends at most two HTTP requests. The second follows a failed connection or transfer, a
+//     502, 503 or 504, a try that ran into its time limit, or a failed ID token; for Search also
+//     800 ms without a response. Any other failure is final.
+//   - No connection, a 5xx, a 429 and a failed ID token give an *Error of Reason Unavailable; other
+//     unexpected statuses give Reason BadResponse.
+//   - Time limits include a cold connection (at most 1 s each for dial and TLS) and a cold ID token
+//     (a request to the metadata server).
+//   - If the deadline of ctx comes before the time limit of the service, the error is an *Error of
+//     Reason Budget and wraps context.DeadlineExceeded. With less than 20 ms left no request is
+//     sent. Reason Timeout means the time limit of the service.
+//   - If ctx is cancelled, the error wraps context.Canceled.
+//   - While the breaker is open the error is an *Error of Reason BreakerOpen at once, without a
+//     request.
+//   - A response over 2 MiB, a response that breaks the contract, and a panic while reading a
+//     response give an *Error of Reason BadResponse.
+//   - After two failed tries the error is that of the first. On any error the result is the zero
+//     value.
+//   - Each try runs on a goroutine of its own, holds the whole response in memory, and takes the
+//     mutexes of the breaker and of the connection pool for a moment.
+//
 // The contracts/ folder has an OpenAPI document per service for requests and responses.
 package upstream
 
@@ -42,7 +64,9 @@ type Upstreams struct {
 	Theme    *Theme
 }
 
-// New returns the clients and does no I/O. It returns an error with all unusable URLs.
+// New returns the clients and does no I/O: the first call of each service dials. A nil
+// cfg.Transport gives the clients a new connection pool. New returns nil and an error that joins
+// the unusable URLs: a base URL needs http or https and a host, and has no user, query or fragment.
 func New(cfg Config) (*Upstreams, error) {
 	transport := cfg.Transport
 	if transport == nil {
@@ -91,9 +115,10 @@ type Caller struct {
 
 type callerKey struct{}
 
-// WithCaller returns a context with the caller for the headers of upstream calls. Without a caller
-// the headers are absent. Caller is request-scoped data in a context value: it changes no control
-// flow.
+// WithCaller returns a context with the caller for the headers of upstream calls. Without a caller,
+// or with an empty field, the header is absent; a trace of package otlp goes before
+// Caller.Traceparent. A later caller replaces an earlier one. Caller is request-scoped data in a
+// context value: it changes no control flow. Pure.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }

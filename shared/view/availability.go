@@ -30,7 +30,8 @@ type AvailableDay struct {
 	IsStale       bool        `json:"isStale,omitzero"`
 }
 
-// NewAvailability returns the Availability of a response of search-aggregation. Pure.
+// NewAvailability returns the Availability of a response of search-aggregation, with the days in
+// the given order. It never fails. Pure.
 func NewAvailability(q upstream.AvailabilityQuery, days []upstream.Day) *Availability {
 	a := &Availability{PropertyID: q.PropertyID, From: q.From, To: q.To}
 	for _, d := range days {
@@ -51,7 +52,8 @@ func (a *Availability) HasPrice() bool {
 	return false
 }
 
-// MarkStale marks every price as expired.
+// MarkStale marks every price as expired, whatever the time, and clears the mark of a day without a
+// price.
 func (a *Availability) MarkStale() {
 	for i := range a.Days {
 		a.Days[i].IsStale = a.Days[i].CheapestMinor != ""
@@ -61,7 +63,8 @@ func (a *Availability) MarkStale() {
 // Encode returns the JSON. It does no I/O; the error is that of the JSON encoder.
 func (a *Availability) Encode() ([]byte, error) { return appendJSON(nil, a) }
 
-// DecodeAvailability is the inverse of Encode. It returns an error for malformed JSON.
+// DecodeAvailability is the inverse of Encode and keeps no reference to body. It returns nil and an
+// error for malformed JSON or a value of another type; it checks nothing else.
 func DecodeAvailability(body []byte) (*Availability, error) {
 	a := new(Availability)
 	if err := json.Unmarshal(body, a); err != nil {

@@ -1,5 +1,7 @@
 // Package view owns the view models of the routes (docs/spec/routes.md#view-models) and builds view
-// models from upstream responses. It does no I/O and never computes amounts of money.
+// models from upstream responses. It does no I/O, takes no lock and reads no clock, so every
+// function costs only CPU and memory, and it never computes amounts of money. The JSON encoder
+// fails for a NaN, an infinity and invalid UTF-8.
 package view
 
 import (
@@ -53,8 +55,10 @@ const maxHighlights = 5
 // neutralColor replaces the colour of a missing brand: a grey legible on white and on black.
 const neutralColor = "#6b7280"
 
-// NewCard returns the card of a hit, without a rate. A nil brand gives the neutral placeholder.
-// region is the cloud region of this service. Pure.
+// NewCard returns the card of a hit, without a rate, with at most 5 amenities. A nil brand gives
+// the neutral placeholder. region is the cloud region of this service; with an unknown region no
+// card gets the badge crossRegionDelivery. The card shares lists and maps with hit and brand.
+// NewCard never fails; hit must not be nil. Pure.
 func NewCard(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCard {
 	return ListingCard{
 		PropertyID: hit.PropertyID, TenantID: hit.TenantID, TenantSlug: hit.TenantSlug,
@@ -65,7 +69,8 @@ func NewCard(hit *upstream.Hit, brand *upstream.Brand, region string) ListingCar
 	}
 }
 
-// NewPin returns the pin of a hit, without a rate. A nil brand gives the neutral colour. Pure.
+// NewPin returns the pin of a hit, without a rate. A nil brand gives the neutral colour. NewPin
+// never fails; hit must not be nil. Pure.
 func NewPin(hit *upstream.Hit, brand *upstream.Brand) MapPin {
 	pin := MapPin{PropertyID: hit.PropertyID, Geo: hit.Geo, BrandColor: neutralColor}
 	if brand != nil {

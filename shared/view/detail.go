@@ -84,8 +84,9 @@ const (
 )
 
 // NewHotelDetail returns the page of a property without rates. A nil hotel omits the parts from
-// search-aggregation; a tenant missing from brands gets the neutral placeholder. region is the
-// cloud region of this service. Pure.
+// search-aggregation; a tenant missing from brands, which may be nil, gets the neutral placeholder.
+// region is the cloud region of this service. The page shares lists and maps with the arguments.
+// NewHotelDetail never fails; d must not be nil. Pure.
 func NewHotelDetail(d *upstream.PropertyDetail, hotel *upstream.Hotel, brands map[string]*upstream.Brand, region string, hint HandoffHint) *HotelDetail {
 	page := &HotelDetail{
 		Property: PropertySummary{
@@ -141,15 +142,17 @@ func popularity(p upstream.Popularity) *Popularity {
 	return &shown
 }
 
-// DefaultStay returns the stay to quote without dates from the guest: two adults, one room, the
-// next night in UTC. The current night is over in some time zones and partly sold. Pure.
+// DefaultStay returns the stay to quote without dates from the guest: two adults, one room, one
+// night from the day after now in UTC. The current night is over in some time zones and partly
+// sold. Pure.
 func DefaultStay(now time.Time) Stay {
 	in := stay.DateOf(now.UTC()).AddDays(defaultStayDays)
 	return Stay{stay.Dates{CheckIn: in, CheckOut: in.AddDays(1)}, stay.Occupancy{Adults: 2, Rooms: 1}}
 }
 
-// SetRate sets the stay with the quote and returns until when the rate is fresh. A nil quote means
-// a sold-out stay, fresh for 60 s.
+// SetRate sets the stay, replaces rate and calendar by those of the quote, and returns until when
+// the rate is fresh, as NewRateSnapshot does. A nil quote means a sold-out stay: the page then has
+// no rate, for 60 s from now. SetRate never fails.
 func (d *HotelDetail) SetRate(s Stay, q *upstream.Quote, now time.Time) (until time.Time) {
 	d.DefaultStay, d.CheapestRateSnapshot, d.PriceCalendarPreview = s, nil, nil
 	if q == nil {
@@ -163,7 +166,8 @@ func (d *HotelDetail) SetRate(s Stay, q *upstream.Quote, now time.Time) (until t
 	return until
 }
 
-// MarkStale marks every rate as expired.
+// MarkStale marks the rate and every day of the calendar as expired, whatever the time. It does
+// nothing on a page without rates.
 func (d *HotelDetail) MarkStale() {
 	if d.CheapestRateSnapshot != nil {
 		d.CheapestRateSnapshot.IsStale = true
@@ -173,15 +177,17 @@ func (d *HotelDetail) MarkStale() {
 	}
 }
 
-// RemoveTenants removes the similar properties of the tenants selected by remove.
+// RemoveTenants removes the similar properties of the tenants selected by remove, in place. It
+// calls remove once per similar property, not for the tenant of the page.
 func (d *HotelDetail) RemoveTenants(remove func(tenantID string) bool) {
 	d.SimilarProperties = slices.DeleteFunc(d.SimilarProperties, func(c ListingCard) bool { return remove(c.TenantID) })
 }
 
-// IsDegraded reports whether the part is missing.
+// IsDegraded reports whether the part is in Degraded, the list of missing parts.
 func (d *HotelDetail) IsDegraded(part string) bool { return isDegraded(d.Degraded, part) }
 
-// ClearDegraded removes the part from the list of missing parts.
+// ClearDegraded removes the part from Degraded, the list of missing parts, in place; a part that is
+// not in the list has no effect.
 func (d *HotelDetail) ClearDegraded(part string) { d.Degraded = clearDegraded(d.Degraded, part) }
 
 // TenantIDs returns the tenants on the page without duplicates, the tenant of the hotel first.
@@ -198,7 +204,8 @@ func (d *HotelDetail) TenantIDs() []string {
 // Encode returns the JSON. It does no I/O; the error is that of the JSON encoder.
 func (d *HotelDetail) Encode() ([]byte, error) { return appendJSON(nil, d) }
 
-// DecodeHotelDetail is the inverse of Encode. It returns an error for malformed JSON.
+// DecodeHotelDetail is the inverse of Encode and keeps no reference to body. It returns nil and an
+// error for malformed JSON or a value of another type; it checks nothing else.
 func DecodeHotelDetail(body []byte) (*HotelDetail, error) {
 	d := new(HotelDetail)
 	if err := json.Unmarshal(body, d); err != nil {

@@ -23,8 +23,10 @@ type indexHeader struct {
 	Extra       int             `json:"r"` // length
 }
 
-// Encode returns the body of the page, and the index for DecodePage. The index refers to tenants by
-// position in TenantIDs. Encode does no I/O; the error is that of the JSON encoder.
+// Encode returns the body of the page, and the index for DecodePage, both in new memory. The index
+// refers to tenants by position in TenantIDs. Encode does no I/O and copies Base, Rate and Extra
+// unchecked. The error is that of the JSON encoder, for Place or Degraded; body and index are nil
+// then.
 func (p *Page) Encode() (body, index []byte, err error) {
 	m := indexHeader{p.Member, p.ResultCount, p.Degraded, p.Place, len(p.Items), len(p.Extra)}
 	if index, err = json.Marshal(m); err != nil {
@@ -60,8 +62,9 @@ func (p *Page) Encode() (body, index []byte, err error) {
 var errIndex = errors.New("view: index does not match the body")
 
 // DecodePage is the inverse of Encode; tenantIDs are those of the encoded page. The page refers to
-// body, so do not change body. A mismatch of body and index is an error, never a panic. DecodePage
-// copies and decodes no items.
+// body, so do not change body. A malformed index, or an index that does not fit the length of body
+// or the number of tenantIDs, gives nil and an error, never a panic; DecodePage does not compare
+// the content. It copies and decodes no items.
 func DecodePage(body, index []byte, tenantIDs []string) (*Page, error) {
 	header, items, ok := bytes.Cut(index, []byte{'\n'})
 	var m indexHeader
@@ -86,8 +89,9 @@ func DecodePage(body, index []byte, tenantIDs []string) (*Page, error) {
 	return p, nil
 }
 
-// PeekIndex returns the result count and the place from an index, without decoding the page; 0 and
-// nil for a bad index.
+// PeekIndex returns the result count and the place from the first line of an index, without
+// decoding the page; 0 and nil if the line is not the JSON of an index. place is also nil for a
+// page without a place.
 func PeekIndex(index []byte) (resultCount int, place *upstream.Place) {
 	header, _, _ := bytes.Cut(index, []byte{'\n'})
 	var m indexHeader

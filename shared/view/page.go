@@ -37,8 +37,8 @@ type Item struct {
 
 const propertyOffset = len(`{"propertyId":"`)
 
-// PropertyID returns the property id from the first member of the item; "" for an item that is too
-// short.
+// PropertyID returns the property id, unchecked, from the first member of the item; "" for an item
+// that is too short.
 func (i *Item) PropertyID() string {
 	if len(i.Base) < propertyOffset+30 {
 		return ""
@@ -46,8 +46,8 @@ func (i *Item) PropertyID() string {
 	return string(i.Base[propertyOffset : propertyOffset+30])
 }
 
-// NewItem encodes a card or pin v. The first member of v must be propertyId. The error is that of
-// the JSON encoder.
+// NewItem encodes a card or pin v, without a rate. The first member of v must be propertyId;
+// NewItem does not check it. The error is that of the JSON encoder.
 func NewItem(tenant string, v any) (Item, error) {
 	b, err := appendJSON(nil, v)
 	if err != nil {
@@ -56,7 +56,8 @@ func NewItem(tenant string, v any) (Item, error) {
 	return Item{TenantID: tenant, Base: b[:len(b)-1]}, nil
 }
 
-// SetRate sets the rate of a list card, fresh until until. The error is that of the JSON encoder.
+// SetRate sets the rate of a list card, fresh until until, and replaces an earlier rate. The error
+// is that of the JSON encoder; the item is unchanged then.
 func (i *Item) SetRate(r RateSnapshot, until time.Time) error {
 	rate, err := AppendMember(nil, "rateSnapshot", r)
 	if err != nil {
@@ -66,7 +67,9 @@ func (i *Item) SetRate(r RateSnapshot, until time.Time) error {
 	return nil
 }
 
-// SetSpotlightRate sets the rate of the spotlighted pin.
+// SetSpotlightRate sets the rate of the spotlighted pin and replaces an earlier rate. It leaves
+// RateFreshUntil unchanged, and MarkStale has no effect on this rate. It never fails; amount and
+// currency must be digits and letters, as from package upstream.
 func (i *Item) SetSpotlightRate(r RateSnapshot) {
 	// Digits and letters only; Go and JSON quote these alike.
 	i.Rate = fmt.Appendf(nil, `,"cheapestNightlyMinor":%q,"currency":%q`, r.CheapestNightlyMinor, r.Currency)
@@ -74,7 +77,8 @@ func (i *Item) SetSpotlightRate(r RateSnapshot) {
 
 var freshJSON, staleJSON = []byte(`"isStale":false`), []byte(`"isStale":true`)
 
-// MarkStale marks every expired rate as stale.
+// MarkStale marks every rate of a list card with an end of freshness before now as stale. It copies
+// a rate before changing it, so the body of DecodePage stays unchanged.
 func (p *Page) MarkStale(now time.Time) {
 	for n := range p.Items {
 		if i := &p.Items[n]; len(i.Rate) > 0 && now.After(i.RateFreshUntil) {
@@ -83,17 +87,19 @@ func (p *Page) MarkStale(now time.Time) {
 	}
 }
 
-// RemoveTenants removes the items of the tenants selected by remove and reduces ResultCount.
+// RemoveTenants removes the items of the tenants selected by remove, in place, and reduces
+// ResultCount by their number. It calls remove once per item.
 func (p *Page) RemoveTenants(remove func(tenantID string) bool) {
 	before := len(p.Items)
 	p.Items = slices.DeleteFunc(p.Items, func(i Item) bool { return remove(i.TenantID) })
 	p.ResultCount -= before - len(p.Items)
 }
 
-// IsDegraded reports whether the part is missing.
+// IsDegraded reports whether the part is in Degraded, the list of missing parts.
 func (p *Page) IsDegraded(part string) bool { return isDegraded(p.Degraded, part) }
 
-// ClearDegraded removes the part from the list of missing parts.
+// ClearDegraded removes the part from Degraded, the list of missing parts, in place; a part that is
+// not in the list has no effect.
 func (p *Page) ClearDegraded(part string) { p.Degraded = clearDegraded(p.Degraded, part) }
 
 func isDegraded(parts []Degraded, part string) bool {
@@ -104,7 +110,8 @@ func clearDegraded(parts []Degraded, part string) []Degraded {
 	return slices.DeleteFunc(parts, func(d Degraded) bool { return d.Part == part })
 }
 
-// TenantIDs returns the tenants of the items without duplicates, in order of first appearance.
+// TenantIDs returns the tenants of the items without duplicates, in order of first appearance; nil
+// without items.
 func (p *Page) TenantIDs() []string {
 	var tenantIDs []string
 	seen := map[string]bool{}
@@ -117,7 +124,8 @@ func (p *Page) TenantIDs() []string {
 	return tenantIDs
 }
 
-// RatesFreshUntil returns when the first rate of the page expires; zero without rates.
+// RatesFreshUntil returns the earliest RateFreshUntil of the items with a rate, also if past; the
+// zero time without rates.
 func (p *Page) RatesFreshUntil() time.Time {
 	var first time.Time
 	for _, i := range p.Items {
@@ -128,8 +136,9 @@ func (p *Page) RatesFreshUntil() time.Time {
 	return first
 }
 
-// AppendMember appends ,"name":value to extra, for Page.Extra, and returns the result. The error is
-// that of the JSON encoder.
+// AppendMember appends ,"name":value to extra, for Page.Extra, and returns the result, as append
+// does. name needs no escapes in JSON. The error is that of the JSON encoder; the result is nil
+// then.
 func AppendMember(extra []byte, name string, v any) ([]byte, error) {
 	extra = append(extra, ',')
 	extra = strconv.AppendQuote(extra, name)

@@ -23,8 +23,9 @@ type RateSnapshot struct {
 
 const maxRateAge = 60 * time.Second // longest freshness of a rate, whatever pricing says
 
-// NewRateSnapshot returns the snapshot of a quote, and the end of the freshness: the expiry from
-// pricing, at most 60 s after capture, and at most 60 s after now whatever the clock of pricing.
+// NewRateSnapshot returns the snapshot of a quote, not stale, and the end of the freshness: the
+// expiry from pricing, at most 60 s after capture, and at most 60 s after now whatever the clock of
+// pricing. For an old quote the end is before now. NewRateSnapshot never fails; q must not be nil.
 // Pure.
 func NewRateSnapshot(q *upstream.Quote, now time.Time) (RateSnapshot, time.Time) {
 	until := earliest(q.TTLExpiresAt, q.CapturedAt.Add(maxRateAge), now.Add(maxRateAge))

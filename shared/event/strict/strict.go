@@ -1,6 +1,6 @@
-// Package strict validates events against their JSON Schemas. In a binary that imports it the
-// setting VALIDATE_EVENTS makes the outbox validate every event before it is written. Deployed
-// functions do not import it, and so start without compiling schemas.
+// Package strict validates events against their JSON Schemas. In a binary that imports strict, the
+// setting VALIDATE_EVENTS makes the outbox validate every event before writing the event. Deployed
+// functions do not import strict, and so start without compiling schemas.
 package strict
 
 import (
@@ -18,8 +18,10 @@ func init() { event.Validator = Validate }
 var loadSchemas = sync.OnceValues(func() (schema.Set, error) { return schema.Compile(event.Schemas(), event.SchemaBase) })
 
 // Validate validates the message of an event, envelope and payload, against the schema of its
-// subject. The error names the location and the broken rule, never a value. The first call takes
-// milliseconds.
+// subject. Validate does no I/O. The first call of a process compiles the schemas of all subjects,
+// which takes milliseconds; concurrent callers wait, and every later call returns an error of this
+// compilation. The errors are an event without a JSON form, an unknown subject, and broken rules,
+// each named with the location and without a value. Safe for concurrent use.
 func Validate(e event.Event) error {
 	data, err := e.MarshalJSON()
 	if err != nil {
@@ -28,7 +30,9 @@ func Validate(e event.Event) error {
 	return ValidateMessage(e.Subject, data)
 }
 
-// ValidateMessage is Validate for an encoded message. It returns an error for an unknown subject.
+// ValidateMessage is Validate for an encoded message, with the same cost at the first call. The
+// errors are a subject outside the catalogue, found before compiling, malformed JSON, and broken
+// rules of the subject's schema.
 func ValidateMessage(subject string, data []byte) error {
 	if !slices.Contains(event.Subjects(), subject) {
 		return fmt.Errorf("event: validate: unknown subject %q", subject)
