@@ -61,16 +61,24 @@ type campaign struct {
 const consumeTimeout = time.Second // for all statements of a consumption together
 
 // Serve answers POST /internal/handoff/{id}/consume: the first call consumes the handoff and
-// returns the handoff to the tenant's BFF. Only listed service accounts may call it; any other
-// caller is 403 before the body is read.
+// returns the handoff to the tenant's BFF, with 200. Only listed service accounts may call it; any
+// other caller is 403 before the body is read. While the issuer's keys are unknown and cannot be
+// fetched, every caller is 403. A fetch takes up to 1 s more, at most every 10 s, outside the time
+// of the statements; other callers wait for the fetch.
 //
-// The cost is a Postgres statement; a refusal costs a second transaction, and a counted replay a
-// Redis round trip of at most 100 ms. All statements together have 1 s and continue when the client
-// hangs up.
+// The cost is a Postgres statement; a refusal costs a second transaction of three round trips, or
+// five for a counted replay, and then a Redis round trip of at most 100 ms. All these have 1 s
+// together and continue when the client hangs up.
 //
-// Without Postgres the answer is 503. Without Redis only the penalty of a replay is lost. A caller
-// repeats a call with a lost answer or a 503 under the same Idempotency-Key within 60 s and gets
-// the same answer.
+// Refusals: 400, 413 or 422 for a malformed request, 401 for a token that is not genuine, 404 for
+// an unknown handoff, 409 for a consumed handoff, 410 for an expired handoff, and 403 for a
+// suspended tenant. A 409 also records a bot verdict, and a penalty for the minting guest; calls
+// with the same key count once.
+//
+// Without Postgres the answer is 503, and the handoff may be consumed all the same. Without Redis
+// only the penalty of a replay is lost. A caller repeats a call with a lost answer or a 503 with
+// the same account, consumedBy and Idempotency-Key within 60 s of the consumption, and gets the
+// same answer. Any other repetition, also without a key, is a 409 with the penalty.
 func (c *Consume) Serve(w http.ResponseWriter, r *http.Request) error {
 	account, err := c.callers.Verify(r)
 	if err != nil {

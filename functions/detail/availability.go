@@ -28,17 +28,20 @@ const availabilityTTL = time.Minute
 
 // Serve answers GET /hotels/{propertyId}/availability with the free nights of at most 62 days. The
 // answer is shared (public) and the same in every language and currency. web.Budget bounds the
-// request to 2.5 s.
+// request to 2.5 s. Invalid parameters are 422; an unknown hotel is 404 for 30 s, and a suspended
+// tenant's hotel is 404.
 //
 // A warm hit costs a Redis round trip of at most 100 ms, which writes rate-limit counters only, and
-// no call to Postgres or an upstream. An entry is fresh for a minute, or 15 s without
-// property-service.
+// no call to Postgres or an upstream. An entry is fresh for a minute (± 10 %), or 15 s without
+// property-service. A load costs calls of search-aggregation and, unless the cache has the owner,
+// of property-service, and three or more Redis round trips. A single flight among all processes
+// loads; callers without a stored entry wait for the load until their deadline.
 //
 // Without Redis each process loads by itself and stores nothing. Without Postgres the answer is the
 // same. Without search-aggregation the stored entry is served up to 10 minutes past its freshness,
 // with expired prices marked stale; else the answer is 503, or 504 when time ran out. Without
 // property-service the owner is unknown: "degraded" names "property", and a suspended tenant's
-// hotel is not hidden.
+// hotel is not hidden. An instance without any copy of the suspended tenants hides no hotel.
 func (a *Availability) Serve(w http.ResponseWriter, r *http.Request) error {
 	property, err := propertyFromPath(r)
 	if err != nil {

@@ -42,12 +42,14 @@ type pageRequest struct {
 }
 
 // Serve answers GET /hotels/{propertyId} with the page of a hotel. The answer is shared (public):
-// no cookie is read or set. web.Budget bounds the request to 2.5 s.
+// no cookie is read or set. web.Budget bounds the request to 2.5 s. Invalid parameters are 422.
 //
 // A warm hit costs a Redis round trip of at most 100 ms, which writes rate-limit counters only, and
-// no call to Postgres or an upstream. An entry is fresh for 5 minutes, or 15 s without
+// no call to Postgres or an upstream. An entry is fresh for 5 minutes (± 10 %), or 15 s without
 // search-aggregation or theme-config; rates are fresh for 60 s at most, and a single caller quotes
-// new rates.
+// new rates while others get the old rates. A load calls the upstreams and takes three or more
+// Redis round trips. A single flight among all processes loads; callers without a stored entry wait
+// for the load until their deadline.
 //
 // Failures:
 //   - Redis: each process loads by itself and stores nothing.
@@ -58,7 +60,8 @@ type pageRequest struct {
 //     "degraded", the edge may store the answer for 15 s only, and expired rates are marked
 //     isStale.
 //
-// The page of a suspended tenant is 404.
+// The page of a suspended tenant is 404. An instance without any copy of the suspended tenants
+// hides no page.
 func (d *Detail) Serve(w http.ResponseWriter, r *http.Request) error {
 	property, err := propertyFromPath(r)
 	if err != nil {

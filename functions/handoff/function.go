@@ -46,7 +46,8 @@ func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	return New(p, e.Keys, e.Link).Serve, nil
 }
 
-// New returns the handler. keys signs the tokens; link is the booking URL for the tokens.
+// New returns the handler. keys signs the tokens; link is the booking URL for the tokens. New does
+// no I/O and cannot fail.
 func New(p *wiring.Deps, keys handoff.Keys, link handoff.Link) *Mint {
 	return &Mint{
 		guests: p.Guests.WithClass(gate.Handoff), cache: p.Cache, parts: p.Compose, idempotency: idempotency.New(p.Redis, p.DB, p.Keys, p.Now),

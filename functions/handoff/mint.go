@@ -45,24 +45,30 @@ type mintResponse struct {
 	TTLSeconds int    `json:"ttlSeconds"`
 }
 
-// Serve answers POST /handoff: each Idempotency-Key mints a single handoff, answered by 201 with
-// the booking URL. A repeated key gets the same bytes. The answer is personal (private, no-store).
-// web.Budget bounds the request to 2.5 s.
+// Serve answers POST /handoff: each Idempotency-Key of a session mints a single handoff, answered
+// by 201 with the booking URL. A repeated key gets the same bytes for 24 h. The answer is personal
+// (private, no-store). web.Budget bounds the request to 2.5 s.
 //
 // With warm entries of property and brand the cost is two Redis round trips of at most 100 ms each,
 // for the reads and for the copy of the answer, and a Postgres transaction in a single round trip
-// of at most 1 s. A repetition is charged as a read, which costs a second Redis round trip, and
-// does not use Postgres.
+// of at most 1 s. A cold entry costs a call of property-service (up to 2 s) or theme-config (750
+// ms), side by side. A repetition is charged as a read, which costs a second Redis round trip, and
+// uses Postgres only if Redis lost the copy of the answer. A new session, the score of a bot and a
+// stale copy of the suspended tenants cost up to 300 ms of Postgres each.
 //
 // Failures:
-//   - Redis: Postgres alone deduplicates. The answer is 503 in a process that has never read the
+//   - Redis: Postgres alone deduplicates. A new key is 503 in a process that has never read the
 //     suspended tenants, from Redis or from Postgres.
-//   - Postgres: 503, nothing is minted.
+//   - Postgres: 503. Nothing is minted, unless only the reply to the commit was lost; repeat with
+//     the same key.
 //   - property-service, without a cached owner: 503, or 504 when time ran out.
 //   - theme-config: the slug of property-service.
 //
-// A property of another tenant is 404; a suspended tenant is 403. A session cleared meanwhile is a
-// retriable 503. A key in use is polled for up to 2 s, then 409; a key of another body is 422.
+// A malformed request is 400, 413 or 422 and costs a Redis round trip too; no key is 400. A client
+// over a limit or with the score of a bot is 429. A property of another tenant is 404; a suspended
+// tenant is 403. A session cleared meanwhile is a retriable 503, after up to 1.5 s for the rest of
+// the erasure. A key in use is polled every 25 ms for up to 2 s, then 409; a key of another body is
+// 422. An error is not recorded under the key.
 func (m *Mint) Serve(w http.ResponseWriter, r *http.Request) error {
 	in, past, request, err := m.parseRequest(r)
 	if err != nil {

@@ -30,7 +30,8 @@ func (p *handlers) receive(subject string, effect func(payload []byte) (inbox.Ef
 type eventTime time.Time
 
 // UnmarshalText accepts every form of RFC 3339, also lower-case letters and leap seconds, which
-// package time rejects.
+// package time rejects. For any other text it sets the zero time and returns an error without the
+// text.
 func (m *eventTime) UnmarshalText(text []byte) error {
 	at, err := timestamp.Parse(string(text))
 	*m = eventTime(at)

@@ -24,10 +24,15 @@ type Report struct {
 }
 
 // Serve applies the missing migrations, grants the schema to the users, and returns the Report with
-// status
-// 200. A call takes up to 55 min. Calls may be repeated; concurrent calls wait for each other by a lock of
-// the migrations. A failed migration leaves the earlier ones applied. Serve returns an error,
-// status 500, when a migration fails or Postgres is unavailable.
+// status 200. A call takes up to 55 min. Calls may be repeated; a concurrent call waits up to 5 min
+// for the advisory lock of the migrations, on a connection of its own. Serve grants use of schema
+// and sequences, and reading and writing of the present tables, in one to four statements for each
+// user, without a transaction; Serve revokes nothing, and reports users unknown to Postgres in
+// Missing.
+//
+// Serve returns an error, status 500, when a migration or a grant fails, Postgres is unavailable,
+// the lock is not free in time, or the caller hangs up. Earlier migrations and grants stay applied
+// then; call again.
 func (m *Migrate) Serve(w http.ResponseWriter, r *http.Request) (err error) {
 	db := stdlib.OpenDBFromPool(m.pool)
 	defer func() { err = errors.Join(err, db.Close()) }() // the pool stays open

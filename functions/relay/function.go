@@ -60,8 +60,11 @@ func open(ctx context.Context, warmUp *lifecycle.WarmUp) (web.Handler, error) {
 	return r.Serve, nil
 }
 
-// Open builds the relay from the environment. Only warmUp dials Postgres and Redis, in a process
-// about to listen. Open fails for missing or contradictory settings. Close the relay after use.
+// Open builds the relay from the environment. Open parses and constructs; the search for Google
+// credentials may read a file or ask the metadata server, unless PUBSUB_EMULATOR_HOST is set. Only
+// warmUp dials Postgres and Redis, in a process about to listen; the first request dials Pub/Sub.
+// Open returns nil and an error for missing or contradictory settings and without credentials.
+// Close the relay after use.
 func Open(ctx context.Context, warmUp *lifecycle.WarmUp) (*Relay, error) {
 	e, err := env.ParseAs[environment]()
 	if err != nil {

@@ -50,11 +50,15 @@ type Options struct {
 	Once   bool `json:"once"`   // end when nothing more can be sent now, instead of after RELAY_RUN
 }
 
-// Serve answers a tick, a Pub/Sub push: it runs the relay and returns the Report with status 200.
-// A tick takes RELAY_RUN (57 s by default) and up to 20 s more. A request that is no tick gets 400.
-// When Run fails because Postgres is unavailable the answer is 503, and Pub/Sub delivers the tick
-// again; rows that were sent are marked by then. SIGTERM ends the run early, as a cancelled ctx
-// does in Run.
+// Serve answers a tick, a Pub/Sub push: it runs the relay and returns the Report with status 200. A
+// tick takes RELAY_RUN (57 s by default), less with Options.Once or DryRun, and up to about 20 s
+// more. A request that is no tick gets 400.
+//
+// When Run fails the answer is 503 if Postgres is unavailable and 500 for other errors, and Pub/Sub
+// delivers the tick again; rows that were sent are marked by then, unless Postgres failed in
+// between. Without Pub/Sub or Redis the answer is 200; the Report counts outages, and an undrained
+// buffer is logged only. SIGTERM ends the run early, as a cancelled ctx does in Run. Concurrent
+// ticks share the work.
 func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 	m, err := pubsubpush.Decode(req)
 	var o Options
@@ -76,14 +80,23 @@ func (r *Relay) Serve(w http.ResponseWriter, req *http.Request) error {
 }
 
 // Run publishes pending rows until RELAY_RUN has passed or ctx ends; with Options.Once, until
-// nothing more can be sent now. Then it counts the backlog. Batches under way at the end are
-// finished: they start no further request, and take at most 13 s (a read of consents, a request,
-// its marks). The count takes at most 8 s more.
+// nothing more can be sent now; with Options.DryRun not at all. Then it counts the backlog. Batches
+// under way at the end are finished: they start no further request, and usually take at most 13 s
+// (a read of consents, a request, its marks). The count takes at most 8 s more, also after the end
+// of ctx.
+//
+// A run polls Postgres every 10 ms to 5 s, and drains the Redis buffer every 3 s for up to 10 s. A
+// batch of up to 32 rows costs two round trips to Postgres, reads of consents, and a request of at
+// most 5 s to Pub/Sub for each session; a batch holds a connection and the advisory lock of its
+// shard. RELAY_WORKERS batches (4) and 64 requests run at the same time. Runs may be concurrent.
 //
 // Without Pub/Sub no row is charged and Run returns no error; Report.Outages counts the failed
-// requests. Without Redis the buffered rows stay there, and rows of the table are sent. Without
-// Postgres nothing is sent. Run returns an error when the backlog cannot be counted, and when the
-// last poll or batch failed in Postgres in a run that neither published nor deleted a row.
+// requests, and a topic's breaker opens for 500 ms after five. A refused row gets a backoff of 1 s
+// to 10 min, and is parked at the 20th refusal. A row may be sent twice after a crash or a failed
+// mark. Without Redis the buffered rows stay there, and rows of the table are sent. Without
+// Postgres nothing is sent. Run returns an error, with the Report so far, when the backlog cannot
+// be counted, and when the last poll or batch failed in Postgres in a run that neither published
+// nor deleted a row.
 func (r *Relay) Run(ctx context.Context, o Options) (Report, error) {
 	run := newRun(r, o)
 	if !o.DryRun {
@@ -94,7 +107,8 @@ func (r *Relay) Run(ctx context.Context, o Options) (Report, error) {
 	return run.report(ctx)
 }
 
-// Close closes the connections to Postgres, Redis and Pub/Sub.
+// Close closes the connections to Postgres, Redis and Pub/Sub. Close waits for borrowed connections
+// of Postgres, so call Close once, after the last run. Errors are ignored.
 func (r *Relay) Close() {
 	r.db.Close()
 	r.rdb.Close()

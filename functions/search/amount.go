@@ -14,7 +14,9 @@ import (
 // in its range; the OpenAPI document states the unit.
 type amount struct{ value money.Minor }
 
-// UnmarshalJSONFrom decodes either form. Any other token is the FieldError "malformed".
+// UnmarshalJSONFrom decodes either form. Any other token, a negative number and a number of more
+// than 18 digits are the FieldError "malformed"; invalid JSON is the decoder's error. a is
+// unchanged after an error.
 func (a *amount) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	token, err := d.ReadToken()
 	if err != nil {

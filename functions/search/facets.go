@@ -27,7 +27,7 @@ type Facets struct {
 	upstreams *upstream.Upstreams
 }
 
-// NewFacets returns the handler of GET /facets.
+// NewFacets returns the handler of GET /facets. NewFacets does no I/O and cannot fail.
 func NewFacets(guests *guest.Controller, keys redisclient.Keys, cache *cache.Cache, up *upstream.Upstreams) *Facets {
 	return &Facets{guests, keys, cache, up}
 }
@@ -35,12 +35,14 @@ func NewFacets(guests *guest.Controller, keys redisclient.Keys, cache *cache.Cac
 const facetsTTL = time.Hour
 
 // Serve answers GET /facets with the filter values of a country or of a region in it. The answer is
-// shared: it reads no cookie, sets none, and may be stored at the edge. web.Budget bounds the
-// request to 2.5 s.
+// shared: Serve reads no cookie, sets none, and the edge may store the answer. web.Budget bounds
+// the request to 2.5 s. Invalid parameters are 422, without any round trip.
 //
 // A warm hit costs a Redis round trip of at most 100 ms, which writes rate-limit counters only, and
-// no call to Postgres or search-aggregation. An entry is fresh for an hour; an unknown place is 404
-// for 30 s.
+// no call to Postgres or search-aggregation. An entry is fresh for an hour (± 10 %); an unknown
+// place is 404 for 30 s. A load costs a call of search-aggregation and two or more Redis round
+// trips. A single flight among all processes loads; callers without a stored entry wait for the
+// load until their deadline.
 //
 // Without Redis each process calls search-aggregation and stores nothing. Without Postgres the
 // answer is the same. Without search-aggregation the stored entry is served up to 10 minutes past

@@ -25,7 +25,7 @@ type Finder struct {
 }
 
 // NewFinder returns a Finder. region is the cloud region of this service, for the badge of hotels
-// that another region serves.
+// that another region serves. NewFinder does no I/O and cannot fail.
 func NewFinder(keys redisclient.Keys, cache *cache.Cache, up *upstream.Upstreams, parts *compose.Fetcher, flags *flags.Source, region string, now func() time.Time) *Finder {
 	return &Finder{keys, cache, up, parts, flags, region, now}
 }

@@ -22,7 +22,8 @@ type List struct {
 	queries   *queryCache
 }
 
-// NewList returns the handler of POST /search with an empty cache of parsed bodies.
+// NewList returns the handler of POST /search with an empty cache of parsed bodies: at most 2,048
+// bodies of at most 1 KiB, in memory. NewList does no I/O and cannot fail.
 func NewList(finder *Finder, responder *Responder) *List {
 	return &List{finder, responder, newQueryCache(finder.now, parseList)}
 }
@@ -75,21 +76,29 @@ func parseList(body []byte, now time.Time) (*parsedQuery, error) {
 // no-store), because of the guest's search session id. web.Budget bounds the request to 2.5 s.
 //
 // A warm hit costs a Redis round trip, of at most 100 ms, and no call to Postgres or an upstream.
-// There is a second round trip, of at most 100 ms, when the session changed (a new session, or
-// another search than the last) or was last saved over a minute ago. There is a write to Postgres
-// when the session is new or search.executed is sampled.
+// There is a second round trip, of at most 100 ms, when the session is new or changed, runs another
+// search than the last, was last saved over a minute ago, solved a challenge now, or has an event.
+// There is a write to Postgres, of at most 300 ms, when the session is new, search.executed is
+// sampled, language or currency changed, or the client has the score of a bot. When the rates are
+// old, a single caller waits for a call of pricing. A mutex of the process guards the cache of
+// parsed bodies for a moment.
+//
+// A load costs a call of search-aggregation, calls of pricing (800 ms) and theme-config (750 ms)
+// side by side, and three or more Redis round trips. A single flight among all processes loads;
+// callers without a stored page wait for the load until their deadline.
 //
 // Failures:
 //   - Redis: every process loads by itself and stores nothing; the session is degraded and not
 //     saved.
-//   - Postgres: the answer is the same. Events wait in a Redis list; without both stores the events
-//     are lost and the loss is logged.
+//   - Postgres: the answer is the same. Events wait in a Redis list (500 ms more), unless the
+//     guest's consent is unknown; without both stores the events are lost and the loss is logged.
 //   - search-aggregation: a stored page up to 10 minutes past its freshness, else 503, or 504 when
 //     time ran out.
 //   - pricing: cards without rates, or with stored rates marked isStale.
 //   - theme-config: neutral brands.
 //
-// A missing part is named in "degraded".
+// A missing part is named in "degraded". Cards of suspended tenants are removed, unless no copy of
+// the suspended tenants is known.
 func (l *List) Serve(w http.ResponseWriter, r *http.Request) error {
 	var parsed *parsedQuery
 	if err := web.WithJSONBody(r, l.queries.decodeInto(&parsed)); err != nil {

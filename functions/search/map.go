@@ -27,7 +27,8 @@ type Map struct {
 	queries   *queryCache
 }
 
-// NewMap returns the handler of POST /search/map with an empty cache of parsed bodies.
+// NewMap returns the handler of POST /search/map with an empty cache of parsed bodies: at most
+// 2,048 bodies of at most 1 KiB, in memory. NewMap does no I/O and cannot fail.
 func NewMap(finder *Finder, responder *Responder) *Map {
 	return &Map{finder, responder, newQueryCache(finder.now, parseMap)}
 }
@@ -74,12 +75,14 @@ func parseMap(body []byte, now time.Time) (*parsedQuery, error) {
 // answer is personal (private, no-store). web.Budget bounds the request to 2.5 s.
 //
 // The pins are one cache entry and the spotlighted rate is another, so a guest who moves from pin
-// to pin causes calls to pricing only. One round trip reads both entries; the costs of a warm hit
-// and the failures of Redis, Postgres and search-aggregation are those of List.Serve. A warm hit
-// with a spotlighted pin also decompresses, decodes and compresses the page.
+// to pin causes calls to pricing only. One Redis round trip, of at most 100 ms, reads both entries.
+// A load costs a call of search-aggregation, then theme-config (750 ms), and three or more Redis
+// round trips; the conditions of a second round trip and of a write to Postgres, and the failures
+// of Redis, Postgres and search-aggregation (503, or 504 when time ran out) are those of
+// List.Serve. A warm hit with a spotlighted pin also decompresses, decodes and compresses the page.
 //
 // Without pricing the spotlighted pin has no rate; without theme-config pins have neutral brands.
-// Both are named in "degraded".
+// Both are named in "degraded". A spotlighted property that is not on the map is ignored.
 func (m *Map) Serve(w http.ResponseWriter, r *http.Request) error {
 	var parsed *parsedQuery
 	if err := web.WithJSONBody(r, m.queries.decodeInto(&parsed)); err != nil {

@@ -28,7 +28,8 @@ type Responder struct {
 	now      func() time.Time
 }
 
-// NewResponder returns a Responder. now is the clock of search sessions and history.
+// NewResponder returns a Responder. now is the clock of search sessions and history. NewResponder
+// does no I/O and cannot fail.
 func NewResponder(guests *guest.Controller, sessions *session.Store, flags *flags.Source, now func() time.Time) *Responder {
 	return &Responder{guests, sessions, flags, now}
 }

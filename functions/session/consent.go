@@ -12,14 +12,19 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/web"
 )
 
-// Consent answers POST /session/consent. The row in Postgres decides: after the commit no event of
-// an opted-out guest is written, even if copies in Redis or in other instances are older.
+// Consent answers POST /session/consent with the session and status 200. The row in Postgres
+// decides: after the commit no event of an opted-out guest is written, even if copies in Redis or
+// in other instances are older. A body without a decision is 422.
 //
 // The cost is two Redis round trips of at most 100 ms each, a Postgres write of at most 1.5 s and a
-// Postgres read of at most 300 ms. The write continues when the client hangs up.
+// Postgres read of at most 300 ms. A new session, a changed language or currency adds a write of
+// events, of at most 300 ms in Postgres. The decision is written even when the client hangs up.
 //
-// Without Redis the decision is recorded, and the next GET /session updates the copy. Without
-// Postgres the answer is 503 and nothing changes.
+// Without Redis the decision is recorded, "session" is named in "degraded", and the next GET
+// /session with Redis updates the copy. Without Postgres the answer is 503, and the decision is
+// recorded only if the reply to the commit was lost; the guest may repeat the request. If Postgres
+// fails only at the read, "wishlist" is named in "degraded". A session cleared meanwhile is a
+// retriable 503, after up to 1.5 s for the rest of the erasure.
 func (h *Handlers) Consent(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Telemetry *bool `json:"consentTelemetry"`

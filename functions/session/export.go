@@ -33,12 +33,20 @@ type export struct {
 	BotVerdicts     []exportedVerdict       `json:"botVerdicts"`
 }
 
-// Export answers GET /session/export with all stored data of the session. The answer is complete or
-// a 503: the guest could not notice the missing data of an unavailable store.
+// Export answers GET /session/export with all stored data of the session, built in memory. The
+// answer is complete or an error, usually 503: the guest could not notice the missing data of an
+// unavailable store. Stores are read one after the other, so the answer is no snapshot: an event
+// moved from Redis to Postgres meanwhile may be missing.
 //
-// The cost is two Redis round trips of at most 800 ms each, another for the search sessions, the
-// reads of the Redis list of unsent events in chunks of 1,000 rows, and two Postgres round trips of
-// at most 1.5 s each. The request's budget of 2.5 s bounds the sum.
+// The cost is two Redis round trips of at most 800 ms each, another of at most 1 s each way for the
+// search sessions, the reads of the Redis list of unsent events in chunks of 1,000 rows, and two
+// Postgres round trips of at most 1.5 s each. A new session or changed preference adds a write of
+// events (300 ms). The request's budget of 2.5 s bounds the sum of the reads: after that the answer
+// is 503.
+//
+// Without Redis or Postgres, and for an undecodable buffered row, the answer is 503; any other
+// error of Postgres is 500. A session cleared meanwhile is a retriable 503. Export changes no data
+// except the time of the last visit and a wrong copy of the wishlist.
 func (h *Handlers) Export(w http.ResponseWriter, r *http.Request) error {
 	ctx, g, err := h.begin(h.longTimeoutGuests, w, r)
 	if err != nil {

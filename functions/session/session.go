@@ -99,15 +99,20 @@ func (h *Handlers) begin(guests *guest.Controller, w http.ResponseWriter, r *htt
 	return ctx, g, err
 }
 
-// Show answers GET /session.
+// Show answers GET /session with status 200. A request without a genuine cookie begins a new
+// session.
 //
-// It costs a Redis round trip and a Postgres round trip, and a second Redis round trip when the
-// session was last saved over a minute ago or the copy of the wishlist in Redis needs repair. Redis
-// may take 100 ms each time, Postgres 300 ms.
+// Show costs a Redis round trip and a Postgres round trip, and a second Redis round trip when the
+// session is new or changed, was last saved over a minute ago, solved a challenge now, or the copy
+// of the wishlist in Redis needs repair. Redis may take 100 ms each time, Postgres 300 ms. The
+// events of a new session or of a changed language or currency add a Postgres write of at most 300
+// ms, and 500 ms of Redis if Postgres fails.
 //
 // Without Redis the answer has the session's id, the recorded consent and the wishlist, and names
 // "session" in "degraded". Without Postgres the answer has the copy of the wishlist and names
-// "wishlist".
+// "wishlist". Without both stores the wishlist is empty. A session cleared meanwhile is a retriable
+// 503, after up to 1.5 s for the rest of the erasure. Any other error of Postgres, and an
+// undecodable copy, is 500.
 func (h *Handlers) Show(w http.ResponseWriter, r *http.Request) error {
 	ctx, g, err := h.begin(h.guests, w, r)
 	if err != nil {

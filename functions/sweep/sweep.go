@@ -34,7 +34,7 @@ type job interface {
 	count(ctx context.Context, now time.Time) (n int64, more bool, err error)
 }
 
-// Sweep is an entry point. Safe for concurrent use: concurrent runs share the work.
+// Sweep is an entry point. Safe for concurrent use.
 type Sweep struct {
 	job         job
 	maxDuration time.Duration // no batch starts later
@@ -55,10 +55,17 @@ type Report struct {
 }
 
 // Serve answers a tick: it runs the job for at most SWEEP_RUN (5 min by default) and its last
-// batch, and returns the Report with status 200. A dry run only counts. A request that is no tick
-// gets 400. A failed job never gets 200: the answer is 503 when Postgres or Redis is unavailable
-// and 500 for other errors, so that Pub/Sub delivers the tick again and finally to the dead
-// letters. Batches before the failure stay committed.
+// batch, and returns the Report with status 200. A batch is a statement of up to 5,000 rows, or for
+// SweepSessions up to 500 sessions in three round trips each to Redis and Postgres, and more when
+// guests return. A run holds one connection of Postgres. A dry run only counts, in one round trip
+// of up to 100,000 rows, or in 64 to Redis. A request that is no tick gets 400.
+//
+// A failed job never gets 200: the answer is 503 when Postgres is unavailable or Redis does not
+// reply, and 500 for other errors, an open breaker of Redis included, so that Pub/Sub delivers the
+// tick again and finally to the dead letters. Batches before the failure stay committed.
+// SweepSessions needs both stores, other jobs Postgres only. Concurrent runs share the rows of a
+// table; runs of SweepSessions repeat each other's batch with the same events, and may both count
+// its sessions.
 func (s *Sweep) Serve(w http.ResponseWriter, r *http.Request) error {
 	o, err := decodeOptions(r)
 	if err != nil {

@@ -27,7 +27,8 @@ const (
 	maxMetadataNumber  = 1_000_000
 )
 
-// Funnel answers POST /telemetry/funnel: 1 to 50 steps of the booking funnel. See record.
+// Funnel answers POST /telemetry/funnel: 1 to 50 steps of the booking funnel, with the costs and
+// failures of Handlers. Funnel changes no list of viewed properties.
 func (h *Handlers) Funnel(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		funnelStep

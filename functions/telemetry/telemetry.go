@@ -19,7 +19,20 @@ import (
 )
 
 // Handlers holds the dependencies of the telemetry routes. Click, PageView and Funnel are the
-// handlers; the comment of record has the costs and failures. Safe for concurrent use.
+// handlers and share costs and failures. Safe for concurrent use.
+//
+// A handler records all reports of a request or, if any report is invalid (422), no report. The
+// answer is 202 with the number of accepted reports: 0 for a guest known to refuse telemetry and
+// for a cleared session. A repeated eventId counts as accepted and is stored once; a report without
+// an eventId is stored with each repetition. A reported time before the session or over a minute
+// ahead is replaced by the time of the request.
+//
+// The cost is two Redis round trips of at most 100 ms each, the second for changes only, and a
+// Postgres write of at most 300 ms, also when the client hangs up. Without Postgres the events wait
+// in a Redis list (500 ms more), unless the guest's consent is unknown. When no store takes the
+// events, the answer is 503 and the client sends the events again. Without Redis the events are
+// recorded and the viewed properties are lost. A session found cleared while saving adds up to 150
+// ms of Postgres, and 1.5 s for the rest of its erasure.
 type Handlers struct {
 	guests   *guest.Controller
 	sessions *session.Store

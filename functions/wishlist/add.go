@@ -63,16 +63,21 @@ type addResponse struct {
 	Size int           `json:"size"`
 }
 
-// Serve answers POST /wishlist: 201 for a new entry of the list and 200 for an existing entry. The
-// answer is personal (private, no-store). web.Budget bounds the request to 2.5 s.
+// Serve answers POST /wishlist: 201 for a new entry of the list and 200 for an existing entry,
+// which stays unchanged. The answer is personal (private, no-store). web.Budget bounds the request
+// to 2.5 s.
 //
 // The cost is two Redis round trips of at most 100 ms each and a Postgres round trip of at most 1.5
-// s, which writes the row and the event. When the copy in Redis does not fit the change (concurrent
-// additions, or a lost copy), another Postgres read and Redis write rebuild the copy.
+// s, which writes the row and the event and continues when the client hangs up. Changes of one
+// session's list wait for each other in Postgres. An existing entry or a full list costs a second
+// Postgres round trip. A new session adds a write of its events, of at most 300 ms. When the copy
+// in Redis does not fit the change (concurrent additions, or a lost copy), another Postgres read
+// and Redis write rebuild the copy. All of Postgres ends 250 ms before the request's budget.
 //
-// Without Postgres the answer is 503 and nothing changes. Without Redis the entry is stored, and
-// the next read of the list repairs the copy. A full list is 422; a session cleared meanwhile is a
-// retriable 503.
+// Without Postgres the answer is 503, and the entry is stored only if the reply to the commit was
+// lost; a repetition is harmless. Without Redis the entry is stored, and the next read of the list
+// repairs the copy. An invalid request or a list of 100 entries is 422; a session cleared meanwhile
+// is a retriable 503, after up to 1.5 s for the rest of the erasure.
 func (h *Add) Serve(w http.ResponseWriter, r *http.Request) error {
 	var in addRequest
 	if err := web.Decode(r, &in); err != nil {

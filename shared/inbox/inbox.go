@@ -59,22 +59,25 @@ type Effect struct {
 // Inbox receives events. Safe for concurrent use.
 type Inbox struct{ db *pgxpool.Pool }
 
-// New returns an Inbox on db. It dials nothing.
+// New returns an Inbox on db. New dials nothing and cannot fail.
 func New(db *pgxpool.Pool) *Inbox { return &Inbox{db} }
 
-// Receive decodes the message in r, validates it against the schema of subject, and applies the
-// effect that the function effect returns for the payload. A message is quarantined if it is
-// unreadable or invalid, if it is an event of another subject, or if effect returns an error, whose
-// text is the reason. An event id with other content than before is quarantined with
-// Report.Conflict. The log record gets outcome, eventId, attempt, removed and reason, and a
-// quarantine marks an alert.
+// Receive decodes the message in r (see pubsubpush.Decode), validates the event against the schema
+// of subject, and applies the effect that the function effect returns for the payload. AfterCommit
+// must not be nil. A message is quarantined if it is unreadable, over 1 MiB or invalid, if it is an
+// event of another subject, if subject has no schema, or if effect returns an error, whose text is
+// the reason. An event id with other content than before is quarantined with Report.Conflict. The
+// log record gets outcome, eventId, attempt, removed and reason, and a quarantine marks an alert.
 //
 // A new event costs four round trips to Postgres, besides InTx and AfterCommit; a duplicate costs
-// four. The context of r sets the time limit.
+// four. A quarantine costs one to four, after a conflict four more. A delivery waits for a
+// concurrent transaction of the same event id. The context of r sets the time limit. The first call
+// of a process compiles all schemas, in some milliseconds, while other calls wait.
 //
-// An error asks Pub/Sub to deliver the message again. Receive returns an error with status 503 when
-// Postgres is unavailable or AfterCommit fails, an error of Effect.InTx as it is, and the read
-// error of a truncated request.
+// An error asks Pub/Sub to deliver the message again, with a zero Report: a 503 problem when
+// Postgres is unavailable or AfterCommit fails for any reason, any other error of Effect.InTx or
+// Postgres as it is, and a 400 problem for a truncated request. After an error of AfterCommit the
+// change of InTx stays committed, and the next delivery repeats AfterCommit only.
 func (b *Inbox) Receive(r *http.Request, subject string, effect func(payload []byte) (Effect, error)) (Report, error) {
 	ctx := r.Context()
 	m, err := pubsubpush.Decode(r)

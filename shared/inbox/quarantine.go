@@ -21,7 +21,9 @@ const (
 	maxMessageID  = 200      // bytes; a longer message id is replaced by a digest
 )
 
-// SubscriptionName returns the name of our subscription to a subject of the platform.
+// SubscriptionName returns the name of our subscription to a subject of the platform:
+// "bff-consumer." and the subject without its prefix "melmastoon.". SubscriptionName accepts any
+// text and never fails.
 func SubscriptionName(subject string) string {
 	return "bff-consumer." + strings.TrimPrefix(subject, "melmastoon.")
 }

@@ -17,9 +17,11 @@ type Backlog struct {
 	Parked   int64     // rows given up
 }
 
-// ReadBacklog counts the unpublished rows, in one round trip. The count takes most of a second with
-// a million unpublished rows. A run sends the query once, so the query is not prepared: preparing
-// costs a round trip. Without Postgres ReadBacklog returns an error; ctx sets the time limit.
+// ReadBacklog counts the unpublished rows, in one round trip and without locks. The count takes
+// most of a second with a million unpublished rows. A run sends the query once, so the query is not
+// prepared: preparing costs a round trip. ctx sets the time limit, also for the wait for a free
+// connection. ReadBacklog returns a zero Backlog and an error without Postgres, after the deadline
+// and for a cancelled ctx.
 func ReadBacklog(ctx context.Context, db *pgxpool.Pool) (s Backlog, err error) {
 	var oldest *time.Time
 	err = db.QueryRow(ctx, `
@@ -61,8 +63,11 @@ type Entry struct {
 	Payload   string     `json:"-"`
 }
 
-// List returns the unpublished rows selected by f, the oldest first. List takes a single round trip
-// and sorts all selected rows. Without Postgres List returns an error.
+// List returns at most f.Limit unpublished rows selected by f, the oldest first; the list is empty
+// without such rows and for a zero Limit. List takes a single round trip (two at the first use of a
+// connection, which prepares the query) and no locks. Postgres sorts all selected rows; the process
+// holds the headers and payloads of the returned rows in memory. List returns nil and an error
+// without Postgres, for a negative Limit and after the end of ctx.
 func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 	rows, _ := db.Query(ctx, `
 		SELECT id::text, topic, coalesce(headers ->> 'orderingKey', ''), created_at, attempts, due_at, parked_at, coalesce(last_error, ''),
@@ -84,9 +89,13 @@ func List(ctx context.Context, db *pgxpool.Pool, f Filter) ([]Entry, error) {
 
 // Replay resets attempts, backoff and parking of unpublished rows: of the rows with the given ids
 // and, with allParked, of all parked rows. The relay sends the rows with its next poll. Replay
-// returns the ids of the reset rows. A replayed row is published after the rows of the same session
-// that were published meanwhile. Replay is a single statement and locks the rows only while the
-// statement runs. Without Postgres Replay returns an error.
+// returns the ids of the reset rows; unknown ids and published rows are skipped. A replayed row is
+// published after the rows of the same session that were published meanwhile.
+//
+// Replay is a single statement: it waits for rows under another statement's lock, as long as ctx
+// allows, and changes all rows or no row. Replay returns nil and an error without Postgres and
+// after the end of ctx; after a timeout the rows may be reset all the same. A repetition is
+// harmless.
 func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox
@@ -98,9 +107,13 @@ func Replay(ctx context.Context, db *pgxpool.Pool, ids []string, allParked bool)
 }
 
 // Park parks pending rows. Until Replay the relay skips parked rows and sends the later rows of the
-// same sessions. Park returns the ids of the newly parked rows; published and parked rows are
-// skipped. Park is a single statement and locks the rows only while the statement runs. Without
-// Postgres Park returns an error.
+// same sessions; a relay with the row in its current batch may still send and mark the row. Park
+// returns the ids of the newly parked rows; unknown, published and parked rows are skipped.
+//
+// Park is a single statement: it waits for rows under another statement's lock, as long as ctx
+// allows, and changes all rows or no row. Park returns nil and an error without Postgres and after
+// the end of ctx; after a timeout the rows may be parked all the same. A repetition is harmless and
+// does not return these ids.
 func Park(ctx context.Context, db *pgxpool.Pool, ids []string) ([]string, error) {
 	rows, _ := db.Query(ctx, `
 		UPDATE bff_consumer.outbox

@@ -21,22 +21,26 @@ const (
 
 // BufferRejectedKey returns the key of the Redis list of buffered rows rejected by Postgres: the
 // newest 1,000, newest first, kept for seven days after the last rejection, for an operator to
-// inspect.
+// inspect. BufferRejectedKey only builds a string.
 func BufferRejectedKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill", "refused") }
 
 // DrainBuffer moves rows from the Redis buffer into the table, the oldest first, until the buffer
 // is empty. An empty buffer costs a round trip to Redis; 100 rows cost two to Redis and a statement
-// in Postgres. ctx sets the time limit. A row leaves Redis after the commit of the insert, so a
-// crash loses no row. Several relays may drain at the same time: the insert skips ids in the table.
+// in Postgres. Each round trip to Redis has the timeouts of rdb; ctx limits the whole. A row leaves
+// Redis after the commit of the insert, so a crash loses no row. Several relays may drain at the
+// same time: the insert skips ids in the table.
 //
 // A value with an unreadable row, or with a row rejected by Postgres, goes to the list
-// BufferRejectedKey. After a rejection the rows of the chunk are inserted singly.
+// BufferRejectedKey, in another round trip to Redis. After a rejection the rows of the chunk are
+// inserted singly, up to 100 statements. A crash or a concurrent drain may push such a value to the
+// list twice.
 //
 // moved counts the rows removed from the buffer by this call. The outbox may get fewer rows: the
 // insert drops duplicates and events of guests with refused telemetry or a cleared session.
 // rejected counts the rows set aside.
 //
-// Without Redis or Postgres DrainBuffer stops and returns the error; the rest stays in the buffer.
+// Without Redis or Postgres, and after the end of ctx, DrainBuffer stops and returns the counts so
+// far and the error; the rest stays in the buffer.
 func DrainBuffer(ctx context.Context, db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) (moved, rejected int, err error) {
 	list := BufferKey(keys)
 	for {

@@ -14,10 +14,11 @@ import (
 )
 
 // DeleteUnsent adds a statement to batch. The statement deletes the unpublished rows of a session,
-// except session.ended.v1. Rows under a relay's marks at this moment were sent, and are skipped. A
-// relay may have read a deleted row and not sent the row yet: the relay checks Batch.Consents
-// before each request, so the row is not sent after the erasure is committed. DeleteUnsent itself
-// only queues and cannot fail.
+// parked rows included, except session.ended.v1. Rows locked by another transaction at this moment,
+// such as a relay's marks, were sent, and are skipped; the statement waits for no lock. A relay may
+// have read a deleted row and not sent the row yet: the relay checks Batch.Consents before each
+// request, unless its last check is at most 2 ms old. DeleteUnsent itself only queues and cannot
+// fail; an error of Postgres is an error of the batch.
 func DeleteUnsent(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.outbox
@@ -30,8 +31,10 @@ func DeleteUnsent(batch *pgx.Batch, sessionID string) {
 			FOR UPDATE SKIP LOCKED)`, sessionID, event.SessionEnded{}.Subject())
 }
 
-// ReadUnsent adds a query to batch for the payloads of a session's unpublished rows. When the batch
-// runs, into receives the payloads, oldest first. ReadUnsent itself only queues and cannot fail.
+// ReadUnsent adds a query to batch for the payloads of a session's unpublished rows, parked rows
+// included. When the batch runs, into receives the payloads, in the order of ids: an empty list
+// without rows, nil after an error of Postgres, which is an error of the batch too. ReadUnsent
+// itself only queues and cannot fail.
 func ReadUnsent(batch *pgx.Batch, sessionID string, into *[]jsontext.Value) {
 	batch.Queue(`
 		SELECT payload
@@ -48,10 +51,14 @@ func ReadUnsent(batch *pgx.Batch, sessionID string, into *[]jsontext.Value) {
 // Redis.
 const bufferChunk = 1_000
 
-// ReadBuffered returns the payloads of a session's rows in the Redis buffer, oldest first.
-// ReadBuffered takes a round trip for every 1,000 rows of the buffer, and a single round trip for
-// an empty buffer, the normal case. Each round trip has the long timeout of redisclient, 1 s for
-// each write and read. Without Redis ReadBuffered returns an error.
+// ReadBuffered returns the payloads of a session's rows in the Redis buffer, oldest first; nil
+// without rows. ReadBuffered takes a round trip, and 1 ms of the Redis thread, for every 1,000 rows
+// of the buffer, and a single round trip for an empty buffer, the normal case. Each round trip has
+// the long timeout of redisclient, 1 s for each write and read, and ends with ctx. A concurrent
+// drain of more than 1,000 rows shifts the list, so ReadBuffered may miss rows then.
+//
+// ReadBuffered returns nil and an error without Redis, after the end of ctx, and for an undecodable
+// row of the session.
 func (r *Recorder) ReadBuffered(ctx context.Context, sessionID string) ([]jsontext.Value, error) {
 	values, err := r.scanBuffered(ctx, sessionID)
 	if err != nil {
@@ -69,9 +76,11 @@ func (r *Recorder) ReadBuffered(ctx context.Context, sessionID string) ([]jsonte
 }
 
 // DeleteBuffered deletes a session's rows from the Redis buffer. The scan costs as much as
-// ReadBuffered; found rows cost another round trip. DeleteBuffered may miss a row while a relay
-// moves the row to Postgres: record the end of the session in session_choice first, so that the
-// relay's insert skips the row. Without Redis DeleteBuffered returns an error.
+// ReadBuffered; found rows cost another round trip, with the client's usual timeouts.
+// DeleteBuffered may miss a row while a relay moves rows to Postgres: record the end of the session
+// in session_choice first, so that the relay's insert skips the row. DeleteBuffered returns an
+// error without Redis and after the end of ctx; some rows may be deleted then. A repetition deletes
+// the rest.
 func (r *Recorder) DeleteBuffered(ctx context.Context, sessionID string) error {
 	values, err := r.scanBuffered(ctx, sessionID)
 	if err != nil || len(values) == 0 {

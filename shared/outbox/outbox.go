@@ -25,10 +25,13 @@ type Row struct {
 }
 
 // Add writes any number of events in tx, in a single round trip; without events Add does nothing.
-// Add skips an event already in the table, so a transaction may run twice. Like every insert of
-// this package, Add skips an event of a guest with refused telemetry or a cleared session. Add
-// returns an error when Postgres is unavailable or rejects a row; the transaction is aborted then.
-// ctx sets the time limit.
+// Add skips an event id already in the table, so a transaction may run twice. Like every insert of
+// this package, Add skips an event of a guest with refused telemetry or a cleared session; a
+// skipped event is no error. Add waits for a concurrent transaction with the same event id. ctx
+// sets the time limit.
+//
+// Add returns an error when Postgres is unavailable or rejects a row, or ctx ends: tx is aborted
+// then. An event without a JSON form is an error too, before anything is sent.
 func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil {
@@ -41,8 +44,9 @@ func Add(ctx context.Context, tx pgx.Tx, events ...event.Event) error {
 }
 
 // Queue adds the insert of events to a batch, so that the insert shares the transaction and the
-// round trip of the mutation. The insert skips the same events as Add. Queue itself sends nothing
-// and fails only for an event without a JSON form; an error of Postgres is an error of the batch.
+// round trip of the mutation. The insert skips the same events as Add. Queue itself sends nothing.
+// It fails only for an event without a JSON form, and then queues nothing; an error of Postgres is
+// an error of the batch.
 func Queue(b *pgx.Batch, events ...event.Event) error {
 	rows, err := encodeAll(events)
 	if err != nil || len(rows) == 0 {
@@ -53,8 +57,8 @@ func Queue(b *pgx.Batch, events ...event.Event) error {
 	return nil
 }
 
-// Encode returns the row of an event, for a caller with another insert statement. Encode fails only
-// for a payload without a JSON form.
+// Encode returns the row of an event, for a caller with another insert statement. Encode only
+// computes, and fails only for a payload without a JSON form, with a zero Row.
 func Encode(e event.Event) (Row, error) {
 	payload, err := e.MarshalJSON()
 	if err != nil {

@@ -42,7 +42,7 @@ type Recorder struct {
 }
 
 // NewRecorder returns a recorder that writes to db, and to the buffer in rdb while Postgres is
-// unavailable. NewRecorder dials no store.
+// unavailable. NewRecorder dials no store and cannot fail. Set Validate before the first use.
 func NewRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.Keys) *Recorder {
 	return newRecorder(db, rdb, keys, breakerTimeout)
 }
@@ -63,26 +63,29 @@ func newRecorder(db *pgxpool.Pool, rdb redis.UniversalClient, keys redisclient.K
 
 // BufferKey returns the key of the Redis list of rows waiting for Postgres: JSON of Row, newest
 // first. The list has no TTL: Redis evicts keys with a TTL first, and these rows are stored nowhere
-// else.
+// else. BufferKey only builds a string.
 func BufferKey(keys redisclient.Keys) string { return keys.Key("outbox", "spill") }
 
-// Record writes events to Postgres in a single statement and round trip, within 300 ms. When ctx
-// has a deadline, 100 ms before the deadline stay reserved for Redis, but Postgres gets at least 50
-// ms. Record ignores cancellation by the client.
+// Record writes events to Postgres in a single statement and round trip, within 300 ms, including
+// the wait for a free connection. When ctx has a deadline, 100 ms before the deadline stay reserved
+// for Redis, but Postgres gets at least 50 ms. Record ignores cancellation by the client, and does
+// nothing without events.
 //
-// If Postgres fails, or its breaker is open after five failures in a row, and buffer is true,
-// Record puts the events into the Redis buffer: another round trip, within 500 ms, and at least 100
-// ms however little time ctx leaves. The buffer keeps the newest 100,000 events; the relay moves
-// them to Postgres. With buffer false the events are lost: only Postgres knows whether a guest
-// refused, so pass false while the guest's consent is unknown. Rows rejected by Postgres are never
-// buffered.
+// If Postgres fails, or its breaker is open, and buffer is true, Record puts the events into the
+// Redis buffer: another round trip, within 500 ms, and at least 100 ms however little time ctx
+// leaves. The breaker opens for 4 s after five failures in a row; then a single call tries, and
+// calls during the try fail at once. The buffer keeps the newest 100,000 events and drops older
+// events silently; the relay moves the rest to Postgres. With buffer false the events are lost:
+// only Postgres knows whether a guest refused, so pass false while the guest's consent is unknown.
+// Rows rejected by Postgres are never buffered.
 //
 // taken is the number of events in Postgres or in the buffer. Postgres does not count events of a
-// guest with refused telemetry or a cleared session, nor events already in the table; the buffer
-// counts all. So a repeated call records nothing twice.
+// guest with refused telemetry or a cleared session, nor event ids already in the table; the buffer
+// counts all. A repeated call with the same ids leaves one row for each id.
 //
-// Record returns an error when the events are lost: an event is invalid, Postgres rejects a row, or
-// both stores fail. Log the error, and answer the guest as usual.
+// Record returns 0 and an error when the events are lost: an event is invalid or has no JSON form,
+// Postgres rejects a row, or both stores fail. After a timeout the events may be stored all the
+// same. Log the error, and answer the guest as usual.
 func (r *Recorder) Record(ctx context.Context, buffer bool, events ...event.Event) (taken int, err error) {
 	if len(events) == 0 {
 		return 0, nil

@@ -89,10 +89,11 @@ var selectDueShards = `
 		  AND ` + shardExpr + ` = ''
 		  AND ` + isUnorderedDue + `)`
 
-// DueShards returns the shards with a row due at now. A shard with more than 200 sessions in
-// backoff counts as due without further search. DueShards costs a round trip and an index probe for
-// each shard and each skipped session, independent of the backlog, and takes no locks. Without
-// Postgres DueShards returns an error; ctx sets the time limit.
+// DueShards returns the shards with a row due at now, each once; the list is empty without such
+// rows. A shard with more than 200 sessions in backoff counts as due without further search.
+// DueShards costs a round trip (two at the first use of a connection) and an index probe for each
+// shard and each skipped session, independent of the backlog, and takes no locks. DueShards returns
+// nil and an error without Postgres and after the end of ctx, the only time limit.
 func DueShards(ctx context.Context, db *pgxpool.Pool, now time.Time) ([]string, error) {
 	rows, _ := db.Query(ctx, selectDueShards, now)
 	shards, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -111,10 +112,11 @@ const selectAnyPending = `
 	ORDER BY ` + shardExpr + `, ` + sessionExpr + `
 	LIMIT 1`
 
-// HasPending reports whether any row is pending, due or not, with a round trip and an index probe.
-// On a new connection HasPending takes half the time of DueShards, because Postgres reads less of
-// the catalogue. A run sends the query once, so the query is not prepared. Without Postgres
-// HasPending returns an error; ctx sets the time limit.
+// HasPending reports whether any row is pending, due or not, with a round trip and an index probe
+// and without locks. On a new connection HasPending takes half the time of DueShards, because
+// Postgres reads less of the catalogue. A run sends the query once, so the query is not prepared.
+// HasPending returns false and an error without Postgres and after the end of ctx, the only time
+// limit.
 func HasPending(ctx context.Context, db *pgxpool.Pool) (bool, error) {
 	var pending bool
 	switch err := db.QueryRow(ctx, selectAnyPending, pgx.QueryExecModeExec).Scan(&pending); {
@@ -201,16 +203,19 @@ type Batch struct {
 }
 
 // ClaimBatch begins a transaction, locks the shard and reads up to n due rows after cursor: "" or
-// the Next of an earlier batch. ClaimBatch returns nil when another relay holds the shard, and
-// never waits for the lock. The lock is an advisory lock of the transaction, so a crash of the
-// relay releases the lock, and Postgres ends the transaction when the relay is silent for longer
-// than idle.
+// the Next of an earlier batch. n must be positive; 0 panics. ClaimBatch returns nil and no error
+// when another relay holds the shard, and never waits for the lock. Without due rows the Batch is
+// empty and still holds lock and connection. The lock is an advisory lock of the transaction, so a
+// crash of the relay releases the lock, and Postgres ends the transaction when the relay is silent
+// for longer than idle, in whole milliseconds.
 //
 // The rows are not locked: erasures, sweeps and operators can change the rows meanwhile.
 //
-// A claim is a single round trip on an idle connection of the pool; a shard held by another relay
-// costs a second round trip, the rollback. ClaimBatch returns an error without Postgres and while
-// the database is read-only. ctx sets the time limit.
+// A claim is a single round trip on an idle connection of the pool (two at the first use of the
+// connection), after the wait for a free connection; a shard held by another relay costs another
+// round trip, the rollback. The payloads of n rows are held in memory. ClaimBatch returns nil and
+// an error without Postgres, after the end of ctx, and while the database is read-only; the
+// connection is back in the pool or closed then.
 func ClaimBatch(ctx context.Context, db *pgxpool.Pool, shard, cursor string, n int, now time.Time, idle time.Duration) (_ *Batch, err error) {
 	conn, err := db.Acquire(ctx)
 	if err != nil {
@@ -264,7 +269,7 @@ type Consent struct {
 	EndOnly bool // the guest cleared the session: only session.ended.v1 is sent; false: no event is sent
 }
 
-// Blocks reports whether rows of the topic must not be sent.
+// Blocks reports whether rows of the topic must not be sent. A nil Consent blocks no topic.
 func (c *Consent) Blocks(topic string) bool {
 	return c != nil && !(c.EndOnly && topic == event.SessionEnded{}.Subject())
 }
@@ -277,8 +282,9 @@ const selectConsents = `
 
 // Consents returns the current limits of the sessions whose guests refused telemetry or cleared the
 // session, by session id; other sessions are absent. Consents takes a round trip in the batch's
-// transaction and no locks, and must not run concurrently with another method of b. Without
-// Postgres Consents returns an error. ctx sets the time limit.
+// transaction and no locks, and must not run concurrently with another method of b, nor after Mark
+// or Release: that panics. Consents returns nil and an error without Postgres and after the end of
+// ctx; the transaction is unusable then, so call Release.
 func (b *Batch) Consents(ctx context.Context, sessions []string) (map[string]*Consent, error) {
 	found := map[string]*Consent{}
 	rows, err := b.conn.Query(ctx, selectConsents, sessions)
@@ -332,9 +338,14 @@ var deleteOptedOut = `
 	  AND ` + isOptedOut("o.headers ->> 'orderingKey'", "o.topic")
 
 // Mark records the results, commits, which unlocks the shard, and returns the connection to the
-// pool: a single round trip. now becomes published_at. dropped is the number of rows deleted for
-// consent; Mark checks the consent again in the DELETE. On an error nothing is recorded, and
-// published rows are sent again. ctx sets the time limit.
+// pool: a single round trip (two when the connection first prepares the statements), plus the
+// rollback of Release after a failure. Mark waits for rows under another transaction's lock. now
+// becomes published_at. Rows published, parked (rejections only) or deleted meanwhile are skipped.
+// dropped is the number of rows deleted for consent; Mark checks the consent again in the DELETE.
+//
+// Mark returns 0 and an error without Postgres and after the end of ctx. Nothing is recorded then,
+// unless the reply to the commit was lost, and published rows are sent again. b is finished in
+// either case; a second call panics.
 func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64, err error) {
 	var all pgx.Batch
 	if len(m.OptedOut) > 0 {
@@ -361,8 +372,9 @@ func (b *Batch) Mark(ctx context.Context, m Marks, now time.Time) (dropped int64
 }
 
 // Release rolls the transaction back, which unlocks the shard, and returns the connection to the
-// pool: a single round trip. After a failed rollback Release closes the connection, and so unlocks
-// the shard too. A second call does nothing.
+// pool: a single round trip, limited by ctx. After a failed rollback, or with a cancelled ctx,
+// Release closes the connection, and so unlocks the shard too. Release reports no error. A call
+// after Mark or Release does nothing.
 func (b *Batch) Release(ctx context.Context) {
 	if b.conn == nil {
 		return

@@ -45,9 +45,11 @@ func malformedf(format string, args ...any) error {
 	return &MalformedError{fmt.Sprintf(format, args...)}
 }
 
-// Decode reads at most 1 MiB of the request and decodes the message. For an unreadable message the
-// error is a *MalformedError, and the Message has the readable fields and always Body. Any other
-// error means a truncated request. Decode uses no store.
+// Decode reads the request to its end, keeps at most 1 MiB in memory, and decodes the message. For
+// an unreadable message, and for a body over 1 MiB, the error is a *MalformedError, and the Message
+// has the readable fields and always Body. Any other error is a 400 problem: the request was
+// truncated, or its deadline passed while reading; Body is nil then. Decode uses no store and no
+// lock, and never panics: a panic of the CloudEvents SDK becomes a *MalformedError.
 func Decode(r *http.Request) (Message, error) {
 	m := Message{Attributes: map[string]string{}, Attempt: 1}
 	body, whole, err := web.ReadPrefix(r, maxBody)

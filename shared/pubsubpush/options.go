@@ -6,9 +6,10 @@ import (
 )
 
 // DecodeOptions decodes the options of a job's tick, a JSON object, into a pointer to a struct.
-// Without data the struct stays unchanged. DecodeOptions refuses unknown members and null: the
-// sender may have misspelled dryRun, and an ignored option would start a real run. The error is a
-// *MalformedError.
+// Without data the struct stays unchanged. DecodeOptions refuses unknown members, null as the
+// object or as a member's value, and duplicate names: the sender may have misspelled dryRun, and an
+// ignored option would start a real run. The error is always a *MalformedError; the struct may be
+// half filled then. DecodeOptions uses CPU and memory only.
 func (m *Message) DecodeOptions(into any) error {
 	if len(m.Data) == 0 {
 		return nil

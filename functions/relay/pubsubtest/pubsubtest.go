@@ -59,10 +59,13 @@ type Broker struct {
 	requests int
 }
 
-// Start listens on a free port of 127.0.0.1 until Stop.
+// Start listens on a free port of 127.0.0.1 until Stop. Start returns nil and the error of the
+// listener if the process may not listen.
 func Start() (*Broker, error) { return StartAt("127.0.0.1:0") }
 
-// StartAt listens on an address, for example of a stopped broker.
+// StartAt listens on an address, for example of a stopped broker, until Stop. The new broker has no
+// messages. StartAt returns nil and the error of net.Listen, for example for an address in use. A
+// goroutine serves until Stop.
 func StartAt(addr string) (*Broker, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -74,39 +77,46 @@ func StartAt(addr string) (*Broker, error) {
 	return b, nil
 }
 
-// Stop closes the listener and all connections at once. The kept messages stay readable.
+// Stop closes the listener and all connections at once; requests under way get an error from gRPC.
+// The kept messages stay readable. A second call does nothing.
 func (b *Broker) Stop() { b.server.Stop() }
 
-// SetBehavior sets the function that decides about each request; nil accepts all. The broker calls
-// the function for a single request at a time, under its lock.
+// SetBehavior sets the function that decides about each later valid request; nil accepts all. The
+// broker calls the function for a single request at a time, under its lock: decide must not call
+// the broker.
 func (b *Broker) SetBehavior(decide func(Request) Behavior) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.behavior = decide
 }
 
-// SetHandler passes accepted messages to take, in order, instead of keeping the messages.
+// SetHandler passes later accepted messages to take, in order, instead of keeping the messages; nil
+// keeps messages again. The broker calls take for one request at a time under its lock: take must
+// not call the broker. Messages and Await ignore messages passed to take.
 func (b *Broker) SetHandler(take func([]Message)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.handler = take
 }
 
-// Messages returns the accepted messages in the order of arrival.
+// Messages returns the kept messages in the order of arrival, without copying: do not change the
+// elements. Messages takes the broker's lock for a moment.
 func (b *Broker) Messages() []Message {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.messages[:len(b.messages):len(b.messages)]
 }
 
-// Requests returns the number of calls of Publish.
+// Requests returns the number of valid calls of Publish, accepted or not. Requests takes the
+// broker's lock for a moment.
 func (b *Broker) Requests() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.requests
 }
 
-// Await waits until n messages have arrived. It returns the error of ctx when ctx ends first.
+// Await waits until at least n messages are kept; messages passed to a handler do not count. Await
+// returns the error of ctx when ctx ends first, also after Stop.
 func (b *Broker) Await(ctx context.Context, n int) error {
 	for {
 		b.mu.Lock()
@@ -123,8 +133,11 @@ func (b *Broker) Await(ctx context.Context, n int) error {
 	}
 }
 
-// Publish implements the gRPC service. It refuses a request without messages, without a topic or
-// with several ordering keys, as Pub/Sub does.
+// Publish implements the gRPC service. Publish refuses a request without messages, without a topic
+// or with several ordering keys with InvalidArgument, as Pub/Sub does, and does not count the
+// request. For a valid request Publish takes the broker's lock for the behavior and again to keep
+// the messages. The behavior may return another code, wait until ctx ends, or wait for the Gate,
+// even beyond the end of ctx.
 func (b *Broker) Publish(ctx context.Context, r *pubsubpb.PublishRequest) (*pubsubpb.PublishResponse, error) {
 	now := time.Now()
 	_, topic, _ := strings.Cut(r.Topic, "/topics/")
