@@ -82,8 +82,10 @@ type Score struct {
 	Signals []event.BotSignal
 }
 
-// Evaluate scores evidence by docs/spec/limits.md#bot-detection. It is pure and never fails. A
-// verified search engine is human regardless of other evidence.
+// Evaluate scores evidence by docs/spec/limits.md#bot-detection. It is pure, costs some arithmetic
+// and never fails. A verified search engine is human regardless of other evidence. The weight of a
+// challenge is limited to −0.5 … 0.5, and a NaN is ignored. The score is limited to 0 … 1. Missing
+// evidence, as without Redis, adds no weight. An Agent.Kind other than the constants panics.
 func Evaluate(e Evidence) Score {
 	if e.Verified {
 		return Score{0, Human, []event.BotSignal{{Kind: uaPattern, Detail: "verified-" + e.Agent.Crawler}}}
@@ -160,8 +162,9 @@ const (
 	HardBlock Action = "hard-block" // 429 without a challenge
 )
 
-// ActionFor returns the action for a verdict in a mode. solved means that the client recently
-// solved a challenge: a suspect passes then, a bot does not.
+// ActionFor returns the action for a verdict in a mode: None in any mode but flags.BotEnforce and
+// for a human. solved means that the client recently solved a challenge: a suspect passes then, a
+// bot does not. An unknown verdict counts as suspect. Pure; it never fails.
 func ActionFor(mode flags.BotMode, v Verdict, solved bool) Action {
 	switch {
 	case mode != flags.BotEnforce || v == Human:

@@ -33,7 +33,8 @@ type Detector struct {
 	budget   budget
 }
 
-// New returns a Detector and does not dial.
+// New returns a Detector, does not dial and never fails. crawlers and now must not be nil. The
+// memory of recorded verdicts is bounded to 16,384 keys.
 func New(keys redisclient.Keys, crawlers *crawler.Verifier, now func() time.Time) *Detector {
 	recorded, err := lru.New[recordKey, minute](maxRecorded)
 	if err != nil {
@@ -71,8 +72,9 @@ type Pending struct {
 }
 
 // Enqueue queues the read of a client's history on the caller's pipeline, which lua.Exec runs: a
-// script and two reads, without an additional round trip. With count the script also counts the
-// request. Routes that one page calls by the dozen pass false.
+// script and two reads (ZCOUNT, GET), without an additional round trip. With count the script also
+// counts the request. Routes that one page calls by the dozen pass false. Enqueue itself does no
+// I/O, takes no lock and never fails; the cost is up to two SHA-256.
 func (d *Detector) Enqueue(ctx context.Context, pipe redis.Pipeliner, c Client, count bool) *Pending {
 	now, group := d.now(), c.groupKey()
 	keys := lua.CadenceKeys{Group: d.keys.Cadence(group), Cookie: d.keys.CadencePart(group, "cookie")}
@@ -103,9 +105,12 @@ type Request struct {
 }
 
 // Resolve returns the evidence of a request. Call Resolve after the pipeline of Enqueue has run.
-// The cost is microseconds and no round trip; for an unverified search engine a DNS lookup may
-// start in the background. Evidence without an answer from Redis is missing: without Redis only the
-// request counts. pending may be nil if the history was not read.
+// The cost is microseconds and no round trip. The first calls of a process also build the rules of
+// agent and crawler, while concurrent first calls wait. The claim of a search engine outside its
+// published ranges takes a mutex of the process for some map reads; for an unverified claim a DNS
+// lookup may start in the background. Resolve never fails: evidence without an answer from Redis is
+// missing, so without Redis only the request counts. pending may be nil if the history was not
+// read.
 func (d *Detector) Resolve(pending *Pending, req Request) Evidence {
 	classified := agent.Classify(req.Header.Get("User-Agent"))
 	return Evidence{
@@ -130,8 +135,9 @@ func (p *Pending) history() (h History) {
 }
 
 // EnqueueSessionStart queues the record that a session started, one script, on the caller's
-// pipeline, which lua.Exec runs. c is the client of the request that started the session. Without
-// Redis the session is not counted.
+// pipeline, which lua.Exec runs. c is the client of the request that started the session. It does
+// no I/O and never fails; an error is an error of the pipeline. Without Redis the session is not
+// counted. The same session of a client group counts once in 24 hours.
 func (d *Detector) EnqueueSessionStart(ctx context.Context, pipe redis.Pipeliner, c Client, session string) {
 	group := c.groupKey()
 	lua.RecordGroupSession(ctx, pipe, d.keys.GroupSessions(group), d.sessionKey(group, session), shortHash(session), d.now(),

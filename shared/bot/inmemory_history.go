@@ -20,8 +20,10 @@ type groupHistory struct {
 // NewInMemoryHistory returns an empty history.
 func NewInMemoryHistory() *InMemoryHistory { return &InMemoryHistory{map[string]*groupHistory{}} }
 
-// Observe returns the history of a client at a time, as Enqueue and Resolve do. With count it also
-// counts the request.
+// Observe returns the history of a client at a time, as Enqueue and Resolve do, but without
+// Replays. With count Observe also counts the request. The times of a client group must not
+// decrease between calls. CPU and memory only: a pass over at most 512 times per list and 256
+// sessions. Observe never fails.
 func (m *InMemoryHistory) Observe(c Client, at time.Time, count bool) History {
 	g := m.group(c)
 	n := Cadence{HasCookie: c.Session != "", SinceCookie: -time.Millisecond}
@@ -48,7 +50,8 @@ func (m *InMemoryHistory) Observe(c Client, at time.Time, count bool) History {
 	return History{Cadence: n, Sessions: sessions}
 }
 
-// SessionStarted records that a session started, as EnqueueSessionStart does.
+// SessionStarted records that a session started, as EnqueueSessionStart does; unlike there, each
+// call for the same session counts. CPU and memory only; SessionStarted never fails.
 func (m *InMemoryHistory) SessionStarted(c Client, session string, at time.Time) {
 	g := m.group(c)
 	g.bySession[session] = append(g.bySession[session], at)

@@ -39,10 +39,12 @@ type budget struct {
 }
 
 // ShouldRecord reports whether the caller is to record a verdict now, and counts the record as
-// written. Each instance records a client group with the same verdict and action once per clock
-// minute, and at most 600 records a minute in all; it never records humans. ShouldRecord uses
-// memory only: a rejected request has no second round trip to Redis, and records matter most
-// without Redis.
+// written, also if the caller's write fails later. Each instance records a client group with the
+// same verdict and action once per clock minute, and at most 600 records a minute in all; it never
+// records humans. Beyond 16,384 remembered keys a key may be recorded again within the minute.
+// ShouldRecord uses memory only, under a mutex of the Detector, and never fails: a rejected request
+// has no second round trip to Redis, and records matter most without Redis. Safe for concurrent
+// use.
 func (d *Detector) ShouldRecord(c Client, v Verdict, act Action) bool {
 	if v == Human {
 		return false
@@ -79,10 +81,17 @@ type Entry struct {
 }
 
 // Record adds the row of bot_score_log and the event bot_suspected.v1, two statements, to a batch,
-// for a verdict above human. For a guest who opted out of telemetry, the row names no session and
-// there is no event; the statements also check for an opt-out that only Postgres has. Record
-// returns the event, which the caller may buffer if the batch fails without Postgres, or no event
-// for an opted-out guest. It returns an error for an invalid hash; then the batch is unchanged.
+// for a verdict above human. Record sends nothing: the batch costs the round trip, and errors of
+// Postgres are errors of the batch. New ids take a mutex of the process for a moment. For a guest
+// who opted out of telemetry, the row names no session and there is no event; the statements also
+// check for an opt-out that only Postgres has.
+//
+// Record returns the event, which the caller may buffer if the batch fails without Postgres, or
+// (nil, nil) for an opted-out guest. It returns an error for an invalid hash, an empty one
+// included, and for a signal without a JSON form; then the batch is unchanged. If only the event
+// has no JSON form (a NaN as Score.Value), Record returns the event with an error, and the batch
+// has the row's statement: do not send the batch. A repeated call adds another row and event. Not
+// safe for concurrent use of one batch.
 func Record(batch *pgx.Batch, e Entry) ([]event.Event, error) {
 	if e.OptedOut {
 		e.Session = ""

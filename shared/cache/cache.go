@@ -74,8 +74,10 @@ type Cache struct {
 	flights map[string]*flight
 }
 
-// New returns a Cache and does no I/O. instanceID identifies this process in locks. now decides
-// about freshness; Redis deletes expired entries by the server's clock.
+// New returns a Cache, does no I/O, starts no goroutine and never fails. instanceID identifies this
+// process in locks and must differ between processes. now decides about freshness; Redis deletes
+// expired entries by the server's clock. rdb, from redisclient.Open, sets the time limits of the
+// reads and writes; the caller closes rdb.
 func New(rdb redis.UniversalClient, keys redisclient.Keys, now func() time.Time, instanceID string) *Cache {
 	jitter := func() float64 { return 2*rand.Float64() - 1 }
 	return &Cache{rdb: rdb, keys: keys, now: now, instanceID: instanceID, jitter: jitter, flights: map[string]*flight{}}
@@ -84,14 +86,16 @@ func New(rdb redis.UniversalClient, keys redisclient.Keys, now func() time.Time,
 // Pending is the read of an entry on a pipeline.
 type Pending struct{ cmd *redis.StringCmd }
 
-// Enqueue puts the read of an entry on the caller's pipeline, as a GET. Pass the result to
-// GetOrLoad or Fresh after the pipeline has run. A failed read counts as a miss.
+// Enqueue puts the read of an entry on the caller's pipeline, as one GET. It does no I/O and never
+// fails. Pass the result to GetOrLoad or Fresh after the pipeline has run. A failed read, a
+// pipeline that never ran, and an unreadable or absent entry count as a miss.
 func (c *Cache) Enqueue(ctx context.Context, pipe redis.Pipeliner, key string) *Pending {
 	return &Pending{pipe.Get(ctx, key)}
 }
 
-// Fresh returns the prefetched entry if fresh; otherwise, and for a nil prefetched, nil. It does no
-// I/O. Use Fresh only for entries without rates: RatesFreshUntil is not checked.
+// Fresh returns the prefetched entry if fresh; otherwise, and for a nil prefetched, a failed read
+// or unreadable bytes, nil. It does no I/O and takes no lock; the cost is one checksum of the
+// entry's bytes. Use Fresh only for entries without rates: RatesFreshUntil is not checked.
 func (c *Cache) Fresh(prefetched *Pending) *Entry {
 	if prefetched == nil {
 		return nil
@@ -119,23 +123,30 @@ func (p *Pending) entry() *Entry {
 //   - Fresh entry: GetOrLoad returns the entry. If only the rates are old, a single caller among
 //     all processes waits for RefreshRates; all other callers get the entry with the old rates.
 //   - Stale entry: a single caller among all processes waits for Load, and gets the stale entry if
-//     Load fails. All other callers get the stale entry at once.
+//     Load fails. All other callers get the stale entry: at once if this process is loading
+//     already, else after one round trip for the lock.
 //   - No entry: a single flight among all processes runs Load. All callers wait for the result,
 //     each until the end of the caller's context.
 //
 // Cost in round trips to Redis: 0 for a fresh prefetched entry, 1 of at most 200 ms for a read. A
-// load adds 1 for the lock before Load, 1 per 250 ms during Load, and 2 after Load (tags, entry). A
-// process waiting for the load of another process polls the lock every 25 ms. GetOrLoad holds a
-// mutex of the process only to find the flight of the key.
+// load adds 1 for the lock before Load, 1 per 250 ms during Load, and 2 after Load (tags, entry; 1
+// without tags), or 1 to release the lock if Load fails or the entry is not to be stored. The first
+// use of a script on a Redis server adds 1. A process waiting for the load of another process polls
+// the lock every 25 ms. GetOrLoad holds a mutex of the process only to find the flight of the key;
+// a load runs on goroutines of its own.
 //
 // Without Redis GetOrLoad does not fail: a single flight per process runs Load, and the entry is
 // not stored. Until the breaker of the client opens, an unreachable Redis adds at most 200 ms for a
 // read, 400 ms before Load and 400 ms after Load; then 0. A refusing Redis adds the time of a
 // reply.
 //
-// Errors occur only without a usable entry: the error of Load, unchanged, or of ctx. After a
-// timeout of Load the error is context.DeadlineExceeded. A failed RefreshRates leaves the entry
-// with the old rates, a Hit.
+// Errors occur only without a usable entry: the error of Load, unchanged, or of ctx. A flight ends
+// 100 ms before the deadline of its starter and after 2.4 s at the latest; then the error is
+// context.DeadlineExceeded. A caller with over 250 ms more then starts a new flight. A panic of
+// Load becomes an error with the stack. The end of ctx does not stop the load. If ctx has ended, a
+// caller with a stale entry gets the entry, a caller without an entry the error of ctx. A failed
+// RefreshRates leaves the entry with the old rates, a Hit. The entry is nil exactly if the error is
+// not nil.
 func (c *Cache) GetOrLoad(ctx context.Context, key string, prefetched *Pending, loader Loader) (*Entry, State, error) {
 	if prefetched == nil {
 		prefetched = c.read(ctx, key)

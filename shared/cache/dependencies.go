@@ -13,7 +13,9 @@ type Dependency struct {
 }
 
 // Dependency returns e as a part of a composite entry, for Loaded.DependsOn. tags are the tags of
-// e, which e does not store. It does no I/O and never fails.
+// e, which e does not store; the result keeps the slice. Only tags that are also in Loaded.Tags
+// have an effect. If e was loaded without Redis, the time of its load is unknown: then any
+// invalidation of a tag within the last minute prevents storing. It does no I/O and never fails.
 func (e *Entry) Dependency(tags ...string) Dependency { return Dependency{tags, e.startedAt} }
 
 // oldestByTag returns for each tag when the load of the oldest part with this tag began, in µs of

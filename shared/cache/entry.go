@@ -29,7 +29,7 @@ type Entry struct {
 }
 
 // TenantIDs yields the ids of the tenants whose properties the body shows, in the order given to
-// NewEntry.
+// NewEntry; no id for an entry without tenants. CPU only; it never fails.
 func (e *Entry) TenantIDs() iter.Seq[string] {
 	if e.tenantIDs == "" {
 		return func(func(string) bool) {}
@@ -130,9 +130,11 @@ func fromUnixMillis(ms uint64) time.Time {
 }
 
 // NewEntry compresses body (at most 2 MiB) and returns an entry with the status, the ids of the
-// tenants whose properties the body shows, and the caller's index. GetOrLoad sets FreshUntil and
-// ExpiresAt; the caller may set RatesFreshUntil. NewEntry does no I/O; it returns an error only for
-// a body over 2 MiB. Its compressors, of 1 MB each, are reused.
+// tenants whose properties the body shows, and the caller's index. The entry keeps index, not body;
+// do not change index. GetOrLoad sets FreshUntil and ExpiresAt; the caller may set RatesFreshUntil.
+// NewEntry does no I/O and takes no lock; the cost is the compression and a SHA-256. It returns an
+// error only for a body over 2 MiB and checks no other argument: the ids must not contain commas.
+// Its compressors, of 1 MB each, are reused. Safe for concurrent use.
 func NewEntry(status int, body []byte, tenantIDs []string, index []byte) (Entry, error) {
 	if len(body) > maxBody {
 		return Entry{}, fmt.Errorf("cache: compress: body of %d bytes exceeds %d", len(body), maxBody)

@@ -20,8 +20,10 @@ func digestOf(compressed []byte) digest {
 }
 
 // WriteShared writes the entry as a shared response, the same for every client of the URL. It adds
-// a strong ETag and answers 304 if If-None-Match names this ETag. Computing the ETag decompresses
-// nothing. WriteShared returns the errors of Write and then removes the ETag from the headers.
+// a strong ETag and answers 304 without a body if If-None-Match names this ETag or is *, whatever
+// the status of the entry. Computing the ETag decompresses nothing. Otherwise it costs and fails as
+// Write does without a tail. After an error it removes the ETag from the headers; that has an
+// effect only if the headers were not sent, as after a corrupt body.
 func (e *Entry) WriteShared(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
 	tag := e.etag(acceptsGzip(r.Header))

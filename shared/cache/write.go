@@ -12,10 +12,13 @@ import (
 var scratch = sync.Pool{New: func() any { return new([]byte) }}
 
 // Write responds to r with the status and the body followed by tail. To a client that accepts gzip
-// it copies the compressed bytes; for other clients it decompresses the body, once for the bodies
-// used last. It sets Content-Length, Content-Encoding, Vary and, if missing, Content-Type
-// application/json. A HEAD request gets the headers only. Write returns an error for a corrupt
-// body, before it changes the headers, and the error of writing to w.
+// it copies the compressed bytes, unchecked. For other clients it decompresses the body, and keeps
+// up to 256 bodies of at most 64 KiB in the process, behind a mutex held for a map access. It sets
+// Content-Length, Content-Encoding, Vary and, if missing, Content-Type application/json. A HEAD
+// request gets the headers only. Write returns an error for a corrupt body, to clients without
+// gzip, before it changes the headers; after the headers, the error of writing to w. Write reads no
+// Redis and has no time limit besides that of w. Safe for concurrent use with different w. An Entry
+// with a status below 100, such as the zero Entry, makes net/http panic.
 func (e *Entry) Write(w http.ResponseWriter, r *http.Request, tail []byte) error {
 	buf := scratch.Get().(*[]byte)
 	defer scratch.Put(buf)

@@ -42,8 +42,10 @@ type Service struct {
 	now       func() time.Time
 }
 
-// New returns a Service and dials nothing. ring signs puzzles under a purpose label of package pow.
-// recaptcha may be nil: then the Service offers and accepts puzzles only.
+// New returns a Service, dials nothing and never fails. ring signs puzzles under a purpose label of
+// package pow and must not be empty: otherwise Problem panics. recaptcha may be nil: then the
+// Service offers and accepts puzzles only. The Service keeps up to 4,096 answers for tokens in
+// memory.
 func New(keys redisclient.Keys, ring keyring.Ring, recaptcha Provider, now func() time.Time) *Service {
 	r := &Service{keys: keys, issuer: pow.Issuer{Ring: ring, Now: now}, now: now}
 	if recaptcha != nil {
@@ -59,7 +61,8 @@ type Pending struct {
 }
 
 // Enqueue queues the read of a session's stored proof on the caller's pipeline: one GET in the slot
-// of the session. Pass the result to Verify after the pipeline has run.
+// of the session. It does no I/O and never fails. Pass the result to Verify after the pipeline has
+// run. An absent proof (redis.Nil) is no failure of the pipeline.
 func (s *Service) Enqueue(ctx context.Context, pipe redis.Pipeliner, sessionID string) *Pending {
 	return &Pending{sessionID, pipe.Get(ctx, s.key(sessionID))}
 }
@@ -70,13 +73,22 @@ func (s *Service) key(sessionID string) string { return s.keys.SessionPart(sessi
 // Verify returns the proof of a client whose score is above human: the proof that the session
 // stored within the last hour, or the result of the token. Verify makes no round trip to Redis. A
 // solved puzzle costs an HMAC and a hash. A reCAPTCHA token costs a call of the provider, of at
-// most 400 ms, unless the session has a reCAPTCHA proof. The instance calls the provider once per
-// token; concurrent and later requests of the client share the answer.
+// most 400 ms with the fetch of an access token and until the deadline of ctx; the cancellation of
+// ctx does not stop the call. There is no call if the session has a reCAPTCHA proof, for a text
+// that cannot be a token, and while the circuit breaker is open.
+//
+// The instance calls the provider once per token. For two minutes concurrent and later requests of
+// the client share the answer; a waiting request gives up when its ctx ends. Then the token is
+// expired; another client's use is rejected. A failed call is forgotten, so the next request calls
+// again. Beyond 4,096 tokens an instance forgets the oldest. A mutex of the process is held for map
+// accesses only, never during a call.
 //
 // pending may be nil. A stored proof counts only for the session of Enqueue: a request with the
 // cookie of another browser gets another session. Verify never fails. Without Redis the client has
 // no stored proof. Without the provider a reCAPTCHA token has no effect, and Reason has the error
-// for the log.
+// for the log; so for an unsolved, expired or malformed solution. A valid reCAPTCHA answer is a
+// Proof also if not Solved, with a Score that counts against the client, unless the session has a
+// stored solution.
 func (s *Service) Verify(ctx context.Context, pending *Pending, sessionID, token string, c Client) Proof {
 	stored := pending.resolve(sessionID)
 	switch {
@@ -122,8 +134,10 @@ func (s *Service) verifyRecaptcha(ctx context.Context, token string, c Client) P
 
 // EnqueueSave queues the storing of a proof for a session, one script, on the caller's pipeline,
 // which lua.Exec runs. A reCAPTCHA proof lives for an hour, a solution until its puzzle expires.
-// EnqueueSave skips a proof that Redis already has and a proof that is not Solved. The script skips
-// a session that was cleared meanwhile. Without Redis the client solves another challenge later.
+// EnqueueSave queues no command for a proof that Redis already has, for a proof that is not Solved
+// and for an expired proof. The script skips a session that was cleared meanwhile. EnqueueSave does
+// no I/O and never fails; an error is an error of the pipeline. Without Redis the client solves
+// another challenge later.
 func (s *Service) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, sessionID string, p Proof) {
 	ttl := p.expires.Sub(s.now())
 	if !p.Solved || ttl < time.Millisecond {
@@ -152,7 +166,9 @@ func (p *Pending) resolve(sessionID string) Proof {
 
 // Problem returns the problem SuspectedBot, status 429, with an offer of each available challenge,
 // reCAPTCHA first. While the circuit breaker of reCAPTCHA is open, it offers the puzzle only.
-// difficulty is the flag challenge.difficulty, in leading zero bits. Problem costs one HMAC.
+// difficulty is the flag challenge.difficulty, in leading zero bits, limited to pow.MinDifficulty …
+// pow.MaxDifficulty. Problem costs one HMAC, does no I/O and takes the mutex of the circuit breaker
+// for a moment. It never returns nil; it panics if the ring of New is empty.
 func (s *Service) Problem(c Client, difficulty int) *problem.Problem {
 	var offers []Offer
 	if s.recaptcha != nil {
@@ -174,6 +190,7 @@ func (s *Service) Problem(c Client, difficulty int) *problem.Problem {
 
 // Blocked returns the problem SuspectedBot, status 429, without offers, for a client whose verdict
 // is bot. A puzzle does not help a bot; a reCAPTCHA token, which pages send unasked, still may.
+// Memory only; it never fails and never returns nil.
 func Blocked() *problem.Problem {
 	return problem.New(problem.SuspectedBot, "This client is taken for a robot.", nil)
 }
@@ -192,7 +209,7 @@ type Offer struct {
 }
 
 // String returns the value that Redis stores for a proof, also the detail of its signal: "recaptcha
-// 0.9", "proof-of-work" or "".
+// 0.9", with one decimal, "proof-of-work" or "". Pure; it never fails.
 func (p Proof) String() string {
 	if p.Kind == Recaptcha {
 		return fmt.Sprintf("%s %.1f", p.Kind, p.Score)

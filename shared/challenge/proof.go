@@ -27,7 +27,8 @@ const (
 
 // Weight returns the weight of the signal "recaptcha", −0.5 (human) … +0.5 (bot). isBot tells that
 // the verdict without the proof is bot: a solved puzzle does not help a bot, because a program
-// solves a puzzle in a hundredth of a second.
+// solves a puzzle in a hundredth of a second. A reCAPTCHA score counts linearly, solved or not,
+// from −0.5 at 0.9 to +0.5 at 0.1. The zero Proof has the weight 0. Pure; it never fails.
 func (p Proof) Weight(isBot bool) float64 {
 	switch {
 	case p.Kind == Recaptcha:

@@ -56,8 +56,10 @@ type recaptcha struct {
 	now      func() time.Time
 }
 
-// Open returns the provider of a configuration, or nil if reCAPTCHA is off. It dials nothing. It
-// returns an error if Project, SiteKey and Hosts are set in part or URL is not an http(s) base URL.
+// Open returns the provider of a configuration, or (nil, nil) if Project, SiteKey and Hosts are all
+// empty: reCAPTCHA is off. It dials nothing and gets no token. It returns an error if Project,
+// SiteKey and Hosts are set in part or URL is not an http(s) base URL; a wrong but well-formed
+// value fails only the calls. The provider is safe for concurrent use; now must not be nil.
 func Open(cfg Config, now func() time.Time) (Provider, error) {
 	if cfg.Project == "" && cfg.SiteKey == "" && len(cfg.Hosts) == 0 {
 		return nil, nil
@@ -102,7 +104,8 @@ func newBreaker() *gobreaker.CircuitBreaker[Assessment] {
 // errShortDeadline is a timeout of a call that had less than minBudget left.
 var errShortDeadline = errors.New("not enough time left")
 
-// Offer implements Provider. It returns nil while the circuit breaker is open.
+// Offer implements Provider. It returns nil while the circuit breaker is open. It does no I/O,
+// takes the mutex of the breaker for a moment and never fails.
 func (r *recaptcha) Offer() *Offer {
 	if r.breaker.State() == gobreaker.StateOpen {
 		return nil
@@ -112,8 +115,14 @@ func (r *recaptcha) Offer() *Offer {
 
 // Verify implements Provider with one HTTP request, after one for an access token if none is
 // cached. Verify takes at most 400 ms and respects the deadline of ctx, but not the cancellation of
-// ctx, because the service accepts each token only once. While the circuit breaker is open, Verify
-// fails at once.
+// ctx, because the service accepts each token only once. Verify never repeats a request.
+//
+// Errors: no access token, a failed or late request, a status other than 200 and 400, or an
+// unreadable response; five in a row open the circuit breaker for 10 s. A call with less than 200
+// ms that runs out of time returns errShortDeadline and does not count. While the breaker is open,
+// Verify fails at once with gobreaker.ErrOpenState; after the pause one call is tried, others fail
+// with gobreaker.ErrTooManyRequests. Status 400 and a rejected token are an Assessment that is not
+// Valid, with a Reason, and no error.
 func (r *recaptcha) Verify(ctx context.Context, token string) (Assessment, error) {
 	limit := time.Now().Add(recaptchaTimeout)
 	if deadline, ok := ctx.Deadline(); ok && deadline.Before(limit) {

@@ -37,7 +37,9 @@ type CadenceCounts struct {
 }
 
 // RecordCadence queues a script on a pipeline for Exec: record a request at now, if record is true,
-// and count the requests. After Exec, call Result.
+// and count the requests. After Exec, call Result. now is the caller's clock; a difference of
+// clocks between processes shifts the windows. The counts take O(log MaxTimes) steps in Redis. With
+// record the keys live for w.Long after the request; without record the script writes nothing.
 func RecordCadence(ctx context.Context, pipe redis.Pipeliner, keys CadenceKeys, now time.Time, record bool, w Windows) CadenceCmd {
 	names, recordArg := []string{keys.Group, keys.Cookie}, 0
 	if keys.Session != "" {
@@ -50,7 +52,8 @@ func RecordCadence(ctx context.Context, pipe redis.Pipeliner, keys CadenceKeys, 
 		now.UnixMilli(), recordArg, w.MaxTimes, w.Short.Milliseconds(), w.Long.Milliseconds())}
 }
 
-// Result returns the counts after Exec, or the error of the command.
+// Result returns the counts after Exec, this request included if recorded, or the zero
+// CadenceCounts and the error of the command. Before Exec it returns an error too. CPU only.
 func (c CadenceCmd) Result() (CadenceCounts, error) {
 	n, err := c.cmd.Int64Slice()
 	if err != nil {
@@ -65,7 +68,8 @@ func (c CadenceCmd) Result() (CadenceCounts, error) {
 // RecordGroupSession queues a script on a pipeline for Exec: record that the session with this hash
 // began in a client group at now. sessions is the group's set, own the list of the session's
 // request times, in one slot. The set keeps the newest maxSessions sessions for ttl; own lives for
-// ownTTL. The Int of the command is the number of the group's sessions.
+// ownTTL. The Int of the command is the number of the group's sessions. For a session that is in
+// the set already, the script only removes expired sessions and counts.
 func RecordGroupSession(
 	ctx context.Context, pipe redis.Pipeliner, sessions, own, hash string, now time.Time, maxSessions int, ttl, ownTTL time.Duration,
 ) *redis.Cmd {

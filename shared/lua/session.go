@@ -36,8 +36,11 @@ type SessionUpdateResult struct {
 }
 
 // UpdateSession queues a script on a pipeline for Exec: write the changed fields of a session,
-// renew the TTLs and push the history entry. A locale or currency that the guest has chosen since
-// the request read the session keeps its value. After Exec, pass the result to ParseSessionUpdate.
+// renew the TTLs and push the history entry. The script writes nothing for a cleared session, and
+// nothing for a missing session unless u.Create. A locale or currency that the guest chose since
+// the request read the session keeps its value, unless u is an explicit choice too: of two, the
+// later write wins. A repeated script pushes the history entry again. u.TTL must be positive:
+// otherwise the keys are deleted. After Exec, pass the result to ParseSessionUpdate.
 func UpdateSession(ctx context.Context, pipe redis.Pipeliner, u SessionUpdate) *redis.Cmd {
 	create := 0
 	if u.Create {
@@ -53,7 +56,9 @@ func UpdateSession(ctx context.Context, pipe redis.Pipeliner, u SessionUpdate) *
 	return updateSession().EvalSha(ctx, pipe, append([]string{u.Session, u.History, u.Cleared}, u.Lists...), args...)
 }
 
-// ParseSessionUpdate returns the reply to UpdateSession after Exec, or the error of the command.
+// ParseSessionUpdate returns the reply to UpdateSession after Exec, or the zero result and the
+// error of the command. A cleared or missing session is a result, not an error. Before Exec it
+// returns an error too. CPU only.
 func ParseSessionUpdate(cmd *redis.Cmd) (SessionUpdateResult, error) {
 	reply, err := cmd.Slice()
 	if err != nil {
@@ -69,8 +74,10 @@ func ParseSessionUpdate(cmd *redis.Cmd) (SessionUpdateResult, error) {
 type ViewedEntry struct{ ID, Entry string }
 
 // PushViewed queues a script on a pipeline for Exec: insert entries into the list at the positions
-// of their times and keep the newest maxEntries entries for ttl. For a cleared session the script
-// writes nothing. The reply is the length of the list, or 0 for a cleared session.
+// of their times and keep the newest maxEntries entries for ttl. An entry with a later view in the
+// list is dropped; an earlier view of the same property is removed. For a cleared session the
+// script writes nothing. The reply is the length of the list, or 0 for a cleared session. Redis
+// reads and writes the whole list. A repeated push does no harm.
 func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string, ttl time.Duration, maxEntries int, entries ...ViewedEntry) *redis.Cmd {
 	args := make([]any, 0, 2+2*len(entries))
 	args = append(args, ttl.Milliseconds(), maxEntries)
@@ -81,8 +88,10 @@ func PushViewed(ctx context.Context, pipe redis.Pipeliner, list, cleared string,
 }
 
 // RemoveLastSeen removes sessions from a last-seen set, except sessions with a time other than in
-// seen (Unix ms by session id): these were seen again. 1 round trip, 2 if the server does not know
-// the script. Without Redis the error satisfies redisclient.IsUnavailable.
+// seen (Unix ms by session id): these were seen again. Sessions not in the set are skipped, so a
+// repeated call does no harm. 1 round trip, 2 if the server does not know the script, also for an
+// empty seen. Without Redis the error satisfies redisclient.IsUnavailable, except a cancelled ctx
+// and redis.ErrPoolTimeout; after a timeout the sessions may have been removed.
 func RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, list string, seen map[string]int64) error {
 	args := make([]any, 0, 2*len(seen))
 	for id, at := range seen {

@@ -16,9 +16,11 @@ var (
 // invalidation, and the detached entries not yet deleted.
 type TagKeys struct{ Entries, InvalidatedAt, Pending string }
 
-// Register queues a script on a pipeline for Exec: add entry to the tag until the time expires. The
+// Register queues a script on a pipeline for Exec: add entry to the tag until the time expires, and
+// remove expired entries from the tag. An entry in the tag keeps the later of two expiries. The
 // Int64 of the command is the server time of the tag's last invalidation in µs, or 0 without a
-// recent invalidation.
+// recent invalidation; the entry is added in both cases. now is the caller's clock, and expires
+// must be later.
 func Register(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, entry string, now, expires time.Time) *redis.Cmd {
 	return register().EvalSha(ctx, pipe, []string{tag.Entries, tag.InvalidatedAt},
 		entry, expires.UnixMilli(), now.UnixMilli(), expires.Sub(now).Milliseconds())
@@ -30,7 +32,9 @@ type DetachCmd struct{ cmd *redis.Cmd }
 // Detach queues a script on a pipeline for Exec: begin or continue the invalidation of a tag. The
 // script stores the time of the invalidation for invalidationTTL and moves up to maxEntries entries
 // to the pending set, which lives for pendingTTL. An unfinished batch of an earlier call is
-// returned first, and whole. After Exec, call Result.
+// returned first, and whole; then no further entries move. After Exec, call Result. A repeated or
+// concurrent Detach loses no entry: it returns the pending batch again. maxEntries bounds the time
+// for which Redis serves no other client.
 func Detach(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, invalidationTTL, pendingTTL time.Duration, maxEntries int) DetachCmd {
 	return DetachCmd{detach().EvalSha(ctx, pipe, []string{tag.Entries, tag.InvalidatedAt, tag.Pending},
 		invalidationTTL.Milliseconds(), pendingTTL.Milliseconds(), maxEntries)}
@@ -45,7 +49,8 @@ type DetachResult struct {
 	Entries    []string // the keys to delete
 }
 
-// Result returns the batch after Exec, or the error of the command.
+// Result returns the batch after Exec, without Entries if the tag has no entry, or the zero
+// DetachResult and the error of the command. Before Exec it returns an error too. CPU only.
 func (d DetachCmd) Result() (DetachResult, error) {
 	reply, err := d.cmd.Slice()
 	if err != nil {

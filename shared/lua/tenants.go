@@ -19,16 +19,18 @@ type SuspendedKeys struct{ Set, Version, RestoreToken string }
 
 func (k SuspendedKeys) all() []string { return []string{k.Set, k.Version, k.RestoreToken} }
 
-// Suspend adds a tenant to the set of suspended tenants and increments the version; false: the set
-// is missing and unchanged, and the next reader restores the set. 1 round trip, 2 if the server
-// does not know the script; so for all functions of this file. Without Redis the error satisfies
-// redisclient.IsUnavailable.
+// Suspend adds a tenant to the set of suspended tenants and increments the version; (false, nil):
+// the version of the set is missing, the script changes no tenant but revokes RestoreToken, and the
+// next reader restores the set. A repeated call increments the version again. 1 round trip, 2 if
+// the server does not know the script; so for all functions of this file. Without Redis the error
+// satisfies redisclient.IsUnavailable, except a cancelled ctx and redis.ErrPoolTimeout; after a
+// timeout the change may have been made.
 func Suspend(ctx context.Context, c redis.Scripter, keys SuspendedKeys, tenant string) (bool, error) {
 	return changeSuspended(ctx, c, keys, "SADD", tenant)
 }
 
-// Reinstate removes a tenant from the set of suspended tenants and increments the version; false as
-// for Suspend.
+// Reinstate removes a tenant from the set of suspended tenants and increments the version, also if
+// the tenant was not in the set; (false, nil) and errors as for Suspend.
 func Reinstate(ctx context.Context, c redis.Scripter, keys SuspendedKeys, tenant string) (bool, error) {
 	return changeSuspended(ctx, c, keys, "SREM", tenant)
 }
@@ -41,9 +43,11 @@ func changeSuspended(ctx context.Context, c redis.Scripter, keys SuspendedKeys, 
 	return n == 1, nil
 }
 
-// RestoreSuspended restores the missing set of suspended tenants and returns the new version. token
-// must be the value of RestoreToken. The version is "", and the set unchanged, if another process
-// has written a token since, or if the set was changed or restored since.
+// RestoreSuspended replaces the missing set of suspended tenants by tenants, deletes RestoreToken
+// and returns the new version, the server time in µs. token must be the value of RestoreToken. The
+// result is ("", nil), and the set unchanged, if another process has written a token since, if the
+// token expired, or if the set was changed or restored since. An error gives ("", err); after a
+// timeout the set may be restored, and a repeated call returns "". Round trips as for Suspend.
 func RestoreSuspended(ctx context.Context, c redis.Scripter, keys SuspendedKeys, token string, tenants []string) (string, error) {
 	args := make([]any, 0, 1+len(tenants))
 	args = append(args, token)

@@ -37,8 +37,9 @@ type Limiter struct {
 	local *localLimiter
 }
 
-// New returns a Limiter and does not dial. Buckets in Redis use the clock of the Redis server; now
-// is the clock of the instance's own buckets.
+// New returns a Limiter, does not dial and never fails. Buckets in Redis use the clock of the Redis
+// server; now is the clock of the instance's own buckets, which take up to 8 MB. No argument may be
+// nil.
 func New(rdb redis.UniversalClient, keys redisclient.Keys, flags *flags.Source, now func() time.Time) *Limiter {
 	return &Limiter{rdb, keys, flags, newLocalLimiter(now)}
 }
@@ -61,7 +62,10 @@ type Pending struct {
 
 // Enqueue queues a run of spend.lua per bucket of the client, at most three, on the caller's
 // pipeline. The caller runs the pipeline with lua.Exec; counting costs no additional round trip.
-// While limits are switched off, Enqueue queues no command and returns nil.
+// While limits are switched off, Enqueue queues no command and returns nil; for a client without
+// names it queues no command and returns an empty Pending. Enqueue does no I/O, takes no lock and
+// never fails; it may start the background refresh of the flags. A class other than the three
+// counts by the limits of Read, in buckets of its own.
 func (l *Limiter) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, c Client) *Pending {
 	values := l.flags.Current()
 	if !values.LimitsEnabled {
@@ -102,11 +106,14 @@ func limitOf(v *flags.Values, class Class) flags.Limit {
 	}
 }
 
-// Reclassify moves a counted request to another class. Reclassify refunds the request to the old
-// buckets, takes a request from each bucket of the new class, and returns the Pending for Resolve.
-// This costs an additional round trip of at most 100 ms and ignores the caller's cancellation.
-// Without Redis the old buckets refill with time, and Resolve uses the instance's buckets.
-// Reclassify returns nil if a is nil or limits are switched off by now.
+// Reclassify moves a counted request to another class. Call Reclassify instead of Resolve for a,
+// after the pipeline of Enqueue has run. Reclassify refunds the request to the old buckets that had
+// a request left, takes a request from each bucket of the new class, and returns the Pending for
+// Resolve. This costs an additional round trip of at most 100 ms, two within the same limit if the
+// server does not know a script, and ignores the caller's cancellation and deadline. It never
+// fails: without Redis the old buckets refill with time, and Resolve uses the instance's buckets.
+// Reclassify returns nil, without a round trip, if a is nil; if limits are switched off by now, it
+// refunds and returns nil.
 func (l *Limiter) Reclassify(ctx context.Context, a *Pending, class Class, c Client) *Pending {
 	if a == nil {
 		return nil
@@ -129,11 +136,16 @@ const refundTimeout = 100 * time.Millisecond
 
 // Resolve decides whether a request is allowed. Call Resolve once, after the pipeline of Enqueue
 // has run. The result is nil, and the request allowed, if a is nil (limits are switched off) or if
-// the client has no bucket. For each bucket without an answer from Redis, Resolve takes the request
-// from the instance's bucket: without Redis the limits hold per instance. An allowed request costs
-// no round trip. A refused request consumes no quota: Resolve refunds the buckets that had a
-// request left, in a round trip of at most 100 ms, and ignores the caller's cancellation. If the
-// refund fails, these buckets are short of one request until the next refill interval ends.
+// the client has no bucket. For each bucket without an answer from Redis (no reply, an error reply
+// or a pipeline that never ran), Resolve takes the request from the instance's bucket, unless Redis
+// refuses another bucket: without Redis the limits hold per instance. That takes a mutex of the
+// instance for a moment.
+//
+// An allowed request costs no round trip. A refused request consumes no quota: Resolve refunds the
+// buckets that had a request left, in a round trip of at most 100 ms (none if Redis took no
+// request), and ignores the caller's cancellation and deadline. If the refund fails, these buckets
+// are short of one request until the next refill interval ends. Resolve never fails. Safe for
+// concurrent use with different a.
 func (l *Limiter) Resolve(ctx context.Context, a *Pending) *Result {
 	if a == nil || len(a.buckets) == 0 {
 		return nil

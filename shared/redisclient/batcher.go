@@ -43,7 +43,9 @@ func (pipelineBatcher) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // ProcessPipelineHook returns a hook with a queue of pipelines. The hook returns the first error of
-// the pipeline's own commands, whatever happens to the rest of the batch.
+// the pipeline's own commands, whatever happens to the rest of the batch. A pipeline cancelled
+// while it waits is not sent; after the start of its batch it waits for the reply. If the caller
+// that sends the batch panics, the other pipelines get errLost.
 func (c pipelineBatcher) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	q := &queue{send: next, preconnect: c.preconnect, freeSlots: maxInFlight}
 	return func(ctx context.Context, cmds []redis.Cmder) error {

@@ -15,8 +15,10 @@ import (
 var ErrUnavailable = errors.New("redisclient: redis is unavailable")
 
 // IsUnavailable reports whether err means an unreachable Redis or a missing reply, for example
-// ErrUnavailable, a failed dial or a timeout. It is false for nil, every error reply, an absent key
-// (redis.Nil), a cancelled context, a full connection pool and a closed client. Pure.
+// ErrUnavailable, a failed dial, a timeout or context.DeadlineExceeded. It is false for nil, every
+// error reply, an absent key (redis.Nil), a cancelled context, a full connection pool
+// (redis.ErrPoolTimeout) and a closed client (redis.ErrClosed), also wrapped. Any other error
+// counts as unavailable, so pass only errors of a Redis command. Pure; it never fails.
 func IsUnavailable(err error) bool {
 	if isReply(err) {
 		return false
@@ -82,7 +84,9 @@ func (b *breaker) onFailure(repliesBefore uint64) {
 	}
 }
 
-// ProcessHook protects a single command.
+// ProcessHook protects a single command. The hook returns the error of a context that has ended,
+// without sending the command; ErrUnavailable at once while the breaker is open; else the error of
+// the command.
 func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		// The handshake of a new connection runs inside the command that needs the connection; only
@@ -94,7 +98,8 @@ func (b *breaker) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook protects a pipeline; the whole pipeline counts as one command.
+// ProcessPipelineHook protects a pipeline; the whole pipeline counts as one command. A pipeline
+// that is not sent gets the error of the context or ErrUnavailable on each command.
 func (b *breaker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		sent := false
@@ -119,7 +124,7 @@ func (b *breaker) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 }
 
 // DialHook counts a failed dial once, however many commands wait for the connection. A successful
-// dial is not a reply.
+// dial is not a reply. The hook never prevents a dial and returns its result unchanged.
 func (b *breaker) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		before := b.replies.Load()

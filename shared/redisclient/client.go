@@ -25,11 +25,18 @@ type Config struct {
 	PoolSize int    // maximum number of connections; 0: 32
 }
 
-// Open returns a client and dials nothing. A command waits until the deadline of the context, and
-// at most 150 ms for a free connection, 400 ms for a new connection, and 150 ms each for write and
-// read. The client never repeats a command. After 5 consecutive failures commands fail at once with
-// ErrUnavailable for 1 s at a time. Concurrent pipelines may share a round trip and wait up to 10
-// ms for that; a single command never waits. The caller closes the client. Safe for concurrent use.
+// Open returns a client, dials nothing and never fails; a wrong address or password fails the first
+// command. A command waits until the deadline of the context, and at most 150 ms for a free
+// connection (then redis.ErrPoolTimeout), 400 ms for a new connection, and 150 ms each for write
+// and read. A cancelled context prevents sending; a command already sent waits for the reply. The
+// client never repeats a command. After 5 consecutive failures commands fail at once with
+// ErrUnavailable for 1 s at a time.
+//
+// Concurrent pipelines of up to 64 commands may share a round trip and wait up to 10 ms for that;
+// the shared round trip may end up to 70 ms before the deadline of a pipeline. A single command and
+// a transaction never wait so. Mutexes of the process are held for a moment, never during I/O. Open
+// also silences the log of go-redis for the whole process. The caller closes the client. Safe for
+// concurrent use.
 func Open(cfg Config) redis.UniversalClient { return open(cfg, time.Now) }
 
 // client is a go-redis client with a second client, slow, on the same connections but with longer
@@ -40,15 +47,18 @@ type client struct {
 }
 
 // AddHook adds the hook to both clients: go-redis does not copy hooks to a client from WithTimeout.
+// It does no I/O and never fails.
 func (c *client) AddHook(hook redis.Hook) {
 	c.Client.AddHook(hook)
 	c.slow.AddHook(hook)
 }
 
 // WithLongTimeout returns a client that shares the connections and the breaker of c, a client of
-// Open, but waits up to 1 s for each write and each read, or until the deadline of the context. Use
-// it where a late reply is better than a failed request. A client from elsewhere is returned
-// unchanged. WithLongTimeout does no I/O. Do not close the result.
+// Open, but waits up to 1 s for each write and each read, or until the deadline of the context. The
+// limits for a free connection, 150 ms, and for a new connection, 400 ms, stay. Use it where a late
+// reply is better than a failed request. A client from elsewhere is returned unchanged.
+// WithLongTimeout does no I/O and never fails; each call returns the same client. Do not close the
+// result. Safe for concurrent use.
 func WithLongTimeout(c redis.UniversalClient) redis.UniversalClient {
 	if c, ok := c.(*client); ok {
 		return c.slow

@@ -14,6 +14,9 @@ import (
 // key and no value.
 type spans struct{}
 
+// ProcessHook returns a hook that records a span per command. Without a traced request the hook
+// records no span. The hook does no I/O besides the command and returns the error of the command
+// unchanged.
 func (spans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		ctx, span := otlp.StartRedis(ctx, cmd.Name(), 0)
@@ -23,6 +26,7 @@ func (spans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
+// ProcessPipelineHook returns a hook that records a span per pipeline, as ProcessHook does.
 func (spans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		ctx, span := otlp.StartRedis(ctx, "PIPELINE", len(cmds))
@@ -32,6 +36,7 @@ func (spans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 	}
 }
 
+// DialHook returns a hook without a span, which only calls next.
 func (spans) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }

@@ -51,18 +51,19 @@ type SuspendedSet struct {
 }
 
 // Has reports whether a tenant is suspended, by the last set that could be read. Has is false while
-// Known is false.
+// Known is false, and for any unknown text. A map read; it never fails.
 func (s *SuspendedSet) Has(tenantID string) bool {
 	_, ok := s.members[tenantID]
 	return ok
 }
 
 // Known reports whether the set was ever read. While Known is false, the caller must refuse every
-// action that a suspension forbids.
+// action that a suspension forbids. The set may be old: without Redis and Postgres its age has no
+// limit. Known never fails.
 func (s *SuspendedSet) Known() bool { return !s.loadedAt.IsZero() }
 
-// New returns a SuspensionCache and does not dial. db may be nil: then a set that Redis lost is not
-// restored.
+// New returns a SuspensionCache with a set that is not Known; it does not dial and never fails. db
+// may be nil: then a set that Redis lost is not restored. rdb, keys and now are required.
 func New(rdb redis.UniversalClient, db Querier, keys redisclient.Keys, now func() time.Time) *SuspensionCache {
 	set := keys.Key("tenant-suspended")
 	tagged := "{" + set + "}" // in the slot of the set
@@ -73,16 +74,19 @@ func New(rdb redis.UniversalClient, db Querier, keys redisclient.Keys, now func(
 	return t
 }
 
-// Enqueue queues the read of the set's version, one GET, on the caller's pipeline. Pass the command
-// to Resolve after the pipeline has run.
+// Enqueue queues the read of the set's version, one GET, on the caller's pipeline. It does no I/O
+// and never fails. Pass the command to Resolve after the pipeline has run. An absent version
+// (redis.Nil) is no failure of the pipeline.
 func (t *SuspensionCache) Enqueue(ctx context.Context, pipe redis.Pipeliner) *redis.StringCmd {
 	return pipe.Get(ctx, t.keys.Version)
 }
 
 // Preload reads the set from Redis before the first request, for a process that starts. The cost is
-// a round trip, bounded by ctx and the timeouts of the Redis client; Postgres is not read. A set
-// that Redis lost is not an error: the first request restores the set. Without Redis, Preload
-// returns the error of the client.
+// a round trip, and a second that deletes the version if the set is incomplete. Both are bounded by
+// ctx and the timeouts of the Redis client; Postgres is not read and no lock is taken. A set that
+// Redis lost is not an error: the first request restores the set. Without Redis, with a cancelled
+// ctx or after an error reply, Preload returns the error of the client, and the set in memory
+// stays; a failed deletion is ignored. Preload may be repeated.
 func (t *SuspensionCache) Preload(ctx context.Context) error {
 	_, err := t.loadRedis(ctx)
 	if errors.Is(err, redis.Nil) {
@@ -92,19 +96,21 @@ func (t *SuspensionCache) Preload(ctx context.Context) error {
 }
 
 // Resolve returns the set of suspended tenants. Call Resolve after the pipeline of Enqueue has run,
-// with the command of Enqueue. Resolve never fails and never returns nil; SuspendedSet.Known tells
-// whether the set was ever read.
+// with the command of Enqueue, which must not be nil. Resolve never fails and never returns nil;
+// SuspendedSet.Known tells whether the set was ever read.
 //
-// Without a change Resolve returns the set in memory and costs no round trip. If Redis has another
-// version or has lost the set, or if the set in memory is older than five minutes, one caller reads
-// the set again: from Redis in one round trip, or from Postgres in one query. Restoring a lost set
-// takes two more round trips to Redis, or four if Redis still has a version. Concurrent callers
-// with the same version wait for the result, at most 300 ms and at most until their context ends.
-// If the read fails, Resolve returns the set in memory.
+// Without a change Resolve returns the set in memory and costs no round trip and no lock. If Redis
+// has another version or has lost the set, or if the set in memory is older than five minutes, one
+// caller reads the set again: from Redis in one round trip, or from Postgres in one query.
+// Restoring a lost set takes two more round trips to Redis, or four if Redis still has a version,
+// and one more if the server does not know the script. Concurrent callers with the same version
+// wait for the result, at most 300 ms and at most until their context ends; the read goes on
+// without them. A mutex of the process is held only to join the read. If the read fails or the
+// context ends first, Resolve returns the set in memory.
 //
 // Without Redis the set in memory is used for five minutes; then, or without a set, Resolve reads
-// Postgres. After a failure Postgres is read at most once a second. Without Redis and Postgres the
-// last set is used without a time limit.
+// Postgres. After a failure an instance reads Postgres at most once a second. Without Redis and
+// Postgres the last set is used without a time limit.
 func (t *SuspensionCache) Resolve(ctx context.Context, queued *redis.StringCmd) *SuspendedSet {
 	version, err := queued.Result()
 	current := t.snapshot.Load()
@@ -138,16 +144,19 @@ func (t *SuspensionCache) isRecent(s *SuspendedSet) bool {
 
 // Suspend adds a tenant to the set in Redis and changes the version, so that every instance reads
 // the set again with its next request. The caller writes the record in Postgres first. Suspend runs
-// one script in one round trip, or two if the server does not have the script yet. The call may be
-// repeated. Without Redis Suspend returns an error, and the caller must repeat the call. If Redis
-// has lost the set, Suspend succeeds without a change: the next request restores the set from
-// Postgres.
+// one script in one round trip, or two if the server does not have the script yet; the client and
+// ctx set the time limit. The call may be repeated and changes the version each time. If Redis has
+// lost the set, Suspend succeeds without a change: the next request restores the set from Postgres.
+// Without Redis, with a cancelled ctx or after an error reply, Suspend returns an error, and the
+// caller must repeat the call; after a timeout the change may have been made. tenantID is not
+// checked.
 func (t *SuspensionCache) Suspend(ctx context.Context, tenantID string) error {
 	_, err := lua.Suspend(ctx, t.rdb, t.keys, tenantID)
 	return err
 }
 
-// Reinstate removes a tenant from the set in Redis. Costs and failures are those of Suspend.
+// Reinstate removes a tenant from the set in Redis and changes the version, also if the tenant was
+// not in the set. Costs and failures are those of Suspend.
 func (t *SuspensionCache) Reinstate(ctx context.Context, tenantID string) error {
 	_, err := lua.Reinstate(ctx, t.rdb, t.keys, tenantID)
 	return err

@@ -15,12 +15,14 @@ const (
 	Empty      // empty; browsers always send a user agent
 )
 
-// String returns the name of a kind in events: "human", "tool", "automation" or "empty".
+// String returns the name of a kind in events: "human", "tool", "automation" or "empty". String
+// panics for a Kind other than the constants.
 func (k Kind) String() string {
 	return [...]string{"human", "tool", "automation", "empty"}[k]
 }
 
-// Weight returns the weight of a kind in the bot score.
+// Weight returns the weight of a kind in the bot score: 0.5 for Tool and Empty, 0.4 for Automation,
+// else 0. Pure; Weight never fails.
 func (k Kind) Weight() float64 {
 	switch k {
 	case Tool, Empty:
@@ -46,9 +48,12 @@ type Classification struct {
 // from in-app browsers, have some 700 bytes.
 const maxAgentLength = 1024
 
-// Classify classifies a user agent by its first 1,024 bytes. It takes microseconds, and tens of
-// microseconds for a user agent made to be expensive. The first call also builds the rules, in a
-// fraction of a millisecond. It is safe for concurrent use.
+// Classify classifies a user agent by its first 1,024 bytes. The cost is microseconds, and tens of
+// microseconds for a user agent made to be expensive. The first call for a user agent that is not
+// blank also builds the rules, in a fraction of a millisecond, and keeps the rules in memory;
+// concurrent calls wait. Later calls take no lock. Classify never fails: any text has a
+// classification; the empty text and blanks are Empty. Crawler is an unverified claim, and empty
+// for every Kind but Tool. Safe for concurrent use.
 func Classify(userAgent string) Classification {
 	t := normalize(userAgent)
 	if t.lower == "" {

@@ -7,7 +7,9 @@ import (
 
 // Anomaly returns the name of the first anomaly in the headers of a client with a browser's user
 // agent, or "": a header that all browsers of the family send is missing, or two headers contradict
-// each other. Anomaly is pure and costs some string searches.
+// each other. A user agent that does not begin with "Mozilla/5.0 (", or none, has no anomaly.
+// Anomaly is pure, costs some string searches and never fails. The name never contains text of the
+// client.
 //
 // The web client of this platform calls with fetch, whose headers differ from the headers of a page
 // load. Anomaly checks only rules that hold for both. Client hints and Sec-Fetch headers are

@@ -61,7 +61,8 @@ func (r *rules) matchTool(t agentText) string {
 	return findContact(t)
 }
 
-// Release returns the name and version of the crawler list: "crawler-user-agents 1.60.0".
+// Release returns the name and version of the crawler list: "crawler-user-agents 1.60.0". Pure;
+// Release never fails and does not build the rules.
 func Release() string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(crawlerList, "# "), ",")
 	return name

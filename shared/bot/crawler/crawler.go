@@ -56,7 +56,8 @@ type result struct {
 	pending  bool      // a lookup is running
 }
 
-// New returns a Verifier and makes no lookup.
+// New returns a Verifier, makes no lookup and never fails. dns and now must not be nil: a nil dns
+// panics in the background at the first lookup. dns must be safe for concurrent use.
 func New(dns Resolver, now func() time.Time) *Verifier {
 	results, err := lru.New[claim, result](maxCachedClaims)
 	if err != nil {
@@ -68,14 +69,17 @@ func New(dns Resolver, now func() time.Time) *Verifier {
 }
 
 // Verified reports whether addr is an address of the crawler of engine,
-// agent.Classification.Crawler; an empty engine is never verified. An address is verified by a
-// published range of the engine, or by a host name of the engine that resolves to the address.
+// agent.Classification.Crawler; an empty or unknown engine and an invalid addr are never verified.
+// An address is verified by a published range of the engine, or by a host name of the engine that
+// resolves to the address.
 //
-// Verified never waits and never fails. The cost is some map reads; the first call also parses the
-// ranges. A lookup runs in the background for at most 2 s, and the first request of an address is
-// not verified by host name yet. At most 4 lookups run per instance, and one per network (/24 or
-// /48). If the DNS fails, the previous result stays valid for a minute; a new address is not
-// verified.
+// Verified never waits for the DNS and never fails. The cost is some map reads, for an address
+// outside the ranges under a mutex of the Verifier; the first call with an engine also parses the
+// ranges, and concurrent calls wait for that. A lookup (one reverse, up to four forward) runs in
+// the background for at most 2 s, and the first request of an address is not verified by host name
+// yet. At most 4 lookups run per instance, and one per network (/24 or /48). A result is valid for
+// 24 hours if verified, else for 10 minutes; an older result counts until the next lookup ends. If
+// the DNS fails, the previous result stays valid for a minute; a new address is not verified.
 func (v *Verifier) Verified(engine string, addr netip.Addr) bool {
 	if engine == "" || !addr.IsValid() {
 		return false

@@ -71,8 +71,9 @@ type Puzzle struct {
 }
 
 // Issue returns the puzzle of a client. A puzzle expires after an hour, rounded down to a whole
-// minute: all calls within a minute return the same puzzle. A difficulty outside MinDifficulty …
-// MaxDifficulty becomes the nearest bound. Issue costs one HMAC and never fails.
+// minute: all calls within a minute with the same client, difficulty and key return the same
+// puzzle. A difficulty outside MinDifficulty … MaxDifficulty becomes the nearest bound. Issue costs
+// one HMAC, does no I/O and takes no lock. It returns no error; an empty Ring or a nil Now panics.
 func (p Issuer) Issue(c Client, difficulty int) Puzzle {
 	difficulty = min(max(difficulty, MinDifficulty), MaxDifficulty)
 	expires := p.Now().Add(puzzleTTL).Truncate(time.Minute).UTC()
@@ -87,11 +88,13 @@ func mac(key keyring.Key, text string, c Client) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:macBytes])
 }
 
-// Verify returns the expiry of a solution, or an error if the token is malformed, not signed for
-// this client, expired or unsolved. The cost is at most an HMAC and a SHA-256. A client may use a
-// solution any number of times until the expiry. Before the HMAC is verified, Verify reads only the
-// key id and the form of the nonce. The HMAC is compared as text: a puzzle has exactly one
-// spelling.
+// Verify returns the expiry of a solution, or the zero time and an error if the token is malformed,
+// not signed for this client by a key of Ring, expired or unsolved. An empty Ring rejects every
+// token. The cost is at most an HMAC and a SHA-256; no I/O, no lock, no store. A client may use a
+// solution any number of times until the expiry, while its key is in Ring. The expiry may lie a
+// minute more than an hour ahead, for the clocks of two instances. Before the HMAC is verified,
+// Verify reads only the key id and the form of the nonce. The HMAC is compared as text: a puzzle
+// has exactly one spelling. No error repeats the token.
 func (p Issuer) Verify(token string, c Client) (expires time.Time, err error) {
 	part := strings.Split(token, ".")
 	if len(token) > maxTokenLength || len(part) != 6 || !validNonce(part[5]) {
@@ -131,7 +134,8 @@ func leadingZeros(s string) int {
 }
 
 // Solve returns the solution of a puzzle with the smallest nonce, as a client finds it. The cost is
-// about 2^difficulty hashes. Only tools and tests call Solve.
+// about 2^difficulty hashes, on the CPU of the caller, without a context to stop it: above 64 Solve
+// never returns. Solve does not check text. Only tools and tests call Solve.
 func Solve(text string, difficulty int) (token string) {
 	for n := 0; ; n++ {
 		if token = text + "." + strconv.Itoa(n); leadingZeros(token) >= difficulty {
