@@ -30,7 +30,7 @@ type Eraser struct {
 	outbox      *outbox.Recorder
 }
 
-// New returns an eraser over these stores.
+// New returns an eraser over these stores. New dials nothing and never fails.
 func New(
 	rdb redis.UniversalClient, db *pgxpool.Pool, sessions *session.Store, idempotency *idempotency.Store, outbox *outbox.Recorder,
 ) *Eraser {
@@ -53,18 +53,22 @@ func stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // Begin records the end of a session in a transaction, in a single round trip to Postgres of at
-// most 1.5 s. The transaction deletes the session's wishlist and its unsent events, writes events
-// (optional: session.ended), and marks the session as cleared. After the commit, nothing is written
-// for the session, and its id is not used again. The rest is for Finish. Two kinds of rows stay for
-// audit, each for its own retention: handoffs, whose tokens must not work twice, and bot verdicts.
+// most 1.5 s, and at least 100 ms before the request's deadline; with less time left, Begin fails
+// at once. The transaction deletes the session's wishlist and its unsent events, writes events
+// (optional: session.ended; not for a guest who opted out), and marks the session as cleared. After
+// the commit, no event, wishlist item or idempotent answer is written for the session, and its id
+// is not used again. The rest is for Finish. Two kinds of rows stay for audit, each for its own
+// retention: handoffs, whose tokens must not work twice, and bot verdicts.
 //
 // The order of statements counts. Unsent events are deleted before session.ended is written, and
 // session.ended is written before the session is marked, because the outbox takes no event of a
-// marked session. The exclusive lock makes a second Begin wait for the first; the second finds the
-// session marked, so session.ended is written once.
+// marked session. The exclusive lock waits, within the 1.5 s, for other mutations of the session
+// and makes a second Begin wait for the first; the second finds the session marked, so
+// session.ended is written once.
 //
-// Begin needs no Redis. A disconnect of the client does not cancel it. It returns the error of
-// Postgres; the caller may repeat it.
+// Begin needs no Redis. A disconnect of the client does not cancel it. It returns an error for an
+// event without a JSON form, before any I/O, or the error of Postgres: the transaction may be
+// committed then, and the caller may repeat Begin.
 func (e *Eraser) Begin(ctx context.Context, s *session.Session, events ...event.Event) error {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()
@@ -82,10 +86,15 @@ func (e *Eraser) Begin(ctx context.Context, s *session.Session, events ...event.
 	return nil
 }
 
-// Finish deletes a session marked by Begin from every store, within 1.5 s: two round trips to
-// Postgres and about six to Redis. A disconnect of the client does not cancel it. Finish returns
-// the first error of a store. The caller may repeat Finish, and must after a failure; each step
-// deletes the references to other data last, so a repeated Finish finds the rest.
+// Finish deletes a session marked by Begin from every store, within 1.5 s, and at least 100 ms
+// before the request's deadline; with less time left it fails at once. It takes two round trips to
+// Postgres and about six to Redis, plus one for every further 1,000 rows of the outbox's buffer. A
+// disconnect of the client does not cancel it. Concurrent calls are harmless; Finish takes no lock
+// and does not check the mark.
+//
+// Finish returns the first error of a store, Redis or Postgres, and skips the later steps. The
+// caller may repeat Finish, and must after a failure; each step deletes the references to other
+// data last, so a repeated Finish finds the rest.
 func (e *Eraser) Finish(ctx context.Context, sessionID string) error {
 	ctx, cancel := stepContext(ctx)
 	defer cancel()

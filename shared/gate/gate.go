@@ -34,7 +34,7 @@ type Gate struct {
 }
 
 // New returns a gate with these policies. The gate records bot verdicts through recorder; instance
-// is the producer name in their events.
+// is the producer name in their events. New dials nothing and never fails.
 func New(
 	flags *flags.Source, limits *ratelimit.Limiter, bots *bot.Detector, challenges *challenge.Service, recorder *outbox.Recorder,
 	instance string, now func() time.Time,
@@ -107,9 +107,10 @@ type Check struct {
 }
 
 // Enqueue queues the gate's commands on the caller's pipeline; the caller runs the pipeline with
-// lua.Exec. The commands are up to three scripts for the rate limits and, unless bot detection is
-// off, one script and two or three reads for the bot detector and the challenges. Call Decide after
-// the pipeline ran, also after a failure.
+// lua.Exec. The commands are up to three scripts for the rate limits (none while the limits are
+// off) and, unless bot detection is off, one script and two or three reads for the bot detector and
+// the challenges. Call Decide after the pipeline ran, also after a failure. Enqueue sends nothing
+// and never fails; the Check is never nil and reads header until Decide returns.
 func (g *Gate) Enqueue(ctx context.Context, pipe redis.Pipeliner, class Class, client Client, header http.Header) *Check {
 	c := &Check{gate: g, flags: g.flags.Current(), class: class, client: client, header: header}
 	c.limits = g.limits.Enqueue(ctx, pipe, class.limits, c.client.forLimits())
@@ -140,26 +141,34 @@ type Decision struct {
 	Limits  *ratelimit.Result // the client's quota; nil while the limits are off
 }
 
-// WriteHeaders sets the rate-limit fields of the response. While the limits are off, there are no
-// fields.
+// WriteHeaders sets the rate-limit fields of the response. Without Limits, for example while the
+// limits are off, WriteHeaders sets no fields.
 func (d Decision) WriteHeaders(h http.Header) {
 	if d.Limits != nil {
 		d.Limits.WriteHeaders(h)
 	}
 }
 
-// Decide evaluates the replies of the pipeline and never fails. Costs:
+// Decide evaluates the replies of the pipeline. Call it once; it returns no error. Costs:
 //
-//   - A client over a rate limit is rejected. A round trip of at most 100 ms refunds its other
-//     buckets.
-//   - A client with a human score costs nothing more.
+//   - A client over a rate limit is rejected with a RateLimited problem. A round trip of at most
+//     100 ms refunds its other buckets.
+//   - A client with a human score costs CPU, and mutexes of the process for a moment. The first
+//     such evaluation of a process also builds the rules of user agents.
 //   - For any other client, Decide verifies the token in the request: up to 400 ms for reCAPTCHA,
-//     CPU alone for a puzzle. Then it records the verdict in Postgres, within 300 ms and at most
-//     once a minute per client and instance.
+//     CPU alone for a puzzle. Then it records the verdict in Postgres, within 300 ms, for the same
+//     client, verdict and action at most once per clock minute and instance, and at most 600 times
+//     a minute and instance.
+//
+// The bot mode turns the verdict into Allow, Challenge or Reject; the latter two have a
+// SuspectedBot problem. An offered puzzle needs a key in the challenge service: without keys Decide
+// panics.
 //
 // Without Redis, each instance enforces the limits by itself and the bot detector scores the
 // request alone. Without Postgres, the row of the verdict is lost and logged; the event waits in
-// Redis, for up to 500 ms more, if s.ConsentKnown.
+// Redis, for up to 500 ms more, if s.ConsentKnown, and is lost otherwise. Without reCAPTCHA, or
+// after the end of ctx, a reCAPTCHA token proves nothing. A disconnect of the client ends neither
+// the refund nor the record.
 func (c *Check) Decide(ctx context.Context, s Session) Decision {
 	d := c.decideLimits(ctx)
 	if d.Outcome == Allow {
@@ -181,17 +190,20 @@ func (c *Check) decideLimits(ctx context.Context) Decision {
 
 // MarkRetry charges the request as a read and refunds its own class, for a request whose original
 // was answered or still runs. Call it between the pipeline and Decide. It takes a round trip of at
-// most 100 ms; without Redis, the instance charges a read.
+// most 100 ms, which no disconnect or deadline ends; while the limits are off, it costs nothing. It
+// never fails: without Redis, Decide charges the read to the instance's own buckets, and a lost
+// refund is made up by time.
 func (c *Check) MarkRetry(ctx context.Context) {
 	c.isRetry = true
 	c.limits = c.gate.limits.Reclassify(ctx, c.limits, ratelimit.Read, c.client.forLimits())
 }
 
 // ChargeRetry refunds the read of a marked retry, charges the request's own class, and decides by
-// the rate limits alone. Call it before repeating the work of an original request that failed.
-// Otherwise a client could send each key twice and pay for reads only. It takes a round trip of at
-// most 100 ms, and a second one to refund a rejected request. A request without MarkRetry is
-// allowed at no cost.
+// the rate limits alone: Allow, or Reject with a RateLimited problem. Call it before repeating the
+// work of an original request that failed. Otherwise a client could send each key twice and pay for
+// reads only. It takes a round trip of at most 100 ms, and a second one to refund a rejected
+// request; no disconnect or deadline ends them. A request without MarkRetry, and a second call, are
+// allowed at no cost. Without Redis, the instance's own buckets decide.
 func (c *Check) ChargeRetry(ctx context.Context) Decision {
 	if !c.isRetry {
 		return Decision{}
@@ -202,9 +214,11 @@ func (c *Check) ChargeRetry(ctx context.Context) Decision {
 }
 
 // EnqueueUpdates queues the gate's memory of an allowed request on the caller's pipeline; the
-// caller runs the pipeline with lua.Exec. The memory is the start of the session, if isNew, and the
-// proof from Decide, for at most an hour. While bot detection is off, EnqueueUpdates queues
-// nothing.
+// caller runs the pipeline with lua.Exec. The memory is the start of the session, if isNew, for 24
+// hours, and the proof from Decide, if solved and not in Redis yet, for at most an hour: at most
+// one script each. While bot detection is off, EnqueueUpdates queues nothing. It sends nothing and
+// never fails. Without Redis the memory is lost, and the client may have to solve another
+// challenge.
 func (c *Check) EnqueueUpdates(ctx context.Context, pipe redis.Pipeliner, sessionID string, isNew bool) {
 	if c.botRead == nil {
 		return

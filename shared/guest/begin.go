@@ -40,24 +40,33 @@ type IsRetry func() bool
 
 // Begin admits a request to a personal route. Its costs are:
 //
-//   - A Redis round trip of at most 100 ms for the gate, the session, the suspended tenants and
-//     reads. reads may be nil.
-//   - Up to 150 ms of Postgres for the guest's consent, if Redis lost the session.
+//   - A Redis round trip of at most 100 ms, or 800 ms with WithLongTimeout, for the gate, the
+//     session, the suspended tenants and reads. reads may be nil. A server without some of the
+//     scripts needs a second round trip within the same time.
+//   - Up to 150 ms of Postgres for the guest's consent, if Redis lost the session or has no consent
+//     of the session; see session.Store.RestoreConsent.
 //   - Up to 300 ms of Redis or Postgres for the suspended tenants, if the copy of this instance is
-//     stale.
+//     stale; see tenants.SuspensionCache.Resolve.
 //   - The time of gate.Check.Decide, for a client over a limit or with the score of a bot.
+//   - CPU, and mutexes of the process during operations in memory.
 //
-// Begin writes the rate-limit headers to w. The returned context carries the request id, the trace
-// and the hashed session id for upstreams. Every error is a problem: the request is malformed, or
-// the gate rejects or challenges the client. Without Redis, the guest is admitted with a degraded
-// session, and each instance enforces the rate limits by itself.
+// Begin writes the rate-limit headers to w and buffers session.started for a new session. The
+// returned context carries the request id, the trace and the hashed session id for upstreams.
+//
+// Every error is a problem, with a nil Guest: query parameters, an unsupported X-Currency (both are
+// charged as by CountRejected), or a client that the gate rejects or challenges. Without Redis, the
+// guest of a cookie is admitted with a degraded session, a guest without a cookie with a new
+// session that Finish cannot save, and each instance enforces the rate limits by itself. Neither a
+// disconnect of the client nor the request's deadline ends the round trip or the query for the
+// consent.
 func (c *Controller) Begin(w http.ResponseWriter, r *http.Request, reads Reads) (context.Context, *Guest, error) {
 	return c.begin(w, r, reads, nil)
 }
 
-// BeginRetry is Begin for a request with an idempotency key. A retry is charged as a read instead
-// of its own class, in a second round trip of at most 100 ms. Call Guest.ChargeRetry before
-// repeating the work of a retry.
+// BeginRetry is Begin for a request with an idempotency key, with the same errors. isRetry runs
+// only for the stored session of the cookie. If isRetry returns true, the request is charged as a
+// read instead of its own class, in a second round trip of at most 100 ms that no disconnect or
+// deadline ends. Call Guest.ChargeRetry before repeating the work of a retry.
 func (c *Controller) BeginRetry(
 	w http.ResponseWriter, r *http.Request, reads Reads, isRetry IsRetry,
 ) (context.Context, *Guest, error) {
@@ -112,9 +121,11 @@ func (c *Controller) begin(
 }
 
 // ChargeRetry charges the full rate limit to a retry whose original request failed. Call it before
-// doing the work. It returns a rate-limit problem if the client has no quota left, and takes a
-// round trip of at most 100 ms, or two for a rejected client. A request other than a retry costs
-// nothing. Without Redis, each instance enforces the limits by itself.
+// doing the work. It returns a rate-limit problem if the client has no quota left, and nil
+// otherwise; it writes the rate-limit headers to w. It takes a Redis round trip of at most 100 ms,
+// or two for a rejected client; no disconnect or deadline ends them. A request other than a retry,
+// a second call, and switched-off limits cost nothing and return nil. Without Redis, each instance
+// enforces the limits by itself.
 func (g *Guest) ChargeRetry(ctx context.Context, w http.ResponseWriter) error {
 	decision := g.check.ChargeRetry(ctx)
 	decision.WriteHeaders(w.Header())
@@ -126,10 +137,13 @@ func (g *Guest) ChargeRetry(ctx context.Context, w http.ResponseWriter) error {
 
 // CountRejected charges the rate limits for a request that the handler rejects before Begin.
 // Handlers of personal routes return CountRejected(w, r, err) instead of err: otherwise malformed
-// requests would be free. It returns err, or the gate's problem for the client, and writes the
-// rate-limit headers to w. It takes a Redis round trip of at most 100 ms, or 800 ms with
-// WithLongTimeout, and the time of gate.Check.Decide. Without Redis, each instance enforces the
-// limits by itself.
+// requests would be free. It returns err unchanged, or the gate's problem for a client over a limit
+// or suspected as a bot, and writes the rate-limit headers to w.
+//
+// It takes a Redis round trip of at most 100 ms, or 800 ms with WithLongTimeout, and the time of
+// gate.Check.Decide; with limits and bot detection switched off, it costs nothing. A disconnect of
+// the client does not end the round trip. Without Redis, each instance enforces the limits by
+// itself.
 func (c *Controller) CountRejected(w http.ResponseWriter, r *http.Request, err error) error {
 	ctx := r.Context()
 	client, cookie := c.sessions.ParseClient(r), c.sessions.VerifiedID(r)
@@ -149,15 +163,19 @@ func (c *Controller) CountRejected(w http.ResponseWriter, r *http.Request, err e
 	return err
 }
 
-// BeginAnonymous admits a request to a shared route, with the same response for everybody. It reads
-// no cookie and no session. Its costs are a Redis round trip of at most 100 ms for the gate, the
-// suspended tenants and reads (may be nil), up to 300 ms for the suspended tenants if the copy of
-// this instance is stale, and the time of gate.Check.Decide.
+// BeginAnonymous admits a request to a shared route, with the same response for everybody, in the
+// class gate.Shared. It reads no cookie, no session and no query parameters. Its costs are a Redis
+// round trip of at most 100 ms for the gate, the suspended tenants and reads (may be nil), up to
+// 300 ms for the suspended tenants if the copy of this instance is stale, and the time of
+// gate.Check.Decide. With WithLongTimeout, the round trip may take 800 ms in all, but each write
+// and read keeps its usual 150 ms.
 //
 // Rejections alone carry the rate-limit headers, because any other response may be stored for
 // everybody. The returned context carries the request id and the trace for upstreams, but nothing
-// of the client. Every error is the gate's problem for the client. Without Redis, the request is
-// admitted within the limits of this instance.
+// of the client. Every error is the gate's problem for the client, with a nil set; without an error
+// the set is never nil, but may be unknown (SuspendedSet.Known). Without Redis, the request is
+// admitted within the limits of this instance. A disconnect of the client does not end the round
+// trip.
 func (c *Controller) BeginAnonymous(
 	w http.ResponseWriter, r *http.Request, reads func(context.Context, redis.Pipeliner),
 ) (context.Context, *tenants.SuspendedSet, error) {

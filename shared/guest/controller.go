@@ -39,7 +39,7 @@ const (
 )
 
 // New returns a controller for routes of the class gate.Read. instance is the producer name of this
-// process in events.
+// process in events. New dials nothing and never fails.
 func New(
 	rdb redis.UniversalClient, admission *gate.Gate, sessions *session.Store, tenants *tenants.SuspensionCache, outbox *outbox.Recorder,
 	eraser *erasure.Eraser, instance string,
@@ -47,7 +47,8 @@ func New(
 	return &Controller{rdb, admission, gate.Read, sessions, tenants, outbox, eraser, instance, redisTimeout}
 }
 
-// WithClass returns a copy of c for routes of another class.
+// WithClass returns a copy of c for routes of another class. The copy shares the stores and limits
+// of c. No I/O.
 func (c *Controller) WithClass(class gate.Class) *Controller {
 	other := *c
 	other.class = class
@@ -56,7 +57,8 @@ func (c *Controller) WithClass(class gate.Class) *Controller {
 
 // WithLongTimeout returns a copy of c with a timeout of 800 ms for Redis in Begin, and 800 ms in
 // Finish. Use it for routes that refuse a guest without Redis, where a late reply is better than a
-// refusal. While the circuit breaker of Redis is open, the copy waits no longer than c.
+// refusal. While the circuit breaker of Redis is open, commands of the copy fail at once, as those
+// of c do. The copy shares connections and breaker with c. WithLongTimeout does no I/O.
 func (c *Controller) WithLongTimeout() *Controller {
 	other := *c
 	other.timeout = longRedisTimeout

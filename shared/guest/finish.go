@@ -20,19 +20,27 @@ type FinishResult struct {
 	EventsErr error // why events were lost
 }
 
-// Finish writes the changes of the request. Call it before writing the response, because nothing
-// runs after the response. Its costs are:
+// Finish writes the changes of the request. Call it once, before writing the response, because
+// nothing runs after the response. Its costs are:
 //
-//   - A Redis round trip of at most 100 ms for the changed session, history and more. Both may be
-//     nil. A request that changes nothing, within a minute of the guest's last saved request, needs
-//     no round trip unless more queues commands.
-//   - Up to 300 ms of Postgres for the events, and up to 500 ms of Redis if Postgres fails.
+//   - A Redis round trip of at most 100 ms, or 800 ms with WithLongTimeout, for the changed
+//     session, history and more (both may be nil). Unknown scripts, or a session cleared meanwhile,
+//     take another round trip within the same time. There is no round trip for a request without
+//     changes and within a minute of the guest's last saved request, unless history or more adds a
+//     command, events are buffered, or the client solved a challenge now.
+//   - With events, up to 300 ms of Postgres, and up to 500 ms of Redis if Postgres fails; see
+//     outbox.Recorder.Record. A changed locale or currency adds an event.
 //   - Up to 150 ms of Postgres if Postgres refuses all events, and up to 1.5 s to finish an
 //     erasure.
 //
-// Finish sets the session cookie, unless the guest cleared the session meanwhile. A failed write
-// does not fail the request: Finish logs and returns the failure. Without Redis, the session is not
-// saved; without Postgres, the events wait in Redis if the guest's consent is known.
+// Finish sets the session cookie, unless it learns that the guest cleared the session, and makes
+// the response private. A failed write does not fail the request: Finish returns and logs the
+// failure. For a degraded session, Finish does not call more and saves nothing; SaveErr is
+// redisclient.ErrUnavailable then, and is not logged. SaveErr is an error of any command of the
+// round trip, including the commands of more, or tells that Redis lost the session since Begin.
+// Without Postgres, the events wait in Redis if the guest's consent is known, and are lost
+// otherwise. Finish drops the events if Redis knows that the guest opted out or cleared the
+// session. A disconnect of the client ends nothing of this.
 func (c *Controller) Finish(
 	ctx context.Context, w http.ResponseWriter, g *Guest, history *session.HistoryEntry, more func(redis.Pipeliner),
 ) FinishResult {
@@ -40,9 +48,13 @@ func (c *Controller) Finish(
 	return c.finishResponse(ctx, w, g, c.save(ctx, g, history, more))
 }
 
-// FinishRequired is Finish for a request that fails unless Redis takes its changes. On a failure of
-// Redis, FinishRequired returns the error, writes no event and sets no cookie. It returns
-// session.ErrCleared if the guest cleared the session meanwhile.
+// FinishRequired is Finish, without a history, for a request that fails unless Redis takes its
+// changes. It costs as much as Finish. On a failure of Redis, or if Redis lost the session since
+// Begin, FinishRequired returns the error, writes no event and sets no cookie; some of the commands
+// may have taken effect. For a degraded session the error is redisclient.ErrUnavailable, and more
+// does not run. It returns session.ErrCleared if the guest cleared the session meanwhile, also if
+// only Postgres knows; Redis may have taken the changes then. A failure to write the events is
+// logged only.
 func (c *Controller) FinishRequired(ctx context.Context, w http.ResponseWriter, g *Guest, more func(redis.Pipeliner)) error {
 	defer web.FromContext(ctx).Phase("finish")()
 	if err := c.save(ctx, g, nil, more); err != nil {
@@ -85,9 +97,9 @@ func (c *Controller) isCleared(ctx context.Context, g *Guest) bool {
 	return true
 }
 
-// HandleCleared returns the problem for a request refused by Postgres with err. If the guest
-// cleared the session, HandleCleared finishes the erasure, within 1.5 s; see
-// erasure.Eraser.HandleCleared.
+// HandleCleared finishes the erasure of g's session, within 1.5 s, if err is session.ErrCleared,
+// and returns a retriable 503 problem then, also if the erasure fails (logged only). Any other err
+// is returned unchanged and at no cost, nil included. See erasure.Eraser.HandleCleared.
 func (c *Controller) HandleCleared(ctx context.Context, g *Guest, err error) error {
 	return c.eraser.HandleCleared(ctx, g.ID, err)
 }

@@ -18,7 +18,8 @@ const slugPlaceholder = "{tenantSlug}"
 var errInvalidLink = errors.New("handoff: a booking link must be an http(s) URL without a query that contains {tenantSlug} once")
 
 // UnmarshalText implements encoding.TextUnmarshaler, for configuration structs. It accepts an http
-// or https URL without user, query and fragment that contains {tenantSlug} once.
+// or https URL without user, query and fragment that contains {tenantSlug} once. For any other
+// text, also an empty one, it returns an error without the text and leaves l unchanged. No I/O.
 func (l *Link) UnmarshalText(text []byte) error {
 	pattern := string(text)
 	u, err := url.Parse(strings.Replace(pattern, slugPlaceholder, "slug", 1))
@@ -30,8 +31,8 @@ func (l *Link) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// URL returns the URL of a tenant's booking page. tenantSlug must be a DNS label; URL does not
-// escape it.
+// URL returns the URL of a tenant's booking page. tenantSlug must be a DNS label; URL neither
+// checks nor escapes it. CPU only; never fails.
 func (l Link) URL(tenantSlug string) string {
 	pattern := l.pattern
 	if pattern == "" {
@@ -41,5 +42,6 @@ func (l Link) URL(tenantSlug string) string {
 }
 
 // URLWithToken returns the URL of a tenant's booking page with a handoff token in the query
-// parameter h. The characters of a token need no escaping.
+// parameter h. The characters of a token need no escaping; neither argument is checked. CPU only;
+// never fails.
 func (l Link) URLWithToken(tenantSlug, token string) string { return l.URL(tenantSlug) + "?h=" + token }

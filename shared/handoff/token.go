@@ -34,8 +34,9 @@ type Keys struct{ ring keyring.Ring }
 
 // ParseKeys reads "hmac-2026-11:base64,hmac-2026-05:base64", the active key first. Deploy a new key
 // in the second place before the key becomes active: every receiver can then verify the first
-// tokens. ParseKeys returns the errors of keyring.Parse, and an error for a key id that is not
-// hmac-YYYY-MM.
+// tokens. ParseKeys returns the errors of keyring.Parse (keyring.ErrEmpty for an empty string), and
+// an error for a key id that is not hmac-YYYY-MM, with the zero Keys. No error contains a secret.
+// CPU only.
 func ParseKeys(s string) (Keys, error) {
 	ring, err := keyring.Parse(s)
 	if err != nil {
@@ -49,7 +50,8 @@ func ParseKeys(s string) (Keys, error) {
 	return Keys{ring}, nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler by ParseKeys, for configuration structs.
+// UnmarshalText implements encoding.TextUnmarshaler by ParseKeys, for configuration structs. After
+// an error *k is the zero value. Not safe for use concurrent with other methods.
 func (k *Keys) UnmarshalText(text []byte) (err error) {
 	*k, err = ParseKeys(string(text))
 	return err
@@ -57,8 +59,9 @@ func (k *Keys) UnmarshalText(text []byte) (err error) {
 
 // Sign returns the token of h: base64url(canonical string) "." base64url(HMAC-SHA-256 of the
 // canonical string). Sign sets ExpiresAt and KeyID of h and truncates MintedAt to milliseconds in
-// UTC. For an invalid field of h Sign returns an error with the name of the field; without keys,
-// keyring.ErrEmpty.
+// UTC, also if it fails for an invalid field. For an invalid field of h Sign returns "" and an
+// error with the name of the field, not the value; without keys, keyring.ErrEmpty. CPU only: an
+// HMAC. The same h and key give the same token. Concurrent calls need different h.
 func (k Keys) Sign(h *Handoff) (token string, err error) {
 	if len(k.ring) == 0 {
 		return "", fmt.Errorf("handoff: sign: %w", keyring.ErrEmpty)
@@ -79,8 +82,9 @@ func signText(text []byte, key keyring.Key) string {
 }
 
 // VerifySignature returns the content of a token, expired or not. VerifySignature returns
-// ErrSignature for any token that Sign cannot have returned. Before the MAC is verified, only the
-// key id is read.
+// ErrSignature and a zero Handoff for any token that Sign cannot have returned with one of these
+// keys, also for the empty token and without keys. Before the MAC is verified, only the key id is
+// read. CPU only: decoding, which rejects more than 512 characters at once, and an HMAC.
 func (k Keys) VerifySignature(token string) (Handoff, error) {
 	text, mac, ok := splitToken(token)
 	if !ok {
@@ -100,9 +104,10 @@ func (k Keys) VerifySignature(token string) (Handoff, error) {
 	return h, nil
 }
 
-// Verify returns the content of a token that is valid now. It returns ErrExpired after 30 minutes,
-// and ErrSignature like VerifySignature or if the token was minted more than a minute after now.
-// Verify does not check whether the token was used before; the ledger of the issuer does.
+// Verify returns the content of a token that is valid now. It returns ErrExpired from 30 minutes
+// after minting, and ErrSignature like VerifySignature or if the token was minted more than a
+// minute after now; the Handoff is zero with an error. Verify does not check whether the token was
+// used before; the ledger of the issuer does. CPU only.
 func (k Keys) Verify(token string, now time.Time) (Handoff, error) {
 	h, err := k.VerifySignature(token)
 	switch {

@@ -74,7 +74,9 @@ type ClaimAttempt struct {
 }
 
 // Enqueue queues the first attempt to claim the key of a request, one SET, on the caller's
-// pipeline. This saves Do a round trip. The claim expires after 2.5 s.
+// pipeline. This saves Do a round trip. The claim expires after 2.5 s. Enqueue sends nothing and
+// never returns nil. After the pipeline ran, also after a failure, pass the attempt to Do or
+// Cancel: an unused claim makes other requests with the key wait.
 func (s *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, q Request) *ClaimAttempt {
 	return s.enqueueClaim(ctx, pipe, q)
 }
@@ -87,7 +89,8 @@ func (s *Store) enqueueClaim(ctx context.Context, redisOrPipe redis.Cmdable, q R
 }
 
 // IsRetry reports, after the pipeline of Enqueue has run, whether the key is in use: an earlier
-// request with the key was answered or is running. It is false for a nil attempt and without Redis.
+// request with the key was answered or is running. It knows Redis alone: it is false for a nil
+// attempt, without Redis, and for an answer that only Postgres has. It makes no round trip.
 func (a *ClaimAttempt) IsRetry() bool { return a != nil && a.cmd.Err() == nil }
 
 // tryClaim attempts to claim the key of a request in a separate round trip.
@@ -132,8 +135,10 @@ func waitBudget(ctx context.Context) time.Duration {
 }
 
 // Cancel releases the claim of an attempt, for a request that is rejected before Do. Cancel takes a
-// round trip of at most 100 ms, also after the client disconnected, and ignores errors: the claim
-// expires. For a nil attempt and for an attempt without the claim Cancel does nothing.
+// round trip of at most 100 ms, also after the client disconnected or the deadline passed, and
+// ignores errors: the claim expires, 2.5 s after Enqueue. For a nil attempt, and for an attempt
+// that found the key in use, Cancel does nothing. Cancel never deletes the claim of another
+// request.
 func (s *Store) Cancel(ctx context.Context, attempt *ClaimAttempt) {
 	if attempt != nil && attempt.cmd.Err() != nil { // redis.Nil: claimed; any other error: perhaps claimed
 		s.release(ctx, attempt.claim)
@@ -160,8 +165,9 @@ type PendingCopy struct {
 }
 
 // Enqueue queues the replacement of the claim by the response, one script, on a pipeline that
-// lua.Exec runs. The script does nothing if the claim was lost. Without the copy the next request
-// waits until the claim expires, and then reads the record from Postgres.
+// lua.Exec runs. It sends nothing and cannot fail. It queues nothing without a claim (Redis did not
+// answer) and for an expired record. The script does nothing if the claim was lost. Without the
+// copy the next request waits until the claim expires, and then reads the record from Postgres.
 func (c *PendingCopy) Enqueue(ctx context.Context, pipe redis.Pipeliner) {
 	if c == nil || c.claim == (claim{}) {
 		return

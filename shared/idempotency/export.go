@@ -17,8 +17,9 @@ type StoredKey struct {
 	ExpiresAt string `json:"expiresAt"`
 }
 
-// QueueList adds the query of one session's records to a batch. Running the batch stores them in
-// *into, oldest first.
+// QueueList adds the query of one session's records to a batch, and sends nothing. Running the
+// batch stores the records in *into, oldest first, expired ones included. An error of Postgres is
+// an error of the batch.
 func QueueList(batch *pgx.Batch, sessionID string, into *[]StoredKey) {
 	batch.Queue(`
 		SELECT route, response_status, created_at, expires_at

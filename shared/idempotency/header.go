@@ -19,8 +19,8 @@ const (
 const ReplayedHeader = "Idempotency-Replayed"
 
 // Key returns the idempotency key of a request, or "" without a key. A key has 1 to 255 printable
-// ASCII characters. Key returns the problem MalformedRequest for any other value and for two
-// different keys.
+// ASCII characters. Key returns "" and the problem MalformedRequest for any other value, an empty
+// header included, and for two different keys; the same key may occur twice. CPU only.
 func Key(h http.Header) (string, error) {
 	values := slices.Concat(h.Values(headerName), h.Values(headerAlias))
 	if len(values) == 0 {
@@ -37,7 +37,7 @@ func Key(h http.Header) (string, error) {
 }
 
 // RequiredKey is Key for a route that requires an idempotency key. Without a key it returns the
-// problem IdempotencyKeyRequired.
+// problem IdempotencyKeyRequired (400). CPU only.
 func RequiredKey(h http.Header) (string, error) {
 	key, err := Key(h)
 	if err == nil && key == "" {

@@ -36,7 +36,8 @@ type Store struct {
 	now  func() time.Time
 }
 
-// New returns a Store and does not dial. now is the clock for the expiry of records.
+// New returns a Store. It does not dial and never fails. now is the clock for the expiry of
+// records.
 func New(rdb redis.UniversalClient, db *pgxpool.Pool, keys redisclient.Keys, now func() time.Time) *Store {
 	return &Store{rdb, db, keys, now}
 }
@@ -58,11 +59,12 @@ type Response struct {
 
 // Mutation prepares a mutation: the response, and the statements that Do commits with the record of
 // the response. A Mutation must not write. Do calls m only if no record of the key is known, and
-// may call m twice.
+// may call m twice. The batch must not be nil without an error; it may be empty.
 type Mutation func(ctx context.Context) (Response, *pgx.Batch, error)
 
 // Digest returns the SHA-256 of a decoded request in deterministic JSON: white space and the order
-// of members make no difference. Digest returns an error if json cannot encode the request.
+// of members make no difference. Digest returns a zero digest and an error if json cannot encode
+// the request. CPU only.
 func Digest(request any) ([sha256.Size]byte, error) {
 	text, err := json.Marshal(request, json.Deterministic(true))
 	if err != nil {
@@ -82,24 +84,33 @@ func (s *Store) redisKey(compositeKey string) string { return s.keys.Key("idem",
 
 // Do returns the response to a request: the recorded response of the key, or the response of m. In
 // the second case Do commits the statements of m together with the record of the response. attempt
-// is the result of Enqueue, or nil to claim the key in a separate round trip of at most 100 ms.
+// is the result of Enqueue, or nil to claim the key in a separate round trip of at most 100 ms. Do
+// releases the claim of an attempt for another request and claims anew, in a round trip each.
 //
 // A replay from the copy in Redis costs no more than the claim. The first request with a key costs
-// one round trip to Postgres, of at most 1 s. If m or the commit fails, Do adds a round trip to
-// read the record, and a round trip to Redis, of at most 100 ms, to release the claim. The round
-// trips to Postgres ignore the client's cancellation and respect the deadline of ctx. The caller
-// enqueues the returned PendingCopy on the next pipeline. A PendingCopy is nil if the response
-// comes from Redis.
+// one round trip to Postgres, of at most 1 s with the wait for exclusive transactions of the
+// session (see package lock), and the time of m. If m or the commit fails, Do adds a round trip of
+// at most 1 s to read the record, and a round trip to Redis, of at most 100 ms, to release the
+// claim. An expired record of the key doubles the round trips and the calls of m. The round trips
+// to Postgres ignore the client's cancellation and respect the deadline of ctx. The caller enqueues
+// the returned PendingCopy on the next pipeline. A PendingCopy is nil with an error and if the
+// response comes from Redis.
 //
 // Concurrent requests with the same key wait for the first request, even with another digest. A
 // waiting request polls Redis every 25 ms, for 2 s or until 200 ms before the deadline of ctx, and
-// then gets the problem IdempotencyInProgress. If ctx is cancelled meanwhile, Do returns the error
-// of ctx. A key with another digest on record is the problem IdempotencyKeyReused. An error of m is
-// returned and not recorded: a later request tries again. For a cleared session Do changes nothing
-// and returns lock.ErrCleared.
+// then gets the problem IdempotencyInProgress. If ctx ends meanwhile, Do returns the error of ctx;
+// with a claim, Do goes on after a cancellation. A request outlived by its claim of 2.5 s may run
+// beside the next: Postgres accepts one of the two commits.
 //
-// Without Redis no request waits; Postgres decides by the unique key. Without Postgres Do changes
-// no data and returns the problem UpstreamUnavailable, unless Redis has the response.
+// A key with another digest on record is the problem IdempotencyKeyReused. An error of m is
+// returned, as by postgres.Problem, and not recorded, unless another request has recorded a
+// response: Do returns that response instead. If Postgres finds the session cleared, Do changes
+// nothing and returns lock.ErrCleared. A panic of m leaves the claim to expire.
+//
+// Without Redis no request waits before m; Postgres decides by the unique key. Without Postgres Do
+// returns the problem UpstreamUnavailable, unless Redis has the response. After a lost reply the
+// mutation may be committed: a repetition with the key gets the recorded response. Other errors of
+// Postgres are returned as they are, and nothing is committed.
 func (s *Store) Do(ctx context.Context, q Request, attempt *ClaimAttempt, m Mutation) (Response, *PendingCopy, error) {
 	if attempt != nil && attempt.request != q { // claimed for a session that the request does not have
 		s.release(ctx, attempt.claim)

@@ -41,10 +41,11 @@ var ErrEmpty = errors.New("keyring: no key")
 
 const minSecretBytes = 16 // a shorter secret would be easier to guess than a truncated MAC of 56 bits
 
-// Parse reads "id:base64,id:base64", newest first, the form of the value in Secret Manager. An id
-// has 1 to 32 letters, digits and hyphens; a secret has at least 16 bytes in standard base64. Parse
-// returns ErrEmpty for an empty string. Other errors name the position or the id of the key, never
-// the secret.
+// Parse reads "id:base64,id:base64", newest first, the form of the value in Secret Manager; spaces
+// around a key are ignored. An id has 1 to 32 letters, digits and hyphens, and occurs once; a
+// secret has at least 16 bytes in standard base64. Parse returns a nil Ring with an error: ErrEmpty
+// for an empty string, otherwise an error with the position or the id of the key, never the secret.
+// CPU only.
 func Parse(s string) (Ring, error) {
 	var ring Ring
 	seen := map[string]bool{}
@@ -69,16 +70,19 @@ func Parse(s string) (Ring, error) {
 	return ring, nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler by Parse, for configuration structs.
+// UnmarshalText implements encoding.TextUnmarshaler by Parse, for configuration structs. After an
+// error *r is nil. Not safe for use concurrent with other methods.
 func (r *Ring) UnmarshalText(text []byte) (err error) {
 	*r, err = Parse(string(text))
 	return err
 }
 
-// Active returns the signing key. It panics if the ring is empty; a ring of Parse never is.
+// Active returns the signing key, the first one. It panics if the ring is empty; a ring of Parse
+// without an error never is.
 func (r Ring) Active() Key { return r[0] }
 
-// Find returns the key with an id, or false if the ring has no such key.
+// Find returns the key with an id, or the zero Key and false if the ring has no such key. The ids
+// are compared in order, not in constant time.
 func (r Ring) Find(id string) (Key, bool) {
 	for _, k := range r {
 		if k.ID == id {
@@ -89,7 +93,9 @@ func (r Ring) Find(id string) (Key, bool) {
 }
 
 // Sum returns the HMAC-SHA-256, 32 bytes, of the purpose and the parts. A length precedes each
-// part, so moving a byte from one part to the next changes the MAC.
+// part, so moving a byte from one part to the next changes the MAC. CPU only, about the time of
+// hashing the parts, which are copied; it takes no mutex and never fails, but panics for the zero
+// Key.
 func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 	m := k.macPool.Get().(*mac)
 	defer k.macPool.Put(m)
@@ -104,6 +110,7 @@ func (k Key) Sum(purpose string, parts ...[]byte) []byte {
 
 // HMAC returns the plain HMAC-SHA-256 of a message, 32 bytes, for formats that receivers verify
 // with their own code. The MAC binds no purpose, so a ring used with HMAC must have no other use.
+// CPU only; it never fails, but panics for the zero Key.
 func (k Key) HMAC(message []byte) []byte {
 	m := k.macPool.Get().(*mac)
 	defer k.macPool.Put(m)

@@ -48,12 +48,15 @@ func scanConsent(row pgx.Row) (*ConsentRecord, error) {
 	return &c, nil
 }
 
-// RestoreConsent completes a session without consent in Redis. The consent comes from Postgres; a
-// session cleared by its guest is replaced with a new session. For any other session,
+// RestoreConsent completes a session without consent in Redis and returns s. The consent comes from
+// Postgres, or from the browser's headers if the guest never decided; a session cleared by its
+// guest is replaced with a new session. For any other session, also a new or degraded one,
 // RestoreConsent returns s at no cost.
 //
-// The query takes up to 150 ms, also if the client hung up. If Postgres does not answer,
-// ConsentKnown of the session is false, and RestoreConsent sends no query for the next second.
+// The query takes up to 150 ms, whatever the cancellation and the deadline of ctx. RestoreConsent
+// never fails: after any error of Postgres, ConsentKnown of the session is false, and the whole
+// instance sends no such query for the next second; sessions of that second have an unknown consent
+// too. Concurrent requests each send a query; there is no lock.
 func (st *Store) RestoreConsent(ctx context.Context, request *Request, s *Session) *Session {
 	if !s.needsConsent {
 		return s
@@ -88,8 +91,9 @@ func (s *Session) applyConsent(c Consent) {
 	s.setField("consentMarketing", formatBool(c.Marketing))
 }
 
-// QueueReadConsent queues the read of a guest's consent on a batch. *into becomes nil if the guest
-// never decided.
+// QueueReadConsent queues the read of a guest's consent on a batch, one statement, and sends
+// nothing. When the batch runs, *into becomes the record, or nil if the guest never decided or the
+// query failed. An error of Postgres is an error of the batch.
 func QueueReadConsent(batch *pgx.Batch, sessionID string, into **ConsentRecord) {
 	batch.Queue(selectConsent, sessionID).QueryRow(func(row pgx.Row) (err error) {
 		*into, err = scanConsent(row)
@@ -98,7 +102,8 @@ func QueueReadConsent(batch *pgx.Batch, sessionID string, into **ConsentRecord) 
 }
 
 // ReconcileConsent makes the session agree with the record in Postgres, in case Redis missed a
-// decision. c may be nil. The caller saves the session.
+// decision. If c is nil or agrees, s stays unchanged; c.Cleared is ignored. Memory only; the caller
+// saves the session.
 func (s *Session) ReconcileConsent(c *ConsentRecord) {
 	if c != nil && s.Consent != (Consent{c.Telemetry, c.Marketing}) {
 		s.applyConsent(Consent{c.Telemetry, c.Marketing})
@@ -107,7 +112,8 @@ func (s *Session) ReconcileConsent(c *ConsentRecord) {
 
 // RecordOptOut queues a statement to record the browser's refusal of telemetry, unless the guest
 // already decided. Send the statement with the first rows of a session that opted out: jobs that
-// report on those rows later see the record alone, not the browser's headers.
+// report on those rows later see the record alone, not the browser's headers. RecordOptOut sends
+// nothing and cannot fail; the statement may run twice.
 func RecordOptOut(batch *pgx.Batch, sessionID string, at time.Time) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice (guest_session_id, telemetry, marketing, decided_at)
@@ -118,8 +124,9 @@ func RecordOptOut(batch *pgx.Batch, sessionID string, at time.Time) {
 // ErrCleared is lock.ErrCleared.
 var ErrCleared = lock.ErrCleared
 
-// IsCleared asks Postgres whether the guest cleared the session. The query takes up to 150 ms, also
-// if the client hung up. IsCleared returns the error of Postgres.
+// IsCleared asks Postgres whether the guest cleared the session. The query takes up to 150 ms,
+// whatever the cancellation and the deadline of ctx. IsCleared returns false and the error of
+// Postgres if the query fails, and false for an unknown id.
 func (st *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), consentTimeout)
 	defer cancel()
@@ -127,10 +134,14 @@ func (st *Store) IsCleared(ctx context.Context, id string) (bool, error) {
 	return c != nil && c.Cleared, err
 }
 
-// SetConsent records the guest's decision in Postgres, in a single round trip bounded by ctx. A nil
-// argument leaves that part unchanged. After the commit, no event of a session that opted out is
-// written. SetConsent updates s; the caller saves s to Redis. It returns ErrCleared if the guest
-// cleared the session, or the error of Postgres, and leaves s unchanged then.
+// SetConsent records the guest's decision in Postgres, in a single round trip bounded by ctx alone.
+// A nil argument leaves that part unchanged. After the commit, no event of a session that opted out
+// is written. SetConsent updates s; the caller saves s to Redis, and Redis is not needed here.
+//
+// It returns ErrCleared if the guest cleared the session, or the error of Postgres, also after the
+// end of ctx, and leaves s unchanged then. After an error other than ErrCleared, Postgres may have
+// recorded the decision; the call may be repeated. Of two concurrent calls the later wins, after
+// waiting for the row of the first.
 func (st *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketing *bool) error {
 	var c Consent
 	err := st.db.QueryRow(ctx, `
@@ -155,7 +166,8 @@ func (st *Store) SetConsent(ctx context.Context, s *Session, telemetry, marketin
 
 // RecordCleared queues a statement to record that the guest cleared the session. After the commit,
 // no event, no wishlist item and no idempotent answer of the session is written, and no request
-// reuses the id. The statement may run twice.
+// reuses the id. The statement deletes nothing. It may run twice; the first time stays.
+// RecordCleared sends nothing and cannot fail.
 func (st *Store) RecordCleared(batch *pgx.Batch, s *Session) {
 	batch.Queue(`
 		INSERT INTO bff_consumer.session_choice AS c (guest_session_id, telemetry, marketing, decided_at, cleared_at)

@@ -59,8 +59,9 @@ func idMAC(k keyring.Key, u ulid.ULID) []byte {
 	return k.Sum(idPurpose, u[:timeBytes+randBytes])[:len(u)-timeBytes-randBytes]
 }
 
-// Bucket returns the peppered hash, sha256:<hex>, by which upstreams know a session. It stays the
-// same until the active pepper changes, and does not reveal the id.
+// Bucket returns the peppered hash, sha256:<hex>, by which upstreams know a session. The hash stays
+// the same until the active pepper changes, and does not reveal the id. Bucket costs an HMAC and
+// never fails; a store without peppers panics.
 func (st *Store) Bucket(sessionID string) string {
 	return digest.Format(st.peppers.Active().Sum("user-bucket.v1", []byte(sessionID)))
 }

@@ -31,8 +31,10 @@ func (st *Store) enqueueLastSeen(ctx context.Context, pipe redis.Pipeliner, s *S
 	pipe.ZRem(ctx, st.keys.LastSeen(shard(s.ID), !optedOut), s.ID)
 }
 
-// RemoveLastSeen deletes the last-seen time of a session, in a single round trip. It returns the
-// error of Redis.
+// RemoveLastSeen deletes the last-seen time of a session, in a single round trip bounded by ctx and
+// the timeouts of the client. RemoveLastSeen returns the error of Redis; the call may be repeated.
+// A request that saves the session later writes the time again. RemoveLastSeen panics for an empty
+// id.
 func (st *Store) RemoveLastSeen(ctx context.Context, rdb redis.UniversalClient, id string) error {
 	pipe := rdb.Pipeline()
 	for _, optedOut := range []bool{false, true} {
@@ -49,9 +51,11 @@ type Idle struct {
 	LastSeen time.Time
 }
 
-// ReadIdle returns at most limit sessions of a shard, last seen before a given time, longest ago
-// first. optedOut selects the guests who opted out of telemetry. ReadIdle, StillIdle, CountIdle and
-// RemoveIdle take a round trip each, bounded by the context, and return the error of Redis.
+// ReadIdle returns at most limit sessions (0: all) of a shard, last seen before a given time,
+// longest ago first. optedOut selects the guests who opted out of telemetry. ReadIdle, StillIdle,
+// CountIdle and RemoveIdle take a round trip each, bounded by the context and the timeouts of the
+// client, and return the error of Redis, with no sessions. ReadIdle reserves nothing: concurrent
+// callers read the same sessions.
 func ReadIdle(
 	ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time, limit int,
 ) ([]Idle, error) {
@@ -68,7 +72,10 @@ func ReadIdle(
 	return idle, nil
 }
 
-// StillIdle returns the sessions of idle without a request since ReadIdle.
+// StillIdle returns the sessions of idle without a request, a clear or a change of telemetry
+// consent since ReadIdle, or nil without such sessions. shard and optedOut are those of ReadIdle.
+// It takes one round trip, bounded by ctx, and none for an empty idle; it returns the error of
+// Redis. A request may come right after: RemoveIdle decides again.
 func StillIdle(
 	ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, idle []Idle,
 ) ([]Idle, error) {
@@ -93,7 +100,8 @@ func StillIdle(
 	return still, nil
 }
 
-// CountIdle counts the sessions of a shard, last seen before a given time.
+// CountIdle counts the sessions of a shard, last seen before a given time, in one round trip
+// bounded by ctx. It returns 0 and the error of Redis on a failure.
 func CountIdle(
 	ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time,
 ) (int64, error) {
@@ -105,7 +113,10 @@ func CountIdle(
 }
 
 // RemoveIdle removes sessions of a shard from the sorted set, except sessions with a request since
-// ReadIdle. The script costs Redis two lookups per session.
+// ReadIdle. It runs one script, in one round trip bounded by ctx, or two if the server does not
+// know the script; the script costs Redis two lookups per session. It returns the error of Redis;
+// the sessions may be removed then, and the call may be repeated. The sessions' other keys expire
+// by themselves.
 func RemoveIdle(
 	ctx context.Context, rdb redis.UniversalClient, keys redisclient.Keys, shard string, optedOut bool, idle []Idle,
 ) error {

@@ -24,7 +24,9 @@ type ViewedProperty struct {
 // EnqueueViewed queues a script on the caller's pipeline to put viewed properties on the list
 // "recent"; the caller runs the pipeline with lua.Exec. The list holds at most 50 properties, each
 // once, ordered by the latest view whatever the order of reports, and expires after 30 days. A
-// cleared session gets no list. EnqueueViewed queues nothing while the guest's consent is unknown.
+// session cleared in the last 10 minutes gets no list. EnqueueViewed queues nothing without viewed
+// properties and while the guest's consent is unknown, also for a degraded session. It sends
+// nothing; without Redis the views are lost. It panics for text that is not UTF-8.
 func (st *Store) EnqueueViewed(ctx context.Context, pipe redis.Pipeliner, s *Session, viewed ...ViewedProperty) {
 	if len(viewed) == 0 || !s.ConsentKnown() { // the guest may have opted out
 		return
@@ -47,8 +49,10 @@ type Lists struct {
 	commands  map[string]*redis.StringSliceCmd
 }
 
-// EnqueueLists queues the reads of the three lists of a session on the caller's pipeline: LRANGE,
-// thrice.
+// EnqueueLists queues the reads of the three lists of a session on the caller's pipeline, whole:
+// the viewed properties (at most 50), the past searches (at most 25) and the copy of the wishlist
+// (at most 100), LRANGE thrice. It sends nothing and never returns nil. Read the lists after the
+// pipeline ran. The copy of the wishlist counts only if the session's hash has a wishlistVersion.
 func (st *Store) EnqueueLists(ctx context.Context, pipe redis.Pipeliner, id string) *Lists {
 	l := &Lists{id, map[string]*redis.StringSliceCmd{}}
 	for _, part := range []string{"recent", "history", "wishlist"} {
@@ -57,14 +61,18 @@ func (st *Store) EnqueueLists(ctx context.Context, pipe redis.Pipeliner, id stri
 	return l
 }
 
-// RecentlyViewed returns the viewed properties, newest first, as stored.
+// RecentlyViewed returns the viewed properties, newest first, as stored. It skips entries that are
+// not JSON, and returns nil for an empty list, another session, or without an answer of Redis. CPU
+// only.
 func (l *Lists) RecentlyViewed(s *Session) []jsontext.Value { return l.entries(s, "recent") }
 
-// History returns the searches, newest first, as stored.
+// History returns the searches, newest first, as stored, and nil as RecentlyViewed does. CPU only.
 func (l *Lists) History(s *Session) []jsontext.Value { return l.entries(s, "history") }
 
-// Wishlist returns the copy of the wishlist, oldest first, as stored. ok is false if there is no
-// copy or Redis did not answer.
+// Wishlist returns the copy of the wishlist, oldest first, as stored, without entries that are not
+// JSON. It returns nil and false if there is no copy (s has no wishlistVersion), Redis did not
+// answer, or EnqueueLists read another session. An empty copy is nil and true. The copy may be
+// outdated. CPU only.
 func (l *Lists) Wishlist(s *Session) (entries []jsontext.Value, ok bool) {
 	if l == nil || l.sessionID != s.ID || s.wishlistVersion == "" || l.commands["wishlist"].Err() != nil {
 		return nil, false

@@ -39,14 +39,16 @@ func resolveCurrency(stored money.Currency, source Source, request *Request) (mo
 	}
 }
 
-// SetLocale sets the guest's explicit language. The caller saves the session.
+// SetLocale sets the guest's explicit language in memory and does not check l. The caller saves the
+// session by EnqueueSave.
 func (s *Session) SetLocale(l locale.Tag) {
 	s.Locale, s.LocaleSource = l, SourceExplicit
 	s.setField("localePreference", string(l))
 	s.setField("localeSource", string(SourceExplicit))
 }
 
-// SetCurrency sets the guest's explicit currency. The caller saves the session.
+// SetCurrency sets the guest's explicit currency in memory and does not check c. The caller saves
+// the session by EnqueueSave.
 func (s *Session) SetCurrency(c money.Currency) {
 	s.Currency, s.CurrencySource = c, SourceExplicit
 	s.setField("currencyPreference", string(c))
@@ -60,9 +62,10 @@ type preferences struct {
 }
 
 // PredictPreferences predicts the locale and currency of the session before Resolve, so that the
-// caller can read a cache entry in the round trip of Enqueue. It reads no store: it uses the
-// headers and, for up to 16,384 guests per instance, cached preferences. A wrong prediction costs
-// the caller another round trip, once per instance and guest.
+// caller can read a cache entry in the round trip of Enqueue. It reads no store and never fails: it
+// uses the headers and, for up to 16,384 guests per instance, cached preferences, behind a mutex of
+// the process. A wrong prediction costs the caller another round trip, usually once per instance
+// and guest, and again after a change of preferences or an eviction from the cache.
 func (st *Store) PredictPreferences(request *Request) (locale.Tag, money.Currency) {
 	if request.ID != "" {
 		if p, ok := st.preferenceCache.Get(request.ID); ok {

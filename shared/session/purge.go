@@ -17,16 +17,21 @@ const clearedTTL = 10 * time.Minute
 
 func (st *Store) clearedKey(id string) string { return st.keys.SessionPart(id, "cleared") }
 
-// Purge deletes a session from Redis, in four round trips bounded by the context:
+// Purge deletes a session from Redis, in four round trips, or three without search sessions,
+// bounded by the context and the timeouts of the client:
 //
 //  1. read the ids of the search sessions,
 //  2. delete the search sessions,
-//  3. set the marker of a cleared session and delete hash, lists and challenge,
+//  3. set the marker of a cleared session, for 10 minutes, and delete hash, lists and challenge,
 //  4. delete the last-seen time.
 //
-// Purge returns the first error of Redis. The caller may repeat Purge at any time: no step deletes
-// an id needed by a later step. After Purge, a request still running writes nothing of the session
-// but a search session. No guest refers to such a search session, and it expires within its hour.
+// Purge returns the first error of Redis; the later steps have not run then. The caller may repeat
+// Purge at any time: no step deletes an id needed by a later step. Purge changes nothing in
+// Postgres, and leaves idempotent answers and buffered events to package erasure.
+//
+// After Purge, a request still running writes nothing of the session but a search session and the
+// last-seen time. No guest refers to such a search session, and it expires within its hour;
+// guest.Finish deletes the time again.
 func (st *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string) error {
 	st.preferenceCache.Remove(id)
 	pipe := rdb.Pipeline()
@@ -57,7 +62,8 @@ func (st *Store) Purge(ctx context.Context, rdb redis.UniversalClient, id string
 }
 
 // SearchKeys returns the Redis keys of the search sessions in a session's hash and history,
-// possibly with duplicates. lists may be nil.
+// possibly with duplicates, or nil without any. lists may be nil; lists of another session, and
+// history entries that cannot be read, are skipped. CPU only, after the pipeline of EnqueueLists.
 func (st *Store) SearchKeys(s *Session, lists *Lists) []string {
 	var keys []string
 	for _, a := range s.searches {

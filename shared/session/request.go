@@ -27,9 +27,11 @@ type requested[T any] struct {
 }
 
 // ParseRequest reads the guest's headers and verifies the cookie. It costs CPU alone: ParseClient,
-// and an HMAC per key of the ring. Its only error is a problem: the platform does not support the
-// currency in X-Currency. An Accept-Language without a supported language means the default
-// language.
+// an HMAC per key of the ring, and the first use of some headers in a process builds their parsers.
+// Its only error is a CurrencyNotSupported problem, with a nil Request: the platform does not
+// support the currency in X-Currency. Every other malformed header counts as absent, and a cookie
+// that VerifiedID rejects as no cookie. An Accept-Language without a supported language means the
+// default language.
 func (st *Store) ParseRequest(req *http.Request) (*Request, error) {
 	h := req.Header
 	parsed := &Request{

@@ -9,8 +9,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/lua"
 )
 
-// NeedsSave reports whether EnqueueSave has anything to write: a changed field, or a lastSeenAt
-// more than a minute old. A degraded session is never saved.
+// NeedsSave reports whether EnqueueSave has anything to write: a session not in Redis, a changed
+// field, a consent restored from Postgres, or a lastSeenAt at least a minute old. It is false for a
+// degraded session, which is never saved. CPU only.
 func (s *Session) NeedsSave() bool {
 	return !s.Degraded && (!s.exists || s.consentRestored || len(s.changedFields) > 0)
 }
@@ -18,11 +19,13 @@ func (s *Session) NeedsSave() bool {
 // EnqueueSave queues the write of the changed fields on the caller's pipeline; the caller runs the
 // pipeline with lua.Exec. The write renews the 30 days of the hash and the lists, and pushes
 // history (may be nil) onto the list "history". It is a single script, plus two commands if
-// lastSeenAt changed.
+// lastSeenAt changed. EnqueueSave sends nothing and never returns nil. It does not check NeedsSave:
+// the caller must not save a degraded session. It panics if history has no JSON form.
 //
-// The script decides atomically. For a session cleared by the guest or lost by Redis since Resolve,
-// the script writes nothing. An explicit preference set since Resolve stays. ResolveSave reads the
-// reply.
+// The script decides atomically. For a session cleared by the guest, or lost by Redis since
+// Resolve, the script writes nothing; the two commands run nevertheless. An explicit preference set
+// since Resolve stays, unless s has an explicit choice too: of two, the later write wins.
+// ResolveSave reads the reply. Without Redis nothing is saved.
 func (st *Store) EnqueueSave(ctx context.Context, pipe redis.Pipeliner, s *Session, history *HistoryEntry) *redis.Cmd {
 	update := lua.SessionUpdate{
 		Session: st.keys.Session(s.ID), History: st.keys.SessionPart(s.ID, "history"), Cleared: st.clearedKey(s.ID),
@@ -55,7 +58,8 @@ type SaveResult struct {
 // change, a single request gets the PreferenceChange.
 type PreferenceChange struct{ From, To, Trigger string }
 
-// ResolveSave reads the reply to EnqueueSave, after the pipeline. It returns the error of Redis.
+// ResolveSave reads the reply to EnqueueSave, after the pipeline. CPU only. It returns a zero
+// SaveResult and the error of Redis without a reply; Redis may have saved the session then.
 func (st *Store) ResolveSave(s *Session, cmd *redis.Cmd) (SaveResult, error) {
 	reply, err := lua.ParseSessionUpdate(cmd)
 	if err != nil {

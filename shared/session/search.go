@@ -53,7 +53,10 @@ type SearchSession struct {
 
 // EnqueueSearch queues two commands on the caller's pipeline: HSET with all fields of a fresh
 // search session, or else with the time of the interaction alone, and PEXPIREAT. Every write keeps
-// the expiry at one hour after the start.
+// the expiry at one hour after the start, the time in s.ID, which must be valid: Redis deletes a
+// key with an invalid id at once. If Redis lost a session that is not fresh, the new hash has the
+// time of the interaction alone. EnqueueSearch sends nothing and does not check whether the guest
+// cleared the session. Without Redis the search session is not stored.
 func (st *Store) EnqueueSearch(ctx context.Context, pipe redis.Pipeliner, s SearchSession, fresh bool) {
 	key := st.searchKey(s.ID)
 	now := formatMillis(st.now())
@@ -78,8 +81,10 @@ const (
 type activeSearch struct{ hash, id string }
 
 // ResumeSearch returns the running search session of a query, or a fresh srs_ id if the guest has
-// no running search session for the query. queryHash is "sha256:<hex>". Only s changes; the caller
-// saves s.
+// no running search session for the query. Running means started less than an hour ago and among
+// the guest's last five queries. queryHash is "sha256:<hex>" with at least 16 digits; a shorter one
+// panics. Only s changes, in memory; the caller saves s. A fresh id takes a mutex of the process
+// for a moment. Two concurrent requests may both get a fresh id; the later save wins.
 func (s *Session) ResumeSearch(queryHash string, now time.Time) (searchID string, fresh bool) {
 	hash := digest.Hex(queryHash)[:hashPrefixLength]
 	running := s.searches[:0:0]

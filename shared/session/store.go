@@ -37,7 +37,9 @@ const (
 )
 
 // New returns a store. ring signs session ids and must keep retired keys for 365 days. peppers hash
-// addresses and fingerprints. db has the guests' consent. now is the clock of sessions.
+// addresses and fingerprints. db has the guests' consent. now is the clock of sessions. New dials
+// nothing and never fails, but neither ring nor peppers may be empty: methods would panic. The
+// store caches up to 4,096 user agents and the preferences of up to 16,384 guests in memory.
 func New(keys redisclient.Keys, ring, peppers keyring.Ring, db Querier, now func() time.Time) *Store {
 	predictions, err := lru.New[string, preferences](maxCachedPreferences)
 	if err != nil {
@@ -46,8 +48,9 @@ func New(keys redisclient.Keys, ring, peppers keyring.Ring, db Querier, now func
 	return &Store{keys: keys, ring: ring, peppers: peppers, db: db, now: now, agentParser: newAgentParser(peppers), preferenceCache: predictions}
 }
 
-// Enqueue queues the read of the request's session on the caller's pipeline, an HMGET. Without a
-// genuine cookie, Enqueue queues nothing and returns nil.
+// Enqueue queues the read of the request's session on the caller's pipeline, an HMGET of 13 fields,
+// and sends nothing. Without a genuine cookie, Enqueue queues nothing and returns nil, which
+// Resolve accepts.
 func (st *Store) Enqueue(ctx context.Context, pipe redis.Pipeliner, request *Request) *redis.SliceCmd {
 	if request.ID == "" {
 		return nil
@@ -74,14 +77,16 @@ func fieldsByName(values []any) map[string]string {
 	return found
 }
 
-// Resolve returns the session of the request, after the pipeline of Enqueue. It reads no store and
-// never fails. It returns:
+// Resolve returns the session of the request, after the pipeline of Enqueue. It reads no store,
+// never fails and never returns nil. It takes CPU and, for a stored session, a mutex of the process
+// for a moment. It returns:
 //
-//   - the stored session;
-//   - a new session, without a genuine cookie, or with the cookie of another browser or system (the
-//     other session stays untouched);
+//   - the stored session, with the preferences of this request's headers as changes to save;
+//   - a new session, without a genuine cookie (also without Redis), or with the cookie of another
+//     browser or system (the other session stays untouched);
 //   - an empty session of the same id, if Redis lost the session (see RestoreConsent);
-//   - a degraded session of the same id, if Redis did not answer.
+//   - a degraded session of the same id, if Redis did not answer for any reason, a cancelled
+//     context included.
 func (st *Store) Resolve(request *Request, read *redis.SliceCmd) *Session {
 	if read == nil {
 		return st.newSession(request, mintID(st.ring, st.now()), true)

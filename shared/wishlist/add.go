@@ -49,18 +49,25 @@ type AddRequest struct {
 	OptedOut bool // the guest's browser refuses telemetry: the transaction records the refusal
 }
 
-// Add puts a property on the list of a session, or returns the existing item. Concurrent calls
-// never exceed MaxItems and never add a property twice.
+// Add puts a property on the list of a session, or returns the existing item (Applied is false).
+// Concurrent calls never exceed MaxItems and never add a property twice, so the call may be
+// repeated.
 //
 // events are optional. The last event reports the addition: Add sets its id, size and time, and
 // writes it in the transaction of the addition, only if the list changes and the guest has not
-// opted out. The events before are written in any case.
+// opted out. The events before are written also if the list does not change, unless the guest opted
+// out or cleared the session.
 //
 // An addition takes a single round trip to Postgres; an existing item or a full list takes a second
 // one. If a concurrent removal gets in between, Add tries up to three times. Each round trip takes
-// at most 1.5 s, including the wait for other transactions of the session, and ends at least 250 ms
-// before the request's deadline. A disconnect of the client cancels nothing. Add needs no Redis. It
-// returns ErrFull, session.ErrCleared, id.ErrMalformed, or the error of Postgres.
+// at most 1.5 s, including the wait for the exclusive lock of the session, and ends at least 250 ms
+// before the request's deadline; with less time left, Add fails at once. A disconnect of the client
+// cancels nothing. Add needs no Redis, and takes a mutex of the process for a moment.
+//
+// It returns ErrFull, session.ErrCleared, id.ErrMalformed, an error for an event without a JSON
+// form, an error after three attempts, or the error of Postgres, also for a Source or Note that the
+// table rejects. The Change is nil with an error. After an error of Postgres the property may be on
+// the list.
 func (s *Store) Add(ctx context.Context, sessionID string, w AddRequest, events ...event.Event) (*Change, error) {
 	tenant, err := id.UUID(id.Tenant, w.TenantID)
 	if err != nil {

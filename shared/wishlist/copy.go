@@ -22,8 +22,8 @@ func encodeItem(i Item) string {
 	return string(b)
 }
 
-// DecodeCopy decodes the entries of a copy from session.Lists.Wishlist. It returns an error for a
-// malformed entry.
+// DecodeCopy decodes the entries of a copy from session.Lists.Wishlist. It returns an error and an
+// empty list if an entry is malformed, and an empty list for no entries. CPU only.
 func DecodeCopy(entries []jsontext.Value) (List, error) {
 	var l List
 	for _, entry := range entries {
@@ -39,7 +39,9 @@ func DecodeCopy(entries []jsontext.Value) (List, error) {
 // EnqueueCopy queues the update of the copy after a mutation on the caller's pipeline: a script, or
 // nothing for a mutation without effect. The caller runs the pipeline with lua.Exec and then calls
 // RebuildCopy. An addition is appended if the copy has the version before the addition. A removal
-// replaces the whole copy, unless the copy is newer.
+// replaces the whole copy, unless the copy is newer. Without the session's hash in Redis, the
+// scripts write nothing. EnqueueCopy sends nothing and cannot fail; without Redis the copy stays
+// outdated until EnqueueRepair. c is the non-nil result of Add or Remove.
 func (s *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID string, c *Change) {
 	switch {
 	case !c.Applied:
@@ -52,10 +54,12 @@ func (s *Store) EnqueueCopy(ctx context.Context, pipe redis.Pipeliner, sessionID
 }
 
 // RebuildCopy replaces the copy if EnqueueCopy could not append an addition, after a concurrent
-// mutation or because Redis lost the copy. The replacement takes a read of Postgres, within 1.5 s
-// and at least 250 ms before the request's deadline, and a round trip to Redis, within the timeouts
-// of the client. Otherwise RebuildCopy costs nothing. It returns the error of either store; the
-// next read of the list repairs the copy (see EnqueueRepair).
+// mutation or because Redis lost the copy or the session. The replacement takes a read of Postgres,
+// within 1.5 s and at least 250 ms before the request's deadline, and a round trip to Redis, within
+// the timeouts of the client; a disconnect of the client cancels both. Otherwise RebuildCopy costs
+// nothing. It returns the error of the script of EnqueueCopy, without a read, session.ErrCleared,
+// or the error of either store. The mutation stays committed; the next read of the list repairs the
+// copy (see EnqueueRepair).
 func (s *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) error {
 	if c.copyCmd == nil || c.list != nil {
 		return nil
@@ -73,8 +77,10 @@ func (s *Store) RebuildCopy(ctx context.Context, sessionID string, c *Change) er
 }
 
 // EnqueueRepair queues the replacement of a copy different from the record, on the caller's
-// pipeline: a script, or nothing for a correct copy. The script keeps a newer copy. The caller runs
-// the pipeline with lua.Exec. copied and exists are the results of session.Lists.Wishlist.
+// pipeline: a script, or nothing for a correct copy. The script keeps a newer copy and writes
+// nothing without the session's hash. The caller runs the pipeline with lua.Exec. copied and exists
+// are the results of session.Lists.Wishlist. EnqueueRepair sends nothing and cannot fail; without
+// Redis the next read of the list tries again.
 func (s *Store) EnqueueRepair(
 	ctx context.Context, pipe redis.Pipeliner, sessionID string, record List, copied []jsontext.Value, exists bool,
 ) {

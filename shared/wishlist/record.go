@@ -15,7 +15,9 @@ const selectSQL = `
 	WHERE guest_session_id = $1
 	ORDER BY added_at`
 
-// QueueRead queues the read of a wishlist, removed items included, on a batch.
+// QueueRead queues the read of a wishlist, removed items included, on a batch, a single statement,
+// and sends nothing. When the batch runs, *into becomes the list, empty for an unknown and for a
+// cleared session alike. An error of Postgres is an error of the batch and leaves *into unchanged.
 func QueueRead(batch *pgx.Batch, sessionID string, into *List) {
 	batch.Queue(selectSQL, sessionID).Query(func(rows pgx.Rows) error {
 		all, err := pgx.CollectRows(rows, scanItem)
@@ -50,15 +52,19 @@ func scanItem(from pgx.CollectableRow) (r itemRow, err error) {
 	return r, err
 }
 
-// QueueDelete queues the deletion of a session's wishlist, removed rows included, on a batch.
+// QueueDelete queues the deletion of a session's wishlist, removed rows included, on a batch, a
+// single statement. QueueDelete sends nothing and cannot fail; the statement may run twice. The
+// copy in Redis stays.
 func QueueDelete(batch *pgx.Batch, sessionID string) {
 	batch.Queue(`
 		DELETE FROM bff_consumer.wishlist_anonymous
 		WHERE guest_session_id = $1`, sessionID)
 }
 
-// QueueRemoveAll queues the removal of all items of ended sessions on a batch. The rows stay for
-// the retention of removed rows, 30 days.
+// QueueRemoveAll queues the removal of all items of ended sessions on a batch, a single statement
+// without events and without the locks of the sessions. The rows stay for the retention of removed
+// rows, 30 days. QueueRemoveAll sends nothing and cannot fail. The statement may run twice; the
+// first time of removal stays. Copies in Redis stay.
 func QueueRemoveAll(batch *pgx.Batch, sessionIDs []string) {
 	batch.Queue(`
 		UPDATE bff_consumer.wishlist_anonymous

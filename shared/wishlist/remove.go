@@ -42,9 +42,17 @@ var removeSQL = `
 	FROM list
 	LEFT JOIN changed ON true`
 
-// Remove takes a property off the list of a session; a property not on the list is no error. events
-// are as for Add. Remove takes a single round trip to Postgres with the timeout of Add, and needs
-// no Redis. It returns session.ErrCleared, id.ErrMalformed, or the error of Postgres.
+// Remove takes a property off the list of a session; a property not on the list is no error
+// (Applied is false). events are as for Add: the last one is written only if the list changes and
+// the guest has not opted out. Remove takes a single round trip to Postgres of at most 1.5 s,
+// including the wait for the exclusive lock of the session, and ends at least 250 ms before the
+// request's deadline; with less time left it fails at once. A disconnect of the client cancels
+// nothing. Remove needs no Redis. The row stays, marked as removed; the transaction deletes the
+// oldest marked rows beyond 100.
+//
+// It returns session.ErrCleared, id.ErrMalformed, an error for an event without a JSON form, or the
+// error of Postgres, with a nil Change. After an error of Postgres the property may be removed; the
+// call may be repeated.
 func (s *Store) Remove(ctx context.Context, sessionID, propertyID string, events ...event.Event) (*Change, error) {
 	property, err := id.UUID(id.Property, propertyID)
 	if err != nil {

@@ -25,7 +25,7 @@ type BatchSender interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-// New returns a store. now is the clock of mutations.
+// New returns a store. now is the clock of mutations. New dials nothing and never fails.
 func New(rdb redis.UniversalClient, db BatchSender, keys redisclient.Keys, now func() time.Time) *Store {
 	return &Store{rdb, db, keys, now}
 }
@@ -36,14 +36,17 @@ const (
 	uncopiedReadTimeout = time.Second            // of a list without a copy
 )
 
-// Get reads the record in a single round trip of at most 300 ms; a disconnect of the client cancels
-// the read. It returns session.ErrCleared for a cleared session, or the error of Postgres: show the
-// copy then, see session.Lists.Wishlist.
+// Get reads the record, removed items included, in a single round trip to Postgres of at most 300
+// ms; a disconnect of the client and an earlier deadline of ctx cancel the read. It returns an
+// empty list for a session without a wishlist. It returns session.ErrCleared for a cleared session,
+// or the error of Postgres: show the copy then, see session.Lists.Wishlist. Get does not use Redis
+// and takes no lock of the session.
 func (s *Store) Get(ctx context.Context, sessionID string) (List, error) {
 	return s.read(ctx, sessionID, readTimeout)
 }
 
-// GetWithoutCopy is Get with a timeout of one second, for a list without a copy.
+// GetWithoutCopy is Get with a timeout of one second, for a list without a copy, with the same
+// results and errors.
 func (s *Store) GetWithoutCopy(ctx context.Context, sessionID string) (List, error) {
 	return s.read(ctx, sessionID, uncopiedReadTimeout)
 }

@@ -41,7 +41,8 @@ type RemovedItem struct {
 	RemovedAt string `json:"removedAt"`
 }
 
-// NewestFirst returns a copy of the items, newest first, as guests see the list.
+// NewestFirst returns a copy of the items, newest first, as guests see the list, or nil for nil
+// Items. CPU only.
 func (l List) NewestFirst() []Item {
 	items := slices.Clone(l.Items)
 	slices.Reverse(items)

@@ -42,11 +42,16 @@ var (
 )
 
 // Consume consumes a handoff at most once, also under concurrent attempts. It is one statement and
-// one round trip. The same consumer may repeat the attempt with the same key hash within 60 seconds
-// and gets the same result. Consume returns ErrNotConsumed if the handoff does not exist, has
-// expired or was consumed by another attempt, or if the tenant is suspended. Without Postgres it
+// one round trip, bounded by ctx alone; a concurrent attempt waits for the row of the first. The
+// same consumer may repeat the attempt with the same key hash within 60 seconds of the first, by
+// the clocks in At, and gets the same result, also if the tenant was suspended since. Without a key
+// hash no attempt can be repeated.
+//
+// Consume returns ErrNotConsumed if the handoff does not exist, has expired or was consumed by
+// another attempt, or if the tenant is suspended. Without Postgres, or after the end of ctx, it
 // returns the error of the driver; the handoff may be consumed then, and a consumer with a key
-// repeats the attempt.
+// repeats the attempt. Consumed is zero with an error. In a transaction, nothing is consumed before
+// the commit.
 func Consume(ctx context.Context, db Querier, handoffID string, use Attempt) (Consumed, error) {
 	rows, err := db.Query(ctx, `
 		UPDATE bff_consumer.handoff_replay_log AS h
@@ -110,8 +115,9 @@ type Status struct {
 	IPHash         string // sha256:<hex> of the guest's address group at minting
 }
 
-// FindStatus reads the state of an entry in one query. It returns ErrNotFound if the entry never
-// existed or was deleted, and the error of the driver without Postgres.
+// FindStatus reads the state of an entry in one query, bounded by ctx alone, without a lock. It
+// returns ErrNotFound if the entry never existed or was deleted, and the error of the driver
+// without Postgres or after the end of ctx; Status is zero then.
 func FindStatus(ctx context.Context, db Querier, handoffID string) (Status, error) {
 	rows, err := db.Query(ctx, `
 		SELECT h.guest_session_id, h.consumed, h.consumed_at, h.expires_at, h.fingerprint_hash, h.ip_hash,

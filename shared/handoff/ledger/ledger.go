@@ -39,9 +39,12 @@ type Campaign struct {
 	CapturedAt time.Time `json:"capturedAt"`
 }
 
-// Queue adds the insertion of an entry, one statement, to the batch of the minting transaction. It
-// returns an error for an invalid id or hash. If the tenant is suspended by then, the whole
-// transaction fails with an error for which IsTenantSuspended is true.
+// Queue adds the insertion of an entry, one statement, to the batch of the minting transaction, and
+// sends nothing. It returns an error for an invalid tenant or property id, an invalid hash, or a
+// campaign without a JSON form, and leaves the batch unchanged then. Every other invalid value, or
+// an id already in the table, is an error of the batch; ages must fit into 16 bits. If the tenant
+// is suspended by then, the whole transaction fails with an error for which IsTenantSuspended is
+// true.
 func Queue(b *pgx.Batch, e Entry) error {
 	tenant, err := id.UUID(id.Tenant, e.TenantID)
 	if err != nil {
@@ -90,7 +93,7 @@ func Queue(b *pgx.Batch, e Entry) error {
 }
 
 // IsTenantSuspended reports whether a transaction with an entry of Queue failed because the tenant
-// is suspended.
+// is suspended. It is false for nil and for every other error. CPU only.
 func IsTenantSuspended(err error) bool {
 	const notNull = "23502"
 	answer, ok := errors.AsType[*pgconn.PgError](err)
