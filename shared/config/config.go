@@ -20,7 +20,9 @@ type Environment struct {
 	Revision      string `env:"K_REVISION"` // set by Cloud Run
 }
 
-// Redis returns a client without dialling. See redisclient.Open for its time limits.
+// Redis returns a new client, with a pool of its own of at most 32 connections, without dialling.
+// See redisclient.Open for its time limits. The caller closes the client. Redis never fails: a
+// wrong address or password fails the commands.
 func (e Environment) Redis() redis.UniversalClient {
 	return redisclient.Open(redisclient.Config{Addr: e.RedisAddr, Password: e.RedisPassword})
 }

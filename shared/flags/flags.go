@@ -54,7 +54,8 @@ const (
 	BotEnforce BotMode = "enforce" // suspects are challenged, bots are blocked
 )
 
-// Defaults returns a new Values with the defaults, the meaning of an empty document.
+// Defaults returns a new Values with the defaults, the meaning of an empty document. It never
+// fails; the caller may modify the result.
 func Defaults() *Values {
 	return &Values{
 		Sampling:      map[string]float64{"search.executed": 0.1},
@@ -70,7 +71,8 @@ func Defaults() *Values {
 }
 
 // SamplingRate returns the share of sessions, 0 … 1, that emit an event subject
-// ("search.executed"). The rate of a subject without a setting is 1.
+// ("search.executed"). The rate of a subject without a setting is 1. v must not be nil. It never
+// fails; CPU only.
 func (v *Values) SamplingRate(subject string) float64 {
 	if rate, ok := v.Sampling[subject]; ok {
 		return rate
@@ -79,9 +81,10 @@ func (v *Values) SamplingRate(subject string) float64 {
 }
 
 // Parse reads a flags document in JSON. An absent field gets its default, and an unknown field is
-// ignored. An invalid field keeps its value of last, or its default if last is nil, and the error
-// names the field. An unreadable document keeps all values of last. The returned values are never
-// nil, with or without an error. Parse does not modify last, but the result may share its map.
+// ignored. A null or invalid field keeps its value of last, or its default if last is nil; the
+// valid fields apply, and the error names every invalid field. A document that is not a JSON object
+// keeps all values: the result is last itself. The returned values are never nil, with or without
+// an error. Parse does not modify last, but the result may share its map. CPU and memory only.
 func Parse(document []byte, last *Values) (*Values, error) {
 	if last == nil {
 		last = Defaults()

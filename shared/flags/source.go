@@ -13,7 +13,8 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/gcptoken"
 )
 
-// Source provides the current values. Safe for concurrent use.
+// Source provides the current values. Static, File and RemoteConfig create one; Current of a zero
+// Source panics. Safe for concurrent use.
 type Source struct {
 	current      atomic.Pointer[Values]
 	refreshIfDue func() // starts a refresh if one is due; never waits for the network
@@ -22,7 +23,9 @@ type Source struct {
 
 // Current returns the last valid values, at first the defaults. Current never returns nil, never
 // fails and never waits for the network. Unless a refresh is due, the cost is a clock read and two
-// atomic reads.
+// atomic reads. A due refresh of File reads the file in this call, under a mutex; a due refresh of
+// RemoteConfig starts a goroutine, and this call returns the old values. Callers share the values
+// and must not modify them.
 func (s *Source) Current() *Values {
 	s.refreshIfDue()
 	return s.current.Load()
@@ -48,7 +51,7 @@ func (s *Source) set(from string, v *Values, err error) {
 	s.lastError = message
 }
 
-// Static returns a Source whose values are always v.
+// Static returns a Source whose values are always v; the map of v is not copied. It never fails.
 func Static(v Values) *Source { return newSource(&v) }
 
 // throttle allows one caller per interval.
@@ -72,8 +75,9 @@ const (
 
 // File returns a Source that reads the document from a local file, at once and again when the file
 // changes. At most ten times a second a call of Current checks the file and, if the time or size
-// has changed, reads the file in the same call, in some microseconds. A missing file means the
-// defaults. An unreadable or invalid file keeps the last valid values and logs a warning.
+// has changed, reads the file in the same call, in some microseconds; other callers do not wait. A
+// missing file means the defaults, without a warning. An unreadable or invalid file keeps the last
+// valid values and logs a warning, once per error text; see Parse. File itself never fails.
 func File(path string) *Source {
 	s := newSource(Defaults())
 	t := throttle{interval: fileInterval}
@@ -130,9 +134,13 @@ func (f *file) refresh() {
 }
 
 // RemoteConfig returns a Source that reads the server template of a Firebase project over the REST
-// API, with an access token of the account of this process. RemoteConfig does not dial: a call of
-// Current starts a refresh, at most every 30 s, and does not wait. A refresh takes at most 5 s.
-// After a failure the last valid values stay, at first the defaults, and a warning is logged. A
+// API, with an access token of the account of this process. RemoteConfig does not dial and never
+// fails: a call of Current starts a refresh, at most every 30 s, and does not wait. The first call
+// therefore returns the defaults. A refresh takes at most 5 s in a goroutine: one request, which is
+// conditional after the first, and a call of the metadata server if no token is cached.
+//
+// After a failure the last valid values stay, for any time, at first the defaults, and a warning is
+// logged when the error first occurs or changes; the next refresh is due after the same 30 s. A
 // refresh lost with an instance does no harm: the next instance starts another.
 func RemoteConfig(project string) *Source {
 	return remoteSource(newRemote(project))

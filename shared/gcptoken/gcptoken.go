@@ -30,7 +30,7 @@ const (
 const (
 	metadataPath = "instance/service-accounts/default/"
 	fetchTimeout = 2 * time.Second
-	// minRemainingLife is the least remaining life of a returned token. The metadata server caches
+	// minRemainingLife is the least remaining life of a reused token. The metadata server caches
 	// a token until four to five minutes before its expiry; an earlier request returns the same
 	// token again.
 	minRemainingLife = 3*time.Minute + 45*time.Second
@@ -52,7 +52,8 @@ type token struct {
 	expiresAt time.Time
 }
 
-// Default returns the Source of this process. It sends no request before the first token is needed.
+// Default returns the Source of this process, always the same. It sends no request before the first
+// token is needed and never fails. Safe for concurrent use.
 var Default = sync.OnceValue(func() *Source { return newSource(time.Now) })
 
 func newSource(now func() time.Time) *Source {
@@ -63,10 +64,18 @@ func newSource(now func() time.Time) *Source {
 	return &Source{server: metadata.NewClient(&http.Client{Transport: transport}), now: now, fetchTimeout: fetchTimeout, cache: map[string]token{}}
 }
 
-// AccessToken returns an OAuth access token with a scope. A cached token costs no request.
-// Otherwise the caller waits for the metadata server until ctx ends, at most 2 s; concurrent
-// callers share a request. The error is the context's, or that of the request. Without a metadata
-// server AccessToken fails.
+// AccessToken returns an OAuth access token with a scope. A cached token with more than 3 min 45 s
+// left costs no request, only a mutex of the Source for a moment, also with a context that has
+// ended. Otherwise the caller waits for the metadata server until ctx ends, at most 2 s; concurrent
+// callers for the same scope share the request. Within the 2 s the request is repeated up to 5
+// times after 5xx, 429 and temporary network errors. The request goes on after ctx ends, for the
+// next caller.
+//
+// The error is the unwrapped ctx.Err(), or wraps the error of the metadata server
+// (context.DeadlineExceeded after 2 s), or tells of a malformed response. Errors are not cached:
+// the next call asks again. A token with less time left is returned but not reused. Without a
+// metadata server AccessToken fails. The cache keeps one token per scope and audience for the life
+// of the process.
 func (s *Source) AccessToken(ctx context.Context, scope string) (string, error) {
 	return s.get(ctx, metadataPath+"token?scopes="+url.QueryEscape(scope), func(answer string) (token, error) {
 		var granted struct {
@@ -80,8 +89,12 @@ func (s *Source) AccessToken(ctx context.Context, scope string) (string, error) 
 	})
 }
 
-// IDToken returns an ID token for an audience, with the account's email address. It waits and fails
-// like AccessToken.
+// IDToken returns an ID token for an audience, with the account's email address. A cached token
+// with more than 3 min 45 s left costs no request, only a mutex of the Source for a moment.
+// Otherwise the caller waits for the metadata server until ctx ends, at most 2 s; concurrent
+// callers for the same audience share the request, which goes on after ctx ends. The error is
+// ctx.Err(), or wraps the error of the metadata server, or tells of a malformed response. Errors
+// are not cached. Without a metadata server IDToken fails.
 func (s *Source) IDToken(ctx context.Context, audience string) (string, error) {
 	return s.get(ctx, metadataPath+"identity?format=full&audience="+url.QueryEscape(audience), func(answer string) (token, error) {
 		answer = strings.TrimSpace(answer)

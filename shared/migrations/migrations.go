@@ -27,11 +27,17 @@ var Files embed.FS
 // first migration creates that schema.
 const versionTable = "bff_consumer_migrations"
 
-// Apply migrates the database at url ("postgres://…") to the newest version. Of several concurrent
-// callers one applies the migrations under a session advisory lock; the others wait at most 5
-// minutes (300 attempts, 1 s apart) or until ctx ends. Because of the lock, url must lead to
-// Postgres and not to a pooler in transaction mode. A failed migration leaves the earlier ones
-// applied.
+// Apply migrates the database at url ("postgres://…") to the newest version, and does nothing to a
+// migrated database. Of several concurrent callers a single caller applies the migrations under a
+// session advisory lock; the others try for the lock for at most 5 minutes (300 attempts, 1 s
+// apart) or until ctx ends, and fail without the lock. Because of the lock, url must lead to
+// Postgres and not to a pooler in transaction mode. A migration takes as long as its statements:
+// ctx is the only limit.
+//
+// Each migration is a transaction. A failure, or the end of ctx, rolls back the running migration
+// and leaves the earlier ones applied; the next Apply goes on from there. Errors are those of url,
+// the connection, the lock, a migration, a missing older migration in the database, and closing the
+// connection.
 func Apply(ctx context.Context, url string) (err error) {
 	db, err := sql.Open("pgx", url)
 	if err != nil {
@@ -41,7 +47,9 @@ func Apply(ctx context.Context, url string) (err error) {
 	return ApplyTo(ctx, db)
 }
 
-// ApplyTo is Apply for an open database.
+// ApplyTo is Apply for an open database: the same migrations, lock, waiting time of at most 5
+// minutes and errors. ApplyTo takes a connection of db for the whole time and does not close db.
+// After an error the earlier migrations stay applied.
 func ApplyTo(ctx context.Context, db *sql.DB) error {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
@@ -61,7 +69,8 @@ func ApplyTo(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// Newest returns the file name of the last migration.
+// Newest returns the file name of the last migration, "NNNN_name.sql", as embedded in the program.
+// Newest does not read the database and never fails.
 func Newest() string {
 	steps, err := Files.ReadDir(".")
 	if err != nil || len(steps) == 0 {
@@ -70,10 +79,15 @@ func Newest() string {
 	return steps[len(steps)-1].Name()
 }
 
-// Grant gives roles, one per function, read and write access to the tables and sequences of schema
-// bff_consumer, and no other privilege. It returns the roles that do not exist yet: a function's
-// role is created with its first deployment, which may come later. It runs one to four statements
-// per role and stops at the first error.
+// Grant gives roles, one per function, USAGE of schema bff_consumer and its sequences, and SELECT,
+// INSERT, UPDATE and DELETE on its tables. The grants cover the present tables and sequences; Grant
+// revokes no earlier privilege. Grant skips and returns missing roles: a function's role is created
+// with its first deployment, which may come later.
+//
+// Grant runs a statement for a missing role and four for an existing role, without a transaction;
+// ctx is the only time limit. At the first error Grant stops and returns (nil, error); earlier
+// grants stay, and a repetition is harmless. Do not run Grant concurrently: Postgres may reject
+// simultaneous grants on a table.
 func Grant(ctx context.Context, db *sql.DB, roles []string) (missing []string, err error) {
 	for _, role := range roles {
 		var exists bool

@@ -22,13 +22,16 @@ type collector struct {
 	client   *http.Client
 }
 
-// ExportSpans sends at least one span. It returns an error if the collector does not answer before
-// ctx ends, or answers with another status than 2xx.
+// ExportSpans sends at least one span, in a single request, and panics on an empty slice.
+// ExportSpans returns an error if the collector does not answer before ctx ends, or answers with a
+// status outside 2xx. Spans rejected within a 2xx response are logged and no error. A request for
+// Google's collector may first fetch a token.
 func (c *collector) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	return c.post(ctx, "/v1/traces", encodeSpans(spans))
 }
 
-// Export sends metrics. It fails as ExportSpans does, and for metrics that encodeMetrics rejects.
+// Export sends metrics. Export costs and fails as ExportSpans does, and fails for metrics rejected
+// by encodeMetrics.
 func (c *collector) Export(ctx context.Context, data *metricdata.ResourceMetrics) error {
 	request, err := encodeMetrics(data)
 	if err != nil {

@@ -65,7 +65,8 @@ func newMetrics(m metric.Meter, lost func() int64) (*metrics, error) {
 
 type recorderKey struct{}
 
-// FromContext returns the Recorder of the request that ctx belongs to, or nil if telemetry is off.
+// FromContext returns the Recorder of the request that ctx belongs to, or nil if telemetry is off
+// or ctx belongs to no request. CPU only.
 func FromContext(ctx context.Context) *Recorder {
 	r, _ := ctx.Value(recorderKey{}).(*Recorder)
 	return r
@@ -79,8 +80,10 @@ type UpstreamCall struct {
 	BreakerState int // 0: closed, 1: half open, 2: open
 }
 
-// RecordUpstreamCall adds one attempt to the duration histogram and sets the breaker gauge. It does
-// nothing on a nil Recorder. It only updates memory.
+// RecordUpstreamCall adds one attempt to the duration histogram and sets the breaker gauge, also
+// with a cancelled ctx. On a nil Recorder the call does nothing. RecordUpstreamCall only updates
+// memory, under mutexes of the SDK held for a moment, and never fails; a later export sends the
+// values.
 func (r *Recorder) RecordUpstreamCall(ctx context.Context, t UpstreamCall) {
 	if r == nil {
 		return
@@ -101,7 +104,8 @@ type OutboxBacklog struct {
 	OldestAge     time.Duration
 }
 
-// RecordBacklog sets the outbox gauges. It does nothing on a nil Recorder. It only updates memory.
+// RecordBacklog sets the outbox gauges. On a nil Recorder nothing happens. The call only updates
+// memory, under mutexes of the SDK held for a moment, and never fails, also with a cancelled ctx.
 func (r *Recorder) RecordBacklog(ctx context.Context, o OutboxBacklog) {
 	if r == nil {
 		return
@@ -111,16 +115,18 @@ func (r *Recorder) RecordBacklog(ctx context.Context, o OutboxBacklog) {
 	r.metrics.outboxOldestAge.Record(ctx, o.OldestAge.Seconds())
 }
 
-// AddPublished adds rows to the counter of published rows. It does nothing on a nil Recorder. It
-// only updates memory.
+// AddPublished adds rows to the counter of published rows. On a nil Recorder nothing happens. The
+// call only updates memory, under mutexes of the SDK held for a moment, and never fails, also with
+// a cancelled ctx.
 func (r *Recorder) AddPublished(ctx context.Context, rows int64) {
 	if r != nil {
 		r.metrics.outboxPublished.Add(ctx, rows)
 	}
 }
 
-// RecordJobSuccess sets the gauge of the job's last success to at. The job is identified by the
-// resource attribute faas.name. It does nothing on a nil Recorder. It only updates memory.
+// RecordJobSuccess sets the gauge of the job's last success to at. The resource attribute faas.name
+// identifies the job. On a nil Recorder nothing happens. The call only updates memory, under
+// mutexes of the SDK held for a moment, and never fails, also with a cancelled ctx.
 func (r *Recorder) RecordJobSuccess(ctx context.Context, at time.Time) {
 	if r != nil {
 		r.metrics.jobLastSuccess.Record(ctx, float64(at.UnixMilli())/1000)

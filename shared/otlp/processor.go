@@ -71,9 +71,10 @@ func (e *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 }
 
-// ForceFlush waits for the running export, then exports every queued span and all metrics. It
-// returns the error of ctx if ctx ends first, and nil when the export fails or is suspended by the
-// backoff.
+// ForceFlush waits for the running export, then exports every queued span and all metrics, each
+// export within 2 s. ForceFlush returns the error of ctx if ctx ends first; the export then
+// continues in the background. The result is nil also when the export fails, during the backoff,
+// and when a concurrent caller has just started an export.
 func (e *batchProcessor) ForceFlush(ctx context.Context) error {
 	e.mu.Lock()
 	flying := e.inFlight
@@ -97,7 +98,7 @@ func awaitExport(ctx context.Context, flying chan struct{}) error {
 	}
 }
 
-// Shutdown is ForceFlush: the processor holds no other resource.
+// Shutdown is ForceFlush: the processor holds no further resource and takes spans afterwards too.
 func (e *batchProcessor) Shutdown(ctx context.Context) error { return e.ForceFlush(ctx) }
 
 // startExport exports in the background: spans if the last export of spans is spansAge old or 512
@@ -169,9 +170,16 @@ func (e *batchProcessor) droppedSpans() int64 {
 }
 
 // Flush exports the spans and metrics that are due and waits at most within for the end of the
-// export, which otherwise continues in the background. It returns false if nothing was due. Metrics
-// of a job are due 1 s after their last export instead of 15 s, because the job's next run may be a
-// day away.
+// export, even if the request is cancelled. Later the export continues in the background, 2 s in
+// all. Spans are due 1 s after their last export, or if 512 wait; metrics 15 s after, and metrics
+// of a job 1 s after, because the job's next run may be a day away. q must not be nil.
+//
+// Flush returns false at once if nothing is due, during the backoff, and while an earlier export
+// runs. Otherwise Flush returns true, also if the export fails or is late. A failed export loses
+// and counts the spans, and suspends exports for 5 s, doubled with each failure in a row up to 1
+// min; counters are sent again with the next export. An export sends a request for spans and a
+// request for metrics at the same time, and for Google's collector fetches a token if no token is
+// cached. Flush takes a mutex of the Recorder for a moment.
 func (q *Request) Flush(job bool, within time.Duration) bool {
 	every := metricInterval
 	if job {
@@ -187,8 +195,10 @@ func (q *Request) Flush(job bool, within time.Duration) bool {
 	return true
 }
 
-// Close exports everything before the process ends, until ctx ends. Failures are lost. It does
-// nothing on a nil Recorder.
+// Close exports the queued spans and all metrics before the process ends: Close waits for a running
+// export and starts a last export, each of at most 2 s, and returns when ctx ends. Failures are
+// lost, and after a recent failure nothing is sent until the backoff of up to 1 min is over. It
+// does nothing on a nil Recorder. The Recorder stays usable.
 func (r *Recorder) Close(ctx context.Context) {
 	if r != nil {
 		_ = r.processor.ForceFlush(ctx) // the process ends: no caller can use the error

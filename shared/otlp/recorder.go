@@ -61,9 +61,13 @@ func configFromEnv() (config, error) {
 	return c, nil
 }
 
-// Open creates the Recorder of a function from the environment; it does not dial. function is the
-// name of the entry point. Open returns nil without an error if OTEL_EXPORTER_OTLP_ENDPOINT is not
-// set, and an error that names the variable if a setting is invalid.
+// Open creates the Recorder of a function from the environment; it does not dial, starts no
+// goroutine and replaces the process's error handler of OpenTelemetry by a log warning. function is
+// the name of the entry point. Open returns (nil, nil) if OTEL_EXPORTER_OTLP_ENDPOINT is not set.
+// It returns an error for the first invalid setting: an endpoint that is no http(s) base URL, a
+// sampler argument outside 0 to 1, or an endpoint of googleapis.com without https. An unreachable
+// collector is not an error here; see Request.Flush. All Recorders of the process share a
+// connection pool.
 func Open(function string) (*Recorder, error) {
 	c, err := configFromEnv()
 	if err != nil || c.endpoint == "" {

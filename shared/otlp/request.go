@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Request is the server span and the metrics of one incoming request. A nil *Request is valid and
-// does nothing.
+// Request is the server span and the metrics of one incoming request. A nil *Request is valid for
+// AddPhase and End, which then do nothing; Flush needs a Request.
 type Request struct {
 	recorder      *Recorder
 	ctx           context.Context // with the span
@@ -23,9 +23,10 @@ type Request struct {
 }
 
 // StartRequest starts the span of a request at time began. route is the path pattern. parent is a
-// valid traceparent or "". The client's tracestate is ignored: it may contain any text. The
-// returned context carries the span; later spans of the request must start from it. r must not be
-// nil.
+// valid traceparent or ""; another text may panic. A parent decides whether the span is sampled,
+// otherwise OTEL_TRACES_SAMPLER_ARG does; metrics count every request. The client's tracestate is
+// ignored: it may contain any text. The returned context carries the span; later spans of the
+// request must start from it. r must not be nil. CPU and memory only; it never fails.
 func (r *Recorder) StartRequest(ctx context.Context, method, route, parent string, began time.Time) (context.Context, *Request) {
 	ctx = context.WithValue(ctx, recorderKey{}, r)
 	from := ctx
@@ -50,8 +51,8 @@ func parseTraceparent(parent string) trace.SpanContext {
 	return trace.NewSpanContext(c)
 }
 
-// Traceparent returns the traceparent header for calls made on behalf of ctx, or "" if ctx has no
-// span.
+// Traceparent returns the traceparent header for calls made on behalf of ctx, also of a request
+// that is not sampled, or "" if ctx has no span. CPU only.
 func Traceparent(ctx context.Context) string {
 	c := trace.SpanContextFromContext(ctx)
 	if !c.IsValid() {
@@ -60,8 +61,9 @@ func Traceparent(ctx context.Context) string {
 	return "00-" + c.TraceID().String() + "-" + c.SpanID().String() + "-" + c.TraceFlags().String()
 }
 
-// AddPhase adds a finished phase of the request as a child span. It does nothing if the request is
-// not sampled.
+// AddPhase adds a finished phase of the request as a child span. It does nothing on a nil Request,
+// if the request is not sampled, and after End. It queues the span as Span.End does. Safe for
+// concurrent use.
 func (q *Request) AddPhase(name string, began, ended time.Time) {
 	if q == nil || !q.span.IsRecording() {
 		return
@@ -81,7 +83,10 @@ type RequestOutcome struct {
 	Degraded    bool
 }
 
-// End ends the span and updates the metrics. at is the time of the first response byte.
+// End ends the span and updates the metrics, also of a cancelled or unsampled request. at is the
+// time of the first response byte. Call it once: a second End counts the request again. It does
+// nothing on a nil Request. It only updates memory, under mutexes of the SDK and the Recorder held
+// for a moment; Flush exports.
 func (q *Request) End(o RequestOutcome, at time.Time) {
 	if q == nil {
 		return

@@ -41,10 +41,16 @@ const (
 	pingTimeout = 200 * time.Millisecond
 )
 
-// Open creates a pool without dialling. It returns an error for invalid configuration only; an
-// unreachable database fails the first statement. Connecting takes at most 1 s, the check of an
-// idle connection at most 200 ms, and a statement as long as the caller's context. The pool is safe
-// for concurrent use.
+// Open creates a pool without dialling, and a goroutine that closes idle connections until the pool
+// is closed. It returns an error for invalid configuration only; an unreachable database fails the
+// first statement. The pool is safe for concurrent use.
+//
+// A statement waits as long as the caller's context for a free connection and for the result,
+// without limit if the context has no deadline; the end of the context during a statement breaks
+// the connection. A new connection takes at most 1 s per address, and with Config.Address before
+// that at most 1 s for an access token unless a token is cached. A connection idle for more than 1
+// s costs a round trip for a check of at most 200 ms; the pool replaces a dead connection. The pool
+// repeats no statement.
 //
 // A connection prepares each statement by name at its first use, which costs one extra round trip.
 // A connection must therefore lead to one Postgres session. For a pooler in transaction mode the

@@ -22,8 +22,9 @@ import (
 //   - invalidated a prepared statement by a migration.
 //
 // After a timeout or a lost connection Postgres may have committed the transaction; in the other
-// cases nothing was written. IsUnavailable is false for nil, for other errors of a statement, for
-// an absent row and for a cancelled context.
+// cases nothing was written. An exceeded deadline of the caller's context counts as no answer, a
+// failed fetch of the access token as unreachable. IsUnavailable is false for nil, for a refused
+// login, for other errors of a statement, for an absent row and for a cancelled context. Pure.
 func IsUnavailable(err error) bool {
 	if err == nil || errors.Is(err, pgx.ErrNoRows) || errors.Is(err, context.Canceled) {
 		return false
@@ -51,7 +52,8 @@ func isStalePlan(answer *pgconn.PgError) bool {
 }
 
 // IsContention reports whether Postgres rolled the transaction back because of another transaction:
-// lock timeout, deadlock or serialization failure. Postgres itself is healthy.
+// lock timeout, deadlock or serialization failure. Postgres itself is healthy. It is false for nil
+// and for errors of the connection. Pure.
 func IsContention(err error) bool {
 	const (
 		lockTimeout   = "55P03"
@@ -70,8 +72,8 @@ func isConnectionError(err error) bool {
 }
 
 // Problem wraps err in UpstreamUnavailable (503, retry after 1 s) if IsUnavailable(err), and
-// returns other errors unchanged. Handlers of mutations use it: a mutation without its record is
-// rejected.
+// returns other errors unchanged, nil and a cancelled context included. Handlers of mutations use
+// it: a mutation without its record is rejected. Pure.
 func Problem(err error) error {
 	if !IsUnavailable(err) {
 		return err

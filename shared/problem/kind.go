@@ -39,7 +39,7 @@ var (
 	Internal                = Kind{"INTERNAL", http.StatusInternalServerError, "Something went wrong.", false}
 )
 
-// Catalogue returns every kind, in the order of the declarations.
+// Catalogue returns every kind, in the order of the declarations, in a new slice. It never fails.
 func Catalogue() []Kind {
 	return []Kind{
 		ValidationFailed, MalformedRequest, PayloadTooLarge, ResourceNotFound, MethodNotAllowed,

@@ -23,8 +23,8 @@ type FieldError struct {
 const UnknownField = "unknown"
 
 // Error makes FieldError an error, so that a type with its own decoder, such as a date, can report
-// a wrong value; the decoder adds the field's path. The name of an unknown field comes from the
-// client and stays out of the log.
+// a wrong value; the decoder adds the field's path. The text is the field and the code, for the
+// log. The name of an unknown field comes from the client and stays out of the log.
 func (f FieldError) Error() string {
 	if f.Code == UnknownField {
 		return "a field unknown"
@@ -35,7 +35,7 @@ func (f FieldError) Error() string {
 // FieldErrors collects the invalid fields of a request.
 type FieldErrors []FieldError
 
-// Add appends an invalid field.
+// Add appends an invalid field. Not safe for concurrent use. It never fails.
 func (f *FieldErrors) Add(field, code, detail string) {
 	*f = append(*f, FieldError{Field: field, Code: code, Detail: detail})
 }
@@ -51,18 +51,22 @@ type Problem struct {
 	cause      error
 }
 
-// New returns a problem. The detail is for the guest; the cause, which may be nil, is for the log.
+// New returns a problem, never nil. The detail is for the guest; the cause, which may be nil, is
+// for the log. CPU only.
 func New(k Kind, detail string, cause error) *Problem {
 	return &Problem{Kind: k, Detail: detail, cause: cause}
 }
 
-// Invalid returns a ValidationFailed problem that names the fields.
+// Invalid returns a ValidationFailed problem that names the fields. It never returns nil, also
+// without fields, and keeps the slice of fields.
 func Invalid(fields ...FieldError) *Problem {
 	return &Problem{Kind: ValidationFailed, Detail: "See errors for the fields that need attention.", Fields: fields}
 }
 
-// FromError returns the problem in err's chain. Without a problem, a passed deadline becomes
-// UpstreamBudgetExceeded and any other error Internal. FromError(nil) is nil.
+// FromError returns the first problem in err's chain, itself and not a copy. Without a problem, an
+// exceeded deadline becomes UpstreamBudgetExceeded (retry after 1 s) and any other error Internal,
+// a cancelled context included. FromError(nil) is nil, and so is the result for a nil *Problem in
+// an error. CPU only.
 func FromError(err error) *Problem {
 	if err == nil {
 		return nil
@@ -77,14 +81,19 @@ func FromError(err error) *Problem {
 	return New(Internal, "The request could not be completed.", err)
 }
 
-// WithRetryAfter returns a copy that tells the client to wait for d, rounded up to whole seconds.
+// WithRetryAfter returns a copy that tells the client to wait for d; Write rounds up to whole
+// seconds. With d of 0 or less the response names no time. The copy shares fields and extensions
+// with p. p must not be nil. It never fails.
 func (p *Problem) WithRetryAfter(d time.Duration) *Problem {
 	q := *p
 	q.RetryAfter = d
 	return &q
 }
 
-// WithExtension returns a copy with an extension member, such as the parameters of a challenge.
+// WithExtension returns a copy with an extension member, such as the parameters of a challenge, in
+// place of a member of the same name. p stays as it is and must not be nil. WithExtension checks
+// nothing: a value without a JSON form, or the name of a standard member such as "status", makes
+// Write drop the detail, the field errors and all extensions.
 func (p *Problem) WithExtension(name string, value any) *Problem {
 	q := *p
 	q.Extensions = maps.Clone(p.Extensions)
@@ -95,8 +104,9 @@ func (p *Problem) WithExtension(name string, value any) *Problem {
 	return &q
 }
 
-// Error returns the text for the log: the code, the names of up to eight fields and the cause,
-// never a value of the request.
+// Error returns the text for the log: the code, the names and codes of up to eight fields and the
+// cause. Error adds no value of the request; the text of the cause is included whole, so causes
+// must not quote values.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	b.WriteString(p.Kind.Code)
@@ -113,5 +123,5 @@ func (p *Problem) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, or nil without one.
 func (p *Problem) Unwrap() error { return p.cause }

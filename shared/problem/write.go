@@ -41,8 +41,16 @@ var droppedHeaders = []string{
 	"Cdn-Cache-Control", "Surrogate-Control",
 }
 
-// Write sends the problem of FromError(err) and returns it. No other code writes errors. Call Write
-// before any other write to w.
+// Write sends the problem of FromError(err) as application/problem+json with Cache-Control:
+// no-store, and returns it. It drops the headers of the response it replaces, such as Set-Cookie,
+// Vary and ETag. No other code writes errors. Call Write before any other write to w: after the
+// start of the response the client gets the first status and the problem's JSON behind the first
+// body.
+//
+// A detail, field error or extension without a JSON form is replaced by the texts of the catalogue.
+// A failed write to the client is ignored. Write panics if FromError(err) is nil or the Kind has no
+// status. It uses no store and takes no lock; w may export telemetry at the start of the response,
+// see web.WriteJSON.
 func Write(w http.ResponseWriter, at Occurrence, err error) *Problem {
 	p := FromError(err)
 	b := wireBody{

@@ -46,7 +46,9 @@ type Verifier struct {
 // log; of the token it repeats the account only.
 var ErrNotAllowed = errors.New("serviceauth: not allowed")
 
-// New returns a Verifier, or an error for an invalid Config. It fetches no keys yet.
+// New returns a Verifier, or an error if a field of Config is empty, an account is "", or KeySource
+// is a URL of another kind than Config allows. It fetches no keys and opens no file yet: a wrong
+// KeySource fails each Verify. now must not be nil.
 func New(c Config, now func() time.Time) (*Verifier, error) {
 	if c.Issuer == "" || c.Audience == "" || len(c.Accounts) == 0 || slices.Contains(c.Accounts, "") {
 		return nil, errors.New("serviceauth: issuer, audience and accounts are all required")
@@ -83,10 +85,20 @@ type claims struct {
 	Issued   float64 `json:"iat"`
 }
 
-// Verify returns the account of a request's bearer token, or ErrNotAllowed. With known keys it
-// needs no network. Otherwise it fetches the keys, within 1 s and at most every 10 s; requests wait
-// for a running fetch. Keys expire as the issuer says (Cache-Control, from 1 min to 24 h, 1 h by
-// default). If the issuer cannot be reached, known keys stay valid until 24 h after their fetch.
+// Verify returns the account of a request's bearer token, or "" and an error with ErrNotAllowed:
+// for no or several Authorization headers, a malformed token or a token over 8 KiB, another
+// algorithm than RS256, a wrong signature, issuer, audience or account, a time more than 30 s off,
+// and also if the keys cannot be fetched.
+//
+// With known and fresh keys Verify needs no network: a mutex of the Verifier for a moment and an
+// RSA verification. An unknown key id or expired keys start a fetch of the keys, within 1 s and at
+// most every 10 s. All other calls wait for a running fetch, even if their key is known or their
+// own context has ended; a cancelled request does not end the fetch. In the 10 s after a fetch an
+// unknown key id is rejected at once.
+//
+// Keys expire as the issuer says (Cache-Control, from 1 min to 24 h, 1 h by default). If the issuer
+// cannot be reached, known keys stay valid until 24 h after their fetch, but one call in 10 s waits
+// up to 1 s for the failing fetch; after the 24 h, or without keys, every token is rejected.
 func (v *Verifier) Verify(r *http.Request) (account string, err error) {
 	sent := r.Header.Values("Authorization")
 	if len(sent) != 1 {

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// DecodeBeacon is Decode for requests of navigator.sendBeacon. The JSON may also come as
-// text/plain, the media type of a string, or without a media type, as browsers send a Blob without
-// a type.
+// DecodeBeacon is Decode for requests of navigator.sendBeacon, with the same limit of 64 KiB, the
+// same reading until the request's deadline and the same MalformedRequest, PayloadTooLarge and
+// ValidationFailed problems. The JSON may also come as text/plain, the media type of a string, or
+// without a media type, as browsers send a Blob without a type.
 func DecodeBeacon(r *http.Request, into any) error {
 	if !isBeacon(r.Header) {
 		return Decode(r, into)

@@ -13,7 +13,8 @@ import (
 
 // Call holds the data of a request: its ids, the fields and phases of its log record, and its span.
 // It is safe for concurrent use, also by goroutines that outlive the request: log fields and phases
-// added after the response are dropped.
+// added after the log record are dropped. A Call comes from FromContext only: Elapsed and Phase of
+// a zero Call panic.
 type Call struct {
 	ID          string     // request id, echoed as X-Request-Id
 	Traceparent string     // W3C header for calls to other services; this service is the parent span
@@ -45,7 +46,8 @@ type phase struct {
 type callKey struct{}
 
 // FromContext returns the call of the request that a context belongs to. Outside the pipeline it
-// returns a new call without an id, never nil.
+// returns a new call without ids at each use, never nil; nothing logs the fields of such a call. It
+// never fails and takes no lock.
 func FromContext(ctx context.Context) *Call {
 	if c, ok := ctx.Value(callKey{}).(*Call); ok {
 		return c
@@ -63,11 +65,15 @@ func newCall(s *state, w http.ResponseWriter, r *http.Request) *Call {
 	return c
 }
 
-// Elapsed returns the time since the request started.
+// Elapsed returns the time since the request started or, if the process was still warming up, since
+// the end of the warm-up. It reads the clock, takes no lock and never fails.
 func (c *Call) Elapsed() time.Duration { return c.now().Sub(c.Started) }
 
 // AddLogField adds a field to the request's log record, or replaces the value of a field with the
-// same key. Values must not identify a guest.
+// same key. Values must not identify a guest. It takes the request's mutex for a moment and never
+// fails. The value is encoded later, with the record; a value without a JSON form is logged as an
+// error text. A field added after the log record is dropped without notice, and a field added after
+// the start of the response is logged but not counted by the metrics.
 func (c *Call) AddLogField(key string, value any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +93,9 @@ func (c *Call) AddLogField(key string, value any) {
 }
 
 // MarkAlert logs the request with severity ERROR and the field "alarm", whatever the response
-// status is. Alerts find the record by the name, so a name never changes.
+// status is. Alerts find the record by the name, so a name never changes. A second name replaces
+// the first. After the log record MarkAlert does nothing; after the start of the response it sets
+// the record but not the metric. It takes the request's mutex twice for a moment and never fails.
 func (c *Call) MarkAlert(name string) {
 	c.AddLogField("alarm", name)
 	c.mu.Lock()
@@ -96,8 +104,12 @@ func (c *Call) MarkAlert(name string) {
 }
 
 // Phase starts a named part of the request and returns the function that ends it. The durations of
-// parts with the same name are added up. The name must be a token of RFC 9110; it appears with
-// milliseconds in Server-Timing and in the log record.
+// parts with the same name are added up, also of concurrent parts, and again at each call of stop.
+// The name must be a token of RFC 9110, which is not checked; it appears with milliseconds in
+// Server-Timing and in the log record, and as a child span in a sampled trace. A part that ends
+// after the start of the response is only in the log record, and after the log record nowhere.
+// Phase reads the clock; stop takes mutexes of the request and the telemetry for a moment. Neither
+// fails or waits for the network.
 func (c *Call) Phase(name string) (stop func()) {
 	start := c.now()
 	return func() {

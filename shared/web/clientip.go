@@ -45,8 +45,8 @@ func parseAddress(s string) (netip.Addr, bool) {
 }
 
 // AddressGroup names the group of addresses that count as a single client: an IPv4 address alone,
-// an IPv6 address with its /64, the size of the network of a provider's line. An invalid address
-// has the group "".
+// also in IPv6 form, and an IPv6 address with its /64, the size of the network of a provider's
+// line. An invalid address has the group "". It never fails. CPU only.
 func AddressGroup(addr netip.Addr) string {
 	addr = addr.Unmap().WithZone("")
 	if addr.Is6() {

@@ -20,7 +20,8 @@ var (
 )
 
 // AllowOrigin sets the headers with which a browser lets a page of origin call with cookies and
-// read the response.
+// read the response, and replaces earlier values. It does not check origin: the caller must, and
+// must add Vary: Origin. It never fails.
 func AllowOrigin(h http.Header, origin string) {
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Credentials", "true")
@@ -28,8 +29,9 @@ func AllowOrigin(h http.Header, origin string) {
 }
 
 // AnswerPreflight reports whether r is a browser's CORS preflight, and writes the answer's headers
-// to h. The answer allows all methods for every path: the route refuses other methods when the page
-// uses them.
+// to h; for any other request it leaves h alone. The caller sends the status and calls AllowOrigin.
+// The answer allows GET, HEAD, POST, PUT and DELETE for every path: the route refuses other methods
+// when the page uses them. CPU only.
 func AnswerPreflight(h http.Header, r *http.Request) bool {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false

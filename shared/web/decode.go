@@ -27,16 +27,25 @@ var errBodyTooLarge = &problem.Problem{
 }
 
 // Decode reads the body of a request into a pointer to a struct. The body must be JSON in UTF-8 of
-// at most 64 KiB, with exact names, no unknown or duplicate names, and null only for pointers,
-// interfaces and types that decode themselves. A body that is not such JSON is a MalformedRequest
-// or PayloadTooLarge problem, a wrong value is a ValidationFailed problem; each names the field by
-// its dotted path. Reading ends with the request's deadline.
+// at most 64 KiB and 32 levels, with exact names, no unknown or duplicate names, and null only for
+// pointers, interfaces and types that decode themselves. A missing, wrong or encoded media type, an
+// empty body or a body that is not such JSON is a MalformedRequest problem, a larger body a
+// PayloadTooLarge problem, an unknown name or a wrong value a ValidationFailed problem; each names
+// the field by its dotted path. After an error into may be set in part.
+//
+// Decode waits for the client. Reading ends with the request's deadline, or when the client hangs
+// up, as a MalformedRequest problem too (400, not 504); outside the pipeline no deadline applies.
+// The body is read once: a second Decode finds it empty. No lock, no store; the whole body is in
+// memory, in a reused buffer.
 func Decode(r *http.Request, into any) error {
 	return WithJSONBody(r, func(body []byte) error { return DecodeBytes(body, into) })
 }
 
-// WithJSONBody checks media type and size of a JSON request and calls read with the whole body.
-// read must not keep the slice. Decode is WithJSONBody with DecodeBytes.
+// WithJSONBody checks media type and size of a JSON request and calls read with the whole body, in
+// a reused buffer: read must not keep the slice. It returns the error of read unchanged. A wrong
+// media type or a body that ends early or after the request's deadline is a MalformedRequest
+// problem, a body over 64 KiB a PayloadTooLarge problem; read is not called then. read gets an
+// empty slice for an empty body. Decode is WithJSONBody with DecodeBytes.
 func WithJSONBody(r *http.Request, read func(body []byte) error) error {
 	if err := checkMediaType(r.Header); err != nil {
 		return err
@@ -54,8 +63,10 @@ func withBody(r *http.Request, read func(body []byte) error) error {
 	return read(buffer.Bytes())
 }
 
-// DecodeBytes decodes a body with the rules and problems of Decode. It decodes a body that contains
-// the word null twice.
+// DecodeBytes decodes a body with the rules and problems of Decode for JSON. It checks neither
+// media type nor size. An empty body is a MalformedRequest problem. into must be a non-nil pointer:
+// for any other value a JSON body is a ValidationFailed problem. CPU and memory only; it decodes a
+// body that contains the word null twice.
 func DecodeBytes(body []byte, into any) error {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
 		return malformed("body", "empty", "Send a JSON object.", nil)
@@ -130,7 +141,13 @@ func setReadDeadline(r *http.Request) {
 }
 
 // ReadPrefix reads a body of any media type to its end and returns its first most bytes; whole
-// reports that the body has no more. It returns a MalformedRequest problem if the body ends early.
+// reports that the body has no more. Without a body it returns (nil, true, nil). A body over the
+// limit of the route (64 KiB, or 14 MiB of an internal endpoint) is no error: whole is false and
+// the rest is not read.
+//
+// ReadPrefix returns a MalformedRequest problem, and no bytes, if the body ends early or is not
+// there by the request's deadline; outside the pipeline no deadline applies. It keeps most bytes in
+// memory and discards the rest as it arrives. No lock, no store.
 func ReadPrefix(r *http.Request, most int) (body []byte, whole bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil

@@ -35,7 +35,8 @@ type Handler func(w http.ResponseWriter, r *http.Request) error
 type OpenFunc func(ctx context.Context, warmUp *lifecycle.WarmUp) (Handler, error)
 
 // Function is an entry point: the name of the deployment, a route and an OpenFunc. Until Open has
-// succeeded, the response to every request is an error. The methods are safe for concurrent use.
+// succeeded, a request with the route's path and method gets a 500 problem. The methods are safe
+// for concurrent use.
 type Function struct {
 	Name    string // "Search"
 	Pattern string // "POST /bff/consumer/v1/search", "GET /bff/consumer/v1/hotels/{propertyId}"
@@ -61,15 +62,18 @@ type state struct {
 	recorder *otlp.Recorder // nil: off
 }
 
-// New returns a closed public function. The pattern is a method and a path with {variables}; New
-// panics on any other pattern.
+// New returns a closed public function with the time limit Budget and bodies of at most MaxBody.
+// The pattern is a method, a space and a path, which may have {variables}; New panics on a pattern
+// without a method or without a path that starts with "/". It calls open in Function.Open only. CPU
+// only.
 func New(name, pattern string, open OpenFunc) *Function {
 	return &Function{Name: name, Pattern: pattern, route: parsePattern(pattern), open: open, budget: Budget, maxBody: MaxBody}
 }
 
 // NewInternal is New for an internal endpoint: a request may take as long as budget and be as large
 // as the largest Pub/Sub message, 14 MiB. The handler decides how much of the body to keep; see
-// ReadPrefix. NewInternal panics when budget is not positive.
+// ReadPrefix. NewInternal panics when budget is not positive or New panics. It does not restrict
+// callers: the platform or the handler does.
 func NewInternal(name, pattern string, budget time.Duration, open OpenFunc) *Function {
 	if budget <= 0 {
 		panic("web: function " + name + " has no time budget")
@@ -80,11 +84,19 @@ func NewInternal(name, pattern string, budget time.Duration, open OpenFunc) *Fun
 }
 
 // Open builds the function from the environment; from then on requests reach the handler. Log
-// records go to stdout. Call Open again after the environment has changed. The error names every
-// wrong setting.
+// records go to stdout. Open calls the OpenFunc without a warm-up, so nothing is dialled. Call Open
+// again after the environment has changed: requests in flight keep the earlier handler, and the
+// connections of the earlier handler stay open.
+//
+// The error joins the first wrong setting of the pipeline, the first wrong setting of the telemetry
+// and the error of the OpenFunc. After an error the function stays as it was, closed or with the
+// earlier handler.
 func (f *Function) Open(ctx context.Context) error { return f.OpenWithLog(ctx, os.Stdout) }
 
-// OpenWithLog is Open with another destination for the log records; each record is a single Write.
+// OpenWithLog is Open with another destination for the log records; each record is a single Write,
+// and the requests of this opening write one at a time. OpenWithLog dials nothing and returns the
+// errors of Open; after an error the function stays as it was. A slow log delays the end of
+// requests; an error of log loses the record without notice.
 func (f *Function) OpenWithLog(ctx context.Context, log io.Writer) error {
 	return f.openAll(ctx, log, nil)
 }
@@ -108,8 +120,10 @@ func (f *Function) openAll(ctx context.Context, log io.Writer, warmUp *lifecycle
 	return nil
 }
 
-// Flush exports the remaining telemetry, within the deadline of ctx. Call Flush before the process
-// ends.
+// Flush exports the remaining telemetry, within the deadline of ctx and usually within 4 s: it
+// waits for a running export and starts a last one, each of at most 2 s. Without telemetry, or
+// before Open, it does nothing. Failures are lost: after a failed export, and during the pause that
+// follows it, the data is not sent. Call Flush before the process ends.
 func (f *Function) Flush(ctx context.Context) {
 	if s := f.state.Load(); s != nil {
 		s.recorder.Close(ctx)

@@ -27,7 +27,9 @@ func newLogHandler(w io.Writer, config Config) slog.Handler {
 }
 
 // LocalLogHandler returns the handler for the development server's own records, which are not part
-// of a request. The format is the same as in a deployed function.
+// of a request. The format is the same as in a deployed function. The handler is safe for
+// concurrent use, writes each record with a single Write to w under a mutex, and returns the error
+// of w. LocalLogHandler itself writes nothing and never fails.
 func LocalLogHandler(w io.Writer) slog.Handler { return newLogHandler(w, Config{}) }
 
 type logHandler struct {

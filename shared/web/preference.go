@@ -8,8 +8,9 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// ParseLocale reads the locale in a field of a request. It returns a LocaleNotSupported problem,
-// with the list of supported locales, for any other text.
+// ParseLocale reads the locale in a field of a request, in upper or lower case. It returns "" and a
+// LocaleNotSupported problem, with the list of supported locales, for any other text, the empty
+// text included. CPU only.
 func ParseLocale(field, s string) (locale.Tag, error) {
 	tag, err := locale.Parse(s)
 	if err != nil {
@@ -18,8 +19,9 @@ func ParseLocale(field, s string) (locale.Tag, error) {
 	return tag, nil
 }
 
-// ParseCurrency reads the currency in a field of a request. It returns a CurrencyNotSupported
-// problem, with the list of supported currencies, for any other text.
+// ParseCurrency reads the currency in a field of a request, upper case only. It returns "" and a
+// CurrencyNotSupported problem, with the list of supported currencies, for any other text, the
+// empty text included. CPU only.
 func ParseCurrency(field, s string) (money.Currency, error) {
 	c, err := money.Parse(s)
 	if err != nil {

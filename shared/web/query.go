@@ -9,8 +9,10 @@ import (
 	"melmastoon.ghasi.io/bff-consumer/shared/problem"
 )
 
-// RejectQuery returns a ValidationFailed problem for a request with query parameters, for routes
-// without any. Ignoring ?limit=5 would let the client believe that the response respects the limit.
+// RejectQuery returns a ValidationFailed problem that names the parameters of a request with query
+// parameters, for routes without any, and a MalformedRequest problem if the query string cannot be
+// parsed. Without a query string it returns nil. Ignoring ?limit=5 would let the client believe
+// that the response respects the limit. CPU only.
 func RejectQuery(r *http.Request) error {
 	if r.URL.RawQuery == "" {
 		return nil

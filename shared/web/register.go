@@ -21,17 +21,23 @@ type registry map[string]*Function
 var registered = registry{}
 
 // Register makes a public function known to Functions and returns its handler, for functions.HTTP.
-// Call it from init functions only. See New for the pattern.
+// Call Register from init functions only: Register is not safe for concurrent use, and panics on a
+// name already registered and on patterns rejected by New. See New for the pattern.
 //
-// When FUNCTION_TARGET is the function's name, Register opens it at once with a warm-up, and the
-// process drains and exits 0 on SIGTERM. An error of opening ends the process with status 1, so
-// that a mistake in the configuration fails the rollout and not a request. In any other process the
-// function is closed until Function.Open.
+// When FUNCTION_TARGET is the function's name, Register opens the function at once with a warm-up
+// and does not wait for the warm-up's dials. Register then sets the garbage collector to 800 %
+// unless GOGC is set, replaces slog's default logger, and makes the process drain and exit 0 on
+// SIGTERM. An error of opening is logged and ends the process with status 1, so that a mistake in
+// the configuration fails the rollout and not a request. In any other process Register dials and
+// opens nothing, and a request for the function gets a 500 problem until Function.Open.
 func Register(name, pattern string, open OpenFunc) http.HandlerFunc {
 	return register(New(name, pattern, open))
 }
 
-// RegisterInternal is Register for an internal endpoint; see NewInternal.
+// RegisterInternal is Register for an internal endpoint: a request may take as long as budget and
+// be as large as 14 MiB; see NewInternal. RegisterInternal opens the function if FUNCTION_TARGET
+// names it, exits with status 1 if that fails, and panics like Register and NewInternal. Call it
+// from init functions only.
 func RegisterInternal(name, pattern string, budget time.Duration, open OpenFunc) http.HandlerFunc {
 	return register(NewInternal(name, pattern, budget, open))
 }
@@ -69,7 +75,8 @@ func (f *Function) start() {
 	f.requests.ExitOnSIGTERM(f.Flush) // before the process listens: no request may be cut off
 }
 
-// Functions returns the registered functions of this binary, sorted by name.
+// Functions returns the registered functions of this binary, sorted by name, in a new slice, and
+// never fails; without functions the slice is empty. CPU only.
 func Functions() []*Function { return registered.sorted() }
 
 func (r registry) sorted() []*Function {

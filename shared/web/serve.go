@@ -20,7 +20,19 @@ const (
 
 // ServeHTTP is the whole pipeline: request id and trace, deadline, size limits, the handler, the
 // problem response, the log record. In a process that is still warming up, the request first waits
-// for the warm-up, at most 500 ms; see lifecycle.WarmUp.
+// for the warm-up, at most 500 ms; see lifecycle.WarmUp. The deadline of the request's context is
+// Budget or the budget of NewInternal; ServeHTTP waits for a handler that ignores the deadline. At
+// most once a second the response also waits up to 50 ms, on an internal endpoint up to 1 s, for
+// the export of telemetry. Log records are written one at a time. The pipeline itself uses no
+// store.
+//
+// Without calling the handler it answers, in this order: 503 after the drain, 413 for header fields
+// over 16 KiB, 403 for a request that bypassed the edge, 404 for another path, 204 for a preflight
+// of an allowed origin, 405 for another method, 403 for a mutation from a foreign page. An error of
+// the handler becomes the problem of problem.FromError: 504 after the deadline, 500 for unknown
+// errors, for panics and before Open; a client that hung up is logged as 499. An error after the
+// start of the response is logged only, and a panic then cuts the connection by panicking with
+// http.ErrAbortHandler.
 func (f *Function) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.requests.Begin()
 	defer f.endRequest(w)

@@ -19,8 +19,15 @@ type SharedQuery struct {
 }
 
 // ReadSharedQuery reads the parameters of a shared route: the given names, locale and currency,
-// each at most once. Any other parameter is a ValidationFailed problem, because every distinct URL
-// is an entry of its own in the CDN. See ParseLocale and ParseCurrency for their problems.
+// each at most once. Any other or repeated parameter is a ValidationFailed problem, because every
+// distinct URL is an entry of its own in the CDN; a query string that cannot be parsed is a
+// MalformedRequest problem. The values of names are not checked.
+//
+// Without a locale in the URL, Accept-Language decides, or locale.Default. Without a currency in
+// the URL, X-Currency decides, or USD. An unsupported locale in the URL, and an unsupported
+// currency in the URL or in X-Currency, are the problems of ParseLocale and ParseCurrency. Ignore
+// the result if there is an error. CPU and memory only; the first call with an unusual
+// Accept-Language also builds the process's matcher.
 func ReadSharedQuery(r *http.Request, names ...string) (SharedQuery, error) {
 	values, err := parseQuery(r, append(names, "locale", "currency")...)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 )
 
 // ValidateText checks a guest's text: valid UTF-8, no control characters, at most most characters.
-// It returns nil for a valid text, otherwise a field error with the code "too-long", "utf-8" or
-// "control-character". Joiners and direction marks, which Persian and Arabic need, are no control
-// characters.
+// It returns nil for a valid text, the empty text included, otherwise a field error with the first
+// that applies of the codes "too-long", "utf-8" and "control-character". Line ends and tabs are
+// control characters. Joiners and direction marks, which Persian and Arabic need, are not. Pure.
 func ValidateText(field, s string, most int) *problem.FieldError {
 	switch {
 	case utf8.RuneCountInString(s) > most:

@@ -22,8 +22,10 @@ func (w *responseWriter) started() bool { return w.status != 0 }
 // Unwrap lets http.ResponseController reach the connection.
 func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader ends the span and adds Server-Timing before it sends the status. A response that sets
-// a cookie becomes private.
+// WriteHeader ends the span and adds Server-Timing before it sends the status; due telemetry is
+// exported first, and the response waits for the export for at most 50 ms, or 1 s on an internal
+// endpoint. A public response that sets a cookie becomes private. A status below 200 is passed on
+// at once.
 func (w *responseWriter) WriteHeader(status int) {
 	if status >= 200 && w.status == 0 {
 		w.status = status

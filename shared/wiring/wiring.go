@@ -84,8 +84,10 @@ type Deps struct {
 	Now       func() time.Time
 }
 
-// FromEnv parses the environment and constructs the dependencies; see New. The error names every
-// missing or malformed variable.
+// FromEnv parses the environment and constructs the dependencies, with time.Now as the clock; see
+// New. Only the warm-up dials, in goroutines; an unreachable store is no error. The error of
+// parsing names every missing or malformed variable of Environment; an error of New may name the
+// first wrong setting only. The dependencies are nil with an error.
 func FromEnv(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	e, err := env.ParseAs[Environment]()
 	if err != nil {
@@ -95,7 +97,9 @@ func FromEnv(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 }
 
 // FromEnvWithPostgres is FromEnv for a function that rejects guests without Postgres: the warm-up
-// also connects to Postgres.
+// also connects to Postgres, in a goroutine. A failed connection is logged by the warm-up and not
+// an error; FromEnvWithPostgres fails only for invalid configuration, as FromEnv does, and a nil
+// warmUp dials nothing.
 func FromEnvWithPostgres(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	p, err := FromEnv(ctx, warmUp)
 	if err != nil {
@@ -107,7 +111,13 @@ func FromEnvWithPostgres(ctx context.Context, warmUp *lifecycle.WarmUp) (*Deps, 
 
 // New constructs the dependencies. now is the clock of all dependencies except the two stores. The
 // warm-up connects to Redis, because every request of a guest needs Redis, and loads the suspended
-// tenants. New returns an error for invalid configuration only, never for an unreachable store.
+// tenants, in a goroutine for which New does not wait; with a nil warmUp nothing is dialled. New
+// reads FlagsFile, if set, and starts a goroutine of the Postgres pool; memory grows with the use
+// of the dependencies. Each call makes new connection pools: call it once per function.
+//
+// New returns an error for the first invalid setting only, never for an unreachable store: the
+// warm-up logs a failed dial, and later the store's commands fail. After an error the pools already
+// made and a dial already started are not closed: the process should exit.
 func New(ctx context.Context, e Environment, now func() time.Time, warmUp *lifecycle.WarmUp) (*Deps, error) {
 	if e.ValidateEvents && event.Validator == nil {
 		return nil, errors.New("wiring: VALIDATE_EVENTS is set, but this program does not link the schemas of package event/strict")

