@@ -27,12 +27,14 @@ import (
 // an eventId is stored with each repetition. A reported time before the session or over a minute
 // ahead is replaced by the time of the request.
 //
-// The cost is two Redis round trips of at most 100 ms each, the second for changes only, and a
-// Postgres write of at most 300 ms, also when the client hangs up. Without Postgres the events wait
-// in a Redis list (500 ms more), unless the guest's consent is unknown. When no store takes the
-// events, the answer is 503 and the client sends the events again. Without Redis the events are
-// recorded and the viewed properties are lost. A session found cleared while saving adds up to 150
-// ms of Postgres, and 1.5 s for the rest of its erasure.
+// The cost is the Redis round trip of admission; a second one of at most 100 ms, for every request
+// with accepted reports and otherwise for a changed session only; and a Postgres write of at most
+// 300 ms, also when the client hangs up. Without Postgres the events wait in a Redis list (500 ms
+// more), unless the guest's consent is unknown. When no store takes the events, the answer is 503
+// and the client sends the events again. Without Redis the events are recorded and the viewed
+// properties are lost. When Postgres takes none of the events, because all are repeated, refused or
+// cleared, a query adds up to 150 ms, and for a cleared session the rest of its erasure up to 1.5
+// s.
 type Handlers struct {
 	guests   *guest.Controller
 	sessions *session.Store

@@ -59,8 +59,9 @@ const (
 // get the stale brand. An unknown tenant is remembered for 30 s. Without tenants there is no cost.
 //
 // Without Redis, Brands calls theme-config for every tenant, in the time that is left: until the
-// breaker of the Redis client opens, Redis may use up most of the 750 ms. A cancelled ctx gives no
-// brands and the reason "unavailable", an expired ctx "timeout".
+// breaker of the Redis client opens, Redis may use up most of the 750 ms. A ctx cancelled before
+// the call gives no brands and the reason "unavailable", an expired ctx "timeout"; a deadline that
+// passes during the call of theme-config gives "budget".
 func (f *Fetcher) Brands(ctx context.Context, tenants []string) (map[string]*upstream.Brand, []cache.Dependency, []view.Degraded) {
 	ctx, cancel := context.WithTimeout(ctx, brandTimeout)
 	defer cancel()

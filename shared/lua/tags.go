@@ -29,12 +29,14 @@ func Register(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, entry stri
 // DetachCmd is a queued Detach.
 type DetachCmd struct{ cmd *redis.Cmd }
 
-// Detach queues a script on a pipeline for Exec: begin or continue the invalidation of a tag. The
-// script stores the time of the invalidation for invalidationTTL and moves up to maxEntries entries
-// to the pending set, which lives for pendingTTL. An unfinished batch of an earlier call is
-// returned first, and whole; then no further entries move. After Exec, call Result. A repeated or
-// concurrent Detach loses no entry: it returns the pending batch again. maxEntries bounds the time
-// for which Redis serves no other client.
+// Detach queues a script on a pipeline: begin or continue the invalidation of a tag. Run the
+// pipeline with Exec of this package: after pipe.Exec an unknown script is the error NOSCRIPT of
+// Result. The script stores the time of the invalidation for invalidationTTL and moves up to
+// maxEntries entries to the pending set, which lives for pendingTTL. An unfinished batch of an
+// earlier call is returned first, and whole; then no further entries move. After Exec, call Result.
+// A repeated or concurrent Detach within pendingTTL loses no entry: it returns the pending batch
+// again. maxEntries must be at least 1 and at most 3,000, and bounds the time for which Redis
+// serves no other client.
 func Detach(ctx context.Context, pipe redis.Pipeliner, tag TagKeys, invalidationTTL, pendingTTL time.Duration, maxEntries int) DetachCmd {
 	return DetachCmd{detach().EvalSha(ctx, pipe, []string{tag.Entries, tag.InvalidatedAt, tag.Pending},
 		invalidationTTL.Milliseconds(), pendingTTL.Milliseconds(), maxEntries)}

@@ -26,7 +26,7 @@ import (
 )
 
 // Recorder creates the spans and metrics of one function. A nil *Recorder is valid and does
-// nothing. Safe for concurrent use.
+// nothing, except for StartRequest, which panics. Safe for concurrent use.
 type Recorder struct {
 	tracer    trace.Tracer
 	metrics   *metrics

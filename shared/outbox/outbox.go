@@ -58,7 +58,7 @@ func Queue(b *pgx.Batch, events ...event.Event) error {
 }
 
 // Encode returns the row of an event, for a caller with another insert statement. Encode only
-// computes, and fails only for a payload without a JSON form, with a zero Row.
+// computes, and fails only for an event without a JSON form, with a zero Row.
 func Encode(e event.Event) (Row, error) {
 	payload, err := e.MarshalJSON()
 	if err != nil {

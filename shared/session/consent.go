@@ -48,7 +48,8 @@ func scanConsent(row pgx.Row) (*ConsentRecord, error) {
 	return &c, nil
 }
 
-// RestoreConsent completes a session without consent in Redis and returns s. The consent comes from
+// RestoreConsent completes a session whose consent Redis does not have, because Redis lost the
+// session or Postgres did not answer an earlier request, and returns s. The consent comes from
 // Postgres, or from the browser's headers if the guest never decided; a session cleared by its
 // guest is replaced with a new session. For any other session, also a new or degraded one,
 // RestoreConsent returns s at no cost.

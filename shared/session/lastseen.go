@@ -101,7 +101,8 @@ func StillIdle(
 }
 
 // CountIdle counts the sessions of a shard, last seen before a given time, in one round trip
-// bounded by ctx. It returns 0 and the error of Redis on a failure.
+// bounded by ctx and the timeouts of the client. optedOut selects as in ReadIdle. It returns 0 and
+// the error of Redis on a failure.
 func CountIdle(
 	ctx context.Context, rdb redis.Cmdable, keys redisclient.Keys, shard string, optedOut bool, before time.Time,
 ) (int64, error) {

@@ -37,7 +37,8 @@ const (
 )
 
 // New returns a store. ring signs session ids and must keep retired keys for 365 days. peppers hash
-// addresses and fingerprints. db has the guests' consent. now is the clock of sessions. New dials
+// addresses and fingerprints. db has the guests' consent and must
+// not be nil. now is the clock of sessions. New dials
 // nothing and never fails, but neither ring nor peppers may be empty: methods would panic. The
 // store caches up to 4,096 user agents and the preferences of up to 16,384 guests in memory.
 func New(keys redisclient.Keys, ring, peppers keyring.Ring, db Querier, now func() time.Time) *Store {
