@@ -41,8 +41,12 @@ func TestLimiter_WithoutRedisInstanceLimits(t *testing.T) {
 		t.Errorf("%d requests allowed after one interval, want 1", n)
 	}
 	server.Start()
-	for deadline := time.Now().Add(15 * time.Second); rdb.Ping(t.Context()).Err() != nil; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
+	deadline, retry := time.After(15*time.Second), time.NewTicker(5*time.Millisecond)
+	defer retry.Stop()
+	for rdb.Ping(t.Context()).Err() != nil {
+		select {
+		case <-retry.C:
+		case <-deadline:
 			t.Fatal("no reply from Redis within 15s of its start")
 		}
 	}
